@@ -1,0 +1,76 @@
+"""Everything rlvrlab raises on purpose.
+
+LabError
+├── UserError            the user can fix it: shown on one line, no traceback, exit code 2
+│   ├── RecipeError      one or many problems in a recipe, all reported at once
+│   └── UnknownName      a plug-in, key or verb nobody registered, with the nearest match
+├── RunError             the run folder cannot be used as asked
+│   ├── RunLocked        another process is writing to it
+│   └── CheckpointError  a checkpoint is incomplete or does not match its manifest
+├── InfrastructureError  the machine failed, not the model: never scored as a wrong answer
+└── TrainingDiverged     NaN or infinity persisted; the last good checkpoint is intact
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+
+class LabError(Exception):
+    """Base of every deliberate error."""
+
+    exit_code = 1
+
+
+class UserError(LabError):
+    """A mistake the user can fix; the message says what, where, what is allowed and the remedy."""
+
+    exit_code = 2
+
+
+class RecipeError(UserError):
+    """All problems found in one recipe."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = list(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class UnknownName(UserError):
+    """A name that is not registered."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+        self.name, self.known = name, sorted(known)
+        super().__init__(f"unknown {what} {name!r}{suggestion(name, self.known)}")
+
+
+class RunError(LabError):
+    """A run folder cannot be used as asked."""
+
+    exit_code = 2
+
+
+class RunLocked(RunError):
+    """Another process holds the run folder."""
+
+
+class CheckpointError(RunError):
+    """A checkpoint is incomplete or does not match its manifest."""
+
+
+class InfrastructureError(LabError):
+    """The machine or a service failed; whatever was being judged stays unjudged."""
+
+
+class TrainingDiverged(LabError):
+    """The update stayed NaN or infinite for too long."""
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """`; did you mean 'grpo'?` when something is close, otherwise what is allowed."""
+    choices = list(known)
+    near = difflib.get_close_matches(name, choices, n=1, cutoff=0.6)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f"; allowed: {', '.join(choices)}" if choices else ""

@@ -1,0 +1,119 @@
+"""Names for everything that plugs in.
+
+    @register("objective", "ppo_clip")
+    @dataclass(frozen=True)
+    class PpoClip: ...
+
+A plug-in class is its own recipe table: its dataclass fields are the keys (at most MAX_KEYS), its defaults the vetted
+setting. It is found by walking the sub-package of its kind once, by entry point (group `rlvrlab.plugins`), or by
+`type = "my_env.py:MyEnv"` for a file beside the recipe.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rlvrlab.errors import UnknownName, UserError
+
+HOMES = {
+    "env": "rlvrlab.envs",
+    "reward": "rlvrlab.rewards",
+    "engine": "rlvrlab.engines",
+    "advantage": "rlvrlab.credit",
+    "objective": "rlvrlab.objectives",
+    "phase": "rlvrlab.train.phases",
+    "sink": "rlvrlab.record.sinks",
+}
+MAX_KEYS = 12
+
+C = TypeVar("C", bound=type[Any])
+_known: dict[tuple[str, str], type[Any]] = {}
+_walked: set[str] = set()
+
+
+def register(kind: str, name: str) -> Callable[[C], C]:
+    """Class decorator that gives a frozen dataclass its name."""
+    if kind not in HOMES:
+        raise UnknownName("plug-in kind", kind, HOMES)
+
+    def add(cls: C) -> C:
+        if not is_dataclass(cls):
+            raise UserError(
+                f"{kind} {name!r}: a plug-in is a frozen dataclass; put @dataclass(frozen=True) under @register"
+            )
+        if len(keys_of(cls)) > MAX_KEYS:
+            raise UserError(f"{kind} {name!r}: {len(keys_of(cls))} recipe keys, at most {MAX_KEYS}")
+        cls.name = name  # type: ignore[attr-defined]
+        # pydantic reads this when the recipe table is checked; the plug-in itself needs no pydantic.
+        cls.__pydantic_config__ = {"extra": "forbid", "strict": True, "allow_inf_nan": False}  # type: ignore[attr-defined]
+        _known[kind, name] = cls
+        return cls
+
+    return add
+
+
+def keys_of(cls: type[Any]) -> list[str]:
+    """The recipe keys of a plug-in."""
+    return [item.name for item in fields(cls) if item.init]
+
+
+def names(kind: str) -> list[str]:
+    """Every registered name of a kind, built-in and third-party."""
+    _walk(kind)
+    return sorted(name for known_kind, name in _known if known_kind == kind)
+
+
+def find(kind: str, name: str, folder: Path | None = None) -> type[Any]:
+    """The class behind a name; `file.py:Class` is looked up beside the recipe."""
+    if ".py:" in name:
+        return _from_file(kind, name, folder or Path())
+    if (kind, name) not in _known:
+        _import_if_there(f"{HOMES[kind]}.{name}")
+    if (kind, name) not in _known:
+        _walk(kind)
+    try:
+        return _known[kind, name]
+    except KeyError:
+        raise UnknownName(kind, name, names(kind)) from None
+
+
+def _import_if_there(module: str) -> None:
+    """The file usually has the plug-in's name: importing it alone keeps start-up short."""
+    package, _, name = module.rpartition(".")
+    if name.isidentifier() and importlib.util.find_spec(package) and importlib.util.find_spec(module):
+        importlib.import_module(module)
+
+
+def _walk(kind: str) -> None:
+    if kind in _walked:
+        return
+    _walked.add(kind)
+    if importlib.util.find_spec(HOMES[kind]):
+        home = importlib.import_module(HOMES[kind])
+        for module in pkgutil.iter_modules(home.__path__):
+            importlib.import_module(f"{HOMES[kind]}.{module.name}")
+    for point in entry_points(group="rlvrlab.plugins"):
+        point.load()
+
+
+def _from_file(kind: str, name: str, folder: Path) -> type[Any]:
+    """A plug-in in the user's own file; that file is the user's code and is imported as such."""
+    file, _, attribute = name.rpartition(":")
+    path = (folder / file).resolve()
+    if not path.is_file():
+        raise UserError(f"{kind} {name!r}: no file {path}; the path is relative to the recipe")
+    spec = importlib.util.spec_from_file_location(f"rlvrlab_local_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = getattr(module, attribute, None)
+    if not isinstance(found, type) or not is_dataclass(found):
+        raise UserError(f"{kind} {name!r}: {path.name} has no plug-in class {attribute!r}; decorate it with @register")
+    return found

@@ -1,0 +1,302 @@
+"""The records that flow through the laboratory, and the protocols of what plugs into it.
+
+Problem -> Completion -> Rollout (of Steps) -> Verdict -> Reward -> Credit -> TokenBatch -> Update.
+Nothing here knows an engine, a path or a clock. Token arrays live in batch.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+from annotated_types import Ge, Gt, Le
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rlvrlab.batch import TokenBatch
+
+Role = Literal["train", "dev", "test"]
+Positive = Annotated[float, Gt(0)]
+NonNegative = Annotated[float, Ge(0)]
+Fraction01 = Annotated[float, Ge(0), Le(1)]
+Count = Annotated[int, Ge(1)]
+CountOrZero = Annotated[int, Ge(0)]
+
+
+class Finish(StrEnum):
+    """Why a completion ended."""
+
+    STOP = "stop"
+    """The policy emitted its end token or a stop string."""
+    LENGTH = "length"
+    """Cut at max_tokens: counted as truncated, an end token is missing."""
+    ERROR = "error"
+    """The sampler failed; the completion is not judged."""
+
+
+class ErrorKind(StrEnum):
+    """What kept an answer from being right."""
+
+    NONE = "none"
+    """Nothing: the answer is correct."""
+    FORMAT = "format"
+    """No answer could be extracted in the demanded form."""
+    SYNTAX = "syntax"
+    """The extracted answer does not parse or compile."""
+    RUNTIME = "runtime"
+    """The answer raised, crashed or was killed by a signal."""
+    TIMEOUT = "timeout"
+    """The answer used up its CPU or wall time."""
+    MEMORY = "memory"
+    """The answer used up its memory."""
+    OUTPUT = "output"
+    """The answer printed more than allowed."""
+    WRONG = "wrong_answer"
+    """The answer is well formed and not correct."""
+    RULE = "rule"
+    """The answer breaks a rule of the task (a number used twice, a forbidden operator)."""
+    TAMPERED = "tampered"
+    """The answer tried to forge its verdict."""
+    INFRA = "infra"
+    """The judge failed, not the answer: `correct` is None, masked and counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One task instance, e.g. numbers 3 7 with target 21."""
+
+    id: str
+    """Unique within its source, stable across runs: `countdown:2:3,7=21`."""
+    source: str
+    """Environment or data set it came from: `countdown`."""
+    skill: str
+    """Name under which success, forgetting and surgery are reported."""
+    prompt: str
+    """What the policy sees, before any chat template."""
+    reference: Any = None
+    """Ground truth in plain data, as the verifier wants it. Never shown to the policy."""
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    """Level, seed, solver proof and whatever else the environment keeps."""
+    role: Role = "train"
+    """What it may be used for; enforced where data is loaded."""
+
+    @property
+    def key(self) -> str:
+        """Content hash over prompt and reference: equal content, equal key."""
+        content = json.dumps([self.source, self.prompt, self.reference], sort_keys=True, default=str)
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How to draw completions."""
+
+    max_tokens: int = 64
+    """Hard limit on new tokens."""
+    temperature: float = 1.0
+    """0 means greedy."""
+    top_p: float = 1.0
+    """Nucleus mass; anything below 1 makes the sampler differ from the trained policy."""
+    stop: tuple[str, ...] = ()
+    """Strings that end a completion (kept in the text)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One prompt to sample from."""
+
+    tokens: tuple[int, ...]
+    """The prompt's tokens."""
+    n: int
+    """Completions wanted."""
+    key: tuple[Any, ...]
+    """Randomness key: equal key and policy give equal samples, whatever shares the batch."""
+    sampling: Sampling
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What the policy answered."""
+
+    text: str
+    """Decoded tokens without the end token."""
+    tokens: tuple[int, ...]
+    """Tokens as sampled, end token included when there is one."""
+    logprobs: tuple[float, ...]
+    """The sampler's log-probability of each token, at the sampling temperature."""
+    finish: Finish = Finish.STOP
+    """Why it ended."""
+    policy_version: int = 0
+    """Which published policy drew it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One segment of a completion to which credit can be given."""
+
+    index: int
+    """Position among the steps."""
+    kind: str
+    """statement, clause, turn, paragraph, …"""
+    span: tuple[int, int]
+    """Characters [start, end) in the completion text."""
+    text: str
+    """The characters themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the environment found out about one answer."""
+
+    correct: bool | None
+    """True, False, or None when it could not be judged: masked and counted, never reward 0."""
+    score: float = 0.0
+    """Partial success in [0, 1], e.g. the share of tests passed."""
+    error: ErrorKind = ErrorKind.NONE
+    """Why it is not correct."""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """Named components in [0, 1] that a reward may weigh: {"format": 1, "numbers": 1, "correct": 0}."""
+    passed: int = 0
+    """Tests passed."""
+    total: int = 0
+    """Tests run."""
+    answer: str | None = None
+    """The answer as extracted."""
+    detail: str = ""
+    """One line for a reader."""
+    isolation: str = "none"
+    """How foreign code was held: none (nothing was executed), landlock, bwrap, weak, …"""
+    flags: tuple[str, ...] = ()
+    """Oddities worth counting: early_exit, blocked_syscall, nonplain_return, …"""
+    cost: Mapping[str, float] = field(default_factory=dict)
+    """Measured judge cost (cpu_s, wall_s, peak_mb): varies from run to run, never decides a reward."""
+
+
+def unjudged(detail: str, **fields: Any) -> Verdict:
+    """The verdict of an infrastructure failure: no opinion about the answer."""
+    return Verdict(correct=None, error=ErrorKind.INFRA, detail=detail, **fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Reward:
+    """A number made from a verdict."""
+
+    value: float
+    """What the policy is trained on."""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """Weighted named parts; they add up to value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """One judged answer inside a group of answers to the same problem."""
+
+    id: str
+    """`<step>/<problem id>/<sample>`: unique within a run."""
+    group_id: str
+    """Shared by the answers to one problem in one collection."""
+    problem: Problem
+    """What was asked."""
+    prompt_tokens: tuple[int, ...]
+    """The prompt as the engine saw it."""
+    completion: Completion
+    """What was answered."""
+    verdict: Verdict
+    """What the environment says."""
+    reward: Reward | None
+    """None when the verdict is None."""
+    steps: tuple[Step, ...] = ()
+    """Segments for step credit; empty means the whole completion is one."""
+
+
+class Check(NamedTuple):
+    """One line of an environment's self-check."""
+
+    name: str
+    """What was tried: `gold`, `cheat: number used twice`."""
+    text: str
+    """The answer handed in."""
+    expected: bool
+    """Whether it must be judged correct."""
+    verdict: Verdict
+    """What came out."""
+
+    @property
+    def ok(self) -> bool:
+        """Did the environment judge as it must?"""
+        return self.verdict.correct is self.expected
+
+
+class Loss(NamedTuple):
+    """An objective's answer: a value to minimise and its derivative in coefficient form."""
+
+    value: float
+    """Loss, already divided by the global normaliser, so micro-batches add up."""
+    c_logp_BT: NDArray[np.float64]
+    """d value / d log p of each chosen token."""
+    c_entropy_BT: NDArray[np.float64] | None = None
+    """d value / d entropy of each token's distribution, when the objective has one."""
+
+
+Couples = Literal["row", "pair", "batch"]
+
+
+class Objective(Protocol):
+    """A pure function of log-probabilities; gradient = Σ c_logp ∇log p + Σ c_entropy ∇H."""
+
+    couples: Couples
+    """Which rows must be seen together: each alone, a preference pair, or all."""
+
+    def __call__(self, logp_BT: NDArray[np.float64], entropy_BT: NDArray[np.float64], batch: TokenBatch) -> Loss:
+        """Value and coefficients; `logp_BT` and `entropy_BT` are detached."""
+        ...
+
+    def metrics(
+        self, logp_BT: NDArray[np.float64], entropy_BT: NDArray[np.float64], batch: TokenBatch
+    ) -> dict[str, float]:
+        """Diagnostics already divided by the global normaliser: sums over micro-batches are right."""
+        ...
+
+
+@runtime_checkable
+class Environment(Protocol):
+    """Problems and their verifier."""
+
+    name: str
+    """Registered name."""
+    version: str
+    """Changes whenever scoring changes."""
+
+    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """`size` distinct problems of that role, deterministic; roles never share a problem."""
+        ...
+
+    def gold(self, problem: Problem) -> str | None:
+        """A completion that scores 1, or None when the environment has none."""
+        ...
+
+    def verify(self, problem: Problem, text: str) -> Verdict:
+        """Judge one completion's text."""
+        ...
+
+    def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
+        """Judge many, in order; the place where concurrency lives."""
+        ...
+
+    def self_check(self) -> list[Check]:
+        """Gold must be correct, every listed cheat must not."""
+        ...
+
+
+class RewardFunction(Protocol):
+    """Turns a verdict into a number; never reads the raw text again."""
+
+    def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
+        """The reward of a judged answer."""
+        ...
