@@ -1,0 +1,4 @@
+"""Credit: which token deserves how much of the reward. Pure functions of rewards, groups and values.
+
+Array suffixes: B rows, T completion positions, G groups of answers to one problem, e.g. `advantage_BT`.
+"""

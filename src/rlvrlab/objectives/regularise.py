@@ -1,0 +1,74 @@
+"""KL to the reference and an entropy bonus, added to any objective.
+
+    value = objective + kl_coef · Σ W KL_t − entropy_coef · Σ W H_t
+
+Array suffixes: B rows, T completion positions.
+W is the objective's own aggregation, as in verl; TRL does so for KL and always takes token-mean for the entropy.
+Assumption: importance weights (weight_BT) belong to the policy loss alone and are not applied here.
+Trap: entropy_coef > 0 raises entropy without end once the reward is saturated; watch actor/entropy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlvrlab.batch import Floats, TokenBatch
+from rlvrlab.objectives.aggregate import Aggregation, aggregate, weights_BT
+from rlvrlab.objectives.diagnostics import reference_metrics
+from rlvrlab.objectives.kl import KlEstimator, kl_BT, kl_slope_BT
+from rlvrlab.objectives.masking import masked, needed
+from rlvrlab.types import Couples, Loss, NonNegative, Objective
+
+
+@dataclass(frozen=True)
+class Regularised:
+    """An objective with KL and entropy terms; itself an objective."""
+
+    objective: Objective
+    """What is regularised."""
+    kl_coef: NonNegative = 0.0
+    """Weight of the KL to the reference; 0 needs no reference."""
+    kl_estimator: KlEstimator = "k3"
+    """See kl.py for what each one's gradient means."""
+    entropy_coef: float = 0.0
+    """Weight of the entropy bonus; negative values sharpen the policy."""
+    kl_bound: float | None = None
+    """verl cuts k3 at 10; None does not."""
+    aggregation: Aggregation | None = None
+    """None takes the objective's own, or token-mean where it has none."""
+
+    @property
+    def couples(self) -> Couples:
+        """As the objective inside."""
+        return self.objective.couples
+
+    def __call__(self, logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch) -> Loss:
+        """The sum of the terms."""
+        loss = self.objective(logp_BT, entropy_BT, batch)
+        if self.kl_coef:
+            kl = self._kl(logp_BT, batch)
+            c_logp_BT = loss.c_logp_BT + self.kl_coef * kl.c_logp_BT
+            loss = loss._replace(value=loss.value + self.kl_coef * kl.value, c_logp_BT=c_logp_BT)
+        if self.entropy_coef:
+            slope_BT = -self.entropy_coef * weights_BT(batch, self._mode())
+            before_BT = loss.c_entropy_BT if loss.c_entropy_BT is not None else np.zeros_like(slope_BT)
+            bonus = float((slope_BT * masked(entropy_BT, batch)).sum())
+            loss = loss._replace(value=loss.value + bonus, c_entropy_BT=before_BT + slope_BT)
+        return loss
+
+    def metrics(self, logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch) -> dict[str, float]:
+        """The objective's own, `actor/kl`, and `actor/kl_loss`: the KL term before its coefficient."""
+        own = self.objective.metrics(logp_BT, entropy_BT, batch) | reference_metrics(logp_BT, batch)
+        return own | ({"actor/kl_loss": self._kl(logp_BT, batch).value} if self.kl_coef else {})
+
+    def _kl(self, logp_BT: Floats, batch: TokenBatch) -> Loss:
+        here_BT, there_BT = masked(logp_BT, batch), needed(batch, "reference_BT", "KL in the loss")
+        value_BT = kl_BT(here_BT, there_BT, self.kl_estimator, self.kl_bound)
+        slope_BT = kl_slope_BT(here_BT, there_BT, self.kl_estimator, self.kl_bound)
+        return aggregate(value_BT, slope_BT, batch, self._mode())
+
+    def _mode(self) -> Aggregation:
+        own: Aggregation = getattr(self.objective, "aggregation", "token-mean")
+        return self.aggregation or own
