@@ -1,0 +1,1 @@
+"""Environments: problems and the verifiers that judge answers to them; one file each."""

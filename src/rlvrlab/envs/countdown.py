@@ -1,0 +1,271 @@
+"""Countdown: combine the given numbers with + - * / so that the result is the target.
+
+    id         countdown:3:2,5,9=43
+    prompt     Write an arithmetic expression that equals 43 from the numbers 2, 5, 9. …   (style "think")
+               "2 5 9 = 43\\n"                                                              (style "bare")
+    completion <think>9*5 is 45, minus 2</think><answer>9*5-2</answer>   or, bare,   9*5-2
+    reference  {"numbers": [2, 5, 9], "target": 43}
+    meta       {"level": 3, "solution": "9*5-2"}
+
+Traps, all of them found in graders in wide use: `eval` of the answer runs its code; a regular expression that looks
+for the numbers accepts 1.5*4 for 1 5 4, 2**5-4 and 7//2+5; 99**99**99 hangs the worker; any text between the tags
+earns the format reward. Here the answer is read by a grammar that knows nothing but numbers, four operators and
+parentheses, and computed exactly; see arithmetic.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from math import comb
+from typing import Annotated, Literal, NamedTuple
+
+import numpy as np
+from annotated_types import Ge, Le
+
+from rlvrlab.envs.arithmetic import BadExpression, Expression, Term, combine, evaluate, number, parse
+from rlvrlab.envs.arithmetic_cheats import expression_cheats, tag_cheats
+from rlvrlab.envs.arithmetic_solver import MAX_NUMBERS, reachable, solve
+from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.errors import UserError
+from rlvrlab.randomness import generator, key_bits, shuffled
+from rlvrlab.registry import register
+from rlvrlab.types import CountOrZero, ErrorKind, Problem, Role, Verdict
+
+Operand = Annotated[int, Ge(1), Le(10**6)]
+KEPT_ANSWER = 200
+DRAWS_PER_BLOCK = 256
+FRUITLESS_DRAWS = 50_000
+NOTHING = Term((0, 0))
+"""Stands for a division by zero; no instance, since its denominator is not 1."""
+
+
+class Instance(NamedTuple):
+    """What is asked; numbers are sorted, so equal content is equal."""
+
+    numbers: tuple[int, ...]
+    target: int
+
+    @property
+    def role(self) -> Role:
+        """Decided by the content alone, so no seed and no setting can put an instance in two roles."""
+        bucket = key_bits("countdown", self.numbers, self.target) % 10
+        return "test" if bucket == 0 else "dev" if bucket == 1 else "train"
+
+
+@register("env", "countdown")
+@dataclass(frozen=True)
+class Countdown(BaseEnvironment):
+    """The Countdown game with 2 to 6 numbers."""
+
+    numbers: tuple[int, ...] = (3, 4)
+    """Levels: how many numbers an instance has; several levels alternate evenly."""
+    low: Operand = 1
+    """Smallest number."""
+    high: Operand = 99
+    """Largest number."""
+    target_low: CountOrZero = 1
+    """Smallest target."""
+    target_high: CountOrZero = 999
+    """Largest target."""
+    operators: str = "+-*/"
+    """The operators allowed."""
+    use_all: bool = True
+    """Every number exactly once; False means at most once."""
+    style: Literal["think", "bare"] = "think"
+    """think: reasoning, then <answer> tags. bare: nothing but the expression, for tiny policies."""
+
+    version = "1"
+
+    def __post_init__(self) -> None:
+        allowed = range(2, MAX_NUMBERS + 1)
+        if not self.numbers or len(set(self.numbers)) < len(self.numbers) or not set(self.numbers) <= set(allowed):
+            raise UserError(f"countdown: numbers = {list(self.numbers)}: give distinct levels from 2 to {MAX_NUMBERS}")
+        if not 1 <= self.low <= self.high <= 10**6:
+            raise UserError(f"countdown: low = {self.low}, high = {self.high}: need 1 <= low <= high <= 1000000")
+        if not 0 <= self.target_low <= self.target_high:
+            raise UserError(
+                f"countdown: target_low = {self.target_low}, target_high = {self.target_high}: "
+                "need 0 <= target_low <= target_high"
+            )
+        signs = set(self.operators)
+        if not signs or not signs <= set("+-*/") or len(signs) < len(self.operators):
+            raise UserError(f'countdown: operators = {self.operators!r}: give some of "+-*/", each once')
+        if self.style not in ("think", "bare"):
+            raise UserError(f'countdown: style = {self.style!r}: allowed: "think", "bare"')
+
+    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """Distinct solvable problems; a shorter list of the same seed is the beginning of a longer one."""
+        streams = [self._instances(level, role, seed) for level in self.numbers]
+        found: list[Problem] = []
+        for index in range(size):
+            solved = next(streams[index % len(streams)], None)
+            if solved is None:
+                raise self._too_few(role, size, index)
+            found.append(self._problem(*solved, role))
+        return found
+
+    def gold(self, problem: Problem) -> str | None:
+        """The solution the problem came with, or else the solver's."""
+        solution = problem.meta.get("solution")
+        if solution is None:
+            numbers, target = _ask(problem)
+            solvable = len(numbers) <= MAX_NUMBERS and min(numbers) > 0
+            solution = solve(numbers, target, self.operators, self.use_all) if solvable else None
+        return None if solution is None else self._complete(solution)
+
+    def verify(self, problem: Problem, text: str) -> Verdict:
+        """Extract, parse, check the numbers, compute exactly; never raises on any text."""
+        answer = _after_thinking(text) if self.style == "think" else text.removesuffix("\n").strip(" ")
+        if not answer:
+            return _refused(ErrorKind.FORMAT, "no single non-empty answer where it belongs", None)
+        try:
+            expression = parse(answer)
+        except BadExpression as error:
+            return _refused(ErrorKind.SYNTAX, str(error), answer)
+        numbers, target = _ask(problem)
+        broken = self._broken_rule(expression, numbers)
+        if broken:
+            return _refused(ErrorKind.RULE, broken, answer, format=1.0)
+        value = evaluate(expression.postfix)
+        if value != (target, 1):
+            shown = "divides by zero" if value is None else f"is {value[0]}" + (f"/{value[1]}" if value[1] > 1 else "")
+            return _refused(ErrorKind.WRONG, f"{shown}, target {target}", answer, format=1.0, numbers=1.0)
+        return Verdict(True, 1.0, parts={"format": 1.0, "numbers": 1.0, "correct": 1.0}, answer=answer)
+
+    def cheats(self, problem: Problem) -> Mapping[str, str]:
+        """Every known way to ask for the reward without a right answer."""
+        numbers, target = _ask(problem)
+        solution = problem.meta["solution"]
+        cheats = {name: self._complete(text) for name, text in expression_cheats(numbers, target, solution).items()}
+        return cheats | tag_cheats(self.style, problem.prompt, solution)
+
+    def _complete(self, expression: str) -> str:
+        if self.style == "bare":
+            return expression
+        return f"<think>I try combinations of the numbers.</think>\n<answer>{expression}</answer>"
+
+    def _broken_rule(self, expression: Expression, numbers: list[int]) -> str:
+        if len(self.operators) < 4 and not expression.operators <= set(self.operators):
+            return f"uses an operator other than {' '.join(self.operators)}"
+        if sorted(expression.numbers) == sorted(numbers):
+            return ""
+        spare = list(numbers)
+        for used in expression.numbers:
+            if used not in spare:
+                return f"{str(used)[:20]} is not given, or used more often than given"
+            spare.remove(used)
+        return f"does not use {', '.join(map(str, spare))}" if self.use_all else ""
+
+    def _problem(self, instance: Instance, solution: Term, role: Role) -> Problem:
+        numbers, target = instance
+        level = len(numbers)
+        return Problem(
+            id=f"countdown:{level}:{','.join(map(str, numbers))}={target}",
+            source="countdown",
+            skill="countdown",
+            prompt=self._prompt(numbers, target),
+            reference={"numbers": list(numbers), "target": target},
+            meta={"level": level, "solution": solution.text},
+            role=role,
+        )
+
+    def _prompt(self, numbers: tuple[int, ...], target: int) -> str:
+        if self.style == "bare":
+            return f"{' '.join(map(str, numbers))} = {target}\n"
+        return (
+            f"Write an arithmetic expression that equals {target} from the numbers {', '.join(map(str, numbers))}. "
+            f"Use {'every number exactly' if self.use_all else 'each number at most'} once; "
+            f"allowed are {' '.join(self.operators)} and parentheses. "
+            "Think first, inside <think> </think>. "
+            "Then give the expression alone, without an equals sign, inside <answer> </answer>."
+        )
+
+    def _instances(self, level: int, role: Role, seed: int) -> Iterator[tuple[Instance, Term]]:
+        """All instances of a small space in keyed order, or keyed draws from a large one; ends when it runs dry."""
+        if self._is_small(level):
+            solved = [(instance, term) for instance, term in self._enumerate(level) if instance.role == role]
+            yield from shuffled(solved, seed, "countdown", level, role)
+            return
+        seen: set[Instance] = set()
+        fruitless = 0
+        for numbers, term in self._draws(level, generator(seed, "countdown", level, role)):
+            instance = self._instance(numbers, term)
+            if instance and instance not in seen and instance.role == role:
+                seen.add(instance)
+                fruitless = 0
+                yield instance, term
+            elif (fruitless := fruitless + 1) >= FRUITLESS_DRAWS:
+                return
+
+    def _is_small(self, level: int) -> bool:
+        """Whether listing everything costs under a second: each further number costs about ten times more."""
+        return comb(self.high - self.low + level, level) <= 10 ** (6 - level)
+
+    def _enumerate(self, level: int) -> Iterator[tuple[Instance, Term]]:
+        for numbers in combinations_with_replacement(range(self.low, self.high + 1), level):
+            for term in reachable(numbers, self.operators).values():
+                instance = self._instance(numbers, term)
+                if instance:
+                    yield instance, term
+
+    def _draws(self, level: int, random: np.random.Generator) -> Iterator[tuple[list[int], Term]]:
+        """Endless random expressions over random numbers."""
+        ways = [ways for left in range(level, 1, -1) for ways in (left, left - 1, len(self.operators))]
+        while True:
+            numbers_BN = random.integers(self.low, self.high + 1, (DRAWS_PER_BLOCK, level)).tolist()
+            choices_BC = random.integers(0, ways, (DRAWS_PER_BLOCK, len(ways))).tolist()
+            for numbers, choices in zip(numbers_BN, choices_BC, strict=True):
+                yield numbers, _random_term(numbers, self.operators, choices)
+
+    def _instance(self, numbers: Sequence[int], term: Term) -> Instance | None:
+        target, denominator = term.value
+        if denominator != 1 or not self.target_low <= target <= self.target_high:
+            return None
+        # With use_all off, a target among the numbers would be answered by that number alone.
+        return None if target in numbers and not self.use_all else Instance(tuple(sorted(numbers)), target)
+
+    def _too_few(self, role: Role, size: int, index: int) -> UserError:
+        level = self.numbers[index % len(self.numbers)]
+        found = index // len(self.numbers)
+        how = "there are only" if self._is_small(level) else "a long search found only"
+        return UserError(
+            f"countdown: {size} {role} problems asked for, but {how} {found} different ones with {level} numbers; "
+            "ask for fewer, or widen low, high, target_low, target_high, operators or numbers"
+        )
+
+
+def _ask(problem: Problem) -> tuple[list[int], int]:
+    return [int(value) for value in problem.reference["numbers"]], int(problem.reference["target"])
+
+
+def _after_thinking(text: str) -> str | None:
+    """What the one <answer> after the last </think> holds; a reopened <think> hides it."""
+    _, closed, tail = text.rpartition("</think>")
+    if not closed or "<think>" in tail or tail.count("<answer>") != 1 or tail.count("</answer>") != 1:
+        return None
+    answer, closed, _ = tail.partition("<answer>")[2].partition("</answer>")
+    return answer.strip(" \t\r\n") if closed else None
+
+
+def _random_term(numbers: Sequence[int], operators: str, choices: Sequence[int]) -> Term:
+    """Join two terms by an operator, as chosen, until one is left."""
+    terms = [number(value) for value in numbers]
+    choice = iter(choices)
+    for pick in choice:
+        left, right = terms.pop(pick), terms.pop(next(choice))
+        operator = operators[next(choice)]
+        # 64-(3-8) is 64+8-3: negative values on the way add no target where + is allowed, and read badly.
+        if operator == "-" and left.value[0] * right.value[1] < right.value[0] * left.value[1]:
+            left, right = right, left
+        joined = combine(operator, left, right)
+        if joined is None:
+            return NOTHING
+        terms.append(joined)
+    return terms[0]
+
+
+def _refused(error: ErrorKind, detail: str, answer: str | None, format: float = 0.0, numbers: float = 0.0) -> Verdict:
+    parts = {"format": format, "numbers": numbers, "correct": 0.0}
+    return Verdict(False, 0.0, error, parts, answer=answer and answer[:KEPT_ANSWER], detail=detail)

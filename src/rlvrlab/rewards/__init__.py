@@ -1,0 +1,1 @@
+"""Rewards: what a verdict is worth; one file each."""

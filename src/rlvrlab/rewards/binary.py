@@ -1,0 +1,20 @@
+"""1 for a correct answer, 0 for any other: nothing to farm, but no signal either while every answer is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rlvrlab.registry import register
+from rlvrlab.types import Completion, Problem, Reward, Verdict
+
+
+@register("reward", "binary")
+@dataclass(frozen=True)
+class Binary:
+    """Correct or not."""
+
+    def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
+        """The reward of a judged answer."""
+        assert verdict.correct is not None, "an unjudged answer has no reward; mask it"
+        value = float(verdict.correct)
+        return Reward(value, {"correct": value})

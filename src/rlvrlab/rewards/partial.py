@@ -1,0 +1,47 @@
+"""Partial credit: something for the demanded form, something for keeping the number constraint, 1 for correct.
+
+With the defaults: nothing extractable 0, a well-formed expression 0.1, one with exactly the given numbers 0.3,
+correct 1. The trap is farming: a policy that can never be right settles for the largest sure part. So the parts below
+correct stay well under 1, and an environment grants a part only together with those before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rlvrlab.errors import UserError
+from rlvrlab.registry import register
+from rlvrlab.types import Completion, Fraction01, Problem, Reward, Verdict
+
+
+@register("reward", "partial")
+@dataclass(frozen=True)
+class Partial:
+    """Weights over the verdict's named parts; being correct earns what they leave of 1."""
+
+    format: Fraction01 = 0.1
+    """For an answer that could be extracted and parsed."""
+    numbers: Fraction01 = 0.2
+    """For using the numbers as demanded."""
+
+    def __post_init__(self) -> None:
+        if min(self.format, self.numbers) < 0 or not self.format + self.numbers < 1:
+            raise UserError(
+                f"reward partial: format = {self.format}, numbers = {self.numbers}: "
+                "both at least 0 and together below 1, or a wrong answer would be worth a right one"
+            )
+
+    def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
+        """The reward of a judged answer."""
+        assert verdict.correct is not None, "an unjudged answer has no reward; mask it"
+        if verdict.correct:
+            rest = 1.0 - (self.format + self.numbers)
+            parts = {"format": self.format, "numbers": self.numbers, "correct": rest}
+        else:
+            earned = verdict.parts
+            parts = {
+                "format": self.format * earned.get("format", 0.0),
+                "numbers": self.numbers * earned.get("numbers", 0.0),
+                "correct": 0.0,
+            }
+        return Reward(sum(parts.values()), parts)

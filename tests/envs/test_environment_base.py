@@ -1,0 +1,63 @@
+"""What the base class gives every environment, and the example in the documentation."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.errors import UserError
+from rlvrlab.registry import find
+from rlvrlab.types import ErrorKind, Problem, Role, Verdict
+
+PAGE = Path(__file__).parents[2] / "docs" / "environments.md"
+
+
+class Fragile(BaseEnvironment):
+    """Raises on one text, accepts all others: the worst of both."""
+
+    version = "1"
+
+    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
+        return [Problem(str(index), "fragile", "fragile", "?", role=role) for index in range(size)]
+
+    def gold(self, problem: Problem) -> str:
+        return "right"
+
+    def cheats(self, problem: Problem) -> dict[str, str]:
+        return {"anything": "cheat", "poison": "raise"}
+
+    def verify(self, problem: Problem, text: str) -> Verdict:
+        if text == "raise":
+            raise RuntimeError("broken")
+        return Verdict(True, 1.0)
+
+
+def test_a_verifier_that_raises_leaves_the_answer_unjudged() -> None:
+    problem = Fragile().problems("train", 1, 0)[0]
+    before, failed, after = Fragile().verify_many([(problem, "a"), (problem, "raise"), (problem, "b")])
+    assert before.correct is after.correct is True
+    assert failed.correct is None and failed.error is ErrorKind.INFRA
+    assert failed.detail == "Fragile.verify raised RuntimeError: broken"
+
+
+def test_self_check_reports_accepted_cheats_and_a_raising_verifier() -> None:
+    by_name = {check.name: check for check in Fragile().self_check()}
+    assert by_name["gold"].ok
+    assert not by_name["cheat: anything"].ok
+    assert not by_name["cheat: poison"].ok
+
+
+def test_the_example_in_the_documentation_works(tmp_path: Path) -> None:
+    example = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert example is not None and len(example[1].splitlines()) <= 40
+    (tmp_path / "parity.py").write_text(example[1])
+    env = find("env", "parity.py:Parity", tmp_path)()
+    checks = env.self_check()
+    assert len(checks) > 6 and all(check.ok for check in checks)
+    ids = [{problem.id for problem in env.problems(role, 20, seed=0)} for role in ("train", "dev", "test")]
+    assert len(set().union(*ids)) == 60
+    with pytest.raises(UserError):
+        env.problems("test", 10**6, seed=0)
