@@ -108,6 +108,22 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
+class OptimizerSettings:
+    """How an engine turns gradients into steps; the learning rate belongs to the phase."""
+
+    type: Literal["adam", "sgd"] = "adam"
+    """adam is AdamW: weight decay is decoupled."""
+    beta1: Fraction01 = 0.9
+    """Momentum (also of sgd)."""
+    beta2: Fraction01 = 0.99
+    """Decay of the squared gradient."""
+    epsilon: Positive = 1e-8
+    """Added to the root of the squared gradient."""
+    weight_decay: NonNegative = 0.0
+    """Pull to zero per step, times the learning rate."""
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One prompt to sample from."""
 
@@ -243,6 +259,11 @@ class Loss(NamedTuple):
     c_entropy_BT: NDArray[np.float64] | None = None
     """d value / d entropy of each token's distribution, when the objective has one."""
 
+    def rows(self, index: NDArray[np.int64]) -> Loss:
+        """The coefficients of some rows; the value stays with the whole."""
+        c_entropy_BT = None if self.c_entropy_BT is None else self.c_entropy_BT[index]
+        return Loss(0.0, self.c_logp_BT[index], c_entropy_BT)
+
 
 Couples = Literal["row", "pair", "batch"]
 
@@ -250,8 +271,10 @@ Couples = Literal["row", "pair", "batch"]
 class Objective(Protocol):
     """A pure function of log-probabilities; gradient = Σ c_logp ∇log p + Σ c_entropy ∇H."""
 
-    couples: Couples
-    """Which rows must be seen together: each alone, a preference pair, or all."""
+    @property
+    def couples(self) -> Couples:
+        """Which rows must be seen together: each alone, a preference pair, or all."""
+        ...
 
     def __call__(self, logp_BT: NDArray[np.float64], entropy_BT: NDArray[np.float64], batch: TokenBatch) -> Loss:
         """Value and coefficients; `logp_BT` and `entropy_BT` are detached."""

@@ -1,0 +1,92 @@
+"""The `rlvr` command: one file per verb, imported only when it is used, so that `rlvr --help` answers at once."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import NoReturn
+
+import click
+
+from rlvrlab import __version__
+from rlvrlab.errors import LabError, RecipeError
+
+VERBS = {
+    "train": "Run a recipe, or resume a run.",
+    "check": "Check a recipe, an environment or an engine.",
+    "new": "Write the skeleton of an environment.",
+    "doctor": "Look at this machine: what works, what is missing, what to do.",
+    "completion": "Print a shell's completion script.",
+}
+"""Verb -> one line, as shown by --help; tests/cli keeps them equal to the commands' own."""
+
+
+class Verbs(click.Group):
+    """A group whose commands are modules of this package."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """In the order above."""
+        return list(VERBS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """Import the verb's file."""
+        if name not in VERBS:
+            return None
+        command: click.Command = importlib.import_module(f"rlvrlab.cli.{name}").command
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """From the table: no import."""
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Suggest the nearest verb."""
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            from rlvrlab.errors import suggestion
+
+            raise click.UsageError(f"no verb {args[0]!r}{suggestion(args[0], VERBS)}")
+        return super().resolve_command(context, args)
+
+
+@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="rlvr")
+def rlvr() -> None:
+    """The laboratory for reinforcement learning with verifiable rewards.
+
+    \b
+    rlvr train recipes/toy_countdown.toml            the whole loop in seconds on a CPU
+    rlvr train recipes/toy_countdown.toml --plan     what would happen, and where each value comes from
+    """
+
+
+def main() -> NoReturn:
+    """Run, and turn deliberate errors into one line and an exit code."""
+    try:
+        sys.exit(rlvr.main(standalone_mode=False) or 0)
+    except click.exceptions.Abort:
+        fail("interrupted", 130)
+    except KeyboardInterrupt:
+        fail("interrupted", 130)
+    except click.ClickException as error:
+        where = f" (see `{error.ctx.command_path} --help`)" if getattr(error, "ctx", None) else ""
+        fail(f"{error.format_message()}{where}", 2)
+    except RecipeError as error:
+        for line in error.problems:
+            print(f"error: {line}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except LabError as error:
+        fail(str(error), error.exit_code)
+    except BrokenPipeError:
+        # The reader of a pipe left (`rlvr … | head`); Python would complain once more when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """One line on stderr."""
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(code)

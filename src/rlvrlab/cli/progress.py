@@ -1,0 +1,80 @@
+"""What a person sees while a run goes on: a bar on a terminal, plain lines elsewhere, nothing but JSON with --json."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+from rich.table import Table
+
+from rlvrlab.recipe import Resolved
+from rlvrlab.record.experiment import accuracy_of, percent
+from rlvrlab.train.phases.base import Phase
+from rlvrlab.train.session import Ended
+from rlvrlab.train.state import State
+
+
+class Progress:
+    """Observes a session."""
+
+    def __init__(self, resolved: Resolved, as_json: bool) -> None:
+        self._interval = resolved.recipe.record.log_interval
+        self._as_json = as_json
+        self._console = Console(stderr=True)
+        self._live = self._console.is_terminal and not as_json
+        columns = (TextColumn("{task.description:>9}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+                   TextColumn("{task.fields[facts]}"))  # fmt: skip
+        self._bars = Bars(*columns, console=self._console, disable=not self._live)
+        self._tasks: dict[str, TaskID] = {}
+        self._accuracy = ""
+
+    def __enter__(self) -> Progress:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bars.stop()
+
+    def observe(self, phase: Phase, state: State, row: dict[str, Any]) -> None:
+        """After each step."""
+        measured = accuracy_of(row)
+        if measured:
+            self._accuracy = f"held-out {percent(measured)}"
+        facts = f"{self._accuracy}  {_facts(row)}"
+        if self._live:
+            if phase.name not in self._tasks:
+                self._tasks[phase.name] = self._bars.add_task(phase.name, total=phase.steps, facts="")
+            self._bars.update(self._tasks[phase.name], completed=row["phase_step"], facts=facts)
+        elif not self._as_json and (measured or row["phase_step"] % self._interval == 0) and self._interval > 1:
+            print(f"{phase.name} {row['phase_step']}/{phase.steps}  {facts}", file=sys.stderr)
+
+    def end(self, ended: Ended) -> None:
+        """The result, and where to read more."""
+        if self._as_json:
+            from rlvrlab.cli.train import print_json
+
+            print_json({"folder": str(ended.folder), "status": ended.status, "result": ended.summary})
+            return
+        table = Table(title=f"{ended.folder.name}: {ended.status}", title_justify="left")
+        for column in ("phase", "before", "best", "at step", "last"):
+            table.add_column(column)
+        for name, entry in ended.summary.items():
+            cells = [percent(entry[key]) for key in ("before", "best", "last")]
+            table.add_row(name, cells[0], cells[1], str(entry["best"]["step"]), cells[2])
+        out = Console()
+        out.print(table)
+        out.print("Held-out accuracy, greedy, with 95 % Wilson intervals.", style="dim")
+        out.print(f"The whole story: {ended.folder / 'EXPERIMENT.md'}", soft_wrap=True)
+        if ended.status != "finished":
+            out.print(f"Go on with: rlvr train --resume {ended.folder}", soft_wrap=True)
+
+
+def _facts(row: dict[str, Any]) -> str:
+    names = {"train/acc": "train", "actor/entropy": "entropy", "groups/zero_variance": "dead", "sft/nll": "nll"}
+    return "  ".join(f"{short} {row[key]:.2f}" for key, short in names.items() if row.get(key) is not None)

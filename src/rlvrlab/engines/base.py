@@ -1,0 +1,145 @@
+"""What an engine must be able to do: a handful of verbs over opaque vectors in parameter space.
+
+Everything above this line (objectives, credit, surgery, the loop) is written once and runs on any engine. The contract
+that every engine passes is tests/engines/contract.py. Suffixes: B rows, T completion positions, S vectors.
+
+Clipping needs no verb: the norm of Σ wᵢgᵢ is √(wᵀGw) with the Gramian G, so clipping is a factor on the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from rlvrlab.batch import Floats, Ints, TokenBatch
+from rlvrlab.types import Completion, Couples, Objective, Request
+
+Vector = Any
+"""A point or direction in the engine's trainable parameters; only the engine that made it can read it."""
+Snapshot = Any
+"""A frozen copy of the trainable parameters."""
+Policy = Literal["current", "reference"] | Any
+"""Whose log-probabilities: the policy being trained, the frozen reference, or a Snapshot."""
+Scope = Literal["global", "module"]
+ValueObjective = Callable[[Floats, TokenBatch], tuple[float, Floats]]
+"""(value_BT, batch) -> (loss, d loss / d value_BT)."""
+
+
+class Tokenizer(Protocol):
+    """Text to tokens and back."""
+
+    vocab_size: int
+    end: int
+    """Token that ends a completion."""
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Tokens of a text, without an end token."""
+        ...
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Text of tokens, end token dropped."""
+        ...
+
+
+class Engine(Protocol):
+    """A policy that can be sampled, scored and moved."""
+
+    name: str
+    tokenizer: Tokenizer
+    precision: str
+    """Arithmetic of the parameters: float64, float32, bfloat16."""
+
+    def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
+        """`n` completions for each request; tokens in, tokens out."""
+        ...
+
+    def logprobs(self, batch: TokenBatch, policy: Policy = "current") -> tuple[Floats, Floats]:
+        """Log-probability and entropy at each completion token; 0 where nothing is seen."""
+        ...
+
+    def gradient(self, batch: TokenBatch, objective: Objective) -> tuple[Vector, float, dict[str, float]]:
+        """Gradient of the loss, its value, and the objective's metrics, whatever the micro-batch size."""
+        ...
+
+    def values(self, batch: TokenBatch) -> Floats:
+        """The critic's value before each completion token."""
+        ...
+
+    def fit_values(self, batch: TokenBatch, objective: ValueObjective, learning_rate: float) -> float:
+        """One critic update; returns the loss before it."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """A frozen copy of the trainable parameters."""
+        ...
+
+    def freeze_reference(self) -> None:
+        """The current policy becomes the reference; saved and restored with the engine."""
+        ...
+
+    def fisher(self, batch: TokenBatch) -> Vector:
+        """Diagonal Fisher estimate: the mean over rows of the squared gradient of that row's log-likelihood."""
+        ...
+
+    def pull(self, snapshot: Snapshot, diagonal: Vector | None = None) -> Vector:
+        """Gradient of ½ Σ dᵢ (θᵢ − θ*ᵢ)²: L2 without a diagonal, EWC with one."""
+        ...
+
+    def gramian(self, vectors: Sequence[Vector], scope: Scope = "global") -> dict[str, Floats]:
+        """Dot products of all pairs, summed over shards; by module, they add up to the global one."""
+        ...
+
+    def step(self, vectors: Sequence[Vector], weights: Sequence[float], learning_rate: float) -> Vector:
+        """Hand Σ wᵢgᵢ to the optimiser as the gradient; returns the displacement it really applied."""
+        ...
+
+    def shift(self, vectors: Sequence[Vector], weights: Sequence[float]) -> None:
+        """θ += Σ wᵢvᵢ; the optimiser's state stays as it is."""
+        ...
+
+    def fresh_optimizer(self) -> None:
+        """Forget momentum, e.g. when a new phase begins."""
+        ...
+
+    def publish(self) -> int:
+        """Make the current parameters the ones `sample` uses; returns the policy version."""
+        ...
+
+    def release(self, vectors: Sequence[Vector]) -> None:
+        """These vectors will not be used again."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Everything needed to go on exactly: parameters, optimiser, critic, reference, version. Never pickle."""
+        ...
+
+    def load(self, folder: Path) -> None:
+        """Continue from `save`."""
+        ...
+
+
+def micro_batches(batch: TokenBatch, couples: Couples, rows: int) -> Iterator[Ints]:
+    """Row indices in chunks of about `rows`; coupled rows stay together."""
+    if couples == "batch" or rows <= 0 or len(batch) <= rows:
+        yield np.arange(len(batch))
+        return
+    if couples == "row" or batch.pair_B is None:
+        yield from np.split(np.arange(len(batch)), range(rows, len(batch), rows))
+        return
+    chunk: list[int] = []
+    for pair in np.unique(batch.pair_B):
+        chunk.extend(np.flatnonzero(batch.pair_B == pair))
+        if len(chunk) >= rows:
+            yield np.array(chunk)
+            chunk = []
+    if chunk:
+        yield np.array(chunk)
+
+
+def add_metrics(total: dict[str, float], part: dict[str, float]) -> None:
+    """Sum metrics over micro-batches; each part already carries the global normaliser."""
+    for key, value in part.items():
+        total[key] = total.get(key, 0.0) + value

@@ -1,0 +1,226 @@
+"""The toy engine's verbs over the log-linear policy of policy.py."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from rlvrlab.batch import Floats, Ints, TokenBatch
+from rlvrlab.engines.base import Policy, Scope, ValueObjective, add_metrics, micro_batches
+from rlvrlab.engines.toy.features import contexts_of, view_prompts
+from rlvrlab.engines.toy.optimizer import Optimizer
+from rlvrlab.engines.toy.policy import Inputs, Layout, backward, entropy, log_softmax
+from rlvrlab.engines.toy.sampler import sample
+from rlvrlab.engines.toy.tokenizer import ToyTokenizer
+from rlvrlab.errors import CheckpointError
+from rlvrlab.registry import register
+from rlvrlab.types import Completion, Count, CountOrZero, Loss, Objective, OptimizerSettings, Positive, Request
+
+
+@register("engine", "toy")
+@dataclass(frozen=True)
+class Toy:
+    """`[engine] type = "toy"`: needs nothing but NumPy."""
+
+    slots: Count = 3
+    """Numbers of the prompt the policy looks at (two numbers and a target)."""
+    max_number: Count = 999
+    """Largest number with a token of its own."""
+    scale: Positive = 100.0
+    """Numbers are divided by this before they become features."""
+    buckets: Count = 128
+    """Hashed weight blocks for shapes of the text."""
+    precision: Literal["float64", "float32"] = "float64"
+    """Arithmetic of the parameters."""
+    micro_batch: CountOrZero = 0
+    """Rows per gradient pass; 0 takes all at once. Never changes a result."""
+
+    def build(self, optimizer: OptimizerSettings) -> ToyEngine:
+        """A policy that knows nothing yet: uniform over its vocabulary."""
+        return ToyEngine(self, optimizer)
+
+
+class Forward(NamedTuple):
+    """A scored batch, with what its backward pass needs."""
+
+    inputs: Inputs
+    where: tuple[Ints, Ints]
+    token_N: Ints
+    logp_NV: Floats
+    logp_BT: Floats
+    entropy_BT: Floats
+
+
+class ToyEngine:
+    """All of engines/base.py on NumPy; vectors are flat arrays."""
+
+    name = "toy"
+
+    def __init__(self, config: Toy, optimizer: OptimizerSettings) -> None:
+        self.config, self.precision = config, config.precision
+        self.tokenizer = ToyTokenizer(config.max_number)
+        self.layout = Layout(self.tokenizer.characters, self.tokenizer.vocab_size, config.slots, config.buckets)
+        self.theta: Floats = np.zeros(self.layout.size, dtype=config.precision)
+        self.reference = self.theta
+        self.critic: Floats = np.zeros(self.layout.blocks, dtype=config.precision)
+        self.optimizer_settings = optimizer
+        self.version = 0
+        self.fresh_optimizer()
+
+    def fresh_optimizer(self) -> None:
+        """Zero moments for policy and critic."""
+        self._optimizer = Optimizer(self.optimizer_settings, self.theta.size, self.precision)
+        self._critic_optimizer = Optimizer(self.optimizer_settings, self.critic.size, self.precision)
+
+    def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
+        """Keyed sampling, all requests abreast."""
+        return sample(self, requests)
+
+    def logprobs(self, batch: TokenBatch, policy: Policy = "current") -> tuple[Floats, Floats]:
+        """Exact scores of every seen token."""
+        named = {"current": self.theta, "reference": self.reference}
+        forward = self._forward(batch, named[policy] if isinstance(policy, str) else policy)
+        return forward.logp_BT, forward.entropy_BT
+
+    def gradient(self, batch: TokenBatch, objective: Objective) -> tuple[Floats, float, dict[str, float]]:
+        """One forward per micro-batch; a batch-coupled objective is asked once, before them."""
+        total, value = np.zeros_like(self.theta), 0.0
+        metrics: dict[str, float] = {}
+        whole = None
+        if objective.couples == "batch":
+            scores = self.logprobs(batch)
+            whole, metrics = objective(*scores, batch), objective.metrics(*scores, batch)
+            value = whole.value
+        for index in micro_batches(batch, "row" if whole else objective.couples, self.config.micro_batch):
+            part = batch.rows(index)
+            forward = self._forward(part, self.theta)
+            if whole:
+                loss = whole.rows(index)
+            else:
+                loss = objective(forward.logp_BT, forward.entropy_BT, part)
+                value += loss.value
+                add_metrics(metrics, objective.metrics(forward.logp_BT, forward.entropy_BT, part))
+            total += self._backward(forward, loss)
+        return total, value, metrics
+
+    def values(self, batch: TokenBatch) -> Floats:
+        """A linear critic on the policy's features."""
+        inputs, where, _ = self._inputs(batch)
+        out = np.zeros(batch.tokens_BT.shape)
+        out[where] = sum((inputs.dense_ND * self.critic[bucket_N]).sum(axis=1) for bucket_N in inputs.active)
+        return out
+
+    def fit_values(self, batch: TokenBatch, objective: ValueObjective, learning_rate: float) -> float:
+        """One optimiser step on the critic's loss."""
+        inputs, where, _ = self._inputs(batch)
+        loss, c_BT = objective(self.values(batch), batch)
+        gradient = np.zeros_like(self.critic)
+        for bucket_N in inputs.active:
+            np.add.at(gradient, bucket_N, c_BT[where][:, None] * inputs.dense_ND)
+        flat = self.critic.ravel()
+        move = self._critic_optimizer.displacement(flat, gradient.ravel(), learning_rate)
+        self.critic = (flat + move).reshape(self.layout.blocks)
+        return loss
+
+    def snapshot(self) -> Floats:
+        """A copy of the parameters."""
+        return self.theta.copy()
+
+    def freeze_reference(self) -> None:
+        """Parameters are never changed in place, so keeping the array is enough."""
+        self.reference = self.theta
+
+    def fisher(self, batch: TokenBatch) -> Floats:
+        """Row by row: squaring the batch mean would be another quantity."""
+        total = np.zeros_like(self.theta)
+        for i in range(len(batch)):
+            row = batch.rows([i])
+            total += self._backward(self._forward(row, self.theta), Loss(0.0, row.loss_BT.astype(float))) ** 2
+        return np.asarray(total / max(1, len(batch)))
+
+    def pull(self, snapshot: Floats, diagonal: Floats | None = None) -> Floats:
+        """θ − θ*, weighted."""
+        difference = self.theta - snapshot
+        return difference if diagonal is None else diagonal * difference
+
+    def gramian(self, vectors: Sequence[Floats], scope: Scope = "global") -> dict[str, Floats]:
+        """Plain dot products, in double precision."""
+        parts = {"global": slice(None)} if scope == "global" else self.layout.modules
+        stacked = np.stack(vectors).astype(np.float64)
+        return {name: stacked[:, part] @ stacked[:, part].T for name, part in parts.items()}
+
+    def step(self, vectors: Sequence[Floats], weights: Sequence[float], learning_rate: float) -> Floats:
+        """Descend along the weighted sum."""
+        before = self.theta
+        move = self._optimizer.displacement(before, _combine(vectors, weights), learning_rate)
+        self.theta = before + move
+        return np.asarray(self.theta - before)
+
+    def shift(self, vectors: Sequence[Floats], weights: Sequence[float]) -> None:
+        """Move without telling the optimiser."""
+        self.theta = self.theta + _combine(vectors, weights)
+
+    def publish(self) -> int:
+        """Sampler and trainer share the parameters: only the version moves."""
+        self.version += 1
+        return self.version
+
+    def release(self, vectors: Sequence[Floats]) -> None:
+        """Python's garbage collector does it."""
+
+    def save(self, folder: Path) -> None:
+        """One npz without pickle, one JSON."""
+        folder.mkdir(parents=True, exist_ok=True)
+        arrays = {"theta": self.theta, "reference": self.reference, "critic": self.critic}
+        arrays |= {f"optimizer.{k}": v for k, v in self._optimizer.state().items()}
+        arrays |= {f"critic_optimizer.{k}": v for k, v in self._critic_optimizer.state().items()}
+        np.savez(folder / "toy.npz", allow_pickle=False, **arrays)
+        (folder / "toy.json").write_text(json.dumps({"version": self.version, "size": self.layout.size}))
+
+    def load(self, folder: Path) -> None:
+        """Refuses weights of another size."""
+        facts = json.loads((folder / "toy.json").read_text())
+        if facts["size"] != self.layout.size:
+            raise CheckpointError(f"{folder}: {facts['size']} parameters, this recipe's engine has {self.layout.size}")
+        with np.load(folder / "toy.npz", allow_pickle=False) as arrays:
+            stored = {name: arrays[name] for name in arrays.files}
+        self.theta, self.reference, self.critic = stored["theta"], stored["reference"], stored["critic"]
+        self._optimizer.restore(_under("optimizer.", stored))
+        self._critic_optimizer.restore(_under("critic_optimizer.", stored))
+        self.version = facts["version"]
+
+    def _forward(self, batch: TokenBatch, theta: Floats) -> Forward:
+        inputs, where, token_N = self._inputs(batch)
+        logp_NV = log_softmax(theta, self.layout, inputs)
+        logp_BT, entropy_BT = np.zeros(batch.tokens_BT.shape), np.zeros(batch.tokens_BT.shape)
+        logp_BT[where] = logp_NV[np.arange(len(token_N)), token_N]
+        entropy_BT[where] = entropy(logp_NV)
+        return Forward(inputs, where, token_N, logp_NV, logp_BT, entropy_BT)
+
+    def _backward(self, forward: Forward, loss: Loss) -> Floats:
+        c_logp_N = loss.c_logp_BT[forward.where].astype(self.precision)
+        c_entropy_N = None if loss.c_entropy_BT is None else loss.c_entropy_BT[forward.where].astype(self.precision)
+        return backward(self.layout, forward.inputs, forward.logp_NV, forward.token_N, c_logp_N, c_entropy_N)
+
+    def _inputs(self, batch: TokenBatch) -> tuple[Inputs, tuple[Ints, Ints], Ints]:
+        """A batch's seen positions as policy inputs, their (rows, columns), and the tokens chosen there."""
+        view = view_prompts(batch.prompts, self.tokenizer, self.config.slots, self.config.scale)
+        c = contexts_of(batch, view)
+        inputs = Inputs.of(c.dense_ND, c.slots_NM, c.position_N, c.shape_N, self.layout)
+        return inputs, (c.row_N, c.column_N), c.token_N
+
+
+def _combine(vectors: Sequence[Floats], weights: Sequence[float]) -> Floats:
+    total = np.zeros_like(vectors[0])
+    for vector, weight in zip(vectors, weights, strict=True):
+        total += vector.dtype.type(weight) * vector
+    return total
+
+
+def _under(prefix: str, arrays: dict[str, Floats]) -> dict[str, Floats]:
+    return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}

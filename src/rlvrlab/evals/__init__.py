@@ -1,0 +1,1 @@
+"""Evaluation: what a policy can do, with its uncertainty."""

@@ -1,0 +1,77 @@
+"""Is this run healthy? Ranges for the field's metrics, each with what it means and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Range(NamedTuple):
+    """What is normal for one metric."""
+
+    metric: str
+    low: float | None
+    high: float | None
+    meaning: str
+    """What being outside says."""
+    remedy: str
+    """What to try."""
+    phases: tuple[str, ...] = ("grpo", "ppo", "reinforce")
+    """Where it applies."""
+    alarm: bool = False
+    """Worth an event and a line in EXPERIMENT.md at once, not only a light."""
+
+    def __str__(self) -> str:
+        bounds = f"{self.low:g}–{self.high:g}" if self.low is not None and self.high is not None else ""
+        return f"{self.metric} {bounds or (f'≥ {self.low:g}' if self.low is not None else f'≤ {self.high:g}')}"
+
+
+RANGES = (
+    Range("actor/entropy", 0.01, None, "mode collapse: the policy hardly varies its answers any more",
+          "lower the learning rate, set entropy.coef or kl.coef, or go back to an earlier checkpoint", alarm=True),
+    Range("actor/grad_norm", 0.05, 0.2, "outside the range large models train in; small policies run higher",
+          "compare with earlier steps rather than with the range; a sudden jump wants a lower learning rate"),
+    Range("groups/zero_variance", None, 0.9, "nearly all groups earned one and the same reward: little is learnt",
+          "all wrong: SFT first or easier problems; all right: harder ones; or filter.dead_groups=refill", alarm=True),
+    Range("response_length/clip_ratio", None, 0.5, "most answers are cut off before they end",
+          "raise rollout.max_tokens, or teach the policy to end by SFT", alarm=True),
+    Range("actor/pg_clipfrac", None, 0.3, "most tokens are held by the clip: steps are too large for the batch",
+          "fewer epochs or a lower learning rate"),
+    Range("actor/kl", None, 1.0, "far from the reference policy", "raise kl.coef or stop earlier"),
+    Range("groups/unjudged_rows", None, 0.0, "some answers could not be judged; they are left out, not counted wrong",
+          "look at logs/events.jsonl and the rollouts' detail", alarm=True),
+)  # fmt: skip
+
+
+class Finding(NamedTuple):
+    """One metric outside its range."""
+
+    metric: str
+    value: float
+    text: str
+    """In plain words, with the remedy."""
+    alarm: bool
+
+
+def examine(phase: str, metrics: Mapping[str, float]) -> list[Finding]:
+    """What is not normal in one step's metrics."""
+    found = []
+    for r in RANGES:
+        value = metrics.get(r.metric)
+        if phase not in r.phases or value is None:
+            continue
+        if (r.low is not None and value < r.low) or (r.high is not None and value > r.high):
+            found.append(Finding(r.metric, value, f"{r.metric} is {value:.3g}: {r.meaning}; {r.remedy}", r.alarm))
+    return found
+
+
+NO_SIGNAL = (
+    "no signal: every group's answers earned the same reward ({why}), so there is no gradient to follow; {remedy}"
+)
+
+
+def no_signal(all_wrong: int, all_right: int) -> str:
+    """Why a step had nothing to learn from, and what to do about it."""
+    if all_wrong >= all_right:
+        return NO_SIGNAL.format(why="all wrong", remedy="do SFT first, take easier problems or a partial reward")
+    return NO_SIGNAL.format(why="all right", remedy="take harder problems; this set has nothing left to teach")

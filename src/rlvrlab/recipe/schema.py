@@ -1,0 +1,164 @@
+"""Every core key of a recipe, with its default, its limits and one line that explains it.
+
+The tables `env`, `reward`, `engine`, `advantage`, `objective` hold `type = NAME` plus the plug-in's own keys; each
+phase in `phases` has a table of its own name. Those keys live with their plug-in (see registry.py); the rest is here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from annotated_types import MinLen
+from pydantic import BaseModel, ConfigDict, Field
+
+from rlvrlab.types import Count, CountOrZero, Fraction01, NonNegative, OptimizerSettings, Positive
+
+Table = dict[str, Any]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class Data(_Section):
+    """Which problems."""
+
+    train_size: Count = Field(2000, description="distinct training problems")
+    dev_size: Count = Field(200, description="held-out problems that choose the best checkpoint")
+    seed: CountOrZero = Field(0, description="draws the problems; apart from `seed`, so runs share their held-out set")
+
+
+class RolloutTable(_Section):
+    """How answers are drawn in training."""
+
+    n: Count = Field(8, description="answers per problem: the group")
+    max_tokens: Count = Field(64, description="longest answer")
+    temperature: Positive = Field(1.0, description="1 samples the policy that is trained")
+    top_p: Annotated[float, Field(gt=0, le=1)] = Field(1.0, description="nucleus; below 1 wants correction.level")
+
+
+class Optimizer(_Section):
+    """Gradient to step."""
+
+    type: Literal["adam", "sgd"] = Field("adam", description="adam is AdamW")
+    beta1: Fraction01 = Field(0.9, description="momentum")
+    beta2: Fraction01 = Field(0.99, description="decay of squared gradients")
+    epsilon: Positive = Field(1e-8, description="floor under the root of the squared gradient")
+    weight_decay: NonNegative = Field(0.0, description="decoupled")
+    max_grad_norm: NonNegative = Field(1.0, description="clip the gradient to this norm; 0 never clips")
+    warmup_steps: CountOrZero = Field(0, description="linear rise of the learning rate in each phase")
+    decay: Literal["constant", "linear", "cosine"] = Field("constant", description="fall of the learning rate after it")
+    final_ratio: Fraction01 = Field(0.1, description="share of the learning rate left at the end of a decay")
+
+    def settings(self) -> OptimizerSettings:
+        """The part an engine needs."""
+        return OptimizerSettings(self.type, self.beta1, self.beta2, self.epsilon, self.weight_decay)
+
+
+class Kl(_Section):
+    """Stay near the reference policy: the one each online phase starts from."""
+
+    coef: NonNegative = Field(0.0, description="0 switches it off")
+    estimator: Literal["k1", "k2", "k3"] = Field("k3", description="k1 unbiased, k2 low variance, k3 both")
+    place: Literal["loss", "reward"] = Field("loss", description="add it to the loss or subtract it from the reward")
+
+
+class Entropy(_Section):
+    """Bonus for staying undecided."""
+
+    coef: NonNegative = Field(0.0, description="subtracts coef × mean entropy from the loss")
+
+
+class Correction(_Section):
+    """For a sampler that differs from the trainer (other precision, temperature, nucleus, stale weights)."""
+
+    level: Literal["none", "token", "sequence"] = Field("none", description="truncated importance weights per …")
+    cap: Positive = Field(2.0, description="weights are cut here")
+
+
+class Filter(_Section):
+    """Groups whose answers all earned the same teach nothing."""
+
+    dead_groups: Literal["keep", "drop", "refill"] = Field(
+        "drop", description="keep them in the loss's mean, drop them, or sample other problems instead"
+    )
+    max_refills: CountOrZero = Field(3, description="extra collections per step at most")
+
+
+class Eval(_Section):
+    """Held-out evaluation during training, greedy."""
+
+    every: CountOrZero = Field(10, description="steps between evaluations; 0 evaluates at the start and end of a phase")
+
+
+class Stop(_Section):
+    """When to end a phase early."""
+
+    patience: CountOrZero = Field(0, description="evaluations without a new best; 0 never stops")
+    target: Fraction01 | None = Field(None, description="held-out accuracy that is enough")
+    no_signal_steps: CountOrZero = Field(0, description="steps in a row in which no group had signal; 0 only warns")
+
+
+class Checkpoint(_Section):
+    """What survives."""
+
+    every: Count = Field(10, description="steps between checkpoints")
+    keep: Count = Field(2, description="latest ones to keep; the best one is always kept")
+
+
+class Record(_Section):
+    """What is written down."""
+
+    rollouts: Literal["all", "none"] = Field("all", description="store every judged answer under rollouts/")
+    log_interval: Count = Field(1, description="steps between lines on the terminal when it is not one")
+    sinks: list[str] = Field(default_factory=list, description="copies of the metrics: wandb, trackio, tensorboard")
+
+
+def _plugin(kind: str, default: str) -> Any:
+    return Field(default_factory=lambda: {"type": default}, description=f"{kind} plug-in")
+
+
+class Recipe(_Section):
+    """One experiment."""
+
+    name: str = Field("run", description="names the run folder")
+    question: str = Field("", description="what this run is meant to find out; opens EXPERIMENT.md")
+    seed: CountOrZero = Field(0, description="all randomness of training")
+    output_dir: str = Field("experiments", description="where run folders are made")
+    phases: Annotated[list[str], MinLen(1)] = Field(default_factory=lambda: ["grpo"], description="in this order")
+    env: Table = _plugin("environment", "countdown")
+    reward: Table = _plugin("reward", "binary")
+    engine: Table = _plugin("engine", "toy")
+    advantage: Table | None = Field(None, description="advantage plug-in; None takes the phase's own")
+    objective: Table | None = Field(None, description="objective plug-in; None takes the phase's own")
+    data: Data = Data()
+    rollout: RolloutTable = RolloutTable()
+    optimizer: Optimizer = Optimizer()
+    kl: Kl = Kl()
+    entropy: Entropy = Entropy()
+    correction: Correction = Correction()
+    filter: Filter = Filter()
+    eval: Eval = Eval()
+    stop: Stop = Stop()
+    checkpoint: Checkpoint = Checkpoint()
+    record: Record = Record()
+    phase_tables: dict[str, Table] = Field(default_factory=dict, description="one table per phase, by its name")
+
+
+PLUGIN_TABLES = ("env", "reward", "engine", "advantage", "objective")
+
+
+def sections() -> dict[str, type[BaseModel]]:
+    """The core tables by name."""
+    return {
+        name: info.annotation
+        for name, info in Recipe.model_fields.items()
+        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel)
+    }
+
+
+def core_keys() -> list[str]:
+    """Every dotted core key; tests/recipe keeps their number at 60 or less."""
+    keys = [name for name in Recipe.model_fields if name not in {*sections(), *PLUGIN_TABLES, "phase_tables"}]
+    keys += [f"{name}.type" for name in PLUGIN_TABLES]
+    return keys + [f"{section}.{key}" for section, model in sections().items() for key in model.model_fields]

@@ -1,0 +1,1 @@
+"""The record: a run folder that explains itself and survives a crash."""

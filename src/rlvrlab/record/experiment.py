@@ -1,0 +1,147 @@
+"""EXPERIMENT.md: the run explained to a reader who was not there, made from the run folder's files alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.record.files import write_atomically
+from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
+
+BARS = "▁▂▃▄▅▆▇█"
+
+
+def write_experiment(folder: Path) -> None:
+    """Rewrite EXPERIMENT.md from what is in the folder now."""
+    config, info = read_config(folder), read_info(folder)
+    sections = [
+        _head(folder, config, info),
+        _question(config),
+        _result(folder),
+        _progress(folder),
+        _health(folder, info),
+        _recipe(config),
+        _data(info),
+        _reproduce(folder, info),
+    ]
+    write_atomically(folder / "EXPERIMENT.md", "\n\n".join(s for s in sections if s) + "\n")
+
+
+def summarise(folder: Path) -> dict[str, Any]:
+    """Per phase: held-out accuracy before, best and last, with 95 % intervals."""
+    phases: dict[str, Any] = {}
+    for row in read_metrics(folder):
+        found = accuracy_of(row)
+        if found is None:
+            continue
+        point = {"step": row["step"], **found}
+        entry = phases.setdefault(row["phase"], {"before": point, "best": point})
+        entry["last"] = point
+        if point["accuracy"] > entry["best"]["accuracy"]:
+            entry["best"] = point
+    return phases
+
+
+def accuracy_of(row: dict[str, Any]) -> dict[str, Any] | None:
+    """The held-out accuracy in a metrics line, with its interval."""
+    key = next((k for k in row if k.startswith("val-core/") and k.endswith("/acc")), None)
+    return None if key is None else {"accuracy": row[key], "low": row[f"{key}_low"], "high": row[f"{key}_high"]}
+
+
+def percent(point: dict[str, Any]) -> str:
+    """`81.5 % [75.6, 86.2]`."""
+    return f"{100 * point['accuracy']:.1f} % [{100 * point['low']:.1f}, {100 * point['high']:.1f}]"
+
+
+def sparkline(values: list[float], width: int = 40) -> str:
+    """A line of block characters."""
+    if not values:
+        return ""
+    picked = [values[i * len(values) // min(width, len(values))] for i in range(min(width, len(values)))]
+    low, high = min(picked), max(picked)
+    scale = (len(BARS) - 1) / (high - low) if high > low else 0.0
+    return "".join(BARS[int((v - low) * scale)] for v in picked)
+
+
+def _head(folder: Path, config: dict[str, Any], info: dict[str, Any]) -> str:
+    status = info.get("status", "running")
+    times = f"started {info.get('started', '?')}" + (f", ended {info['ended']}" if status != "running" else "")
+    engine, env = config["recipe"]["engine"]["type"], config["recipe"]["env"]["type"]
+    chain = " → ".join(config["recipe"]["phases"])
+    return f"# {config['recipe']['name']}\n\n**{status}** · {chain} on `{env}` with the `{engine}` engine · {times}"
+
+
+def _question(config: dict[str, Any]) -> str:
+    question = config["recipe"]["question"]
+    return f"## Question\n\n{question}" if question else "## Question\n\nNot stated: set `question` in the recipe."
+
+
+def _result(folder: Path) -> str:
+    phases = summarise(folder)
+    if not phases:
+        return ""
+    lines = ["## Result", "", "Held-out accuracy, greedy, with 95 % Wilson intervals.", ""]
+    lines += ["| phase | before | best (step) | last |", "|---|---|---|---|"]
+    for name, entry in phases.items():
+        best = f"{percent(entry['best'])} ({entry['best']['step']})"
+        lines.append(f"| {name} | {percent(entry['before'])} | {best} | {percent(entry['last'])} |")
+    return "\n".join(lines)
+
+
+def _progress(folder: Path) -> str:
+    rows = read_metrics(folder)
+    if not rows:
+        return ""
+    lines = ["## Progress", "", "| metric | first | last | |", "|---|---|---|---|"]
+    keys = ("train/acc", "critic/rewards/mean", "actor/entropy", "actor/grad_norm", "groups/zero_variance",
+            "response_length/mean", "response_length/clip_ratio", "actor/loss")  # fmt: skip
+    validation = [k for k in dict.fromkeys(k for row in rows for k in row) if k.endswith("/acc") and "val" in k]
+    for key in [*validation, *keys]:
+        values = [row[key] for row in rows if row.get(key) is not None]
+        if values:
+            lines.append(f"| `{key}` | {values[0]:.4g} | {values[-1]:.4g} | `{sparkline(values)}` |")
+    return "\n".join(lines) + f"\n\n{rows[-1]['step']} steps done, the last one in phase `{rows[-1]['phase']}`."
+
+
+def _health(folder: Path, info: dict[str, Any]) -> str:
+    events = [e for e in read_events(folder) if e["kind"] not in ("start", "phase")]
+    lines = ["## Health", ""]
+    if not any(e["kind"] == "warning" for e in events):
+        lines.append("Nothing alarming so far.")
+    lines += [f"- {e['time']} **{e['kind']}**: {e['text']}" for e in events]
+    return "\n".join([*lines, "", f"Ranges watched: {'; '.join(info.get('watched', []))}."])
+
+
+def _recipe(config: dict[str, Any]) -> str:
+    plain = dict(config["recipe"])
+    plain |= plain.pop("phase_tables")
+    lines = ["## Recipe", "", "What differs from the defaults:", "", "| key | value | from |", "|---|---|---|"]
+    for key, origin in config["origins"].items():
+        if origin != "default":
+            value: Any = plain
+            for part in key.split("."):
+                value = value.get(part) if isinstance(value, dict) else None
+            lines.append(f"| `{key}` | `{json.dumps(value, ensure_ascii=False)}` | {origin} |")
+    return "\n".join([*lines, "", "Every value is in `config.json`."])
+
+
+def _data(info: dict[str, Any]) -> str:
+    data = info.get("data")
+    if not data:
+        return ""
+    rows = [f"| {role} | {data[role]['size']} | `{data[role]['sha256']}` |" for role in ("train", "dev")]
+    head = f"## Data\n\n`{data['environment']}`, scoring version {data['version']}. No problem is in two roles."
+    return "\n".join([head, "", "| role | problems | content hash |", "|---|---|---|", *rows])
+
+
+def _reproduce(folder: Path, info: dict[str, Any]) -> str:
+    lines = ["## Reproduce", "", "```", " ".join(info.get("command", [])) or "rlvr train RECIPE", "```", ""]
+    packages = ", ".join(f"{name} {version}" for name, version in info.get("packages", {}).items())
+    machine = info.get("machine", {})
+    facts = f"{machine.get('processor', '?')}, {machine.get('cores', '?')} cores, {machine.get('memory_gb', '?')} GB"
+    commit = info.get("code", {}).get("commit")
+    code = f"; commit {commit}" if commit else ""
+    lines.append(f"{packages}; Python {machine.get('python', '?')}; {facts}{code}.")
+    lines.append(f"An interrupted run goes on exactly with `rlvr train --resume {folder}`.")
+    return "\n".join(lines)

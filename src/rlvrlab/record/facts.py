@@ -1,0 +1,62 @@
+"""What a reader needs to know about the machine and the code behind a run."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import rlvrlab
+
+PACKAGES = ("numpy", "pydantic", "torch", "transformers", "peft", "trl", "verl", "vllm", "ray")
+
+
+def package_versions() -> dict[str, str]:
+    """The installed ones among those that can change a result."""
+    found = {"rlvrlab": rlvrlab.__version__}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def machine() -> dict[str, Any]:
+    """Cores, memory, system."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {
+        "system": f"{platform.system()} {platform.release()}",
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory_gb": round(memory, 1),
+        "python": sys.version.split()[0],
+    }
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def code_state() -> dict[str, Any]:
+    """Commit and cleanliness of the source tree, where there is one."""
+    folder = Path(rlvrlab.__file__).parent
+    commit = _git(folder, "rev-parse", "HEAD")
+    return {"commit": commit, "dirty": bool(_git(folder, "status", "--porcelain", "-uno"))} if commit else {}
+
+
+def _git(folder: Path, *words: str) -> str:
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=5)  # noqa: S603, S607
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

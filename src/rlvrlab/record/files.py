@@ -1,0 +1,160 @@
+"""Writing that a crash cannot tear: whole files by rename, lines one by one.
+
+A line that was written survives kill −9 at once and power loss after `sync`. A reader meets at most one torn last line.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from rlvrlab.errors import InfrastructureError
+
+
+class StorageError(InfrastructureError):
+    """The disk refused; what was written before is intact."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        super().__init__(f"{path}: {error.strerror or error}; free space or choose another output_dir, then --resume")
+
+
+def to_json(value: Any) -> str:
+    """One line; NaN and infinity become null, because JSON has neither."""
+    return json.dumps(_finite(value), ensure_ascii=False, separators=(", ", ": "), default=str)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(k): _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()  # a lone surrogate cannot be written
+    return value
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Either the old file or the new one, never half of it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise StorageError(path, error) from error
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Pretty JSON, atomically."""
+    write_atomically(path, json.dumps(_finite(value), ensure_ascii=False, indent=2, default=str) + "\n")
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames and new files in it durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class Lines:
+    """An append-only JSONL file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        mend_tail(path)
+        self._file: IO[bytes] = path.open("ab", buffering=0)
+
+    def append(self, row: dict[str, Any]) -> None:
+        """One write call per line: the kernel has it when this returns."""
+        data = (to_json(row) + "\n").encode()
+        start = self._file.tell()
+        try:
+            if self._file.write(data) != len(data):
+                raise OSError(28, "no space left on device")
+        except OSError as error:
+            os.ftruncate(self._file.fileno(), start)
+            raise StorageError(self.path, error) from error
+
+    def sync(self) -> None:
+        """The disk has it when this returns."""
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise StorageError(self.path, error) from error
+
+    def close(self) -> None:
+        """Done."""
+        self._file.close()
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Every whole line; a torn last one is left out, a broken one in the middle is an error with its number."""
+    if not path.exists():
+        return []
+    rows = []
+    lines = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, 1):
+        if not line.strip(b" \r\x00"):
+            continue
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            if number == len(lines):
+                break
+            raise InfrastructureError(f"{path}:{number}: not JSON; the line was damaged after it was written") from None
+    return rows
+
+
+def mend_tail(path: Path) -> bool:
+    """Move a torn last line to `<name>.torn`, so that the next append starts on a line of its own."""
+    if not path.exists():
+        return False
+    data = path.read_bytes()
+    end = data.rfind(b"\n") + 1
+    tail = data[end:]
+    if not tail:
+        return False
+    with path.with_name(path.name + ".torn").open("ab") as file:
+        file.write(tail + b"\n")
+    with path.open("r+b") as file:
+        file.truncate(end)
+    return True
+
+
+def split_lines(path: Path, keep: Callable[[dict[str, Any]], bool], aside: Path) -> int:
+    """Keep some lines and move the others to `aside`; returns how many moved."""
+    rows = read_lines(path)
+    moved = [row for row in rows if not keep(row)]
+    if moved:
+        with Lines(aside) as target:
+            for row in moved:
+                target.append(row)
+            target.sync()
+        write_rows(path, [row for row in rows if keep(row)])
+    return len(moved)
+
+
+def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """A whole JSONL file at once, atomically."""
+    write_atomically(path, "".join(to_json(row) + "\n" for row in rows))

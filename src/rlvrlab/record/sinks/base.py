@@ -1,0 +1,71 @@
+"""Sinks: where metrics are copied to. One that fails is dropped with a warning; training goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+from rlvrlab.errors import UserError
+from rlvrlab.recipe import Resolved
+from rlvrlab.record.redact import redact
+from rlvrlab.record.run import Run
+from rlvrlab.registry import find
+
+
+class Sink(Protocol):
+    """A tracker."""
+
+    def open(self, folder: Path, name: str, config: dict[str, Any]) -> None:
+        """Begin; raises ImportError when its package is missing."""
+        ...
+
+    def log(self, step: int, metrics: dict[str, float]) -> None:
+        """One step's numbers."""
+        ...
+
+    def close(self) -> None:
+        """Flush."""
+        ...
+
+
+class Sinks:
+    """All sinks of a run, each guarded."""
+
+    def __init__(self, run: Run, sinks: dict[str, Sink]) -> None:
+        self._run, self._sinks = run, sinks
+
+    @classmethod
+    def open(cls, resolved: Resolved, run: Run) -> Sinks:
+        """Open the recipe's sinks; a missing package is the user's to install, so it is said before training."""
+        opened: dict[str, Sink] = {}
+        for name in resolved.recipe.record.sinks:
+            sink: Sink = find("sink", name, resolved.folder)()
+            try:
+                sink.open(run.folder, run.folder.name, redact(resolved.config()))
+            except ImportError as error:
+                raise UserError(f"record.sinks: {name} needs `pip install 'rlvrlab[{name}]'` ({error})") from None
+            opened[name] = sink
+        return cls(run, opened)
+
+    def log(self, row: dict[str, Any]) -> None:
+        """Copy a metrics line; numbers only."""
+        numbers = {k: float(v) for k, v in row.items() if isinstance(v, int | float)}
+        for name, sink in list(self._sinks.items()):
+            try:
+                sink.log(int(row["step"]), numbers)
+            except Exception as error:
+                self._run.event("sink_lost", f"sink {name} failed ({error}); logs/metrics.jsonl goes on")
+                del self._sinks[name]
+
+    def __enter__(self) -> Sinks:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for name, sink in self._sinks.items():
+            try:
+                sink.close()
+            except Exception as problem:
+                self._run.event("sink_lost", f"sink {name} did not close ({problem})")

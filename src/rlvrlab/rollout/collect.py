@@ -1,0 +1,103 @@
+"""Sample answers to problems, have them judged, turn verdicts into rewards."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rlvrlab.engines.base import Engine
+from rlvrlab.errors import InfrastructureError
+from rlvrlab.types import (
+    Completion,
+    Environment,
+    Finish,
+    Problem,
+    Request,
+    Reward,
+    RewardFunction,
+    Rollout,
+    Sampling,
+    Verdict,
+    unjudged,
+)
+
+
+def collect(
+    engine: Engine,
+    env: Environment,
+    reward: RewardFunction,
+    problems: Sequence[Problem],
+    *,
+    n: int,
+    sampling: Sampling,
+    key: tuple[Any, ...],
+) -> list[Rollout]:
+    """`n` judged answers to each problem, grouped by problem, in order."""
+    prompts = [engine.tokenizer.encode(problem.prompt) for problem in problems]
+    requests = [Request(tokens, n, (*key, p.id), sampling) for tokens, p in zip(prompts, problems, strict=True)]
+    answers = [
+        (i, sample, completion)
+        for i, group in enumerate(engine.sample(requests))
+        for sample, completion in enumerate(group)
+    ]
+    verdicts = _judge(env, [(problems[i], completion) for i, _, completion in answers])
+    prefix = "/".join(str(part) for part in key)
+    return [
+        Rollout(
+            id=f"{prefix}/{problems[i].id}/{sample}",
+            group_id=f"{prefix}/{problems[i].id}",
+            problem=problems[i],
+            prompt_tokens=prompts[i],
+            completion=completion,
+            verdict=verdict,
+            reward=_reward(reward, problems[i], completion, verdict),
+        )
+        for (i, sample, completion), verdict in zip(answers, verdicts, strict=True)
+    ]
+
+
+def _judge(env: Environment, items: Sequence[tuple[Problem, Completion]]) -> list[Verdict]:
+    """A completion the sampler failed to produce is not judged; equal answers to one problem are judged once."""
+    wanted = {
+        (problem.id, completion.text): (problem, completion.text)
+        for problem, completion in items
+        if completion.finish is not Finish.ERROR
+    }
+    found = dict(zip(wanted, env.verify_many(list(wanted.values())), strict=True))
+    failed = unjudged("the sampler failed")
+    return [found.get((problem.id, completion.text), failed) for problem, completion in items]
+
+
+def _reward(reward: RewardFunction, problem: Problem, completion: Completion, verdict: Verdict) -> Reward | None:
+    if verdict.correct is None:
+        return None
+    given = reward(problem, completion, verdict)
+    if not math.isfinite(given.value):
+        raise InfrastructureError(f"reward of {problem.id} is {given.value}; a reward must be a finite number")
+    return given
+
+
+def as_row(rollout: Rollout) -> dict[str, Any]:
+    """The rollout as it is stored: enough to judge it again, train on it, or look at it."""
+    verdict, completion = rollout.verdict, rollout.completion
+    return {
+        "id": rollout.id,
+        "group": rollout.group_id,
+        "problem": rollout.problem.id,
+        "skill": rollout.problem.skill,
+        "prompt": rollout.problem.prompt,
+        "reference": rollout.problem.reference,
+        "completion": completion.text,
+        "tokens": list(completion.tokens),
+        "finish": str(completion.finish),
+        "policy_version": completion.policy_version,
+        "correct": verdict.correct,
+        "score": verdict.score,
+        "error": str(verdict.error),
+        "detail": verdict.detail,
+        "flags": list(verdict.flags),
+        "isolation": verdict.isolation,
+        "reward": None if rollout.reward is None else rollout.reward.value,
+        "parts": {} if rollout.reward is None else dict(rollout.reward.parts),
+    }

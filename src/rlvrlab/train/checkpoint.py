@@ -1,0 +1,98 @@
+"""Checkpoints that are either complete or not there.
+
+global_step_N/ is written beside its place, gets manifest.json (size and hash of every file) last, and is then renamed.
+Whatever lacks a matching manifest is set aside as `incomplete_…` and never loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.engines.base import Engine
+from rlvrlab.errors import CheckpointError
+from rlvrlab.record.files import StorageError, sync_folder, write_json
+from rlvrlab.train.state import State
+
+MANIFEST = "manifest.json"
+
+
+def save(folder: Path, engine: Engine, state: State) -> Path:
+    """Write checkpoints/global_step_N; returns it."""
+    final = folder / f"global_step_{state.step}"
+    draft = folder / f".draft_{state.step}_{os.getpid()}"
+    try:
+        shutil.rmtree(draft, ignore_errors=True)
+        engine.save(draft / "actor")
+        write_json(draft / "trainer.json", state.to_json())
+        files = {str(p.relative_to(draft)): _facts(p) for p in sorted(draft.rglob("*")) if p.is_file()}
+        write_json(draft / MANIFEST, {"step": state.step, "files": files})
+        draft.rename(final)
+        sync_folder(folder)
+    except OSError as error:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise StorageError(final, error) from error
+    return final
+
+
+def load(path: Path, engine: Engine) -> State:
+    """Check the manifest, then restore the engine."""
+    problem = defect(path)
+    if problem:
+        raise CheckpointError(f"{path}: {problem}")
+    engine.load(path / "actor")
+    return State.from_json(json.loads((path / "trainer.json").read_text()))
+
+
+def defect(path: Path) -> str | None:
+    """What is wrong with a checkpoint, or None."""
+    try:
+        manifest = json.loads((path / MANIFEST).read_text())
+        for name, facts in manifest["files"].items():
+            if _facts(path / name) != facts:
+                return f"{name} does not match the manifest"
+    except FileNotFoundError as error:
+        return f"{Path(str(error.filename)).name} is missing"
+    except (ValueError, KeyError, TypeError):
+        return "the manifest cannot be read"
+    return None
+
+
+def newest(folder: Path) -> tuple[Path | None, list[str]]:
+    """The newest complete checkpoint, after setting incomplete ones aside; and what was set aside, in words."""
+    notes = []
+    for draft in folder.glob(".draft_*"):
+        shutil.rmtree(draft, ignore_errors=True)
+        notes.append(f"a checkpoint of step {draft.name.split('_')[1]} was cut off while being written and is ignored")
+    for path in sorted(folder.glob("global_step_*"), key=_step, reverse=True):
+        problem = defect(path)
+        if problem is None:
+            return path, notes
+        aside = path.with_name(f"incomplete_{path.name}")
+        shutil.rmtree(aside, ignore_errors=True)
+        path.rename(aside)
+        notes.append(f"{path.name} is incomplete ({problem}); set aside as {aside.name}")
+    return None, notes
+
+
+def prune(folder: Path, keep: int, protected: set[int]) -> None:
+    """Remove all but the latest `keep` and the protected steps."""
+    found = sorted(folder.glob("global_step_*"), key=_step, reverse=True)
+    for path in found[keep:]:
+        if _step(path) not in protected:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _step(path: Path) -> int:
+    return int(path.name.rpartition("_")[2])
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    data = path.read_bytes()
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}

@@ -1,0 +1,1 @@
+"""The phases a recipe can chain: one file each."""

@@ -1,0 +1,41 @@
+"""What the loop needs from a phase."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from rlvrlab.train.lab import Lab
+from rlvrlab.types import Rollout
+
+
+@dataclass(frozen=True)
+class StepOutcome:
+    """What one step did."""
+
+    metrics: dict[str, float]
+    rollouts: list[Rollout] = field(default_factory=list)
+    """Judged answers, for the record."""
+    silent: bool = False
+    """No group had signal, so nothing was learnt."""
+    skipped: bool = False
+    """The update was not finite and was not applied."""
+    notes: list[str] = field(default_factory=list)
+    """Plain words for events.jsonl."""
+
+
+class Phase(Protocol):
+    """A stretch of training with one kind of step."""
+
+    name: str
+    steps: int
+    batch_size: int
+
+    def prepare(self, lab: Lab, artifacts: Path) -> None:
+        """Before the phase's next step; called again after a resume, when what it made is already there."""
+        ...
+
+    def step(self, lab: Lab, phase_step: int) -> StepOutcome:
+        """One step; a pure function of recipe, policy and `phase_step`."""
+        ...

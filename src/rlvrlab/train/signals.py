@@ -1,0 +1,40 @@
+"""SIGTERM and SIGINT ask once for an orderly end; a second SIGINT ends at once."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType, TracebackType
+
+STATUS = {signal.SIGTERM: "preempted", signal.SIGINT: "interrupted", signal.SIGHUP: "preempted"}
+
+
+class Interrupts:
+    """Within the block, a signal only sets `received`; the loop looks at it between steps."""
+
+    def __init__(self) -> None:
+        self.received: signal.Signals | None = None
+
+    def __enter__(self) -> Interrupts:
+        self._before = {number: signal.signal(number, self._note) for number in STATUS}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.received is signal.SIGINT and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.received = signal.Signals(number)
+
+    @property
+    def status(self) -> str:
+        """How a run ended that was asked to."""
+        return STATUS[self.received] if self.received else "finished"
+
+    @property
+    def exit_code(self) -> int:
+        """128 + signal, as shells have it; 0 when nothing came."""
+        return 128 + self.received if self.received else 0

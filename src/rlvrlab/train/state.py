@@ -1,0 +1,74 @@
+"""Where a run stands: small, plain, saved with every checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best held-out accuracy of a phase."""
+
+    step: int
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class State:
+    """Position in the recipe and what decides about stopping."""
+
+    phase: int = 0
+    """Index into recipe.phases."""
+    phase_step: int = 0
+    """Updates done in this phase."""
+    step: int = 0
+    """Updates done in all: the number in step_N and global_step_N."""
+    best: Best | None = None
+    """Best evaluation of this phase."""
+    evals_since_best: int = 0
+    """For stop.patience."""
+    silent_steps: int = 0
+    """Steps in a row without signal."""
+    skipped_steps: int = 0
+    """Steps in a row whose update was not finite."""
+    phase_done: bool = False
+    """The current phase stopped early."""
+    kept: tuple[int, ...] = ()
+    """Checkpoints of finished phases, their best and their last: never pruned."""
+
+    def stepped(self, *, silent: bool, skipped: bool) -> State:
+        """After one step."""
+        return replace(
+            self,
+            phase_step=self.phase_step + 1,
+            step=self.step + 1,
+            silent_steps=self.silent_steps + 1 if silent else 0,
+            skipped_steps=self.skipped_steps + 1 if skipped else 0,
+        )
+
+    def evaluated(self, accuracy: float) -> State:
+        """After an evaluation; ties keep the earlier checkpoint."""
+        if self.best is None or accuracy > self.best.accuracy:
+            return replace(self, best=Best(self.step, accuracy), evals_since_best=0)
+        return replace(self, evals_since_best=self.evals_since_best + 1)
+
+    def next_phase(self) -> State:
+        """Into the next phase, with a best of its own."""
+        best = () if self.best is None else (self.best.step,)
+        return State(phase=self.phase + 1, step=self.step, kept=(*self.kept, *best, self.step))
+
+    def covers(self, phase: int, phase_step: int) -> bool:
+        """Had that step been recorded when this state was saved? A phase that has not begun has recorded nothing."""
+        return phase < self.phase or (phase == self.phase and phase_step <= self.phase_step and self.phase_step > 0)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> State:
+        """Back from plain data."""
+        best = data["best"]
+        changes = {"best": None if best is None else Best(**best), "kept": tuple(data["kept"])}
+        return cls(**{**data, **changes})
