@@ -72,7 +72,8 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         fail("interrupted", 130)
     except click.ClickException as error:
-        where = f" (see `{error.ctx.command_path} --help`)" if getattr(error, "ctx", None) else ""
+        context: click.Context | None = getattr(error, "ctx", None)
+        where = f" (see `{context.command_path} --help`)" if context else ""
         fail(f"{error.format_message()}{where}", 2)
     except RecipeError as error:
         for line in error.problems:

@@ -65,11 +65,11 @@ class Progress:
         for column in ("phase", "before", "best", "at step", "last"):
             table.add_column(column)
         for name, entry in ended.summary.items():
-            cells = [percent(entry[key]) for key in ("before", "best", "last")]
+            cells = [percent(entry[key]).replace(" %", "") for key in ("before", "best", "last")]
             table.add_row(name, cells[0], cells[1], str(entry["best"]["step"]), cells[2])
         out = Console()
         out.print(table)
-        out.print("Held-out accuracy, greedy, with 95 % Wilson intervals.", style="dim")
+        out.print("Held-out accuracy in %, greedy, with 95 % Wilson intervals.", style="dim")
         out.print(f"The whole story: {ended.folder / 'EXPERIMENT.md'}", soft_wrap=True)
         if ended.status != "finished":
             out.print(f"Go on with: rlvr train --resume {ended.folder}", soft_wrap=True)

@@ -39,8 +39,31 @@ class Resolved:
         return instantiate("phase", {"type": name, **self.recipe.phase_tables.get(name, {})}, self.folder)
 
     def config(self) -> dict[str, Any]:
-        """Plain data for config.json: recipe, origins, folder."""
-        return {"recipe": self.recipe.model_dump(), "origins": self.origins, "folder": str(self.folder)}
+        """Plain data for config.json: recipe, origins, what differs from the defaults, folder."""
+        return {
+            "recipe": self.recipe.model_dump(),
+            "origins": self.origins,
+            "changed": self.changed(),
+            "folder": str(self.folder),
+        }
+
+    def changed(self) -> dict[str, dict[str, Any]]:
+        """Keys whose value is not the default, with both; the defaults are those of the plug-ins chosen."""
+        chosen = {kind: {"type": table["type"]} for kind in PLUGIN_TABLES if (table := getattr(self.recipe, kind))}
+        plain = resolve({"phases": self.recipe.phases, **chosen}, {}, self.folder).plain()
+        usual = dict(flatten(plain)) | {
+            "phases": ["grpo"],
+            "env.type": "",
+            "engine.type": "toy",
+            "reward.type": "binary",
+        }
+        mine = dict(flatten(self.plain()))
+        return {k: {"value": v, "default": usual.get(k)} for k, v in mine.items() if v != usual.get(k)}
+
+    def plain(self) -> dict[str, Any]:
+        """The recipe as tables, phases beside the others, as in the file."""
+        tables = self.recipe.model_dump()
+        return tables | tables.pop("phase_tables")
 
 
 def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Resolved:
@@ -164,6 +187,6 @@ def _extend(path: Path, base_name: Any, tree: Tree, origins: dict[str, str]) -> 
 
 
 def _with_defaults(recipe: Recipe, origins: dict[str, str]) -> dict[str, str]:
-    plain = recipe.model_dump()
-    plain |= plain.pop("phase_tables")
-    return {key: origins.get(key, "default") for key, _ in flatten(plain)}
+    tables = recipe.model_dump()
+    tables |= tables.pop("phase_tables")
+    return {key: origins.get(key, "default") for key, _ in flatten(tables)}

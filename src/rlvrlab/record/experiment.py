@@ -114,15 +114,11 @@ def _health(folder: Path, info: dict[str, Any]) -> str:
 
 
 def _recipe(config: dict[str, Any]) -> str:
-    plain = dict(config["recipe"])
-    plain |= plain.pop("phase_tables")
-    lines = ["## Recipe", "", "What differs from the defaults:", "", "| key | value | from |", "|---|---|---|"]
-    for key, origin in config["origins"].items():
-        if origin != "default":
-            value: Any = plain
-            for part in key.split("."):
-                value = value.get(part) if isinstance(value, dict) else None
-            lines.append(f"| `{key}` | `{json.dumps(value, ensure_ascii=False)}` | {origin} |")
+    lines = ["## Recipe", "", "What differs from the defaults:", ""]
+    lines += ["| key | value | default | from |", "|---|---|---|---|"]
+    for key, both in config["changed"].items():
+        value, default = (json.dumps(both[side], ensure_ascii=False) for side in ("value", "default"))
+        lines.append(f"| `{key}` | `{value}` | `{default}` | {config['origins'].get(key, 'default')} |")
     return "\n".join([*lines, "", "Every value is in `config.json`."])
 
 

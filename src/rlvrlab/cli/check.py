@@ -1,0 +1,111 @@
+"""rlvr check: is a recipe, an environment or an engine sound?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rlvrlab.cli.train import print_json
+
+
+@click.group("check", short_help="Check a recipe, an environment or an engine.")
+def command() -> None:
+    """Check a recipe, an environment or an engine."""
+
+
+@command.command("recipe")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("overrides", nargs=-1, type=click.UNPROCESSED)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def recipe(path: Path, overrides: tuple[str, ...], as_json: bool) -> int:
+    """Resolve a recipe; every mistake at once."""
+    from rlvrlab.recipe import load_recipe
+
+    resolved = load_recipe(path, overrides)
+    if as_json:
+        print_json(resolved.config())
+    else:
+        changed = sum(origin != "default" for origin in resolved.origins.values())
+        click.echo(f"{path}: fine ({changed} keys set, {len(resolved.origins) - changed} defaults)")
+    return 0
+
+
+@command.command("env")
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def env(name: str, as_json: bool) -> int:
+    """Gold answers must be judged correct, every listed cheat must not."""
+    from rlvrlab.registry import find
+
+    checks = find("env", name, Path())().self_check()
+    rows = [
+        {"check": c.name, "answer": c.text, "must_be": c.expected, "judged": c.verdict.correct, "ok": c.ok,
+         "error": str(c.verdict.error), "detail": c.verdict.detail}
+        for c in checks
+    ]  # fmt: skip
+    if as_json or any(not row["ok"] for row in rows):
+        return _report(f"environment {name}", rows, ("check", "judged", "error", "answer"), as_json)
+    return _report(f"environment {name}", _by_check(rows), ("check", "judged", "error", "answer"), as_json)
+
+
+@command.command("engine")
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def engine(name: str, as_json: bool) -> int:
+    """The contract of every engine: probabilities, exact gradients, micro-batches, save and load, keyed sampling."""
+    from dataclasses import fields
+
+    from rlvrlab.engines.base import Engine
+    from rlvrlab.engines.contract import run_contract
+    from rlvrlab.errors import UserError
+    from rlvrlab.registry import find
+    from rlvrlab.types import OptimizerSettings
+
+    config = find("engine", name, Path())
+    if "micro_batch" not in {item.name for item in fields(config)}:
+        raise UserError(f"engine {name!r} has no key micro_batch, so the contract cannot vary it")
+
+    def make(rows: int) -> Engine:
+        built: Engine = config(micro_batch=rows).build(OptimizerSettings())
+        return built
+
+    rows = [{"check": f.name, "ok": f.ok, "detail": f.detail} for f in run_contract(make)]
+    return _report(f"engine {name}", rows, ("check", "detail"), as_json)
+
+
+def _by_check(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """When all is well, one line per kind of check, with its first answer as the example."""
+    counts = Counter(row["check"] for row in rows)
+    first = {row["check"]: row for row in reversed(rows)}
+    return [{**first[name], "check": f"{name} ×{counts[name]}"} for name in counts]
+
+
+def _report(what: str, rows: list[dict[str, Any]], columns: tuple[str, ...], as_json: bool) -> int:
+    """A table, and exit code 1 when something failed."""
+    failed = [row for row in rows if not row["ok"]]
+    if as_json:
+        print_json({"subject": what, "ok": not failed, "checks": rows})
+        return 1 if failed else 0
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("", *columns, box=None)
+    for row in rows:
+        mark = Text("✓", style="green") if row["ok"] else Text("✗", style="bold red")
+        table.add_row(mark, *(Text(_printable(row[column])) for column in columns))
+    console = Console()
+    console.print(table)
+    console.print(
+        f"{what}: {len(rows) - len(failed)} of {len(rows)} checks hold", style="green" if not failed else "red"
+    )
+    return 1 if failed else 0
+
+
+def _printable(value: object) -> str:
+    """One short line without control characters: answers are hostile text."""
+    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
+    return text if len(text) <= 60 else text[:57] + "…"

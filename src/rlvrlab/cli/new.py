@@ -1,0 +1,42 @@
+"""rlvr new env NAME: a working environment in one file, to be changed line by line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rlvrlab.cli.train import print_json
+from rlvrlab.errors import UserError
+
+TEMPLATE = Path(__file__).parent / "templates" / "env.py.txt"
+RECIPE = Path(__file__).parent / "templates" / "recipe.toml.txt"
+
+
+@click.group("new", short_help="Write the skeleton of an environment.")
+def command() -> None:
+    """Write the skeleton of an environment."""
+
+
+@command.command("env")
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def env(name: str, as_json: bool) -> int:
+    """Write NAME.py and NAME.toml here: an environment that passes its own check, and a recipe that trains on it."""
+    if not name.isidentifier() or not name.islower():
+        raise UserError(f"{name!r} cannot name an environment; use lower-case letters, digits and _")
+    class_name = "".join(part.capitalize() for part in name.split("_"))
+    files = {f"{name}.py": TEMPLATE, f"{name}.toml": RECIPE}
+    taken = [file for file in files if Path(file).exists()]
+    if taken:
+        raise UserError(f"{', '.join(taken)} already here; move it away or choose another name")
+    for file, template in files.items():
+        text = template.read_text(encoding="utf-8").replace("NAME", name).replace("CLASS", class_name)
+        Path(file).write_text(text, encoding="utf-8")
+    if as_json:
+        print_json({"written": list(files), "class": class_name})
+        return 0
+    click.echo(f"wrote {name}.py and {name}.toml; next:")
+    click.echo(f"  rlvr check env {name}.py:{class_name}")
+    click.echo(f"  rlvr train {name}.toml")
+    return 0

@@ -1,0 +1,58 @@
+"""What `rlvr train RECIPE --plan` shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from rlvrlab.cli.train import print_json
+from rlvrlab.recipe import Resolved
+from rlvrlab.recipe.explain import phase_plans, settings
+from rlvrlab.train.estimate import estimate
+
+
+def show_plan(resolved: Resolved, as_json: bool) -> None:
+    """Resolved values with their origin, batch sizes, cost."""
+    rows, phases, times = settings(resolved), phase_plans(resolved), estimate(resolved)
+    if as_json:
+        print_json(
+            {
+                "settings": [row._asdict() for row in rows],
+                "phases": [phase._asdict() for phase in phases],
+                "estimate": [one._asdict() for one in times],
+            }
+        )
+        return
+    console = Console()
+    table = Table("key", "value", "from", box=None, title="Resolved recipe", title_justify="left")
+    for row in rows:
+        style = "dim" if row.origin == "default" else ""
+        table.add_row(row.key, str(row.value), row.origin, style=style)
+    console.print(table)
+    console.print(_phases(phases))
+    console.print(_times(times))
+
+
+def _phases(phases: list[Any]) -> Table:
+    table = Table(
+        title="\nPhases (problems, effective batch and updates per step; answers and tokens in all)",
+        title_justify="left",
+    )
+    for column in ("phase", "steps", "problems", "batch", "updates", "answers", "tokens ≤"):
+        table.add_column(column, justify="left" if column == "phase" else "right")
+    for p in phases:
+        cells = (p.steps, p.problems_per_step, p.answers_per_step, p.updates_per_step, p.answers, p.max_tokens)
+        table.add_row(p.name, *(f"{cell:,}" for cell in cells))
+    return table
+
+
+def _times(times: list[Any]) -> Table:
+    title = "\nCost, from one measured step"
+    table = Table(title=title, title_justify="left")
+    for column in ("phase", "s/step", "s/evaluation", "seconds in all"):
+        table.add_column(column, justify="left" if column == "phase" else "right")
+    for t in times:
+        table.add_row(t.phase, f"{t.step_s:.3f}", f"{t.eval_s:.3f}", f"{t.total_s:.0f}")
+    return table

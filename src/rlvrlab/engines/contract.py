@@ -1,0 +1,331 @@
+"""The contract every engine keeps, as checks that run on any of them: `rlvr check engine NAME`, and tests/engines.
+
+The checks see only the verbs of base.py. A direction in parameter space is a gradient; the derivative of a loss along
+it is measured by `shift`, and must equal the dot product that `gramian` gives.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from rlvrlab.batch import Floats, TokenBatch, batch_of
+from rlvrlab.engines.base import Engine, Vector
+from rlvrlab.objectives.dpo import Dpo
+from rlvrlab.objectives.gspo import Gspo
+from rlvrlab.objectives.ppo_clip import PpoClip
+from rlvrlab.objectives.regularise import Regularised
+from rlvrlab.objectives.sft import Sft
+from rlvrlab.objectives.value import value_loss
+from rlvrlab.randomness import generator
+from rlvrlab.types import Objective, Request, Sampling
+
+Make = Callable[[int], Engine]
+"""Builds an engine with that many rows per micro-batch (0: all); the same parameters every time."""
+EXACT = {"float64": 1e-10, "float32": 1e-5, "bfloat16": 2e-2}
+"""How equal two ways to the same vector must be, relative to its norm."""
+DERIVATIVE = {"float64": 1e-6, "float32": 2e-2, "bfloat16": 2e-1}
+"""How well a finite difference can agree with an exact gradient."""
+
+
+class Finding(NamedTuple):
+    """One check's outcome."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+def run_contract(make: Make) -> list[Finding]:
+    """Every check; one that raises has failed."""
+    found = []
+    for name, check in CHECKS.items():
+        try:
+            problem = check(make)
+        except Exception as error:
+            problem = f"raised {type(error).__name__}: {error}"
+        found.append(Finding(name, problem is None, problem or "ok"))
+    return found
+
+
+def sums_to_one(make: Make) -> str | None:
+    """Each token of the vocabulary, scored as a one-token completion, takes its share of exactly 1."""
+    engine = _trained(make(0))
+    size = engine.tokenizer.vocab_size
+    batch = batch_of([_prompt(engine)] * size, [(token,) for token in range(size)])
+    return _close("Σp", float(np.exp(engine.logprobs(batch)[0]).sum()), 1.0, EXACT[engine.precision] * 10)
+
+
+def gradient_is_derivative(make: Make) -> str | None:
+    """Finite differences along two directions, for every kind of objective."""
+    engine = _trained(make(0))
+    for name, objective in OBJECTIVES.items():
+        batch = _batch(engine)
+        directions = [engine.gradient(batch, objective)[0], engine.gradient(_batch(engine, 1), Sft())[0]]
+        gram = engine.gramian(directions)["global"]
+        for i in range(2):
+            if gram[i, i] == 0:
+                return f"{name}: a gradient is zero"
+            measured = _slope(engine, batch, objective, directions[i], float(gram[i, i]) ** 0.5)
+            expected = float(gram[0, i] / gram[i, i] ** 0.5)
+            scale = max(abs(expected), float(gram[0, 0]) ** 0.5)
+            problem = _close(f"{name} along {i}", measured, expected, DERIVATIVE[engine.precision] * scale)
+            if problem:
+                return problem
+    return None
+
+
+def micro_batches_do_not_matter(make: Make) -> str | None:
+    """Rows, pairs and sequences give one gradient, value and metrics at any micro-batch size."""
+    whole = _trained(make(0))
+    for name, objective in OBJECTIVES.items():
+        batch = _batch(whole)
+        vector, value, metrics = whole.gradient(batch, objective)
+        for rows in (1, 2, 3, 5):
+            engine = _trained(make(rows))
+            part, part_value, part_metrics = engine.gradient(batch, objective)
+            tolerance = EXACT[whole.precision]
+            problem = (
+                _same(whole, vector, part, f"{name} at {rows} rows")
+                or _close(f"{name} value at {rows} rows", part_value, value, tolerance * 10)
+                or next((_close(f"{name} {k}", part_metrics[k], metrics[k], tolerance * 100) for k in metrics), None)
+            )
+            if problem:
+                return problem
+    return None
+
+
+def modules_add_up(make: Make) -> str | None:
+    """Gramians by module sum to the global one, which is symmetric."""
+    engine = _trained(make(0))
+    vectors = [engine.gradient(_batch(engine, i), Sft())[0] for i in range(3)]
+    whole, parts = engine.gramian(vectors)["global"], engine.gramian(vectors, "module")
+    tolerance = EXACT[engine.precision] * float(np.abs(whole).max())
+    if float(np.abs(whole - whole.T).max()) > tolerance:
+        return "the Gramian is not symmetric"
+    return _close("Σ modules − global", float(np.abs(sum(parts.values()) - whole).max()), 0.0, tolerance)
+
+
+def step_returns_displacement(make: Make) -> str | None:
+    """What `step` says it applied is what the parameters did, momentum and all."""
+    engine = _trained(make(0))
+    for _ in range(3):
+        before = engine.snapshot()
+        gradient = engine.gradient(_batch(engine), Sft())[0]
+        applied = engine.step([gradient], [0.5], 0.01)
+        problem = _same(engine, applied, engine.pull(before), "displacement")
+        if problem:
+            return problem
+    return None
+
+
+def shift_adds(make: Make) -> str | None:
+    """θ += Σ wv, and back."""
+    engine = _trained(make(0))
+    before = engine.snapshot()
+    vectors = [engine.gradient(_batch(engine, i), Sft())[0] for i in range(2)]
+    engine.shift(vectors, [0.25, -0.5])
+    moved = engine.pull(before)
+    gram = engine.gramian([moved, *vectors])["global"]
+    expected = 0.25 * gram[1] - 0.5 * gram[2]
+    problem = _close("shift", float(np.abs(gram[0] - expected).max()), 0.0, EXACT[engine.precision] * 10 * gram.max())
+    if problem:
+        return problem
+    engine.shift(vectors, [-0.25, 0.5])
+    return _close("way back", _norm(engine, engine.pull(before)), 0.0, EXACT[engine.precision])
+
+
+def fisher_is_per_row(make: Make) -> str | None:
+    """The mean over rows of each row's squared gradient, and EWC's pull is its product with the distance."""
+    engine = _trained(make(0))
+    batch = _batch(engine)
+    anchor = engine.snapshot()
+    halves = [engine.fisher(batch.rows(part)) for part in ([0, 1, 2], [3, 4, 5, 6, 7])]
+    engine.step([engine.gradient(batch, Sft())[0]], [1.0], 0.01)
+    whole = engine.pull(anchor, _mean_fisher(engine, batch, anchor))
+    parts = [engine.pull(anchor, half) for half in halves]
+    gram = engine.gramian([whole, *parts])["global"]
+    expected = (3 * gram[1] + 5 * gram[2]) / 8
+    return _close("fisher", float(np.abs(gram[0] - expected).max()), 0.0, EXACT[engine.precision] * 100 * gram.max())
+
+
+def critic_learns(make: Make) -> str | None:
+    """Fitting values to returns lowers the loss and leaves the policy alone."""
+    engine = _trained(make(0))
+    batch = _batch(engine)
+    batch = replace(batch, value_BT=engine.values(batch), return_BT=np.where(batch.loss_BT, 1.0, 0.0))
+    before = engine.snapshot()
+    losses = [engine.fit_values(batch, lambda v, b: value_loss(v, b, clip=None)[:2], 0.05) for _ in range(30)]
+    if not losses[-1] < 0.5 * losses[0]:
+        return f"value loss went from {losses[0]:.3g} to {losses[-1]:.3g} in 30 steps"
+    return _close("movement of the policy", _norm(engine, engine.pull(before)), 0.0, 0.0)
+
+
+def reference_stays(make: Make) -> str | None:
+    """The frozen reference and a snapshot keep their log-probs while the policy moves."""
+    engine = _trained(make(0))
+    batch = _batch(engine)
+    engine.freeze_reference()
+    frozen, snapshot = engine.logprobs(batch)[0], engine.snapshot()
+    engine.step([engine.gradient(batch, Sft())[0]], [1.0], 0.1)
+    for name, policy in (("reference", "reference"), ("snapshot", snapshot)):
+        if not np.array_equal(engine.logprobs(batch, policy)[0], frozen):
+            return f"the {name}'s log-probs changed"
+    return "the policy did not move" if np.array_equal(engine.logprobs(batch)[0], frozen) else None
+
+
+def save_and_load(make: Make) -> str | None:
+    """A loaded engine goes on exactly as the saved one: parameters, momentum, critic, reference, version."""
+    engine, other = _trained(make(0)), make(0)
+    engine.freeze_reference()
+    engine.publish()
+    with tempfile.TemporaryDirectory() as folder:
+        engine.save(Path(folder) / "engine")
+        other.load(Path(folder) / "engine")
+    for one in (engine, other):
+        one.step([one.gradient(_batch(one), Sft())[0]], [1.0], 0.01)
+        one.publish()
+    batch = _batch(engine)
+    pairs = {
+        "log-probs": (engine.logprobs(batch)[0], other.logprobs(batch)[0]),
+        "reference": (engine.logprobs(batch, "reference")[0], other.logprobs(batch, "reference")[0]),
+        "values": (engine.values(batch), other.values(batch)),
+        "version": (np.array(engine.publish()), np.array(other.publish())),
+    }
+    return next((f"{name} differ after load" for name, (a, b) in pairs.items() if not np.array_equal(a, b)), None)
+
+
+def sampling_is_keyed(make: Make) -> str | None:
+    """Equal keys give equal answers whatever shares the batch; the sampler's log-probs are the trainer's."""
+    engine = _trained(make(0))
+    settings = Sampling(max_tokens=6)
+    requests = [Request(_prompt(engine, i), 3, ("contract", i), settings) for i in range(3)]
+    together = engine.sample(requests)
+    if engine.sample(requests) != together:
+        return "the same requests gave other answers"
+    alone = [engine.sample([request])[0] for request in requests]
+    if [[c.tokens for c in g] for g in alone] != [[c.tokens for c in g] for g in together]:
+        return "answers depend on what else is in the batch"
+    rows = [(request.tokens, c) for request, group in zip(requests, together, strict=True) for c in group]
+    batch = batch_of([prompt for prompt, _ in rows], [c.tokens for _, c in rows])
+    scored = engine.logprobs(batch)[0]
+    worst = max(float(np.abs(scored[i, : len(c.tokens)] - np.array(c.logprobs)).max()) for i, (_, c) in enumerate(rows))
+    return _close("sampler − trainer log-prob", worst, 0.0, EXACT[engine.precision] * 100)
+
+
+def greedy_is_argmax(make: Make) -> str | None:
+    """Temperature 0 picks the likeliest token."""
+    engine = _trained(make(0))
+    first = engine.sample([Request(_prompt(engine), 1, ("greedy",), Sampling(1, 0.0))])[0][0].tokens[0]
+    size = engine.tokenizer.vocab_size
+    logp = engine.logprobs(batch_of([_prompt(engine)] * size, [(t,) for t in range(size)]))[0][:, 0]
+    return None if logp[first] >= logp.max() - EXACT[engine.precision] else "greedy is not the likeliest token"
+
+
+CHECKS: dict[str, Callable[[Make], str | None]] = {
+    check.__name__: check
+    for check in (
+        sums_to_one,
+        gradient_is_derivative,
+        micro_batches_do_not_matter,
+        modules_add_up,
+        step_returns_displacement,
+        shift_adds,
+        fisher_is_per_row,
+        critic_learns,
+        reference_stays,
+        save_and_load,
+        sampling_is_keyed,
+        greedy_is_argmax,
+    )
+}
+OBJECTIVES: dict[str, Objective] = {
+    "sft": Sft(),
+    "ppo_clip": PpoClip(),
+    "gspo": Gspo(clip_low=0.2, clip_high=0.2),
+    "dpo": Dpo(),
+    "entropy and KL": Regularised(PpoClip(), kl_coef=0.1, entropy_coef=0.05),
+}
+"""One of each coupling, and one with every regulariser."""
+
+
+def _prompt(engine: Engine, i: int = 0) -> tuple[int, ...]:
+    return engine.tokenizer.encode(f"{3 + i} {7 + i} = {21 + i}\n")
+
+
+def _batch(engine: Engine, key: int = 0) -> TokenBatch:
+    """Eight rows in four pairs, of unequal lengths, with every array an objective can ask for."""
+    rng = generator("contract", key)
+    answers = [engine.tokenizer.encode(text) for text in ("3*7", "7+3", "21", "3-7*2", "5", "7*3", "3+7+1", "9")]
+    answers = [(*answer, engine.tokenizer.end) for answer in answers]
+    prompts = [_prompt(engine, i // 2 + key) for i in range(8)]
+    batch = batch_of(prompts, answers, pair_B=np.arange(8) // 2, chosen_B=np.arange(8) % 2 == 0)
+    logp_BT = engine.logprobs(batch)[0]
+
+    def noise(size: float) -> Floats:
+        return np.where(batch.seen_BT, rng.normal(0, size, logp_BT.shape), 0.0)
+
+    return replace(
+        batch,
+        old_BT=logp_BT + noise(0.03),
+        reference_BT=logp_BT + noise(0.3),
+        advantage_BT=np.where(batch.seen_BT, rng.normal(0, 1, (8, 1)), 0.0),
+        group_B=np.arange(8) // 2,
+    )
+
+
+def _trained(engine: Engine) -> Engine:
+    """A few steps away from any symmetric start."""
+    for i in range(3):
+        engine.step([engine.gradient(_batch(engine, i), Sft())[0]], [1.0], 0.05)
+    engine.publish()
+    return engine
+
+
+def _slope(engine: Engine, batch: TokenBatch, objective: Objective, direction: Vector, norm: float) -> float:
+    """Central difference of the loss along a unit direction."""
+    size = {"float64": 1e-4, "float32": 1e-2}.get(engine.precision, 5e-2)
+    values = []
+    for sign in (1, -2):
+        engine.shift([direction], [sign * size / norm])
+        values.append(objective(*engine.logprobs(batch), batch).value)
+    engine.shift([direction], [size / norm])
+    return (values[0] - values[1]) / (2 * size)
+
+
+def _mean_fisher(engine: Engine, batch: TokenBatch, anchor: Vector) -> Vector:
+    """The Fisher at the anchor, although the engine has moved on: step back, measure, step forward."""
+    away = engine.pull(anchor)
+    engine.shift([away], [-1.0])
+    fisher = engine.fisher(batch)
+    engine.shift([away], [1.0])
+    return fisher
+
+
+def _same(engine: Engine, a: Vector, b: Vector, what: str) -> str | None:
+    """Two vectors are equal to the engine's precision: their difference is where shifting by a − b leads."""
+    before = engine.snapshot()
+    engine.shift([a, b], [1.0, -1.0])
+    distance = _norm(engine, engine.pull(before))
+    engine.shift([a, b], [-1.0, 1.0])
+    return _close(f"distance of {what}", distance, 0.0, EXACT[engine.precision] * max(1.0, _norm(engine, a)))
+
+
+def _norm(engine: Engine, vector: Vector) -> float:
+    return float(engine.gramian([vector])["global"][0, 0]) ** 0.5
+
+
+def _close(what: str, value: float, expected: float, tolerance: float) -> str | None:
+    if abs(value - expected) <= tolerance:
+        return None
+    return f"{what}: {value:.12g}, expected {expected:.12g} ± {tolerance:.1g}"
+
+
+def failures(findings: Iterable[Finding]) -> list[Finding]:
+    """Those that did not hold."""
+    return [finding for finding in findings if not finding.ok]
