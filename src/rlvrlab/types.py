@@ -265,6 +265,32 @@ class Loss(NamedTuple):
         return Loss(0.0, self.c_logp_BT[index], c_entropy_BT)
 
 
+class Tokenizer(Protocol):
+    """Text to tokens and back."""
+
+    vocab_size: int
+    end: int
+    """Token that ends a completion."""
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Tokens of a text, without an end token."""
+        ...
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Text of tokens, end token dropped."""
+        ...
+
+
+class Sampler(Protocol):
+    """Whatever can answer: an engine, or a server."""
+
+    tokenizer: Tokenizer
+
+    def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
+        """`n` completions for each request; tokens in, tokens out."""
+        ...
+
+
 Couples = Literal["row", "pair", "batch"]
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from rlvrlab.batch import Floats, Ints, TokenBatch
-from rlvrlab.types import Completion, Couples, Objective, Request
+from rlvrlab.types import Couples, Objective, Sampler
 
 Vector = Any
 """A point or direction in the engine's trainable parameters; only the engine that made it can read it."""
@@ -28,33 +28,12 @@ ValueObjective = Callable[[Floats, TokenBatch], tuple[float, Floats]]
 """(value_BT, batch) -> (loss, d loss / d value_BT)."""
 
 
-class Tokenizer(Protocol):
-    """Text to tokens and back."""
-
-    vocab_size: int
-    end: int
-    """Token that ends a completion."""
-
-    def encode(self, text: str) -> tuple[int, ...]:
-        """Tokens of a text, without an end token."""
-        ...
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        """Text of tokens, end token dropped."""
-        ...
-
-
-class Engine(Protocol):
+class Engine(Sampler, Protocol):
     """A policy that can be sampled, scored and moved."""
 
     name: str
-    tokenizer: Tokenizer
     precision: str
     """Arithmetic of the parameters: float64, float32, bfloat16."""
-
-    def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
-        """`n` completions for each request; tokens in, tokens out."""
-        ...
 
     def logprobs(self, batch: TokenBatch, policy: Policy = "current") -> tuple[Floats, Floats]:
         """Log-probability and entropy at each completion token; 0 where nothing is seen."""

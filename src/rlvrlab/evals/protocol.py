@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rlvrlab.engines.base import Engine
 from rlvrlab.evals.statistics import wilson
 from rlvrlab.rollout.collect import collect
-from rlvrlab.types import Completion, Environment, Finish, Problem, Reward, Sampling, Verdict
+from rlvrlab.types import Completion, Environment, Finish, Problem, Reward, Sampler, Sampling, Verdict
 
 
 @dataclass(frozen=True)
@@ -44,10 +43,10 @@ class Accuracy:
         return wilson(self.solved, self.judged)
 
 
-def greedy(engine: Engine, env: Environment, problems: Sequence[Problem], max_tokens: int) -> Accuracy:
+def greedy(sampler: Sampler, env: Environment, problems: Sequence[Problem], max_tokens: int) -> Accuracy:
     """Evaluate the policy as it is; deterministic."""
     sampling = Sampling(max_tokens=max_tokens, temperature=0.0)
-    rollouts = collect(engine, env, _no_reward, problems, n=1, sampling=sampling, key=("eval",))
+    rollouts = collect(sampler, env, _no_reward, problems, n=1, sampling=sampling, key=("eval",))
     judged = [r for r in rollouts if r.verdict.correct is not None]
     return Accuracy(
         solved=sum(r.verdict.correct is True for r in judged),

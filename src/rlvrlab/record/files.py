@@ -5,6 +5,7 @@ A line that was written survives kill −9 at once and power loss after `sync`. 
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -12,6 +13,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
+
+import numpy as np
 
 from rlvrlab.errors import InfrastructureError
 
@@ -37,7 +40,7 @@ def _finite(value: Any) -> Any:
         return [_finite(v) for v in value]
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()  # a lone surrogate cannot be written
-    return value
+    return _finite(value.item()) if isinstance(value, np.generic) else value
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -74,16 +77,19 @@ class Lines:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        mend_tail(path)
-        self._file: IO[bytes] = path.open("ab", buffering=0)
+        try:
+            mend_tail(path)
+            self._file: IO[bytes] = path.open("ab", buffering=0)
+        except OSError as error:
+            raise StorageError(path, error) from error
 
     def append(self, row: dict[str, Any]) -> None:
         """One write call per line: the kernel has it when this returns."""
         data = (to_json(row) + "\n").encode()
-        start = self._file.tell()
+        start = os.fstat(self._file.fileno()).st_size  # not tell(): it is stale once a failed line was cut off
         try:
             if self._file.write(data) != len(data):
-                raise OSError(28, "no space left on device")
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             os.ftruncate(self._file.fileno(), start)
             raise StorageError(self.path, error) from error

@@ -6,16 +6,22 @@ import fcntl
 import json
 import os
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 from rlvrlab.errors import RunLocked
+from rlvrlab.record.files import StorageError
 
 
 class Lock:
     """Held from creation to `release`."""
 
     def __init__(self, folder: Path) -> None:
-        self._file = (folder / ".lock").open("a+", encoding="utf-8")
+        path = folder / ".lock"
+        try:
+            self._file = path.open("a+", encoding="utf-8")
+        except OSError as error:
+            raise StorageError(path, error) from error
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -23,10 +29,12 @@ class Lock:
             holder = self._file.read().strip() or "an unknown process"
             self._file.close()
             raise RunLocked(f"{folder}: in use by {holder}; wait for it or stop it") from None
-        self._file.truncate(0)
-        self._file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
-        self._file.flush()
+        with suppress(OSError):  # on a full disk the holder stays unnamed; the lock itself needs no space
+            self._file.truncate(0)
+            self._file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
+            self._file.flush()
 
     def release(self) -> None:
         """Let the next one in."""
-        self._file.close()
+        with suppress(OSError):
+            self._file.close()

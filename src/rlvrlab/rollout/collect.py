@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rlvrlab.engines.base import Engine
 from rlvrlab.errors import InfrastructureError
 from rlvrlab.types import (
     Completion,
@@ -17,6 +16,7 @@ from rlvrlab.types import (
     Reward,
     RewardFunction,
     Rollout,
+    Sampler,
     Sampling,
     Verdict,
     unjudged,
@@ -24,7 +24,7 @@ from rlvrlab.types import (
 
 
 def collect(
-    engine: Engine,
+    sampler: Sampler,
     env: Environment,
     reward: RewardFunction,
     problems: Sequence[Problem],
@@ -34,11 +34,11 @@ def collect(
     key: tuple[Any, ...],
 ) -> list[Rollout]:
     """`n` judged answers to each problem, grouped by problem, in order."""
-    prompts = [engine.tokenizer.encode(problem.prompt) for problem in problems]
+    prompts = [sampler.tokenizer.encode(problem.prompt) for problem in problems]
     requests = [Request(tokens, n, (*key, p.id), sampling) for tokens, p in zip(prompts, problems, strict=True)]
     answers = [
         (i, sample, completion)
-        for i, group in enumerate(engine.sample(requests))
+        for i, group in enumerate(sampler.sample(requests))
         for sample, completion in enumerate(group)
     ]
     verdicts = _judge(env, [(problems[i], completion) for i, _, completion in answers])

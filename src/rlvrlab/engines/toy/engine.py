@@ -25,7 +25,7 @@ from rlvrlab.types import Completion, Count, CountOrZero, Loss, Objective, Optim
 @register("engine", "toy")
 @dataclass(frozen=True)
 class Toy:
-    """`[engine] type = "toy"`: needs nothing but NumPy."""
+    """A log-linear policy in plain NumPy with exact gradients."""
 
     slots: Count = 3
     """Numbers of the prompt the policy looks at (two numbers and a target)."""

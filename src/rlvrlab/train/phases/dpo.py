@@ -32,7 +32,7 @@ PAIRS = "dpo_pairs.jsonl"
 @register("phase", "dpo")
 @dataclass(frozen=True)
 class DpoPhase:
-    """`[dpo]`"""
+    """Prefer verified right answers of the own policy to wrong ones."""
 
     steps: Count = 50
     """Updates."""

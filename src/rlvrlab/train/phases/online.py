@@ -110,7 +110,7 @@ class OnlinePhase:
 @register("phase", "grpo")
 @dataclass(frozen=True)
 class Grpo(OnlinePhase):
-    """`[grpo]` (arXiv 2402.03300): better or worse than the other answers to the same problem."""
+    """GRPO (arXiv 2402.03300): better or worse than the other answers to the same problem."""
 
     default_advantage: ClassVar[str] = "grpo"
     default_objective: ClassVar[str] = "ppo_clip"
@@ -119,7 +119,7 @@ class Grpo(OnlinePhase):
 @register("phase", "reinforce")
 @dataclass(frozen=True)
 class Reinforce(OnlinePhase):
-    """`[reinforce]`: the plain policy gradient with a leave-one-out baseline."""
+    """REINFORCE: the plain policy gradient with a leave-one-out baseline."""
 
     default_advantage: ClassVar[str] = "rloo"
     default_objective: ClassVar[str] = "reinforce"
@@ -128,7 +128,7 @@ class Reinforce(OnlinePhase):
 @register("phase", "ppo")
 @dataclass(frozen=True)
 class Ppo(OnlinePhase):
-    """`[ppo]` (arXiv 1707.06347): token advantages from a learned value function."""
+    """PPO (arXiv 1707.06347): token advantages from a learned value function."""
 
     epochs: Count = 2
     """Passes over a collection."""

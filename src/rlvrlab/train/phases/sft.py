@@ -20,7 +20,7 @@ from rlvrlab.types import Count, Positive, Problem
 @register("phase", "sft")
 @dataclass(frozen=True)
 class SftPhase:
-    """`[sft]`"""
+    """Maximum likelihood of reference answers: the cold start."""
 
     steps: Count = 100
     """Updates."""

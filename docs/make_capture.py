@@ -1,0 +1,35 @@
+"""Draw docs/images/train.svg from a real run of the shipped recipe.
+
+    python docs/make_capture.py
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+ROOT = Path(__file__).resolve().parents[1]
+COMMAND = "rlvr train recipes/toy_countdown.toml"
+
+
+def main() -> None:
+    rlvr = Path(sys.executable).parent / "rlvr"
+    with tempfile.TemporaryDirectory() as folder:
+        words = [str(rlvr), *COMMAND.split()[1:], f"output_dir={folder}"]
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+        shown = done.stdout.replace(folder, "experiments")
+    console = Console(record=True, width=88, file=open("/dev/null", "w"))
+    console.print(Text(f"$ {COMMAND}", "bold"))
+    console.print(Text(shown.rstrip()))
+    target = ROOT / "docs/images/train.svg"
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(console.export_svg(title="rlvrlab"), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
