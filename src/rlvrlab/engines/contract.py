@@ -83,18 +83,38 @@ def gradient_is_derivative(make: Make) -> str | None:
 def micro_batches_do_not_matter(make: Make) -> str | None:
     """Rows, pairs and sequences give one gradient, value and metrics at any micro-batch size."""
     whole = _trained(make(0))
+    engines = {rows: _trained(make(rows)) for rows in (1, 2, 3, 5)}
     for name, objective in OBJECTIVES.items():
         batch = _batch(whole)
         vector, value, metrics = whole.gradient(batch, objective)
-        for rows in (1, 2, 3, 5):
-            engine = _trained(make(rows))
+        for rows, engine in engines.items():
             part, part_value, part_metrics = engine.gradient(batch, objective)
             tolerance = EXACT[whole.precision]
-            problem = (
-                _same(whole, vector, part, f"{name} at {rows} rows")
-                or _close(f"{name} value at {rows} rows", part_value, value, tolerance * 10)
-                or next((_close(f"{name} {k}", part_metrics[k], metrics[k], tolerance * 100) for k in metrics), None)
-            )
+            problems = [
+                _same(whole, vector, part, f"{name} at {rows} rows"),
+                _close(f"{name} value at {rows} rows", part_value, value, tolerance * 10),
+                *(_close(f"{name} {k}", part_metrics[k], metrics[k], tolerance * 100) for k in metrics),
+            ]
+            problem = next(filter(None, problems), None)
+            if problem:
+                return problem
+    return None
+
+
+def rows_are_alone(make: Make) -> str | None:
+    """A row's scores are those it has alone, without padding; where nothing is seen they are 0."""
+    engine = _trained(make(0))
+    batch = _batch(engine)
+    _train_critic(engine, batch)
+    together = [*engine.logprobs(batch), engine.values(batch)]
+    for i, length in enumerate(batch.seen_BT.sum(axis=1)):
+        lone = batch_of([batch.prompts[i]], [batch.tokens_BT[i, :length].tolist()])
+        alone = [*engine.logprobs(lone), engine.values(lone)]
+        for name, many, one in zip(("log-prob", "entropy", "value"), together, alone, strict=True):
+            if many[i, length:].any():
+                return f"{name} of padding is not 0"
+            worst = float(np.abs(many[i, :length] - one[0]).max())
+            problem = _close(f"{name} together − alone", worst, 0.0, EXACT[engine.precision] * 10)
             if problem:
                 return problem
     return None
@@ -140,6 +160,34 @@ def shift_adds(make: Make) -> str | None:
     return _close("way back", _norm(engine, engine.pull(before)), 0.0, EXACT[engine.precision])
 
 
+def shift_leaves_momentum(make: Make) -> str | None:
+    """A shift of nothing between two steps changes nothing: the optimiser does not hear of it."""
+    one, other = _trained(make(0)), _trained(make(0))
+    batch = _batch(one)
+    other.shift([other.gradient(batch, Sft())[0]], [0.0])
+    for engine in (one, other):
+        engine.step([engine.gradient(batch, Sft())[0]], [1.0], 0.05)
+    same = np.array_equal(one.logprobs(batch)[0], other.logprobs(batch)[0])
+    return None if same else "the optimiser noticed a shift"
+
+
+def fresh_optimizer_forgets(make: Make) -> str | None:
+    """After `fresh_optimizer` equal gradients give equal steps; without it momentum makes them differ."""
+    engine = _trained(make(0))
+    gradient = engine.gradient(_batch(engine), Sft())[0]
+    steps = []
+    for _ in range(2):
+        engine.fresh_optimizer()
+        steps.append(engine.step([gradient], [1.0], 0.01))
+    problem = _same(engine, steps[0], steps[1], "first steps")
+    if problem:
+        return problem
+    later = engine.step([engine.gradient(_batch(engine, 1), Sft())[0]], [1.0], 0.01)
+    engine.fresh_optimizer()
+    first = engine.step([engine.gradient(_batch(engine, 1), Sft())[0]], [1.0], 0.01)
+    return None if _same(engine, later, first, "steps") else "the optimiser has no memory to forget"
+
+
 def fisher_is_per_row(make: Make) -> str | None:
     """The mean over rows of each row's squared gradient, and EWC's pull is its product with the distance."""
     engine = _trained(make(0))
@@ -157,10 +205,8 @@ def fisher_is_per_row(make: Make) -> str | None:
 def critic_learns(make: Make) -> str | None:
     """Fitting values to returns lowers the loss and leaves the policy alone."""
     engine = _trained(make(0))
-    batch = _batch(engine)
-    batch = replace(batch, value_BT=engine.values(batch), return_BT=np.where(batch.loss_BT, 1.0, 0.0))
     before = engine.snapshot()
-    losses = [engine.fit_values(batch, lambda v, b: value_loss(v, b, clip=None)[:2], 0.05) for _ in range(30)]
+    losses = [_train_critic(engine, _batch(engine)) for _ in range(30)]
     if not losses[-1] < 0.5 * losses[0]:
         return f"value loss went from {losses[0]:.3g} to {losses[-1]:.3g} in 30 steps"
     return _close("movement of the policy", _norm(engine, engine.pull(before)), 0.0, 0.0)
@@ -183,12 +229,15 @@ def save_and_load(make: Make) -> str | None:
     """A loaded engine goes on exactly as the saved one: parameters, momentum, critic, reference, version."""
     engine, other = _trained(make(0)), make(0)
     engine.freeze_reference()
+    engine.step([engine.gradient(_batch(engine, 1), Sft())[0]], [1.0], 0.05)
+    _train_critic(engine, _batch(engine))
     engine.publish()
     with tempfile.TemporaryDirectory() as folder:
         engine.save(Path(folder) / "engine")
         other.load(Path(folder) / "engine")
     for one in (engine, other):
         one.step([one.gradient(_batch(one), Sft())[0]], [1.0], 0.01)
+        _train_critic(one, _batch(one))
         one.publish()
     batch = _batch(engine)
     pairs = {
@@ -233,9 +282,12 @@ CHECKS: dict[str, Callable[[Make], str | None]] = {
         sums_to_one,
         gradient_is_derivative,
         micro_batches_do_not_matter,
+        rows_are_alone,
         modules_add_up,
         step_returns_displacement,
         shift_adds,
+        shift_leaves_momentum,
+        fresh_optimizer_forgets,
         fisher_is_per_row,
         critic_learns,
         reference_stays,
@@ -285,6 +337,12 @@ def _trained(engine: Engine) -> Engine:
         engine.step([engine.gradient(_batch(engine, i), Sft())[0]], [1.0], 0.05)
     engine.publish()
     return engine
+
+
+def _train_critic(engine: Engine, batch: TokenBatch) -> float:
+    """One step towards 1 everywhere; returns the loss before it."""
+    batch = replace(batch, value_BT=engine.values(batch), return_BT=np.where(batch.loss_BT, 1.0, 0.0))
+    return engine.fit_values(batch, lambda value_BT, part: value_loss(value_BT, part, clip=None)[:2], 0.05)
 
 
 def _slope(engine: Engine, batch: TokenBatch, objective: Objective, direction: Vector, norm: float) -> float:

@@ -117,9 +117,14 @@ def _recipe(config: dict[str, Any]) -> str:
     lines = ["## Recipe", "", "What differs from the defaults:", ""]
     lines += ["| key | value | default | from |", "|---|---|---|---|"]
     for key, both in config["changed"].items():
-        value, default = (json.dumps(both[side], ensure_ascii=False) for side in ("value", "default"))
+        value, default = (_cell(json.dumps(both[side], ensure_ascii=False)) for side in ("value", "default"))
         lines.append(f"| `{key}` | `{value}` | `{default}` | {config['origins'].get(key, 'default')} |")
     return "\n".join([*lines, "", "Every value is in `config.json`."])
+
+
+def _cell(text: str) -> str:
+    """A bar would end the table's cell."""
+    return text.replace("|", "\\|")
 
 
 def _data(info: dict[str, Any]) -> str:

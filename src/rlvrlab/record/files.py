@@ -77,8 +77,8 @@ class Lines:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        mend_tail(path)
         try:
-            mend_tail(path)
             self._file: IO[bytes] = path.open("ab", buffering=0)
         except OSError as error:
             raise StorageError(path, error) from error
@@ -141,10 +141,12 @@ def mend_tail(path: Path) -> bool:
     tail = data[end:]
     if not tail:
         return False
-    with path.with_name(path.name + ".torn").open("ab") as file:
-        file.write(tail + b"\n")
-    with path.open("r+b") as file:
-        file.truncate(end)
+    try:
+        with path.with_name(path.name + ".torn").open("ab") as file:
+            file.write(tail + b"\n")
+        os.truncate(path, end)
+    except OSError as error:
+        raise StorageError(path, error) from error
     return True
 
 

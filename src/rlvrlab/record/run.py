@@ -13,13 +13,24 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import RunError, UserError
-from rlvrlab.record.files import Lines, mend_tail, read_lines, split_lines, write_json, write_rows
+from rlvrlab.record.files import (
+    Lines,
+    StorageError,
+    mend_tail,
+    read_lines,
+    split_lines,
+    sync_folder,
+    write_json,
+    write_rows,
+)
 from rlvrlab.record.lock import Lock
 from rlvrlab.record.redact import redact
 
@@ -32,25 +43,49 @@ class Run:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._warned: set[str] = set()
         self.lock = Lock(folder)
-        torn = [name for name in ("metrics", "events") if mend_tail(self._log(name))]
-        self._metrics, self._events = Lines(self._log("metrics")), Lines(self._log("events"))
-        for name in torn:
-            self.event("torn_line", f"logs/{name}.jsonl ended in the middle of a line; kept aside as {name}.jsonl.torn")
+        with ExitStack() as undo:
+            undo.callback(self.lock.release)
+            self._tidy()
+            torn = [name for name in ("metrics", "events") if mend_tail(self._log(name))]
+            self._metrics = undo.enter_context(Lines(self._log("metrics")))
+            self._events = undo.enter_context(Lines(self._log("events")))
+            for name in torn:
+                text = f"logs/{name}.jsonl ended in the middle of a line; kept aside as {name}.jsonl.torn"
+                self.event("torn_line", text)
+            self._warned = {e.get("subject") for e in read_events(folder) if e["kind"] == "warning"}
+            undo.pop_all()
+
+    def _tidy(self) -> None:
+        """Folders that a copy may have dropped because they were empty, and files a killed writer left behind."""
+        folders = [self.folder / name for name in FOLDERS]
+        try:
+            for folder in folders:
+                folder.mkdir(exist_ok=True)
+            for leftover in (path for folder in (self.folder, *folders) for path in folder.glob(".*.[0-9]*.tmp")):
+                leftover.unlink(missing_ok=True)
+        except OSError as error:
+            raise StorageError(self.folder, error) from error
 
     @classmethod
-    def create(cls, parent: Path, name: str, config: dict[str, Any]) -> Run:
-        """A new folder with a name nobody else has; config.json is there before anything runs."""
+    def create(cls, parent: Path, name: str, config: dict[str, Any], info: dict[str, Any] | None = None) -> Run:
+        """A new folder with a name nobody else has; it appears complete enough to be resumed, or not at all."""
         stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
         folder = parent / f"{name}_{stamp}_{secrets.token_hex(4)}"
+        draft = parent / f".draft_{folder.name}"
         try:
-            folder.mkdir(parents=True)
+            draft.mkdir(parents=True)
             for below in FOLDERS:
-                (folder / below).mkdir()
-        except OSError as error:
-            raise UserError(f"{folder}: cannot be made ({error.strerror}); choose another output_dir") from None
-        write_json(folder / "config.json", redact({"schema": SCHEMA, **config}))
+                (draft / below).mkdir()
+            write_json(draft / "config.json", redact({"schema": SCHEMA, **config}))
+            write_json(draft / "run_info.json", redact(info or {}))
+            draft.rename(folder)
+            sync_folder(parent)
+        except (OSError, StorageError) as error:
+            shutil.rmtree(draft, ignore_errors=True)
+            cause = error.__cause__ if isinstance(error, StorageError) else error
+            why = getattr(cause, "strerror", None) or error
+            raise UserError(f"{folder}: cannot be made ({why}); choose another output_dir") from None
         return cls(folder)
 
     @classmethod
@@ -100,7 +135,8 @@ class Run:
         moved = split_lines(self._log("metrics"), covered, aside)
         self._metrics = Lines(self._log("metrics"))
         for path in (self.folder / "rollouts").glob("step_*.jsonl"):
-            if int(path.stem.removeprefix("step_")) > step:
+            number = path.stem.removeprefix("step_")
+            if number.isdigit() and int(number) > step:
                 path.unlink()  # made again, byte for byte, by the steps that follow
         return moved
 
@@ -120,17 +156,25 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise UserError(f"{folder}: not a run folder (no config.json); `ls experiments/` shows yours") from None
     except (ValueError, OSError) as error:
         raise RunError(f"{path}: cannot be read ({error})") from None
-    if config.get("schema") != SCHEMA:
-        raise RunError(
-            f"{path}: schema {config.get('schema')}, this version reads {SCHEMA}; use the version that wrote it"
-        )
+    if not isinstance(config, dict) or "schema" not in config:
+        raise RunError(f"{path}: not a run's configuration; restore the file or start a new run")
+    if config["schema"] != SCHEMA:
+        raise RunError(f"{path}: schema {config['schema']}, this version reads {SCHEMA}; use the version that wrote it")
     return config
 
 
 def read_info(folder: Path) -> dict[str, Any]:
     """run_info.json, empty when there is none yet."""
     path = folder / "run_info.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    try:
+        info = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (ValueError, OSError) as error:
+        raise RunError(f"{path}: cannot be read ({error}); restore it or delete it") from None
+    if not isinstance(info, dict):
+        raise RunError(f"{path}: not a table of facts; restore it or delete it")
+    return info
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:

@@ -66,7 +66,10 @@ def _judge(env: Environment, items: Sequence[tuple[Problem, Completion]]) -> lis
     }
     found = dict(zip(wanted, env.verify_many(list(wanted.values())), strict=True))
     failed = unjudged("the sampler failed")
-    return [found.get((problem.id, completion.text), failed) for problem, completion in items]
+    return [
+        failed if completion.finish is Finish.ERROR else found[problem.id, completion.text]
+        for problem, completion in items
+    ]
 
 
 def _reward(reward: RewardFunction, problem: Problem, completion: Completion, verdict: Verdict) -> Reward | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.engines.base import Engine
-from rlvrlab.errors import CheckpointError
+from rlvrlab.errors import CheckpointError, TrainingDiverged
 from rlvrlab.record.files import StorageError, sync_folder, write_json
 from rlvrlab.train.state import State
 
@@ -22,7 +22,12 @@ MANIFEST = "manifest.json"
 
 
 def save(folder: Path, engine: Engine, state: State) -> Path:
-    """Write checkpoints/global_step_N; returns it."""
+    """Write checkpoints/global_step_N; returns it. A policy that is not finite is never saved."""
+    if not finite(engine):
+        raise TrainingDiverged(
+            f"parameters are NaN or infinite after step {state.step}; start again with a lower learning rate; "
+            f"the checkpoints in {folder} are from before"
+        )
     final = folder / f"global_step_{state.step}"
     draft = folder / f".draft_{state.step}_{os.getpid()}"
     try:
@@ -30,13 +35,26 @@ def save(folder: Path, engine: Engine, state: State) -> Path:
         engine.save(draft / "actor")
         write_json(draft / "trainer.json", state.to_json())
         files = {str(p.relative_to(draft)): _facts(p) for p in sorted(draft.rglob("*")) if p.is_file()}
+        for below in (p for p in draft.rglob("*") if p.is_dir()):
+            sync_folder(below)
         write_json(draft / MANIFEST, {"step": state.step, "files": files})
         draft.rename(final)
         sync_folder(folder)
+    except StorageError:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
     except OSError as error:
         shutil.rmtree(draft, ignore_errors=True)
         raise StorageError(final, error) from error
     return final
+
+
+def finite(engine: Engine) -> bool:
+    """θ − θ is zero unless some parameter is NaN or infinite: said in verbs that every engine has."""
+    nothing = engine.pull(engine.snapshot())
+    square = float(engine.gramian([nothing])["global"][0, 0])
+    engine.release([nothing])
+    return square == 0.0
 
 
 def load(path: Path, engine: Engine) -> State:
@@ -57,7 +75,9 @@ def defect(path: Path) -> str | None:
                 return f"{name} does not match the manifest"
     except FileNotFoundError as error:
         return f"{Path(str(error.filename)).name} is missing"
-    except (ValueError, KeyError, TypeError):
+    except OSError as error:
+        return f"{Path(str(error.filename)).name} cannot be read ({error.strerror})"
+    except (ValueError, KeyError, TypeError, AttributeError):
         return "the manifest cannot be read"
     return None
 
@@ -68,7 +88,7 @@ def newest(folder: Path) -> tuple[Path | None, list[str]]:
     for draft in folder.glob(".draft_*"):
         shutil.rmtree(draft, ignore_errors=True)
         notes.append(f"a checkpoint of step {draft.name.split('_')[1]} was cut off while being written and is ignored")
-    for path in sorted(folder.glob("global_step_*"), key=_step, reverse=True):
+    for path in _latest_first(folder):
         problem = defect(path)
         if problem is None:
             return path, notes
@@ -81,10 +101,15 @@ def newest(folder: Path) -> tuple[Path | None, list[str]]:
 
 def prune(folder: Path, keep: int, protected: set[int]) -> None:
     """Remove all but the latest `keep` and the protected steps."""
-    found = sorted(folder.glob("global_step_*"), key=_step, reverse=True)
-    for path in found[keep:]:
+    for path in _latest_first(folder)[keep:]:
         if _step(path) not in protected:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _latest_first(folder: Path) -> list[Path]:
+    """Only what we named: a user's `global_step_4.bak` is left alone."""
+    ours = [path for path in folder.glob("global_step_*") if path.name.removeprefix("global_step_").isdigit()]
+    return sorted(ours, key=_step, reverse=True)
 
 
 def _step(path: Path) -> int:
@@ -92,7 +117,7 @@ def _step(path: Path) -> int:
 
 
 def _facts(path: Path) -> dict[str, Any]:
-    data = path.read_bytes()
     with path.open("rb") as file:
         os.fsync(file.fileno())
-    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return {"bytes": os.fstat(file.fileno()).st_size, "sha256": digest}

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rlvrlab.types import Rollout
 
-LIVE, ALL_RIGHT, ALL_WRONG, SAME_REWARD, UNJUDGED, SINGLETON = (
+KINDS = LIVE, ALL_RIGHT, ALL_WRONG, SAME_REWARD, UNJUDGED, SINGLETON = (
     "live",
     "all_right",
     "all_wrong",
@@ -74,7 +74,7 @@ def metrics_of(rollouts: Sequence[Rollout], kinds: Sorted) -> dict[str, float]:
         "groups/zero_variance": 1 - kinds.reasons[LIVE] / max(1, kinds.groups),
         "groups/unjudged_rows": float(len(rollouts) - len(judged)),
     }
-    out |= {f"groups/{kind}": float(kinds.reasons[kind]) for kind in (LIVE, ALL_RIGHT, ALL_WRONG, SAME_REWARD)}
+    out |= {f"groups/{kind}": float(kinds.reasons[kind]) for kind in KINDS}
     names = dict.fromkeys(name for r in judged if r.reward is not None for name in r.reward.parts)
     for name in names:
         values = [r.reward.parts.get(name, 0.0) for r in judged if r.reward is not None]

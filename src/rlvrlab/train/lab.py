@@ -43,7 +43,7 @@ class Lab:
             order = shuffled(self.train, self.recipe.seed, stream, "epoch", epoch)
             offset = epoch * len(self.train)
             chosen += order[max(0, first - offset) : last - offset]
-        return chosen
+        return list({p.id: p for p in chosen}.values())  # over an epoch's edge one may come twice: one group, not two
 
     def data_facts(self) -> dict[str, Any]:
         """What was trained and evaluated on, by content."""

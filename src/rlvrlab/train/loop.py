@@ -41,8 +41,11 @@ def train(lab: Lab, run: Run, state: State, interrupts: Interrupts, observe: Obs
             row = _record(lab, run, phase, state, outcome, evaluation, time.perf_counter() - started)
             if state.phase_step == phase.steps or state.phase_done:
                 state = _end(run, phase, state)
-            _checkpoint(lab, run, state, asked=bool(interrupts.received))
+            if _checkpoint_due(lab, state):
+                _checkpoint(lab, run, state)
             observe(phase, state, row)
+    if interrupts.received and state.phase_step:
+        _checkpoint(lab, run, state)
     return state
 
 
@@ -113,18 +116,21 @@ def _record(
         write_experiment(run.folder)
     if state.skipped_steps >= MAX_SKIPPED:
         raise TrainingDiverged(
-            f"{MAX_SKIPPED} updates in a row were not finite at step {state.step}; lower {phase.name}.learning_rate "
-            f"and resume from the last checkpoint in {run.folder / 'checkpoints'}"
+            f"{MAX_SKIPPED} updates in a row were not finite, the last at step {state.step}; start again with a lower "
+            f"{phase.name}.learning_rate; the checkpoints in {run.folder / 'checkpoints'} are from before"
         )
     return row
 
 
-def _checkpoint(lab: Lab, run: Run, state: State, *, asked: bool) -> None:
-    """At the interval, at a new best, at the end of a phase, and when asked to leave."""
-    folder = run.folder / "checkpoints"
-    begun = state.phase_step == 0
+def _checkpoint_due(lab: Lab, state: State) -> bool:
+    """At the interval, at a new best and at the end of a phase; when asked to leave, the loop sees to it."""
     best = state.best is not None and state.best.step == state.step
-    if asked or begun or best or state.phase_step % lab.recipe.checkpoint.every == 0:
+    return best or state.phase_step % lab.recipe.checkpoint.every == 0
+
+
+def _checkpoint(lab: Lab, run: Run, state: State) -> None:
+    folder = run.folder / "checkpoints"
+    if not (folder / f"global_step_{state.step}").exists():
         checkpoint.save(folder, lab.engine, state)
-        protected = {*state.kept, *(() if state.best is None else (state.best.step,))}
-        checkpoint.prune(folder, lab.recipe.checkpoint.keep, protected)
+    protected = {*state.kept, *(() if state.best is None else (state.best.step,))}
+    checkpoint.prune(folder, lab.recipe.checkpoint.keep, protected)

@@ -1,4 +1,7 @@
-"""SIGTERM and SIGINT ask once for an orderly end; a second SIGINT ends at once."""
+"""SIGTERM, SIGHUP and SIGINT ask once for an orderly end; a second SIGINT ends at once.
+
+A signal the parent chose to ignore stays ignored: `nohup rlvr train …` outlives its terminal.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,8 @@ class Interrupts:
         self.received: signal.Signals | None = None
 
     def __enter__(self) -> Interrupts:
-        self._before = {number: signal.signal(number, self._note) for number in STATUS}
+        heeded = [number for number in STATUS if signal.getsignal(number) is not signal.SIG_IGN]
+        self._before = {number: signal.signal(number, self._note) for number in heeded}
         return self
 
     def __exit__(

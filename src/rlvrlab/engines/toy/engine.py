@@ -152,7 +152,8 @@ class ToyEngine:
         """Plain dot products, in double precision."""
         parts = {"global": slice(None)} if scope == "global" else self.layout.modules
         stacked = np.stack(vectors).astype(np.float64)
-        return {name: stacked[:, part] @ stacked[:, part].T for name, part in parts.items()}
+        # einsum, because BLAS sums in an order that depends on the number of threads.
+        return {name: np.einsum("sp,tp->st", stacked[:, part], stacked[:, part]) for name, part in parts.items()}
 
     def step(self, vectors: Sequence[Floats], weights: Sequence[float], learning_rate: float) -> Floats:
         """Descend along the weighted sum."""

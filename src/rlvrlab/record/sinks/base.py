@@ -29,6 +29,11 @@ class Sink(Protocol):
         ...
 
 
+def find_sinks(resolved: Resolved) -> dict[str, Sink]:
+    """The recipe's sinks by name, not yet open; an unknown name is the user's to mend."""
+    return {name: find("sink", name, resolved.folder)() for name in resolved.recipe.record.sinks}
+
+
 class Sinks:
     """All sinks of a run, each guarded."""
 
@@ -39,12 +44,14 @@ class Sinks:
     def open(cls, resolved: Resolved, run: Run) -> Sinks:
         """Open the recipe's sinks; a missing package is the user's to install, so it is said before training."""
         opened: dict[str, Sink] = {}
-        for name in resolved.recipe.record.sinks:
-            sink: Sink = find("sink", name, resolved.folder)()
+        for name, sink in find_sinks(resolved).items():
             try:
                 sink.open(run.folder, run.folder.name, redact(resolved.config()))
             except ImportError as error:
                 raise UserError(f"record.sinks: {name} needs `pip install 'rlvrlab[{name}]'` ({error})") from None
+            except Exception as error:
+                run.event("sink_lost", f"sink {name} did not open ({error}); logs/metrics.jsonl goes on")
+                continue
             opened[name] = sink
         return cls(run, opened)
 

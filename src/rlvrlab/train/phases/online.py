@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from rlvrlab.batch import Floats, TokenBatch
+from rlvrlab.errors import TrainingDiverged
 from rlvrlab.evals.monitors import no_signal
 from rlvrlab.objectives.regularise import Regularised
 from rlvrlab.objectives.value import value_loss
 from rlvrlab.registry import find, register
 from rlvrlab.rollout.collect import collect
 from rlvrlab.train.batches import assemble, credit, minibatches, score
-from rlvrlab.train.groups import ALL_RIGHT, ALL_WRONG, Sorted, metrics_of, sort_groups
+from rlvrlab.train.groups import ALL_RIGHT, ALL_WRONG, UNJUDGED, Sorted, metrics_of, sort_groups
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import StepOutcome
 from rlvrlab.train.schedule import learning_rate
@@ -51,7 +53,7 @@ class OnlinePhase:
         used = rollouts if lab.recipe.filter.dead_groups == "keep" else kinds.live
         silent = not kinds.live
         if not used or (silent and not self.critic):
-            note = no_signal(kinds.reasons[ALL_WRONG], kinds.reasons[ALL_RIGHT])
+            note = _why_silent(kinds)
             return StepOutcome(metrics, rollouts, silent=True, notes=[note])
         batch, counts = self._credited(lab, used)
         applied = self._updates(lab, batch, phase_step)
@@ -107,6 +109,12 @@ class OnlinePhase:
         return {}
 
 
+def _why_silent(kinds: Sorted) -> str:
+    if kinds.reasons[UNJUDGED] == kinds.groups:
+        return "no signal: not one answer could be judged; look at `detail` in the rollouts, then mend the judge"
+    return no_signal(kinds.reasons[ALL_WRONG], kinds.reasons[ALL_RIGHT])
+
+
 @register("phase", "grpo")
 @dataclass(frozen=True)
 class Grpo(OnlinePhase):
@@ -149,4 +157,6 @@ class Ppo(OnlinePhase):
             return found.value, found.c_value_BT
 
         values = [lab.engine.fit_values(batch, loss, self.value_learning_rate) for _ in range(self.value_epochs)]
+        if not all(map(math.isfinite, values)):
+            raise TrainingDiverged(f"ppo: the critic's loss is {values[-1]}; lower ppo.value_learning_rate")
         return {"critic/vf_loss": values[0]}

@@ -1,0 +1,56 @@
+"""Ways to die at an exact place; each is meant for a forked child, which it spoils."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.record.files import Lines, to_json
+
+CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate"}
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def on_change(act: Callable[[int], None]) -> None:
+    """Call `act(n)` before the n-th time this process opens a file to write, renames, removes or makes one."""
+    numbers = count(1)
+
+    def hook(event: str, args: tuple[Any, ...]) -> None:
+        if event in CHANGES or (event == "open" and args[2] & WRITING and not str(args[0]).startswith("/dev/")):
+            act(next(numbers))
+
+    os.fsync = lambda descriptor: None  # kill −9 leaves the kernel's cache alone: syncing would only cost time
+    sys.addaudithook(hook)
+
+
+def kill_at_change(number: int) -> None:
+    on_change(lambda now: die() if now == number else None)
+
+
+def count_changes(target: Path) -> None:
+    """Leave the number of changes so far in a file, as its size."""
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    on_change(lambda now: os.write(descriptor, b"."))
+
+
+def tear_line_at(number: int) -> None:
+    """Write half of the n-th log line, then die."""
+    numbers, whole = count(1), Lines.append
+
+    def append(self: Lines, row: dict[str, Any]) -> None:
+        if next(numbers) == number:
+            data = (to_json(row) + "\n").encode()
+            os.write(self._file.fileno(), data[: len(data) // 2])
+            die()
+        whole(self, row)
+
+    Lines.append = append

@@ -1,0 +1,102 @@
+"""Steps that teach nothing: said once in plain words, counted, never an update; unjudged answers are never wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import runs
+
+from rlvrlab.record.files import read_lines
+from rlvrlab.train import session
+
+ODD = Path(__file__).with_name("odd_plugins.py")
+
+
+def grpo_rows(folder: Path) -> list[dict]:
+    return [row for row in runs.read_metrics(folder) if row["phase"] == "grpo" and row["phase_step"]]
+
+
+def test_all_wrong_means_no_update_and_one_warning(tmp_path: Path) -> None:
+    folder = runs.run(tmp_path, f"env.type={ODD}:AlwaysWrong", "checkpoint.every=1", text=runs.ONLINE).folder
+    rows = grpo_rows(folder)
+    assert len(rows) == 6
+    assert all(row["groups/zero_variance"] == 1 and row["groups/all_wrong"] == 4 for row in rows)
+    assert not any("actor/grad_norm" in row for row in rows)
+    warnings = [text for text in runs.events(folder, "warning") if text.startswith("no signal")]
+    assert len(warnings) == 1 and "all wrong" in warnings[0] and "SFT" in warnings[0]
+    assert warnings[0] in (folder / "EXPERIMENT.md").read_text()
+
+
+def test_the_policy_does_not_move_without_signal(tmp_path: Path) -> None:
+    settings = [f"env.type={ODD}:AlwaysWrong", "checkpoint.every=1", "checkpoint.keep=9"]
+    folder = runs.run(tmp_path, *settings, text=runs.ONLINE).folder
+    first, last = (runs.arrays(folder / "checkpoints" / f"global_step_{n}")["theta"] for n in (6, 11))
+    assert (first == last).all()
+
+
+def test_a_warning_is_not_repeated_by_a_resume(tmp_path: Path) -> None:
+    folder = runs.run(tmp_path, f"env.type={ODD}:AlwaysWrong", text=runs.ONLINE).folder
+    before = runs.events(folder, "warning")
+    for path in (folder / "checkpoints").glob("*"):
+        (path / "manifest.json").unlink()
+    session.resume(folder, runs.quiet)
+    assert runs.events(folder, "warning") == before
+
+
+def test_no_signal_steps_end_the_phase(tmp_path: Path) -> None:
+    folder = runs.run(tmp_path, f"env.type={ODD}:AlwaysWrong", "stop.no_signal_steps=2", text=runs.ONLINE).folder
+    assert len(grpo_rows(folder)) == 2
+    assert runs.read_info(folder)["status"] == "finished"
+
+
+@pytest.mark.parametrize("dead", ["keep", "drop", "refill"])
+def test_every_answer_unjudged(tmp_path: Path, dead: str) -> None:
+    folder = runs.run(
+        tmp_path, f"env.type={ODD}:BrokenJudge", f"filter.dead_groups={dead}", "filter.max_refills=1", text=runs.ONLINE
+    ).folder
+    rows = grpo_rows(folder)
+    assert all(row["groups/unjudged"] == row["groups/collected"] for row in rows)
+    assert not any("actor/grad_norm" in row for row in rows)
+    assert any("not one answer could be judged" in text for text in runs.events(folder, "warning"))
+    answers = read_lines(folder / "rollouts" / "step_6.jsonl")
+    assert answers and all(a["correct"] is None and a["reward"] is None for a in answers)
+    assert all("the judge fell over" in a["detail"] for a in answers)
+
+
+@pytest.mark.parametrize("phase", ["grpo", "ppo", "reinforce"])
+@pytest.mark.parametrize("dead", ["keep", "drop"])
+def test_judged_members_of_a_group_still_train(tmp_path: Path, phase: str, dead: str) -> None:
+    folder = runs.run(
+        tmp_path,
+        f"env.type={ODD}:BrokenJudge",
+        "env.fails=4",
+        f"phases=['sft', '{phase}']",
+        f"filter.dead_groups={dead}",
+        f"{phase}.batch_size=8",
+        f"{phase}.steps=3",
+        f"{phase}.minibatches=3",
+        "sft.learning_rate=0.1",
+    ).folder
+    rows = [row for row in runs.read_metrics(folder) if row["phase"] == phase and row["phase_step"]]
+    unjudged = sum(row["groups/unjudged_rows"] for row in rows)
+    assert unjudged > 0 and any(row.get("actor/grad_norm") for row in rows)
+    answers = [a for path in (folder / "rollouts").glob("*.jsonl") for a in read_lines(path)]
+    assert sum(a["correct"] is None for a in answers) == unjudged
+    assert all((a["reward"] is None) == (a["correct"] is None) for a in answers)
+    mixed = {a["group"] for a in answers if a["correct"] is None} & {a["group"] for a in answers if a["correct"]}
+    assert mixed, "some group has both"
+    assert any("could not be judged" in text for text in runs.events(folder, "warning"))
+    measured = [row for row in runs.read_metrics(folder) if "val-core/broken_judge/unjudged" in row]
+    assert measured, "held-out answers that cannot be judged are counted too"
+
+
+def test_answers_the_sampler_lost(tmp_path: Path) -> None:
+    settings = [f"engine.type={ODD}:UnreliableSampler", "sft.learning_rate=0.1"]
+    folder = runs.run(tmp_path, *settings, text=runs.ONLINE).folder
+    rows = grpo_rows(folder)
+    assert all(row["groups/unjudged_rows"] == 4 for row in rows)
+    assert any(row.get("actor/grad_norm") for row in rows)
+    answers = read_lines(folder / "rollouts" / "step_6.jsonl")
+    lost = [a for a in answers if a["finish"] == "error"]
+    assert len(lost) == 4 and all(a["correct"] is None and a["reward"] is None for a in lost)
