@@ -1,10 +1,11 @@
 """Draw docs/images/train.svg from a real run of the shipped recipe.
 
-    python docs/make_capture.py
+python docs/make_capture.py
 """
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,7 @@ def main() -> None:
         words = [str(rlvr), *COMMAND.split()[1:], f"output_dir={folder}"]
         done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
         shown = done.stdout.replace(folder, "experiments")
-    console = Console(record=True, width=88, file=open("/dev/null", "w"))
+    console = Console(record=True, width=88, file=io.StringIO())
     console.print(Text(f"$ {COMMAND}", "bold"))
     console.print(Text(shown.rstrip()))
     target = ROOT / "docs/images/train.svg"

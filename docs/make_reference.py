@@ -1,6 +1,6 @@
 """Write docs/reference.md: every recipe key and plug-in with its default and its one-line explanation, from the code.
 
-    python docs/make_reference.py [--check]
+python docs/make_reference.py [--check]
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def core_tables() -> list[str]:
             lines.append(f"| `{name}` | `{info.get_default(call_default_factory=True)!r}` | {info.description} |")
     for table in PLUGIN_TABLES:
         default = Recipe.model_fields[table].get_default(call_default_factory=True)
-        lines.append(f"| `{table}.type` | `{default['type'] if default else None}` | {Recipe.model_fields[table].description} |")
+        chosen, meaning = default["type"] if default else None, Recipe.model_fields[table].description
+        lines.append(f"| `{table}.type` | `{chosen}` | {meaning} |")
     for section, model in sections().items():
         for key, info in model.model_fields.items():
             default = info.get_default(call_default_factory=True)
@@ -79,5 +80,7 @@ def reference() -> str:
 
 if __name__ == "__main__":
     if "--check" in sys.argv:
-        sys.exit(0 if TARGET.read_text(encoding="utf-8") == reference() else "docs/reference.md is stale: run `make docs`")
+        sys.exit(
+            0 if TARGET.read_text(encoding="utf-8") == reference() else "docs/reference.md is stale: run `make docs`"
+        )
     TARGET.write_text(reference(), encoding="utf-8")

@@ -11,13 +11,18 @@ setting. It is found by walking the sub-package of its kind once, by entry point
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import pkgutil
+import sys
+import traceback
+import warnings
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
 from rlvrlab.errors import UnknownName, UserError
@@ -32,10 +37,14 @@ HOMES = {
     "sink": "rlvrlab.record.sinks",
 }
 MAX_KEYS = 12
+LOCAL = "rlvrlab_local_"
+"""Begins the module name of a user's own file."""
 
 C = TypeVar("C", bound=type[Any])
 _known: dict[tuple[str, str], type[Any]] = {}
 _walked: set[str] = set()
+_files: dict[tuple[Path, int], ModuleType] = {}
+"""User's files by path and time of change: each is run once."""
 
 
 def register(kind: str, name: str) -> Callable[[C], C]:
@@ -50,13 +59,25 @@ def register(kind: str, name: str) -> Callable[[C], C]:
             )
         if len(keys_of(cls)) > MAX_KEYS:
             raise UserError(f"{kind} {name!r}: {len(keys_of(cls))} recipe keys, at most {MAX_KEYS}")
+        _refuse_second(kind, name, cls)
         cls.name = name  # type: ignore[attr-defined]
+        cls.plugin_kind = kind  # type: ignore[attr-defined]
         # pydantic reads this when the recipe table is checked; the plug-in itself needs no pydantic.
         cls.__pydantic_config__ = {"extra": "forbid", "strict": True, "allow_inf_nan": False}  # type: ignore[attr-defined]
         _known[kind, name] = cls
         return cls
 
     return add
+
+
+def _refuse_second(kind: str, name: str, cls: type[Any]) -> None:
+    """One name, one class; a reload and the user's own files, which are found by path, may replace their own kind."""
+    before = _known.get((kind, name))
+    if before is None or (before.__module__, before.__qualname__) == (cls.__module__, cls.__qualname__):
+        return
+    if not (before.__module__.startswith(LOCAL) and cls.__module__.startswith(LOCAL)):
+        taken = f"{before.__module__}.{before.__qualname__}"
+        raise UserError(f"{kind} {name!r} is already the name of {taken}; register {cls.__qualname__} under another")
 
 
 def keys_of(cls: type[Any]) -> list[str]:
@@ -100,20 +121,44 @@ def _walk(kind: str) -> None:
         for module in pkgutil.iter_modules(home.__path__):
             importlib.import_module(f"{HOMES[kind]}.{module.name}")
     for point in entry_points(group="rlvrlab.plugins"):
-        point.load()
+        try:
+            point.load()
+        except Exception as error:  # someone else's package must not take the laboratory down
+            broken = f"{type(error).__name__}: {error}"
+            warnings.warn(f"plug-in {point.name!r} ({point.value}) is left out: {broken}", stacklevel=2)
 
 
 def _from_file(kind: str, name: str, folder: Path) -> type[Any]:
     """A plug-in in the user's own file; that file is the user's code and is imported as such."""
     file, _, attribute = name.rpartition(":")
-    path = (folder / file).resolve()
-    if not path.is_file():
-        raise UserError(f"{kind} {name!r}: no file {path}; the path is relative to the recipe")
-    spec = importlib.util.spec_from_file_location(f"rlvrlab_local_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found = getattr(module, attribute, None)
-    if not isinstance(found, type) or not is_dataclass(found):
-        raise UserError(f"{kind} {name!r}: {path.name} has no plug-in class {attribute!r}; decorate it with @register")
+    path = folder / file
+    try:
+        path = path.resolve(strict=True)
+        changed = path.stat().st_mtime_ns
+    except (OSError, ValueError):
+        raise UserError(f"{kind} {name!r}: no file {path}; the path is relative to the recipe") from None
+    _walk(kind)  # so that a name taken by a built-in is refused whatever was imported before
+    if (path, changed) not in _files:
+        _files[path, changed] = _run(path)
+    found = getattr(_files[path, changed], attribute, None)
+    if not isinstance(found, type) or getattr(found, "plugin_kind", None) != kind:
+        missing = f"{path.name} has no {kind} plug-in {attribute!r}"
+        raise UserError(f"{kind} {name!r}: {missing}; decorate the class with @register({kind!r}, NAME)")
     return found
+
+
+def _run(path: Path) -> ModuleType:
+    """Import a file under a name of its own; dataclasses and pydantic look annotations up in sys.modules."""
+    digest = hashlib.sha256(str(path).encode(errors="replace")).hexdigest()[:8]
+    spec = importlib.util.spec_from_file_location(f"{LOCAL}{path.stem}_{digest}", path)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except UserError:
+        raise
+    except Exception as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else 1
+        raise UserError(f"{path}:{line}: {type(error).__name__}: {error}") from error
+    return module

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from typing import NoReturn
@@ -65,29 +66,43 @@ def rlvr() -> None:
 
 def main() -> NoReturn:
     """Run, and turn deliberate errors into one line and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal without ✓ gets \u2713, not a traceback
     try:
-        sys.exit(rlvr.main(standalone_mode=False) or 0)
+        code = rlvr.main(standalone_mode=False) or 0
+        sys.stdout.flush()
+        sys.exit(code)
     except click.exceptions.Abort:
         fail("interrupted", 130)
     except KeyboardInterrupt:
         fail("interrupted", 130)
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        sys.exit(2)
     except click.ClickException as error:
         context: click.Context | None = getattr(error, "ctx", None)
         where = f" (see `{context.command_path} --help`)" if context else ""
         fail(f"{error.format_message()}{where}", 2)
     except RecipeError as error:
         for line in error.problems:
-            print(f"error: {line}", file=sys.stderr)
+            print(f"error: {printable(line)}", file=sys.stderr)
         sys.exit(error.exit_code)
     except LabError as error:
         fail(str(error), error.exit_code)
     except BrokenPipeError:
-        # The reader of a pipe left (`rlvr … | head`); Python would complain once more when it flushes.
+        # The reader of a pipe left (`rlvr … | head`); Python would complain once more when it flushes. Where click or
+        # rich notice it before, they leave with 1 too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        sys.exit(1)
 
 
 def fail(message: str, code: int) -> NoReturn:
     """One line on stderr."""
-    print(f"error: {message}", file=sys.stderr)
+    print(f"error: {printable(message)}", file=sys.stderr)
     sys.exit(code)
+
+
+def printable(value: object) -> str:
+    """One line without control characters: answers, file names and plug-ins' words may be hostile to a terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))

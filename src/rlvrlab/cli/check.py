@@ -8,7 +8,9 @@ from typing import Any
 
 import click
 
+from rlvrlab.cli import printable
 from rlvrlab.cli.train import print_json
+from rlvrlab.errors import UserError
 
 
 @click.group("check", short_help="Check a recipe, an environment or an engine.")
@@ -16,7 +18,7 @@ def command() -> None:
     """Check a recipe, an environment or an engine."""
 
 
-@command.command("recipe")
+@command.command("recipe", context_settings={"ignore_unknown_options": True})
 @click.argument("path", type=click.Path(path_type=Path))
 @click.argument("overrides", nargs=-1, type=click.UNPROCESSED)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -38,9 +40,9 @@ def recipe(path: Path, overrides: tuple[str, ...], as_json: bool) -> int:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def env(name: str, as_json: bool) -> int:
     """Gold answers must be judged correct, every listed cheat must not."""
-    from rlvrlab.registry import find
-
-    checks = find("env", name, Path())().self_check()
+    checks = _with_defaults("env", name).self_check()
+    if not checks:
+        raise UserError(f"environment {name} checks nothing: give it `gold` or `cheats`")
     rows = [
         {"check": c.name, "answer": c.text, "must_be": c.expected, "judged": c.verdict.correct, "ok": c.ok,
          "error": str(c.verdict.error), "detail": c.verdict.detail}
@@ -60,7 +62,6 @@ def engine(name: str, as_json: bool) -> int:
 
     from rlvrlab.engines.base import Engine
     from rlvrlab.engines.contract import run_contract
-    from rlvrlab.errors import UserError
     from rlvrlab.registry import find
     from rlvrlab.types import OptimizerSettings
 
@@ -74,6 +75,19 @@ def engine(name: str, as_json: bool) -> int:
 
     rows = [{"check": f.name, "ok": f.ok, "detail": f.detail} for f in run_contract(make)]
     return _report(f"engine {name}", rows, ("check", "detail"), as_json)
+
+
+def _with_defaults(kind: str, name: str) -> Any:
+    """The plug-in as it is when a recipe says nothing but its type."""
+    from dataclasses import MISSING, fields
+
+    from rlvrlab.registry import find
+
+    found = find(kind, name, Path())
+    needed = [f.name for f in fields(found) if f.init and f.default is MISSING and f.default_factory is MISSING]
+    if needed:
+        raise UserError(f"{kind} {name!r} cannot be checked alone: {', '.join(needed)} has no default")
+    return found()
 
 
 def _by_check(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -96,16 +110,15 @@ def _report(what: str, rows: list[dict[str, Any]], columns: tuple[str, ...], as_
     table = Table("", *columns, box=None)
     for row in rows:
         mark = Text("✓", style="green") if row["ok"] else Text("✗", style="bold red")
-        table.add_row(mark, *(Text(_printable(row[column])) for column in columns))
+        table.add_row(mark, *(Text(_short(row[column])) for column in columns))
     console = Console()
     console.print(table)
-    console.print(
-        f"{what}: {len(rows) - len(failed)} of {len(rows)} checks hold", style="green" if not failed else "red"
-    )
+    verdict = f"{printable(what)}: {len(rows) - len(failed)} of {len(rows)} checks hold"
+    console.print(Text(verdict, "red" if failed else "green"))
     return 1 if failed else 0
 
 
-def _printable(value: object) -> str:
-    """One short line without control characters: answers are hostile text."""
-    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
+def _short(value: object) -> str:
+    """What fits into a table."""
+    text = printable(value)
     return text if len(text) <= 60 else text[:57] + "…"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from rlvrlab.cli.train import print_json
 from rlvrlab.errors import UserError
 
 
 @click.command("completion", short_help="Print a shell's completion script.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def command(shell: str) -> int:
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(shell: str, as_json: bool) -> int:
     """Print a shell's completion script.
 
     \b
@@ -23,5 +25,9 @@ def command(shell: str) -> int:
     found = get_completion_class(shell)
     if found is None:
         raise UserError(f"no completion for {shell!r}")
-    click.echo(found(rlvr, {}, "rlvr", "_RLVR_COMPLETE").source())
+    script = found(rlvr, {}, "rlvr", "_RLVR_COMPLETE").source()
+    if as_json:
+        print_json({"shell": shell, "script": script})
+    else:
+        click.echo(script)
     return 0

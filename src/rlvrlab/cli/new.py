@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
 
 from rlvrlab.cli.train import print_json
 from rlvrlab.errors import UserError
+from rlvrlab.registry import names
 
+NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 TEMPLATE = Path(__file__).parent / "templates" / "env.py.txt"
 RECIPE = Path(__file__).parent / "templates" / "recipe.toml.txt"
 
@@ -23,16 +26,21 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def env(name: str, as_json: bool) -> int:
     """Write NAME.py and NAME.toml here: an environment that passes its own check, and a recipe that trains on it."""
-    if not name.isidentifier() or not name.islower():
-        raise UserError(f"{name!r} cannot name an environment; use lower-case letters, digits and _")
+    if not NAME.fullmatch(name):
+        raise UserError(f"{name!r} cannot name an environment; use up to 60 lower-case letters, digits and _")
     class_name = "".join(part.capitalize() for part in name.split("_"))
+    if name in names("env") or re.search(rf"\b{class_name}\b", TEMPLATE.read_text(encoding="utf-8")):
+        raise UserError(f"{name!r} is taken; choose another name")
     files = {f"{name}.py": TEMPLATE, f"{name}.toml": RECIPE}
     taken = [file for file in files if Path(file).exists()]
     if taken:
         raise UserError(f"{', '.join(taken)} already here; move it away or choose another name")
     for file, template in files.items():
         text = template.read_text(encoding="utf-8").replace("NAME", name).replace("CLASS", class_name)
-        Path(file).write_text(text, encoding="utf-8")
+        try:
+            Path(file).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"{file} cannot be written here ({error.strerror}); go to another folder") from None
     if as_json:
         print_json({"written": list(files), "class": class_name})
         return 0

@@ -6,7 +6,9 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from rlvrlab.cli import printable
 from rlvrlab.cli.train import print_json
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.explain import phase_plans, settings
@@ -29,7 +31,7 @@ def show_plan(resolved: Resolved, as_json: bool) -> None:
     table = Table("key", "value", "from", box=None, title="Resolved recipe", title_justify="left")
     for row in rows:
         style = "dim" if row.origin == "default" else ""
-        table.add_row(row.key, str(row.value), row.origin, style=style)
+        table.add_row(*(Text(printable(cell)) for cell in row), style=style)
     console.print(table)
     console.print(_phases(phases))
     console.print(_times(times))

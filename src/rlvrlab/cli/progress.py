@@ -10,7 +10,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 from rich.table import Table
+from rich.text import Text
 
+from rlvrlab.cli import printable
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.experiment import accuracy_of, percent
 from rlvrlab.train.phases.base import Phase
@@ -51,7 +53,7 @@ class Progress:
             if phase.name not in self._tasks:
                 self._tasks[phase.name] = self._bars.add_task(phase.name, total=phase.steps, facts="")
             self._bars.update(self._tasks[phase.name], completed=row["phase_step"], facts=facts)
-        elif not self._as_json and (measured or row["phase_step"] % self._interval == 0) and self._interval > 1:
+        elif not self._as_json and self._interval and (measured or row["phase_step"] % self._interval == 0):
             print(f"{phase.name} {row['phase_step']}/{phase.steps}  {facts}", file=sys.stderr)
 
     def end(self, ended: Ended) -> None:
@@ -61,7 +63,7 @@ class Progress:
 
             print_json({"folder": str(ended.folder), "status": ended.status, "result": ended.summary})
             return
-        table = Table(title=f"{ended.folder.name}: {ended.status}", title_justify="left")
+        table = Table(title=Text(printable(f"{ended.folder.name}: {ended.status}")), title_justify="left")
         for column in ("phase", "before", "best", "at step", "last"):
             table.add_column(column)
         for name, entry in ended.summary.items():
@@ -70,9 +72,9 @@ class Progress:
         out = Console()
         out.print(table)
         out.print("Held-out accuracy in %, greedy, with 95 % Wilson intervals.", style="dim")
-        out.print(f"The whole story: {ended.folder / 'EXPERIMENT.md'}", soft_wrap=True)
+        out.print(Text(printable(f"The whole story: {ended.folder / 'EXPERIMENT.md'}")), soft_wrap=True)
         if ended.status != "finished":
-            out.print(f"Go on with: rlvr train --resume {ended.folder}", soft_wrap=True)
+            out.print(Text(printable(f"Go on with: rlvr train --resume {ended.folder}")), soft_wrap=True)
 
 
 def _facts(row: dict[str, Any]) -> str:

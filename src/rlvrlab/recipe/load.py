@@ -5,14 +5,16 @@ from __future__ import annotations
 import copy
 import difflib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
+from pydantic_core import to_jsonable_python
 
-from rlvrlab.errors import RecipeError, UserError, suggestion
+from rlvrlab.errors import RecipeError, UnknownName, UserError, suggestion
 from rlvrlab.recipe.checks import contradictions
 from rlvrlab.recipe.parse import Tree, flatten, line_of, parse_overrides, place, read_toml
 from rlvrlab.recipe.schema import PLUGIN_TABLES, Recipe, core_keys
@@ -49,14 +51,11 @@ class Resolved:
 
     def changed(self) -> dict[str, dict[str, Any]]:
         """Keys whose value is not the default, with both; the defaults are those of the plug-ins chosen."""
-        chosen = {kind: {"type": table["type"]} for kind in PLUGIN_TABLES if (table := getattr(self.recipe, kind))}
-        plain = resolve({"phases": self.recipe.phases, **chosen}, {}, self.folder).plain()
-        usual = dict(flatten(plain)) | {
-            "phases": ["grpo"],
-            "env.type": "",
-            "engine.type": "toy",
-            "reward.type": "binary",
-        }
+        usual = dict(flatten(Recipe().model_dump()))
+        chosen = [(kind, kind, table["type"]) for kind in PLUGIN_TABLES if (table := getattr(self.recipe, kind))]
+        chosen += [("phase", name, name) for name in self.recipe.phase_tables]
+        for kind, prefix, name in chosen:
+            usual |= {f"{prefix}.{key}": value for key, value in _defaults(find(kind, name, self.folder)).items()}
         mine = dict(flatten(self.plain()))
         return {k: {"value": v, "default": usual.get(k)} for k, v in mine.items() if v != usual.get(k)}
 
@@ -69,32 +68,44 @@ class Resolved:
 def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Resolved:
     """Read, extend, override, check."""
     tree, text = read_toml(path)
+    sources = {path.name: text}
     origins = {key: path.name for key, _ in flatten(tree)}
     base_name = tree.pop("extends", None)
     if base_name is not None:
-        origins.pop("extends")
-        tree, origins = _extend(path, base_name, tree, origins)
+        origins.pop("extends", None)
+        base, base_text = _base(path, base_name)
+        sources.setdefault(Path(base_name).name, base_text)
+        origins = {key: Path(base_name).name for key, _ in flatten(base)} | origins
+        for key, value in flatten(tree):
+            place(base, key, value)
+        tree = base
     for key, value in parse_overrides(overrides).items():
         place(tree, key, value)
         origins[key] = "override"
-    return resolve(tree, origins, path.parent, path, text)
+    if "phase_tables" in tree:
+        raise UserError(f"{path}: phase_tables: unknown key; each phase has a table of its own name")
+    return resolve(tree, origins, path.parent, sources)
 
 
-def resolve(tree: Tree, origins: dict[str, str], folder: Path, path: Path | None = None, text: str = "") -> Resolved:
-    """Check plain tables; raises RecipeError with all problems."""
+def resolve(tree: Tree, origins: dict[str, str], folder: Path, sources: Mapping[str, str] | None = None) -> Resolved:
+    """Check plain tables; raises RecipeError with all problems. `sources` are the files' texts, to name lines."""
     tree = copy.deepcopy(tree)
-    report = _Report(path, text)
+    report = _Report(sources or {}, origins)
     phases = tree.pop("phase_tables", {})
     phases |= {name: tree.pop(name) for name in names("phase") if name in tree}
-    recipe = report.core(tree)
+    listed = tree.get("phases", ["grpo"])
+    used = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+    recipe = report.core(tree, used)
     tables = {kind: tree.get(kind) for kind in PLUGIN_TABLES}
     filled = {kind: report.plugin(kind, table, folder) for kind, table in tables.items() if table is not None}
-    for name in tree.get("phases", ["grpo"]) if isinstance(tree.get("phases", []), list) else []:
-        phases[name] = report.phase(name, phases.get(name, {}), folder)
-    if recipe is not None and not report.problems:
-        defaults = {kind: report.plugin(kind, getattr(recipe, kind), folder) for kind in ("env", "reward", "engine")}
-        recipe = recipe.model_copy(update={**defaults, **filled, "phase_tables": phases})
-        report.problems += contradictions(recipe)
+    checked = {name: report.phase(name, phases.get(name, {}), folder) for name in dict.fromkeys([*used, *phases])}
+    if recipe is not None:
+        unset = [kind for kind in ("env", "reward", "engine") if kind not in filled]
+        defaults = {kind: report.plugin(kind, getattr(recipe, kind), folder) for kind in unset}
+        recipe = recipe.model_copy(
+            update={**defaults, **filled, "phase_tables": {name: checked[name] for name in used}}
+        )
+        report.contradictions(recipe)
     if recipe is None or report.problems:
         raise RecipeError(report.problems)
     return Resolved(recipe, _with_defaults(recipe, origins), folder)
@@ -105,21 +116,25 @@ def instantiate(kind: str, table: dict[str, Any], folder: Path) -> Any:
     table = dict(table)
     cls = find(kind, table.pop("type"), folder)
     # Strict JSON mode takes TOML's arrays for tuples but no text for numbers.
-    return TypeAdapter(cls).validate_json(json.dumps(table))
+    return TypeAdapter(cls).validate_json(json.dumps(table, default=str))
 
 
 @dataclass
 class _Report:
-    path: Path | None
-    text: str
+    sources: Mapping[str, str]
+    origins: Mapping[str, str]
     problems: list[str] = field(default_factory=list)
 
-    def core(self, tree: Tree) -> Recipe | None:
+    def core(self, tree: Tree, phases: Sequence[str]) -> Recipe | None:
         try:
             return Recipe.model_validate_json(json.dumps(tree, default=str))
         except ValidationError as error:
-            self._add(error, "", core_keys())
+            usual = [name for name in phases if name in names("phase")]
+            self._add(error, "", core_keys() + [f"{name}.{k}" for name in usual for k in keys_of(find("phase", name))])
             return None
+
+    def contradictions(self, recipe: Recipe) -> None:
+        self.problems += [f"{self._where(key)}: {text}" for key, text in contradictions(recipe)]
 
     def plugin(self, kind: str, table: Any, folder: Path, prefix: str | None = None) -> Tree:
         prefix = kind if prefix is None else prefix
@@ -129,8 +144,11 @@ class _Report:
             return {}
         try:
             plugin = instantiate(kind, table, folder)
-        except UserError as error:
+        except UnknownName as error:
             self.problems.append(f"{self._where(prefix + '.type')}: {error}")
+            return {}
+        except (UserError, PydanticUserError, PydanticUndefinedAnnotation) as error:
+            self.problems.append(f"{self._where(prefix)}: {' '.join(str(error).split())}")
             return {}
         except ValidationError as error:
             self._add(error, f"{prefix}.", [f"{prefix}.{key}" for key in keys_of(find(kind, table["type"], folder))])
@@ -138,11 +156,12 @@ class _Report:
         values = json.loads(TypeAdapter(type(plugin)).dump_json(plugin))
         return {"type": table["type"], **values}
 
-    def phase(self, name: Any, table: Any, folder: Path) -> Tree:
-        if not isinstance(name, str) or not isinstance(table, dict):
-            return {}
+    def phase(self, name: str, table: Any, folder: Path) -> Tree:
         if name not in names("phase"):
             self.problems.append(f"{self._where('phases')}: unknown phase {name!r}{suggestion(name, names('phase'))}")
+            return {}
+        if not isinstance(table, dict):
+            self.problems.append(f"{self._where(name)}: must be a table such as [{name}] with steps = 10")
             return {}
         filled = self.plugin("phase", {"type": name, **table}, folder, prefix=name)
         filled.pop("type", None)
@@ -150,40 +169,53 @@ class _Report:
 
     def _add(self, error: ValidationError, prefix: str, known: list[str]) -> None:
         for item in error.errors(include_url=False):
-            key = prefix + ".".join(str(part) for part in item["loc"] if isinstance(part, str))
+            key = (prefix + ".".join(str(part) for part in item["loc"] if isinstance(part, str))).strip(".")
             if item["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-                self.problems.append(f"{self._where(key)}: unknown key{_nearest_key(key, known)}")
+                below = dict(flatten(item["input"], f"{key}.")) if isinstance(item["input"], dict) else {}
+                for leaf in below or [key]:
+                    self.problems.append(f"{self._where(leaf)}: unknown key{_nearest_key(leaf, known)}")
             else:
+                words = item["msg"].removeprefix("Value error, ")
                 got = json.dumps(item["input"], default=str)
-                self.problems.append(f"{self._where(key)}: {item['msg'].lower()}, got {got[:80]}")
+                self.problems.append(f"{self._where(key)}: {words[:1].lower()}{words[1:]}, got {got[:80]}")
 
     def _where(self, key: str) -> str:
-        line = line_of(self.text, key)
-        place = f"{self.path.name}:{line}: " if self.path and line else ""
-        return f"{place}{key}"
+        """`recipe.toml:12: rollout.n`, or the bare key when it is neither in a file nor an override."""
+        origins = {origin for k, origin in self.origins.items() if k == key or k.startswith(f"{key}.")}
+        if origins == {"override"}:
+            return f"override {key}"
+        found = ((name, line_of(text, key)) for name, text in self.sources.items())
+        return next((f"{name}:{line}: {key}" for name, line in found if line), key)
 
 
 def _nearest_key(key: str, known: list[str]) -> str:
-    """Full dotted name first; then a core key whose leaf or joined name matches, as in kl_coef -> kl.coef."""
-    everything = [*known, *core_keys()]
-    leaf = key.rpartition(".")[2]
-    for candidate in everything:
-        if leaf in (candidate.replace(".", "_"), candidate.rpartition(".")[2]):
-            return f"; did you mean {candidate!r}?"
-    near = difflib.get_close_matches(key, everything, n=1, cutoff=0.6)
-    return f"; did you mean {near[0]!r}?" if near else f"; allowed: {', '.join(known)}"
+    """kl_coef -> kl.coef, rolout.n -> rollout.n, grpo.n -> rollout.n; otherwise what the table has."""
+    everything = list(dict.fromkeys([*known, *core_keys()]))
+    table, _, leaf = key.rpartition(".")
+    near = [candidate for candidate in everything if leaf == candidate.replace(".", "_")]
+    near += difflib.get_close_matches(key, everything, n=1, cutoff=0.8)
+    near += [candidate for candidate in everything if leaf == candidate.rpartition(".")[2]]
+    near += difflib.get_close_matches(key, everything, n=1, cutoff=0.6)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    beside = [candidate for candidate in everything if candidate.rpartition(".")[0] == table]
+    return f"; allowed: {', '.join(beside or everything)}"
 
 
-def _extend(path: Path, base_name: Any, tree: Tree, origins: dict[str, str]) -> tuple[Tree, dict[str, str]]:
+def _base(path: Path, base_name: Any) -> tuple[Tree, str]:
+    """The recipe that another one extends."""
     if not isinstance(base_name, str):
         raise UserError(f"{path}: extends takes a file name, got {base_name!r}")
-    base, _ = read_toml(path.parent / base_name)
+    base, text = read_toml(path.parent / base_name)
     if "extends" in base:
         raise UserError(f"{path}: extends {base_name}, which extends another; one level only, merge the two")
-    base_origins = {key: Path(base_name).name for key, _ in flatten(base)}
-    for key, value in flatten(tree):
-        place(base, key, value)
-    return base, base_origins | origins
+    return base, text
+
+
+def _defaults(cls: type[Any]) -> Tree:
+    """A plug-in's default values as plain data; a key that must be given has none."""
+    found = {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in fields(cls) if f.init}
+    return {key: to_jsonable_python(value) for key, value in found.items() if value is not MISSING}
 
 
 def _with_defaults(recipe: Recipe, origins: dict[str, str]) -> dict[str, str]:

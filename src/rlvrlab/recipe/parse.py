@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,27 +10,42 @@ from typing import Any
 
 from rlvrlab.errors import UserError
 
-MAX_BYTES = 1_000_000
+MAX_BYTES = 250_000
+MAX_DOTS = 200
+"""On one line: the parser's time grows with the square of a key's parts."""
+MAX_DEPTH = 10
+"""Tables and arrays inside each other; no key needs more than three."""
 Tree = dict[str, Any]
+_HEADER = re.compile(r"\s*\[{1,2}([^\[\]=,#]+)\]{1,2}\s*(?:#.*)?$")
+_KEY = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*=")
 
 
 def read_toml(path: Path) -> tuple[Tree, str]:
     """The file's tables and its text."""
     try:
-        if path.stat().st_size > MAX_BYTES:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
             raise UserError(f"{path}: a recipe has at most {MAX_BYTES} bytes")
-        text = path.read_text(encoding="utf-8-sig")
-        return tomllib.loads(text), text
+        text = data.decode("utf-8-sig")
+        if max(line.count(".") for line in text.split("\n")) > MAX_DOTS:
+            raise UserError(f"{path}: more than {MAX_DOTS} dots on one line; nested too deeply")
+        tree = tomllib.loads(text)
+        if too_deep(tree):
+            raise UserError(f"{path}: nested too deeply; at most {MAX_DEPTH} tables and arrays inside each other")
+        return tree, text
     except FileNotFoundError:
         raise UserError(f"{path}: no such recipe; `ls recipes/` shows the ones that come with rlvrlab") from None
     except IsADirectoryError:
         raise UserError(f"{path}: is a folder, not a recipe") from None
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 at byte {error.start}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path}: not TOML: {error}") from None
     except RecursionError:
         raise UserError(f"{path}: nested too deeply") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError as error:  # also an integer of thousands of digits, which is no TOMLDecodeError
+        raise UserError(f"{path}: not TOML: {error}") from None
 
 
 def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
@@ -47,16 +63,36 @@ def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
             value = waiting.pop(0)
         if not key or not all(part.isidentifier() for part in key.split(".")):
             raise UserError(f"override {word!r}: {key!r} is not a dotted key such as rollout.n")
-        found[key] = parse_value(value)
+        if any("\ud800" <= character <= "\udfff" for character in value):  # how the shell's non-text bytes arrive
+            raise UserError(f"override {word!r}: {value!r} is not UTF-8")
+        parsed = parse_value(value)
+        if key.count(".") >= MAX_DEPTH or too_deep(parsed):
+            raise UserError(f"override {word[:60]!r}: nested too deeply")
+        found |= dict(flatten({key: parsed}))
     return found
 
 
 def parse_value(text: str) -> Any:
     """A TOML value; what is none stays text, so `name=abc` needs no quotes."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
+    if text.count(".") > MAX_DOTS:
         return text
+    try:
+        tree = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    return tree["value"] if len(tree) == 1 else text  # a second line would be a second key
+
+
+def too_deep(value: Any) -> bool:
+    """More than MAX_DEPTH levels; walked level by level, since a deep value would overflow a recursion."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        tables = [item for item in level if isinstance(item, dict)]
+        arrays = [item for item in level if isinstance(item, list)]
+        level = [below for table in tables for below in table.values()] + [below for array in arrays for below in array]
+        if not level:
+            return False
+    return True
 
 
 def flatten(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -80,13 +116,15 @@ def place(tree: Tree, dotted: str, value: Any) -> None:
 
 
 def line_of(text: str, dotted: str) -> int | None:
-    """The line on which a key is set, by a plain scan of headers and keys."""
-    table, _, leaf = dotted.rpartition(".")
+    """The line on which a key is set, or else its table, by a plain scan of headers and keys."""
+    lines: dict[str, int] = {}
     header = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        line = line.strip()
-        if line.startswith("["):
-            header = line.split("]")[0].strip("[] ")
-        elif line.partition("=")[0].strip() in ({leaf} if header == table else {dotted} if not header else set()):
-            return number
-    return None
+    for number, line in enumerate(text.split("\n"), 1):
+        if found := _HEADER.match(line):
+            header = found[1].strip()
+            lines.setdefault(header, number)
+        elif found := _KEY.match(line):
+            lines.setdefault(f"{header}.{found[1]}".strip("."), number)
+    while dotted and dotted not in lines:
+        dotted = dotted.rpartition(".")[0]
+    return lines.get(dotted)

@@ -6,14 +6,20 @@ phase in `phases` has a table of its own name. Those keys live with their plug-i
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from annotated_types import MinLen
-from pydantic import BaseModel, ConfigDict, Field
+from annotated_types import Ge, Le, MinLen
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from rlvrlab.types import Count, CountOrZero, Fraction01, NonNegative, OptimizerSettings, Positive
 
 Table = dict[str, Any]
+Size = Annotated[int, Ge(1), Le(10**8)]
+"""How many of something must fit into memory."""
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+RESERVED = {"con", "prn", "aux", "nul"}
+"""Names that are devices on one system or another."""
 
 
 class _Section(BaseModel):
@@ -23,16 +29,16 @@ class _Section(BaseModel):
 class Data(_Section):
     """Which problems."""
 
-    train_size: Count = Field(2000, description="distinct training problems")
-    dev_size: Count = Field(200, description="held-out problems that choose the best checkpoint")
+    train_size: Size = Field(2000, description="distinct training problems")
+    dev_size: Size = Field(200, description="held-out problems that choose the best checkpoint")
     seed: CountOrZero = Field(0, description="draws the problems; apart from `seed`, so runs share their held-out set")
 
 
 class RolloutTable(_Section):
     """How answers are drawn in training."""
 
-    n: Count = Field(8, description="answers per problem: the group")
-    max_tokens: Count = Field(64, description="longest answer")
+    n: Size = Field(8, description="answers per problem: the group")
+    max_tokens: Size = Field(64, description="longest answer")
     temperature: Positive = Field(1.0, description="1 samples the policy that is trained")
     top_p: Annotated[float, Field(gt=0, le=1)] = Field(1.0, description="nucleus; below 1 wants correction.level")
 
@@ -110,7 +116,7 @@ class Record(_Section):
     """What is written down."""
 
     rollouts: Literal["all", "none"] = Field("all", description="store every judged answer under rollouts/")
-    log_interval: Count = Field(1, description="steps between lines on the terminal when it is not one")
+    log_interval: CountOrZero = Field(0, description="steps between progress lines where there is no terminal; 0 none")
     sinks: list[str] = Field(default_factory=list, description="copies of the metrics: wandb, trackio, tensorboard")
 
 
@@ -143,6 +149,21 @@ class Recipe(_Section):
     checkpoint: Checkpoint = Checkpoint()
     record: Record = Record()
     phase_tables: dict[str, Table] = Field(default_factory=dict, description="one table per phase, by its name")
+
+    @field_validator("name")
+    @classmethod
+    def _names_a_folder(cls, name: str) -> str:
+        if not NAME.fullmatch(name) or name.lower() in RESERVED:
+            rule = "1–80 letters, digits, . _ - beginning with a letter or digit"
+            raise ValueError(f"cannot name a run folder; allowed: {rule}")
+        return name
+
+    @field_validator("output_dir")
+    @classmethod
+    def _is_a_path(cls, folder: str) -> str:
+        if "\0" in folder:
+            raise ValueError("a path has no NUL character")
+        return folder
 
 
 PLUGIN_TABLES = ("env", "reward", "engine", "advantage", "objective")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -46,7 +48,8 @@ class Sinks:
         opened: dict[str, Sink] = {}
         for name, sink in find_sinks(resolved).items():
             try:
-                sink.open(run.folder, run.folder.name, redact(resolved.config()))
+                with redirect_stdout(sys.stderr):  # trackers talk; our stdout belongs to the result
+                    sink.open(run.folder, run.folder.name, redact(resolved.config()))
             except ImportError as error:
                 raise UserError(f"record.sinks: {name} needs `pip install 'rlvrlab[{name}]'` ({error})") from None
             except Exception as error:
@@ -60,7 +63,8 @@ class Sinks:
         numbers = {k: float(v) for k, v in row.items() if isinstance(v, int | float)}
         for name, sink in list(self._sinks.items()):
             try:
-                sink.log(int(row["step"]), numbers)
+                with redirect_stdout(sys.stderr):
+                    sink.log(int(row["step"]), numbers)
             except Exception as error:
                 self._run.event("sink_lost", f"sink {name} failed ({error}); logs/metrics.jsonl goes on")
                 del self._sinks[name]
@@ -73,6 +77,7 @@ class Sinks:
     ) -> None:
         for name, sink in self._sinks.items():
             try:
-                sink.close()
+                with redirect_stdout(sys.stderr):
+                    sink.close()
             except Exception as problem:
                 self._run.event("sink_lost", f"sink {name} did not close ({problem})")

@@ -1,0 +1,183 @@
+"""What `--plan`, `check` and `new` say, and that hostile text stays text."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from command_line import errors, inside, rlvr, tiny
+
+HOSTILE = "\x1b[31mred\x1b]0;title\x07 [bold]x[/bold] [/red] \u202e \x9b1m \x00 \r over"
+ENV = f"""
+from dataclasses import dataclass
+from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.registry import register
+from rlvrlab.types import Problem, Verdict
+
+@register("env", "mine")
+@dataclass(frozen=True)
+class Mine(BaseEnvironment):
+    version = "1"
+    def problems(self, role, size, seed):
+        return [Problem("p", "mine", "mine", "q")]
+    def verify(self, problem, text):
+        return Verdict(correct=CORRECT, answer=text, detail={HOSTILE!r})
+    def gold(self, problem):
+        return GOLD
+    def cheats(self, problem):
+        return CHEATS
+"""
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    return lambda *words: inside(monkeypatch, capsys, *words, folder=tmp_path)
+
+
+def write_env(folder: Path, correct: str, gold: str = "'g'", cheats: str = "{}") -> None:
+    text = ENV.replace("CORRECT", correct).replace("GOLD", gold).replace("CHEATS", cheats)
+    (folder / "mine.py").write_text(text)
+
+
+def no_control_characters(text: str) -> None:
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text)
+
+
+def test_plan_shows_origins_batches_updates_and_cost(run, tmp_path) -> None:
+    tiny(tmp_path, "epochs = 3\nminibatches = 2")
+    shown = json.loads(run("train", "tiny.toml", "seed=7", "--plan", "--json").stdout)
+    settings = {row["key"]: (row["value"], row["origin"]) for row in shown["settings"]}
+    assert settings["seed"] == (7, "override")
+    assert settings["rollout.n"] == (2, "tiny.toml")
+    assert settings["kl.coef"] == (0.0, "default") and settings["grpo.learning_rate"] == (0.01, "default")
+    assert settings["env.high"] == (9, "tiny.toml")
+    sft, grpo = shown["phases"]
+    assert (sft["steps"], sft["answers_per_step"], sft["updates_per_step"], sft["answers"]) == (2, 4, 1, 0)
+    assert (grpo["problems_per_step"], grpo["answers_per_step"], grpo["updates_per_step"]) == (2, 4, 6)
+    assert (grpo["answers"], grpo["max_tokens"]) == (8, 48)
+    for one in shown["estimate"]:
+        assert one["total_s"] == pytest.approx(2 * one["step_s"] + 2 * one["eval_s"]) and one["total_s"] > 0
+    text = run("train", "tiny.toml", "--plan").stdout
+    for word in ("rollout.n", "tiny.toml", "default", "grpo", "updates", "seconds in all"):
+        assert word in text
+
+
+def test_plan_counts_two_answers_to_a_pair(run, tmp_path) -> None:
+    tiny(tmp_path)
+    words = ("phases=['dpo']", "dpo.steps=3", "dpo.batch_size=5", "dpo.problems=7", "--plan", "--json")
+    (dpo,) = json.loads(run("train", "tiny.toml", *words).stdout)["phases"]
+    assert (dpo["answers_per_step"], dpo["updates_per_step"], dpo["answers"], dpo["max_tokens"]) == (10, 1, 14, 84)
+
+
+def test_plan_and_check_write_nothing(run, tmp_path) -> None:
+    tiny(tmp_path)
+    for words in (["train", "tiny.toml", "--plan"], ["check", "recipe", "tiny.toml"], ["check", "env", "countdown"]):
+        assert run(*words).returncode == 0
+    assert [p.name for p in tmp_path.iterdir()] == ["tiny.toml"]
+
+
+def test_check_recipe_takes_overrides_in_every_spelling(run, tmp_path) -> None:
+    tiny(tmp_path)
+    assert (
+        "fine (18 keys set" in run("check", "recipe", "tiny.toml", "seed=1", "--rollout.n", "4", "--kl.coef=0.1").stdout
+    )
+    assert len(errors(run("check", "recipe", "tiny.toml", "seed=-1", "--rollout.n", "0"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("correct", "gold", "cheats", "code", "held"),
+    [
+        ("text == 'g'", "'g'", "{'c': 'c'}", 0, "2 of 2"),
+        ("True", "'g'", "{'c': 'c', 'd': 'd'}", 1, "1 of 3"),
+        ("False", "'g'", "{'c': 'c'}", 1, "1 of 2"),
+        ("None", "'g'", "{'c': 'c'}", 1, "0 of 2"),
+        ("1 / 0", "'g'", "{'c': 'c'}", 1, "0 of 2"),
+    ],
+)
+def test_check_env_fails_where_gold_is_wrong_or_a_cheat_is_right(
+    run, tmp_path, correct: str, gold: str, cheats: str, code: int, held: str
+) -> None:
+    write_env(tmp_path, correct, gold, cheats)
+    shown = run("check", "env", "mine.py:Mine")
+    assert shown.returncode == code and f"{held} checks hold" in shown.stdout
+    found = json.loads(run("check", "env", "mine.py:Mine", "--json").stdout)
+    assert found["ok"] is (code == 0) and len(found["checks"]) == int(held[-1])
+
+
+def test_an_environment_that_checks_nothing_is_not_sound(run, tmp_path) -> None:
+    write_env(tmp_path, "True", gold="None")
+    assert "checks nothing" in errors(run("check", "env", "mine.py:Mine"))[0]
+
+
+def test_check_engine_fails_on_a_broken_engine(run, tmp_path) -> None:
+    (tmp_path / "bent.py").write_text("""
+from dataclasses import dataclass
+from rlvrlab.engines.toy.engine import Toy, ToyEngine
+from rlvrlab.registry import register
+
+class Engine(ToyEngine):
+    def step(self, vectors, weights, learning_rate):
+        return 2 * super().step(vectors, weights, learning_rate)
+
+@register("engine", "bent")
+@dataclass(frozen=True)
+class Bent(Toy):
+    buckets: int = 4
+    max_number: int = 40
+    def build(self, optimizer):
+        return Engine(self, optimizer)
+
+@register("engine", "stiff")
+@dataclass(frozen=True)
+class Stiff:
+    rows: int = 4
+""")
+    shown = run("check", "engine", "bent.py:Bent", "--json")
+    failed = [one["check"] for one in json.loads(shown.stdout)["checks"] if not one["ok"]]
+    assert shown.returncode == 1 and failed == ["step_returns_displacement"]
+    assert "micro_batch" in errors(run("check", "engine", "bent.py:Stiff"))[0]
+
+
+def test_hostile_answers_are_inert_in_a_table(run, tmp_path) -> None:
+    write_env(tmp_path, "True", gold=repr(HOSTILE), cheats=f"{{{HOSTILE!r}: {HOSTILE!r}}}")
+    shown = run("check", "env", "mine.py:Mine")
+    assert shown.returncode == 1 and "[bold]x[/bold]" in shown.stdout and "\\x1b[31mred" in shown.stdout
+    no_control_characters(shown.stdout)
+
+
+@pytest.mark.parametrize("words", [("--plan",), ()])
+def test_hostile_recipe_text_is_inert_on_the_terminal(run, tmp_path, words: tuple[str, ...]) -> None:
+    tiny(tmp_path)
+    escaped = json.dumps(HOSTILE)
+    shown = run("train", "tiny.toml", f"question={escaped}", "output_dir='[red]out[/red]'", *words)
+    assert shown.returncode == 0 and "[red]out[/red]" in shown.stdout
+    no_control_characters(shown.stdout)
+
+
+def test_hostile_keys_are_inert_in_errors(run, tmp_path) -> None:
+    (tmp_path / "tiny.toml").write_text(f"{json.dumps(HOSTILE.replace(chr(0), ''))} = 1")
+    lines = errors(run("train", "tiny.toml"))
+    assert len(lines) == 1
+    no_control_characters(lines[0])
+
+
+def test_a_new_environment_checks_and_learns(tmp_path) -> None:
+    """new env → check env → train: held-out accuracy ends well above its start."""
+    assert "rlvr check env larger.py:Larger" in rlvr("new", "env", "larger", folder=tmp_path).stdout
+    assert rlvr("check", "env", "larger.py:Larger", folder=tmp_path).returncode == 0
+    quick = ("engine.type='toy'", "engine.buckets=16", "eval.every=0", "grpo.steps=40", "--checkpoint.every", "40")
+    done = rlvr("train", "larger.toml", *quick, "--json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)["result"]
+    assert result["sft"]["before"]["accuracy"] < 0.1
+    assert result["grpo"]["last"]["accuracy"] >= max(0.8, result["grpo"]["before"]["accuracy"] + 0.1)
+    assert len(list((tmp_path / "experiments").iterdir())) == 1
+
+
+def test_new_env_does_not_overwrite(run, tmp_path) -> None:
+    assert run("new", "env", "shiny").returncode == 0
+    (tmp_path / "shiny.py").write_text("changed")
+    assert "already here" in errors(run("new", "env", "shiny"))[0]
+    assert (tmp_path / "shiny.py").read_text() == "changed"

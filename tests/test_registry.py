@@ -1,0 +1,167 @@
+"""Names for everything that plugs in."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, make_dataclass
+from pathlib import Path
+
+import pytest
+
+from rlvrlab import registry
+from rlvrlab.errors import UnknownName, UserError
+from rlvrlab.registry import HOMES, MAX_KEYS, find, keys_of, names, register
+
+PLUGIN = """
+from __future__ import annotations
+from dataclasses import dataclass
+from typing import ClassVar
+from rlvrlab.registry import register
+from rlvrlab.types import Count
+
+@register("reward", "mine")
+@dataclass(frozen=True)
+class Mine:
+    size: Count = 3
+    flag: ClassVar[bool] = True
+"""
+
+
+@pytest.fixture(autouse=True)
+def untouched_registry(monkeypatch):
+    """What a test registers is forgotten after it; built-ins are walked first, so they are not."""
+    for kind in HOMES:
+        names(kind)
+    monkeypatch.setattr(registry, "_known", dict(registry._known))
+    monkeypatch.setattr(registry, "_walked", set(registry._walked))
+    monkeypatch.setattr(registry, "_files", {})
+
+
+def plain(keys: int) -> type:
+    return make_dataclass("Plain", [(f"key{i}", int, i) for i in range(keys)], frozen=True)
+
+
+def test_every_home_has_its_plugins() -> None:
+    assert names("phase") == ["dpo", "grpo", "ppo", "reinforce", "sft"]
+    assert {"grpo", "rloo", "gae"} <= set(names("advantage"))
+    assert {"ppo_clip", "gspo", "cispo", "dpo"} <= set(names("objective"))
+    assert "countdown" in names("env") and "toy" in names("engine") and "binary" in names("reward")
+
+
+@pytest.mark.parametrize("kind", HOMES)
+def test_every_plugin_is_a_frozen_dataclass_with_few_keys_and_its_name(kind: str) -> None:
+    for name in names(kind):
+        found = find(kind, name)
+        assert len(keys_of(found)) <= MAX_KEYS, name
+        assert found.name == name
+        assert found.__dataclass_params__.frozen, name
+
+
+def test_too_many_keys_are_refused() -> None:
+    register("reward", "twelve")(plain(MAX_KEYS))
+    with pytest.raises(UserError, match=r"13 recipe keys, at most 12"):
+        register("reward", "thirteen")(plain(MAX_KEYS + 1))
+
+
+def test_a_plain_class_is_refused_with_the_remedy() -> None:
+    with pytest.raises(UserError, match="@dataclass"):
+        register("reward", "bare")(type("Bare", (), {}))
+
+
+def test_unknown_names_answer_with_the_nearest() -> None:
+    with pytest.raises(UnknownName, match="did you mean 'countdown'"):
+        find("env", "cuontdown")
+    with pytest.raises(UnknownName, match="did you mean 'reward'"):
+        register("rewart", "x")
+
+
+@pytest.mark.parametrize("name", ["", "base", "os", "../x", "__init__", "a.b", "x" * 300, "-", "é", "a\nb"])
+def test_hostile_names_are_unknown(name: str) -> None:
+    with pytest.raises(UnknownName):
+        find("env", name)
+
+
+def test_a_taken_name_is_refused_whatever_came_first() -> None:
+    @dataclass(frozen=True)
+    class Binary:
+        """Another one."""
+
+    with pytest.raises(UserError, match=r"already the name of rlvrlab\.rewards\.binary"):
+        register("reward", "binary")(Binary)
+    assert find("reward", "binary") is not Binary
+
+
+def test_a_reload_may_replace_itself() -> None:
+    first, second = plain(1), plain(2)
+    register("reward", "again")(first)
+    register("reward", "again")(second)
+    assert find("reward", "again") is second
+
+
+class Point:
+    def __init__(self, name: str, load) -> None:
+        self.name, self.value, self.load = name, f"package:{name}", load
+
+
+def test_entry_points_are_loaded(monkeypatch) -> None:
+    monkeypatch.setattr(registry, "_walked", set())
+    points = [Point("theirs", lambda: register("reward", "theirs")(plain(1)))]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points if group == "rlvrlab.plugins" else [])
+    assert "theirs" in names("reward")
+
+
+def test_a_broken_entry_point_is_left_out_with_a_warning(monkeypatch) -> None:
+    def broken() -> None:
+        raise ImportError("no module torch")
+
+    monkeypatch.setattr(registry, "_walked", set())
+    monkeypatch.setattr(registry, "entry_points", lambda group: [Point("theirs", broken)])
+    with pytest.warns(UserWarning, match=r"'theirs' \(package:theirs\) is left out: ImportError: no module torch"):
+        assert "binary" in names("reward")
+
+
+def test_a_file_beside_the_recipe(tmp_path: Path) -> None:
+    """String annotations work: dataclasses and pydantic find the module."""
+    (tmp_path / "mine.py").write_text(PLUGIN)
+    found = find("reward", "mine.py:Mine", tmp_path)
+    assert found(size=4).size == 4 and keys_of(found) == ["size"]
+    assert find("reward", "mine.py:Mine", tmp_path) is found, "a file is run once"
+
+
+def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(PLUGIN)
+    find("reward", "mine.py:Mine", tmp_path)
+    path.write_text(PLUGIN.replace("= 3", "= 9"))
+    os.utime(path, ns=(1, 1))
+    assert find("reward", "mine.py:Mine", tmp_path)().size == 9
+
+
+def test_two_files_of_one_name_stay_apart(tmp_path: Path) -> None:
+    for folder, size in (("a", 1), ("b", 2)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.py").write_text(PLUGIN.replace("= 3", f"= {size}"))
+    found = [find("reward", "mine.py:Mine", tmp_path / folder)().size for folder in ("a", "b", "a")]
+    assert found == [1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "expected"),
+    [
+        (PLUGIN, "other.py:Mine", "no file .*other.py"),
+        (PLUGIN, "mine.py:Yours", "no reward plug-in 'Yours'"),
+        (PLUGIN, "mine.py:", "no reward plug-in ''"),
+        (PLUGIN, "a\0.py:Mine", "no file"),
+        (PLUGIN, f"{'x' * 300}.py:Mine", "no file"),
+        (PLUGIN.replace('@register("reward", "mine")', ""), "mine.py:Mine", "decorate the class with @register"),
+        (PLUGIN.replace('"reward"', '"env"'), "mine.py:Mine", "no reward plug-in 'Mine'"),
+        (PLUGIN.replace('"mine"', '"binary"'), "mine.py:Mine", "already the name of"),
+        ("x = = 1", "mine.py:Mine", r"mine.py:1: SyntaxError"),
+        ("\nimport nowhere", "mine.py:Mine", r"mine.py:2: ModuleNotFoundError"),
+        ("\n\n1 / 0", "mine.py:Mine", r"mine.py:3: ZeroDivisionError"),
+    ],
+)
+def test_bad_files_are_user_errors(tmp_path: Path, text: str, name: str, expected: str) -> None:
+    (tmp_path / "mine.py").write_text(text)
+    with pytest.raises(UserError, match=expected):
+        find("reward", name, tmp_path)
