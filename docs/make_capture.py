@@ -6,6 +6,7 @@ python docs/make_capture.py
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 import tempfile
@@ -29,7 +30,9 @@ def main() -> None:
     console.print(Text(shown.rstrip()))
     target = ROOT / "docs/images/train.svg"
     target.parent.mkdir(exist_ok=True)
-    target.write_text(console.export_svg(title="rlvrlab"), encoding="utf-8")
+    # Without the web fonts rich asks for: the picture needs nothing but itself.
+    drawing = re.sub(r"@font-face \{.*?\}\s*", "", console.export_svg(title="rlvrlab"), flags=re.DOTALL)
+    target.write_text(drawing, encoding="utf-8")
 
 
 if __name__ == "__main__":
