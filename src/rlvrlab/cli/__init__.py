@@ -16,6 +16,8 @@ from rlvrlab.errors import LabError, RecipeError
 VERBS = {
     "train": "Run a recipe, or resume a run.",
     "check": "Check a recipe, an environment or an engine.",
+    "judge": "Judge solutions against a problem.",
+    "serve": "Serve the judge.",
     "new": "Write the skeleton of an environment.",
     "doctor": "Look at this machine: what works, what is missing, what to do.",
     "completion": "Print a shell's completion script.",

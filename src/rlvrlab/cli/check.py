@@ -37,10 +37,18 @@ def recipe(path: Path, overrides: tuple[str, ...], as_json: bool) -> int:
 
 @command.command("env")
 @click.argument("name")
+@click.argument("keys", nargs=-1, type=click.UNPROCESSED)
+@click.option("--hacks", is_flag=True, help="Also junk and every applicable exploit, in a process of their own.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def env(name: str, as_json: bool) -> int:
-    """Gold answers must be judged correct, every listed cheat must not."""
-    checks = _with_defaults("env", name).self_check()
+def env(name: str, keys: tuple[str, ...], hacks: bool, as_json: bool) -> int:
+    """Gold answers must be judged correct, every listed cheat must not.
+
+    KEYS set the environment's own: `rlvr check env countdown numbers=[2]`.
+    """
+    found = _built("env", name, keys)
+    if hacks:
+        return _hacks(name, found, as_json)
+    checks = found.self_check()
     if not checks:
         raise UserError(f"environment {name} checks nothing: give it `gold` or `cheats`")
     rows = [
@@ -51,6 +59,18 @@ def env(name: str, as_json: bool) -> int:
     if as_json or any(not row["ok"] for row in rows):
         return _report(f"environment {name}", rows, ("check", "judged", "error", "answer"), as_json)
     return _report(f"environment {name}", _by_check(rows), ("check", "judged", "error", "answer"), as_json)
+
+
+def _hacks(name: str, found: Any, as_json: bool) -> int:
+    from rlvrlab.judge.battery import hack_battery
+
+    rows = [
+        {"check": f"{row.kind}: {row.name}", "problem": row.problem, "must_be": row.must_be, "judged": row.judged,
+         "ok": row.ok, "note": row.note}
+        for row in hack_battery(found)
+    ]  # fmt: skip
+    shown = rows if as_json or any(not row["ok"] for row in rows) else _by_check(rows)
+    return _report(f"environment {name}", shown, ("check", "judged", "note"), as_json)
 
 
 @command.command("engine")
@@ -77,17 +97,28 @@ def engine(name: str, as_json: bool) -> int:
     return _report(f"engine {name}", rows, ("check", "detail"), as_json)
 
 
-def _with_defaults(kind: str, name: str) -> Any:
-    """The plug-in as it is when a recipe says nothing but its type."""
+def _built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
+    """The plug-in as a recipe's table would make it."""
     from dataclasses import MISSING, fields
 
+    from pydantic import ValidationError
+
+    from rlvrlab.recipe.load import instantiate
+    from rlvrlab.recipe.parse import parse_overrides
     from rlvrlab.registry import find
 
-    found = find(kind, name, Path())
-    needed = [f.name for f in fields(found) if f.init and f.default is MISSING and f.default_factory is MISSING]
-    if needed:
-        raise UserError(f"{kind} {name!r} cannot be checked alone: {', '.join(needed)} has no default")
-    return found()
+    given = parse_overrides(keys)
+    known = fields(find(kind, name, Path()))
+    needed = [f.name for f in known if f.init and f.default is MISSING and f.default_factory is MISSING]
+    missing = [key for key in needed if key not in given]
+    if missing:
+        raise UserError(f"{kind} {name!r} cannot be checked alone: {', '.join(missing)} has no default; add KEY=VALUE")
+    try:
+        return instantiate(kind, {"type": name, **given}, Path())
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UserError(f"{kind} {name!r}: {where}: {first['msg'].lower()}") from None
 
 
 def _by_check(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -101,4 +101,16 @@ def _extras() -> list[Finding]:
     ]  # fmt: skip
 
 
-EXAMINATIONS: tuple[Callable[[], list[Finding]], ...] = (_system, _storage, _plugins, _extras)
+def _isolation() -> list[Finding]:
+    from rlvrlab.judge.isolation import probe
+
+    found = probe()
+    level = f"{found.best} (Landlock {found.landlock_version}, seccomp {'yes' if found.seccomp else 'no'})"
+    strong = found.best != "weak"
+    jail = Finding(
+        "judge", "ok" if strong else "missing", level, "" if strong else "code is refused, or judged remotely"
+    )
+    return [jail, *(Finding("judge", "missing", "optional", remark) for remark in found.remarks)]
+
+
+EXAMINATIONS: tuple[Callable[[], list[Finding]], ...] = (_system, _storage, _isolation, _plugins, _extras)

@@ -1,0 +1,121 @@
+"""rlvr judge: one or more solutions against one problem, from the command line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rlvrlab.cli import printable
+from rlvrlab.errors import UserError
+
+if TYPE_CHECKING:
+    from rlvrlab.judge.judge import Judge
+    from rlvrlab.judge.tasks import Task
+    from rlvrlab.types import Verdict
+
+PROSE = {".md", ".txt"}
+
+
+@click.command("judge", short_help="Judge solutions against a problem.")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-p", "--problem", required=True, type=click.Path(path_type=Path), help="Task file (JSON) or folder.")
+@click.option("--cpu", "cpu_s", type=float, help="CPU seconds per test.")
+@click.option("--memory", "memory_mb", type=int, help="Megabytes of memory.")
+@click.option("--all", "run_all", is_flag=True, help="Run all tests, also after a failure.")
+@click.option("--isolation", help="landlock, bwrap or weak.")
+@click.option("--allow-weak", is_flag=True, help="Accept a machine that cannot isolate.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    files: tuple[Path, ...],
+    problem: Path,
+    cpu_s: float | None,
+    memory_mb: int | None,
+    run_all: bool,
+    isolation: str | None,
+    allow_weak: bool,
+    as_json: bool,
+) -> int:
+    """Judge solutions against a problem.
+
+    \b
+    rlvr judge solution.py -p task.json      {"kind": "calls", "entry_point": "add",
+                                              "calls": [{"arguments": [1, 2], "expected": 3}]}
+    rlvr judge a.py b.py -p tests/           a folder of 1.in, 1.out, 2.in, 2.out, …
+    rlvr judge answer.md -p task.json        the code block of a completion
+
+    Kinds: stdio {tests: [[input, output], …]}, calls, tests {entry_point, tests: ["assert …"]}, syntax.
+    The exit code is 0 when all are accepted and 1 otherwise.
+    """
+    from rlvrlab.judge.judge import Judge
+
+    task = _task(problem, cpu_s, memory_mb)
+    with Judge(isolation=isolation, allow_weak=allow_weak, stop_on_first_failure=not run_all) as judge:
+        verdicts = {str(path): _verdict(judge, task, path) for path in files}
+    if as_json:
+        from rlvrlab.judge.fusion.wire import verdict_to_wire
+
+        click.echo(json.dumps({name: verdict_to_wire(verdict) for name, verdict in verdicts.items()}, indent=2))
+    else:
+        for name, verdict in verdicts.items():
+            click.echo(_line(name, verdict))
+    return 0 if all(verdict.correct for verdict in verdicts.values()) else 1
+
+
+def _task(path: Path, cpu_s: float | None, memory_mb: int | None) -> Task:
+    from rlvrlab.judge.fusion.wire import task_from_wire
+
+    if path.is_dir():
+        form: Any = {"kind": "stdio", "tests": _pairs(path)}
+    else:
+        try:
+            form = json.loads(_read(path))
+        except ValueError as error:
+            raise UserError(f"{path}: not JSON: {error}") from None
+        if not isinstance(form, dict):
+            raise UserError(f"{path}: a task is a JSON object with a kind")
+    task = task_from_wire(form)
+    limits = task.limits
+    if cpu_s is not None:
+        limits = replace(limits, cpu_s=cpu_s, job_cpu_s=cpu_s)
+    if memory_mb is not None:
+        limits = replace(limits, memory_mb=memory_mb)
+    return replace(task, limits=limits)
+
+
+def _pairs(folder: Path) -> list[tuple[str, str]]:
+    inputs = sorted(folder.glob("*.in"))
+    if not inputs:
+        raise UserError(f"{folder}: no *.in files; a folder problem is made of 1.in, 1.out, 2.in, 2.out, …")
+    return [(_read(path), _read(path.with_suffix(".out"))) for path in inputs]
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+
+
+def _verdict(judge: Judge, task: Task, path: Path) -> Verdict:
+    from rlvrlab.judge.extract import extract_code
+    from rlvrlab.judge.finding import Finding
+    from rlvrlab.judge.outcomes import Outcome
+
+    text = _read(path)
+    if path.suffix in PROSE:
+        found = extract_code(text)
+        if found.code is None:
+            return Finding(Outcome.NO_CODE, found.reason).verdict("none")
+        text = found.code
+    return judge.verify(task, text)
+
+
+def _line(name: str, verdict: Verdict) -> str:
+    mark = {True: "✓", False: "✗", None: "?"}[verdict.correct]
+    cost = f"{verdict.cost.get('cpu_s', 0.0):.2f} s, {verdict.cost.get('peak_mb', 0.0):.0f} MB"
+    flags = f" [{', '.join(verdict.flags)}]" if verdict.flags else ""
+    return printable(f"{mark} {name}: {verdict.detail} ({verdict.passed}/{verdict.total} tests, {cost}){flags}")

@@ -1,0 +1,61 @@
+"""The code judge: a program and a task in, a verdict out. Infrastructure trouble is retried and never scored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rlvrlab.errors import InfrastructureError
+from rlvrlab.judge.assert_data import AssertReader
+from rlvrlab.judge.asserts import judge_inprocess, judge_tests
+from rlvrlab.judge.calls import judge_calls
+from rlvrlab.judge.finding import BadTask, Finding, Starved
+from rlvrlab.judge.outcomes import Outcome
+from rlvrlab.judge.pool import Pool
+from rlvrlab.judge.stdio import judge_stdio
+from rlvrlab.judge.syntax import judge_syntax
+from rlvrlab.judge.tasks import CallsTask, StdioTask, SyntaxTask, Task, TestsTask
+from rlvrlab.judge.worker import Worker
+from rlvrlab.types import Verdict, unjudged
+
+SCORER_VERSION = "code-1"
+LARGEST_PROGRAM = 2 << 20
+ATTEMPTS = 3
+
+
+@dataclass
+class CodeJudge:
+    """Programs against tasks, in the workers of one pool."""
+
+    pool: Pool = field(default_factory=Pool)
+    stop_on_first_failure: bool = True
+    reader: AssertReader = field(default_factory=AssertReader)
+
+    async def judge(self, code: str, task: Task) -> Verdict:
+        """One program; tried again when the machine failed it."""
+        isolation = self.pool.image.isolation
+        if len(code) > LARGEST_PROGRAM:
+            reason = f"a program of {len(code):,} characters; at most {LARGEST_PROGRAM:,}"
+            return Finding(Outcome.COMPILE_ERROR, reason).verdict(isolation)
+        trouble = ""
+        for _ in range(ATTEMPTS):
+            try:
+                async with self.pool.worker() as worker:
+                    return (await self._find(worker, code, task)).verdict(isolation)
+            except BadTask as error:
+                return unjudged(f"bad task: {error}", isolation=isolation, flags=("bad_task",))
+            except (Starved, InfrastructureError, OSError) as error:
+                trouble = str(error)
+        return unjudged(f"{Outcome.JUDGE_ERROR}: {trouble}", isolation=isolation)
+
+    async def _find(self, worker: Worker, code: str, task: Task) -> Finding:
+        match task:
+            case StdioTask():
+                return await judge_stdio(worker, code, task, self.stop_on_first_failure)
+            case CallsTask():
+                return await judge_calls(worker, code, task, self.stop_on_first_failure)
+            case TestsTask(inprocess=True):
+                return await judge_inprocess(worker, code, task, self.stop_on_first_failure)
+            case TestsTask():
+                return await judge_tests(worker, code, task, self.stop_on_first_failure, self.reader)
+            case SyntaxTask():
+                return await judge_syntax(worker, code, task)

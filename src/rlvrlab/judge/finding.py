@@ -1,0 +1,139 @@
+"""What is known about one program, and how a child's end is read.
+
+The kernel's word (exit status, signals, CPU time) comes before the child's. A report can make a verdict worse or more
+precise, never turn it into `accepted`.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rlvrlab.judge.jail.limits import MEGABYTE, Limits
+from rlvrlab.judge.orders import Ran
+from rlvrlab.judge.outcomes import ERROR_KINDS, Outcome
+from rlvrlab.judge.worker import lines_of
+from rlvrlab.types import Verdict
+
+MOST_RECORDS = 200_000
+DETAIL_LENGTH = 300
+
+Failure = tuple[Outcome, str, tuple[str, ...]]
+"""Outcome, one line for a reader, flags."""
+
+
+class Starved(Exception):
+    """The machine, not the program, was too slow or ended it; the job is tried again."""
+
+
+class BadTask(Exception):
+    """The task cannot be judged as it is written; the answer is not to blame."""
+
+
+@dataclass(slots=True)
+class Finding:
+    """What is known so far about one program."""
+
+    outcome: Outcome = Outcome.ACCEPTED
+    detail: str = ""
+    passed: int = 0
+    total: int = 0
+    flags: list[str] = field(default_factory=list)
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    peak_mb: float = 0.0
+
+    def spent(self, *runs: Ran) -> None:
+        """Add up what children used."""
+        self.cpu_s += sum(run.cpu_s for run in runs)
+        self.wall_s += max(run.wall_s for run in runs)
+        self.peak_mb = max(self.peak_mb, *(run.peak_mb for run in runs))
+
+    def fail(self, outcome: Outcome, detail: str, *flags: str) -> None:
+        """Note the first failure; later ones only count."""
+        if self.outcome is Outcome.ACCEPTED:
+            self.outcome, self.detail = outcome, detail[:DETAIL_LENGTH]
+        self.flags += [flag for flag in flags if flag not in self.flags]
+
+    def verdict(self, isolation: str) -> Verdict:
+        """The record the rest of the laboratory knows."""
+        correct = self.outcome is Outcome.ACCEPTED
+        return Verdict(
+            correct=correct,
+            score=1.0 if correct else self.passed / self.total if self.total else 0.0,
+            error=ERROR_KINDS[self.outcome],
+            passed=self.passed,
+            total=self.total,
+            detail=f"{self.outcome}: {self.detail}" if self.detail else str(self.outcome),
+            isolation=isolation,
+            flags=tuple(self.flags),
+            cost={"cpu_s": self.cpu_s, "wall_s": self.wall_s, "peak_mb": self.peak_mb},
+        )
+
+
+def records_of(ran: Ran) -> Sequence[Any] | None:
+    """The child's report, or None when it is not one. A killed child may leave half a line."""
+    report = ran.report if ran.exit == 0 and not ran.killed else ran.report[: ran.report.rfind(b"\n") + 1]
+    try:
+        return lines_of(report, MOST_RECORDS)
+    except ValueError:
+        return None
+
+
+def failure_of(ran: Ran, limits: Limits, records: Sequence[Any] | None) -> Failure | None:
+    """Why this child is no success; None when it ended well. The kernel's word comes before the child's."""
+    if ran.killed == "starved" or (ran.exit == -signal.SIGKILL and not ran.killed):
+        raise Starved("the machine gave it no time" if ran.killed else "something outside the judge killed it")
+    if ran.killed in ("cpu", "wall") or ran.exit == -signal.SIGXCPU:
+        return _out_of_time(ran, limits)
+    most = limits.output_mb * MEGABYTE
+    if ran.exit == -signal.SIGXFSZ or max(len(ran.stdout), len(ran.stderr), len(ran.report)) >= most:
+        return Outcome.OUTPUT_LIMIT, f"it wrote more than {limits.output_mb} MB", ()
+    for record in records or ():
+        if record[0] == "compile":
+            return Outcome.COMPILE_ERROR, f"{word(record, 1)}: {word(record, 2)}", ()
+        if record[0] == "no_entry_point":
+            return Outcome.NO_ENTRY_POINT, f"there is no function {word(record, 1)}", ()
+        if record[0] in ("raised", "memory"):
+            return raised(record)
+    if ran.exit < 0:
+        return Outcome.RUNTIME_ERROR, f"ended by {_signal_name(-ran.exit)}", ()
+    return (Outcome.RUNTIME_ERROR, f"exit status {ran.exit}", ()) if ran.exit else None
+
+
+def _out_of_time(ran: Ran, limits: Limits) -> Failure:
+    if ran.killed == "wall":
+        idle = ran.cpu_s < limits.cpu_s / 2
+        how = "slept" if idle else "ran"
+        return Outcome.TIME_LIMIT, f"it {how} past {limits.wall_or_default_s:g} s", ("idle",) if idle else ()
+    return Outcome.TIME_LIMIT, f"it used {ran.cpu_s:.1f} s of CPU time", ()
+
+
+def raised(record: Sequence[Any]) -> Failure:
+    """An exception as the child reported it."""
+    name, message, line = word(record, 1), word(record, 2), record[3] if len(record) > 3 else None
+    at = f" at line {line}" if isinstance(line, int) else ""
+    if record[0] == "memory":
+        return Outcome.MEMORY_LIMIT, f"MemoryError{at}", ()
+    flags = ("blocked_syscall",) if name == "PermissionError" else ()
+    return Outcome.RUNTIME_ERROR, f"{name}: {message}{at}" if message else f"{name}{at}", flags
+
+
+def word(record: Sequence[Any], index: int) -> str:
+    """One fact of a record as text; hostile records may be short."""
+    return str(record[index])[:DETAIL_LENGTH] if len(record) > index else "?"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def shown(output: bytes) -> str:
+    """The beginning of some output, for a reader."""
+    text = output[:80].decode("utf-8", "replace")
+    return repr(text if len(output) <= 80 else text + "…")

@@ -1,0 +1,153 @@
+"""Just enough HTTP/1.1 for a JSON service on a trusted network: one coroutine per connection, everything bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+LARGEST_BODY = 32 << 20
+LARGEST_HEAD = 64 << 10
+IDLE_S = 120.0
+REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    413: "Content Too Large",
+    422: "Unprocessable Content",
+    429: "Too Many Requests",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request with its JSON body."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> dict[str, Any]:
+        """The body as an object."""
+        try:
+            content = json.loads(self.body)
+        except (ValueError, RecursionError):
+            raise HttpError(400, "the body is not JSON") from None
+        if not isinstance(content, dict):
+            raise HttpError(422, "the body must be a JSON object")
+        return content
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What is answered."""
+
+    content: Any
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class HttpError(Exception):
+    """An answer that is a refusal."""
+
+    def __init__(self, status: int, detail: str, **headers: str) -> None:
+        super().__init__(detail)
+        self.response = Response(
+            {"detail": detail}, status, {name.replace("_", "-"): text for name, text in headers.items()}
+        )
+
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class HttpServer:
+    """Listens; every connection may carry many requests."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._connections: set[asyncio.Task[None]] = set()
+
+    async def start(self, host: str, port: int) -> int:
+        """The port it listens on, which is another than asked for only when that was 0."""
+        self._server = await asyncio.start_server(self._connected, host, port, limit=LARGEST_HEAD)
+        bound: int = self._server.sockets[0].getsockname()[1]
+        return bound
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            # asyncio takes a cancelled connection for a crash; here it is how `close` ends one.
+            with suppress(ConnectionError, asyncio.IncompleteReadError, TimeoutError, asyncio.CancelledError):
+                while await _exchange(self._handler, reader, writer):
+                    pass
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def close(self) -> None:
+        """Stop listening and end all connections."""
+        self._server.close()
+        connections = list(self._connections)
+        for task in connections:
+            task.cancel()
+        await asyncio.gather(*connections, return_exceptions=True)
+        await asyncio.sleep(0)  # the sockets are closed one turn of the loop later
+
+
+async def _exchange(handler: Handler, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    try:
+        async with asyncio.timeout(IDLE_S):
+            request = await _read(reader)
+        if request is None:
+            return False
+        response = await handler(request)
+    except HttpError as error:
+        response, request = error.response, None
+    except (asyncio.LimitOverrunError, ValueError):
+        response, request = Response({"detail": "not an HTTP request"}, 400), None
+    keep = request is not None and request.headers.get("connection", "").lower() != "close"
+    writer.write(_bytes(response, keep))
+    await writer.drain()
+    return keep
+
+
+async def _read(reader: asyncio.StreamReader) -> Request | None:
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return None
+    first, *lines = head.decode("latin-1").split("\r\n")
+    method, path, _ = first.split(" ", 2)
+    headers = {name.strip().lower(): text.strip() for name, _, text in (line.partition(":") for line in lines if line)}
+    if "transfer-encoding" in headers:
+        raise HttpError(400, "send a Content-Length")
+    size = int(headers.get("content-length", "0"))
+    if not 0 <= size <= LARGEST_BODY:
+        raise HttpError(413, f"at most {LARGEST_BODY} bytes")
+    return Request(method, path.partition("?")[0], headers, await reader.readexactly(size))
+
+
+def _bytes(response: Response, keep: bool) -> bytes:
+    body = json.dumps(response.content).encode()
+    head = {
+        "Content-Type": "application/json",
+        "Content-Length": str(len(body)),
+        "Connection": "keep-alive" if keep else "close",
+        **response.headers,
+    }
+    lines = [
+        f"HTTP/1.1 {response.status} {REASONS.get(response.status, 'Unknown')}",
+        *(f"{k}: {v}" for k, v in head.items()),
+    ]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body

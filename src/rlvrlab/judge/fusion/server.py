@@ -1,0 +1,159 @@
+"""`rlvr serve judge`: SandboxFusion's /run_code, /submit and /v1/ping, and a batch /judge of our own.
+
+Admission control instead of hanging: beyond its queue it answers 429, while it stops 503, both with Retry-After.
+Reached from this machine only, unless told otherwise with a token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.judge.code import ATTEMPTS, CodeJudge
+from rlvrlab.judge.finding import Starved
+from rlvrlab.judge.fusion import wire
+from rlvrlab.judge.fusion.http import HttpError, HttpServer, Request, Response
+from rlvrlab.judge.fusion.submissions import judge_submission
+from rlvrlab.judge.orders import Order
+from rlvrlab.judge.pool import Pool
+
+RETRY_AFTER_S = 1
+MARK = {"x-rlvrlab-judge": "1"}
+"""By this our client knows that /judge is there."""
+
+
+@dataclass
+class JudgeServer:
+    """The service around one pool."""
+
+    pool: Pool = field(default_factory=Pool)
+    token: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 8080
+    queue: int = 256
+    """Jobs waiting or running beyond which new requests are turned away."""
+
+    def __post_init__(self) -> None:
+        if not _is_loopback(self.host) and not self.token:
+            raise UserError(f"refusing to listen on {self.host} without a token; set --token, or stay on 127.0.0.1")
+        self.judge = CodeJudge(self.pool)
+        self.http = HttpServer(self.answer)
+        self.load = 0
+        self.stopping = False
+        self.routes: dict[tuple[str, str], Callable[[Request], Awaitable[Any]]] = {
+            ("GET", "/v1/ping"): self._ping,
+            ("GET", "/list_datasets"): self._datasets,
+            ("POST", "/run_code"): self._run_code,
+            ("POST", "/submit"): self._submit,
+            ("POST", "/judge"): self._judge,
+        }
+
+    async def start(self) -> None:
+        """Start workers and listen; `port` becomes the real one when it was 0."""
+        await self.pool.warm()
+        self.port = await self.http.start(self.host, self.port)
+
+    async def stop(self) -> None:
+        """Turn new requests away, end connections and workers."""
+        self.stopping = True
+        await self.http.close()
+        self.pool.close()
+
+    async def answer(self, request: Request) -> Response:
+        """Route one request; whatever fails on our side is a 500 or a SandboxError, never a verdict."""
+        self._admit(request)
+        known = self.routes.get((request.method, request.path))
+        if known is None:
+            paths = {path for _, path in self.routes}
+            raise HttpError(405 if request.path in paths else 404, f"no {request.method} {request.path}")
+        try:
+            return Response(await known(request), headers=MARK)
+        except UserError as error:
+            raise HttpError(422, str(error)) from None
+
+    def _admit(self, request: Request) -> None:
+        if _is_loopback(self.host) and not _is_loopback(_host_name(request.headers.get("host", ""))):
+            raise HttpError(403, "unexpected Host header")
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if self.token and not hmac.compare_digest(given.encode(), self.token.encode()):
+            raise HttpError(401, "a valid token is needed: Authorization: Bearer …")
+
+    @asynccontextmanager
+    async def _place(self, jobs: int = 1) -> AsyncIterator[None]:
+        if self.stopping:
+            raise HttpError(503, "the judge is stopping", Retry_After=str(RETRY_AFTER_S))
+        if self.load and self.load + jobs > self.queue:
+            raise HttpError(429, f"{self.load} jobs are waiting already", Retry_After=str(RETRY_AFTER_S))
+        self.load += jobs
+        try:
+            yield
+        finally:
+            self.load -= jobs
+
+    async def _ping(self, _: Request) -> str:
+        return "pong"
+
+    async def _datasets(self, _: Request) -> list[str]:
+        return []
+
+    async def _run_code(self, request: Request) -> dict[str, Any]:
+        form = request.json()
+        async with self._place():
+            return await run_code(self.pool, form)
+
+    async def _submit(self, request: Request) -> dict[str, Any]:
+        form = request.json()
+        async with self._place():
+            return await judge_submission(form, lambda one: run_code(self.pool, one), self.judge)
+
+    async def _judge(self, request: Request) -> dict[str, Any]:
+        items = request.json().get("items")
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            raise UserError("items: a list of {code, task}")
+        pairs = [(str(item.get("code", "")), wire.task_from_wire(item.get("task", {}))) for item in items]
+        async with self._place(max(1, len(pairs))):
+            verdicts = await asyncio.gather(*(self.judge.judge(code, task) for code, task in pairs))
+        return {"verdicts": [wire.verdict_to_wire(verdict) for verdict in verdicts]}
+
+
+async def run_code(pool: Pool, form: dict[str, Any]) -> dict[str, Any]:
+    """One program, as SandboxFusion runs it."""
+    code, language = form.get("code"), form.get("language")
+    if not isinstance(code, str):
+        raise UserError("code: a string is needed")
+    if language not in ("python", "python3"):
+        raise UserError(f"language: {language!r} is not supported; allowed: python")
+    limits = wire.limits_of(form)
+    job = {
+        "role": "program",
+        "code": code,
+        "files": {str(name): text for name, text in (form.get("files") or {}).items() if isinstance(text, str)},
+        "fetch_files": [str(name) for name in form.get("fetch_files") or []],
+    }
+    trouble = ""
+    for _ in range(ATTEMPTS):
+        try:
+            stdin = (form.get("stdin") or "").encode("utf-8", "surrogatepass")
+            return wire.run_code_response(await pool.run(Order(job, limits, stdin)), limits, pool.image.isolation)
+        except (Starved, InfrastructureError, OSError) as error:
+            trouble = str(error)
+    return wire.sandbox_error(trouble)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _host_name(header: str) -> str:
+    if header.startswith("["):
+        return header[1:].partition("]")[0]
+    return header.partition(":")[0]

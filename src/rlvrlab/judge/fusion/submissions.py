@@ -1,0 +1,95 @@
+"""/submit: a completion against rows the caller brings along (`provided_data`), in SandboxFusion's shapes.
+
+test: [{"input": {"stdin": "1 2"}, "output": {"stdout": "3"}}]   a contest problem, one run per test
+test: "def check(candidate): …", entry_point: "add"              HumanEval; judged split, not by exit status
+test_list: ["assert add(1, 2) == 3"], entry_point: "add"         MBPP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from rlvrlab.errors import UserError
+from rlvrlab.judge.code import CodeJudge
+from rlvrlab.judge.compare import RSTRIP_LINES, Comparison, same_text
+from rlvrlab.judge.extract import extract_code
+from rlvrlab.judge.fusion import wire
+from rlvrlab.judge.tasks import TestsTask
+from rlvrlab.types import Verdict
+
+Form = dict[str, Any]
+RunCode = Callable[[Form], Awaitable[Form]]
+
+
+async def judge_submission(form: Form, run_code: RunCode, judge: CodeJudge) -> Form:
+    """SandboxFusion's EvalResult."""
+    config = form.get("config") or {}
+    row = _row(config.get("provided_data"), form.get("id"))
+    found = extract_code(str(form.get("completion", "")))
+    kind = "empty" if found.code is None else "fenced" if "```" in str(form.get("completion")) else "heuristic"
+    result: Form = {"id": form.get("id"), "extracted_code": found.code or "", "extracted_type": kind}
+    if found.code is None:
+        return {**result, "accepted": False, "tests": [], "extra": {"reason": found.reason}}
+    if isinstance(row.get("test"), list):
+        tests = await _contest(found.code, row["test"], config, run_code)
+    else:
+        tests = [_as_test(await judge.judge(found.code, _assert_task(row, config)))]
+    complete = isinstance(row.get("test"), str) or "test_list" in row or len(tests) == len(row["test"])
+    return {**result, "accepted": complete and all(test["passed"] for test in tests), "tests": tests}
+
+
+def _row(provided: Any, wanted: Any) -> Form:
+    rows = provided if isinstance(provided, list) else [provided]
+    for row in rows:
+        if isinstance(row, dict) and (len(rows) == 1 or str(row.get("id")) == str(wanted)):
+            return row
+    raise UserError("config.provided_data: no row with this id; this server keeps no data sets of its own")
+
+
+async def _contest(code: str, tests: list[Any], config: Form, run_code: RunCode) -> list[Form]:
+    extra = config.get("extra") or {}
+    policy = Comparison(**extra["comparison"]) if "comparison" in extra else RSTRIP_LINES
+    done: list[Form] = []
+    for test in tests:
+        if not isinstance(test, dict):
+            raise UserError("provided_data.test: a list of {input: {stdin}, output: {stdout}}")
+        given, wanted = (test.get("input") or {}).get("stdin", ""), (test.get("output") or {}).get("stdout", "")
+        request = {"code": code, "language": "python", "stdin": given, "run_timeout": config.get("run_timeout")}
+        ran = await run_code({**request, "memory_limit_MB": extra.get("memory_limit_MB")})
+        right = ran["status"] == "Success" and same_text(ran["run_result"]["stdout"].encode(), wanted, policy)
+        done.append({"passed": right, "exec_info": ran, "test_info": test if extra.get("return_full_case") else None})
+        if not right and not extra.get("run_all_cases"):
+            break
+    return done
+
+
+def _assert_task(row: Form, config: Form) -> TestsTask:
+    name = row.get("entry_point")
+    if not isinstance(name, str):
+        raise UserError("provided_data.entry_point: the function under test is needed")
+    limits = wire.limits_of({"run_timeout": config.get("run_timeout")})
+    if "test_list" in row:
+        return TestsTask(
+            name, tuple(map(str, row["test_list"])), setup=str(row.get("test_setup_code", "")), limits=limits
+        )
+    test = str(row.get("test", ""))
+    call = "" if f"check({name})" in test else "\ncheck(candidate)"
+    return TestsTask(name, (test + call,), setup=str(row.get("prompt", "")), limits=limits)
+
+
+def _as_test(verdict: Verdict) -> Form:
+    status = "SandboxError" if verdict.correct is None else "Success" if verdict.correct else "Failed"
+    run = {
+        "status": "TimeLimitExceeded" if verdict.error == "timeout" else "Finished",
+        "execution_time": verdict.cost.get("wall_s"),
+        "return_code": 0 if verdict.correct else 1,
+        "stdout": "",
+        "stderr": verdict.detail,
+    }
+    info = {"status": status, "message": verdict.detail, "run_result": run, "files": {}}
+    return {
+        "passed": verdict.correct is True,
+        "exec_info": info,
+        "test_info": {"verdict": wire.verdict_to_wire(verdict)},
+    }

@@ -1,0 +1,104 @@
+"""SandboxFusion's words for our facts.
+
+RunCodeResponse {status: Success | Failed | SandboxError, message, files, run_result: {status: Finished |
+TimeLimitExceeded | Error, execution_time, cpu_time, return_code, stdout, stderr}}; fields of ours are added too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+from rlvrlab.errors import UserError
+from rlvrlab.judge.compare import Comparison
+from rlvrlab.judge.finding import failure_of, records_of
+from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.orders import Ran
+from rlvrlab.judge.outcomes import Outcome
+from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, Task, TestsTask
+from rlvrlab.types import ErrorKind, Verdict
+
+STDERR_SHOWN = 10_000
+
+
+def limits_of(request: dict[str, Any]) -> Limits:
+    """SandboxFusion counts wall time; here it bounds CPU time and the wall time while the program could run."""
+    seconds = float(request.get("run_timeout") or 10)
+    memory = int(request.get("memory_limit_MB") or -1)
+    return Limits(cpu_s=seconds, job_cpu_s=seconds, wall_s=seconds, memory_mb=memory if memory > 0 else 1024)
+
+
+def run_code_response(ran: Ran, limits: Limits, isolation: str) -> dict[str, Any]:
+    """What /run_code answers."""
+    records = records_of(ran) or ()
+    failure = failure_of(ran, limits, records)
+    outcome = failure[0] if failure else Outcome.ACCEPTED
+    stderr = ran.stderr.decode("utf-8", "replace")[:STDERR_SHOWN]
+    return {
+        "status": "Failed" if failure else "Success",
+        "message": "",
+        "compile_result": None,
+        "run_result": {
+            "status": "TimeLimitExceeded" if outcome is Outcome.TIME_LIMIT else "Finished",
+            "execution_time": ran.wall_s,
+            "cpu_time": ran.cpu_s,
+            "return_code": None if outcome is Outcome.TIME_LIMIT else ran.exit or (1 if failure else 0),
+            "stdout": ran.stdout.decode("utf-8", "replace"),
+            "stderr": stderr + (f"{failure[1]}\n" if failure else ""),
+        },
+        "executor_pod_name": None,
+        "files": {record[1]: record[2] for record in records if record[0] == "file" and len(record) == 3},
+        "verdict": str(outcome) if failure else "finished",
+        "isolation": isolation,
+        "max_rss_mb": ran.peak_mb,
+    }
+
+
+def sandbox_error(message: str) -> dict[str, Any]:
+    """The machine failed, not the program: clients retry this."""
+    return {"status": "SandboxError", "message": message, "compile_result": None, "run_result": None, "files": {}}
+
+
+def task_to_wire(task: Task) -> dict[str, Any]:
+    """A task as JSON for /judge."""
+    kinds: dict[type[Any], str] = {StdioTask: "stdio", CallsTask: "calls", TestsTask: "tests", SyntaxTask: "syntax"}
+    return {"kind": kinds[type(task)], **asdict(task)}
+
+
+def task_from_wire(form: dict[str, Any]) -> Task:
+    """A task from JSON; UserError says which part is wrong."""
+    form = dict(form)
+    try:
+        kind = form.pop("kind")
+        if "limits" in form:
+            form["limits"] = Limits(**form["limits"])
+        if "comparison" in form:
+            form["comparison"] = Comparison(**form["comparison"])
+        match kind:
+            case "stdio":
+                return StdioTask(**{**form, "tests": tuple((given, wanted) for given, wanted in form["tests"])})
+            case "calls":
+                return CallsTask(**{**form, "calls": tuple(_call(call) for call in form["calls"])})
+            case "tests":
+                return TestsTask(**{**form, "tests": tuple(form["tests"])})
+            case "syntax":
+                form |= {key: tuple(form[key]) for key in ("functions", "forbidden") if key in form}
+                return SyntaxTask(**form)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"task: {type(error).__name__}: {error}") from None
+    raise UserError(f"task.kind: {kind!r}; allowed: stdio, calls, tests, syntax")
+
+
+def _call(form: dict[str, Any]) -> Call:
+    return Call(**{**form, "arguments": tuple(form["arguments"])})
+
+
+def verdict_to_wire(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as JSON."""
+    return {**asdict(verdict), "error": str(verdict.error)}
+
+
+def verdict_from_wire(form: dict[str, Any]) -> Verdict:
+    """A verdict from JSON."""
+    verdict = Verdict(**{**form, "error": ErrorKind(form["error"]), "flags": tuple(form["flags"])})
+    return replace(verdict, isolation=f"remote {verdict.isolation}")

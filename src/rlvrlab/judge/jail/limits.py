@@ -1,0 +1,73 @@
+"""What one job may use, and how the kernel is told."""
+
+from __future__ import annotations
+
+import math
+import resource
+import signal
+from dataclasses import dataclass
+
+MEGABYTE = 1 << 20
+PROCESSES = 64
+"""Per user, in a container that allows processes at all."""
+FILES = 64
+"""Open descriptors."""
+ADDRESS_SPACE_SPARE = 600 * MEGABYTE
+MAIN_STACK = 64 * MEGABYTE
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Budgets of a job; CPU time is the primary one, because it does not depend on who else is running."""
+
+    cpu_s: float = 3.0
+    """CPU seconds per test."""
+    job_cpu_s: float = 10.0
+    """CPU seconds for all tests that share one process."""
+    wall_s: float | None = None
+    """Wall seconds per test while the job could run; None: max(3 × cpu_s, cpu_s + 5)."""
+    memory_mb: int = 512
+    """Writable memory."""
+    output_mb: int = 4
+    """Each of standard output, standard error and any file written."""
+    scratch_mb: int = 64
+    """All files together, where the worker has a tmpfs of its own."""
+
+    @property
+    def wall_or_default_s(self) -> float:
+        """The wall limit in force."""
+        return self.wall_s if self.wall_s is not None else max(3 * self.cpu_s, self.cpu_s + 5)
+
+    @property
+    def job_wall_s(self) -> float:
+        """The wall limit of all tests that share one process."""
+        return self.wall_or_default_s * max(1.0, self.job_cpu_s / self.cpu_s)
+
+
+def apply_to_worker() -> None:
+    """What all jobs of a worker share is set once, before it forks."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
+    # CPython ignores SIGXFSZ: too much output would look like an OSError instead of the limit it is.
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+
+
+def apply_to_processes() -> None:
+    """Where processes are allowed: not a bomb's worth. The kernel exempts root."""
+    resource.setrlimit(resource.RLIMIT_NPROC, (PROCESSES, PROCESSES))
+
+
+def apply(limits: Limits) -> None:
+    """Hand a job's budgets to the kernel; the supervisor enforces CPU and wall time before these do."""
+    memory, output = limits.memory_mb * MEGABYTE, limits.output_mb * MEGABYTE
+    cpu = math.ceil(max(limits.cpu_s, limits.job_cpu_s)) + 1
+    # Thread stacks of 256 MB are a contest idiom: they are address space, hardly memory.
+    address_space = memory + ADDRESS_SPACE_SPARE
+    for kind, soft, hard in (
+        (resource.RLIMIT_CPU, cpu, cpu + 1),
+        (resource.RLIMIT_DATA, memory, memory),
+        (resource.RLIMIT_AS, address_space, address_space),
+        (resource.RLIMIT_FSIZE, output, output),
+        (resource.RLIMIT_STACK, MAIN_STACK, MAIN_STACK),
+    ):
+        resource.setrlimit(kind, (soft, hard))

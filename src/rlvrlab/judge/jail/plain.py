@@ -1,0 +1,145 @@
+"""Plain data across the wall: a closed set of exact types as JSON, everything else refused.
+
+    [1, 2.5] -> ["list", [1, 2.5]]     {"a": (1,)} -> ["dict", [["a", ["tuple", [1]]]]]     2**80 -> ["int", "0x1000…"]
+
+Scalars stay themselves; a container is [tag, items]. The judge compares encodings (compare.py) and never decodes, so a
+hostile value cannot make it build a hostile hash table.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+DEEPEST = 100
+LARGEST_PLAIN_INT = 1 << 53
+
+Encoded = Any
+Other = Callable[[object], Encoded]
+
+
+class NotPlain(Exception):
+    """A value that may not cross; the message is its type's name."""
+
+
+def refuse(value: object) -> Encoded:
+    """What is not plain stays where it is."""
+    raise NotPlain(type(value).__name__)
+
+
+def _sequence(tag: str) -> Any:
+    return lambda value, other, depth: [tag, [encode(item, other, depth) for item in value]]
+
+
+def _mapping(tag: str) -> Any:
+    return lambda value, other, depth: [
+        tag,
+        [[encode(key, other, depth), encode(item, other, depth)] for key, item in value.items()],
+    ]
+
+
+def _named(tag: str, parts: Any) -> Any:
+    return lambda value, other, depth: [tag, parts(value)]
+
+
+def _int(value: int, other: Other, depth: int) -> Encoded:
+    return value if -LARGEST_PLAIN_INT < value < LARGEST_PLAIN_INT else ["int", hex(value)]
+
+
+def _float(value: float, other: Other, depth: int) -> Encoded:
+    return value if value - value == 0 else ["float", repr(value)]
+
+
+def _itself(value: Any, other: Other, depth: int) -> Encoded:
+    return value
+
+
+ENCODERS: dict[type, Any] = {
+    type(None): _itself,
+    bool: _itself,
+    str: _itself,
+    int: _int,
+    float: _float,
+    complex: _named("complex", lambda value: [repr(value.real), repr(value.imag)]),
+    bytes: _named("bytes", bytes.hex),
+    bytearray: _named("bytearray", lambda value: bytes(value).hex()),
+    list: _sequence("list"),
+    tuple: _sequence("tuple"),
+    deque: _sequence("deque"),
+    set: _sequence("set"),
+    frozenset: _sequence("frozenset"),
+    dict: _mapping("dict"),
+    Counter: _mapping("Counter"),
+    OrderedDict: _mapping("OrderedDict"),
+    defaultdict: _mapping("defaultdict"),
+    range: _named("range", lambda value: [value.start, value.stop, value.step]),
+    Fraction: _named("Fraction", str),
+    Decimal: _named("Decimal", str),
+    datetime.date: _named("date", datetime.date.isoformat),
+    datetime.datetime: _named("datetime", datetime.datetime.isoformat),
+    datetime.timedelta: _named("timedelta", lambda value: [value.days, value.seconds, value.microseconds]),
+}
+
+
+def encode(value: object, other: Other = refuse, depth: int = 0) -> Encoded:
+    """The value in plain form; exact types only, so no method of the value's own ever runs.
+
+    `other` says what becomes of a value that is not plain.
+    """
+    if depth > DEEPEST:
+        raise NotPlain(f"value nested deeper than {DEEPEST}")
+    encoder = ENCODERS.get(type(value))
+    return other(value) if encoder is None else encoder(value, other, depth + 1)
+
+
+Known = Callable[[Any], Any]
+
+
+def unknown(number: Any) -> Any:
+    """No handles are expected here."""
+    raise ValueError(f"handle {number!r}")
+
+
+def _items(items: Encoded, known: Known) -> list[Any]:
+    return [decode(item, known) for item in items]
+
+
+def _pairs(items: Encoded, known: Known) -> list[tuple[Any, Any]]:
+    return [(decode(key, known), decode(item, known)) for key, item in items]
+
+
+DECODERS: dict[str, Callable[[Any, Known], Any]] = {
+    "int": lambda text, known: int(text, 16),
+    "float": lambda text, known: float(text),
+    "complex": lambda parts, known: complex(float(parts[0]), float(parts[1])),
+    "bytes": lambda text, known: bytes.fromhex(text),
+    "bytearray": lambda text, known: bytearray.fromhex(text),
+    "list": _items,
+    "tuple": lambda items, known: tuple(_items(items, known)),
+    "deque": lambda items, known: deque(_items(items, known)),
+    "set": lambda items, known: set(_items(items, known)),
+    "frozenset": lambda items, known: frozenset(_items(items, known)),
+    "dict": lambda items, known: dict(_pairs(items, known)),
+    "Counter": lambda items, known: Counter(dict(_pairs(items, known))),
+    "OrderedDict": lambda items, known: OrderedDict(_pairs(items, known)),
+    "defaultdict": lambda items, known: defaultdict(None, _pairs(items, known)),
+    "range": lambda parts, known: range(*parts),
+    "Fraction": lambda text, known: Fraction(text),
+    "Decimal": lambda text, known: Decimal(text),
+    "date": lambda text, known: datetime.date.fromisoformat(text),
+    "datetime": lambda text, known: datetime.datetime.fromisoformat(text),
+    "timedelta": lambda parts, known: datetime.timedelta(*parts),
+    "handle": lambda number, known: known(number),
+}
+
+
+def decode(form: Encoded, known: Known = unknown) -> Any:
+    """The value again. Only ever called inside a jail: the judge compares encodings instead."""
+    if type(form) is not list:
+        return form
+    tag, content = form
+    return DECODERS[tag](content, known)

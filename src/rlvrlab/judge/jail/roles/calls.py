@@ -1,0 +1,22 @@
+"""Calls of one function with given arguments; what it returns is reported, what was expected is not known here."""
+
+from __future__ import annotations
+
+from rlvrlab.judge.jail import plain
+from rlvrlab.judge.jail.child import Job, Report
+from rlvrlab.judge.jail.roles import solution
+
+
+def run(job: Job, report: Report) -> None:
+    """One report line per call."""
+    encode, decode, not_plain = plain.encode, plain.decode, plain.NotPlain
+    function = solution.entry(solution.load(job["code"], report), job["entry_point"], report)
+    for arguments, named in job["calls"]:
+        try:
+            report("value", encode(function(*decode(arguments), **decode(named))))
+        except not_plain as error:
+            report("opaque", str(error))
+        except BaseException as error:
+            report.failure(error)
+            if job["stop"]:
+                return

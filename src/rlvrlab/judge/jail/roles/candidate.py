@@ -1,0 +1,52 @@
+"""The candidate's side of `tests` mode: it answers calls and never sees a test.
+
+Results that are not plain stay here and travel as numbered handles, good only for being passed back.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from rlvrlab.judge.jail import plain
+from rlvrlab.judge.jail.child import PEER, Job, Report, message_of
+from rlvrlab.judge.jail.frames import Frames, PeerGone
+from rlvrlab.judge.jail.roles import solution
+
+
+class Held:
+    """Objects the tester only knows by number."""
+
+    def __init__(self) -> None:
+        self.objects: list[object] = []
+
+    def number(self, value: object) -> plain.Encoded:
+        """Keep an object and answer its handle."""
+        self.objects.append(value)
+        return ["handle", [len(self.objects) - 1, type(value).__name__]]
+
+    def find(self, handle: Any) -> object:
+        """The object behind a handle."""
+        return self.objects[handle[0]]
+
+
+def run(job: Job, report: Report) -> None:
+    """Load the program, then serve calls until the tester is done."""
+    peer, held = Frames(PEER), Held()
+    encode, decode, end = plain.encode, plain.decode, os._exit
+    function = solution.entry(solution.load(job["code"], report), job["entry_point"], report)
+    peer.send("ready")
+    while True:
+        try:
+            arguments, named = peer.receive()
+        except PeerGone:
+            end(0)
+        try:
+            result = function(*decode(arguments, held.find), **decode(named, held.find))
+            answer = ["value", encode(result, held.number)]
+        except plain.NotPlain as error:
+            answer = ["raised", "ValueError", str(error)]
+        except BaseException as error:
+            report.failure(error)
+            answer = ["raised", type(error).__name__, message_of(error)]
+        peer.send(answer)

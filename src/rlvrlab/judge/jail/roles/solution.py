@@ -1,0 +1,62 @@
+"""Loading a candidate's program: compile bytes in the jail, run it as a module, find what was asked for."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from rlvrlab.judge.jail.child import Report
+
+FILE_NAME = "solution.py"
+
+
+class NotLoaded(SystemExit):
+    """The reason is already reported."""
+
+
+def compiled(text: str, report: Report) -> types.CodeType:
+    """The program's code; a refusal is reported. Bytes, not text, so that coding cookies count."""
+    try:
+        return compile(text.encode("utf-8", "surrogatepass"), FILE_NAME, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, MemoryError, RecursionError, OverflowError) as error:
+        report("compile", type(error).__name__, str(error)[:300], getattr(error, "lineno", None))
+        raise NotLoaded(1) from None
+
+
+def fresh_module(name: str) -> types.ModuleType:
+    """An empty module under this name, as `python solution.py` or `import solution` would make it."""
+    module = types.ModuleType(name)
+    module.__file__ = FILE_NAME
+    sys.modules[name] = module
+    sys.argv = [FILE_NAME]
+    return module
+
+
+def execute(code: types.CodeType, module: types.ModuleType) -> None:
+    """Run the candidate's top level."""
+    exec(code, module.__dict__)  # noqa: S102 - this is the jail
+
+
+def load(text: str, report: Report) -> types.ModuleType:
+    """Compile and import; `if __name__ == "__main__"` does not fire, and an exit at the top level is not the end."""
+    code = compiled(text, report)
+    module = fresh_module("solution")
+    try:
+        execute(code, module)
+    except SystemExit:
+        report("early_exit")
+    return module
+
+
+def entry(module: types.ModuleType, name: str, report: Report) -> Callable[..., Any]:
+    """`solve`, or `Solution.solve` for a method of a class that is made without arguments."""
+    owner, _, method = name.rpartition(".")
+    found = getattr(module, owner or method, None)
+    if owner and isinstance(found, type):
+        found = getattr(found(), method, None)
+    if not callable(found):
+        report("no_entry_point", name)
+        raise NotLoaded(1)
+    return found

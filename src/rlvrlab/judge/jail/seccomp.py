@@ -1,0 +1,147 @@
+"""Seccomp: which system calls a jailed process may make. Everything not listed is refused with EPERM.
+
+A list of what is allowed, not of what is forbidden: a call added to the kernel tomorrow is refused today.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import struct
+
+from rlvrlab.judge.jail import kernel
+
+ALLOWED = """
+read write open close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn
+pread64 pwrite64 readv writev access pipe select sched_yield mremap msync mincore madvise dup dup2 pause nanosleep
+getitimer alarm setitimer getpid sendfile sendto recvfrom shutdown getsockname getpeername socketpair setsockopt
+getsockopt exit wait4 uname flock fsync fdatasync truncate ftruncate getdents getcwd chdir fchdir rename mkdir rmdir
+creat link unlink symlink readlink umask gettimeofday getrlimit getrusage sysinfo times getuid getgid geteuid getegid
+getppid getpgrp getgroups getresuid getresgid getpgid getsid rt_sigpending rt_sigtimedwait rt_sigsuspend sigaltstack
+statfs fstatfs getpriority gettid time futex sched_getaffinity epoll_create getdents64 set_tid_address restart_syscall
+fadvise64 clock_gettime clock_getres clock_nanosleep exit_group epoll_wait epoll_ctl waitid openat mkdirat newfstatat
+unlinkat renameat linkat symlinkat readlinkat faccessat pselect6 ppoll set_robust_list epoll_pwait fallocate eventfd2
+epoll_create1 dup3 pipe2 preadv pwritev getcpu renameat2 getrandom membarrier copy_file_range statx rseq close_range
+openat2 faccessat2 epoll_pwait2 futex_waitv
+"""
+
+PRETENDED = "chmod fchmod fchmodat fchmodat2 utime utimes utimensat"
+"""Answered with success and not done: Landlock does not govern them, and shutil.copy calls them."""
+
+PROCESSES = " fork vfork clone execve kill setpgid setsid prctl arch_prctl"
+"""Allowed as well where a pid namespace bounds what may be started."""
+
+LOAD, JUMP, EQUAL, AT_LEAST, BITS_SET, RETURN = 0x20, 0x05, 0x15, 0x35, 0x45, 0x06
+RET_KILL, RET_ERRNO, RET_ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
+OFFSET_NUMBER, OFFSET_ARCH, OFFSET_ARGUMENTS = 0, 4, 16
+CLONE_THREAD, X32_BIT = 0x10000, 0x40000000
+SIGKILL, SIGSTOP = 9, 19
+F_SETOWN, F_SETSIG, F_SETOWN_EX = 8, 10, 15
+FIOSETOWN, SIOCSPGRP, TIOCSTI, TIOCLINUX = 0x8901, 0x8902, 0x5412, 0x541C
+SET_MODE_FILTER = 1
+
+Instruction = tuple[int, int, int, int]
+Block = tuple[Instruction, ...]
+DENY = RET_ERRNO | errno.EPERM
+ALLOW: Block = ((RETURN, 0, 0, RET_ALLOW),)
+REFUSE: Block = ((RETURN, 0, 0, DENY),)
+
+
+class Filter:
+    """A BPF program ready to install; the owner's pid is patched in after the fork."""
+
+    def __init__(self, processes: bool = False) -> None:
+        program = _program(processes)
+        self._pid_at = [i for i, step in enumerate(program) if step[3] == PID_PLACEHOLDER]
+        raw = b"".join(struct.pack("HBBI", *step) for step in program)
+        self._code = ctypes.create_string_buffer(raw, len(raw))
+        header = struct.pack("HxxxxxxQ", len(program), ctypes.addressof(self._code))
+        self._header = ctypes.create_string_buffer(header, 16)
+
+    def install(self, pid: int) -> None:
+        """Apply to this process, whose pid is `pid`, for good."""
+        for index in self._pid_at:
+            struct.pack_into("I", self._code, index * 8 + 4, pid)
+        kernel.syscall("seccomp", SET_MODE_FILTER, 0, self._header)
+
+
+PID_PLACEHOLDER = 0x7F123457
+
+
+def _program(processes: bool) -> list[Instruction]:
+    """A search tree over the call numbers: the kernel walks it for every number when it is installed."""
+    edges: list[tuple[int, Block]] = []
+    for number, block in sorted(_blocks(processes).items()):
+        if edges and edges[-1][0] == number:
+            edges[-1] = (number, block)
+        else:
+            edges.append((number, block))
+        edges.append((number + 1, REFUSE))
+    merged = [(0, REFUSE)]
+    for start, block in edges:
+        if merged[-1][0] == start:
+            merged.pop()
+        if not merged or merged[-1][1] != block:
+            merged.append((start, block))
+    return [
+        (LOAD, 0, 0, OFFSET_ARCH),
+        (EQUAL, 1, 0, kernel.AUDIT_ARCH[kernel.MACHINE]),
+        (RETURN, 0, 0, RET_KILL),
+        (LOAD, 0, 0, OFFSET_NUMBER),
+        (AT_LEAST, 0, 1, X32_BIT),
+        (RETURN, 0, 0, RET_KILL),
+        *_tree(merged),
+    ]
+
+
+def _tree(edges: list[tuple[int, Block]]) -> Block:
+    if len(edges) == 1:
+        return edges[0][1]
+    middle = len(edges) // 2
+    below, above = _tree(edges[:middle]), _tree(edges[middle:])
+    # A conditional jump reaches 255 steps; an unconditional one has no such limit.
+    return ((AT_LEAST, 0, 1, edges[middle][0]), (JUMP, 0, 0, len(below)), *below, *above)
+
+
+def _blocks(processes: bool) -> dict[int, Block]:
+    """What happens for each call number that is not simply refused."""
+    named: dict[str, Block] = dict.fromkeys((ALLOWED + PROCESSES if processes else ALLOWED).split(), ALLOW)
+    named |= dict.fromkeys(PRETENDED.split(), ((RETURN, 0, 0, RET_ERRNO),))
+    # glibc falls back from clone3, whose flags a filter cannot read, to clone.
+    named["clone3"] = ((RETURN, 0, 0, RET_ERRNO | errno.ENOSYS),)
+    named.setdefault("clone", _if_argument(0, BITS_SET, CLONE_THREAD))
+    # Only this process's own limits, and only its own threads: abort() and raise() go through tgkill.
+    named["prlimit64"] = _if_argument(0, EQUAL, 0)
+    named["tgkill"] = _own_signal()
+    # A descriptor's owner gets a signal of one's choice: the way around the refused kill().
+    named["fcntl"] = _unless_argument(1, F_SETOWN, F_SETSIG, F_SETOWN_EX)
+    named["ioctl"] = _unless_argument(1, FIOSETOWN, SIOCSPGRP, TIOCSTI, TIOCLINUX)
+    return {kernel.NUMBERS[name]: block for name, block in named.items() if name in kernel.NUMBERS}
+
+
+def _if_argument(index: int, test: int, value: int) -> Block:
+    return (
+        (LOAD, 0, 0, OFFSET_ARGUMENTS + 8 * index),
+        (test, 1, 0, value),
+        (RETURN, 0, 0, DENY),
+        (RETURN, 0, 0, RET_ALLOW),
+    )
+
+
+def _unless_argument(index: int, *values: int) -> Block:
+    tests = [(EQUAL, len(values) - i, 0, value) for i, value in enumerate(values)]
+    load = (LOAD, 0, 0, OFFSET_ARGUMENTS + 8 * index)
+    return (load, *tests, (RETURN, 0, 0, RET_ALLOW), (RETURN, 0, 0, DENY))
+
+
+def _own_signal() -> Block:
+    """tgkill(own pid, thread, signal), but neither SIGKILL nor SIGSTOP: a SIGKILL always comes from outside."""
+    return (
+        (LOAD, 0, 0, OFFSET_ARGUMENTS),
+        (EQUAL, 0, 3, PID_PLACEHOLDER),
+        (LOAD, 0, 0, OFFSET_ARGUMENTS + 16),
+        (EQUAL, 1, 0, SIGKILL),
+        (EQUAL, 0, 1, SIGSTOP),
+        (RETURN, 0, 0, DENY),
+        (RETURN, 0, 0, RET_ALLOW),
+    )

@@ -1,0 +1,171 @@
+"""One interface for everything that is judged: `Judge().verify_many([(task, answer), …])`.
+
+The workers live on an event loop in a thread of their own, so the judge can be called from anywhere. Equal work is done
+once: verdicts are kept by content and scorer version, and failures of the judge itself are never kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar
+
+from rlvrlab.judge import code, mathematics, sql
+from rlvrlab.judge.isolation import chosen_level
+from rlvrlab.judge.mathematics import MathTask
+from rlvrlab.judge.orders import Image
+from rlvrlab.judge.pool import Pool
+from rlvrlab.judge.sql import SqlTask
+from rlvrlab.judge.statistics import Latency, Stopwatch
+from rlvrlab.judge.tasks import Task
+from rlvrlab.types import Verdict
+
+T = TypeVar("T")
+AnyTask = Task | SqlTask | MathTask
+Item = tuple[AnyTask, str]
+VERDICTS_KEPT = 100_000
+
+
+class Backend(Protocol):
+    """Something that judges programs: the local workers, or a remote service."""
+
+    async def judge(self, code: str, task: Task) -> Verdict:
+        """One program."""
+        ...
+
+
+@dataclass
+class Judge:
+    """Code, SQL and mathematics behind one door."""
+
+    isolation: str | None = None
+    """landlock (default), bwrap, or weak where explicitly allowed."""
+    workers: int = field(default_factory=lambda: os.cpu_count() or 1)
+    allow_weak: bool = False
+    preload: tuple[str, ...] = ()
+    """Third-party modules candidates may import: ("numpy",)."""
+    stop_on_first_failure: bool = True
+    remote: Backend | None = None
+    """Judge programs there instead, e.g. a SandboxFusion client."""
+
+    def __post_init__(self) -> None:
+        self.level = chosen_level(self.isolation, self.allow_weak) if self.remote is None else "remote"
+        self.stopwatch = Stopwatch()
+        self._kept: OrderedDict[str, Verdict] = OrderedDict()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="rlvr-judge", daemon=True)
+        self._thread.start()
+        local = self.level if self.remote is None else "landlock"
+        self.pools = {
+            "code": Pool(Image(local, self.preload), self.workers),
+            **{name: Pool(replace(image, isolation=local), self.workers) for name, image in sql.IMAGES.items()},
+            "mathematics": Pool(replace(mathematics.IMAGE, isolation=local), self.workers),
+        }
+        self._code: Backend = self.remote or code.CodeJudge(self.pools["code"], self.stop_on_first_failure)
+        self._sql = {name: sql.SqlJudge(self.pools[name]) for name in sql.IMAGES}
+        self._mathematics = mathematics.MathJudge(self.pools["mathematics"])
+
+    def verify(self, task: AnyTask, answer: str) -> Verdict:
+        """Judge one answer."""
+        return self.verify_many([(task, answer)])[0]
+
+    def verify_many(self, items: Sequence[Item], labels: Sequence[str] | None = None) -> list[Verdict]:
+        """Judge many, in order; labels name them among the slowest."""
+        return self.call(self.averify_many(items, labels))
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the judge's loop and wait for it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def averify_many(self, items: Sequence[Item], labels: Sequence[str] | None = None) -> list[Verdict]:
+        """The same, for callers on the judge's own loop."""
+        keys = [self._key(task, answer) for task, answer in items]
+        fresh = {key: i for i, key in reversed(list(enumerate(keys))) if key not in self._kept}
+        found = await self._judge([items[i] for i in fresh.values()], [_label(labels, i) for i in fresh.values()])
+        new = dict(zip(fresh, found, strict=True))
+        self.stopwatch.cached += len(items) - len(fresh)
+        verdicts = [new[key] if fresh.get(key) == i else self._again(key, new) for i, key in enumerate(keys)]
+        self._keep(new)
+        return verdicts
+
+    async def _judge(self, items: Sequence[Item], labels: Sequence[str]) -> list[Verdict]:
+        others = [i for i, (task, _) in enumerate(items) if not isinstance(task, SqlTask)]
+        queries = [[i for i, (task, _) in enumerate(items) if _engine(task) == engine] for engine in self._sql]
+        *answered, rest = await asyncio.gather(
+            *(self._judge_queries([items[i] for i in some]) for some in queries),
+            asyncio.gather(*(self._timed(*items[i], labels[i]) for i in others)),
+        )
+        order = [i for some in (*queries, others) for i in some]
+        placed = dict(zip(order, [verdict for some in (*answered, rest) for verdict in some], strict=True))
+        return [placed[i] for i in range(len(items))]
+
+    async def _timed(self, task: AnyTask, answer: str, label: str) -> Verdict:
+        if isinstance(task, MathTask):
+            verdict = await self._mathematics.judge(answer, task)
+        else:
+            assert not isinstance(task, SqlTask)
+            verdict = await self._code.judge(answer, task)
+        self.stopwatch.note(verdict.cost.get("wall_s", 0.0), label, verdict.error, verdict.correct is not None)
+        return verdict
+
+    async def _judge_queries(self, items: Sequence[Item]) -> list[Verdict]:
+        if not items:
+            return []
+        started, engine = time.monotonic(), _engine(items[0][0])
+        pairs = [(answer, task) for task, answer in items if isinstance(task, SqlTask)]
+        verdicts = await self._sql[engine].judge_many(pairs)
+        for verdict in verdicts:
+            each = (time.monotonic() - started) / len(verdicts)
+            self.stopwatch.note(each, "sql", verdict.error, verdict.correct is not None)
+        return verdicts
+
+    def _key(self, task: AnyTask, answer: str) -> str:
+        version = f"{code.SCORER_VERSION} {sql.SCORER_VERSION} {mathematics.SCORER_VERSION} {self.level} {self.preload}"
+        content = "\0".join((version, str(self.stop_on_first_failure), repr(task), answer))
+        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def _again(self, key: str, new: dict[str, Verdict]) -> Verdict:
+        verdict = new.get(key) or self._kept[key]
+        return replace(verdict, cost={**verdict.cost, "cached": 1.0})
+
+    def _keep(self, new: dict[str, Verdict]) -> None:
+        self._kept.update((key, verdict) for key, verdict in new.items() if verdict.correct is not None)
+        while len(self._kept) > VERDICTS_KEPT:
+            self._kept.popitem(last=False)
+
+    def latency(self) -> Latency:
+        """Percentiles and the slowest checks so far."""
+        return self.stopwatch.summary()
+
+    def close(self) -> None:
+        """End all workers and the loop."""
+        if self._loop.is_closed():
+            return
+        self.call(self._close_pools())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _close_pools(self) -> None:
+        for pool in self.pools.values():
+            pool.close()
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _engine(task: AnyTask) -> str:
+    return task.engine if isinstance(task, SqlTask) else ""
+
+
+def _label(labels: Sequence[str] | None, index: int) -> str:
+    return labels[index] if labels else f"item {index}"

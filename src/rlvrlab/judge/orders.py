@@ -1,0 +1,62 @@
+"""What is asked of a worker, and what is known when a child of it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rlvrlab.judge.jail.limits import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What a worker has imported before it forks, and how it holds its children."""
+
+    isolation: str = "landlock"
+    """landlock, bwrap or weak."""
+    preload: tuple[str, ...] = ()
+    """Third-party modules imported once: ("numpy",)."""
+    roles: tuple[str, ...] = ()
+    """Roles beyond those for code: ("sql",)."""
+    readable: tuple[str, ...] = ()
+    """Files and folders any child may read."""
+    scratch_mb: int = 64
+    """Size of the worker's own tmpfs."""
+
+    @property
+    def site(self) -> bool:
+        """Does it see installed packages?"""
+        return bool(self.preload)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What is known about a child that ended. Its exit and costs come from the kernel, the rest from the child."""
+
+    exit: int
+    """Exit status, or minus the signal that ended it."""
+    killed: str
+    """Why the supervisor ended it: cpu, wall, starved, cancelled; empty when it ended by itself."""
+    cpu_s: float
+    wall_s: float
+    peak_mb: float
+    stdout: bytes = b""
+    stderr: bytes = b""
+    report: bytes = b""
+
+
+@dataclass(slots=True)
+class Order:
+    """One child to be started."""
+
+    job: Mapping[str, Any]
+    """The role and what it needs; reaches only the child."""
+    limits: Limits
+    stdin: bytes = b""
+    readable: tuple[str, ...] = ()
+    """Further files this child may read, e.g. a database."""
+    scratch: bool = True
+    """May it write to the worker's scratch directory?"""
+    peer: int | None = None
+    """A descriptor to talk to another child."""

@@ -1,0 +1,64 @@
+"""How long judging takes: percentiles over all checks so far, and the slowest ones by name."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+
+SLOWEST_KEPT = 10
+DURATIONS_KEPT = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """A summary of the checks so far."""
+
+    checks: int
+    cached: int
+    unjudged: int
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    slowest: tuple[tuple[float, str], ...]
+    """Milliseconds and label, slowest first."""
+    errors: dict[str, int]
+    """Verdicts by error kind."""
+
+
+@dataclass
+class Stopwatch:
+    """Collects durations; the oldest are forgotten beyond DURATIONS_KEPT."""
+
+    durations_ms: list[float] = field(default_factory=list)
+    slowest: list[tuple[float, str]] = field(default_factory=list)
+    errors: Counter[str] = field(default_factory=Counter)
+    checks: int = 0
+    cached: int = 0
+    unjudged: int = 0
+
+    def note(self, seconds: float, label: str, error: str, judged: bool) -> None:
+        """One check."""
+        self.checks += 1
+        self.errors[error] += 1
+        self.unjudged += not judged
+        milliseconds = seconds * 1000
+        self.durations_ms.append(milliseconds)
+        if len(self.durations_ms) > DURATIONS_KEPT:
+            del self.durations_ms[: DURATIONS_KEPT // 2]
+        heapq.heappush(self.slowest, (milliseconds, label))
+        if len(self.slowest) > SLOWEST_KEPT:
+            heapq.heappop(self.slowest)
+
+    def summary(self) -> Latency:
+        """The figures."""
+        ordered = sorted(self.durations_ms)
+        p50, p95, p99 = (percentile(ordered, share) for share in (0.50, 0.95, 0.99))
+        slowest = tuple(sorted(self.slowest, reverse=True))
+        return Latency(self.checks, self.cached, self.unjudged, p50, p95, p99, slowest, dict(self.errors))
+
+
+def percentile(ordered: list[float], share: float) -> float:
+    """Nearest rank; NaN of nothing."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else math.nan

@@ -1,0 +1,50 @@
+"""One judge for all tests of this room, and where real data lies."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlvrlab.judge.isolation import probe
+from rlvrlab.judge.judge import Judge
+
+
+def shared_folder(name: str) -> Path:
+    """A folder of the material beside the repository, or skip."""
+    root = Path(os.environ.get("RLVRLAB_SHARED", Path(__file__).resolve().parents[3] / "shared"))
+    if name == "data" and "RLVRLAB_DATA" in os.environ:
+        return Path(os.environ["RLVRLAB_DATA"])
+    if not (root / name).is_dir():
+        pytest.skip(f"needs {name}/ beside the repository or RLVRLAB_SHARED")
+    return root / name
+
+
+def json_lines(path: Path) -> list[dict[str, Any]]:
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+@pytest.fixture(scope="session")
+def judge() -> Iterator[Judge]:
+    if probe().best == "weak":
+        pytest.skip("this machine cannot isolate code")
+    os.environ["JUDGE_CANARY"] = "secret"
+    with Judge(workers=2) as one:
+        yield one
+
+
+@pytest.fixture
+def data() -> Path:
+    return shared_folder("data")
+
+
+@pytest.fixture
+def corpus() -> Path:
+    return shared_folder("judge_corpus")

@@ -1,0 +1,121 @@
+"""Comparison policies, without any process."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlvrlab.judge.compare import EXACT, Comparison, same_text, same_value
+from rlvrlab.judge.jail import plain
+
+
+def plain_values(nan: bool) -> st.SearchStrategy[object]:
+    numbers = st.floats(allow_nan=nan) | st.complex_numbers(allow_nan=nan)
+    scalars = st.none() | st.booleans() | st.integers() | numbers | st.text() | st.binary()
+    hashable = st.recursive(
+        scalars, lambda inner: st.tuples(inner, inner) | st.frozensets(inner, max_size=4), max_leaves=5
+    )
+    return st.recursive(
+        hashable,
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(hashable, inner, max_size=4),
+        max_leaves=10,
+    )
+
+
+calmly = settings(deadline=None, max_examples=60)
+
+
+def sent(value: object) -> Any:
+    return json.loads(json.dumps(plain.encode(value)))
+
+
+@calmly
+@given(plain_values(nan=True))
+def test_a_value_equals_itself_after_the_journey(value: object) -> None:
+    assert same_value(sent(value), value, EXACT)
+
+
+@calmly
+@given(plain_values(nan=True))
+def test_decoding_gives_the_value_back(value: object) -> None:
+    assert same_value(plain.encode(plain.decode(sent(value))), value, EXACT)
+
+
+@calmly
+@given(plain_values(nan=False), plain_values(nan=False))
+def test_different_values_differ(one: object, other: object) -> None:
+    assert one == other or not same_value(sent(one), other, EXACT)
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "policy", "same"),
+    [
+        (True, 1, EXACT, False),
+        (1.0, 1, EXACT, False),
+        ((1, 2), [1, 2], EXACT, False),
+        ((1, 2), [1, 2], Comparison("json"), True),
+        ({1: 2}, {1: 2}, EXACT, True),
+        ({1, 2}, {2, 1}, EXACT, True),
+        ({frozenset([8, 16, 0]): 1}, {frozenset([0, 16, 8]): 1}, EXACT, True),
+        ({frozenset([8, 16, 0]): 1}, {frozenset([0, 16, 9]): 1}, EXACT, False),
+        ([1, 2], [2, 1], EXACT, False),
+        ([1, 2], [2, 1], Comparison("unordered"), True),
+        ([1, 1, 2], [1, 2, 2], Comparison("unordered"), False),
+        (0.1 + 0.2, 0.3, EXACT, False),
+        (0.1 + 0.2, 0.3, Comparison("float", abs_tol=1e-9), True),
+        ([0.5, "a"], [0.5000001, "a"], Comparison("float", rel_tol=1e-5), True),
+        (1, 1.0, Comparison("float", abs_tol=1e-9), True),
+        (2, 1, Comparison("float", abs_tol=5), False),
+        (float("nan"), float("nan"), EXACT, True),
+        (float("inf"), 1e308, Comparison("float", abs_tol=1e300), False),
+        (Fraction(1, 2), Fraction(1, 2), EXACT, True),
+        (2**80, 2**80, EXACT, True),
+    ],
+)
+def test_values(got: object, expected: object, policy: Comparison, same: bool) -> None:
+    assert same_value(sent(got), expected, policy) is same
+
+
+@pytest.mark.parametrize(
+    "form", [{}, {"a": 1}, ["list"], ["list", 3], ["list", [1], 2], [3, [1]], ["x", []], ["int", "0x1"]]
+)
+def test_hostile_forms_are_just_different(form: Any) -> None:
+    for expected in (1, [1], {1: 1}, {1}, 2**80, "x"):
+        assert not same_value(form, expected, EXACT)
+
+
+def test_hostile_depth_does_not_overflow() -> None:
+    deep: Any = 1
+    for _ in range(900):
+        deep = ["list", [deep]]
+    assert not same_value(deep, [1], EXACT)
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "kind", "same"),
+    [
+        (b"6.0000001", "6", "float", False),
+        (b"6.0", "6", "float", False),
+        (b"0.33333", "0.333333", "float", True),
+        (b"1e-1", "0.1", "float", True),
+        (b"yes 0.1", "yes 0.1000001", "float", True),
+        (b"YES", "yes", "float", False),
+        ("６".encode(), "6", "tokens", False),
+        (b"\xff", "x", "tokens", False),
+        (b"b\na\n", "a\nb", "unordered", True),
+        (b"nan", "nan", "float", True),
+        (b"inf", "6.0", "float", False),
+    ],
+)
+def test_texts(got: bytes, expected: str, kind: Any, same: bool) -> None:
+    assert same_text(got, expected, Comparison(kind, abs_tol=1e-5)) is same
+
+
+def test_a_policy_for_values_is_not_one_for_text() -> None:
+    with pytest.raises(ValueError, match="compares values"):
+        same_text(b"", "", Comparison("json"))

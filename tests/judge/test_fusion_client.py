@@ -1,0 +1,202 @@
+"""Our client against servers that misbehave: whatever goes wrong stays unjudged, and never for long."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.judge.compare import Comparison
+from rlvrlab.judge.fusion.client import FusionClient
+from rlvrlab.judge.fusion.server import JudgeServer
+from rlvrlab.judge.pool import Pool
+from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
+from rlvrlab.types import ErrorKind
+
+pytest.importorskip("httpx", reason="needs httpx")
+
+FINE = {"status": "Success", "message": "", "run_result": {"status": "Finished", "stdout": "6\n", "return_code": 0}}
+ECHO = StdioTask((("", "6\n"),))
+Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+def answered(status: int, content: Any, kind: str = "application/json", **headers: str) -> bytes:
+    body = content if isinstance(content, bytes) else json.dumps(content).encode()
+    extra = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
+    head = f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n"
+    return f"{head}{extra}\r\n".encode() + body
+
+
+class Flaky:
+    """A server that plays one scripted answer after the other, then stays with the last."""
+
+    def __init__(self, *answers: bytes | None) -> None:
+        self.answers, self.requests = list(answers), 0
+        self.connections: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> str:
+        self.server = await asyncio.start_server(self.play, "127.0.0.1", 0)
+        return f"http://127.0.0.1:{self.server.sockets[0].getsockname()[1]}"
+
+    async def stop(self) -> None:
+        self.server.close()
+        await asyncio.sleep(0.05)  # connections accepted a moment ago have no task yet
+        for task in self.connections:
+            task.cancel()
+        await asyncio.gather(*self.connections, return_exceptions=True)
+        await asyncio.sleep(0)
+
+    async def play(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.connections.add(task)
+        try:
+            with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+                await self.answer(reader, writer)
+        finally:
+            writer.close()
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        if head.startswith(b"GET /v1/ping"):
+            writer.write(answered(200, "pong"))
+            return
+        self.requests += 1
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if answer is None:
+            while await reader.read(1 << 16):
+                pass
+        writer.write(answer or b"")
+
+
+def outcome(*answers: bytes | None, **settings: Any) -> tuple[Any, int]:
+    """The client's verdict on a program, and how many requests it took."""
+
+    async def go() -> tuple[Any, int]:
+        flaky = Flaky(*answers)
+        client = FusionClient((await flaky.start(),), **{"pause_s": 0.01, "deadline_s": 0.5, **settings})
+        verdict = await client.judge("print(6)", ECHO)
+        await client.close()
+        await flaky.stop()
+        return verdict, flaky.requests
+
+    return asyncio.run(go())
+
+
+def test_a_plain_server_runs_and_we_compare() -> None:
+    verdict, requests = outcome(answered(200, FINE))
+    assert (verdict.correct, verdict.isolation, requests) == (True, "remote", 1)
+    wrong = {**FINE, "run_result": {**FINE["run_result"], "stdout": "7\n"}}  # type: ignore[dict-item]
+    assert outcome(answered(200, wrong))[0].error is ErrorKind.WRONG
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_passing_trouble_is_waited_out(status: int) -> None:
+    verdict, requests = outcome(answered(status, {}), answered(status, {}), answered(200, FINE))
+    assert (verdict.correct, requests) == (True, 3)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        answered(500, {}),
+        answered(200, b'{"status": "Succ'),
+        answered(200, FINE, kind="text/html"),
+        answered(200, {"error": "out of memory"}),
+        answered(200, [1]),
+        answered(200, {"status": "SandboxError", "message": "no"}),
+        answered(302, {}, Location="http://169.254.169.254/latest"),
+        answered(400, {"detail": "no"}),
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{}",
+        b"garbage",
+        b"",
+        None,
+    ],
+    ids="500 truncated html error_body list sandbox_error redirect 400 short garbage closed silent".split(),  # noqa: SIM905
+)
+def test_lasting_trouble_is_unjudged_never_wrong(answer: bytes | None) -> None:
+    verdict, requests = outcome(answer, attempts=2, deadline_s=0.2)
+    assert verdict.correct is None and verdict.error is ErrorKind.INFRA
+    assert requests <= 2
+
+
+def test_retry_after_is_honoured() -> None:
+    async def go() -> float:
+        flaky = Flaky(answered(429, {}, Retry_After="1"), answered(200, FINE))
+        client = FusionClient((await flaky.start(),), pause_s=0.0)
+        pauses: list[float] = []
+        original = asyncio.sleep
+
+        async def sleep(seconds: float) -> None:
+            pauses.append(seconds)
+            await original(0)
+
+        asyncio.sleep = sleep  # type: ignore[assignment]
+        try:
+            await client.run_code("x")
+        finally:
+            asyncio.sleep = original  # type: ignore[assignment]
+        await client.close()
+        await flaky.stop()
+        return max(pauses)
+
+    assert asyncio.run(go()) == 1.0
+
+
+def test_replicas_take_turns_and_a_broken_one_is_left_alone() -> None:
+    async def go() -> tuple[int, int]:
+        good, bad = Flaky(answered(200, FINE)), Flaky(answered(500, {}))
+        client = FusionClient((await good.start(), await bad.start()), pause_s=0.0, break_after=2, cooldown_s=60)
+        for _ in range(12):
+            await client.run_code("x")
+        await client.close()
+        await good.stop()
+        await bad.stop()
+        return good.requests, bad.requests
+
+    assert asyncio.run(go()) == (12, 2)
+
+
+def test_a_hundred_hangs_leave_the_client_whole() -> None:
+    async def go() -> Any:
+        flaky = Flaky(None)
+        client = FusionClient((await flaky.start(),), attempts=1, deadline_s=0.05, concurrency=8, break_after=1000)
+        results = await asyncio.gather(*(client.run_code("x") for _ in range(100)), return_exceptions=True)
+        assert all(isinstance(result, InfrastructureError) for result in results)
+        client.deadline_s, flaky.answers = 5.0, [answered(200, FINE)]
+        answer = await client.run_code("x")
+        await client.close()
+        await flaky.stop()
+        return answer["status"]
+
+    assert asyncio.run(go()) == "Success"
+
+
+def test_our_own_server_judges_every_kind() -> None:
+    async def go() -> list[Any]:
+        server = JudgeServer(Pool(size=1), port=0, token="t")
+        await server.start()
+        client = FusionClient((f"http://127.0.0.1:{server.port}/run_code",), token="t")
+        task = CallsTask("f", (Call((2,), 4.0),), Comparison("float", abs_tol=1e-6))
+        verdicts = [
+            await client.judge("def f(x): return x * 2.0", task),
+            await client.judge("def f(x): return 5", task),
+        ]
+        await client.close()
+        await server.stop()
+        return verdicts
+
+    good, bad = asyncio.run(go())
+    assert (good.correct, good.isolation) == (True, "remote landlock")
+    assert bad.correct is False
+
+
+@pytest.mark.parametrize("endpoint", ["file:///etc/passwd", "ftp://x", "127.0.0.1:8080", "", "http://"])
+def test_only_http_endpoints(endpoint: str) -> None:
+    with pytest.raises(UserError):
+        FusionClient((endpoint,))

@@ -1,0 +1,259 @@
+"""SandboxFusion's protocol: our server under raw requests, the real PyPI client and verl's reward code."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import importlib.util
+import json
+import sys
+import threading
+import types
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlvrlab.errors import UserError
+from rlvrlab.judge.fusion.server import JudgeServer
+from rlvrlab.judge.fusion.wire import task_from_wire, task_to_wire
+from rlvrlab.judge.pool import Pool
+from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, TestsTask
+
+
+class Running:
+    """A server on a loop in its own thread."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.server = JudgeServer(Pool(size=2), port=0, **settings)
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self.thread.start()
+        asyncio.run_coroutine_threadsafe(self.server.start(), self.loop).result()
+        self.url = f"http://127.0.0.1:{self.server.port}"
+
+    def post(self, path: str, content: Any, **headers: str) -> tuple[int, Any, dict[str, str]]:
+        body = content if isinstance(content, bytes) else json.dumps(content).encode()
+        request = urllib.request.Request(self.url + path, data=body, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, json.loads(answer.read()), dict(answer.headers)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.loads(error.read()), dict(error.headers)
+
+    def close(self) -> None:
+        asyncio.run_coroutine_threadsafe(self.server.stop(), self.loop).result()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join()
+        self.loop.close()
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Running]:
+    one = Running()
+    yield one
+    one.close()
+
+
+def test_run_code(running: Running) -> None:
+    status, answer, headers = running.post("/run_code", {"code": "print(input())", "language": "python", "stdin": "hi"})
+    assert (status, answer["status"]) == (200, "Success")
+    assert answer["run_result"]["stdout"] == "hi\n" and answer["run_result"]["return_code"] == 0
+    assert answer["isolation"] == "landlock" and "x-rlvrlab-judge" in {name.lower() for name in headers}
+
+
+@pytest.mark.parametrize(
+    ("code", "run_status", "return_code"),
+    [
+        ("import sys; sys.exit(3)", "Finished", 3),
+        ("1 / 0", "Finished", 1),
+        ("def f(:", "Finished", 1),
+        ("while True: pass", "TimeLimitExceeded", None),
+        ("import time; time.sleep(60)", "TimeLimitExceeded", None),
+        ("open('/etc/passwd')", "Finished", 1),
+    ],
+)
+def test_failures(running: Running, code: str, run_status: str, return_code: int | None) -> None:
+    _, answer, _ = running.post("/run_code", {"code": code, "language": "python", "run_timeout": 0.3})
+    assert answer["status"] == "Failed"
+    assert (answer["run_result"]["status"], answer["run_result"]["return_code"]) == (run_status, return_code)
+
+
+def test_large_output_is_complete(running: Running) -> None:
+    _, answer, _ = running.post("/run_code", {"code": "print('x' * 2_000_000)", "language": "python"})
+    assert len(answer["run_result"]["stdout"]) == 2_000_001
+
+
+def test_files_travel_both_ways(running: Running) -> None:
+    code = (
+        "import os\nopen('out.bin', 'wb').write(open('d/in.txt', 'rb').read()[::-1])\nos.symlink('/etc/passwd', 'trap')"
+    )
+    files = {"d/in.txt": base64.b64encode(b"abc").decode()}
+    request = {"code": code, "language": "python", "files": files, "fetch_files": ["out.bin", "missing"]}
+    _, answer, _ = running.post("/run_code", request)
+    assert answer["files"] == {"out.bin": base64.b64encode(b"cba").decode()}
+    _, trapped, _ = running.post("/run_code", {**request, "fetch_files": ["trap", "../../etc/passwd"]})
+    assert "/etc/passwd" not in str(trapped["files"]) or trapped["status"] == "Failed"
+    assert base64.b64encode(b"root").decode()[:4] not in str(trapped["files"])
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "status"),
+    [
+        ("/run_code", b"not json", 400),
+        ("/run_code", b"[" * 100_000, 400),
+        ("/run_code", [], 422),
+        ("/run_code", {"language": "python"}, 422),
+        ("/run_code", {"code": "x", "language": "cobol"}, 422),
+        ("/judge", {"items": 3}, 422),
+        ("/judge", {"items": [{"code": "x", "task": {"kind": "nonsense"}}]}, 422),
+        ("/judge", {"items": [{"code": "x", "task": {"kind": "calls"}}]}, 422),
+        ("/submit", {"id": 1, "completion": "x", "config": {}}, 422),
+        ("/nowhere", {}, 404),
+    ],
+)
+def test_bad_requests_are_named(running: Running, path: str, content: Any, status: int) -> None:
+    found, answer, _ = running.post(path, content)
+    assert (found, "detail" in answer) == (status, True)
+
+
+CASES = (("1 2", "3"), ("5 5", "10"))
+CONTEST = {"id": 7, "test": [{"input": {"stdin": given}, "output": {"stdout": wanted}} for given, wanted in CASES]}
+ADDS = "Here:\n```python\nprint(sum(map(int, input().split())))\n```"
+
+
+def submission(completion: str, row: dict[str, Any], **config: Any) -> dict[str, Any]:
+    settings = {"provided_data": row, "dataset_type": "CommonOJDataset", **config}
+    return {"dataset": "mine", "id": row["id"], "completion": completion, "config": settings}
+
+
+def test_submit_contest(running: Running) -> None:
+    _, answer, _ = running.post("/submit", submission(ADDS, CONTEST))
+    assert answer["accepted"] is True and [test["passed"] for test in answer["tests"]] == [True, True]
+    _, wrong, _ = running.post(
+        "/submit", submission("```python\nprint(3)\n```", CONTEST, extra={"run_all_cases": True})
+    )
+    assert wrong["accepted"] is False and [test["passed"] for test in wrong["tests"]] == [True, False]
+    _, prose, _ = running.post("/submit", submission("I do not know.", CONTEST))
+    assert prose["accepted"] is False and prose["extracted_code"] == ""
+
+
+def test_submit_asserts_cannot_be_passed_by_leaving(running: Running) -> None:
+    row = {"id": 1, "entry_point": "add", "test": "def check(candidate):\n    assert candidate(1, 2) == 3"}
+    good = "```python\ndef add(a, b): return a + b\n```"
+    assert running.post("/submit", submission(good, row))[1]["accepted"] is True
+    for exploit in (
+        "import sys; sys.exit(0)",
+        "import os\ndef add(a, b): os._exit(0)",
+        "class E:\n    def __eq__(s, o): return True\ndef add(a, b): return E()",
+    ):
+        assert running.post("/submit", submission(f"```python\n{exploit}\n```", row))[1]["accepted"] is False
+    mbpp = {"id": 2, "entry_point": "add", "test_list": ["assert add(1, 2) == 3"]}
+    assert running.post("/submit", submission(good, mbpp))[1]["accepted"] is True
+
+
+def test_batch_judge(running: Running) -> None:
+    task = {"kind": "calls", "entry_point": "add", "calls": [{"arguments": [1, 2], "expected": 3}]}
+    items = [{"code": "def add(a, b): return a + b", "task": task}, {"code": "def add(a, b): return 0", "task": task}]
+    _, answer, _ = running.post("/judge", {"items": items})
+    assert [verdict["correct"] for verdict in answer["verdicts"]] == [True, False]
+
+
+def test_overload_is_told_and_not_endured() -> None:
+    one = Running(queue=2)
+    try:
+        slow = {"code": "import time; time.sleep(0.5)", "language": "python"}
+        answers: list[tuple[int, Any, dict[str, str]]] = []
+        threads = [threading.Thread(target=lambda: answers.append(one.post("/run_code", slow))) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        refused = [headers for status, _, headers in answers if status == 429]
+        assert len(refused) == 4 and all(headers["Retry-After"] == "1" for headers in refused)
+        one.server.stopping = True
+        assert one.post("/run_code", slow)[0] == 503
+    finally:
+        one.close()
+
+
+def test_doors() -> None:
+    with pytest.raises(UserError, match="token"):
+        JudgeServer(Pool(size=1), host="0.0.0.0")
+    one = Running(token="secret")
+    try:
+        request = {"code": "print(1)", "language": "python"}
+        assert one.post("/run_code", request)[0] == 401
+        assert one.post("/run_code", request, Authorization="Bearer wrong")[0] == 401
+        assert one.post("/run_code", request, Authorization="Bearer secret")[0] == 200
+        assert one.post("/run_code", request, Authorization="Bearer secret", Host="evil.example")[0] == 403
+    finally:
+        one.close()
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        StdioTask((("a", "b"),), checker="pass"),
+        CallsTask("f", (Call((1, [2]), {"k": 3}, {"n": 1}),)),
+        TestsTask("f", ("assert f()",), setup="x = 1", inprocess=True),
+        SyntaxTask(functions=("f(x)",), forbidden=("eval",), longest_line=80),
+    ],
+)
+def test_tasks_survive_the_wire(task: Any) -> None:
+    assert task_from_wire(json.loads(json.dumps(task_to_wire(task)))) == task
+
+
+def test_the_real_client_works_unchanged(running: Running) -> None:
+    fusion = pytest.importorskip("sandbox_fusion", reason="needs the PyPI package sandbox-fusion")
+    request = fusion.RunCodeRequest(code="print(6 * 7)", language="python", stdin="")
+    answer = fusion.run_code(request, endpoint=running.url, max_attempts=1)
+    assert answer.status == "Success" and answer.run_result.stdout == "42\n"
+    failed = fusion.run_code(fusion.RunCodeRequest(code="1/0", language="python"), endpoint=running.url, max_attempts=1)
+    assert failed.status == "Failed" and failed.run_result.return_code == 1
+    form = submission(ADDS, CONTEST)
+    form["config"] = fusion.TestConfig(**form["config"])
+    result = fusion.submit(fusion.SubmitRequest(**form), endpoint=running.url, max_attempts=1)
+    assert result.accepted is True and len(result.tests) == 2
+
+
+def verl_reward() -> Any:
+    """verl's own file, loaded without the package around it (which wants torch and ray)."""
+    found = importlib.util.find_spec("verl")
+    if found is None or not found.submodule_search_locations:
+        pytest.skip("needs verl: pip install --no-deps verl")
+    folder = Path(found.submodule_search_locations[0]) / "utils" / "reward_score" / "sandbox_fusion"
+    package = types.ModuleType("verl_sandbox_fusion")
+    package.__path__ = [str(folder)]
+    sys.modules["verl_sandbox_fusion"] = package
+    spec = importlib.util.spec_from_file_location(
+        "verl_sandbox_fusion", folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["verl_sandbox_fusion"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_verls_reward_code_works_unchanged(running: Running) -> None:
+    verl = verl_reward()
+    cases = {"inputs": ["1 2", "5 5"], "outputs": ["3", "10"]}
+    gate = threading.Semaphore(4)
+    score, _ = verl.compute_score(f"{running.url}/run_code", gate, 1024, ADDS, cases)
+    assert score == 1.0
+    score, details = verl.compute_score(f"{running.url}/run_code", gate, 1024, "```python\nprint(3)\n```", cases)
+    assert score == 0.5
+    score, details = verl.compute_score(
+        f"{running.url}/run_code", gate, 1024, "```python\nwhile 1: pass\n```", cases, timeout=1
+    )
+    assert score == 0.0 and details[0]["status"] == "timeout"
+    calls = {"inputs": ["[1, 2]\n3"], "outputs": ["[1, 2, 3]"], "fn_name": "put"}
+    score, details = verl.compute_score(
+        f"{running.url}/run_code", gate, 1024, "```python\ndef put(xs, x): return xs + [x]\n```", calls
+    )
+    assert score == 1.0, details

@@ -1,0 +1,149 @@
+"""What holds the foreign code: levels, refusals, and the tables behind them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import time
+from pathlib import Path
+
+import pytest
+
+from rlvrlab.errors import UserError
+from rlvrlab.judge import isolation
+from rlvrlab.judge.isolation import Isolation, chosen_level, probe
+from rlvrlab.judge.jail import kernel, seccomp
+from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.judge import Judge
+from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
+from rlvrlab.types import ErrorKind
+
+NONE = Isolation(landlock_version=0, seccomp=False, bwrap=None, linux=False)
+SHELL = "import subprocess\nprint(subprocess.run(['/bin/echo', 'hi'], capture_output=True, text=True).stdout, end='')"
+HI = StdioTask((("", "hi\n"),))
+
+
+def test_weak_isolation_is_refused_unless_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolation, "probe", lambda: NONE)
+    with pytest.raises(UserError, match="refusing weak isolation"):
+        chosen_level(None, allow_weak=False)
+    assert chosen_level(None, allow_weak=True) == "weak"
+    with pytest.raises(UserError, match="cannot isolate"):
+        chosen_level("landlock", allow_weak=True)
+    with pytest.raises(UserError, match="apt install"):
+        chosen_level("bwrap", allow_weak=False)
+    with pytest.raises(UserError, match="allowed: landlock"):
+        chosen_level("strong", allow_weak=False)
+
+
+def test_remarks_say_what_is_missing() -> None:
+    assert any("Linux container" in remark for remark in NONE.remarks)
+    old = Isolation(landlock_version=3, seccomp=True, bwrap="/usr/bin/bwrap", linux=True)
+    assert old.best == "landlock" and "6.12" in " ".join(old.remarks)
+    assert Isolation(landlock_version=7, seccomp=True, bwrap="x", linux=True).remarks == []
+    assert probe().best in ("landlock", "weak")
+
+
+def test_weak_results_are_stamped() -> None:
+    with Judge(isolation="weak", allow_weak=True, workers=1) as judge:
+        verdict = judge.verify(HI, "print('hi')")
+        assert (verdict.correct, verdict.isolation) == (True, "weak")
+        loop = CallsTask("f", (Call((), 1),), limits=Limits(cpu_s=0.2, job_cpu_s=0.2))
+        assert judge.verify(loop, "def f():\n    while True: pass").error is ErrorKind.TIMEOUT
+
+
+def test_processes_only_where_a_container_bounds_them(judge: Judge) -> None:
+    refused = judge.verify(HI, SHELL)
+    assert refused.correct is False and refused.flags == ("blocked_syscall",)
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
+def test_bubblewrap_allows_processes_and_keeps_none() -> None:
+    daemon = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(60)\n    os._exit(0)\nprint('hi')"
+    with Judge(isolation="bwrap", workers=1) as judge:
+        verdict = judge.verify(HI, SHELL)
+        assert (verdict.correct, verdict.isolation, verdict.detail) == (True, "bwrap", "accepted")
+        before = below(next(iter(judge.pools["code"]._workers)).process.pid)
+        assert judge.verify(HI, daemon).correct is True
+        deadline = time.monotonic() + 10  # a killed process takes a moment to be gone
+        while below(next(iter(judge.pools["code"]._workers)).process.pid) != before and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert below(next(iter(judge.pools["code"]._workers)).process.pid) == before
+        for attack in ("open('/etc/passwd')", "import socket; socket.socket()", "import os; os.kill(-1, 9)"):
+            assert judge.verify(HI, f"{attack}\nprint('bye')").correct is False
+        assert judge.verify(HI, "print('hi')  # the worker is alive").correct is True
+
+
+def below(pid: int) -> set[int]:
+    """A process's descendants."""
+    children = {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+    return children.union(*(below(child) for child in children))
+
+
+def test_preloaded_packages_can_be_imported() -> None:
+    code = "import numpy\ndef f(): return numpy.arange(4).sum().item()"
+    task = CallsTask("f", (Call((), 6),), limits=Limits(memory_mb=1024))
+    with Judge(workers=1, preload=("numpy",)) as judge:
+        assert judge.verify(task, code).detail == "accepted"
+        assert judge.verify(task, "import numpy\ndef f(): return numpy.int64(6)").correct is False
+        assert judge.verify(task, "def f(): return open('/etc/passwd').read()").error is ErrorKind.RUNTIME
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+@pytest.mark.parametrize("processes", [False, True])
+def test_the_filter_decides_every_call_as_listed(
+    monkeypatch: pytest.MonkeyPatch, machine: str, processes: bool
+) -> None:
+    """Run the BPF program by hand for every number of both machines."""
+    numbers = kernel._numbers(machine)
+    monkeypatch.setattr(kernel, "MACHINE", machine)
+    monkeypatch.setattr(kernel, "NUMBERS", numbers)
+    program = seccomp._program(processes)
+    listed = (seccomp.ALLOWED + (seccomp.PROCESSES if processes else "")).split()
+    allowed = {numbers[name] for name in listed if name in numbers}
+    pretended = {numbers[name] for name in seccomp.PRETENDED.split() if name in numbers}
+    special = {numbers[name] for name in ("clone3", "clone", "prlimit64", "tgkill", "fcntl", "ioctl")}
+    arch = kernel.AUDIT_ARCH[machine]
+    for number in set(range(500)) - special:
+        wanted = seccomp.RET_ALLOW if number in allowed else seccomp.RET_ERRNO if number in pretended else seccomp.DENY
+        assert decide(program, arch, number) == wanted, number
+    assert decide(program, arch ^ 1, 0) == seccomp.RET_KILL
+    assert decide(program, arch, numbers["prlimit64"], 0) == seccomp.RET_ALLOW
+    assert decide(program, arch, numbers["prlimit64"], 1234) == seccomp.DENY
+    assert decide(program, arch, numbers["fcntl"], 3, 8) == seccomp.DENY
+    assert decide(program, arch, numbers["fcntl"], 3, 2) == seccomp.RET_ALLOW
+    assert decide(program, arch, numbers["tgkill"], seccomp.PID_PLACEHOLDER, 1, 6) == seccomp.RET_ALLOW
+    assert decide(program, arch, numbers["tgkill"], seccomp.PID_PLACEHOLDER, 1, 9) == seccomp.DENY
+    assert decide(program, arch, numbers["tgkill"], 1, 1, 6) == seccomp.DENY
+    threads, fork = decide(program, arch, numbers["clone"], 0x10000), decide(program, arch, numbers["clone"], 17)
+    assert threads == seccomp.RET_ALLOW and fork == (seccomp.RET_ALLOW if processes else seccomp.DENY)
+
+
+def decide(program: list[seccomp.Instruction], arch: int, number: int, *arguments: int) -> int:
+    """A small BPF machine."""
+    data = struct.pack("=iIQ6Q", number, arch, 0, *arguments, *[0] * (6 - len(arguments)))
+    at, value = 0, 0
+    while True:
+        code, when_true, when_false, constant = program[at]
+        at += 1
+        if code == seccomp.LOAD:
+            value = struct.unpack_from("=I", data, constant)[0]
+        elif code == seccomp.JUMP:
+            at += constant
+        elif code == seccomp.RETURN:
+            return constant
+        else:
+            tests = {seccomp.EQUAL: value == constant, seccomp.AT_LEAST: value >= constant}
+            at += when_true if tests.get(code, bool(value & constant)) else when_false
+
+
+def test_the_environment_of_a_program_is_empty_of_ours(judge: Judge) -> None:
+    os.environ["HF_TOKEN"] = "secret"
+    try:
+        code = "import os\ndef f(): return sorted(k for k in os.environ if k not in ('HOME', 'TMPDIR', 'LC_ALL'))"
+        with Judge(workers=1) as fresh:
+            task = CallsTask("f", (Call((), ["PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED"]),))
+            assert fresh.verify(task, code).detail == "accepted"
+    finally:
+        del os.environ["HF_TOKEN"]

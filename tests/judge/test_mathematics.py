@@ -1,0 +1,93 @@
+"""Mathematical answers: exact numbers here, symbols in a jailed worker."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.judge import Judge
+from rlvrlab.judge.mathematics import MathTask, exactly_equal, last_boxed
+from rlvrlab.types import ErrorKind
+
+needs_math_verify = pytest.mark.skipif(
+    importlib.util.find_spec("math_verify") is None, reason="needs math-verify: pip install 'rlvrlab[math]'"
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "equal"),
+    [
+        ("1,000", "1000", True),
+        ("0.5", "1/2", True),
+        ("50%", "0.5", True),
+        ("50\\%", "50", True),
+        ("0.5", "50%", True),
+        ("50%", "60%", False),
+        ("51%", "50", False),
+        ("\\$32,\\!348", "32348", True),
+        ("$7$", "7", True),
+        ("2", "3", False),
+        ("x", "x", True),
+        ("x", "y", None),
+        ("", "", None),
+    ],
+)
+def test_fast_path(answer: str, gold: str, equal: bool | None) -> None:
+    assert exactly_equal(answer, gold) is equal
+
+
+@pytest.mark.parametrize(
+    ("text", "inner"),
+    [
+        ("so \\boxed{1} no \\boxed{\\frac{1}{2}}.", "\\frac{1}{2}"),
+        ("\\boxed{a", None),
+        ("nothing", None),
+        ("\\boxed{}", ""),
+    ],
+)
+def test_last_boxed(text: str, inner: str | None) -> None:
+    assert last_boxed(text) == inner
+
+
+def test_numbers_need_no_worker(judge: Judge) -> None:
+    verdict = judge.verify(MathTask("18"), "18.0")
+    assert (verdict.correct, verdict.isolation) == (True, "none")
+    assert judge.verify(MathTask("18"), "17").error is ErrorKind.WRONG
+    assert judge.verify(MathTask("18"), " ").error is ErrorKind.FORMAT
+    assert not judge.pools["mathematics"]._workers
+
+
+@pytest.mark.skipif(importlib.util.find_spec("math_verify") is not None, reason="math-verify is there")
+def test_without_math_verify_symbols_stay_unjudged(judge: Judge) -> None:
+    verdict = judge.verify(MathTask("\\sqrt{2}"), "2^{1/2}")
+    assert verdict.correct is None and "rlvrlab[math]" in verdict.detail
+
+
+@needs_math_verify
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("answer", "gold", "equal"),
+    [
+        ("\\frac{\\sqrt{2}}{2}", "\\frac{1}{\\sqrt{2}}", True),
+        ("(x+1)^2", "x^2+2x+1", True),
+        ("\\{1,2\\}", "\\{2,1\\}", True),
+        ("(1,2)", "[1,2]", False),
+        ("5\\text{ cm}", "5", True),
+        ("(-\\infty, 3]", "x \\le 3", True),
+        ("1,2", "1", False),
+        ("\\sqrt{3}", "\\sqrt{2}", False),
+        ("__import__('os').system('true')", "5", False),
+        ("\\text{no idea}", "5", False),
+    ],
+)
+def test_symbols(judge: Judge, answer: str, gold: str, equal: bool) -> None:
+    assert judge.verify(MathTask(gold), answer).correct is equal
+
+
+@needs_math_verify
+@pytest.mark.slow
+def test_an_endless_answer_is_ended(judge: Judge) -> None:
+    verdict = judge.verify(MathTask("5", Limits(cpu_s=1.0, memory_mb=1024)), "9^{9^{9^9}}")
+    assert verdict.correct is False and verdict.error in (ErrorKind.TIMEOUT, ErrorKind.MEMORY)

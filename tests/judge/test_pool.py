@@ -1,0 +1,216 @@
+"""Workers that die, jobs that hang, and what remains afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from rlvrlab.judge.code import CodeJudge
+from rlvrlab.judge.finding import Starved, failure_of
+from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.jail.supervisor import PATIENCE, Watch
+from rlvrlab.judge.judge import Judge
+from rlvrlab.judge.orders import Order, Ran
+from rlvrlab.judge.pool import Pool
+from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
+from rlvrlab.judge.worker import lines_of
+from rlvrlab.types import ErrorKind
+
+ECHO = StdioTask((("x\n", "x\n"),))
+HANGS = CallsTask("f", (Call((), 1),), limits=Limits(cpu_s=0.05, job_cpu_s=0.05, wall_s=0.15))
+
+
+def processes_below(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_a_worker_killed_mid_batch_is_replaced_and_the_batch_finishes() -> None:
+    slow = "import time\ntime.sleep(0.05)\nprint(input())"
+    with Judge(workers=2) as judge:
+        judge.verify(ECHO, "print(input())")
+
+        def murder() -> None:
+            for _ in range(3):
+                time.sleep(0.1)
+                victims = [worker.process.pid for worker in list(judge.pools["code"]._workers)]
+                if victims:
+                    os.kill(victims[0], signal.SIGKILL)
+
+        killer = threading.Thread(target=murder)
+        killer.start()
+        verdicts = judge.verify_many([(ECHO, f"{slow}  # {i}") for i in range(30)])
+        killer.join()
+        assert [verdict.correct for verdict in verdicts] == [True] * 30
+        assert judge.pools["code"].restarts >= 1
+
+
+def test_hung_candidates_leave_the_pool_at_full_size() -> None:
+    with Judge(workers=2) as judge:
+        verdicts = judge.verify_many([(HANGS, f"import time\ndef f(): time.sleep(60)  # {i}") for i in range(20)])
+        assert {verdict.error for verdict in verdicts} == {ErrorKind.TIMEOUT}
+        pool = judge.pools["code"]
+        assert len(pool._workers) == 2 and pool.restarts == 0
+        for worker in pool._workers:
+            assert processes_below(worker.process.pid) == []
+
+
+@pytest.mark.slow
+def test_a_hundred_hung_candidates_in_a_row() -> None:
+    with Judge(workers=2) as judge:
+        items = [(HANGS, f"def f():\n    while True: pass  # {i}") for i in range(100)]
+        assert {verdict.error for verdict in judge.verify_many(items)} == {ErrorKind.TIMEOUT}
+        assert len(judge.pools["code"]._workers) == 2
+        assert judge.verify(ECHO, "print(input())").correct is True
+
+
+@pytest.mark.slow
+def test_thousands_of_checks_without_growth() -> None:
+    """Memory, descriptors and processes after 10,000 checks are those after 1,000."""
+    with Judge(workers=2) as judge:
+
+        def burst(start: int, count: int) -> None:
+            judge._kept.clear()
+            items = [(ECHO, f"print(input())  # {i}") for i in range(start, start + count)]
+            assert all(verdict.correct for verdict in judge.verify_many(items))
+
+        def footprint() -> tuple[int, int, int]:
+            gc.collect()
+            workers = [worker.process.pid for worker in judge.pools["code"]._workers]
+            memory = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in workers)
+            descriptors = sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in [os.getpid(), *workers])
+            return memory, descriptors, sum(len(processes_below(pid)) for pid in workers)
+
+        burst(0, 1000)
+        before = footprint()
+        for start in range(1000, 10_000, 1000):
+            burst(start, 1000)
+        after = footprint()
+    assert after[1:] == before[1:]
+    assert after[0] <= before[0] * 1.05 + 256  # pages; a leak of one kilobyte per check would be 2,300
+
+
+def test_no_process_and_no_folder_survive_the_judge() -> None:
+    with Judge(workers=2) as judge:
+        judge.verify(ECHO, "print(input())")
+        workers = list(judge.pools["code"]._workers)
+    assert all(worker.process.poll() is not None for worker in workers)
+    assert os.listdir(workers[0].scratch) == []
+
+
+def test_workers_end_when_their_parent_is_killed() -> None:
+    reading, writing = os.pipe()
+    parent = os.fork()
+    if parent == 0:
+        try:
+            judge = Judge(workers=1)
+            judge.verify(ECHO, "print(input())")
+            worker = next(iter(judge.pools["code"]._workers))
+            os.write(writing, f"{worker.process.pid} {worker.scratch}".encode())
+            time.sleep(60)
+        finally:
+            os._exit(0)
+    pid, scratch = os.read(reading, 1000).decode().split()
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not Path(f"/proc/{pid}").exists()
+    assert os.listdir(scratch) == []
+
+
+def ran(**facts: object) -> Ran:
+    known = {"exit": 0, "killed": "", "cpu_s": 0.1, "wall_s": 0.1, "peak_mb": 10.0}
+    return Ran(**{**known, **facts})  # type: ignore[arg-type]
+
+
+def test_death_from_outside_is_the_machines_fault() -> None:
+    """An out-of-memory killer's SIGKILL is no verdict: the jail leaves a program no way to send one to itself."""
+    with pytest.raises(Starved):
+        failure_of(ran(exit=-signal.SIGKILL), Limits(), ())
+    with pytest.raises(Starved):
+        failure_of(ran(exit=-signal.SIGKILL, killed="starved"), Limits(), ())
+
+
+def test_starvation_is_retried_then_unjudged() -> None:
+    class Starving(CodeJudge):
+        attempts = 0
+
+        async def _find(self, *_: object) -> None:  # type: ignore[override]
+            self.attempts += 1
+            raise Starved("no time")
+
+    async def go() -> tuple[object, int]:
+        judge = Starving(Pool(size=1))
+        try:
+            return (await judge.judge("print(1)", ECHO)).correct, judge.attempts
+        finally:
+            judge.pool.close()
+
+    assert asyncio.run(go()) == (None, 3)
+
+
+def test_waiting_for_a_processor_does_not_count_as_wall_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+        os._exit(0)
+    watch = Watch(1, child, Limits(cpu_s=1, job_cpu_s=1, wall_s=2.0), writing)
+    supervisor = "rlvrlab.judge.jail.supervisor"
+    monkeypatch.setattr(f"{supervisor}.cpu_seconds", lambda pid: 0.01)
+    monkeypatch.setattr(f"{supervisor}.waited_seconds", lambda pid: 2.9)
+    watch.look(watch.started + 3.0)
+    assert watch.killed == ""
+    watch.look(watch.started + 3.0 + PATIENCE * 2.0)
+    assert watch.killed in ("wall", "starved")
+    watch.reap()
+    os.close(reading)
+
+
+@pytest.mark.parametrize(
+    "report", [b"no newline", b"[]\n", b"{}\n", b'["a"]\n' * 5, b"[" * 5000 + b"\n", b"\xff\n", b"[1]\n"]
+)
+def test_a_report_that_is_none(report: bytes) -> None:
+    with pytest.raises(ValueError):
+        lines_of(report, at_most=3)
+
+
+def test_equal_work_is_done_once(judge: Judge) -> None:
+    before = judge.latency()
+    verdicts = judge.verify_many([(ECHO, "print(input())  # once")] * 5)
+    again = judge.verify(ECHO, "print(input())  # once")
+    after = judge.latency()
+    assert all(verdict.correct for verdict in [*verdicts, again])
+    assert after.checks - before.checks == 1 and after.cached - before.cached == 5
+    assert "cached" in again.cost and "cached" not in verdicts[0].cost
+    assert after.p50_ms <= after.p95_ms <= after.p99_ms <= after.slowest[0][0]
+
+
+def test_failures_of_the_judge_are_not_kept(judge: Judge) -> None:
+    task = StdioTask((("", ""),), checker="1 / 0")
+    assert judge.verify(task, "print()  # unlucky").correct is None
+    assert "cached" not in judge.verify(task, "print()  # unlucky").cost
+
+
+def test_cancelled_jobs_leave_no_child() -> None:
+    async def go() -> None:
+        pool = Pool(size=1)
+        job = asyncio.create_task(pool.run(Order({"role": "program", "code": "import time; time.sleep(60)"}, Limits())))
+        await asyncio.sleep(0.5)
+        job.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await job
+        result = await pool.run(Order({"role": "program", "code": "print(1)"}, Limits()))
+        assert result.stdout == b"1\n"
+        assert all(processes_below(worker.process.pid) == [] for worker in pool._workers)
+        pool.close()
+
+    asyncio.run(go())

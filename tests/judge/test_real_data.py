@@ -1,0 +1,134 @@
+"""Real problems: every reference solution accepted, every buggy one rejected, gold queries accepted, mutants not."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import json_lines
+
+from rlvrlab.errors import UserError
+from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.judge import Judge
+from rlvrlab.judge.perturb import make_twin
+from rlvrlab.judge.sql import SqlTask, refuse_empty_gold
+from rlvrlab.judge.tasks import TestsTask
+
+pytestmark = pytest.mark.slow
+ROOMY = Limits(cpu_s=15, job_cpu_s=15)
+
+INPROCESS = {
+    367: "the tests build Node objects, a class of the solution",
+    533: "the tests pass a type to the function",
+    596: "the tests use the module sys, which only the solution imports",
+    601: "the tests build Pair objects, a class of the solution",
+    927: "the tests build Node objects, a class of the solution",
+}
+"""MBPP problems that cannot be split, with the reason."""
+
+
+def human_eval_task(row: dict[str, Any]) -> TestsTask:
+    test = (
+        row["test"]
+        if row["test"].rstrip().endswith(f"check({row['entry_point']})")
+        else row["test"] + "\ncheck(candidate)"
+    )
+    return TestsTask(row["entry_point"], (test,), setup=row["prompt"], limits=ROOMY)
+
+
+def mbpp_task(row: dict[str, Any]) -> TestsTask:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the data set's own escapes
+        tree = ast.parse(row["code"])
+    defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    called = [node.id for test in row["test_list"] for node in ast.walk(ast.parse(test)) if isinstance(node, ast.Name)]
+    name = max((one for one in called if one in defined), key=called.count)
+    return TestsTask(
+        name, tuple(row["test_list"]), setup=row["test_setup_code"], inprocess=row["task_id"] in INPROCESS, limits=ROOMY
+    )
+
+
+def test_human_eval_references_are_accepted_split(judge: Judge, data: Path) -> None:
+    rows = json_lines(data / "humaneval" / "HumanEval.jsonl.gz")
+    verdicts = judge.verify_many([(human_eval_task(row), row["prompt"] + row["canonical_solution"]) for row in rows])
+    assert len(rows) == 164
+    assert [
+        f"{row['task_id']}: {v.detail}" for row, v in zip(rows, verdicts, strict=True) if v.correct is not True
+    ] == []
+    assert not any("integrity: weak" in verdict.flags for verdict in verdicts)
+
+
+def test_mbpp_references_are_accepted_split(judge: Judge, data: Path) -> None:
+    rows = json_lines(data / "mbpp" / "mbpp.jsonl.gz")
+    verdicts = judge.verify_many([(mbpp_task(row), row["code"]) for row in rows])
+    assert len(rows) == 974
+    assert [
+        f"{row['task_id']}: {v.detail}" for row, v in zip(rows, verdicts, strict=True) if v.correct is not True
+    ] == []
+    weak = {row["task_id"] for row, verdict in zip(rows, verdicts, strict=True) if "integrity: weak" in verdict.flags}
+    assert weak == set(INPROCESS)
+
+
+def test_mbpp_that_need_inprocess_say_so_when_split(judge: Judge, data: Path) -> None:
+    rows = [row for row in json_lines(data / "mbpp" / "mbpp.jsonl.gz") if row["task_id"] in INPROCESS]
+    for row in rows:
+        split = TestsTask(mbpp_task(row).entry_point, tuple(row["test_list"]), setup=row["test_setup_code"])
+        assert judge.verify(split, row["code"]).correct is not True
+
+
+def test_human_eval_fix_bugs_are_rejected(judge: Judge, data: Path) -> None:
+    rows = [row for row in json_lines(data / "humanevalpack" / "humanevalpack.jsonl.gz") if "Python" in row["task_id"]]
+    buggy = judge.verify_many([(human_eval_task(row), row["prompt"] + row["buggy_solution"]) for row in rows])
+    fixed = judge.verify_many([(human_eval_task(row), row["prompt"] + row["canonical_solution"]) for row in rows])
+    assert len(rows) == 164
+    assert [row["task_id"] for row, verdict in zip(rows, buggy, strict=True) if verdict.correct is not False] == []
+    assert [row["task_id"] for row, verdict in zip(rows, fixed, strict=True) if verdict.correct is not True] == []
+
+
+def mutated(query: str) -> list[str]:
+    """Small mistakes a model makes."""
+    swaps = [
+        (r">=", "<"),
+        (r"(?<![<>])=(?!=)", "!="),
+        (r"(?i)\bdesc\b", "ASC"),
+        (r"(?i)\bcount\b", "max"),
+        (r"(?i)\bavg\b", "min"),
+    ]
+    found = [re.sub(pattern, new, query, count=1) for pattern, new in swaps]
+    return [query + " LIMIT 0", *(one for one in found if one != query)]
+
+
+def is_empty(judge: Judge, task: SqlTask) -> bool:
+    """Would data preparation leave it out?"""
+    try:
+        refuse_empty_gold(task, judge.call(judge._sql["sqlite"].gold(task.database, task)))
+    except UserError:
+        return True
+    return False
+
+
+def test_spider_gold_is_accepted_and_mutants_are_not(judge: Judge, data: Path, tmp_path: Path) -> None:
+    rows = json.loads((data / "spider" / "dev.json").read_text())
+    folder = data / "spider" / "database"
+    names = sorted({row["db_id"] for row in rows})
+    twins = {
+        name: tuple(
+            str(make_twin(folder / f"{name}.sqlite", tmp_path / f"{name}.{seed}.sqlite", seed)) for seed in range(2)
+        )
+        for name in names
+    }
+    tasks = [SqlTask(str(folder / f"{row['db_id']}.sqlite"), row["query"], twins[row["db_id"]]) for row in rows]
+    gold = judge.verify_many([(task, task.gold + " ") for task in tasks])
+    assert [task.gold for task, verdict in zip(tasks, gold, strict=True) if verdict.correct is not True] == []
+    meaningful = [task for task in tasks if not is_empty(judge, task)]
+    assert len(meaningful) > 500
+    mutants = [(task, query) for task in meaningful for query in mutated(task.gold)]
+    verdicts = judge.verify_many(mutants)
+    accepted = [query for (_, query), verdict in zip(mutants, verdicts, strict=True) if verdict.correct is not False]
+    # A mutant may mean the same (`<` for `>=` on a join nobody matches); it must be rare.
+    assert len(accepted) <= 0.05 * len(mutants), accepted

@@ -1,0 +1,204 @@
+"""The SQL judge: what counts as the same result, and what a query cannot do."""
+
+from __future__ import annotations
+
+import importlib
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from rlvrlab.errors import UserError
+from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.judge import Judge
+from rlvrlab.judge.perturb import make_twin
+from rlvrlab.judge.sql import SqlTask, refuse_empty_gold
+from rlvrlab.judge.sql_rows import Result, same_result, tie_groups
+from rlvrlab.judge.sql_text import top_level_order
+from rlvrlab.types import ErrorKind
+
+ROWS = [(1, "ann", 1.5), (2, "bob", None), (3, "cat", 2.5), (4, "bob", 2.5)]
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sql") / "some people.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT, height REAL)")
+        connection.executemany("INSERT INTO person VALUES (?, ?, ?)", ROWS)
+        connection.commit()
+    return path
+
+
+def correct(judge: Judge, database: Path, gold: str, query: str) -> bool | None:
+    return judge.verify(SqlTask(str(database), gold), query).correct
+
+
+@pytest.mark.parametrize(
+    ("gold", "query", "right"),
+    [
+        ("SELECT name FROM person", "SELECT name FROM person ORDER BY name DESC", True),
+        ("SELECT name FROM person", "SELECT DISTINCT name FROM person", False),
+        ("SELECT name FROM person", "SELECT name, id FROM person", False),
+        ("SELECT name FROM person ORDER BY id", "SELECT name FROM person ORDER BY id DESC", False),
+        ("SELECT id FROM person ORDER BY name", "SELECT id FROM person ORDER BY name, id DESC", True),
+        ("SELECT id FROM person ORDER BY name", "SELECT id FROM person ORDER BY id", False),
+        ("SELECT name, id FROM person ORDER BY 1", "SELECT name, id FROM person ORDER BY name, id DESC", True),
+        ("SELECT height FROM person WHERE id = 2", "SELECT NULL", True),
+        ("SELECT height FROM person WHERE id = 2", "SELECT ''", False),
+        ("SELECT 1", "SELECT 1.0", True),
+        ("SELECT 1", "SELECT '1'", False),
+        ("SELECT 0.3", "SELECT 0.1 + 0.2", True),
+        ("SELECT 0.3", "SELECT 0.31", False),
+        ("SELECT id FROM person WHERE 0", "SELECT name FROM person WHERE 0", True),
+        ("SELECT id FROM person WHERE 0", "SELECT name, id FROM person WHERE 0", False),
+        ("SELECT count(*) FROM person", "SELECT count(*) FROM person -- done\n;", True),
+        (
+            "SELECT id FROM person WHERE id IN (SELECT id FROM person ORDER BY id)",
+            "SELECT id FROM person ORDER BY id DESC",
+            True,
+        ),
+    ],
+)
+def test_same_result(judge: Judge, database: Path, gold: str, query: str, right: bool) -> None:
+    assert correct(judge, database, gold, query) is right
+
+
+HOSTILE = [
+    "DELETE FROM person",
+    "UPDATE person SET height = 0",
+    "INSERT INTO person VALUES (9, 'x', 1)",
+    "DROP TABLE person",
+    "CREATE TEMP TABLE person AS SELECT 1",
+    "ATTACH '/etc/passwd' AS x",
+    "PRAGMA journal_mode = DELETE",
+    "PRAGMA writable_schema = 1",
+    "VACUUM INTO '/tmp/judge_attack.db'",
+    "SELECT load_extension('x')",
+    "SELECT 4; SELECT 4",
+    "SELECT 4; DELETE FROM person",
+    "SELECT hex(zeroblob(2000000000))",
+    "SELECT length(randomblob(1000000000))",
+    "SELECT " + "(" * 2000 + "4" + ")" * 2000,
+    "SELECT json('" + "[" * 100000 + "')",
+    "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c",
+    "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c",
+    "SELECT count(*) FROM " + ", ".join(f"person p{i}" for i in range(20)),
+    "SELECT printf('%.*c', 1500000000, 'x')",
+    "",
+    "nonsense",
+    "SELECT no_such_column FROM person",
+    "SELECT '\0'",
+    "-- nothing",
+]
+
+
+def test_hostile_queries_get_a_verdict_and_change_nothing(judge: Judge, database: Path) -> None:
+    content = database.read_bytes()
+    task = SqlTask(str(database), "SELECT count(*) FROM person", limits=Limits(cpu_s=0.3, output_mb=16))
+    verdicts = judge.verify_many([(task, query) for query in HOSTILE])
+    assert [query for query, verdict in zip(HOSTILE, verdicts, strict=True) if verdict.correct is not False] == []
+    assert {ErrorKind.TIMEOUT, ErrorKind.OUTPUT, ErrorKind.SYNTAX, ErrorKind.RUNTIME} <= {v.error for v in verdicts}
+    assert database.read_bytes() == content
+    assert sorted(path.name for path in database.parent.iterdir()) == [database.name]
+    assert judge.verify(task, "SELECT 4").correct is True
+
+
+def test_a_slow_query_does_not_take_its_neighbours_down(judge: Judge, database: Path) -> None:
+    task = SqlTask(str(database), "SELECT 4", limits=Limits(cpu_s=0.2, output_mb=16))
+    queries = ["SELECT 4", "SELECT printf('%.*c', 1500000000, 'x')", "SELECT 4 -- again", "SELECT 5"]
+    verdicts = judge.verify_many([(task, query) for query in queries])
+    assert [verdict.correct for verdict in verdicts] == [True, False, True, False]
+    assert verdicts[1].error is ErrorKind.TIMEOUT
+
+
+def test_missing_database_and_bad_gold(judge: Judge, database: Path) -> None:
+    missing = judge.verify(SqlTask(str(database.parent / "none.sqlite"), "SELECT 1"), "SELECT 1")
+    assert missing.correct is not True and "none.sqlite" in missing.detail
+    bad = judge.verify(SqlTask(str(database), "SELEC 1"), "SELECT 1")
+    assert bad.correct is None and "gold" in bad.detail
+
+
+def test_twins_catch_the_accidental_match(judge: Judge, database: Path, tmp_path: Path) -> None:
+    gold, lucky = "SELECT count(*) FROM person WHERE name = 'bob'", "SELECT 2"
+    assert correct(judge, database, gold, lucky) is True
+    twins = tuple(str(make_twin(database, tmp_path / f"{seed}.sqlite", seed)) for seed in range(4))
+    assert judge.verify(SqlTask(str(database), gold, twins), lucky).correct is False
+    assert judge.verify(SqlTask(str(database), gold, twins), gold + " ").correct is True
+
+
+def test_twins_are_reproducible_and_keep_keys(database: Path, tmp_path: Path) -> None:
+    one, other = make_twin(database, tmp_path / "a.sqlite", 1), make_twin(database, tmp_path / "b.sqlite", 1)
+    with closing(sqlite3.connect(one)) as first, closing(sqlite3.connect(other)) as second:
+        rows = first.execute("SELECT * FROM person").fetchall()
+        assert rows == second.execute("SELECT * FROM person").fetchall()
+    assert {row[0] for row in rows} <= {row[0] for row in ROWS}
+    assert {row[1] for row in rows} <= {row[1] for row in ROWS}
+
+
+def test_empty_gold_is_refused_when_data_is_prepared(judge: Judge, database: Path) -> None:
+    for query, refused in (("SELECT 1 WHERE 0", True), ("SELECT NULL", True), ("SELECT 1", False)):
+        task = SqlTask(str(database), query)
+        gold = judge.call(judge._sql["sqlite"].gold(str(database), task))
+        if refused:
+            with pytest.raises(UserError, match="leave the task out"):
+                refuse_empty_gold(task, gold)
+        else:
+            refuse_empty_gold(task, gold)
+
+
+@pytest.mark.parametrize(
+    ("query", "keys"),
+    [
+        ("SELECT a FROM t", None),
+        ("SELECT a FROM t WHERE b = 'order by c'", None),
+        ('SELECT "order by" FROM t -- order by x', None),
+        ("SELECT a FROM (SELECT b FROM u ORDER BY b)", None),
+        ("SELECT rank() OVER (ORDER BY b) FROM t", None),
+        ("SELECT a FROM t order  by b desc, f(c, d) ASC limit 3", ("b", "f(c, d)")),
+        ("SELECT a FROM t UNION SELECT b FROM u ORDER BY 1;", ("1",)),
+        ("SELECT a /* order by */ FROM t ORDER BY b COLLATE nocase DESC NULLS LAST", ("b",)),
+    ],
+)
+def test_top_level_order(query: str, keys: tuple[str, ...] | None) -> None:
+    order = top_level_order(query)
+    assert (order.keys if order else None) == keys
+
+
+def test_ties() -> None:
+    gold = Result(1, [["a"], ["b"], ["c"]])
+    keyed = Result(2, [["a", 1], ["b", 1], ["c", 2]])
+    ties = tie_groups(keyed, gold)
+    assert ties == [0, 0, 1]
+    assert same_result(Result(1, [["b"], ["a"], ["c"]]), gold, ties, 0) == ""
+    assert same_result(Result(1, [["b"], ["c"], ["a"]]), gold, ties, 0) == "another order"
+    assert tie_groups(None, gold) == [0, 1, 2]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("duckdb") is None, reason="needs duckdb: pip install 'rlvrlab[duckdb]'")
+def test_duckdb_is_read_only_too(judge: Judge, tmp_path: Path) -> None:
+    engine = importlib.import_module("duckdb")
+    database = tmp_path / "people.duckdb"
+    with engine.connect(str(database)) as connection:
+        connection.execute("CREATE TABLE person AS SELECT i AS id, 'n' || (i % 3) AS name FROM range(9) r(i)")
+    content = database.read_bytes()
+    limits = Limits(cpu_s=1.0, memory_mb=1024, output_mb=16)
+    task = SqlTask(str(database), "SELECT name, count(*) FROM person GROUP BY name", engine="duckdb", limits=limits)
+    hostile = [
+        "DROP TABLE person",
+        "DELETE FROM person",
+        "SELECT * FROM read_text('/etc/passwd')",
+        "COPY person TO '/tmp/judge_attack.csv'",
+        "ATTACH '/tmp/judge_attack.db'",
+        "INSTALL httpfs",
+        "SET enable_external_access = true",
+        "SELECT 1; SELECT 2",
+        "SELECT count(*) FROM range(1000000) a, range(1000000) b, range(1000000) c",
+        "nonsense",
+    ]
+    verdicts = judge.verify_many(
+        [(task, query) for query in ["SELECT name, count(id) FROM person GROUP BY ALL", *hostile]]
+    )
+    assert [verdict.correct for verdict in verdicts] == [True] + [False] * len(hostile)
+    assert database.read_bytes() == content
