@@ -15,6 +15,7 @@ from rlvrlab.errors import LabError, RecipeError
 
 VERBS = {
     "train": "Run a recipe, or resume a run.",
+    "data": "Make problems and look at them.",
     "check": "Check a recipe, an environment or an engine.",
     "judge": "Judge solutions against a problem.",
     "serve": "Serve the judge.",

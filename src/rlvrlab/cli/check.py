@@ -45,7 +45,7 @@ def env(name: str, keys: tuple[str, ...], hacks: bool, as_json: bool) -> int:
 
     KEYS set the environment's own: `rlvr check env countdown numbers=[2]`.
     """
-    found = _built("env", name, keys)
+    found = built("env", name, keys)
     if hacks:
         return _hacks(name, found, as_json)
     checks = found.self_check()
@@ -97,7 +97,7 @@ def engine(name: str, as_json: bool) -> int:
     return _report(f"engine {name}", rows, ("check", "detail"), as_json)
 
 
-def _built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
+def built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
     """The plug-in as a recipe's table would make it."""
     from dataclasses import MISSING, fields
 

@@ -1,0 +1,85 @@
+"""rlvr data: make problems and look at them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rlvrlab.cli.check import built
+from rlvrlab.cli.train import print_json
+from rlvrlab.errors import UserError
+
+
+@click.group("data", short_help="Make problems and look at them.")
+def command() -> None:
+    """Make problems and look at them."""
+
+
+@command.command("make")
+@click.argument("env")
+@click.argument("keys", nargs=-1, type=click.UNPROCESSED)
+@click.option("--size", default=1000, show_default=True, help="How many problems.")
+@click.option("--role", type=click.Choice(["train", "dev", "test"]), default="train", show_default=True)
+@click.option("--seed", default=0, show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="FILE.jsonl or FILE.parquet.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def make(env: str, keys: tuple[str, ...], size: int, role: str, seed: int, output: Path | None, as_json: bool) -> int:
+    """Write problems of an environment in verl's row shape.
+
+    \b
+    rlvr data make countdown --size 2000 -o countdown.parquet
+    rlvr data make graph "levels=[1,2,3,4,5]" workers=2 --size 90000 -o graph.jsonl
+    """
+    from rlvrlab.data.rows import write_problems
+
+    target = output or Path(f"{env}_{role}.jsonl")
+    if target.exists():
+        raise UserError(f"{target}: is already there; choose another --output or move it away")
+    problems = built("env", env, keys).problems(role, size, seed)
+    written = write_problems(target, problems)
+    facts = {"file": str(target), "problems": written, "environment": env, "role": role, "seed": seed}
+    if as_json:
+        print_json(facts)
+    else:
+        click.echo(f"{target}: {written} problems ({role})")
+    return 0
+
+
+@command.command("preview")
+@click.argument("env")
+@click.argument("keys", nargs=-1, type=click.UNPROCESSED)
+@click.option("--size", default=2, show_default=True, help="How many problems.")
+@click.option("--role", type=click.Choice(["train", "dev", "test"]), default="train", show_default=True)
+@click.option("--seed", default=0, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def preview(env: str, keys: tuple[str, ...], size: int, role: str, seed: int, as_json: bool) -> int:
+    """Show problems as the policy sees them, a right answer, and its verdict."""
+    from rlvrlab.cli import printable
+
+    found = built("env", env, keys)
+    rows = []
+    for problem in found.problems(role, size, seed):
+        gold = found.gold(problem)
+        verdict = None if gold is None else found.verify_many([(problem, gold)])[0]
+        rows.append(
+            {
+                "id": problem.id,
+                "skill": problem.skill,
+                "prompt": problem.prompt,
+                "gold": gold,
+                "correct": None if verdict is None else verdict.correct,
+                "meta": dict(problem.meta),
+            }
+        )
+    if as_json:
+        print_json(rows)
+        return 0
+    for row in rows:
+        click.secho(printable(f"── {row['id']}  {row['skill']}  {row['meta']}"[:200]), dim=True)
+        for line in f"{row['prompt']}\n».{row['gold']}".replace("».", "» ").splitlines():
+            click.echo(printable(line))
+        click.secho(
+            f"judged {'correct' if row['correct'] else row['correct']}", fg="green" if row["correct"] else "red"
+        )
+    return 0
