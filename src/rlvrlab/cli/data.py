@@ -77,9 +77,7 @@ def preview(env: str, keys: tuple[str, ...], size: int, role: str, seed: int, as
         return 0
     for row in rows:
         click.secho(printable(f"── {row['id']}  {row['skill']}  {row['meta']}"[:200]), dim=True)
-        for line in f"{row['prompt']}\n».{row['gold']}".replace("».", "» ").splitlines():
+        for line in [*row["prompt"].splitlines(), "» a right answer:", *str(row["gold"]).splitlines()]:
             click.echo(printable(line))
-        click.secho(
-            f"judged {'correct' if row['correct'] else row['correct']}", fg="green" if row["correct"] else "red"
-        )
+        click.secho(f"» judged correct: {row['correct']}", fg="green" if row["correct"] else "red")
     return 0
