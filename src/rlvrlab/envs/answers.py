@@ -1,0 +1,215 @@
+"""What data-set environments share: the rows of a file, the role of a row, and where a final answer stands in a text.
+
+    "<think>\\\\boxed{1}</think> so \\\\boxed{\\\\frac{1}{2}}"  boxed  -> "\\\\frac{1}{2}"
+    "16-3-4=9 …\\n#### 1,080"                           hashed -> "1,080"       amount -> 1080
+Extraction is strict and cheap: what was thought is no answer, a hedge is none either, and a text of megabytes costs
+one search. Nothing here interprets an answer beyond exact numbers.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rlvrlab.errors import UserError
+from rlvrlab.judge.expressions import number
+from rlvrlab.randomness import key_bits
+from rlvrlab.types import Role
+
+T = TypeVar("T")
+Row = dict[str, Any]
+SPLITS = ("train", "test")
+ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
+KEPT = 200
+"""Characters of an answer kept in a verdict."""
+LONGEST_BOX = 4000
+SPACE = " \t\r\n"
+BRACE = re.compile(r"\\[\\{}]|[{}]")
+CURRENCY = ("\\$", "$", "€", "£", "¥")
+UNIT = re.compile(r"([^a-zA-Z%]*[0-9.])(?: ([a-zA-Z]{2,20})| ?(\\?%))", re.ASCII)
+NO_UNITS = re.compile(
+    "or|and|not|to|plus|minus|times|over|point|half|quarter|dozen|score|hundred|thousand|million|billion|trillion|"
+    "maybe|about|pi|root|squared|cubed|halves|thirds|quarters|tenths|hundredths|mod|factorial",
+    re.IGNORECASE,
+)
+"""Words after a number that change its value, or hedge."""
+FENCE = re.compile(r"^[ \t]*```+[ \t]*([\w+-]*)[ \t]*$", re.MULTILINE)
+
+
+def role_of(*content: object) -> Role:
+    """Decided by the content alone, so no seed and no setting can put equal content in two roles."""
+    bucket = key_bits(*content) % 10
+    return "test" if bucket == 0 else "dev" if bucket == 1 else "train"
+
+
+def in_turn(streams: Sequence[Iterator[T]], size: int) -> list[T]:
+    """`size` items, one of each stream in turn; fewer when a stream runs dry."""
+    found: list[T] = []
+    while len(found) < size:
+        item = next(streams[len(found) % len(streams)], None)
+        if item is None:
+            break
+        found.append(item)
+    return found
+
+
+def squeezed(text: str) -> str:
+    """A text as duplicates are looked for: one case, single spaces."""
+    return " ".join(text.casefold().split())
+
+
+def after_thinking(text: str, must_think: bool = False) -> str | None:
+    """What follows the last </think>; None while thinking goes on, or when it never happened and had to."""
+    _, closed, tail = text.rpartition("</think>")
+    if "<think>" in tail or (must_think and not closed):
+        return None
+    return tail
+
+
+def boxed(tail: str) -> str | None:
+    """The content of the last \\\\boxed{…}; None when there is none, it never closes or is endless."""
+    start = tail.rfind("\\boxed{")
+    if start < 0:
+        return None
+    begin, depth = start + len("\\boxed{"), 1
+    for match in BRACE.finditer(tail, begin, begin + LONGEST_BOX):
+        depth += {"{": 1, "}": -1}.get(match.group(), 0)
+        if depth == 0:
+            return tail[begin : match.start()].strip(SPACE)
+    return None
+
+
+def hashed(tail: str) -> str | None:
+    """The rest of the line after the only ####; two of them are a hedge."""
+    if tail.count("####") != 1 or "#####" in tail:
+        return None
+    return tail.partition("####")[2].partition("\n")[0].strip(SPACE) or None
+
+
+def fenced(tail: str, languages: Iterable[str]) -> str | None:
+    """The content of the last closed block; None when there is no block or the last is in another language."""
+    opening, found = None, None
+    for mark in FENCE.finditer(tail):
+        if opening is None:
+            opening = mark
+        elif not mark.group(1):
+            found = (opening.group(1).lower(), tail[opening.end() : mark.start()])
+            opening = None
+    if opening is not None or found is None or found[0] not in languages:
+        return None
+    return found[1].strip(SPACE)
+
+
+def amount(text: str) -> Fraction | None:
+    """The exact value of a number with a currency sign, thousands separators or one plain unit; None otherwise."""
+    if len(text) > KEPT:
+        return None
+    sign = "-" if text.startswith(("-", "−")) else ""
+    bare = text[len(sign) :]
+    for symbol in CURRENCY:
+        bare = bare.removeprefix(symbol)
+    if match := UNIT.fullmatch(bare):
+        if NO_UNITS.fullmatch(match.group(2) or ""):
+            return None
+        bare = match.group(1)
+    if bare.startswith(("-", "+", "−", " ")) and bare != text:
+        return None
+    return number(sign + bare)
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a .jsonl, .json or .parquet file, the first two also with .gz; a malformed one is named."""
+    if not path.is_file():
+        raise UserError(f"no data file {path}; give a .jsonl, .json (also .gz) or .parquet file")
+    if path.suffix == ".parquet":
+        return _parquet_rows(path)
+    try:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        text = content.decode("utf-8-sig")
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
+    if ".jsonl" not in path.suffixes:
+        rows = _decoded(text, f"{path}")
+        if not isinstance(rows, list):
+            raise UserError(f"{path}: a list of rows was expected")
+    else:
+        rows = [_decoded(line, f"{path}: row {i}") for i, line in enumerate(text.split("\n"), 1) if line.strip()]
+    for index, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise UserError(f"{path}: row {index}: an object was expected, not {type(row).__name__}")
+    return rows
+
+
+def read_each(path: Path, read: Callable[[Row], T | None]) -> list[T]:
+    """`read` on every row of a file; what it cannot read is named by file, row and column, its None is left out."""
+    found = []
+    for index, row in enumerate(read_rows(path), 1):
+        try:
+            if (item := read(row)) is not None:
+                found.append(item)
+        except KeyError as error:
+            raise UserError(f"{path}: row {index}: column {error} is missing") from None
+        except (TypeError, ValueError, AttributeError, IndexError) as error:
+            raise UserError(f"{path}: row {index}: {error}") from None
+    return found
+
+
+def read_split(
+    path: Path,
+    read: Callable[[Row], T | None],
+    content: Callable[[T], str],
+    group: Callable[[T], str] | None = None,
+) -> list[tuple[T, Role]]:
+    """The items of a data set with distinct content, and their roles; those of one group share theirs.
+
+    A folder has train and test files: the publisher's test stays test, and what also occurs there is dropped from
+    train, of which a share becomes dev. A single file named test or …_test is test only, any other is split by content.
+    """
+
+    def role(item: T) -> Role:
+        return role_of(squeezed((group or content)(item)))
+
+    if not path.is_dir():
+        published = path.name.partition(".")[0].endswith("test")
+        items = _distinct(read_each(path, read), content).values()
+        return [(item, "test" if published else role(item)) for item in items]
+    files = {name: [path / f"{name}{end}" for end in ENDINGS if (path / f"{name}{end}").is_file()] for name in SPLITS}
+    if not all(files.values()):
+        raise UserError(f"{path} needs a train and a test file, e.g. train.jsonl and test.jsonl.gz")
+    train, test = (_distinct(read_each(files[name][0], read), content) for name in SPLITS)
+    rest: list[tuple[T, Role]] = [
+        (item, "dev" if role(item) == "dev" else "train") for key, item in train.items() if key not in test
+    ]
+    return rest + [(item, "test") for item in test.values()]
+
+
+def _distinct(items: Iterable[T], content: Callable[[T], str]) -> dict[str, T]:
+    found: dict[str, T] = {}
+    for item in items:
+        found.setdefault(squeezed(content(item)), item)
+    return found
+
+
+def _decoded(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{where}: not JSON: {error}") from None
+
+
+def _parquet_rows(path: Path) -> list[Row]:
+    try:
+        parquet = importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        raise UserError(f"{path}: reading Parquet needs pyarrow: pip install pyarrow") from None
+    try:
+        rows: list[Row] = parquet.read_table(path).to_pylist()
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
+    return rows

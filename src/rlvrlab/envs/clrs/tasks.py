@@ -1,0 +1,204 @@
+"""Inputs for each algorithm and the text around them, as CLRS-Text writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rlvrlab.envs.clrs import graphs, lists
+from rlvrlab.envs.clrs.numbers import array, decimal, decimals, matrix
+
+NEIGHBOURS, FEW_NEIGHBOURS = 3.0, 1.8
+"""Edges per vertex on average: enough for detours, or few enough for cuts."""
+
+
+class Instance(NamedTuple):
+    """One run of an algorithm, in text."""
+
+    inputs: str
+    field: str
+    answer: str
+    states: tuple[str, ...] = ()
+    initial: str = ""
+    """The state before the first step."""
+
+
+Random = np.random.Generator
+Sort = Callable[[Sequence[int]], tuple[list[int], list[list[int]]]]
+Tree = Callable[[Sequence[Sequence[int]], int], tuple[list[int], list[list[int]]]]
+
+
+def _keys(random: Random, size: int) -> list[int]:
+    """Different decimals between 0 and 1, in thousandths."""
+    return [int(key) for key in random.choice(np.arange(1, 1000), size, replace=False)]
+
+
+def _graph(
+    random: Random, size: int, directed: bool, weighted: bool, neighbours: float = NEIGHBOURS
+) -> list[list[int]]:
+    edges = random.random((size, size)) < min(0.5, neighbours / size)
+    weights = random.integers(1, 1000, (size, size)) if weighted else np.ones((size, size), int)
+    graph = np.where(edges, weights, 0)
+    if not directed:
+        graph = np.triu(graph) + np.triu(graph, 1).T
+    return [[int(value) for value in row] for row in graph]
+
+
+def _acyclic(random: Random, size: int, weighted: bool) -> list[list[int]]:
+    graph = np.triu(np.array(_graph(random, size, True, weighted)), 1)
+    order = random.permutation(size)
+    return [[int(value) for value in row] for row in graph[order][:, order]]
+
+
+def _rooted(random: Random, draw: Callable[[], list[list[int]]]) -> tuple[list[list[int]], int]:
+    """A graph and a source with a way out: from a lonely one there is nothing to find."""
+    while True:
+        graph = draw()
+        starts = [u for u, row in enumerate(graph) if any(weight for v, weight in enumerate(row) if v != u)]
+        if starts:
+            return graph, starts[int(random.integers(len(starts)))]
+
+
+def _sorting(sort: Sort) -> Callable[[Random, int], Instance]:
+    def draw(random: Random, size: int) -> Instance:
+        keys = _keys(random, size)
+        answer, states = sort(keys)
+        shown = decimals(keys)
+        return Instance(f"key: {shown}", "pred", decimals(answer), tuple(map(decimals, states)), shown)
+
+    return draw
+
+
+def _tree(grow: Tree, directed: bool, weighted: bool) -> Callable[[Random, int], Instance]:
+    def draw(random: Random, size: int) -> Instance:
+        graph, source = _rooted(random, lambda: _graph(random, size, directed, weighted))
+        answer, states = grow(graph, source)
+        inputs = f"s: {source}, A: {matrix(graph, decimal if weighted else str)}"
+        return Instance(inputs, "pi", array(answer), tuple(map(array, states)), array(range(size)))
+
+    return draw
+
+
+def _minimum(random: Random, size: int) -> Instance:
+    keys = _keys(random, size)
+    return Instance(f"key: {decimals(keys)}", "min", str(lists.minimum(keys)))
+
+
+def _binary_search(random: Random, size: int) -> Instance:
+    keys, target = sorted(_keys(random, size)), int(random.integers(1, 1000))
+    found = str(lists.binary_search(keys, target))
+    return Instance(f"key: {decimals(keys)}, target: {decimal(target)}", "return", found)
+
+
+def _quickselect(random: Random, size: int) -> Instance:
+    keys = _keys(random, size)
+    return Instance(f"key: {decimals(keys)}", "median", str(lists.quickselect(keys)))
+
+
+def _kadane(random: Random, size: int) -> Instance:
+    keys = [key - 500 for key in _keys(random, size)]
+    start, end = lists.maximum_subarray(keys)
+    return Instance(f"key: {decimals(keys)}", "start, end", f"{start}, {end}")
+
+
+def _activities(random: Random, size: int) -> Instance:
+    ends = _keys(random, 2 * size)
+    pairs = [sorted(ends[2 * i : 2 * i + 2]) for i in range(size)]
+    starts, finishes = [low for low, _ in pairs], [high for _, high in pairs]
+    chosen = lists.activity_selector(starts, finishes)
+    return Instance(f"s: {decimals(starts)}, f: {decimals(finishes)}", "selected", array(chosen))
+
+
+def _matching(random: Random, size: int) -> Instance:
+    length = max(1, size // 4)
+    text = [int(letter) for letter in random.integers(0, 4, size - length)]
+    start = int(random.integers(0, len(text) - length + 1))
+    planted = random.random() < 0.7
+    pattern = text[start : start + length] if planted else [int(letter) for letter in random.integers(0, 4, length)]
+    inputs = f"string: {array([0] * len(text) + [1] * length)}, key: {array(text + pattern)}"
+    return Instance(inputs, "match", str(lists.string_match(text, pattern)))
+
+
+def _segments(random: Random, size: int) -> Instance:
+    xs, ys = _keys(random, 4), _keys(random, 4)
+    return Instance(f"x: {decimals(xs)}, y: {decimals(ys)}", "intersect", str(lists.segments_intersect(xs, ys)))
+
+
+def _hull(random: Random, size: int) -> Instance:
+    xs, ys = ([2 * key - 1000 for key in _keys(random, size)] for _ in range(2))
+    return Instance(f"x: {decimals(xs)}, y: {decimals(ys)}", "in_hull", array(lists.convex_hull(xs, ys)))
+
+
+def _dfs(random: Random, size: int) -> Instance:
+    graph = _graph(random, size, True, False)
+    return Instance(f"A: {matrix(graph)}", "pi", array(graphs.dfs(graph)))
+
+
+def _topological(random: Random, size: int) -> Instance:
+    graph = _acyclic(random, size, False)
+    following, first = graphs.topological_sort(graph)
+    return Instance(f"A: {matrix(graph)}", "topo, topo_head", f"{array(following)}, {first}")
+
+
+def _dag_paths(random: Random, size: int) -> Instance:
+    graph, source = _rooted(random, lambda: _acyclic(random, size, True))
+    answer = array(graphs.bellman_ford(graph, source)[0])
+    return Instance(f"s: {source}, A: {matrix(graph, decimal)}", "pi", answer)
+
+
+def _components(random: Random, size: int) -> Instance:
+    graph = _graph(random, size, True, False, FEW_NEIGHBOURS)
+    return Instance(f"A: {matrix(graph)}", "scc_id", array(graphs.strong_components(graph)))
+
+
+def _cut_vertices(random: Random, size: int) -> Instance:
+    graph = _graph(random, size, False, False, FEW_NEIGHBOURS)
+    return Instance(f"A: {matrix(graph)}", "is_cut", array(graphs.articulation_points(graph)))
+
+
+def _bridges(random: Random, size: int) -> Instance:
+    graph = _graph(random, size, False, False, FEW_NEIGHBOURS)
+    return Instance(f"A: {matrix(graph)}", "is_bridge", matrix(graphs.bridges(graph)))
+
+
+def _floyd(random: Random, size: int) -> Instance:
+    graph = _graph(random, size, False, True)
+    return Instance(f"A: {matrix(graph, decimal)}", "Pi", matrix(graphs.floyd_warshall(graph)))
+
+
+def _kruskal(random: Random, size: int) -> Instance:
+    graph = _graph(random, size, False, True)
+    return Instance(f"A: {matrix(graph, decimal)}", "in_mst", matrix(graphs.kruskal(graph)))
+
+
+TASKS: dict[str, Callable[[Random, int], Instance]] = {
+    "insertion_sort": _sorting(lists.insertion_sort),
+    "bubble_sort": _sorting(lists.bubble_sort),
+    "heapsort": _sorting(lists.heapsort),
+    "quicksort": _sorting(lists.quicksort),
+    "minimum": _minimum,
+    "binary_search": _binary_search,
+    "quickselect": _quickselect,
+    "find_maximum_subarray_kadane": _kadane,
+    "activity_selector": _activities,
+    "naive_string_matcher": _matching,
+    "kmp_matcher": _matching,
+    "segments_intersect": _segments,
+    "graham_scan": _hull,
+    "jarvis_march": _hull,
+    "bfs": _tree(graphs.bfs, False, False),
+    "dijkstra": _tree(graphs.dijkstra, False, True),
+    "bellman_ford": _tree(graphs.bellman_ford, False, True),
+    "mst_prim": _tree(graphs.prim, False, True),
+    "dfs": _dfs,
+    "topological_sort": _topological,
+    "dag_shortest_paths": _dag_paths,
+    "strongly_connected_components": _components,
+    "articulation_points": _cut_vertices,
+    "bridges": _bridges,
+    "floyd_warshall": _floyd,
+    "mst_kruskal": _kruskal,
+}
+TRACED = ("insertion_sort", "bubble_sort", "heapsort", "quicksort", "bfs", "dijkstra", "bellman_ford", "mst_prim")

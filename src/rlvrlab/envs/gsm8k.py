@@ -1,0 +1,157 @@
+"""GSM8K: grade-school word problems whose answer is one number after ####; made here, or read from the original files.
+
+    id         gsm8k:5e0c1f2a9b7d4e33
+    prompt     Mia has 12 apples. She buys 3 bags of 5 apples each. How many apples does Mia have now? …
+    completion She buys 3 * 5 = <<3*5=15>>15 apples.\\nShe has 12 + 15 = <<12+15=27>>27 apples.\\n#### 27
+    reference  "27"
+    meta       {"level": 2, "solution": "She buys …"}
+
+With `path` (train.jsonl and test.jsonl of openai/grade-school-math, also .gz or .parquet, or one file) the rows are the
+original ones; without it they are made by gsm_synthetic.py and need no download.
+
+Traps: the ground truth has thousands separators (1,080); a regular expression that takes the last number of the text
+pays for luck and for a list of candidates; `####` twice is a hedge; what stands inside <think> is no answer; floats
+call 0.1+0.2 wrong and 10**17+1 equal to 10**17. The number is compared exactly, as a fraction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from rlvrlab.envs.answers import KEPT, Row, after_thinking, amount, hashed, in_turn, read_split, squeezed
+from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.gsm_synthetic import MOST_STEPS, Story, stories
+from rlvrlab.errors import UserError
+from rlvrlab.randomness import key_bits, shuffled
+from rlvrlab.registry import register
+from rlvrlab.types import ErrorKind, Problem, Role, Verdict
+
+ENDING = "End with a line that holds #### and the final number alone, e.g. #### 42"
+PROMPTS = {
+    "plain": f"{{question}}\nSolve it step by step. {ENDING}",
+    "think": f"{{question}}\nThink first, inside <think> </think>. {ENDING}",
+}
+
+
+@register("env", "gsm8k")
+@dataclass(frozen=True)
+class Gsm8k(BaseEnvironment):
+    """Word problems with a number as answer."""
+
+    path: str = ""
+    """Folder with train and test files, or one file; empty: problems are made here."""
+    levels: tuple[int, ...] = (1, 2, 3)
+    """Steps of a made problem; several levels alternate evenly. Not used with path."""
+    style: Literal["plain", "think"] = "plain"
+    """think: the reasoning stands in <think> tags, the answer after them."""
+
+    version = "1"
+
+    def __post_init__(self) -> None:
+        allowed = range(1, MOST_STEPS + 1)
+        if not self.levels or len(set(self.levels)) < len(self.levels) or not set(self.levels) <= set(allowed):
+            raise UserError(
+                f"gsm8k: levels = {list(self.levels)}: give distinct numbers of steps from 1 to {MOST_STEPS}"
+            )
+        if self.style not in PROMPTS:
+            raise UserError(f'gsm8k: style = {self.style!r}: allowed: "plain", "think"')
+
+    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """Distinct problems; a shorter list of the same seed is the beginning of a longer one."""
+        if self.path:
+            rows = [story for story, its_role in _stored(self.path) if its_role == role]
+            chosen = shuffled(rows, seed, "gsm8k", role)[:size]
+        else:
+            chosen = in_turn([stories(level, role, seed) for level in self.levels], size)
+        if len(chosen) < size:
+            source = self.path or f"the generator at levels {list(self.levels)}"
+            raise UserError(f"gsm8k: {size} {role} problems asked for, {source} has {len(chosen)}")
+        return [self._problem(story, role) for story in chosen]
+
+    def gold(self, problem: Problem) -> str | None:
+        """The worked solution."""
+        return self._complete(problem.meta.get("solution", ""), problem.reference)
+
+    def verify(self, problem: Problem, text: str) -> Verdict:
+        """The number after the only #### against the reference, exactly; never raises on any text."""
+        tail = after_thinking(text, must_think=self.style == "think")
+        answer = None if tail is None else hashed(tail)
+        if answer is None:
+            return _refused(ErrorKind.FORMAT, "no single #### with an answer after the thinking", None, 0.0)
+        value = amount(answer)
+        if value is None:
+            return _refused(ErrorKind.SYNTAX, "what follows #### is not one number", answer, 0.0)
+        if value != amount(problem.reference):
+            return _refused(ErrorKind.WRONG, "another number", answer, 1.0)
+        return Verdict(True, 1.0, parts={"format": 1.0, "correct": 1.0}, answer=answer)
+
+    def cheats(self, problem: Problem) -> Mapping[str, str]:
+        """Ways to ask for the reward without answering."""
+        right = problem.reference
+        wrong = str((amount(right) or 0) + 1)
+        answers = {
+            "next number": wrong, "empty": "", "hedge": f"{right} or {wrong}", "range": f"{right}-{wrong}",
+            "list": f"{right}, {wrong}", "every number": " ".join(map(str, range(100))), "not": f"not {right}",
+            "thousands": f"{right} thousand", "sum left open": f"{right}+0", "equation": f"x={right}",
+            "code": f"int('{right.replace(',', '')}')", "full-width digits": _full_width(right),
+            "two numbers": f"{right[0]} {right}", "in words": "forty-two", "infinity": "1e400", "no number": "nan",
+            "endless digits": right + "0" * 10_000, "negated": f"--{right}", "placeholder": "N",
+        }  # fmt: skip
+        cheats = {name: self._complete("So", answer) for name, answer in answers.items()}
+        thought = "" if self.style == "plain" else "<think>.</think>"
+        return cheats | {
+            "answer twice": f"{thought}#### {right}\n#### {right}",
+            "wrong one, then the right one": f"{thought}#### {wrong}\n#### {right}",
+            "no mark": f"{thought}The answer is {right}.",
+            "three hashes": f"{thought}### {right}",
+            "five hashes": f"{thought}##### {right}",
+            "answer on the next line": f"{thought}####\n{right}",
+            "only thought": f"<think>#### {right}</think>",
+            "thinking without an end": f"<think>#### {right}",
+            "answer in a reopened think": f"<think>.</think><think>#### {right}",
+            "prompt echoed": problem.prompt,
+            "nothing": "",
+        }
+
+    def _complete(self, reasoning: str, answer: str) -> str:
+        if self.style == "think":
+            return f"<think>{reasoning}</think>\n#### {answer}"
+        return f"{reasoning}\n#### {answer}"
+
+    def _problem(self, story: Story, role: Role) -> Problem:
+        return Problem(
+            id=f"gsm8k:{key_bits(squeezed(story.question)):032x}"[:22],
+            source="gsm8k",
+            skill="gsm8k",
+            prompt=PROMPTS[self.style].format(question=story.question),
+            reference=story.answer,
+            meta={"level": story.level, "solution": story.solution},
+            role=role,
+        )
+
+
+def _refused(error: ErrorKind, detail: str, answer: str | None, format: float) -> Verdict:
+    return Verdict(
+        False, 0.0, error, {"format": format, "correct": 0.0}, answer=answer and answer[:KEPT], detail=detail
+    )
+
+
+def _full_width(text: str) -> str:
+    return text.translate({ord(digit): chr(ord(digit) + 0xFEE0) for digit in "0123456789"})
+
+
+@lru_cache(maxsize=4)
+def _stored(path: str) -> list[tuple[Story, Role]]:
+    return read_split(Path(path), _story, lambda story: story.question)
+
+
+def _story(row: Row) -> Story:
+    solution, mark, answer = row["answer"].rpartition("####")
+    answer = answer.strip()
+    if not mark or amount(answer) is None:
+        raise ValueError(f"column 'answer' has no number after ####: {row['answer'][-40:]!r}")
+    return Story(row["question"], solution.strip(), answer, 0)

@@ -1,0 +1,133 @@
+"""Word problems in the manner of GSM8K, made here: a chain of small events around one quantity.
+
+    Mia has 12 apples. She buys 3 bags of 5 apples each. She gives 4 apples to Tom. How many apples does Mia have now?
+
+Every value on the way is a whole number, at least 1 and at most LARGEST. The role belongs to the arithmetic and not to
+the wording, so a chain of numbers never crosses roles under other names; that leaves level 1 with a few thousand
+distinct chains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from rlvrlab.envs.answers import role_of
+from rlvrlab.randomness import generator
+from rlvrlab.types import Role
+
+MOST_STEPS = 8
+LARGEST = 5000
+FRUITLESS = 5000
+PEOPLE = (
+    ("Mia", "She"), ("Tom", "He"), ("Ana", "She"), ("Omar", "He"), ("Lena", "She"), ("Ravi", "He"), ("Yuki", "She"),
+    ("Paul", "He"), ("Zoe", "She"), ("Ivan", "He"), ("Nora", "She"), ("Chen", "He"),
+)  # fmt: skip
+THINGS = ("apples", "marbles", "stickers", "coins", "cards", "beads", "shells", "pencils", "stamps", "buttons")
+PACKS = ("bags", "boxes", "packs", "jars")
+
+
+class Story(NamedTuple):
+    """A question with its worked solution."""
+
+    question: str
+    solution: str
+    answer: str
+    level: int
+
+
+class Event(NamedTuple):
+    """One step: what happens, in words and in numbers."""
+
+    kind: str
+    numbers: tuple[int, ...]
+    after: int
+
+
+def stories(steps: int, role: Role, seed: int) -> Iterator[Story]:
+    """Distinct stories of a role in keyed order; ends when nothing new turns up for long."""
+    random = generator(seed, "gsm_synthetic", steps, role)
+    seen: set[tuple[object, ...]] = set()
+    fruitless = 0
+    while fruitless < FRUITLESS:
+        fruitless += 1
+        start = int(random.integers(2, 60))
+        chain = _chain(start, steps, random)
+        content = (start, tuple((event.kind, event.numbers) for event in chain))
+        if content in seen or role_of("gsm_synthetic", content) != role:
+            continue
+        seen.add(content)
+        fruitless = 0
+        yield _told(start, chain, random)
+
+
+def _chain(start: int, steps: int, random: np.random.Generator) -> list[Event]:
+    value, chain = start, list[Event]()
+    while len(chain) < steps:
+        event = _event(value, random)
+        # Two multiplications or divisions in a row read badly, and the second often undoes the first.
+        if event and not (chain and chain[-1].kind == event.kind and event.kind in ("share", "times")):
+            chain.append(event)
+            value = event.after
+    return chain
+
+
+def _event(value: int, random: np.random.Generator) -> Event | None:
+    kind = ("gain", "lose", "packs", "sell", "times", "share")[int(random.integers(6))]
+    if kind in ("gain", "lose"):
+        many = int(random.integers(2, 50))
+        after = value + many if kind == "gain" else value - many
+        numbers: tuple[int, ...] = (many,)
+    elif kind in ("packs", "sell"):
+        packs, each = (int(n) for n in random.integers((2, 2), (10, 13)))
+        after = value + packs * each if kind == "packs" else value - packs * each
+        numbers = (packs, each)
+    else:
+        many = int(random.integers(2, 6))
+        if kind == "share" and value % many:
+            return None
+        after = value * many if kind == "times" else value // many
+        numbers = (many,)
+    return Event(kind, numbers, after) if 1 <= after <= LARGEST else None
+
+
+def _told(start: int, chain: list[Event], random: np.random.Generator) -> Story:
+    (name, she), (friend, _) = (PEOPLE[i] for i in random.choice(len(PEOPLE), 2, replace=False))
+    thing, pack = THINGS[int(random.integers(len(THINGS)))], PACKS[int(random.integers(len(PACKS)))]
+    lines, worked, value = [f"{name} has {start} {thing}."], list[str](), start
+    for event in chain:
+        lines.append(_sentence(event, she, friend, thing, pack))
+        worked += _worked(event, value, she, thing)
+        value = event.after
+    question = f"{' '.join(lines)} How many {thing} does {name} have now?"
+    return Story(question, "\n".join(worked), str(value), len(chain))
+
+
+def _sentence(event: Event, she: str, friend: str, thing: str, pack: str) -> str:
+    many = event.numbers[0]
+    if event.kind == "gain":
+        return f"{she} finds {many} more {thing}."
+    if event.kind == "lose":
+        return f"{she} gives {many} {thing} to {friend}."
+    if event.kind == "packs":
+        return f"{she} buys {many} {pack} with {event.numbers[1]} {thing} in each."
+    if event.kind == "sell":
+        return f"{she} sells {many} {pack} with {event.numbers[1]} {thing} in each."
+    if event.kind == "times":
+        return (
+            f"{friend} then gives presents until {'her' if she == 'She' else 'his'} {thing} are {many} times as many."
+        )
+    return f"{she} splits all {thing} evenly into {many} heaps and keeps only one heap."
+
+
+def _worked(event: Event, value: int, she: str, thing: str) -> list[str]:
+    many, lines = event.numbers[0], list[str]()
+    if len(event.numbers) == 2:
+        each = event.numbers[1]
+        lines.append(f"That is {many} * {each} = <<{many}*{each}={many * each}>>{many * each} {thing}.")
+        many *= each
+    sign = {"gain": "+", "packs": "+", "lose": "-", "sell": "-", "times": "*", "share": "/"}[event.kind]
+    now = event.after
+    return [*lines, f"{she} now has {value} {sign} {many} = <<{value}{sign}{many}={now}>>{now} {thing}."]

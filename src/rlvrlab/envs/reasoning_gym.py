@@ -1,0 +1,234 @@
+"""Problems of the package reasoning-gym (extra, `pip install reasoning-gym`); its scorers run only inside the jail.
+
+    id         reasoning_gym:leg_counting:17:4
+    prompt     Your task is to count how many legs … Put the answer alone inside <answer> </answer>.
+    completion <think>…</think><answer>292</answer>
+    reference  {"dataset": "leg_counting", "settings": {}, "seed": 17, "index": 4, "answer": "292"}
+    meta       {"package": "0.1.25"}
+
+The jailed child makes the same problem again from seed and index, and scores the answer there; only whether the score
+reaches each tenth comes back (part `partial`). `correct` needs the full score, because the default scorer pays for any
+text that merely contains the answer.
+
+Traps: nine of its scorers evaluate the answer as Python or SymPy code. In the jail that can harm nothing, but such an
+answer shares a process with its scorer and could forge the score, so these data sets are refused unless allowed by name
+(`allow_executing`), and their verdicts carry the flag `integrity_weak`. A few data sets come without an answer: gold is
+None there.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from typing import Any, Literal
+
+from rlvrlab.envs.answers import KEPT, SPACE, after_thinking, role_of, squeezed
+from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.errors import LabError, UnknownName, UserError
+from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.judge import Judge
+from rlvrlab.judge.tasks import Call, CallsTask
+from rlvrlab.randomness import key_bits
+from rlvrlab.registry import register
+from rlvrlab.types import ErrorKind, Problem, Role, Verdict, unjudged
+
+PACKAGE = "reasoning_gym"
+MISSING = "reasoning-gym is not installed: pip install reasoning-gym"
+EXECUTING = {
+    "string_insertion", "spiral_matrix", "binary_matrix", "n_queens", "simple_integration", "intermediate_integration",
+    "polynomial_multiplication", "puzzle24", "countdown", "codeio", "composite",
+}  # fmt: skip
+"""Their scorers evaluate the answer (codeio and composite run or may run others that do)."""
+LONGEST_ANSWER = 10_000
+TENTHS = 10
+DRAWS_PER_PROBLEM = 200
+LIMITS = Limits(cpu_s=10.0, job_cpu_s=20.0, memory_mb=2048)
+SCORER = """
+import reasoning_gym
+
+scored = {}
+
+def reaches(dataset, settings, seed, index, answer, tenths):
+    if not scored:
+        problems = reasoning_gym.create_dataset(dataset, seed=seed, size=index + 1, **settings)
+        scored["score"] = float(problems.score_answer(answer, problems[index]))
+    return scored["score"] >= tenths / 10
+"""
+"""Trusted; it is the answer among its arguments that is not."""
+ENDING = "\nPut the answer alone inside <answer> </answer>."
+THINK = "\nThink first, inside <think> </think>."
+
+
+@register("env", "reasoning_gym")
+@dataclass(frozen=True)
+class ReasoningGym(BaseEnvironment):
+    """One data set of reasoning-gym."""
+
+    dataset: str = "leg_counting"
+    """Its name there."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Its own options, e.g. {min_animals = 2}."""
+    allow_executing: bool = False
+    """Also data sets whose scorer evaluates the answer: verdicts may then be forged from inside the jail."""
+    style: Literal["plain", "think"] = "plain"
+    """think: the reasoning stands in <think> tags, the answer after them."""
+
+    version = "1"
+
+    def __post_init__(self) -> None:
+        if self.dataset in EXECUTING and not self.allow_executing:
+            raise UserError(
+                f"reasoning_gym: the scorer of {self.dataset!r} evaluates the answer, which could forge its own score; "
+                "choose another data set, or set allow_executing = true and do not trust its rewards"
+            )
+        if self.style not in ("plain", "think"):
+            raise UserError(f'reasoning_gym: style = {self.style!r}: allowed: "plain", "think"')
+
+    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """Distinct problems; a shorter list of the same seed is the beginning of a longer one."""
+        own_seed = key_bits(seed, "reasoning_gym", role) % 2**31
+        made = self._made(own_seed, max(1, size) * DRAWS_PER_PROBLEM)
+        found: dict[str, Problem] = {}
+        for index in range(size * DRAWS_PER_PROBLEM):
+            if len(found) == size:
+                break
+            entry = made[index]
+            question = squeezed(entry["question"])
+            if question not in found and role_of("reasoning_gym", self.dataset, question) == role:
+                found[question] = self._problem(entry, own_seed, index, role)
+        if len(found) < size:
+            raise UserError(f"reasoning_gym: {size} {role} problems asked for, {self.dataset} gave {len(found)}")
+        return list(found.values())
+
+    def gold(self, problem: Problem) -> str | None:
+        """The data set's own answer, where it has one."""
+        answer = problem.reference["answer"]
+        return None if answer is None else self._complete(answer)
+
+    def verify(self, problem: Problem, text: str) -> Verdict:
+        """Judge one completion."""
+        return self.verify_many([(problem, text)])[0]
+
+    def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
+        """Extract each answer and have all scored in the jail."""
+        prepared = [self._prepare(problem, text) for problem, text in items]
+        tasks = [(one[0], SCORER) for one in prepared if not isinstance(one, Verdict)]
+        found = iter(_judged(tasks))
+        return [one if isinstance(one, Verdict) else self._scored(next(found), one[1]) for one in prepared]
+
+    def cheats(self, problem: Problem) -> Mapping[str, str]:
+        """Answers that must not get the full score."""
+        right = problem.reference["answer"] or "1"
+        tagged = f"<answer>{right}</answer>"
+        thought = "<think>.</think>" if self.style == "think" else ""
+        answers = {"nothing": "", "hedge": f"{right} or not", "sentence": f"It is {right}, I think", "none": "None"}
+        answers |= {"code": "__import__('os')._exit(0)", "forged": "().__class__", "endless": "9" * 20_000}
+        return {name: self._complete(answer) for name, answer in answers.items()} | {
+            "no tags": f"{thought}{right}",
+            "twice": f"{thought}{tagged}{tagged}",
+            "open": f"{thought}<answer>{right}",
+            "only thought": f"<think>{tagged}</think>",
+            "thinking without an end": f"<think>{tagged}",
+            "in a reopened think": f"<think>.</think><think>{tagged}",
+            "prompt echoed": problem.prompt,
+            "no text": "",
+        }
+
+    def _prepare(self, problem: Problem, text: str) -> tuple[CallsTask, str] | Verdict:
+        answer = self._extract(text)
+        if answer is None:
+            return _no_answer()
+        try:
+            return _task(problem.reference, answer), answer
+        except Exception as error:  # the problem is to blame, not the answer
+            return unjudged(f"reasoning_gym: {problem.id}: {type(error).__name__}: {error}")
+
+    def _extract(self, text: str) -> str | None:
+        tail = after_thinking(text, must_think=self.style == "think")
+        if tail is None or tail.count("<answer>") != 1 or tail.count("</answer>") != 1:
+            return None
+        answer, closed, _ = tail.partition("<answer>")[2].partition("</answer>")
+        answer = answer.strip(SPACE)
+        return answer if closed and answer and len(answer) <= LONGEST_ANSWER else None
+
+    def _scored(self, verdict: Verdict, answer: str) -> Verdict:
+        flags: tuple[str, ...] = ("integrity_weak",) if self.dataset in EXECUTING else ()
+        if verdict.correct is None:
+            return replace(verdict, answer=answer[:KEPT], flags=(*verdict.flags, *flags))
+        # A scorer that raises on an answer has not accepted it.
+        error = ErrorKind.WRONG if verdict.error is ErrorKind.RUNTIME else verdict.error
+        right = float(verdict.correct)
+        parts = {"format": 1.0, "partial": verdict.score, "correct": right}
+        flags = (*verdict.flags, *flags)
+        return replace(verdict, score=right, error=error, parts=parts, answer=answer[:KEPT], flags=flags)
+
+    def _complete(self, answer: str) -> str:
+        return f"{'<think>.</think>' if self.style == 'think' else ''}<answer>{answer}</answer>"
+
+    def _made(self, seed: int, size: int) -> Any:
+        if find_spec(PACKAGE) is None:
+            raise UserError(MISSING)
+        package: Any = importlib.import_module(PACKAGE)
+        known: dict[str, Any] = importlib.import_module(f"{PACKAGE}.factory").DATASETS
+        if self.dataset not in known:
+            raise UnknownName("reasoning_gym dataset", self.dataset, known)
+        try:
+            return package.create_dataset(self.dataset, seed=seed, size=size, **self.settings)
+        except (TypeError, ValueError, AssertionError) as error:
+            raise UserError(f"reasoning_gym: settings of {self.dataset}: {error}") from None
+
+    def _problem(self, entry: Mapping[str, Any], seed: int, index: int, role: Role) -> Problem:
+        return Problem(
+            id=f"reasoning_gym:{self.dataset}:{seed}:{index}",
+            source="reasoning_gym",
+            skill=self.dataset,
+            prompt=entry["question"] + (THINK if self.style == "think" else "") + ENDING,
+            reference={
+                "dataset": self.dataset,
+                "settings": dict(self.settings),
+                "seed": seed,
+                "index": index,
+                "answer": entry["answer"],
+            },
+            meta={"package": _package_version()},
+            role=role,
+        )
+
+
+def _package_version() -> str:
+    try:
+        return version("reasoning-gym")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _task(reference: Mapping[str, Any], answer: str) -> CallsTask:
+    made = tuple(json.loads(json.dumps(reference[key])) for key in ("dataset", "settings", "seed", "index"))
+    return CallsTask("reaches", tuple(Call((*made, answer, k), True) for k in range(1, TENTHS + 1)), limits=LIMITS)
+
+
+@cache
+def _judge() -> Judge:
+    judge = Judge(preload=(PACKAGE,))
+    atexit.register(judge.close)
+    return judge
+
+
+def _judged(tasks: Sequence[tuple[CallsTask, str]]) -> list[Verdict]:
+    if find_spec(PACKAGE) is None:
+        return [unjudged(MISSING) for _ in tasks]
+    try:
+        return _judge().verify_many(tasks) if tasks else []
+    except (LabError, OSError) as error:
+        return [unjudged(f"the judge failed: {error}") for _ in tasks]
+
+
+def _no_answer() -> Verdict:
+    parts = {"format": 0.0, "partial": 0.0, "correct": 0.0}
+    return Verdict(False, 0.0, ErrorKind.FORMAT, parts, detail="no single answer where it belongs")

@@ -1,0 +1,82 @@
+"""Spider-shaped data: questions with gold queries on SQLite databases of your own.
+
+    FOLDER/dev.json (train_spider.json, train_others.json)   [{"db_id": …, "question": …, "query": …}, …]
+    FOLDER/database/NAME.sqlite   or   FOLDER/database/NAME/NAME.sqlite
+
+Spider asks most questions twice in other words: the role belongs to database and query, so a paraphrase never crosses.
+With a training file, dev.json is test; without one it is split. A gold query that fails or returns nothing is left out,
+because an empty result would teach to answer anything that is empty.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from rlvrlab.envs.answers import Row, read_each, role_of, squeezed
+from rlvrlab.envs.sql.databases import twins
+from rlvrlab.envs.sql.judging import judged
+from rlvrlab.errors import UserError
+from rlvrlab.judge.sql import SqlTask
+from rlvrlab.types import Role
+
+TRAIN = ("train_spider.json", "train_others.json", "train.json")
+HELD_OUT = ("dev.json", "test.json")
+TWINS = 2
+
+
+class Asked(NamedTuple):
+    """One row."""
+
+    database: str
+    question: str
+    gold: str
+
+
+def asked_of(row: Row) -> Asked:
+    """Read a row; BIRD calls the query SQL."""
+    return Asked(row["db_id"], row["question"].strip(), (row["SQL"] if "SQL" in row else row["query"]).strip())
+
+
+def database_of(folder: Path, name: str) -> Path:
+    """Where a database lies."""
+    for path in (folder / "database" / f"{name}.sqlite", folder / "database" / name / f"{name}.sqlite"):
+        if path.is_file():
+            return path
+    raise UserError(f"sql: no database {name!r} in {folder / 'database'}")
+
+
+@lru_cache(maxsize=8)
+def asked_by_role(folder: Path) -> dict[Role, list[Asked]]:
+    """All usable rows."""
+    train = [row for name in TRAIN if (folder / name).is_file() for row in read_each(folder / name, asked_of)]
+    held = [row for name in HELD_OUT if (folder / name).is_file() for row in read_each(folder / name, asked_of)]
+    if not train and not held:
+        raise UserError(f"sql: {folder} has none of {', '.join(TRAIN + HELD_OUT)}")
+    found: dict[Role, list[Asked]] = {"train": [], "dev": [], "test": []}
+    taken = {_content(row) for row in held} if train else set()
+    for row in _usable(folder, train + held):
+        role = role_of("spider", *_content(row))
+        if train:
+            role = "test" if _content(row) in taken else "dev" if role == "dev" else "train"
+        found[role].append(row)
+    return found
+
+
+def _content(row: Asked) -> tuple[str, str]:
+    return row.database, squeezed(row.gold.rstrip(";"))
+
+
+def _usable(folder: Path, rows: list[Asked]) -> list[Asked]:
+    distinct = list(dict.fromkeys(rows))
+    tasks = [SqlTask(str(database_of(folder, row.database)), row.gold) for row in distinct]
+    # Accepted only where gold runs and is empty itself; unjudged where gold fails.
+    probes = judged([(task, f"SELECT * FROM ({task.gold.rstrip('; ')}) LIMIT 0") for task in tasks])  # noqa: S608
+    return [row for row, verdict in zip(distinct, probes, strict=True) if verdict.correct is False]
+
+
+def task_of(folder: Path, row: Asked) -> SqlTask:
+    """What the judge needs."""
+    database = database_of(folder, row.database)
+    return SqlTask(str(database), row.gold, twins(database, TWINS))
