@@ -1,0 +1,156 @@
+"""What the environments over code data sets share: rows and roles, the task of a row, prompts and the second turn."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from rlvrlab.envs.code.answer import program_in
+from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment, refused
+from rlvrlab.envs.code.rows import CodeRow, Shape, read_shaped, shaped
+from rlvrlab.errors import UserError, suggestion
+from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.tasks import StdioTask, SyntaxTask, Task, TestsTask
+from rlvrlab.randomness import shuffled
+from rlvrlab.types import Check, Count, ErrorKind, Positive, Problem, Role, Verdict
+
+CHECK_TIMEOUT_S = 0.5
+CHECK_MEMORY_MB = 256
+ANSWER_FUNCTION = "Answer with the whole function in one ```python block."
+ANSWER_PROGRAM = (
+    "Read standard input and print to standard output. Answer with the whole program in one ```python block."
+)
+WHAT_HAPPENED = {
+    ErrorKind.FORMAT: "There was no program in it.",
+    ErrorKind.RUNTIME: "It is right on the examples, but ends with an error on other tests.",
+    ErrorKind.TIMEOUT: "It is right on the examples, but takes too long on other tests.",
+    ErrorKind.MEMORY: "It is right on the examples, but needs too much memory on other tests.",
+    ErrorKind.OUTPUT: "It is right on the examples, but prints too much on other tests.",
+    ErrorKind.WRONG: "It is right on the examples, but wrong on other tests.",
+    ErrorKind.RULE: "It does not keep to what was asked.",
+}
+NOT_RUN = (ErrorKind.FORMAT, ErrorKind.SYNTAX, ErrorKind.RULE)
+
+
+@dataclass(frozen=True)
+class FileEnvironment(JudgedEnvironment):
+    """Problems from a file in one of some shapes; without a file, a few of our own."""
+
+    path: str = ""
+    """A .jsonl, .json (also .gz) or .parquet file; empty: a few problems of our own, to try things."""
+    shape: str = "auto"
+    """How its rows look; auto goes by the columns."""
+    role_of: Literal["", "train", "dev", "test"] = ""
+    """What the file may be used for, where its rows have no `split` of their own."""
+    style: Literal["chat", "bare"] = "chat"
+    """chat: words for a language model. bare: the beginning of a program, for a base model to go on."""
+    every_test: bool = False
+    """Go on after a failed test; the reward pass_ratio wants it."""
+    inprocess: bool = False
+    """Also give out rows whose tests must run beside the answer: verdicts are flagged `integrity: weak`."""
+    most_tests: Count = 50
+    """Tests judged per problem, the first ones."""
+    timeout_s: Positive = 10.0
+    """CPU seconds per test."""
+    memory_mb: Count = 1024
+    """Writable memory."""
+
+    shapes: ClassVar[Mapping[str, Shape]]
+    samples: ClassVar[Sequence[Mapping[str, Any]]]
+
+    def __post_init__(self) -> None:
+        if self.shape != "auto" and self.shape not in self.shapes:
+            known = suggestion(self.shape, ["auto", *self.shapes])
+            raise UserError(f"{self.name}: shape = {self.shape!r}: unknown{known}")
+        if self.role_of not in ("", "train", "dev", "test"):
+            raise UserError(f'{self.name}: role_of = {self.role_of!r}: allowed: "train", "dev", "test"')
+        if self.style not in ("chat", "bare"):
+            raise UserError(f'{self.name}: style = {self.style!r}: allowed: "chat", "bare"')
+        if not (self.timeout_s > 0 and self.most_tests >= 1 and self.memory_mb >= 1):
+            raise UserError(f"{self.name}: timeout_s, most_tests and memory_mb must be above 0")
+
+    @abstractmethod
+    def problems_of(self, row: CodeRow, role: Role) -> list[Problem]:
+        """The problems made from a row; none when the row cannot serve."""
+
+    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """Rows of that role in an order given by the seed."""
+        mine = [problem for row in self.rows() if row.role == role for problem in self.problems_of(row, role)]
+        if len(mine) < size:
+            where = self.path or "the built-in sample"
+            raise UserError(f"{self.name}: {size} {role} problems asked for, {where} has {len(mine)}; ask for fewer")
+        return shuffled(mine, seed, self.name, role)[:size]
+
+    def rows(self) -> list[CodeRow]:
+        """Everything in the file that can be judged as the settings say."""
+        role_of = self.role_of or None
+        if self.path:
+            found = read_shaped(Path(self.path), self.shapes, self.shape, role_of)
+        else:
+            found = [row for one in self.samples for row in shaped([one], self.shapes, "auto", role_of, "sample")]
+        return [row for row in found if not row.left_out and (self.inprocess or not row.inprocess)]
+
+    def gold(self, problem: Problem) -> str | None:
+        """The reference answer of the row."""
+        solution = problem.meta.get("solution")
+        return None if solution is None else str(solution)
+
+    def prepare(self, problem: Problem, text: str) -> Jobs | Verdict:
+        """Find the program and hand it to the judge."""
+        reference = problem.reference
+        found = program_in(text, reference["entry_point"], reference["begun"])
+        if found.code is None:
+            return refused(ErrorKind.FORMAT, found.reason)
+        return ((self.task(reference, reference["tests"]), found.code),)
+
+    def reference(self, row: CodeRow) -> dict[str, Any]:
+        """What the verifier needs, in plain data."""
+        tests = [list(test) if isinstance(test, tuple) else test for test in row.tests[: self.most_tests]]
+        return {
+            "entry_point": row.entry_point,
+            "tests": tests,
+            "setup": row.setup,
+            "begun": row.begun,
+            "inprocess": row.inprocess,
+        }
+
+    def task(self, reference: Mapping[str, Any], tests: Sequence[Any]) -> Task:
+        """The judge's task for a program or a function."""
+        limits = Limits(cpu_s=self.timeout_s, job_cpu_s=2 * self.timeout_s, memory_mb=self.memory_mb)
+        if not reference["entry_point"]:
+            return StdioTask(tuple((given, expected) for given, expected in tests), limits=limits)
+        name, begun = reference["entry_point"], reference["begun"]
+        return TestsTask(
+            name,
+            tuple(tests),
+            setup=reference["setup"],
+            preamble=begun[: max(0, begun.find(f"def {name}"))],
+            inprocess=reference["inprocess"],
+            limits=limits,
+        )
+
+    def second_turn(self, problem: Problem, text: str, verdict: Verdict) -> str:
+        """The prompt of another try after a failed one; what happened on hidden tests is told by its kind alone."""
+        found = program_in(text, problem.reference["entry_point"], problem.reference["begun"])
+        own = f"\n\nYour last answer:\n```python\n{found.code.strip()}\n```" if found.code else ""
+        return f"{problem.prompt.rstrip()}{own}\n\n{self._told(problem, found.code, verdict)} Try again.\n"
+
+    def _told(self, problem: Problem, program: str | None, verdict: Verdict) -> str:
+        if program and verdict.error is ErrorKind.SYNTAX:
+            # Compiled once more, away from hidden tests: a program that ran could have forged the message.
+            [compiled] = self._judge([(SyntaxTask(), program)], [problem.id])
+            return "It was not accepted." if compiled.correct else f"It does not compile: {compiled.detail}."
+        examples = problem.meta.get("examples") or []
+        if program and examples and verdict.error not in NOT_RUN:
+            [public] = self._judge([(self.task(problem.reference, examples), program)], [problem.id])
+            if public.correct is False:
+                return f"On the examples: {public.detail}."
+        return WHAT_HAPPENED.get(verdict.error, "It was not accepted.")
+
+    def self_check(self) -> list[Check]:
+        """As always; our own problems are quick, so endless loops need not be waited for."""
+        quick = self if self.path else replace(self, timeout_s=CHECK_TIMEOUT_S, memory_mb=CHECK_MEMORY_MB)
+        return super(FileEnvironment, quick).self_check()

@@ -1,0 +1,112 @@
+"""What all environments share whose answers are run: prepare, judge in one batch, read the verdicts.
+
+A subclass says in `prepare` what is to be run for an answer, or gives the verdict when nothing needs running. Parts of
+a verdict: `format` (there is a program and it compiles), `tests` (share of tests passed), `correct`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rlvrlab.envs.base import CHECKED_PROBLEMS, BaseEnvironment
+from rlvrlab.envs.code.shared_judge import shared_judge
+from rlvrlab.errors import UserError
+from rlvrlab.judge.tasks import Task
+from rlvrlab.types import Check, ErrorKind, Problem, Role, Verdict, unjudged
+
+KEPT_ANSWER = 4000
+ROLES: tuple[Role, ...] = ("train", "dev", "test")
+
+Jobs = tuple[tuple[Task, str], ...]
+"""What must all be accepted for an answer to be."""
+
+
+class JudgedEnvironment(BaseEnvironment):
+    """An environment behind the shared judge."""
+
+    every_test: bool = False
+    """Go on after a failed test, so that the score is the true share of tests passed."""
+
+    @abstractmethod
+    def prepare(self, problem: Problem, text: str) -> Jobs | Verdict:
+        """The programs to judge for this answer, or its verdict when nothing needs to run."""
+
+    def verify(self, problem: Problem, text: str) -> Verdict:
+        """Judge one completion's text."""
+        return self.verify_many([(problem, text)])[0]
+
+    def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
+        """Judge many, in order, in one call of the judge."""
+        prepared = [self._prepare_safely(problem, text) for problem, text in items]
+        jobs = [job for one in prepared if not isinstance(one, Verdict) for job in one]
+        labels = [
+            p.id for (p, _), one in zip(items, prepared, strict=True) if not isinstance(one, Verdict) for _ in one
+        ]
+        judged = iter(self._judge(jobs, labels))
+        return [
+            one if isinstance(one, Verdict) else self.conclude([next(judged) for _ in one], one[0][1])
+            for one in prepared
+        ]
+
+    def conclude(self, found: Sequence[Verdict], program: str) -> Verdict:
+        """One verdict from those on an answer's jobs: the first that is not right, or the last."""
+        worst = next((verdict for verdict in found if not verdict.correct), found[-1])
+        compiled = worst.error not in (ErrorKind.FORMAT, ErrorKind.SYNTAX, ErrorKind.INFRA)
+        parts = {"format": float(compiled), "tests": worst.score, "correct": float(worst.correct is True)}
+        return replace(worst, parts=parts, answer=program[:KEPT_ANSWER])
+
+    def self_check(self) -> list[Check]:
+        """Gold must be correct and every cheat must not, all judged at once."""
+        asked: list[tuple[str, bool, Problem, str]] = []
+        for problem in self.sample(CHECKED_PROBLEMS):
+            gold = self.gold(problem)
+            if gold is not None:
+                asked.append(("gold", True, problem, gold))
+            asked += [(f"cheat: {name}", False, problem, text) for name, text in self.cheats(problem).items()]
+        verdicts = self.verify_many([(problem, text) for _, _, problem, text in asked])
+        return [
+            Check(name, text, expected, verdict)
+            for (name, expected, _, text), verdict in zip(asked, verdicts, strict=True)
+        ]
+
+    def sample(self, size: int) -> list[Problem]:
+        """A few problems of whatever role there is: a test file has nothing else."""
+        found: list[Problem] = []
+        for role in ROLES:
+            for wanted in range(size - len(found), 0, -1):
+                try:
+                    found += self.problems(role, wanted, seed=0)
+                    break
+                except UserError as error:
+                    reason = error
+        if found:
+            return found
+        raise reason
+
+    def _judge(self, jobs: Sequence[tuple[Task, str]], labels: Sequence[str]) -> list[Verdict]:
+        if not jobs:
+            return []
+        judge = shared_judge(self.every_test)
+        try:
+            return judge.verify_many(jobs, labels)
+        except Exception as error:  # whatever broke in the judge says nothing about the answers
+            return [unjudged(f"the judge raised {type(error).__name__}: {error}")] * len(jobs)
+
+    def _prepare_safely(self, problem: Problem, text: str) -> Jobs | Verdict:
+        try:
+            return self.prepare(problem, text)
+        except Exception as error:
+            return unjudged(f"{type(self).__name__}.prepare raised {type(error).__name__}: {error}")
+
+
+def refused(error: ErrorKind, detail: str, answer: str | None = None, compiled: bool = False) -> Verdict:
+    """The verdict on an answer that was not run."""
+    parts = {"format": float(compiled), "tests": 0.0, "correct": 0.0}
+    return Verdict(False, 0.0, error, parts, answer=answer and answer[:KEPT_ANSWER], detail=detail)
+
+
+def accepted(answer: str) -> Verdict:
+    """The verdict on an answer that is right without having been run."""
+    return Verdict(True, 1.0, parts={"format": 1.0, "tests": 1.0, "correct": 1.0}, answer=answer[:KEPT_ANSWER])

@@ -1,0 +1,184 @@
+"""Rows of code data sets, read strictly: what cannot be read is named by file, row and column.
+
+CodeRow(id="MBPP/2", text="Write a function …", entry_point="similar_elements", tests=("assert …", …), …)
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.envs.answers import read_rows, squeezed
+from rlvrlab.envs.code.trees import NOT_PYTHON, parsed
+from rlvrlab.errors import UserError
+from rlvrlab.types import Role
+
+SPLITS: dict[str, Role] = {
+    "train": "train", "dev": "dev", "valid": "dev", "val": "dev", "validation": "dev", "test": "test",
+}  # fmt: skip
+TEST_ONLY = ("HumanEval/", "Python/")
+"""Ids of HumanEval and HumanEvalPack: no setting makes them training data."""
+
+
+@dataclass(frozen=True)
+class CodeRow:
+    """One problem, whatever shape it came in."""
+
+    id: str
+    text: str
+    """What is asked, in words; for HumanEval the beginning of the program."""
+    tests: tuple[Any, ...]
+    """Hidden: pieces of assert code, or pairs of input and output."""
+    examples: tuple[Any, ...] = ()
+    """Public, of the same kind."""
+    entry_point: str = ""
+    """The function under test; empty for a program that reads and prints."""
+    begun: str = ""
+    """The beginning of the program, which an answer may continue."""
+    setup: str = ""
+    """Trusted code the tests need."""
+    solution: str | None = None
+    """A whole program that is right."""
+    buggy: str | None = None
+    """A whole program that is not."""
+    inprocess: bool = False
+    """The tests hand over objects that cannot cross to the candidate's process: judged together, integrity weak."""
+    left_out: str = ""
+    """Why the row cannot be judged strictly; such rows are not given out."""
+    role: Role | None = None
+
+
+class BadColumn(Exception):
+    """A column that is not what its shape says."""
+
+    def __init__(self, column: str, what: str) -> None:
+        super().__init__(f"column {column!r}: {what}")
+
+
+class Columns:
+    """One row; every access checks the type."""
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        self.row = row
+
+    def has(self, column: str) -> bool:
+        """Is it there and not null?"""
+        return self.row.get(column) is not None
+
+    def any(self, *columns: str) -> Any:
+        """The first of these columns that is there."""
+        for column in columns:
+            if self.has(column):
+                return self.row[column]
+        raise BadColumn(columns[0], "missing")
+
+    def text(self, *columns: str, default: str | None = None) -> str:
+        """A string."""
+        if default is not None and not any(self.has(column) for column in columns):
+            return default
+        value = self.any(*columns)
+        if not isinstance(value, str):
+            raise BadColumn(columns[0], f"a string was expected, not {type(value).__name__}")
+        return value
+
+    def name(self, *columns: str) -> str:
+        """A string or a number that names the row."""
+        value = self.any(*columns)
+        if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+            raise BadColumn(columns[0], "a name or number was expected")
+        return str(value)
+
+    def texts(self, column: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        """A list of strings."""
+        if default is not None and not self.has(column):
+            return default
+        value = self.any(column)
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise BadColumn(column, "a list of strings was expected")
+        return tuple(value)
+
+    def program(self, column: str, value: str) -> ast.Module:
+        """Python that parses."""
+        try:
+            return parsed(value)
+        except NOT_PYTHON as error:
+            raise BadColumn(column, f"not Python: {error}") from None
+
+
+Shape = Callable[[Columns], CodeRow]
+
+
+def read_shaped(path: Path, shapes: Mapping[str, Shape], shape: str, role_of: Role | None) -> Sequence[CodeRow]:
+    """All rows of a file; read again only when the file has changed."""
+    try:
+        changed = path.stat().st_mtime_ns
+    except OSError:
+        changed = 0
+    return _read(path, changed, tuple(shapes.items()), shape, role_of)
+
+
+@lru_cache(maxsize=8)
+def _read(
+    path: Path, changed: int, shapes: tuple[tuple[str, Shape], ...], shape: str, role_of: Role | None
+) -> Sequence[CodeRow]:
+    return shaped(read_rows(path), dict(shapes), shape, role_of, str(path))
+
+
+def shaped(
+    rows: Sequence[Mapping[str, Any]], shapes: Mapping[str, Shape], shape: str, role_of: Role | None, where: str
+) -> list[CodeRow]:
+    """Rows in one of the shapes; `auto` takes the first shape that can read the first row."""
+    if not rows:
+        raise UserError(f"{where}: no rows")
+    read = shapes[shape] if shape != "auto" else _guess(rows[0], shapes, where)
+    found: list[CodeRow] = []
+    for number, row in enumerate(rows, 1):
+        try:
+            columns = Columns(row)
+            found.append(replace(read(columns), role=_role(columns, role_of)))
+        except BadColumn as error:
+            raise UserError(f"{where}: row {number}: {error}") from None
+    _refuse_twins(found, where)
+    return found
+
+
+def _guess(row: Mapping[str, Any], shapes: Mapping[str, Shape], where: str) -> Shape:
+    reasons = []
+    for name, read in shapes.items():
+        try:
+            read(Columns(row))
+            return read
+        except BadColumn as error:
+            reasons.append(f"{name} ({error})")
+    raise UserError(f"{where}: row 1 has none of the shapes {', '.join(reasons)}")
+
+
+def _role(columns: Columns, role_of: Role | None) -> Role:
+    """A test set stays one, a row's own mark comes next, then what the recipe says of the file."""
+    if str(columns.row.get("task_id", "")).startswith(TEST_ONLY):
+        return "test"
+    if columns.has("split"):
+        split = columns.text("split").lower()
+        if split not in SPLITS:
+            raise BadColumn("split", f"{split!r}: allowed: {', '.join(SPLITS)}")
+        return SPLITS[split]
+    if role_of is None:
+        raise BadColumn("split", 'missing; give the file a role: role_of = "train", "dev" or "test"')
+    return role_of
+
+
+def _refuse_twins(rows: Sequence[CodeRow], where: str) -> None:
+    ids: dict[str, int] = {}
+    texts: dict[str, tuple[int, Role | None]] = {}
+    for number, row in enumerate(rows, 1):
+        first = ids.setdefault(row.id, number)
+        if first != number:
+            raise UserError(f"{where}: row {number}: id {row.id!r} is also that of row {first}")
+        content = squeezed(row.text + (row.buggy or ""))
+        twin, role = texts.setdefault(content, (number, row.role))
+        if role != row.role:
+            raise UserError(f"{where}: row {number} ({row.role}) asks the same as row {twin} ({role})")

@@ -1,0 +1,167 @@
+"""The shapes of data sets in wide use.
+
+    humaneval     task_id prompt entry_point test [canonical_solution]
+    mbpp          task_id text|prompt code test_list [test_setup_code test_imports]
+    codecontests  name description public_tests private_tests generated_tests [solutions]
+    apps          problem_id|id question input_output [solutions]
+    humanevalfix  as humaneval, with buggy_solution
+    quixbugs      name buggy_program solution tests [docstring]
+Every shape may have a column `split`. Traps: HumanEval's check() may call helpers that only the prompt defines; MBPP
+names its function in the tests alone; some tests pass classes of the solution, which cannot leave its process.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from typing import Any
+
+from rlvrlab.envs.code.rows import BadColumn, CodeRow, Columns, Shape
+from rlvrlab.envs.code.trees import cannot_cross, doctests, imports, parses, tested
+
+PYTHON3 = 3
+"""CodeContests' number for the language."""
+
+
+def humaneval(columns: Columns) -> CodeRow:
+    """openai_humaneval and everything made like it."""
+    prompt, name = columns.text("prompt"), columns.text("entry_point")
+    test = columns.text("test")
+    columns.program("test", test)
+    if not test.rstrip().endswith(f"check({name})"):
+        test += "\ncheck(candidate)"
+    solution = columns.text("canonical_solution", default="")
+    setup = prompt if parses(prompt) else f"{prompt.rstrip()}\n    pass\n"
+    return CodeRow(
+        id=columns.name("task_id"),
+        text=prompt,
+        tests=(test,),
+        examples=doctests(setup, name),
+        entry_point=name,
+        begun=prompt,
+        setup=setup,
+        solution=prompt + solution if solution else None,
+    )
+
+
+def mbpp(columns: Columns) -> CodeRow:
+    """MBPP, full or sanitized."""
+    code, tests = columns.text("code"), columns.texts("test_list")
+    if not tests:
+        raise BadColumn("test_list", "no test")
+    trees, solution = [columns.program("test_list", test) for test in tests], columns.program("code", code)
+    name = tested(solution, trees)
+    if name is None:
+        raise BadColumn("test_list", "no test calls a function of the code")
+    setup = "\n".join((*columns.texts("test_imports", ()), columns.text("test_setup_code", default="")))
+    trees.append(columns.program("test_setup_code", setup))
+    return CodeRow(
+        id=f"MBPP/{columns.name('task_id')}",
+        text=columns.text("text", "prompt"),
+        tests=tests,
+        examples=tests[:1],
+        entry_point=name,
+        setup="\n".join((*imports(solution, trees), setup)).strip(),
+        solution=code,
+        inprocess=cannot_cross(trees, solution, name),
+    )
+
+
+def codecontests(columns: Columns) -> CodeRow:
+    """deepmind/code_contests: programs that read and print."""
+    public = _pairs(columns, "public_tests")
+    hidden = [*_pairs(columns, "private_tests"), *_pairs(columns, "generated_tests")]
+    if not public and not hidden:
+        raise BadColumn("private_tests", "no test")
+    return CodeRow(
+        id=columns.name("name"),
+        text=columns.text("description"),
+        tests=(*hidden, *public),
+        examples=tuple(public),
+        solution=_python_solution(columns),
+    )
+
+
+def apps(columns: Columns) -> CodeRow:
+    """codeparrot/apps: tests as JSON text; rows that call a function are ambiguous about their results and left out."""
+    tests = _json(columns, "input_output")
+    if not isinstance(tests, dict):
+        raise BadColumn("input_output", "an object with inputs and outputs was expected")
+    calls = "fn_name" in tests
+    pairs = () if calls else tuple(_zip(tests.get("inputs"), tests.get("outputs"), "input_output"))
+    if not calls and not pairs:
+        raise BadColumn("input_output", "no test")
+    solutions = _json(columns, "solutions") if columns.has("solutions") and columns.row["solutions"] else []
+    return CodeRow(
+        id=f"APPS/{columns.name('problem_id', 'id')}",
+        text=columns.text("question"),
+        tests=pairs,
+        solution=solutions[0] if isinstance(solutions, list) and solutions else None,
+        left_out="calls a function" if calls else "",
+    )
+
+
+def humanevalfix(columns: Columns) -> CodeRow:
+    """bigcode/humanevalpack: HumanEval with a bug."""
+    row = humaneval(columns)
+    return CodeRow(**{**row.__dict__, "buggy": row.begun + columns.text("buggy_solution")})
+
+
+def quixbugs(columns: Columns) -> CodeRow:
+    """QuixBugs: one-line bugs in classic algorithms."""
+    name, tests = columns.name("name"), columns.text("tests")
+    tree = columns.program("tests", tests)
+    solution = columns.text("solution")
+    simple = all(isinstance(node, ast.Assert | ast.Import | ast.ImportFrom) for node in tree.body)
+    pieces = [ast.unparse(node) for node in tree.body if isinstance(node, ast.Assert)]
+    needed = [ast.unparse(node) for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    crossing = cannot_cross([tree], columns.program("solution", solution), name)
+    return CodeRow(
+        id=f"QuixBugs/{name}",
+        text=columns.text("docstring", default="").strip().strip('"').strip(),
+        tests=tuple(pieces) if simple and pieces else (tests,),
+        entry_point=name,
+        setup="\n".join(needed) if simple else "",
+        solution=solution,
+        buggy=columns.text("buggy_program"),
+        inprocess=crossing,
+    )
+
+
+GENERATION: dict[str, Shape] = {"humaneval": humaneval, "mbpp": mbpp, "codecontests": codecontests, "apps": apps}
+REPAIR: dict[str, Shape] = {"humanevalfix": humanevalfix, "quixbugs": quixbugs}
+
+
+def _pairs(columns: Columns, column: str) -> list[tuple[str, str]]:
+    if not columns.has(column):
+        return []
+    value = columns.any(column)
+    if not isinstance(value, dict):
+        raise BadColumn(column, "an object with input and output was expected")
+    return _zip(value.get("input"), value.get("output"), column)
+
+
+def _zip(inputs: Any, outputs: Any, column: str) -> list[tuple[str, str]]:
+    if not isinstance(inputs, list) or not isinstance(outputs, list) or len(inputs) != len(outputs):
+        raise BadColumn(column, "inputs and outputs must be lists of one length")
+    if not all(isinstance(text, str) for text in (*inputs, *outputs)):
+        raise BadColumn(column, "inputs and outputs must be strings")
+    return list(zip(inputs, outputs, strict=True))
+
+
+def _python_solution(columns: Columns) -> str | None:
+    found = columns.row.get("solutions")
+    if not isinstance(found, dict):
+        return None
+    both = zip(found.get("language") or [], found.get("solution") or [], strict=False)
+    return next((text for language, text in both if language in (PYTHON3, "PYTHON3")), None)
+
+
+def _json(columns: Columns, column: str) -> Any:
+    value = columns.any(column)
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise BadColumn(column, f"not JSON: {error}") from None

@@ -1,0 +1,38 @@
+"""The one judge of this process: every environment that runs code asks here, so workers and verdicts are shared.
+
+It starts on first use and ends with the process. A forked child gets its own, because threads do not survive a fork.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rlvrlab.judge.judge import Judge
+
+_judges: dict[tuple[int, bool], Judge] = {}
+_starting = threading.Lock()
+
+
+def shared_judge(every_test: bool = False) -> Judge:
+    """The judge; `every_test` goes on after a failure, which a pass ratio needs and a verdict does not."""
+    from rlvrlab.judge.judge import Judge
+
+    key = os.getpid(), every_test
+    with _starting:
+        if key not in _judges:
+            if not _judges:
+                atexit.register(close)
+            _judges[key] = Judge(stop_on_first_failure=not every_test)
+        return _judges[key]
+
+
+def close() -> None:
+    """End this process's judges; the next question starts a new one."""
+    for pid, every_test in list(_judges):
+        judge = _judges.pop((pid, every_test))
+        if pid == os.getpid():
+            judge.close()

@@ -1,0 +1,69 @@
+"""The second turn: the own program and one public example on which it fails.
+
+The judge's word on hidden tests is not used: exception messages and results are written by the program, which has seen
+hidden inputs and could carry them out. So the program runs again, on public inputs alone, and only that is told.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from typing import Any
+
+from rlvrlab.envs.minicode import prompts
+from rlvrlab.envs.minicode.grammar import show
+from rlvrlab.types import ErrorKind, Problem, Verdict
+
+LONGEST_PROGRAM = 600
+"""Characters of the own program shown again."""
+CALL = re.compile(r"call (\d+) of")
+RETURNED = re.compile(r"returned ('.*'|\".*\")", re.DOTALL)
+
+
+def second_prompt(problem: Problem, own: str, verdict: Verdict, public: Verdict | None, style: str) -> str:
+    """The prompt of another try; `public` is the judge's word on the public inputs, if it was asked."""
+    reference, header = problem.reference, problem.reference.get("header", "")
+    if problem.skill == "out":
+        wrong = own.strip().partition("\n")[0][: prompts.LONGEST_SHOWN]
+        again = prompts.prediction(reference["given"], reference["arguments"], f"#not {wrong}\n")
+    elif problem.skill == "min":
+        line = "#too long\n" if verdict.error is ErrorKind.RULE else _failure(problem, public)
+        again = prompts.simplification(header + reference["given"], header, line)
+    else:
+        program = own[:LONGEST_PROGRAM].rstrip("\n") + "\n"
+        again = prompts.repair(problem.meta["spec"], program, _failure(problem, public), header)
+    return prompts.chat("fix" if problem.skill == "gen" else problem.skill, again) if style == "chat" else again
+
+
+def _failure(problem: Problem, public: Verdict | None) -> str:
+    """One public example and what came instead of it; without `not` when the program is right on all of them."""
+    cases = problem.meta["public"]
+    if public is not None and public.correct:
+        return prompts.example_line(*cases[0])
+    called = CALL.search(public.detail) if public else None
+    arguments, want = cases[int(called.group(1)) - 1 if called else 0]
+    return prompts.example_line(arguments, want, _result(public.detail if public else ""))
+
+
+def _result(detail: str) -> str:
+    """What the judge says was returned, as prompts show it."""
+    returned = RETURNED.search(detail)
+    if returned is None:
+        return prompts.FAILED
+    try:
+        return _shown(json.loads(ast.literal_eval(returned.group(1))))
+    except (ValueError, SyntaxError, TypeError, RecursionError):
+        return prompts.FAILED  # the judge shows only the beginning of a long result
+
+
+def _shown(form: Any) -> str:
+    """A value in the judge's encoding: ["list", [1, 2]] is [1,2]."""
+    if type(form) is not list:
+        return show(form)
+    tag, content = form
+    if tag == "list":
+        return f"[{','.join(map(_shown, content))}]"
+    if tag == "dict":
+        return f"{{{','.join(f'{_shown(key)}:{_shown(item)}' for key, item in content)}}}"
+    return str(tag)

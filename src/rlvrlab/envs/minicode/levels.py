@@ -1,0 +1,90 @@
+"""What a level is made of, and how a program and its inputs are drawn.
+
+1, 2, 3  that many list statements        6  strings                      9  five statements: lists, a conditional,
+4        with a conditional               7  dictionaries                    a loop and a second argument
+5        with a loop                      8  a second argument
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from rlvrlab.envs.minicode.arguments import BY_LIST, BY_NUMBER
+from rlvrlab.envs.minicode.control import BRANCHES, LOOPS
+from rlvrlab.envs.minicode.grammar import Atom, Kind, Pool, Program
+from rlvrlab.envs.minicode.lists import LIST_ENDS, LISTS
+from rlvrlab.envs.minicode.texts import DICT_ENDS, DICTS, LETTERS, TABLES, TEXT_ENDS, TEXTS
+
+PLAIN_END = 0.6
+"""Share of programs that return x itself."""
+DIGITS = tuple(range(10))
+FLAT_DRAW = 0.5
+"""Share of draws that weigh atoms equally; the others weigh operations equally."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """One pool per statement, in any order unless the kinds forbid it."""
+
+    pools: tuple[Pool, ...]
+    ends: tuple[Atom, ...] = LIST_ENDS
+    arguments: tuple[Kind, ...] = ("list",)
+    shuffled: bool = False
+
+    def draw(self, random: Random) -> Program:
+        """A random program of this plan."""
+        pools = random.sample(self.pools, len(self.pools)) if self.shuffled else self.pools
+        atoms = tuple(draw_atom(pool, random) for pool in pools)
+        end = self.ends[0] if random.random() < PLAIN_END else random.choice(self.ends[1:])
+        return Program(self.arguments, atoms, end)
+
+
+LEVELS: dict[int, tuple[Plan, ...]] = {
+    1: (Plan((LISTS,)),),
+    2: (Plan((LISTS, LISTS)),),
+    3: (Plan((LISTS, LISTS, LISTS)),),
+    4: (Plan((BRANCHES, LISTS, LISTS), shuffled=True),),
+    5: (Plan((LOOPS, LISTS, LISTS), shuffled=True),),
+    6: (Plan((TEXTS, TEXTS, TEXTS), TEXT_ENDS, ("text",)),),
+    7: (
+        Plan((TEXTS, TABLES, DICTS, DICTS), DICT_ENDS, ("text",)),
+        Plan((DICTS, DICTS, DICTS), DICT_ENDS, ("dict",)),
+    ),
+    8: (
+        Plan((BY_NUMBER, LISTS, LISTS), arguments=("list", "number"), shuffled=True),
+        Plan((BY_LIST, LISTS, LISTS), arguments=("list", "list"), shuffled=True),
+    ),
+    9: (Plan((BY_NUMBER, BRANCHES, LOOPS, LISTS, LISTS), arguments=("list", "number"), shuffled=True),),
+}
+
+
+def draw_program(level: int, random: Random) -> Program:
+    """A random program of this level."""
+    plans = LEVELS[level]
+    return (plans[0] if len(plans) == 1 else random.choice(plans)).draw(random)
+
+
+def draw_atom(pool: Pool, random: Random) -> Atom:
+    """Half the draws over atoms, half over operations, so that operations with one atom are not rare."""
+    if random.random() < FLAT_DRAW:
+        return random.choice(pool.atoms)
+    return random.choice(random.choice(pool.operations))
+
+
+def draw_arguments(kinds: tuple[Kind, ...], random: Random, shortest: int, longest: int) -> list[Any]:
+    """Arguments of these kinds; a list or string has between `shortest` and `longest` items."""
+    return [_draw_value(kind, random, shortest, longest) for kind in kinds]
+
+
+def _draw_value(kind: Kind, random: Random, shortest: int, longest: int) -> Any:
+    if kind == "number":
+        return random.randint(1, 5)
+    size = shortest + int(random.random() * (longest - shortest + 1))
+    if kind == "list":
+        return random.choices(DIGITS, k=size)
+    if kind == "text":
+        return "".join(random.choices(LETTERS, k=size))
+    keys = random.sample(LETTERS, min(size, len(LETTERS)))
+    return dict(zip(keys, random.choices(DIGITS[:7], k=len(keys)), strict=True))

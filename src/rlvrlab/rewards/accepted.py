@@ -1,0 +1,24 @@
+"""Sparse: 1 when every hidden test passes, 0 otherwise. The control arm of `pass_ratio`.
+
+It pays for nothing but the whole, so hard-coding a visible example earns nothing. The price: while a policy solves no
+problem at all, every group is constant and nothing is learned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rlvrlab.registry import register
+from rlvrlab.types import Completion, Problem, Reward, Verdict
+
+
+@register("reward", "accepted")
+@dataclass(frozen=True)
+class Accepted:
+    """All tests or nothing."""
+
+    def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
+        """The reward of a judged answer."""
+        assert verdict.correct is not None, "an unjudged answer has no reward; mask it"
+        value = float(verdict.correct)
+        return Reward(value, {"accepted": value})

@@ -1,0 +1,231 @@
+"""Answers to code problems: where the program stands, what it is worth, and what a second turn tells."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlvrlab.envs.code import Code, CodeReasoning, CodeRefactor, CodeRepair, rewriting
+from rlvrlab.envs.code.answer import Block, blocks, program_in, size
+from rlvrlab.errors import InfrastructureError
+from rlvrlab.types import ErrorKind, Problem, Role, Verdict, unjudged
+
+GOLDEN = Path(__file__).with_name("code_answers.jsonl")
+ROWS = [json.loads(line) for line in GOLDEN.read_text().splitlines()]
+ENVS: list[Any] = [Code, CodeRepair, CodeRefactor, CodeReasoning]
+QUICK: dict[str, Any] = {"timeout_s": 0.5, "memory_mb": 256}
+
+
+def problem_of(env: Any, name: str) -> Problem:
+    roles: tuple[Role, ...] = ("train", "dev", "test")
+    found = [p for row in env.rows() for role in roles if row.role == role for p in env.problems_of(row, role)]
+    return next(problem for problem in found if problem.id == name)
+
+
+def test_table_of_verdicts() -> None:
+    wrong = []
+    for env_type in ENVS:
+        env = env_type(**QUICK)
+        rows = [row for row in ROWS if row["env"] == env.name]
+        assert rows
+        verdicts = env.verify_many([(problem_of(env, row["problem"]), row["answer"]) for row in rows])
+        for row, verdict in zip(rows, verdicts, strict=True):
+            if (verdict.correct, verdict.error.value) != (row["correct"], row["error"]):
+                wrong.append((row["problem"], row["what"], verdict.error.value, verdict.detail))
+            assert verdict.parts["format"] == float(verdict.error not in (ErrorKind.FORMAT, ErrorKind.SYNTAX))
+            assert verdict.correct or verdict.score < 1
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def test_the_table_covers_every_kind() -> None:
+    assert len(ROWS) >= 60
+    assert {row["error"] for row in ROWS} >= {"none", "format", "syntax", "runtime", "timeout", "wrong_answer", "rule"}
+
+
+@pytest.mark.parametrize("env", ENVS)
+def test_self_check_passes(env: Any) -> None:
+    checks = env().self_check()
+    assert [(check.name, check.text, check.verdict.detail) for check in checks if not check.ok] == []
+    assert sum(check.name == "gold" for check in checks) >= 3
+    assert len({check.name for check in checks}) >= 18
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.text(max_size=60) | st.text(alphabet="def clamp(value):\n `python<think/>return1", max_size=60),
+    st.sampled_from(ENVS),
+    st.booleans(),
+)
+def test_any_text_gets_a_verdict(text: str, env_type: Any, in_block: bool) -> None:
+    env = env_type(**QUICK)
+    problem = PROBLEMS[env_type]
+    verdict = env.verify(problem, f"```python\n{text}\n```" if in_block else text)
+    assert verdict.correct in (True, False)
+    assert verdict.correct is (verdict.error is ErrorKind.NONE)
+    assert isinstance(env.second_turn(problem, text, verdict), str)
+
+
+PROBLEMS = {
+    Code: problem_of(Code(), "sample/0"),
+    CodeRepair: problem_of(CodeRepair(), "sample/0"),
+    CodeRefactor: problem_of(CodeRefactor(), "sample/0:document"),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def reasoning() -> None:
+    PROBLEMS[CodeReasoning] = problem_of(CodeReasoning(), "sample/0:output")
+
+
+@pytest.mark.parametrize("env_type", [Code, CodeRepair])
+def test_no_prompt_shows_a_hidden_test(env_type: Any) -> None:
+    env = env_type()
+    for row in env.rows():
+        for problem in env.problems_of(row, row.role):
+            public = {json.dumps(one) for one in problem.meta["examples"]}
+            for test in problem.reference["tests"]:
+                if json.dumps(test) in public:
+                    continue
+                for piece in [test] if isinstance(test, str) else test:
+                    assert len(piece.strip()) < 5 or piece.strip() not in problem.prompt
+
+
+def test_the_tests_of_a_check_function_stay_hidden_in_every_prompt() -> None:
+    hidden = "candidate(4, 0, 9)"
+    for env in (Code(), Code(style="bare"), CodeRepair(), CodeRepair(style="bare")):
+        problem = problem_of(env, "sample/0")
+        assert hidden in problem.reference["tests"][0]
+        for text in ("", "```python\ndef clamp(*a):\n    raise ValueError(a)\n```", "prose"):
+            told = env.second_turn(problem, text, env.verify(problem, text))
+            assert hidden not in told and "(4, 0, 9)" not in told.replace(text, "") and "-8" not in told
+
+
+def told(env: Any, name: str, text: str) -> str:
+    problem = problem_of(env, name)
+    return str(env.second_turn(problem, text, env.verify(problem, text)))
+
+
+def test_second_turn_tells_what_happened_on_public_examples_only() -> None:
+    env = Code(**QUICK)
+    wrong = "```python\ndef clamp(value, low, high):\n    return value\n```"
+    said = told(env, "sample/0", wrong)
+    assert said.startswith(problem_of(env, "sample/0").prompt.rstrip())
+    assert "return value" in said and "On the examples: wrong_answer" in said and said.endswith("Try again.\n")
+    only_hidden = "def clamp(v, l, h):\n    return {12: 9, -3: 0}.get(v, SECRET)\nSECRET = 77\n"
+    said = told(env, "sample/0", only_hidden)
+    assert "right on the examples, but wrong on other tests" in said
+    leak = (
+        "def clamp(v, l, h):\n    if v in (12, -3): return {12: 9, -3: 0}[v]\n    raise ValueError(f'leak {v} {l}')\n"
+    )
+    said = told(env, "sample/0", leak)
+    assert "ends with an error on other tests" in said and "leak 4" not in said and "leak 7" not in said
+    assert "does not compile" in told(env, "sample/0", "```python\ndef clamp(:\n```")
+    assert "no program" in told(env, "sample/0", "I do not know")
+    slow = "def clamp(v, l, h):\n    while v not in (12, -3): pass\n    return {12: 9, -3: 0}[v]\n"
+    assert "too long on other tests" in told(env, "sample/0", slow)
+
+
+def test_a_forged_compile_error_carries_nothing_out() -> None:
+    problem = problem_of(Code(), "sample/0")
+    forged = Verdict(False, error=ErrorKind.SYNTAX, detail="compile_error: secret (4, 0, 9)")
+    said = Code().second_turn(problem, "```python\ndef clamp(*a): pass\n```", forged)
+    assert "secret" not in said and "It was not accepted." in said
+
+
+def test_examples_that_could_not_be_tried_are_no_reason_to_drop_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CodeReasoning, "_judge", lambda self, jobs, labels: [unjudged("no worker") for _ in jobs])
+    with pytest.raises(InfrastructureError, match="could not be tried: no worker"):
+        CodeReasoning().problems("train", 1, 0)
+
+
+def test_second_turn_of_programs_that_print() -> None:
+    said = told(Code(**QUICK), "sample/sums", "```python\nprint(1)\n```")
+    assert "On the examples: wrong_answer: test 1 of 1" in said and "30" not in said
+
+
+def test_every_test_counts_when_asked() -> None:
+    problem = problem_of(Code(), "sample/sums")
+    only_last = "```python\nimport sys\nn = sys.stdin.read()\nprint('101\\n101' if '100' in n else 'no')\n```"
+    first, all_of_them = Code().verify(problem, only_last), Code(every_test=True).verify(problem, only_last)
+    assert (first.passed, all_of_them.passed, all_of_them.total) == (0, 1, 4)
+
+
+def test_most_tests_limits_what_is_judged() -> None:
+    assert len(problem_of(Code(most_tests=2), "sample/sums").reference["tests"]) == 2
+
+
+def test_rewriting_keeps_what_a_program_does_and_changes_its_form() -> None:
+    program = 'def f(a, *, b=1):\n    """Doc."""\n    # why\n    if a:\n        return a + b\n    return\n'
+    plain = rewriting.stripped(program)
+    assert "Doc" not in plain and "why" not in plain
+    assert rewriting.documented(plain).count('"""') == 2
+    assert size(rewriting.inflated(plain)) > size(plain)
+    assert rewriting.stripped('def f():\n    """Doc."""\n') == "def f():\n    pass\n"
+    assert rewriting.signature(program, "f") == "f(a, b)" and rewriting.signature(program, "g") is None
+
+
+def test_layout_makes_no_program_shorter() -> None:
+    assert size("a = 1\n\nb = 2\n") == size("a=1;b=2") == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("```python\nx = 1\n```", "x = 1\n"),
+        ("```\nx = 1\n```\nand\n```py\nx = 2\n```", "x = 2\n"),
+        ("x = 1\n", "x = 1\n"),
+        ("<think>```python\nx = 1\n```</think>\n```python\nx = 2\n```", "x = 2\n"),
+        ("<think>x = 1", None),
+        ("no program here", None),
+        ("", None),
+    ],
+)
+def test_where_the_program_stands(text: str, code: str | None) -> None:
+    assert program_in(text).code == code
+
+
+HOSTILE = {
+    "fences that open": "```a\n" * 20_000,
+    "fences of two kinds": "```a\n~~~b\n" * 10_000,
+    "ever longer fences": "".join("`" * i + "\n" for i in range(3, 600)),
+    "one endless fence": "`" * 200_000,
+    "blank lines": (" " * 50 + "\n") * 3_900,
+    "names": "a," * 99_000,
+    "tags": "<think>" * 20_000 + "</think>" * 20_000,
+    "millions": "x = 1\n" * 1_000_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_answer_takes_long_to_read(name: str) -> None:
+    env, problem = Code(), PROBLEMS[Code]
+    started = time.process_time()
+    env.prepare(problem, HOSTILE[name])
+    assert time.process_time() - started < 0.2
+    started = time.process_time()
+    CodeReasoning().prepare(PROBLEMS[CodeReasoning], HOSTILE[name])
+    assert time.process_time() - started < 0.2
+
+
+def test_blocks_close_with_their_own_kind_of_fence() -> None:
+    assert blocks("````md\n```python\nx\n```\n````") == [Block("md", "```python\nx\n```\n")]
+    assert blocks("~~~\n```\n~~~") == [Block("", "```\n")]
+    assert blocks("```py\na") == [Block("py", "a\n", closed=False)]
+    assert blocks("no fence, `one` ``two``") == []
+    assert program_in("```python\nx = 1\n```\n```python\nx = 2\n").code == "x = 1\n", "an unfinished afterthought"
+    assert program_in("x = 1\n" * 40_000).code is None
+
+
+def test_answers_that_continue_the_prompt() -> None:
+    begun = "import math\n\ndef f(x):\n"
+    assert program_in("    return x\n", "f", begun).code == begun + "    return x\n"
+    assert program_in("\n  \n    return x\n", "f", begun).code == begun + "\n  \n    return x\n"
+    assert program_in("def f(x):\n    return 2\n", "f", begun).code == "def f(x):\n    return 2\n"
+    assert program_in("```python\n    return x\n```", "f", begun).code == begun + "    return x\n"
+    assert program_in("f = abs\n", "f", begun).code == "f = abs\n"
