@@ -1,0 +1,4 @@
+"""Graph environments: tasks with proved optima, one file per family; importing this registers them."""
+
+from rlvrlab.envs.graphs import environment as environment
+from rlvrlab.envs.graphs import nlgraph as nlgraph

@@ -1,0 +1,214 @@
+"""Reading an answer, strictly.
+
+    … I compared all routes.</think> The tour is [QXD, ABC, LKJ, QXD].        a list in brackets
+    … no node is left. ### Yes                                               a marked word or number
+
+Only what follows the last </think> counts. A list is read when it is the only one: an answer that gives two different
+lists is hedging. Lists without a single known token (a citation [1], the prompt's placeholder) are not answers. Nothing
+is skipped, padded, repaired or searched for in earlier text; every such kindness is a reward somebody farms.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeVar
+
+from rlvrlab.types import ErrorKind
+
+Style = Literal["plain", "chat", "think"]
+T = TypeVar("T")
+MAX_TEXT, MAX_COMMAS, MAX_LISTS, MAX_TOKEN = 100_000, 5_000, 200, 200
+BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+ARROWS = re.compile(r"->|→")
+LATEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf|boxed)\{([^{}]*)\}")
+WRAPPING = " \t\r\n\"'`*_\\$“”‘’«»"
+FULL_WIDTH = str.maketrans("［］【】，", "[][],")
+INDEX = re.compile(r"0|[1-9][0-9]{0,5}")
+NUMBER = re.compile(r"-?(?:[0-9]{1,12}|[1-9][0-9]{0,2}(?:,[0-9]{3}){1,3})")
+
+
+class Unreadable(Exception):
+    """There is no answer (FORMAT), it has no meaning (SYNTAX), or it names what does not exist (RULE)."""
+
+    def __init__(self, kind: ErrorKind, reason: str) -> None:
+        self.kind = kind
+        super().__init__(reason)
+
+
+def final_text(text: str, style: Style) -> str:
+    """The part of a completion that may hold the answer."""
+    _, closed, tail = text.rpartition("</think>")
+    if "<think>" in tail:
+        raise Unreadable(ErrorKind.FORMAT, "the thinking has no end")
+    if style == "think":
+        if not closed or tail.count("<answer>") != 1 or tail.count("</answer>") != 1:
+            raise Unreadable(ErrorKind.FORMAT, "no single <answer> after the thinking")
+        tail, closed, _ = tail.partition("<answer>")[2].partition("</answer>")
+        if not closed:
+            raise Unreadable(ErrorKind.FORMAT, "the answer's tags stand the wrong way round")
+    if len(tail) > MAX_TEXT:
+        raise Unreadable(ErrorKind.FORMAT, f"more than {MAX_TEXT} characters after the thinking")
+    if not tail.strip():
+        raise Unreadable(ErrorKind.FORMAT, "nothing after the thinking")
+    return tail
+
+
+class Names:
+    """The tokens an answer may use. Exact spelling wins; otherwise case, width, quotes and markup do not matter."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+        self.exact = {name: node for node, name in enumerate(names)}
+        self.with_comma = sorted((name for name in names if "," in name), key=len, reverse=True)
+        self._folded: dict[str, int] | None = None
+
+    def find(self, token: str) -> int | None:
+        """The node of a token; a name that two nodes share is no name."""
+        node = self.exact.get(token)
+        if node is not None and len(self.exact) == len(self.names):
+            return node
+        if len(token) > MAX_TOKEN:
+            return None
+        if self._folded is None:
+            self._folded = {}
+            for node, name in enumerate(self.names):
+                key = bare(name).casefold()
+                self._folded[key] = -1 if key in self._folded else node
+        found = self._folded.get(bare(token).casefold(), -1)
+        return None if found < 0 else found
+
+    def split(self, content: str) -> list[str]:
+        """The tokens between commas; names that contain one are cut out first, the longest first."""
+        if not self.with_comma:
+            return content.split(",")
+        tokens: list[str] = []
+        while True:
+            content = content.lstrip()
+            name = next((name for name in self.with_comma if content.startswith(name)), "")
+            end = content.find(",", len(name))
+            if end < 0:
+                return [*tokens, content]
+            tokens.append(content[:end])
+            content = content[end + 1 :]
+
+
+def bare(token: str) -> str:
+    """A token without what people and models wrap around it."""
+    token = unicodedata.normalize("NFKC", token).replace("\\_", "_")
+    token = LATEX.sub(r"\1", token).strip(WRAPPING)
+    return " ".join(token.split())
+
+
+def index_finder(n: int) -> Callable[[str], int | None]:
+    """Numbers 0 … n-1, written plainly."""
+
+    def find(token: str) -> int | None:
+        token = bare(token) if len(token) <= MAX_TOKEN else ""
+        return int(token) if INDEX.fullmatch(token) and int(token) < n else None
+
+    return find
+
+
+def read_names(text: str, names: Sequence[str]) -> tuple[int, ...]:
+    """The only list of names in a text, as nodes."""
+    table = Names(names)
+    return _only_known([_resolve(table.split(content), table.find) for content in _contents(text)])
+
+
+def read_indices(text: str, n: int, size: int) -> tuple[int, ...]:
+    """The only list of `size` numbers in a text, all below n."""
+    lists = [_trimmed(content.split(",")) for content in _contents(text)]
+    fitting = [tokens for tokens in lists if len(tokens) == size]
+    if not fitting:
+        raise Unreadable(ErrorKind.RULE, f"no list of {size} numbers")
+    return _whole(_only([_resolve(tokens, index_finder(n)) for tokens in fitting]))
+
+
+def read_numbers(text: str, n: int) -> tuple[int, ...]:
+    """The only list of numbers below n in a text, however long."""
+    return _only_known([_resolve(content.split(","), index_finder(n)) for content in _contents(text)])
+
+
+def read_pair(text: str, sizes: tuple[int, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The only two lists of numbers in a text, equally long: nodes of the first graph and of the second."""
+    contents = _contents(text)
+    numeric = [content for content in contents if any(INDEX.fullmatch(bare(t[:9])) for t in content.split(","))]
+    pairs = dict.fromkeys(zip(numeric[::2], numeric[1::2], strict=False))
+    if len(numeric) < 2 or len(numeric) % 2 or len(pairs) != 1:
+        raise Unreadable(ErrorKind.SYNTAX, f"{len(numeric)} lists of numbers where two belong")
+    first, second = [
+        _whole(_resolve(content.split(","), index_finder(n)))
+        for content, n in zip(next(iter(pairs)), sizes, strict=True)
+    ]
+    if len(first) != len(second):
+        raise Unreadable(ErrorKind.SYNTAX, f"lists of {len(first)} and {len(second)} nodes")
+    return first, second
+
+
+def read_marked(text: str, alone: bool, understand: Callable[[str], T | None]) -> T:
+    """What stands after ###; headings are no answers, two different answers are hedging."""
+    marked = text.split("###")[1:] if "###" in text else [text] if alone else []
+    if not marked:
+        raise Unreadable(ErrorKind.FORMAT, "no answer after ###")
+    if len(marked) > MAX_LISTS:
+        raise Unreadable(ErrorKind.SYNTAX, f"{len(marked)} marks ###")
+    short = [bare(part).removesuffix(".").strip(WRAPPING) for part in marked if len(part) <= MAX_TOKEN]
+    understood = {answer: None for answer in map(understand, short) if answer is not None}
+    if len(understood) != 1:
+        raise Unreadable(ErrorKind.SYNTAX, "several answers" if understood else "no plain answer after ###")
+    return next(iter(understood))
+
+
+def yes_or_no(token: str) -> bool | None:
+    """`Yes`, `no`; nothing that merely contains them."""
+    return {"yes": True, "no": False}.get(token.casefold())
+
+
+def whole_number(token: str) -> int | None:
+    """`12`, `-12`, `1,234`."""
+    return int(token.replace(",", "")) if NUMBER.fullmatch(token) else None
+
+
+def _contents(text: str) -> list[str]:
+    if text.count(",") > MAX_COMMAS:
+        raise Unreadable(ErrorKind.SYNTAX, f"more than {MAX_COMMAS} commas")
+    if not text.isascii():
+        text = text.translate(FULL_WIDTH)
+    contents = [ARROWS.sub(",", content) for content in BRACKETS.findall(text)]
+    if not contents:
+        raise Unreadable(ErrorKind.FORMAT, "no list in square brackets")
+    if len(contents) > MAX_LISTS:
+        raise Unreadable(ErrorKind.SYNTAX, f"{len(contents)} lists")
+    return contents
+
+
+def _trimmed(tokens: list[str]) -> list[str]:
+    """One trailing comma is how many people write a list."""
+    return tokens[:-1] if len(tokens) > 1 and not tokens[-1].strip() else tokens
+
+
+def _resolve(tokens: list[str], find: Callable[[str], int | None]) -> tuple[int | None, ...]:
+    return tuple([find(token.strip()) if token.strip() else -1 for token in _trimmed(tokens)])
+
+
+def _only(lists: Sequence[tuple[int | None, ...]]) -> tuple[int | None, ...]:
+    if len(set(lists)) > 1:
+        raise Unreadable(ErrorKind.SYNTAX, f"{len(set(lists))} different lists")
+    return lists[0]
+
+
+def _only_known(read: list[tuple[int | None, ...]]) -> tuple[int, ...]:
+    """The only list with a known token in it; without one, the last list says what is unknown."""
+    known = [nodes for nodes in read if any(node is not None for node in nodes)]
+    return _whole(_only(known or read[-1:]))
+
+
+def _whole(nodes: tuple[int | None, ...]) -> tuple[int, ...]:
+    """All tokens known, none empty."""
+    if -1 in nodes:
+        raise Unreadable(ErrorKind.SYNTAX, "an empty place in the list")
+    if None in nodes:
+        raise Unreadable(ErrorKind.RULE, f"token {nodes.index(None) + 1} of the list is not in the graph")
+    return tuple([node for node in nodes if node is not None])

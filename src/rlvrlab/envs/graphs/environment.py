@@ -1,0 +1,150 @@
+"""The graph environments: six NP-hard tasks, GraphArena's four others, GraphWiz's nine, two of graph learning.
+
+    id         MIS:2:5a0e1f33c9d2b7aa
+    prompt     Your task is the Maximum Independent Set problem in a social network, … [UserA, UserB, …].
+    completion <think>…</think> [Ada Abbott, Rosa Costa]
+    reference  {"task": "MIS", "graphs": [{"n": 3, "edges": [[0, 1], [1, 2]]}], "names": […], "optimum": 2,
+                "answer": "[Ada Abbott, Rosa Costa]"}
+    meta       {"level": 2, "solver": "clique branch and bound", "proof": "exhausted search", "bound": 2, "seed": 0, …}
+
+Every optimum is proved; an instance whose search was given up is never handed out. Which role an instance belongs to
+is decided by its shape, the same for isomorphic graphs, so no renaming or renumbering crosses a split. Traps are
+listed with each task; docs/graphs.md has the table of verdicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from typing import Literal
+
+from rlvrlab.envs.base import CHECKED_PROBLEMS, BaseEnvironment
+from rlvrlab.envs.graphs.answers import Style
+from rlvrlab.envs.graphs.cheats import cheats
+from rlvrlab.envs.graphs.peers import SUITE, peer_verdict
+from rlvrlab.envs.graphs.production import STYLES, Batch, produce
+from rlvrlab.envs.graphs.task import Instance
+from rlvrlab.envs.graphs.tasks import GRAPHWIZ, LEARNING, NP, POLYNOMIAL, TASKS
+from rlvrlab.envs.graphs.verdicts import judge
+from rlvrlab.errors import UserError, suggestion
+from rlvrlab.registry import register
+from rlvrlab.types import Check, Count, Problem, Role, Verdict
+
+MODES = ("strict", *SUITE)
+PEER_TASKS = {*NP, *POLYNOMIAL, *GRAPHWIZ}
+
+
+@register("env", "graph")
+@dataclass(frozen=True)
+class GraphEnvironment(BaseEnvironment):
+    """TSP, GED, MCP, MIS, MVC, MCS with proved optima, and any other graph task by name."""
+
+    tasks: tuple[str, ...] = NP
+    """Which tasks; they alternate evenly."""
+    levels: tuple[int, ...] = (1, 2, 3, 4, 5)
+    """Which of the five sizes; they alternate evenly."""
+    sizes: tuple[int, ...] = ()
+    """Fewest and most nodes, in place of the levels' own."""
+    mode: Literal["strict", "grapharena", "npgmuse", "graphwiz"] = "strict"
+    """Whose verdicts: strict, or those of another scorer with all its mistakes, for comparison only."""
+    style: Style = "plain"
+    """plain: the question. chat: with a system line before it. think: <think>, then <answer> tags."""
+    workers: Count = 1
+    """Processes that make instances; the result does not depend on it."""
+
+    version = "1"
+
+    def __post_init__(self) -> None:
+        for name in self.tasks:
+            if name not in TASKS:
+                raise UserError(f"{self.name}: unknown task {name!r}{suggestion(name, TASKS)}")
+            if self.mode in SUITE and (TASKS[name].suite != SUITE[self.mode] or name not in PEER_TASKS):
+                raise UserError(f"{self.name}: mode {self.mode!r} has no task {name!r}; leave it out or take strict")
+        if not self.tasks or len(set(self.tasks)) < len(self.tasks):
+            raise UserError(f"{self.name}: tasks = {list(self.tasks)}: give some, each once")
+        if not self.levels or len(set(self.levels)) < len(self.levels) or not set(self.levels) <= {1, 2, 3, 4, 5}:
+            raise UserError(f"{self.name}: levels = {list(self.levels)}: give some of 1 to 5, each once")
+        if self.sizes and (len(self.sizes) != 2 or not 4 <= self.sizes[0] <= self.sizes[1] <= 100):
+            raise UserError(f"{self.name}: sizes = {list(self.sizes)}: fewest and most nodes, from 4 to 100")
+        if self.mode not in MODES or self.style not in STYLES:
+            raise UserError(f"{self.name}: mode = {self.mode!r}, style = {self.style!r}: allowed: {MODES}; {STYLES}")
+
+    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """Distinct proved problems, tasks alternating, then levels; a shorter list begins a longer one."""
+        units = [(name, level) for level in self.levels for name in self.tasks]
+        batches = [
+            Batch(name, level, self._band(name, level), role, seed, self.style, -(-(size - i) // len(units)))
+            for i, (name, level) in enumerate(units)
+        ]
+        made = self._make(batches)
+        for batch, problems in zip(batches, made, strict=True):
+            if len(problems) < batch.wanted:
+                raise UserError(
+                    f"{self.name}: {batch.wanted} {role} problems of {batch.task} at level {batch.level} asked for, "
+                    f"a long search found only {len(problems)} different ones; ask for fewer or for higher levels"
+                )
+        return [made[i % len(units)][i // len(units)] for i in range(size)]
+
+    def self_check(self) -> list[Check]:
+        """Gold must be correct and every cheat must not, for every task."""
+        several = [self.tasks[i : i + CHECKED_PROBLEMS] for i in range(0, len(self.tasks), CHECKED_PROBLEMS)]
+        return [check for tasks in several for check in BaseEnvironment.self_check(replace(self, tasks=tasks))]
+
+    def _make(self, batches: Sequence[Batch]) -> list[list[Problem]]:
+        if self.workers == 1:
+            return [produce(batch) for batch in batches]
+        with ProcessPoolExecutor(self.workers, get_context("spawn")) as pool:
+            # The largest instances take longest: they go first.
+            order = sorted(range(len(batches)), key=lambda i: -batches[i].band[1])
+            started = {i: pool.submit(produce, batches[i]) for i in order}
+            return [started[i].result() for i in range(len(batches))]
+
+    def _band(self, name: str, level: int) -> tuple[int, int]:
+        return (self.sizes[0], self.sizes[1]) if self.sizes else TASKS[name].bands[level - 1]
+
+    def gold(self, problem: Problem) -> str | None:
+        """The proved answer the problem came with."""
+        answer = problem.reference["answer"]
+        return f"<think>\nI compare.\n</think>\n{f'<answer>{answer}</answer>' if self.style == 'think' else answer}"
+
+    def verify(self, problem: Problem, text: str) -> Verdict:
+        """Judge one completion's text."""
+        reference = problem.reference
+        task, instance, optimum = TASKS[reference["task"]], Instance.from_plain(reference), reference["optimum"]
+        if self.mode == "strict":
+            return judge(task, instance, optimum, text, self.style)
+        return peer_verdict(self.mode, task, instance, optimum, reference.get("answer", ""), text)
+
+    def cheats(self, problem: Problem) -> Mapping[str, str]:
+        """Every known way to ask for the reward without a right answer; the other modes accept most of them."""
+        if self.mode != "strict":
+            return {}
+        reference = problem.reference
+        task, instance = TASKS[reference["task"]], Instance.from_plain(reference)
+        return cheats(task, instance, reference["optimum"], reference["answer"], problem.prompt, self.style)
+
+
+@register("env", "graph_p")
+@dataclass(frozen=True)
+class PolynomialGraphs(GraphEnvironment):
+    """GraphArena's four tasks that are not NP-hard: Neighbor, Distance, Connected, Diameter."""
+
+    tasks: tuple[str, ...] = POLYNOMIAL
+
+
+@register("env", "graphwiz")
+@dataclass(frozen=True)
+class GraphWiz(GraphEnvironment):
+    """GraphWiz's nine tasks, with labels that are proved."""
+
+    tasks: tuple[str, ...] = GRAPHWIZ
+
+
+@register("env", "graph_learning")
+@dataclass(frozen=True)
+class GraphLearning(GraphEnvironment):
+    """Node classification and link prediction on planted groups."""
+
+    tasks: tuple[str, ...] = LEARNING

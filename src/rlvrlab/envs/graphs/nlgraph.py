@@ -1,0 +1,218 @@
+"""NLGraph (Wang et al. 2023): eight tasks asked in plain language, read from the user's own copy of its JSON files.
+
+    file       <folder>/shortest_path/test.json: {"0": {"question": "In an undirected graph, the nodes are numbered …
+               Q: Give the shortest path from node 4 to node 2.\\nA:", "answer": "The shortest path … is 4,12,10,2 with
+               a total weight of 12", "difficulty": "hard"}, …}
+    prompt     the question, and the form of the answer
+    completion … ### [4, 12, 10, 2]
+    reference  {"task": "nlgraph shortest_path", "graphs": […], "query": [4, 2], "optimum": 12, "answer": "### [4, …]"}
+
+The graph is read from the question and solved again: a row whose label disagrees with the proof is an error that names
+it. Any path, order or assignment of the same value counts as right, where the original compares with the one stored.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.graphs.answers import Style
+from rlvrlab.envs.graphs.graph import Graph
+from rlvrlab.envs.graphs.nlgraph_tasks import NLGRAPH_TASKS
+from rlvrlab.envs.graphs.production import STYLES
+from rlvrlab.envs.graphs.task import Infeasible, Instance, Solution, Task
+from rlvrlab.envs.graphs.verdicts import judge
+from rlvrlab.errors import UserError, suggestion
+from rlvrlab.randomness import key_bits, shuffled
+from rlvrlab.registry import register
+from rlvrlab.types import Check, Problem, Role, Verdict
+
+Rows = Mapping[str, Mapping[str, str]]
+PAIRS = r"\((\d+),(\d+)\)"
+
+
+class Reading(NamedTuple):
+    """How a question of one kind is written."""
+
+    edges: str
+    """Two or three numbers: ends and weight."""
+    query: str = ""
+    """The nodes asked about."""
+    directed: bool = False
+    label: Callable[[str], Any] = lambda answer: "yes" in answer.lower()
+    """The stored answer in the form the task measures."""
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(digits) for digits in re.findall(r"\d+", text)]
+
+
+READINGS = {
+    "connectivity": Reading(PAIRS, r"between node (\d+) and node (\d+)\?"),
+    "cycle": Reading(PAIRS),
+    "hamilton": Reading(PAIRS, label=_numbers),
+    "topology": Reading(r"node (\d+) should be visited before node (\d+)", directed=True, label=_numbers),
+    "flow": Reading(
+        r"from node (\d+) to node (\d+) with capacity (\d+)",
+        r"maximum flow from node (\d+) to node (\d+)",
+        directed=True,
+        label=lambda answer: _numbers(answer)[-1],
+    ),
+    "shortest_path": Reading(
+        r"between node (\d+) and node (\d+) with weight (\d+)",
+        r"shortest path from node (\d+) to node (\d+)",
+        label=lambda answer: _numbers(answer)[2:-1],
+    ),
+    "matching": Reading(
+        r"Applicant (\d+) is interested in job (\d+)",
+        r"There are (\d+) job applicants",
+        directed=True,
+        label=lambda answer: _numbers(answer)[-1],
+    ),
+    "GNN": Reading(PAIRS, label=lambda answer: [n for pair in re.findall(r"\[.*?\]", answer) for n in _numbers(pair)]),
+}
+FILES: dict[Role, str] = {"train": "train.json", "dev": "main.json", "test": "test.json"}
+
+
+@register("env", "nlgraph")
+@dataclass(frozen=True)
+class NLGraph(BaseEnvironment):
+    """NLGraph's tasks from a folder."""
+
+    folder: str = "nlgraph"
+    """Where connectivity/test.json and the others lie."""
+    tasks: tuple[str, ...] = tuple(READINGS)
+    """Which tasks; they alternate while they last."""
+    style: Style = "plain"
+    """plain or chat: an answer after ###. think: <think>, then <answer> tags."""
+
+    version = "1"
+
+    def __post_init__(self) -> None:
+        for name in self.tasks:
+            if name not in READINGS:
+                raise UserError(f"nlgraph: unknown task {name!r}{suggestion(name, READINGS)}")
+
+    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """The rows of the role's files in keyed order, tasks alternating."""
+        rows = {name: shuffled(_load(self.folder, name, role), seed, "nlgraph", name, role) for name in self.tasks}
+        longest = max(map(len, rows.values()), default=0)
+        found = [column[i] for i in range(longest) for column in rows.values() if i < len(column)]
+        if len(found) < size:
+            raise UserError(f"nlgraph: {size} {role} problems asked for, {self.folder} has {len(found)}; ask for fewer")
+        return [replace(problem, prompt=STYLES[self.style].format(problem.prompt)) for problem in found[:size]]
+
+    def gold(self, problem: Problem) -> str | None:
+        """The stored answer."""
+        answer = problem.reference["answer"]
+        return f"<think>\nI compare.\n</think>\n{f'<answer>{answer}</answer>' if self.style == 'think' else answer}"
+
+    def verify(self, problem: Problem, text: str) -> Verdict:
+        """Judge one completion's text."""
+        task = NLGRAPH_TASKS[problem.reference["task"]]
+        return judge(task, Instance.from_plain(problem.reference), problem.reference["optimum"], text, self.style)
+
+    def self_check(self) -> list[Check]:
+        """Gold must be correct and the cheats must not, on whichever files there are."""
+        there: list[Role] = [role for role in FILES if (Path(self.folder) / self.tasks[0] / FILES[role]).is_file()]
+        checks = []
+        for problem in self.problems(there[0] if there else "test", len(self.tasks), seed=0):
+            gold = self.gold(problem) or ""
+            checks.append(Check("gold", gold, True, self._verify_safely(problem, gold)))
+            for name, text in self.cheats(problem).items():
+                checks.append(Check(f"cheat: {name}", text, False, self._verify_safely(problem, text)))
+        return checks
+
+    def cheats(self, problem: Problem) -> Mapping[str, str]:
+        """A few; the tasks' own cheats are checked with the environments that make their instances."""
+        answer = problem.reference["answer"]
+        return {"nothing": "", "mark alone": "###", "unclosed": f"<think>{answer}", "both": "### Yes ### No ### []"}
+
+
+def instance_of(name: str, question: str) -> Instance:
+    """The graph and the query a question describes."""
+    reading = READINGS[name]
+    stated, _, asked = question.partition("Q:")
+    found = [tuple(map(int, match)) for match in re.findall(reading.edges, stated)]
+    match = re.search(reading.query, question) if reading.query else None
+    if reading.query and not match:
+        raise ValueError("no query found")
+    query = tuple(map(int, match.groups())) if match else ()
+    labels: tuple[str, ...] = ()
+    if name == "matching":
+        found = [(applicant, job + query[0]) for applicant, job in found]
+    if name == "GNN":
+        labels = tuple(re.findall(r"node \d+: \[(\d+,\d+)\]", stated))
+    last = re.search(r"numbered from 0 to (\d+)", stated) if name not in ("matching", "connectivity") else None
+    n = 1 + max([v for edge in found for v in edge[:2]] + list(query) + ([int(last[1])] if last else []), default=-1)
+    unique = {edge[:2] if reading.directed else tuple(sorted(edge[:2])): edge[2:] for edge in found}
+    weights = tuple([weight for rest in unique.values() for weight in rest])
+    if n < 1 or not asked or (labels and len(labels) != n):
+        raise ValueError("no graph found")
+    return Instance((Graph(n, tuple((u, v) for u, v in unique), reading.directed, weights, labels),), query=query)
+
+
+@lru_cache(maxsize=32)
+def _load(folder: str, name: str, role: Role) -> list[Problem]:
+    path = Path(folder) / name / FILES[role]
+    if not path.is_file():
+        raise UserError(f"nlgraph: no file {path}; point folder at a copy of NLGraph's data")
+    try:
+        rows: Rows = json.loads(path.read_text(encoding="utf-8"))
+        return [_problem(path, name, key, row, role) for key, row in rows.items()]
+    except (json.JSONDecodeError, UnicodeDecodeError, AttributeError) as error:
+        raise UserError(f"nlgraph: {path} is not a JSON object of rows: {error}") from None
+
+
+def _problem(path: Path, name: str, key: str, row: Mapping[str, str], role: Role) -> Problem:
+    where = f"nlgraph: {path}, row {key!r}"
+    for column in ("question", "answer"):
+        if not isinstance(row, Mapping) or not isinstance(row.get(column), str):
+            raise UserError(f"{where}: column {column!r} is missing or not text")
+    task = NLGRAPH_TASKS[f"nlgraph {name}"]
+    try:
+        instance = instance_of(name, row["question"])
+    except ValueError as error:
+        raise UserError(f"{where}: column 'question': {error}") from None
+    solution = _agreed(where, task, instance, READINGS[name].label, row["answer"])
+    question = row["question"].removesuffix("A:").rstrip()
+    return Problem(
+        id=f"nlgraph:{name}:{key_bits(row['question']):032x}"[:-16],
+        source="nlgraph",
+        skill=f"nlgraph_{name}",
+        prompt=f"{question}\n{task.ask(instance)}",
+        reference={
+            "task": task.name,
+            **instance.as_plain(),
+            "optimum": solution.optimum,
+            "answer": task.show(instance, solution.witness),
+        },
+        meta={
+            "row": key,
+            "difficulty": row.get("difficulty", ""),
+            "solver": solution.solver,
+            "proof": solution.proof,
+            "bound": solution.optimum,
+        },
+        role=role,
+    )
+
+
+def _agreed(where: str, task: Task, instance: Instance, label: Callable[[str], Any], answer: str) -> Solution:
+    """The proved solution, which the stored answer must reach."""
+    solution = task.solve(instance)
+    try:
+        stored = label(answer)
+        value = task.measure(instance, tuple(stored) if isinstance(stored, list) else stored)
+    except (Infeasible, IndexError) as error:
+        raise UserError(f"{where}: column 'answer': {error}") from None
+    if solution is None or value != solution.optimum:
+        proved = solution.optimum if solution else "nothing"
+        raise UserError(f"{where}: column 'answer' says {value}, proved is {proved}")
+    return solution

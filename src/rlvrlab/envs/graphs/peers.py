@@ -1,0 +1,213 @@
+"""The verdicts of three other scorers, mistakes included: to compare with numbers they produced, never to train on.
+
+A value above 0 counts as feasible, -2 as broken rules, -1 as no answer. What these scorers get wrong and why a policy
+trained on them learns to cheat is listed in docs/graphs.md. Their regular expressions backtrack; the matching here is
+the same and linear.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any, Literal
+
+from rlvrlab.envs.graphs.edits import mapping_cost
+from rlvrlab.envs.graphs.graph import as_set, induced, members
+from rlvrlab.envs.graphs.isomorphism import isomorphic
+from rlvrlab.envs.graphs.paths import components, distances
+from rlvrlab.envs.graphs.task import Instance, Task
+from rlvrlab.envs.graphs.tours import tour_length
+from rlvrlab.envs.graphs.verdicts import ALARM, parts
+from rlvrlab.rewards.repetition import tandem_period
+from rlvrlab.types import ErrorKind, Verdict
+
+Peer = Literal["grapharena", "npgmuse", "graphwiz"]
+SUITE: dict[str, str] = {"grapharena": "grapharena", "npgmuse": "grapharena", "graphwiz": "graphwiz"}
+BROKEN, MISSING = -2, -1
+CODES = re.compile(r"\[([A-Z\s,]*)\]")
+DIGITS = re.compile(r"\[([\d\s,]+)\]")
+
+
+def peer_verdict(peer: Peer, task: Task, instance: Instance, optimum: Any, truth: str, text: str) -> Verdict:
+    """The peer's verdict in our words; `format` is the peer's own format test."""
+    repeat = float(tandem_period(text) > 0)
+    if peer == "graphwiz":
+        correct = _graphwiz(task.name, truth, text)
+        error = ErrorKind.NONE if correct else ErrorKind.WRONG
+        return Verdict(correct, float(correct), error, parts(1.0, 1.0, float(correct), correct, repeat))
+    value = peer_value(peer, task.name, instance, text)
+    correct = value == optimum
+    # The ratio is not clamped: the original pays more than 1 for a "better" answer, and this mode repeats it.
+    quality = 0.0 if value <= 0 else optimum / value if task.sense == "min" else value / optimum
+    format = text.startswith("<think>\n") if peer == "npgmuse" else value != MISSING
+    refused = ErrorKind.FORMAT if value == MISSING else ErrorKind.RULE if value <= 0 else ErrorKind.WRONG
+    return Verdict(
+        correct,
+        min(1.0, quality),
+        ErrorKind.NONE if correct else refused,
+        parts(float(format), float(value > 0), quality, correct, repeat),
+        answer=str(value),
+        detail="" if correct else f"{peer} gives {value}, optimum {optimum}",
+        flags=(ALARM,) if value > 0 and task.better(value, optimum) else (),
+    )
+
+
+def peer_value(peer: Peer, name: str, instance: Instance, text: str) -> int:
+    """What GraphArena's or NPG-Muse's check_solution returns."""
+    if name == "TSP":
+        return _tsp(instance, CODES.findall(text))
+    if name in ("GED", "MCS"):
+        lists = DIGITS.findall(text)
+        return (_ged if name == "GED" else _mcs)(instance, lists, peer == "grapharena")
+    lists = _bracketed(text)
+    if not lists:
+        return MISSING
+    searches_back = peer == "grapharena" and name in ("Neighbor", "Distance", "Connected")
+    for content in reversed(lists) if searches_back else lists[-1:]:
+        nodes = [instance.names.index(token) if token in instance.names else None for token in _tokens(content)]
+        known = [node for node in nodes if node is not None]
+        if peer == "npgmuse" and (not known or (name in ("MVC", "Neighbor") and None in nodes)):
+            return BROKEN
+        if not known and name in ("Distance", "Diameter"):
+            continue
+        value = LIST_RULES[name](instance, known)
+        if value != BROKEN:
+            return value
+    return BROKEN
+
+
+def _tokens(content: str) -> list[str]:
+    return [token.strip() for token in content.split(",")]
+
+
+def _bracketed(text: str) -> list[str]:
+    """re.findall(r"\\[(.*?)\\]", text) without its quadratic search for a closing bracket."""
+    found = []
+    for line in text.split("\n"):
+        start = line.find("[")
+        while start >= 0 and (end := line.find("]", start)) >= 0:
+            found.append(line[start + 1 : end])
+            start = line.find("[", end)
+    return found
+
+
+def _numbers(content: str) -> list[int]:
+    return [int(token) for token in re.split(r"[\s,]+", content.strip())]
+
+
+def _tsp(instance: Instance, lists: list[str]) -> int:
+    if not lists:
+        return MISSING
+    names = list(instance.names)
+    tokens = _tokens(lists[-1])
+    if len(tokens) != len(names) + 1 or set(tokens) != set(names) or tokens[0] != tokens[-1]:
+        return BROKEN
+    weights = instance.graphs[0].weighted()
+    matrix = [[weights[u].get(v, 0) for v in range(len(names))] for u in range(len(names))]
+    return tour_length(matrix, [names.index(token) for token in tokens[:-1]])
+
+
+def _ged(instance: Instance, lists: list[str], searches_back: bool) -> int:
+    if not lists:
+        return MISSING
+    first, second = instance.graphs
+    for content in reversed(lists) if searches_back else lists[-1:]:
+        try:
+            nodes = _numbers(content)
+        except ValueError:
+            return BROKEN
+        if sorted(nodes) == list(range(first.n)):
+            return mapping_cost(first, second, nodes)
+    return BROKEN
+
+
+def _mcs(instance: Instance, lists: list[str], forgives: bool) -> int:
+    if len(lists) < 2:
+        return MISSING
+    try:
+        chosen = _numbers(lists[-2]), _numbers(lists[-1])
+    except ValueError:
+        return MISSING if forgives else BROKEN
+    if len(chosen[0]) != len(chosen[1]):
+        return BROKEN
+    existing = [sorted({v for v in nodes if v < g.n}) for g, nodes in zip(instance.graphs, chosen, strict=True)]
+    found = [induced(g.adjacency(), nodes) for g, nodes in zip(instance.graphs, existing, strict=True)]
+    return len(chosen[0]) if isomorphic(*found) else BROKEN
+
+
+def _clique(instance: Instance, nodes: Sequence[int]) -> int:
+    adjacency, chosen = instance.graphs[0].adjacency(), as_set(nodes)
+    edges = sum((adjacency[v] & chosen).bit_count() for v in members(chosen)) // 2
+    return len(nodes) if edges >= len(nodes) * (len(nodes) - 1) / 2 else BROKEN
+
+
+def _independent(instance: Instance, nodes: Sequence[int]) -> int:
+    adjacency, chosen = instance.graphs[0].adjacency(), as_set(nodes)
+    return BROKEN if any(adjacency[v] & chosen for v in members(chosen)) else len(nodes)
+
+
+def _cover(instance: Instance, nodes: Sequence[int]) -> int:
+    chosen = set(nodes)
+    return len(nodes) if all(u in chosen or v in chosen for u, v in instance.graphs[0].edges) else BROKEN
+
+
+def _shared(instance: Instance, nodes: Sequence[int]) -> int:
+    adjacency, (a, b) = instance.graphs[0].adjacency(), instance.query
+    return BROKEN if as_set(nodes) & ~(adjacency[a] & adjacency[b]) else len(set(nodes))
+
+
+def _representatives(instance: Instance, nodes: Sequence[int]) -> int:
+    pieces = components(instance.graphs[0].adjacency())
+    touched = [next(i for i, piece in enumerate(pieces) if piece >> v & 1) for v in nodes]
+    return len(nodes) if len(set(touched)) == len(nodes) else BROKEN
+
+
+def _walk(instance: Instance, nodes: Sequence[int]) -> int:
+    adjacency = instance.graphs[0].adjacency()
+    broken = (nodes[0], nodes[-1]) != instance.query or not _linked(adjacency, nodes)
+    return BROKEN if broken else len(nodes) - 1
+
+
+def _longest(instance: Instance, nodes: Sequence[int]) -> int:
+    adjacency = instance.graphs[0].adjacency()
+    hops = distances(adjacency, nodes[0])[nodes[-1]]
+    return len(nodes) - 1 if _linked(adjacency, nodes) and hops == len(nodes) - 1 else BROKEN
+
+
+def _linked(adjacency: Sequence[int], nodes: Iterable[int]) -> bool:
+    return all(adjacency[u] >> v & 1 for u, v in pairwise(nodes))
+
+
+LIST_RULES: dict[str, Callable[[Instance, Sequence[int]], int]] = {
+    "MCP": _clique,
+    "MIS": _independent,
+    "MVC": _cover,
+    "Neighbor": _shared,
+    "Connected": _representatives,
+    "Distance": _walk,
+    "Diameter": _longest,
+}
+
+
+def _graphwiz(name: str, truth: str, text: str) -> bool:
+    """Substring tests on what follows the last ###."""
+    last = text.split("###")[-1]
+    if name in ("shortest", "flow", "triplet"):
+        return abs(_last_number(truth) - _last_number(last)) < 1e-2
+    if name == "topology":
+        truth = truth.split("###")[-1]
+        if "###" not in text:
+            return any(token in text or token.strip(" ") in text for token in truth.split(","))
+        truth, last = truth.strip(" "), last.strip(" ")
+        return truth in last or last in truth
+    right = "yes" if "yes" in truth.lower() else "no"
+    if "###" in text:
+        return right in last.lower()
+    words = re.findall(r"yes|no", text, flags=re.IGNORECASE)
+    return bool(words) and words[-1].lower() == right
+
+
+def _last_number(text: str) -> float:
+    numbers = re.findall(r"\d+(?:\.\d+)?", re.sub(r"(\d),(\d)", r"\1\2", text))
+    return float(numbers[-1]) if numbers else 0.0

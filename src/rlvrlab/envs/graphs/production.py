@@ -1,0 +1,87 @@
+"""Making problems: draw until the role fits and the shape is new, then prove."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from random import Random
+from typing import NamedTuple
+
+from rlvrlab.envs.graphs.answers import Style
+from rlvrlab.envs.graphs.task import Instance, Solution, Task, role_of
+from rlvrlab.envs.graphs.tasks import TASKS
+from rlvrlab.randomness import key_bits
+from rlvrlab.types import Problem, Role
+
+FRUITLESS_DRAWS = 30_000
+STYLES = {
+    "plain": "{}",
+    "chat": "Solve the problem step by step and present your answer as asked for, once, at the end.\n\n{}",
+    "think": "{}\nThink first, inside <think> </think>. Then give the answer alone, inside <answer> </answer>.",
+}
+
+
+class Batch(NamedTuple):
+    """Problems of one task and size: the unit of work, and what its randomness depends on."""
+
+    task: str
+    level: int
+    band: tuple[int, int]
+    role: Role
+    seed: int
+    style: Style
+    wanted: int
+
+
+def produce(batch: Batch) -> list[Problem]:
+    """The batch, or as much of it as a long search finds."""
+    task = TASKS[batch.task]
+    return [_problem(task, batch, *solved) for solved in islice(_solved(task, batch), batch.wanted)]
+
+
+def _solved(task: Task, batch: Batch) -> Iterator[tuple[Instance, int, Solution]]:
+    random = Random(key_bits("graph", batch.seed, batch.task, batch.level, batch.band, batch.role))
+    seen: set[int] = set()
+    fruitless = 0
+    wanted = random.random() < 0.5
+    while fruitless < FRUITLESS_DRAWS:
+        fruitless += 1
+        instance = task.draw(random, random.randint(*batch.band))
+        if instance is None:
+            continue
+        shape = instance.shape
+        if shape in seen or role_of(shape) != batch.role:
+            continue
+        solution = task.solve(instance)
+        if solution is None or (task.balanced and solution.optimum != wanted):
+            continue
+        seen.add(shape)
+        fruitless = 0
+        wanted = random.random() < 0.5
+        yield instance, shape, solution
+
+
+def _problem(task: Task, batch: Batch, instance: Instance, shape: int, solution: Solution) -> Problem:
+    prompt = STYLES[batch.style].format(task.ask(instance))
+    return Problem(
+        id=f"{task.name}:{batch.level}:{key_bits(prompt):032x}"[:-16],
+        source="graph",
+        skill=task.name,
+        prompt=prompt,
+        reference={
+            "task": task.name,
+            **instance.as_plain(),
+            "optimum": solution.optimum,
+            "answer": task.show(instance, solution.witness),
+        },
+        meta={
+            "level": batch.level,
+            "size": instance.graphs[0].n,
+            "solver": solution.solver,
+            "proof": solution.proof,
+            "bound": solution.optimum,
+            "seed": batch.seed,
+            "shape": f"{shape:032x}",
+        },
+        role=batch.role,
+    )

@@ -1,0 +1,71 @@
+"""Control arms: rewards that must not teach the task. A gain that they reproduce was not learnt from the verdict.
+
+`random` pays by chance, `inverted` pays for the opposite, `constant` pays everyone the same (and so gives no signal
+at all). Random rewards have lifted a base model on a contaminated benchmark by two thirds of what true rewards did
+(arXiv 2506.10947), so run these beside any surprising result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from rlvrlab.randomness import generator
+from rlvrlab.registry import find, register
+from rlvrlab.rewards.total import judged, total
+from rlvrlab.types import Completion, CountOrZero, Fraction01, Problem, Reward, RewardFunction, Verdict
+
+
+@register("reward", "random")
+@dataclass(frozen=True)
+class RandomReward:
+    """1 with a fixed chance, 0 otherwise."""
+
+    chance: Fraction01 = 0.5
+    """How often it pays."""
+    seed: CountOrZero = 0
+    """Another seed is another coin."""
+
+    def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
+        """Keyed by the rollout, so that a restart pays the same; equal answers to one problem share their luck."""
+        judged(verdict)
+        key = (self.seed, "random reward", problem.id, completion.policy_version, completion.tokens, completion.text)
+        return total({"random": float(generator(*key).random() < self.chance)})
+
+
+@register("reward", "inverted")
+@dataclass(frozen=True)
+class Inverted:
+    """Another reward with its sign turned."""
+
+    of: str = "binary"
+    """The reward to turn round."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Its own keys."""
+
+    @cached_property
+    def inner(self) -> RewardFunction:
+        """The reward that is turned round."""
+        inner: RewardFunction = find("reward", self.of)(**self.options)
+        return inner
+
+    def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
+        """The reward of a judged answer."""
+        inner = self.inner(problem, completion, judged(verdict))
+        return total({name: -value for name, value in inner.parts.items()})
+
+
+@register("reward", "constant")
+@dataclass(frozen=True)
+class Constant:
+    """The same for everyone."""
+
+    value: float = 1.0
+    """What everyone gets."""
+
+    def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
+        """The reward of a judged answer."""
+        judged(verdict)
+        return total({"constant": self.value})

@@ -1,0 +1,22 @@
+"""The value of a reward is the sum of its parts, added from left to right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rlvrlab.types import Reward, Verdict
+
+
+def total(parts: Mapping[str, float]) -> Reward:
+    """A reward whose parts add up to its value; plain additions, whose rounding is the same in every Python."""
+    parts = {name: part + 0.0 for name, part in parts.items()}  # + 0.0 turns -0.0 into 0.0, which reads better
+    value = 0.0
+    for part in parts.values():
+        value += part
+    return Reward(value, parts)
+
+
+def judged(verdict: Verdict) -> Verdict:
+    """The verdict, which must be one."""
+    assert verdict.correct is not None, "an unjudged answer has no reward; mask it"
+    return verdict

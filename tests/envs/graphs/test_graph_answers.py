@@ -1,0 +1,86 @@
+"""Graph answers: the table of verdicts on hostile answers, and laws that hold for any text."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from instances import REFERENCES, USERS, problem
+
+from rlvrlab.envs.graphs.environment import GraphEnvironment
+from rlvrlab.types import ErrorKind
+
+GOLDEN = Path(__file__).with_name("graph_answers.jsonl")
+ROWS = [json.loads(line) for line in GOLDEN.read_text().splitlines()]
+
+
+def text_of(answer: str | list[list[Any]]) -> str:
+    return answer if isinstance(answer, str) else "".join(piece * times for piece, times in answer)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[f"{row['task']}: {row['what']}" for row in ROWS])
+def test_table_of_verdicts(row: dict[str, Any]) -> None:
+    text = text_of(row["answer"])
+    env = GraphEnvironment(style=row.get("style", "plain"))
+    started = time.process_time()
+    verdict = env.verify(problem(row["task"]), text)
+    assert time.process_time() - started < 0.05
+    assert verdict.error.value == row["error"], verdict.detail
+    assert verdict.correct is {"none": True, "infra": None}.get(row["error"], False)
+    if row["error"] == "infra":
+        assert verdict.flags == ("better_than_optimum",)
+        return
+    good, known = row["error"] == "none", row["error"] in ("none", "wrong_answer")
+    assert verdict.score == verdict.parts["quality"] == pytest.approx(row.get("quality", float(good)))
+    assert verdict.parts["feasible"] == float(known)
+    assert verdict.parts["format"] >= verdict.parts["feasible"] >= verdict.parts["quality"] >= verdict.parts["correct"]
+    assert verdict.parts["repeat"] == row.get("repeat", verdict.parts["repeat"])
+    assert bool(verdict.detail) is not good
+    assert verdict.detail.isascii() and len(verdict.detail) < 200
+
+
+def test_table_is_complete() -> None:
+    assert len(ROWS) >= 180
+    assert len({(row["task"], row["what"], row.get("style")) for row in ROWS}) == len(ROWS)
+    assert {row["error"] for row in ROWS} == {"none", "format", "syntax", "rule", "wrong_answer", "infra"}
+    assert {row["task"] for row in ROWS} == set(REFERENCES)
+
+
+WORDS = st.sampled_from(
+    [*USERS, "[", "]", ",", "<think>", "</think>", "### ", "Yes", "No", "0", "1", "2", "Nobody", " or "]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(WORDS, max_size=25).map("".join) | st.text(max_size=80), st.sampled_from(sorted(REFERENCES)))
+def test_any_text_gets_a_verdict_whose_parts_are_in_order(text: str, key: str) -> None:
+    for style in ("plain", "think"):
+        verdict = GraphEnvironment(style=style).verify(problem(key), text)  # type: ignore[arg-type]
+        if key == "alarm" and verdict.correct is None:
+            continue
+        assert verdict.correct is (verdict.error is ErrorKind.NONE)
+        order = [verdict.parts[name] for name in ("format", "feasible", "quality", "correct")]
+        assert order == sorted(order, reverse=True) and min(order) >= 0 and max(order) <= 1
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=6))
+def test_sets_are_judged_by_their_definition(nodes: list[int]) -> None:
+    text = f"[{', '.join(USERS[v] for v in nodes)}]"
+    chosen = set(nodes)
+    path = [(0, 1), (1, 2), (2, 3), (3, 4)]
+    verdicts = {task: GraphEnvironment().verify(problem(task), text) for task in ("MIS", "MVC")}
+    if len(chosen) < len(nodes):
+        assert {v.error for v in verdicts.values()} == {ErrorKind.SYNTAX}
+        return
+    independent = not any(u in chosen and v in chosen for u, v in path)
+    covering = all(u in chosen or v in chosen for u, v in path)
+    assert verdicts["MIS"].parts["feasible"] == float(independent)
+    assert verdicts["MVC"].parts["feasible"] == float(covering)
+    assert verdicts["MIS"].score == pytest.approx(len(chosen) / 3 * independent)
+    assert verdicts["MVC"].score == pytest.approx(2 / len(chosen) * covering)
