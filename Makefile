@@ -53,6 +53,10 @@ lint: $(VENV)/.dev  ## ruff and mypy, both strict
 bench: $(VENV)/.dev  ## every benchmark, with this machine's facts
 	$(BIN)/python benchmarks/foundation.py
 	$(BIN)/python benchmarks/countdown.py
+	$(BIN)/python benchmarks/judge.py
+	$(BIN)/python benchmarks/minicode.py
+	$(BIN)/python benchmarks/tasks.py
+	$(BIN)/python benchmarks/sql_math_logic.py
 
 docs: $(VENV)/.dev  ## docs/reference.md from the code
 	$(BIN)/python docs/make_reference.py
