@@ -17,7 +17,7 @@ from rlvrlab.judge.tasks import CallsTask, StdioTask, SyntaxTask, Task, TestsTas
 from rlvrlab.judge.worker import Worker
 from rlvrlab.types import Verdict, unjudged
 
-SCORER_VERSION = "code-1"
+SCORER_VERSION = "code-2"
 LARGEST_PROGRAM = 2 << 20
 ATTEMPTS = 3
 
@@ -48,6 +48,8 @@ class CodeJudge:
         return unjudged(f"{Outcome.JUDGE_ERROR}: {trouble}", isolation=isolation)
 
     async def _find(self, worker: Worker, code: str, task: Task) -> Finding:
+        if not _size(task):
+            raise BadTask("it has no tests, and everything would pass them")
         match task:
             case StdioTask():
                 return await judge_stdio(worker, code, task, self.stop_on_first_failure)
@@ -59,3 +61,13 @@ class CodeJudge:
                 return await judge_tests(worker, code, task, self.stop_on_first_failure, self.reader)
             case SyntaxTask():
                 return await judge_syntax(worker, code, task)
+
+
+def _size(task: Task) -> int:
+    match task:
+        case CallsTask():
+            return len(task.calls)
+        case StdioTask() | TestsTask():
+            return len(task.tests)
+        case SyntaxTask():
+            return 1

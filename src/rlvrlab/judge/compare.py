@@ -11,12 +11,14 @@ A number written without a fraction must be met exactly: tolerance is for floats
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from fractions import Fraction
+from typing import Any, Literal, get_args
 
 from rlvrlab.judge.jail import plain
 
@@ -27,6 +29,8 @@ SETS = {"set", "frozenset"}
 MAPPINGS = {"dict", "Counter", "OrderedDict", "defaultdict"}
 INTEGER = re.compile(r"[+-]?[0-9]{1,400}", re.ASCII)
 DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?", re.ASCII)
+RATIO = re.compile(r"-?[0-9]{1,400}(?:/[0-9]{1,400}|(?:\.[0-9]{1,400})?(?:E[+-][0-9]{1,3})?)", re.ASCII)
+"""How Fraction and Decimal write themselves, without exponents that would fill the memory."""
 LONGEST_NUMBER = 400
 
 
@@ -39,6 +43,10 @@ class Comparison:
     """Allowed absolute difference of two floats; used by `float`."""
     rel_tol: float = 0.0
     """Allowed difference relative to the expected value."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise ValueError(f"comparison {self.kind!r}; allowed: {', '.join(get_args(Kind))}")
 
     def close(self, got: float, expected: float) -> bool:
         """Within tolerance; infinities only equal themselves, NaN equals NaN."""
@@ -104,7 +112,7 @@ def same_form(got: plain.Encoded, expected: plain.Encoded, policy: Comparison) -
         if policy.kind == "python":
             return bool(_canonical(got) == _canonical(expected))
         return _same(got, expected, policy)
-    except (RecursionError, TypeError, ValueError):
+    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):  # no encoding of anything
         return False
 
 
@@ -114,13 +122,22 @@ def _canonical(form: Any) -> Any:
 
 
 def _merged_number(form: Any) -> Any:
+    if type(form) is list and form[0] == "int":
+        return int(form[1], 16)
     if type(form) is list:
-        return int(form[1], 16) if form[0] == "int" else form
+        return _merged_ratio(form) if form[0] in ("Fraction", "Decimal") and RATIO.fullmatch(form[1]) else form
     return int(form) if type(form) is bool or (type(form) is float and form.is_integer()) else form
 
 
+def _merged_ratio(form: Any) -> Any:
+    value = Fraction(form[1])
+    if value.denominator == 1:
+        return value.numerator
+    return float(value) if Fraction(float(value)) == value else form
+
+
 def _arranged(form: Any, leaf: Callable[[Any], Any], tags: Mapping[str, str]) -> Any:
-    """The form with sets and mappings in a fixed order, at every depth; a set may be a key of another mapping."""
+    """The form with digests of what is in sets and mappings, in a fixed order, at every depth."""
     if type(form) is not list or form[0] not in SEQUENCES | SETS | MAPPINGS:
         return leaf(form)
     tag, content = form
@@ -128,7 +145,12 @@ def _arranged(form: Any, leaf: Callable[[Any], Any], tags: Mapping[str, str]) ->
         items: list[Any] = [[_arranged(key, leaf, tags), _arranged(item, leaf, tags)] for key, item in content]
     else:
         items = [_arranged(item, leaf, tags) for item in content]
-    return [tags.get(tag, tag), items if tag in SEQUENCES else sorted(items, key=json.dumps)]
+    return [tags.get(tag, tag), items if tag in SEQUENCES else sorted(map(_digest, items))]
+
+
+def _digest(form: Any) -> str:
+    """Short, so that sets in sets in sets are not written out again at every level."""
+    return hashlib.sha256(json.dumps(form).encode()).hexdigest()
 
 
 def _sort_key(form: Any) -> str:

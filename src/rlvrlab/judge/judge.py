@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import secrets
 import threading
 import time
 from collections import OrderedDict
@@ -127,7 +128,7 @@ class Judge:
 
     def _key(self, task: AnyTask, answer: str) -> str:
         version = f"{code.SCORER_VERSION} {sql.SCORER_VERSION} {mathematics.SCORER_VERSION} {self.level} {self.preload}"
-        content = "\0".join((version, str(self.stop_on_first_failure), repr(task), answer))
+        content = "\0".join((version, str(self.stop_on_first_failure), _written(task), answer))
         return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
     def _again(self, key: str, new: dict[str, Verdict]) -> Verdict:
@@ -161,6 +162,13 @@ class Judge:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _written(task: AnyTask) -> str:
+    try:
+        return repr(task)
+    except ValueError:  # integers of more than 4300 digits cannot be written: such a task is judged anew each time
+        return secrets.token_hex()
 
 
 def _engine(task: AnyTask) -> str:

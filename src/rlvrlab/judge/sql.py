@@ -24,7 +24,7 @@ from rlvrlab.judge.sql_rows import Result, same_result, tie_groups
 from rlvrlab.judge.sql_text import Ordering, top_level_order
 from rlvrlab.types import Verdict, unjudged
 
-SCORER_VERSION = "sql-1"
+SCORER_VERSION = "sql-2"
 IMAGES = {"sqlite": Image(roles=("sql",)), "duckdb": Image(preload=("duckdb",), roles=("duckdb",))}
 ROLES = {"sqlite": "sql", "duckdb": "duckdb"}
 QUERIES_PER_CHILD = 16
@@ -91,6 +91,11 @@ class SqlJudge:
         if any(other.limits != task.limits or other.most_rows != task.most_rows for _, other in items):
             return [(await self._judge_chunk([item]))[0] for item in items]
         queries = [(database, query) for query, other in items for database in other.databases]
+        absent = [database for database, _ in queries if not Path(database).is_file()]
+        if absent:  # one task's missing file must not unjudge its neighbours
+            if len(items) > 1:
+                return [(await self._judge_chunk([item]))[0] for item in items]
+            return [self._bad_task(f"no database {absent[0]}")]
         try:
             answers = await self._answers(queries, task)
         except (InfrastructureError, Starved, OSError) as error:
@@ -104,11 +109,15 @@ class SqlJudge:
             try:
                 gold = await self.gold(database, task)
             except BadGold as error:
-                return unjudged(f"bad task: {error}", isolation=self.pool.image.isolation, flags=("bad_task",))
+                return self._bad_task(str(error))
             except (InfrastructureError, Starved, OSError) as error:
                 return unjudged(f"{Outcome.JUDGE_ERROR}: {error}", isolation=self.pool.image.isolation)
             _compare(finding, answer, gold, task)
         return finding.verdict(self.pool.image.isolation)
+
+    def _bad_task(self, why: str) -> Verdict:
+        """Nothing the answer can be blamed for."""
+        return unjudged(f"bad task: {why}", isolation=self.pool.image.isolation, flags=("bad_task",))
 
     async def gold(self, database: str, task: SqlTask) -> Gold:
         """The gold result, computed once per database and query."""
@@ -116,6 +125,8 @@ class SqlJudge:
         if key in self._gold:
             self._gold.move_to_end(key)
             return self._gold[key]
+        if not Path(database).is_file():
+            raise BadGold(f"no database {database}")
         order = top_level_order(task.gold)
         queries = [(database, task.gold)] + ([(database, order.keyed)] if order and order.keyed else [])
         answer, *keyed = await self._answers(queries, task)
@@ -136,10 +147,6 @@ class SqlJudge:
         return answers
 
     async def _one_child(self, queries: Sequence[Query], task: SqlTask) -> list[Any]:
-        missing = [i for i, (database, _) in enumerate(queries) if not Path(database).is_file()]
-        if missing and missing[0] == 0:
-            return [["sql_error", "no database", queries[0][0]]]
-        queries = queries[: missing[0]] if missing else queries
         if task.engine == "duckdb":
             queries = queries[:1]
         limits = replace(task.limits, job_cpu_s=task.limits.cpu_s * len(queries))
@@ -153,13 +160,15 @@ class SqlJudge:
         for attempt in range(ATTEMPTS):
             try:
                 ran = await self.pool.run(Order(job, limits, readable=folders, scratch=False))
-                answers = [_answer(record) for record in records_of(ran) or ()]
+                whole = replace(ran, report=ran.report[: ran.report.rfind(b"\n") + 1])
+                answers = [_answer(record) for record in records_of(whole) or ()]
                 failure = failure_of(ran, limits, ())
                 break
             except (Starved, InfrastructureError):
                 if attempt == ATTEMPTS - 1:
                     raise
-        if len(answers) < len(queries):
+        # A child that was not ended on the clock may have failed of all its queries together: the rest get another one.
+        if not answers or (ran.killed and len(answers) < len(queries)):
             answers.append(["failed", *(failure or (Outcome.RUNTIME_ERROR, "the query ended the worker", ()))])
         return answers
 

@@ -1,7 +1,7 @@
 """Are two results the same? Bags of rows, in order only where the gold query orders, floats within a tolerance.
 
-NULL equals NULL, 1 equals 1.0 (SQL does not promise which), '1' does not equal 1, and the number of columns must agree
-even when there are no rows.
+NULL equals NULL, 1 equals 1.0 (SQL does not promise which), '1' does not equal 1, integers have no tolerance, and the
+number of columns must agree even when there are no rows.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ def _same_bag(got: list[Row], gold: list[Row], tolerance: float) -> bool:
     return all(_same_row(one, other, tolerance) for one, other in pairs)
 
 
-def _sort_key(row: Row) -> str:
-    # Rounded, so that floats which differ in the last bits still meet in the same place.
-    return json.dumps([f"{float(value):.9e}" if type(value) in (int, float) else value for value in row])
+def _sort_key(row: Row) -> tuple[str, str]:
+    # Rounded, so that floats which differ in the last bits still meet in the same place; then large integers exactly.
+    rounded = [f"{float(value):.9e}" if type(value) in (int, float) else value for value in row]
+    return json.dumps(rounded), json.dumps([value for value in row if type(value) is int])
 
 
 def _same_row(got: Row, gold: Row, tolerance: float) -> bool:
@@ -59,8 +60,8 @@ def _same_row(got: Row, gold: Row, tolerance: float) -> bool:
 
 
 def _same(got: Any, gold: Any, tolerance: float) -> bool:
-    numbers = (int, float)
-    if type(got) in numbers and type(gold) in numbers:
+    kinds = {type(got), type(gold)}
+    if float in kinds and kinds <= {int, float}:
         return bool(abs(got - gold) <= tolerance * max(1.0, abs(gold)))
     return type(got) is type(gold) and bool(got == gold)
 

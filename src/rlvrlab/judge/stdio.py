@@ -37,10 +37,16 @@ async def judge_stdio(worker: Worker, code: str, task: StdioTask, stop: bool) ->
 async def _right_output(worker: Worker, got: bytes, given: str, expected: str, task: StdioTask) -> bool:
     if task.checker is None:
         return compare.same_text(got, expected, task.comparison)
-    question = {"input": given, "output": got.decode("utf-8", "replace"), "expected": expected}
-    ran = await worker.run(
-        Order({"role": "program", "code": task.checker}, task.limits, json.dumps(question).encode(), scratch=False)
-    )
-    if ran.killed or ran.exit not in (CHECKER_ACCEPTS, CHECKER_REJECTS) or b'"raised"' in ran.report:
-        raise BadTask(f"the checker failed: {shown(ran.report or ran.stderr)}")
-    return ran.exit == CHECKER_ACCEPTS
+    checked, words = await _checked(worker, task, given, got.decode("utf-8", "replace"), expected)
+    if checked is None and (await _checked(worker, task, given, expected, expected))[0] is not True:
+        raise BadTask(f"the checker failed: {words}")
+    return checked is True
+
+
+async def _checked(worker: Worker, task: StdioTask, given: str, got: str, expected: str) -> tuple[bool | None, str]:
+    """The checker's word; None when it fails. One that fails on this output only has met an answer it cannot read."""
+    job = {"role": "program", "code": task.checker}
+    question = json.dumps({"input": given, "output": got, "expected": expected}).encode()
+    ran = await worker.run(Order(job, task.limits, question, scratch=False))
+    failed = ran.killed or ran.exit not in (CHECKER_ACCEPTS, CHECKER_REJECTS) or b'"raised"' in ran.report
+    return None if failed else ran.exit == CHECKER_ACCEPTS, shown(ran.report or ran.stderr)

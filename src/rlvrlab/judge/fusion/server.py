@@ -76,6 +76,10 @@ class JudgeServer:
             return Response(await known(request), headers=MARK)
         except UserError as error:
             raise HttpError(422, str(error)) from None
+        except HttpError:
+            raise
+        except Exception as error:  # no answer at all would look like a broken network, and be sent again
+            raise HttpError(500, f"{type(error).__name__}: {error}") from error
 
     def _admit(self, request: Request) -> None:
         if _is_loopback(self.host) and not _is_loopback(_host_name(request.headers.get("host", ""))):
@@ -130,17 +134,20 @@ async def run_code(pool: Pool, form: dict[str, Any]) -> dict[str, Any]:
     if language not in ("python", "python3"):
         raise UserError(f"language: {language!r} is not supported; allowed: python")
     limits = wire.limits_of(form)
+    stdin, files, fetched = form.get("stdin") or "", form.get("files") or {}, form.get("fetch_files") or []
+    if not (isinstance(stdin, str) and isinstance(files, dict) and isinstance(fetched, list)):
+        raise UserError("stdin: a string; files: an object; fetch_files: a list")
     job = {
         "role": "program",
         "code": code,
-        "files": {str(name): text for name, text in (form.get("files") or {}).items() if isinstance(text, str)},
-        "fetch_files": [str(name) for name in form.get("fetch_files") or []],
+        "files": {str(name): text for name, text in files.items() if isinstance(text, str)},
+        "fetch_files": [str(name) for name in fetched],
     }
     trouble = ""
     for _ in range(ATTEMPTS):
         try:
-            stdin = (form.get("stdin") or "").encode("utf-8", "surrogatepass")
-            return wire.run_code_response(await pool.run(Order(job, limits, stdin)), limits, pool.image.isolation)
+            ran = await pool.run(Order(job, limits, stdin.encode("utf-8", "surrogatepass")))
+            return wire.run_code_response(ran, limits, pool.image.isolation)
         except (Starved, InfrastructureError, OSError) as error:
             trouble = str(error)
     return wire.sandbox_error(trouble)

@@ -51,6 +51,8 @@ async def _contest(code: str, tests: list[Any], config: Form, run_code: RunCode)
     extra = config.get("extra") or {}
     policy = Comparison(**extra["comparison"]) if "comparison" in extra else RSTRIP_LINES
     done: list[Form] = []
+    if not tests:
+        raise UserError("provided_data.test: it is empty, and everything would pass")
     for test in tests:
         if not isinstance(test, dict):
             raise UserError("provided_data.test: a list of {input: {stdin}, output: {stdout}}")

@@ -23,9 +23,12 @@ STDERR_SHOWN = 10_000
 
 def limits_of(request: dict[str, Any]) -> Limits:
     """SandboxFusion counts wall time; here it bounds CPU time and the wall time while the program could run."""
-    seconds = float(request.get("run_timeout") or 10)
-    memory = int(request.get("memory_limit_MB") or -1)
-    return Limits(cpu_s=seconds, job_cpu_s=seconds, wall_s=seconds, memory_mb=memory if memory > 0 else 1024)
+    try:
+        seconds = float(request.get("run_timeout") or 10)
+        memory = int(request.get("memory_limit_MB") or -1)
+        return Limits(cpu_s=seconds, job_cpu_s=seconds, wall_s=seconds, memory_mb=memory if memory > 0 else 1024)
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise UserError(f"run_timeout, memory_limit_MB: {error}") from None
 
 
 def run_code_response(ran: Ran, limits: Limits, isolation: str) -> dict[str, Any]:
@@ -47,7 +50,7 @@ def run_code_response(ran: Ran, limits: Limits, isolation: str) -> dict[str, Any
             "stderr": stderr + (f"{failure[1]}\n" if failure else ""),
         },
         "executor_pod_name": None,
-        "files": {record[1]: record[2] for record in records if record[0] == "file" and len(record) == 3},
+        "files": {str(record[1]): str(record[2]) for record in records if record[0] == "file" and len(record) == 3},
         "verdict": str(outcome) if failure else "finished",
         "isolation": isolation,
         "max_rss_mb": ran.peak_mb,
@@ -67,8 +70,8 @@ def task_to_wire(task: Task) -> dict[str, Any]:
 
 def task_from_wire(form: dict[str, Any]) -> Task:
     """A task from JSON; UserError says which part is wrong."""
-    form = dict(form)
     try:
+        form = dict(form)
         kind = form.pop("kind")
         if "limits" in form:
             form["limits"] = Limits(**form["limits"])

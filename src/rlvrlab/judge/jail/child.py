@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import _thread
 import atexit
+import builtins
 import gc
 import json
 import marshal
 import os
 import sys
 import threading
+from _sitebuiltins import Quitter
 from collections.abc import Callable
 from typing import Any
 
@@ -134,6 +136,8 @@ def open_streams() -> None:
     sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    # Started without `site`, an interpreter lacks the two words that end many a contest program.
+    builtins.exit, builtins.quit = Quitter("exit", "Ctrl-D"), Quitter("quit", "Ctrl-D")
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
 
 

@@ -12,8 +12,12 @@ PROCESSES = 64
 """Per user, in a container that allows processes at all."""
 FILES = 64
 """Open descriptors."""
+LONGEST_S, LARGEST_MB = 1_000_000, 1 << 24
+"""More is no limit, and nothing that the kernel could be told."""
 ADDRESS_SPACE_SPARE = 600 * MEGABYTE
 MAIN_STACK = 64 * MEGABYTE
+UNLIMITED = 1 << 64
+"""RLIM_INFINITY is -1 to Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,11 @@ class Limits:
     """Each of standard output, standard error and any file written."""
     scratch_mb: int = 64
     """All files together, where the worker has a tmpfs of its own."""
+
+    def __post_init__(self) -> None:
+        times = all(0 < seconds <= LONGEST_S for seconds in (self.cpu_s, self.job_cpu_s, self.wall_or_default_s))
+        if not times or not all(0 < size <= LARGEST_MB for size in (self.memory_mb, self.output_mb, self.scratch_mb)):
+            raise ValueError(f"limits must be positive, at most {LONGEST_S} s and {LARGEST_MB} MB: {self}")
 
     @property
     def wall_or_default_s(self) -> float:
@@ -63,11 +72,13 @@ def apply(limits: Limits) -> None:
     cpu = math.ceil(max(limits.cpu_s, limits.job_cpu_s)) + 1
     # Thread stacks of 256 MB are a contest idiom: they are address space, hardly memory.
     address_space = memory + ADDRESS_SPACE_SPARE
+    # Raising the stack is another: it stays address space of the job's own.
+    largest_stack = resource.getrlimit(resource.RLIMIT_STACK)[1]
     for kind, soft, hard in (
         (resource.RLIMIT_CPU, cpu, cpu + 1),
         (resource.RLIMIT_DATA, memory, memory),
         (resource.RLIMIT_AS, address_space, address_space),
         (resource.RLIMIT_FSIZE, output, output),
-        (resource.RLIMIT_STACK, MAIN_STACK, MAIN_STACK),
+        (resource.RLIMIT_STACK, min(MAIN_STACK, largest_stack % UNLIMITED), largest_stack),
     ):
         resource.setrlimit(kind, (soft, hard))

@@ -26,6 +26,10 @@ class NotPlain(Exception):
     """A value that may not cross; the message is its type's name."""
 
 
+class TooDeep(NotPlain):
+    """A value of plain types with too many levels."""
+
+
 def refuse(value: object) -> Encoded:
     """What is not plain stays where it is."""
     raise NotPlain(type(value).__name__)
@@ -91,7 +95,7 @@ def encode(value: object, other: Other = refuse, depth: int = 0) -> Encoded:
     `other` says what becomes of a value that is not plain.
     """
     if depth > DEEPEST:
-        raise NotPlain(f"value nested deeper than {DEEPEST}")
+        raise TooDeep(f"value nested deeper than {DEEPEST}")
     encoder = ENCODERS.get(type(value))
     return other(value) if encoder is None else encoder(value, other, depth + 1)
 

@@ -97,6 +97,7 @@ def _flatten(root: int, name: str) -> None:
         directory = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=root)
         try:
             for index, inner in enumerate(_unlink_files(directory)):
+                os.chmod(inner, 0o700, dir_fd=directory)  # a directory that may not be written cannot be moved either
                 os.rename(inner, f".{directory}.{index}.{os.urandom(6).hex()}", src_dir_fd=directory, dst_dir_fd=root)
         finally:
             os.close(directory)

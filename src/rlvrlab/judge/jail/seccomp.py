@@ -38,7 +38,7 @@ CLONE_THREAD, X32_BIT = 0x10000, 0x40000000
 SIGKILL, SIGSTOP = 9, 19
 F_SETOWN, F_SETSIG, F_SETOWN_EX = 8, 10, 15
 FIOSETOWN, SIOCSPGRP, TIOCSTI, TIOCLINUX = 0x8901, 0x8902, 0x5412, 0x541C
-SET_MODE_FILTER = 1
+SET_MODE_FILTER, RLIMIT_CPU = 1, 0
 
 Instruction = tuple[int, int, int, int]
 Block = tuple[Instruction, ...]
@@ -111,7 +111,12 @@ def _blocks(processes: bool) -> dict[int, Block]:
     named["clone3"] = ((RETURN, 0, 0, RET_ERRNO | errno.ENOSYS),)
     named.setdefault("clone", _if_argument(0, BITS_SET, CLONE_THREAD))
     # Only this process's own limits, and only its own threads: abort() and raise() go through tgkill.
-    named["prlimit64"] = _if_argument(0, EQUAL, 0)
+    # A CPU limit of its own choice would end it by SIGKILL, which only the machine's failures are ended by.
+    reading_only = _refuse_unless_zero(2)
+    is_cpu = ((LOAD, 0, 0, OFFSET_ARGUMENTS + 8), (EQUAL, 0, len(reading_only), RLIMIT_CPU))
+    named["prlimit64"] = (*_refuse_unless_zero(0), *is_cpu, *reading_only, *ALLOW)
+    # With an address, a datagram from socketpair() reaches any socket file on the machine, past Landlock.
+    named["sendto"] = (*_refuse_unless_zero(4), *ALLOW)
     named["tgkill"] = _own_signal()
     # A descriptor's owner gets a signal of one's choice: the way around the refused kill().
     named["fcntl"] = _unless_argument(1, F_SETOWN, F_SETSIG, F_SETOWN_EX)
@@ -126,6 +131,12 @@ def _if_argument(index: int, test: int, value: int) -> Block:
         (RETURN, 0, 0, DENY),
         (RETURN, 0, 0, RET_ALLOW),
     )
+
+
+def _refuse_unless_zero(index: int) -> Block:
+    """Both halves of the argument: it may be a pointer."""
+    at = OFFSET_ARGUMENTS + 8 * index
+    return ((LOAD, 0, 0, at), (EQUAL, 0, 2, 0), (LOAD, 0, 0, at + 4), (EQUAL, 1, 0, 0), (RETURN, 0, 0, DENY))
 
 
 def _unless_argument(index: int, *values: int) -> Block:

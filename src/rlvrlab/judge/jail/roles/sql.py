@@ -25,7 +25,7 @@ def run(job: Job, report: Report) -> None:
     for database, query in job["queries"]:
         try:
             report("rows", *_rows(database, query, job["most_rows"], job["seconds"]))
-        except (sqlite3.Error, sqlite3.Warning, OverflowError, ValueError) as error:
+        except (sqlite3.Error, sqlite3.Warning, OverflowError, ValueError, MemoryError) as error:
             report("sql_error", type(error).__name__, str(error)[:300])
 
 
@@ -49,6 +49,7 @@ def _guarded(database: str, seconds: float) -> sqlite3.Connection:
     connection = sqlite3.connect(address, uri=True, isolation_level=None)
     connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
     connection.execute(f"PRAGMA hard_heap_limit={HEAP_BYTES}")
+    connection.execute("PRAGMA temp_store=MEMORY")  # there is no folder to sort in
     for limit, value in (
         (sqlite3.SQLITE_LIMIT_LENGTH, 4 << 20),
         (sqlite3.SQLITE_LIMIT_SQL_LENGTH, 100_000),

@@ -17,7 +17,7 @@ def run(job: Job, report: Report) -> None:
         "functions": [f"{node.name}({', '.join(_arguments(node))})" for node in functions],
         "undocumented": [node.name for node in functions if not ast.get_docstring(node)],
         "longest_line": max(map(len, job["code"].splitlines()), default=0),
-        "names": sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} | _attributes(tree)),
+        "names": sorted({name for node in ast.walk(tree) for name in _names(node)}),
     }
     report("facts", facts)
 
@@ -27,6 +27,13 @@ def _arguments(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
     return [argument.arg for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
 
 
-def _attributes(tree: ast.Module) -> set[str]:
-    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    return imported | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+def _names(node: ast.AST) -> list[str]:
+    """What a node uses by name; `os.path` uses `os` and `path` as well."""
+    match node:
+        case ast.Name(name) | ast.Attribute(attr=name):
+            return [name]
+        case ast.Import(aliases):
+            return [name for alias in aliases for name in (alias.name, *alias.name.split("."))]
+        case ast.ImportFrom(module, aliases):
+            return [*(module or "").split("."), module or "", *(alias.name for alias in aliases)]
+    return []
