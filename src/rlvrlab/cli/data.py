@@ -22,21 +22,36 @@ def command() -> None:
 @click.option("--size", default=1000, show_default=True, help="How many problems.")
 @click.option("--role", type=click.Choice(["train", "dev", "test"]), default="train", show_default=True)
 @click.option("--seed", default=0, show_default=True)
+@click.option("--levels", type=click.IntRange(1), help="Levels 1 … N, for environments with a key `levels`.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="FILE.jsonl or FILE.parquet.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def make(env: str, keys: tuple[str, ...], size: int, role: str, seed: int, output: Path | None, as_json: bool) -> int:
+def make(
+    env: str,
+    keys: tuple[str, ...],
+    size: int,
+    role: str,
+    seed: int,
+    levels: int | None,
+    output: Path | None,
+    as_json: bool,
+) -> int:
     """Write problems of an environment in verl's row shape.
 
     \b
     rlvr data make countdown --size 2000 -o countdown.parquet
-    rlvr data make graph "levels=[1,2,3,4,5]" workers=2 --size 90000 -o graph.jsonl
+    rlvr data make graph workers=2 --levels 5 --size 90000 -o graph.jsonl
     """
+    from rich.console import Console
+
     from rlvrlab.data.rows import write_problems
 
+    if levels:
+        keys = (*keys, f"levels={list(range(1, levels + 1))}")
     target = output or Path(f"{env}_{role}.jsonl")
     if target.exists():
         raise UserError(f"{target}: is already there; choose another --output or move it away")
-    problems = built("env", env, keys).problems(role, size, seed)
+    with Console(stderr=True).status(f"making {size} problems of {env}"):
+        problems = built("env", env, keys).problems(role, size, seed)
     written = write_problems(target, problems)
     facts = {"file": str(target), "problems": written, "environment": env, "role": role, "seed": seed}
     if as_json:
