@@ -10,7 +10,7 @@ import click
 
 from rlvrlab.cli import printable
 from rlvrlab.cli.train import print_json
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UnknownName, UserError
 
 
 @click.group("check", short_help="Check a recipe, an environment or an engine.")
@@ -118,6 +118,8 @@ def built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "unexpected_keyword_argument":
+            raise UnknownName(f"key of {kind} {name!r}:", where, [f.name for f in known if f.init]) from None
         raise UserError(f"{kind} {name!r}: {where}: {first['msg'].lower()}") from None
 
 
