@@ -62,8 +62,8 @@ def rlvr() -> None:
     """The laboratory for reinforcement learning with verifiable rewards.
 
     \b
-    rlvr train recipes/toy_countdown.toml            the whole loop in seconds on a CPU
-    rlvr train recipes/toy_countdown.toml --plan     what would happen, and where each value comes from
+    rlvr train recipes/toy_countdown.toml          the whole loop on a CPU
+    rlvr train recipes/toy_countdown.toml --plan   what would happen, and why
     """
 
 

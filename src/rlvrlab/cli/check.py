@@ -46,12 +46,11 @@ def env(name: str, keys: tuple[str, ...], hacks: bool, as_json: bool) -> int:
     KEYS set the environment's own: `rlvr check env countdown numbers=[2]`.
     """
     found = built("env", name, keys)
-    if hacks:
-        return _hacks(name, found, as_json)
+    tried = _hacks(found) if hacks else []  # first: it forks, and a judge's threads would not survive that
     checks = found.self_check()
     if not checks:
         raise UserError(f"environment {name} checks nothing: give it `gold` or `cheats`")
-    rows = [
+    rows = tried + [
         {"check": c.name, "answer": c.text, "must_be": c.expected, "judged": c.verdict.correct, "ok": c.ok,
          "error": str(c.verdict.error), "detail": c.verdict.detail}
         for c in checks
@@ -61,16 +60,14 @@ def env(name: str, keys: tuple[str, ...], hacks: bool, as_json: bool) -> int:
     return _report(f"environment {name}", _by_check(rows), ("check", "judged", "error", "answer"), as_json)
 
 
-def _hacks(name: str, found: Any, as_json: bool) -> int:
+def _hacks(found: Any) -> list[dict[str, Any]]:
     from rlvrlab.judge.battery import hack_battery
 
-    rows = [
-        {"check": f"{row.kind}: {row.name}", "problem": row.problem, "must_be": row.must_be, "judged": row.judged,
-         "ok": row.ok, "note": row.note}
+    return [
+        {"check": f"{row.kind}: {row.name}", "answer": row.problem, "must_be": row.must_be, "judged": row.judged,
+         "ok": row.ok, "error": row.note.partition(":")[0], "detail": row.note}
         for row in hack_battery(found)
     ]  # fmt: skip
-    shown = rows if as_json or any(not row["ok"] for row in rows) else _by_check(rows)
-    return _report(f"environment {name}", shown, ("check", "judged", "note"), as_json)
 
 
 @command.command("engine")

@@ -91,7 +91,7 @@ def preview(env: str, keys: tuple[str, ...], size: int, role: str, seed: int, as
         print_json(rows)
         return 0
     for row in rows:
-        click.secho(printable(f"── {row['id']}  {row['skill']}  {row['meta']}"[:200]), dim=True)
+        click.secho(printable(f"── {row['id']}  {row['skill']}  level {row['meta'].get('level', '–')}"), dim=True)
         for line in [*row["prompt"].splitlines(), "» a right answer:", *str(row["gold"]).splitlines()]:
             click.echo(printable(line))
         click.secho(f"» judged correct: {row['correct']}", fg="green" if row["correct"] else "red")

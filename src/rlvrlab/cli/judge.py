@@ -42,10 +42,13 @@ def command(
     """Judge solutions against a problem.
 
     \b
-    rlvr judge solution.py -p task.json      {"kind": "calls", "entry_point": "add",
-                                              "calls": [{"arguments": [1, 2], "expected": 3}]}
-    rlvr judge a.py b.py -p tests/           a folder of 1.in, 1.out, 2.in, 2.out, …
-    rlvr judge answer.md -p task.json        the code block of a completion
+    rlvr judge solution.py -p task.json   a program and a task
+    rlvr judge answer.md -p task.json     the code block of a completion
+    rlvr judge a.py b.py -p tests/        a folder of 1.in, 1.out, 2.in, 2.out, …
+
+    \b
+    task.json: {"kind": "calls", "entry_point": "add",
+                "calls": [{"arguments": [1, 2], "expected": 3}]}
 
     Kinds: stdio {tests: [[input, output], …]}, calls, tests {entry_point, tests: ["assert …"]}, syntax.
     The exit code is 0 when all are accepted and 1 otherwise.

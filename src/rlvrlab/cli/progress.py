@@ -15,9 +15,13 @@ from rich.text import Text
 from rlvrlab.cli import printable
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.experiment import accuracy_of, percent
+from rlvrlab.record.run import read_events
 from rlvrlab.train.phases.base import Phase
 from rlvrlab.train.session import Ended
 from rlvrlab.train.state import State
+
+WIDE = 100
+"""Columns of a terminal in which everything fits on one line."""
 
 
 class Progress:
@@ -28,11 +32,13 @@ class Progress:
         self._as_json = as_json
         self._console = Console(stderr=True)
         self._live = self._console.is_terminal and not as_json
-        columns = (TextColumn("{task.description:>9}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-                   TextColumn("{task.fields[facts]}"))  # fmt: skip
+        wide = self._console.width >= WIDE
+        columns = (TextColumn("{task.description:>9}"), BarColumn(40 if wide else 12), MofNCompleteColumn(),
+                   TimeRemainingColumn(), TextColumn("{task.fields[facts]}"))  # fmt: skip
         self._bars = Bars(*columns, console=self._console, disable=not self._live)
         self._tasks: dict[str, TaskID] = {}
         self._accuracy = ""
+        self._wide = wide
 
     def __enter__(self) -> Progress:
         self._bars.start()
@@ -47,8 +53,8 @@ class Progress:
         """After each step."""
         measured = accuracy_of(row)
         if measured:
-            self._accuracy = f"held-out {percent(measured)}"
-        facts = f"{self._accuracy}  {_facts(row)}"
+            self._accuracy = f"held-out {percent(measured) if self._wide else percent(measured).partition(' [')[0]}"
+        facts = f"{self._accuracy}  {_facts(row)}" if self._wide or not self._live else self._accuracy
         if self._live:
             if phase.name not in self._tasks:
                 self._tasks[phase.name] = self._bars.add_task(phase.name, total=phase.steps, facts="")
@@ -64,14 +70,17 @@ class Progress:
             print_json({"folder": str(ended.folder), "status": ended.status, "result": ended.summary})
             return
         table = Table(title=Text(printable(f"{ended.folder.name}: {ended.status}")), title_justify="left")
-        for column in ("phase", "before", "best", "at step", "last"):
-            table.add_column(column)
+        for column in ("phase", "before", "best", "step", "last"):
+            table.add_column(column, no_wrap=True)
         for name, entry in ended.summary.items():
             cells = [percent(entry[key]).replace(" %", "") for key in ("before", "best", "last")]
             table.add_row(name, cells[0], cells[1], str(entry["best"]["step"]), cells[2])
         out = Console()
         out.print(table)
         out.print("Held-out accuracy in %, greedy, with 95 % Wilson intervals.", style="dim")
+        for event in read_events(ended.folder):
+            if event["kind"] == "warning":
+                out.print(Text(printable(f"warning: {event['text']}"), "yellow"), soft_wrap=True)
         out.print(Text(printable(f"The whole story: {ended.folder / 'EXPERIMENT.md'}")), soft_wrap=True)
         if ended.status != "finished":
             out.print(Text(printable(f"Go on with: rlvr train --resume {ended.folder}")), soft_wrap=True)

@@ -8,6 +8,8 @@ from contextlib import suppress
 
 import click
 
+from rlvrlab.errors import UserError
+
 
 @click.group("serve", short_help="Serve the judge.")
 def command() -> None:
@@ -44,7 +46,11 @@ def judge(
     server = JudgeServer(pool, token, host, port, queue)
 
     async def run() -> None:
-        await server.start()
+        try:
+            await server.start()
+        except OSError as error:
+            where = f"{host}:{port}"
+            raise UserError(f"cannot listen at {where} ({error.strerror}); choose another --port, 0 for any") from None
         facts = {"url": f"http://{server.host}:{server.port}", "workers": pool.size, "isolation": image.isolation}
         words = f"judge at {facts['url']} with {pool.size} workers ({image.isolation})"
         click.echo(json.dumps(facts) if as_json else words)

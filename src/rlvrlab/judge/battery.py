@@ -67,6 +67,8 @@ def _attempts(env: Environment, index: int, problem: Problem, folder: str) -> li
     found += [Attempt(index, "junk", name, text) for name, text in junk(problem.prompt).items() if text != gold]
     if gold is not None:
         for number, (name, text) in enumerate(exploits_of(gold, PLACEHOLDER)):
+            if text == gold:
+                continue
             canary = f"{folder}/{index}_{number}"
             found.append(Attempt(index, "exploit", name, text.replace(PLACEHOLDER, canary), canary))
     return found

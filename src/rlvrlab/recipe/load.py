@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import difflib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
@@ -16,7 +17,7 @@ from pydantic_core import to_jsonable_python
 
 from rlvrlab.errors import RecipeError, UnknownName, UserError, suggestion
 from rlvrlab.recipe.checks import contradictions
-from rlvrlab.recipe.parse import Tree, flatten, line_of, parse_overrides, place, read_toml
+from rlvrlab.recipe.parse import MAX_BYTES, Tree, flatten, line_of, parse_overrides, place, read_toml
 from rlvrlab.recipe.schema import PLUGIN_TABLES, Recipe, core_keys
 from rlvrlab.registry import find, keys_of, names
 
@@ -107,7 +108,7 @@ def resolve(tree: Tree, origins: dict[str, str], folder: Path, sources: Mapping[
         )
         report.contradictions(recipe)
     if recipe is None or report.problems:
-        raise RecipeError(report.problems)
+        raise RecipeError(sorted(report.problems, key=_line))
     return Resolved(recipe, _with_defaults(recipe, origins), folder)
 
 
@@ -222,3 +223,9 @@ def _with_defaults(recipe: Recipe, origins: dict[str, str]) -> dict[str, str]:
     tables = recipe.model_dump()
     tables |= tables.pop("phase_tables")
     return {key: origins.get(key, "default") for key, _ in flatten(tables)}
+
+
+def _line(problem: str) -> int:
+    """Where it stands in the file; problems without a line come last, in the order found."""
+    found = re.match(r"[^\s:]+:(\d+): ", problem)
+    return int(found.group(1)) if found else MAX_BYTES

@@ -26,7 +26,7 @@ class Lock:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._file.seek(0)
-            holder = self._file.read().strip() or "an unknown process"
+            holder = _holder(self._file.read())
             self._file.close()
             raise RunLocked(f"{folder}: in use by {holder}; wait for it or stop it") from None
         with suppress(OSError):  # on a full disk the holder stays unnamed; the lock itself needs no space
@@ -38,3 +38,11 @@ class Lock:
         """Let the next one in."""
         with suppress(OSError):
             self._file.close()
+
+
+def _holder(text: str) -> str:
+    try:
+        facts = json.loads(text)
+        return f"process {facts['pid']} on {facts['host']}"
+    except (ValueError, KeyError, TypeError):
+        return "another process"
