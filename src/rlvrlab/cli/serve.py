@@ -20,7 +20,7 @@ def command() -> None:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address; others than this machine need a token.")
 @click.option("--port", default=8080, show_default=True, help="0 picks a free one.")
 @click.option("--token", envvar="RLVR_JUDGE_TOKEN", help="Required of clients as `Authorization: Bearer …`.")
-@click.option("--workers", type=int, help="Programs at once; default: one per core.")
+@click.option("--workers", type=int, help="Programs at once; default: one more than cores.")
 @click.option("--queue", default=256, show_default=True, help="Jobs beyond which the answer is 429.")
 @click.option("--isolation", help="landlock, bwrap or weak.")
 @click.option("--allow-weak", is_flag=True, help="Accept a machine that cannot isolate.")

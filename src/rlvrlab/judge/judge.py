@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import secrets
 import threading
 import time
@@ -21,7 +20,7 @@ from rlvrlab.judge import code, mathematics, sql
 from rlvrlab.judge.isolation import chosen_level
 from rlvrlab.judge.mathematics import MathTask
 from rlvrlab.judge.orders import Image
-from rlvrlab.judge.pool import Pool
+from rlvrlab.judge.pool import Pool, default_size
 from rlvrlab.judge.sql import SqlTask
 from rlvrlab.judge.statistics import Latency, Stopwatch
 from rlvrlab.judge.tasks import Task
@@ -47,7 +46,7 @@ class Judge:
 
     isolation: str | None = None
     """landlock (default), bwrap, or weak where explicitly allowed."""
-    workers: int = field(default_factory=lambda: os.cpu_count() or 1)
+    workers: int = field(default_factory=default_size)
     allow_weak: bool = False
     preload: tuple[str, ...] = ()
     """Third-party modules candidates may import: ("numpy",)."""

@@ -1,4 +1,4 @@
-"""Workers of one kind, as many as there are cores; a dead one is replaced before the next job."""
+"""Workers of one kind, one more than there are cores; a dead one is replaced before the next job."""
 
 from __future__ import annotations
 
@@ -14,12 +14,17 @@ from rlvrlab.judge.orders import Image, Order, Ran
 from rlvrlab.judge.worker import Worker
 
 
+def default_size() -> int:
+    """One worker more than cores: while one hands its result over, another runs."""
+    return (os.cpu_count() or 1) + 1
+
+
 @dataclass
 class Pool:
     """Workers of one image, one job each at a time; a dead worker is replaced before the next job."""
 
     image: Image = field(default_factory=Image)
-    size: int = field(default_factory=lambda: os.cpu_count() or 1)
+    size: int = field(default_factory=default_size)
     restarts: int = 0
     """Workers that had to be replaced."""
     _idle: deque[Worker] = field(default_factory=deque)
