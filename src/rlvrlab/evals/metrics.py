@@ -16,8 +16,8 @@ import numpy as np
 from rlvrlab.evals.statistics import bootstrap, pass_at_k, pass_hat_k, wilson
 from rlvrlab.types import ErrorKind
 
-RAN = {ErrorKind.NONE, ErrorKind.WRONG, ErrorKind.RULE}
-"""The answer was run, or read, to its end."""
+RAN = tuple(str(kind) for kind in (ErrorKind.NONE, ErrorKind.WRONG, ErrorKind.RULE))
+"""The answer was run, or read, to its end. As text: an enum member equals its text, but their hashes differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +114,8 @@ def _format(judged: Sequence[Sample]) -> dict[str, float]:
 
 def _errors(judged: Sequence[Sample]) -> dict[str, float]:
     counts = Counter(s.error_type for s in judged)
-    kinds = [kind for kind in ErrorKind if kind not in (ErrorKind.NONE, ErrorKind.INFRA)]
-    return {f"{kind}_rate": _share(counts[kind], len(judged)) for kind in kinds}
+    kinds = [str(kind) for kind in ErrorKind if kind not in (ErrorKind.NONE, ErrorKind.INFRA)]
+    return {f"{kind}_error_rate": _share(counts[kind], len(judged)) for kind in kinds}
 
 
 def _cost(judged: Sequence[Sample]) -> dict[str, float | None]:
