@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from rlvrlab.errors import TrainingDiverged
@@ -37,9 +36,8 @@ def train(lab: Lab, run: Run, state: State, interrupts: Interrupts, observe: Obs
             state = state.stepped(silent=outcome.silent, skipped=outcome.skipped)
             evaluation = _evaluate(lab) if _due(lab, phase, state) else None
             state = state.evaluated(evaluation.value) if evaluation else state
-            state = replace(state, phase_done=_enough(lab, state))
             row = _record(lab, run, phase, state, outcome, evaluation, time.perf_counter() - started)
-            if state.phase_step == phase.steps or state.phase_done:
+            if state.phase_step == phase.steps or _enough(lab, state):
                 state = _end(run, phase, state)
             if _checkpoint_due(lab, state):
                 _checkpoint(lab, run, state)

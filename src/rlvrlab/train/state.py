@@ -32,8 +32,6 @@ class State:
     """Steps in a row without signal."""
     skipped_steps: int = 0
     """Steps in a row whose update was not finite."""
-    phase_done: bool = False
-    """The current phase stopped early."""
     kept: tuple[int, ...] = ()
     """Checkpoints of finished phases, their best and their last: never pruned."""
 

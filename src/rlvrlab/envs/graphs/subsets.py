@@ -12,6 +12,7 @@ which are skipped, as padding; the answer inside an unclosed <think>.
 # ruff: noqa: D102  (the methods are documented in Task)
 from __future__ import annotations
 
+from abc import abstractmethod
 from random import Random
 
 from rlvrlab.envs.graphs.answers import read_names
@@ -47,9 +48,9 @@ class Subset(Task):
         best = self.best(instance.graphs[0].adjacency())
         return Solution(len(best), best, SOLVER, PROOF) if len(best) >= self.least else None
 
+    @abstractmethod
     def best(self, adjacency: list[int]) -> list[int]:
         """An optimal set."""
-        raise NotImplementedError
 
     def ask(self, instance: Instance) -> str:
         names, edges = instance.names, instance.graphs[0].edges
@@ -73,9 +74,9 @@ class Subset(Task):
             raise Infeasible(broken)
         return len(answer)
 
+    @abstractmethod
     def broken(self, adjacency: list[int], chosen: int) -> str:
         """Why a set is not allowed."""
-        raise NotImplementedError
 
     def show(self, instance: Instance, witness: list[int]) -> str:
         return bracketed([instance.names[v] for v in witness])
