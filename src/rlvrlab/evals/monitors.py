@@ -31,7 +31,7 @@ RANGES = (
           "lower the learning rate, set entropy.coef or kl.coef, or go back to an earlier checkpoint", alarm=True),
     Range("actor/grad_norm", 0.05, 0.2, "outside the range large models train in; small policies run higher",
           "compare with earlier steps rather than with the range; a sudden jump wants a lower learning rate"),
-    Range("groups/zero_variance", None, 0.9, "nearly all groups earned one and the same reward: little is learnt",
+    Range("groups/zero_variance", None, 0.95, "nearly all groups earned one and the same reward: little is learnt",
           "all wrong: SFT first or easier problems; all right: harder ones; or filter.dead_groups=refill", alarm=True),
     Range("response_length/clip_ratio", None, 0.5, "most answers are cut off before they end",
           "raise rollout.max_tokens, or teach the policy to end by SFT", alarm=True),
