@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from rlvrlab.recipe.load import Resolved
 from rlvrlab.recipe.parse import flatten
+from rlvrlab.registry import find
 
 
 class Setting(NamedTuple):
@@ -33,7 +34,19 @@ class PhasePlan(NamedTuple):
 
 def settings(resolved: Resolved) -> list[Setting]:
     """Every value, in the schema's order."""
-    return [Setting(key, value, resolved.origins.get(key, "default")) for key, value in flatten(resolved.plain())]
+    found = []
+    for key, value in flatten(resolved.plain()):
+        origin = resolved.origins.get(key, "default")
+        if key in ("advantage", "objective") and value is None:
+            value, origin = _of_phases(resolved, key), "phase default"
+        found.append(Setting(key, value, origin))
+    return found
+
+
+def _of_phases(resolved: Resolved, kind: str) -> str | None:
+    """What the phases take when the recipe leaves it to them."""
+    chosen = [getattr(find("phase", name), f"default_{kind}", None) for name in resolved.recipe.phases]
+    return ", ".join(name for name in chosen if name) or None
 
 
 def phase_plans(resolved: Resolved) -> list[PhasePlan]:
