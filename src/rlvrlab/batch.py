@@ -7,8 +7,9 @@ A row `P0 P1 | A0 A1 E A2 #` (prompt | answer, tool output E, answer, padding) h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,6 +101,8 @@ class RewardBatch(NamedTuple):
     """False where the verdict is None: the row takes no part in any statistic and gets advantage 0."""
     value_BT: Floats | None = None
     """Critic, for GAE."""
+    parts: Mapping[str, Floats] = MappingProxyType({})
+    """The reward's named parts, one number per row, for estimators that normalise them apart."""
 
 
 class Advantages(NamedTuple):

@@ -65,7 +65,8 @@ def shifted(batch, by_B):
 
 
 def taken(batch, rows):
-    return RewardBatch(*(x[rows] for x in batch))
+    parts = {name: part_B[rows] for name, part_B in batch.parts.items()}
+    return RewardBatch(*(x[rows] for x in batch[:-1]), parts)
 
 
 def same(actual_BT, expected_BT):

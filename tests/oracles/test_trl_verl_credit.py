@@ -14,6 +14,7 @@ from oracle_cases import NEAR, SEEDS, agree, random_case
 from rlvrlab.batch import RewardBatch
 from rlvrlab.credit.dr_grpo import DrGrpo
 from rlvrlab.credit.gae import Gae
+from rlvrlab.credit.gdpo import Gdpo
 from rlvrlab.credit.grpo import Grpo
 from rlvrlab.credit.opo import Opo
 from rlvrlab.credit.reinforce_pp import ReinforcePP
@@ -84,3 +85,27 @@ def test_trl_advantages(torch, scale, seed):
     theirs = torch.nan_to_num(theirs / (spread + 1e-4) if scale != "none" else theirs)
     batch = RewardBatch(rewards.numpy()[:, None], np.ones((12, 1), bool), group_B, judged_B)
     agree(Grpo(scale, epsilon=1e-4)(batch).advantage_BT[:, 0], theirs.numpy(), NEAR)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("holes", [False, True])
+def test_verl_gdpo(torch, verl, holes, seed):
+    """verl puts each part on the last seen token; here a part belongs to the row."""
+    batch = reward_case(seed, holes)
+    rng = np.random.default_rng(seed)
+    parts = {"a": rng.choice([0.0, 1.0], 12), "b": rng.normal(size=12) * 50}
+    config = {"gdpo_reward_keys": list(parts), "gdpo_reward_weights": [1.0, 0.25]}
+    prompt = {
+        "prompts": torch.zeros(12, 3),
+        "attention_mask": torch.ones(12, 3 + batch.mask_BT.shape[1], dtype=torch.long),
+    }
+    theirs, _ = verl.compute_gdpo_outcome_advantage(
+        torch.tensor(batch.reward_BT),
+        torch.tensor(batch.mask_BT).double(),
+        index=batch.group_B,
+        config=config,
+        non_tensor_batch=parts,
+        batch=prompt,
+    )
+    ours = Gdpo({"b": 0.25}, singleton="verl")(batch._replace(parts=parts))
+    agree(ours.advantage_BT, theirs.numpy(), 1e-5)

@@ -16,7 +16,6 @@ from rlvrlab.rewards.binary_format import BinaryFormat
 from rlvrlab.rewards.binary_format_repeat import BinaryFormatRepeat
 from rlvrlab.rewards.complicated import Complicated
 from rlvrlab.rewards.controls import Constant, Inverted, RandomReward
-from rlvrlab.rewards.decoupled import decoupled_advantages, part_table
 from rlvrlab.rewards.overlong import Overlong
 from rlvrlab.rewards.ratio_quality_format_repeat import RatioQualityFormatRepeat
 from rlvrlab.rewards.weighted import Weighted
@@ -190,23 +189,6 @@ def test_inverted_turns_the_sign_and_constant_pays_everyone() -> None:
             Inverted("complicated")(ask(), COMPLETION, judged).value == -Complicated()(ask(), COMPLETION, judged).value
         )
         assert Constant(0.25)(ask(), COMPLETION, judged).value == 0.25
-
-
-def test_decoupled_normalisation_weighs_parts_equally() -> None:
-    rewards = [Reward(0, {"correct": c, "length": n}) for c, n in ((1, 0), (0, 100), (1, 100), (0, 0))]
-    names, part_BK, judged_B = part_table(rewards)
-    advantage_B = decoupled_advantages(names, part_BK, np.zeros(4, dtype=np.int64), judged_B)
-    assert advantage_B == pytest.approx([0, 0, 2**0.5, -(2**0.5)], abs=1e-4)
-
-
-def test_decoupled_normalisation_leaves_out_the_unjudged_and_constant_parts() -> None:
-    rewards = [Reward(1, {"a": 1.0, "b": 5.0}), None, Reward(0, {"a": 0.0, "b": 5.0}), Reward(0, {"a": 3.0})]
-    names, part_BK, judged_B = part_table(rewards)
-    group_B = np.array([0, 0, 0, 1])
-    advantage_B = decoupled_advantages(names, part_BK, group_B, judged_B, {"b": 100.0})
-    assert advantage_B[1] == 0 and advantage_B[3] == pytest.approx(0, abs=1e-9)
-    assert advantage_B[0] == pytest.approx(-advantage_B[2])
-    assert not decoupled_advantages(names, part_BK, group_B, np.zeros(4, bool)).any()
 
 
 def test_recipe_tables_are_checked() -> None:

@@ -56,7 +56,8 @@ def credit(
         )
     judged_B = np.array([r.reward is not None for r in rollouts])
     assert batch.group_B is not None
-    given = advantage(RewardBatch(reward_BT, batch.loss_BT, batch.group_B, judged_B, batch.value_BT))
+    parts = _parts(rollouts)
+    given = advantage(RewardBatch(reward_BT, batch.loss_BT, batch.group_B, judged_B, batch.value_BT, parts))
     batch = replace(batch, advantage_BT=given.advantage_BT, return_BT=given.return_BT)
     metrics = {f"advantage/{name}": float(count) for name, count in given.counts.items()}
     if recipe.correction.level != "none":
@@ -73,6 +74,12 @@ def minibatches(batch: TokenBatch, count: int, epochs: int, *key: object) -> Ite
         order = generator(*key, "minibatch", epoch).permutation(groups) if count > 1 else groups
         for part in np.array_split(order, min(count, len(groups))):
             yield batch.rows(np.flatnonzero(np.isin(batch.group_B, part))).rescaled()
+
+
+def _parts(rollouts: Sequence[Rollout]) -> dict[str, Floats]:
+    """The rewards' named parts by row; 0 where a row lacks one."""
+    names = dict.fromkeys(name for r in rollouts if r.reward is not None for name in r.reward.parts)
+    return {name: np.array([r.reward.parts.get(name, 0.0) if r.reward else 0.0 for r in rollouts]) for name in names}
 
 
 def _outcome_BT(batch: TokenBatch, rollouts: Sequence[Rollout]) -> Floats:

@@ -33,24 +33,24 @@ class Sorted(NamedTuple):
         return sum(self.reasons.values())
 
 
-def sort_groups(rollouts: Sequence[Rollout]) -> Sorted:
-    """Split by signal; rollouts of a group are neighbours."""
+def sort_groups(rollouts: Sequence[Rollout], *, by_parts: bool = False) -> Sorted:
+    """Split by signal; rollouts of a group are neighbours. `by_parts`: equal totals of different parts are signal."""
     live: list[Rollout] = []
     dead: list[Rollout] = []
     reasons: Counter[str] = Counter()
     for _, members in groupby(rollouts, key=lambda rollout: rollout.group_id):
         group = list(members)
-        kind = _kind(group)
+        kind = _kind(group, by_parts)
         reasons[kind] += 1
         (live if kind == LIVE else dead).extend(group)
     return Sorted(live, dead, reasons)
 
 
-def _kind(group: Sequence[Rollout]) -> str:
+def _kind(group: Sequence[Rollout], by_parts: bool) -> str:
     judged = [r for r in group if r.reward is not None]
     if not judged:
         return UNJUDGED
-    values = {r.reward.value for r in judged if r.reward is not None}
+    values = {(r.reward.value, *(r.reward.parts.items() if by_parts else ())) for r in judged if r.reward is not None}
     if len(values) > 1:
         return LIVE
     if len(judged) == 1:

@@ -14,7 +14,7 @@ from rlvrlab.objectives.regularise import Regularised
 from rlvrlab.objectives.value import value_loss
 from rlvrlab.registry import find, register
 from rlvrlab.rollout.collect import collect
-from rlvrlab.train.batches import assemble, credit, minibatches, score
+from rlvrlab.train.batches import AdvantageFunction, assemble, credit, minibatches, score
 from rlvrlab.train.groups import ALL_RIGHT, ALL_WRONG, UNJUDGED, Sorted, metrics_of, sort_groups
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import StepOutcome
@@ -65,6 +65,7 @@ class OnlinePhase:
     def _collect(self, lab: Lab, phase_step: int) -> tuple[list[Rollout], Sorted]:
         """A batch of problems; with refill, others in place of those whose group is dead."""
         rollouts: list[Rollout] = []
+        by_parts = getattr(self._advantage(lab), "by_parts", False)
         kinds = sort_groups(rollouts)
         refills = lab.recipe.filter.max_refills if lab.recipe.filter.dead_groups == "refill" else 0
         for attempt in range(1 + refills):
@@ -78,7 +79,7 @@ class OnlinePhase:
                 sampling=lab.sampling,
                 key=(lab.recipe.seed, stream, phase_step),
             )
-            kinds = sort_groups(rollouts)
+            kinds = sort_groups(rollouts, by_parts=by_parts)
             if len(kinds.live) >= self.batch_size * lab.recipe.rollout.n:
                 break
         return rollouts, kinds
@@ -87,8 +88,11 @@ class OnlinePhase:
         reused = self.minibatches * self.epochs > 1
         batch = assemble(rollouts, lab.recipe.rollout.max_tokens)
         batch = score(batch, lab.engine, lab.recipe, reused=reused, critic=self.critic)
-        advantage = lab.resolved.build("advantage") or find("advantage", self.default_advantage)()
-        return credit(batch, rollouts, advantage, lab.recipe)
+        return credit(batch, rollouts, self._advantage(lab), lab.recipe)
+
+    def _advantage(self, lab: Lab) -> AdvantageFunction:
+        chosen: AdvantageFunction = lab.resolved.build("advantage") or find("advantage", self.default_advantage)()
+        return chosen
 
     def _updates(self, lab: Lab, batch: TokenBatch, phase_step: int) -> list[Applied]:
         settings = lab.recipe.optimizer
