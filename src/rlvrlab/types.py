@@ -229,6 +229,12 @@ class Rollout:
     """None when the verdict is None."""
     steps: tuple[Step, ...] = ()
     """Segments for step credit; empty means the whole completion is one."""
+    turn: int = 0
+    """0 for a first try, 1 for the answer to feedback on it."""
+    previous: str = ""
+    """The rollout that this one tries to repair."""
+    asked: str = ""
+    """The prompt's text where it is not the problem's own: feedback on the try before."""
 
 
 class Check(NamedTuple):

@@ -16,7 +16,7 @@ from rlvrlab.record.files import read_lines
 from rlvrlab.train.batches import assemble, minibatches
 from rlvrlab.train.groups import sort_groups
 from rlvrlab.train.lab import Lab, build_lab
-from rlvrlab.train.phases.dpo import pair_batch, pairs_from
+from rlvrlab.train.phases.dpo import DpoPhase, pair_batch
 from rlvrlab.types import Completion, Finish, Problem, Reward, Rollout, Verdict
 
 
@@ -104,14 +104,24 @@ def test_pairs_are_right_against_wrong_of_one_problem() -> None:
         answer("b", "good", True),
         answer("c", "bad", False), answer("c", "lost", None),
     ]  # fmt: skip
-    pairs = pairs_from(rollouts, 5)
+    pairs = DpoPhase(pairs_per_problem=5).pairs(rollouts)
     assert [(p["problem"], p["chosen_text"], p["rejected_text"]) for p in pairs] == [
         ("a", "good", "bad"),
         ("a", "good", "worse"),
     ]
-    assert len(pairs_from(rollouts, 1)) == 1
+    assert len(DpoPhase(pairs_per_problem=1).pairs(rollouts)) == 1
     batch = pair_batch(pairs)
     assert batch.pair_B.tolist() == [0, 0, 1, 1] and batch.chosen_B.tolist() == [True, False, True, False]
+
+
+def test_pairs_can_ask_for_a_margin_and_like_lengths() -> None:
+    right, near, far = answer("a", "good", True), answer("a", "near", False), answer("a", "far", False)
+    right, near = (replace(r, verdict=replace(r.verdict, score=s)) for r, s in ((right, 1.0), (near, 0.9)))
+    far = replace(far, completion=replace(far.completion, tokens=(5,) * 9))
+    texts = [p["rejected_text"] for p in DpoPhase(margin=0.5, pairs_per_problem=5).pairs([right, near, far])]
+    assert texts == ["far"], "a near miss is no clear loser"
+    texts = [p["rejected_text"] for p in DpoPhase(length_ratio=2.0, pairs_per_problem=5).pairs([right, near, far])]
+    assert texts == ["near"], "three tokens against nine is a lesson about length"
 
 
 def grpo(folder: Path) -> list[dict]:

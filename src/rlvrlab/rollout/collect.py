@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rlvrlab.errors import InfrastructureError
+from rlvrlab.rollout.render import prompt_tokens
 from rlvrlab.types import (
     Completion,
     Environment,
@@ -34,26 +35,34 @@ def collect(
     key: tuple[Any, ...],
 ) -> list[Rollout]:
     """`n` judged answers to each problem, grouped by problem, in order."""
-    prompts = [sampler.tokenizer.encode(problem.prompt) for problem in problems]
+    prompts = [prompt_tokens(sampler.tokenizer, problem.prompt) for problem in problems]
     requests = [Request(tokens, n, (*key, p.id), sampling) for tokens, p in zip(prompts, problems, strict=True)]
-    answers = [
-        (i, sample, completion)
-        for i, group in enumerate(sampler.sample(requests))
-        for sample, completion in enumerate(group)
-    ]
-    verdicts = _judge(env, [(problems[i], completion) for i, _, completion in answers])
     prefix = "/".join(str(part) for part in key)
+    groups = [(f"{prefix}/{problem.id}", problem) for problem in problems]
+    return judged_rollouts(env, reward, groups, prompts, sampler.sample(requests))
+
+
+def judged_rollouts(
+    env: Environment,
+    reward: RewardFunction,
+    groups: Sequence[tuple[str, Problem]],
+    prompts: Sequence[tuple[int, ...]],
+    answers: Sequence[Sequence[Completion]],
+) -> list[Rollout]:
+    """Judge sampled answers in one call; `groups` are (group id, problem), parallel to prompts and answers."""
+    flat = [(i, sample, one) for i, group in enumerate(answers) for sample, one in enumerate(group)]
+    verdicts = _judge(env, [(groups[i][1], completion) for i, _, completion in flat])
     return [
         Rollout(
-            id=f"{prefix}/{problems[i].id}/{sample}",
-            group_id=f"{prefix}/{problems[i].id}",
-            problem=problems[i],
+            id=f"{groups[i][0]}/{sample}",
+            group_id=groups[i][0],
+            problem=groups[i][1],
             prompt_tokens=prompts[i],
             completion=completion,
             verdict=verdict,
-            reward=_reward(reward, problems[i], completion, verdict),
+            reward=_reward(reward, groups[i][1], completion, verdict),
         )
-        for (i, sample, completion), verdict in zip(answers, verdicts, strict=True)
+        for (i, sample, completion), verdict in zip(flat, verdicts, strict=True)
     ]
 
 
@@ -89,7 +98,9 @@ def as_row(rollout: Rollout) -> dict[str, Any]:
         "group": rollout.group_id,
         "problem": rollout.problem.id,
         "skill": rollout.problem.skill,
-        "prompt": rollout.problem.prompt,
+        "turn": rollout.turn,
+        "previous": rollout.previous,
+        "prompt": rollout.asked or rollout.problem.prompt,
         "reference": rollout.problem.reference,
         "completion": completion.text,
         "tokens": list(completion.tokens),

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from annotated_types import Ge
 
 from rlvrlab.batch import TokenBatch, batch_of
 from rlvrlab.errors import UserError
@@ -24,7 +25,7 @@ from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import StepOutcome
 from rlvrlab.train.schedule import learning_rate
 from rlvrlab.train.update import update
-from rlvrlab.types import Count, NonNegative, Positive, Rollout
+from rlvrlab.types import Count, Fraction01, NonNegative, Positive, Rollout
 
 PAIRS = "dpo_pairs.jsonl"
 
@@ -52,6 +53,10 @@ class DpoPhase:
     """Assumed share of flipped labels (robust)."""
     sft_coef: NonNegative = 0.2
     """Weight of the chosen answers' likelihood, against both falling together."""
+    margin: Fraction01 = 0.0
+    """Least difference of the two answers' scores: with tests, 0.5 leaves out near misses."""
+    length_ratio: Annotated[float, Ge(1)] | None = None
+    """Longest answer over shortest in a pair, at most; None pairs any, and then length may be what is learnt."""
 
     def prepare(self, lab: Lab, artifacts: Path) -> None:
         """Make the pairs, unless a run that is being resumed has them already."""
@@ -61,7 +66,7 @@ class DpoPhase:
             key = (lab.recipe.seed, "dpo")
             n = lab.recipe.rollout.n
             rollouts = collect(lab.engine, lab.env, lab.reward, chosen, n=n, sampling=lab.sampling, key=key)
-            write_rows(path, pairs_from(rollouts, self.pairs_per_problem))
+            write_rows(path, self.pairs(rollouts))
         pairs = read_lines(path)
         if not pairs:
             raise UserError("dpo: no problem got both right and wrong answers; do SFT first or raise dpo.problems")
@@ -81,27 +86,34 @@ class DpoPhase:
         lab.engine.publish()
         return StepOutcome(applied.metrics | {"dpo/pairs": float(len(pairs))}, skipped=applied.skipped)
 
+    def pairs(self, rollouts: Sequence[Rollout]) -> list[dict[str, Any]]:
+        """Distinct right answers against distinct wrong ones of the same group that differ as the settings ask."""
+        rows = []
+        for _, members in groupby(rollouts, key=lambda rollout: rollout.group_id):
+            group = list(members)
+            right = list({r.completion.text: r for r in group if r.verdict.correct is True}.values())
+            wrong = list({r.completion.text: r for r in group if r.verdict.correct is False}.values())
+            # Diagonals first: every answer appears once before one appears twice.
+            order = sorted(product(range(len(right)), range(len(wrong))), key=lambda ij: (abs(ij[0] - ij[1]), ij))
+            fit = [(right[i], wrong[j]) for i, j in order if self._fits(right[i], wrong[j])]
+            rows += [_row(chosen, rejected) for chosen, rejected in fit[: self.pairs_per_problem]]
+        return rows
 
-def pairs_from(rollouts: Sequence[Rollout], per_problem: int) -> list[dict[str, Any]]:
-    """Distinct right answers against distinct wrong ones of the same group, first come first served."""
-    pairs = []
-    for _, members in groupby(rollouts, key=lambda rollout: rollout.group_id):
-        group = list(members)
-        right = list({r.completion.text: r for r in group if r.verdict.correct is True}.values())
-        wrong = list({r.completion.text: r for r in group if r.verdict.correct is False}.values())
-        for i in range(min(per_problem, max(len(right), len(wrong)) if right and wrong else 0)):
-            chosen, rejected = right[i % len(right)], wrong[i % len(wrong)]
-            pairs.append(
-                {
-                    "problem": chosen.problem.id,
-                    "prompt": list(chosen.prompt_tokens),
-                    "chosen": list(chosen.completion.tokens),
-                    "rejected": list(rejected.completion.tokens),
-                    "chosen_text": chosen.completion.text,
-                    "rejected_text": rejected.completion.text,
-                }
-            )
-    return pairs
+    def _fits(self, chosen: Rollout, rejected: Rollout) -> bool:
+        short, long = sorted((len(chosen.completion.tokens), len(rejected.completion.tokens)))
+        close = self.length_ratio is None or long <= self.length_ratio * max(1, short)
+        return close and chosen.verdict.score - rejected.verdict.score >= self.margin
+
+
+def _row(chosen: Rollout, rejected: Rollout) -> dict[str, Any]:
+    return {
+        "problem": chosen.problem.id,
+        "prompt": list(chosen.prompt_tokens),
+        "chosen": list(chosen.completion.tokens),
+        "rejected": list(rejected.completion.tokens),
+        "chosen_text": chosen.completion.text,
+        "rejected_text": rejected.completion.text,
+    }
 
 
 def pair_batch(pairs: Sequence[dict[str, Any]]) -> TokenBatch:

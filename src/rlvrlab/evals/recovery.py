@@ -1,0 +1,85 @@
+"""Can the policy mend what it got wrong? recovery_rate, and what the same number of blind tries would have mended.
+
+A second try also succeeds by luck: without the blind control the rate misleads. So beside each failed first try
+stand a greedy second try that sees the feedback, and one plain sample that does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rlvrlab.evals.statistics import wilson
+from rlvrlab.rollout.collect import collect
+from rlvrlab.rollout.turns import Context, try_again
+from rlvrlab.types import Environment, Problem, Reward, Rollout, Sampler, Sampling
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """Second tries at problems whose first try failed."""
+
+    failed: int
+    """First tries judged wrong."""
+    judged: int
+    """Second tries that could be judged: the denominator."""
+    recovered: int
+    repeated: int
+    """Second answers equal to the first, word for word."""
+    blind_judged: int
+    blind: int
+    """Recovered by one sample without feedback."""
+
+    def metrics(self) -> dict[str, float]:
+        """Under the field's names; rates of nothing are 0 with the interval (0, 1)."""
+        low, high = wilson(self.recovered, self.judged)
+        blind_low, blind_high = wilson(self.blind, self.blind_judged)
+        return {
+            "first_failures": float(self.failed),
+            "recovery_rate": self.recovered / max(1, self.judged),
+            "recovery_rate_low": low,
+            "recovery_rate_high": high,
+            "blind_recovery_rate": self.blind / max(1, self.blind_judged),
+            "blind_recovery_rate_low": blind_low,
+            "blind_recovery_rate_high": blind_high,
+            "repeated_answer_rate": self.repeated / max(1, self.judged),
+        }
+
+
+def recovery(
+    sampler: Sampler,
+    env: Environment,
+    firsts: Sequence[Rollout],
+    max_tokens: int,
+    *key: Any,
+    context: Context = "fresh",
+) -> tuple[Recovery, list[Rollout]]:
+    """Greedy second tries after feedback, one sampled blind try each; also the second tries themselves."""
+    failed = [r for r in firsts if r.verdict.correct is False]
+    greedy, free = Sampling(max_tokens, temperature=0.0), Sampling(max_tokens)
+    again = try_again(sampler, env, _score, failed, n=1, sampling=greedy, key=(*key, "repair"), context=context)
+    problems = list({r.problem.id: r.problem for r in failed}.values())
+    blind = collect(sampler, env, _score, problems, n=1, sampling=free, key=(*key, "blind")) if problems else []
+    before = {r.id: r.completion.text for r in failed}
+    found = Recovery(
+        failed=len(failed),
+        judged=_judged(again),
+        recovered=_right(again),
+        repeated=sum(r.completion.text == before[r.previous] for r in again),
+        blind_judged=_judged(blind),
+        blind=_right(blind),
+    )
+    return found, again
+
+
+def _judged(rollouts: Sequence[Rollout]) -> int:
+    return sum(r.verdict.correct is not None for r in rollouts)
+
+
+def _right(rollouts: Sequence[Rollout]) -> int:
+    return sum(r.verdict.correct is True for r in rollouts)
+
+
+def _score(problem: Problem, completion: Any, verdict: Any) -> Reward:
+    return Reward(verdict.score)

@@ -1,0 +1,74 @@
+"""Repair and own-answer phases on the toy policy: they run, keep their pairs, resume exactly, and refuse in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import runs
+
+from rlvrlab.errors import UserError
+from rlvrlab.record.files import read_lines
+from rlvrlab.train.phases.repair import hindsight
+
+FEEDBACK_ENV = """
+from dataclasses import dataclass
+from rlvrlab.envs.countdown import Countdown
+from rlvrlab.registry import register
+
+@register("env", "asks_again")
+@dataclass(frozen=True)
+class AsksAgain(Countdown):
+    '''Countdown that repeats its question.'''
+
+    def second_turn(self, problem, text, verdict):
+        return problem.prompt
+"""
+TURNS = runs.TINY.replace('"sft", "dpo", "grpo", "ppo"', '"sft", "repair", "grpo_turns"').replace(
+    'type = "countdown"', 'type = "again.py:AsksAgain"'
+) + """
+[repair]
+steps = 3
+batch_size = 6
+problems = 20
+[grpo_turns]
+steps = 2
+batch_size = 4
+"""  # fmt: skip
+
+
+def turns_run(folder: Path, *overrides: str):
+    folder.mkdir(parents=True)
+    (folder / "again.py").write_text(FEEDBACK_ENV)
+    return runs.run(folder, *overrides, text=TURNS)
+
+
+def test_repair_learns_from_pairs_of_one_group_and_second_tries_are_recorded(tmp_path: Path) -> None:
+    folder = turns_run(tmp_path / "a").folder
+    pairs = read_lines(folder / "artifacts" / "repair_pairs.jsonl")
+    assert {row["turn"] for row in pairs} == {0, 1}
+    assert all(row["previous"] != row["text"] for row in pairs if row["turn"] == 1)
+    metrics = [row for row in runs.read_metrics(folder) if row["phase"] == "repair" and row["phase_step"]]
+    assert len(metrics) == 3 and all(row["repair/pairs"] > 0 for row in metrics)
+    second = [r for path in (folder / "rollouts").iterdir() for r in read_lines(path) if r["turn"] == 1]
+    assert second and all(r["previous"] and r["group"].endswith("turn1") for r in second)
+
+
+def test_own_answers_are_those_judged_right(tmp_path: Path) -> None:
+    text = runs.TINY + "[rft]\nsteps = 2\nbatch_size = 16\n"
+    with pytest.raises(UserError, match="solved none"):
+        runs.run(tmp_path / "untrained", 'phases=["rft"]', "rollout.n=1", "rft.problems=2", text=text)
+    ended = runs.run(tmp_path / "trained", 'phases=["sft", "rft"]', "sft.steps=20", "rft.problems=30", text=text)
+    kept = read_lines(ended.folder / "artifacts" / "rft_answers.jsonl")
+    assert kept and len({(row["problem"], tuple(row["answer"])) for row in kept}) == len(kept)
+
+
+def test_hindsight_pairs_need_both_kinds() -> None:
+    from test_collections import answer
+
+    group = [answer("a", *one) for one in (("bad", False), ("good", True), ("bad", False), ("worse", False))]
+    assert [(w.completion.text, r.completion.text) for w, r in hindsight([*group, answer("b", "bad", False)], 5)] == [
+        ("bad", "good"),
+        ("worse", "good"),
+    ]
+    assert len(hindsight(group, 1)) == 1
