@@ -45,7 +45,7 @@ def test_every_core_key_says_what_it_is() -> None:
         ("[dpo]\nbeat = 0.1", "recipe.toml:2: dpo.beat", "'dpo.beta'"),
         ("rollout.nn = 3", "recipe.toml:1: rollout.nn", "'rollout.n'"),
         ("rollout = {nn = 3}", "recipe.toml:1: rollout.nn", "'rollout.n'"),
-        ("[eval]\nsometimes = 3", "recipe.toml:2: eval.sometimes", "allowed: eval.every"),
+        ("[eval]\nsometimes = 3", "recipe.toml:2: eval.sometimes", "allowed: eval.every, eval.test_size, eval.test_n"),
     ],
 )
 def test_an_unknown_key_names_the_nearest(tmp_path, text: str, place: str, nearest: str) -> None:

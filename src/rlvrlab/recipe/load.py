@@ -76,13 +76,12 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Resolved:
         origins.pop("extends", None)
         base, base_text = _base(path, base_name)
         sources.setdefault(Path(base_name).name, base_text)
-        origins = {key: Path(base_name).name for key, _ in flatten(base)} | origins
-        for key, value in flatten(tree):
-            place(base, key, value)
-        tree = base
-    for key, value in parse_overrides(overrides).items():
-        place(tree, key, value)
-        origins[key] = "override"
+        below = {key: Path(base_name).name for key, _ in flatten(base)}
+        _change(base, below, dict(flatten(tree)))
+        tree, origins = base, below | origins
+    changes = parse_overrides(overrides)
+    _change(tree, origins, changes)
+    origins |= dict.fromkeys(changes, "override")
     if "phase_tables" in tree:
         raise UserError(f"{path}: phase_tables: unknown key; each phase has a table of its own name")
     return resolve(tree, origins, path.parent, sources)
@@ -201,6 +200,18 @@ def _nearest_key(key: str, known: list[str]) -> str:
         return f"; did you mean {near[0]!r}?"
     beside = [candidate for candidate in everything if candidate.rpartition(".")[0] == table]
     return f"; allowed: {', '.join(beside or everything)}"
+
+
+def _change(tree: Tree, origins: dict[str, str], changes: Mapping[str, Any]) -> None:
+    """Put the changes into the tree. A plug-in table whose `type` changes starts anew: the keys were another's."""
+    for kind in PLUGIN_TABLES:
+        table, wanted = tree.get(kind), changes.get(f"{kind}.type")
+        if isinstance(table, dict) and wanted is not None and wanted != table.get("type"):
+            del tree[kind]
+            for key in [key for key in origins if key.startswith(f"{kind}.")]:
+                del origins[key]
+    for key, value in changes.items():
+        place(tree, key, value)
 
 
 def _base(path: Path, base_name: Any) -> tuple[Tree, str]:
