@@ -218,11 +218,11 @@ def test_a_recipe_survives_config_json_exactly(tmp_path, words: tuple[str, ...])
 
 
 def test_a_plug_in_table_whose_type_changes_starts_anew(tmp_path: Path) -> None:
-    (tmp_path / "base.toml").write_text('[env]\ntype = "countdown"\nnumbers = [2]\n[data]\ntrain_size = 7\n')
+    (tmp_path / "base.toml").write_text('[env]\ntype = "countdown"\nnumbers = [2]\n[data]\ntrain_size = 70\n')
     (tmp_path / "child.toml").write_text('extends = "base.toml"\n[env]\ntype = "gsm8k"\n')
     child = load_recipe(tmp_path / "child.toml")
     assert child.recipe.env["type"] == "gsm8k" and "numbers" not in child.recipe.env
-    assert child.recipe.data.train_size == 7 and not any("numbers" in key for key in child.origins)
+    assert child.recipe.data.train_size == 70 and not any("numbers" in key for key in child.origins)
     overridden = load_recipe(tmp_path / "base.toml", ["env.type=gsm8k", "env.levels=[2]"])
     assert overridden.recipe.env["levels"] == [2] and "numbers" not in overridden.recipe.env
     same = load_recipe(tmp_path / "base.toml", ["env.type=countdown"])

@@ -195,10 +195,12 @@ def _nearest_key(key: str, known: list[str]) -> str:
     near = [candidate for candidate in everything if leaf == candidate.replace(".", "_")]
     near += difflib.get_close_matches(key, everything, n=1, cutoff=0.8)
     near += [candidate for candidate in everything if leaf == candidate.rpartition(".")[2]]
-    near += difflib.get_close_matches(key, everything, n=1, cutoff=0.6)
+    beside = [candidate for candidate in everything if candidate.rpartition(".")[0] == table]
+    # Loosely, only the last part counts: a shared table name makes any two keys look alike.
+    leaves = {candidate.rpartition(".")[2]: candidate for candidate in beside}
+    near += [leaves[found] for found in difflib.get_close_matches(leaf, leaves, n=1, cutoff=0.6)]
     if near:
         return f"; did you mean {near[0]!r}?"
-    beside = [candidate for candidate in everything if candidate.rpartition(".")[0] == table]
     return f"; allowed: {', '.join(beside or everything)}"
 
 
