@@ -27,7 +27,7 @@ def package_versions() -> dict[str, str]:
 
 
 def machine() -> dict[str, Any]:
-    """Cores, memory, system."""
+    """Cores, memory, system, and the GPU where the engine found one."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return {
         "system": f"{platform.system()} {platform.release()}",
@@ -35,7 +35,17 @@ def machine() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "memory_gb": round(memory, 1),
         "python": sys.version.split()[0],
+        **_accelerator(),
     }
+
+
+def _accelerator() -> dict[str, Any]:
+    """Asked only where the engine has brought torch along: importing it here would cost seconds."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available():
+        return {}
+    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return {"gpus": names, "cuda": torch.version.cuda}
 
 
 def _processor() -> str:
