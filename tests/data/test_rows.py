@@ -55,3 +55,21 @@ def test_not_json_and_other_endings(tmp_path: Path) -> None:
         list(read_problems(tmp_path / "a.jsonl"))
     with pytest.raises(UserError, match=r"allowed: .jsonl, .parquet"):
         write_problems(tmp_path / "a.csv", PROBLEMS)
+
+
+def test_the_parquet_file_has_the_types_verl_reads(tmp_path: Path) -> None:
+    """RLHFDataset hands `prompt` to a chat template and reads data_source, reward_model and extra_info.index."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    write_problems(tmp_path / "a.parquet", PROBLEMS)
+    schema = parquet.read_schema(tmp_path / "a.parquet")
+    assert schema.names == ["data_source", "prompt", "ability", "reward_model", "extra_info"]
+    message = pyarrow.struct({"role": pyarrow.string(), "content": pyarrow.string()})
+    assert schema.field("prompt").type == pyarrow.list_(message)
+    assert schema.field("reward_model").type == pyarrow.struct(
+        {"style": pyarrow.string(), "ground_truth": pyarrow.string()}
+    )
+    extra = {field.name: field.type for field in schema.field("extra_info").type}
+    assert extra.pop("index") == pyarrow.int64() and set(extra.values()) == {pyarrow.string()}
+    first = parquet.read_table(tmp_path / "a.parquet").to_pylist()[0]
+    assert first["prompt"] == [{"role": "user", "content": PROBLEMS[0].prompt}]

@@ -1,4 +1,4 @@
-"""rlvr data: make problems and look at them."""
+"""rlvr data: make, prepare and audit problems, and look at them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,22 @@ from pathlib import Path
 
 import click
 
+from rlvrlab.cli import printable
 from rlvrlab.cli.check import built
+from rlvrlab.cli.data_audit import audit, manifest
+from rlvrlab.cli.data_prepare import prepare
 from rlvrlab.cli.train import print_json
 from rlvrlab.errors import UserError
 
 
-@click.group("data", short_help="Make problems and look at them.")
+@click.group("data", short_help="Make, prepare, audit and look at data.")
 def command() -> None:
-    """Make problems and look at them."""
+    """Make, prepare, audit and look at data."""
+
+
+command.add_command(prepare)
+command.add_command(audit)
+command.add_command(manifest)
 
 
 @command.command("make")
@@ -70,8 +78,6 @@ def make(
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def preview(env: str, keys: tuple[str, ...], size: int, role: str, seed: int, as_json: bool) -> int:
     """Show problems as the policy sees them, a right answer, and its verdict."""
-    from rlvrlab.cli import printable
-
     found = built("env", env, keys)
     rows = []
     for problem in found.problems(role, size, seed):

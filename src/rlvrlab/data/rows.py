@@ -9,33 +9,40 @@
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
+from rlvrlab.data.files import Row, parquet, read_rows, to_json, write_bytes, write_lines
 from rlvrlab.errors import UserError
 from rlvrlab.types import Problem, Role
 
+WRITTEN = (".jsonl", ".parquet", ".jsonl.gz")
+NAMED_ROWS = 5
+"""How many rows an error names; it counts the rest."""
 
-def to_row(problem: Problem, index: int) -> dict[str, Any]:
+
+def to_row(problem: Problem, index: int) -> Row:
     """One problem as a row."""
+    where = f"problem {index + 1} ({problem.id})"
     return {
         "data_source": problem.source,
         "prompt": [{"role": "user", "content": problem.prompt}],
         "ability": problem.skill,
-        "reward_model": {"style": "rule", "ground_truth": json.dumps(problem.reference, ensure_ascii=False)},
+        "reward_model": {"style": "rule", "ground_truth": to_json(problem.reference, f"{where}: reference")},
         "extra_info": {
             "id": problem.id,
             "split": problem.role,
             "key": problem.key,
             "index": index,
-            "meta": json.dumps(dict(problem.meta), ensure_ascii=False),
+            "meta": to_json(dict(problem.meta), f"{where}: meta"),
         },
     }
 
 
-def from_row(row: dict[str, Any], where: str) -> Problem:
+def from_row(row: Row, where: str) -> Problem:
     """Back to a problem; a row that is not one names its place and column. Its content must still have its key."""
     try:
         extra = row["extra_info"]
@@ -53,6 +60,9 @@ def from_row(row: dict[str, Any], where: str) -> Problem:
         raise UserError(f"{where}: column {error} is missing") from None
     except (TypeError, IndexError, ValueError) as error:
         raise UserError(f"{where}: not a problem row ({error})") from None
+    for column in ("id", "source", "skill", "prompt"):
+        if not isinstance(getattr(problem, column), str):
+            raise UserError(f"{where}: not a problem row ({column} is no text)")
     if role not in get_args(Role):
         raise UserError(f"{where}: extra_info.split is {role!r}; allowed: {', '.join(get_args(Role))}")
     if problem.key != extra.get("key", problem.key):
@@ -60,46 +70,64 @@ def from_row(row: dict[str, Any], where: str) -> Problem:
     return problem
 
 
+def is_problem_row(row: Row) -> bool:
+    """Does it claim to be in this shape?"""
+    return {"data_source", "prompt", "reward_model", "extra_info"} <= row.keys()
+
+
 def write_problems(path: Path, problems: Iterable[Problem]) -> int:
-    """Rows as .jsonl or .parquet, by the name's ending; returns how many."""
+    """Rows as .jsonl (also .gz) or .parquet, by the name's ending; returns how many."""
+    if not path.name.endswith(WRITTEN):
+        raise UserError(f"{path}: ends in {path.suffix or 'nothing'!r}; allowed: {', '.join(WRITTEN)}")
     rows = [to_row(problem, index) for index, problem in enumerate(problems)]
-    if path.suffix == ".jsonl":
-        with path.open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    elif path.suffix == ".parquet":
-        _parquet().write_table(_table(rows), path, compression="zstd")
+    _refuse_twin_ids(path, [(number, row["extra_info"]["id"]) for number, row in enumerate(rows, 1)])
+    if path.suffix == ".parquet":
+        write_bytes(path, _parquet_bytes(rows))
     else:
-        raise UserError(f"{path}: ends in {path.suffix or 'nothing'!r}; allowed: .jsonl, .parquet")
+        write_lines(path, (json.dumps(row, ensure_ascii=False) for row in rows))
     return len(rows)
 
 
 def read_problems(path: Path) -> Iterator[Problem]:
-    """The problems of a file that write_problems made."""
-    for number, row in enumerate(_rows(path), 1):
-        yield from_row(row, f"{path}:{number}")
+    """The problems of a file that write_problems made; an id stands for one problem."""
+    ids = []
+    for number, row in read_rows(path):
+        problem = from_row(row, f"{path}:{number}")
+        ids.append((number, problem.id))
+        yield problem
+    _refuse_twin_ids(path, ids)
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    if path.suffix == ".parquet":
-        yield from _parquet().read_table(path).to_pylist()
-        return
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                yield json.loads(line)
-            except ValueError as error:
-                raise UserError(f"{path}:{number}: not JSON ({error})") from None
+def named(rows: Sequence[str]) -> str:
+    """The first few and how many more: `a, b, c … and 12 more`."""
+    more = f" … and {len(rows) - NAMED_ROWS} more" if len(rows) > NAMED_ROWS else ""
+    return ", ".join(rows[:NAMED_ROWS]) + more
 
 
-def _parquet() -> Any:
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise UserError("Parquet needs `pip install 'rlvrlab[data]'`; .jsonl works without") from None
-    return pyarrow.parquet
+def _refuse_twin_ids(path: Path, ids: Sequence[tuple[int, str]]) -> None:
+    first: dict[str, int] = {}
+    twins = [f"{number} ({name})" for number, name in ids if first.setdefault(name, number) != number]
+    if twins:
+        raise UserError(f"{path}: ids are not unique, see rows {named(twins)}; give every problem an id of its own")
 
 
-def _table(rows: list[dict[str, Any]]) -> Any:
+def _parquet_bytes(rows: list[Row]) -> bytes:
+    parquet()
     import pyarrow
 
-    return pyarrow.Table.from_pylist(rows)
+    text = pyarrow.string()
+    extra = {"id": text, "split": text, "key": text, "index": pyarrow.int64(), "meta": text}
+    columns = {
+        "data_source": text,
+        "prompt": pyarrow.list_(pyarrow.struct({"role": text, "content": text})),
+        "ability": text,
+        "reward_model": pyarrow.struct({"style": text, "ground_truth": text}),
+        "extra_info": pyarrow.struct(extra),
+    }
+    try:
+        table = pyarrow.Table.from_pylist(rows, schema=pyarrow.schema(columns))
+    except UnicodeEncodeError as error:
+        raise UserError(f"a lone surrogate cannot be written as UTF-8 ({error}); remove it") from None
+    buffer = io.BytesIO()
+    parquet().write_table(table, buffer, compression="zstd")
+    return buffer.getvalue()

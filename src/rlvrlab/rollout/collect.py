@@ -98,6 +98,7 @@ def as_row(rollout: Rollout) -> dict[str, Any]:
         "group": rollout.group_id,
         "problem": rollout.problem.id,
         "skill": rollout.problem.skill,
+        "role": rollout.problem.role,
         "turn": rollout.turn,
         "previous": rollout.previous,
         "prompt": rollout.asked or rollout.problem.prompt,

@@ -1,0 +1,138 @@
+"""rlvr data prepare: a data set, an environment, a file or a run becomes files with roles and manifests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rlvrlab.cli.check import built
+from rlvrlab.cli.train import print_json
+from rlvrlab.errors import UnknownName, UserError
+
+if TYPE_CHECKING:
+    from rlvrlab.data.prepare import Prepared
+
+
+@click.command("prepare")
+@click.argument("what")
+@click.argument("keys", nargs=-1, type=click.UNPROCESSED)
+@click.option("--from", "origin", type=click.Path(path_type=Path), help="Your copy of a known set: a file or folder.")
+@click.option("--env", "env_name", help="For a file of your own: the environment that judges it.")
+@click.option(
+    "--role",
+    type=click.Choice(["train", "dev", "test", "split"]),
+    help="For a file of your own; split: by content, 8 to 1 to 1.",
+)
+@click.option("--to", type=click.Choice(["jsonl", "parquet", "trl"]), default="jsonl", show_default=True)
+@click.option("--size", default=2000, show_default=True, help="Training problems to make; a tenth of it dev and test.")
+@click.option("--seed", default=0, show_default=True, help="For problems that are made.")
+@click.option("--as", "shape", type=click.Choice(["sft", "preference"]), help="For a run folder: what to make of it.")
+@click.option("--per-problem", default=4, show_default=True, help="For a run folder: rows per problem at most.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("data"), show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def prepare(
+    what: str,
+    keys: tuple[str, ...],
+    origin: Path | None,
+    env_name: str | None,
+    role: str | None,
+    to: str,
+    size: int,
+    seed: int,
+    shape: str | None,
+    per_problem: int,
+    output: Path,
+    as_json: bool,
+) -> int:
+    """Write a data set in verl's row shape, split by role, with manifests.
+
+    WHAT is a known set, an environment, a file, or a run folder. KEYS set the environment's own.
+
+    \b
+    rlvr data prepare gsm8k style=think
+    rlvr data prepare humaneval --from HumanEval.jsonl.gz --to parquet
+    rlvr data prepare my.csv --env math --role split
+    rlvr data prepare graph --size 45000
+    rlvr data prepare experiments/RUN --as preference
+    """
+    from rich.console import Console
+
+    from rlvrlab.data import prepare as preparing
+    from rlvrlab.data.own_runs import is_run
+
+    if is_run(Path(what)):
+        return _prepare_run(Path(what), shape, per_problem, output, as_json)
+    if shape:
+        raise UserError(f"--as is for run folders; {what} is none (no config.json and rollouts/ in it)")
+    with Console(stderr=True).status(f"preparing {what}"):
+        prepared = _prepared(what, keys, origin, env_name, role, size, seed)
+        files = preparing.write(prepared, output, to)  # type: ignore[arg-type]
+    facts = {
+        "name": prepared.name,
+        "files": [str(path) for path in files],
+        "rows": {role: len(found) for role, found in prepared.problems.items()},
+        "duplicates_dropped": len(prepared.duplicates),
+        "left_out": prepared.left_out,
+    }
+    if as_json:
+        print_json(facts)
+    else:
+        click.echo(prepared.summary())
+        for path in files:
+            click.echo(f"  {path}")
+    return 0
+
+
+def _prepared(
+    what: str, keys: tuple[str, ...], origin: Path | None, env_name: str | None, role: Any, size: int, seed: int
+) -> Prepared:
+    from rlvrlab.data import prepare as preparing
+    from rlvrlab.data.files import bare_name
+    from rlvrlab.data.presets import PRESETS
+    from rlvrlab.data.sources import file_rows
+    from rlvrlab.registry import names
+
+    path = Path(what)
+    if path.is_file():
+        if env_name is None:
+            raise UserError(f"{path}: which environment judges it? give --env, one of: {', '.join(names('env'))}")
+        return preparing.from_rows(bare_name(path), file_rows(path), built("env", env_name, keys), role)
+    if env_name or role:
+        raise UserError(f"--env and --role are for files; {what} is none")
+    made = {"train": size, "dev": max(1, size // 10), "test": max(1, size // 10)}
+    preset = PRESETS.get(what)
+    if preset is None and what in names("env"):
+        return preparing.from_environment(what, built("env", what, keys), made, seed)  # type: ignore[arg-type]
+    if preset is None:
+        raise UnknownName("data set, environment, file or run folder", what, [*PRESETS, *names("env")])
+    if preset.folder_key:
+        if origin is None:
+            raise UserError(f"{what}: give your copy, {preset.note}")
+        keys = (*keys, f"{preset.folder_key}={origin}")
+    env = built("env", preset.env, (*(f"{key}={value}" for key, value in preset.keys.items()), *keys))
+    if preset.made and origin is None:
+        return preparing.from_environment(what, env, made, seed)  # type: ignore[arg-type]
+    return preparing.from_preset(what, preset, env, origin)
+
+
+def _prepare_run(folder: Path, shape: str | None, per_problem: int, output: Path, as_json: bool) -> int:
+    import json
+
+    from rlvrlab.data.files import write_lines
+    from rlvrlab.data.loading import protected_prompts
+    from rlvrlab.data.own_runs import rows_from_run
+
+    if shape is None:
+        raise UserError(f"{folder} is a run folder; say --as sft or --as preference")
+    target = output / f"{folder.name}_{shape}.jsonl"
+    if target.exists():
+        raise UserError(f"{target}: is already there; choose another --output or move it away")
+    rows = rows_from_run(folder, shape, per_problem, protected_prompts(output))  # type: ignore[arg-type]
+    write_lines(target, (json.dumps(row, ensure_ascii=False) for row in rows))
+    if as_json:
+        print_json({"file": str(target), "rows": len(rows), "shape": shape})
+    else:
+        click.echo(f"{target}: {len(rows)} rows ({shape})")
+    return 0

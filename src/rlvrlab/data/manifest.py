@@ -1,0 +1,157 @@
+"""Manifests: what a data file holds, row by row, so that a changed row or a changed role is noticed.
+
+manifests/gsm8k_train.jsonl   {"manifest": 1, "file": "gsm8k_train.jsonl", "rows": 6725, "roles": {"train": 6725},
+                               "sha256": "9c1f…", "environment": "gsm8k", "style": "plain", …}
+                              {"row": 1, "id": "gsm8k:5e0c…", "role": "train", "prompt": "1f0a…", "sha256": "77aa…"}
+
+A row's hash covers everything in it, role included, and not the file's format: the manifest of a .jsonl file holds for
+the same problems in Parquet. `prompt` is the hash of the normalised prompt alone: equal in whatever file it appears.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+from rlvrlab.data.files import bare_name, read_rows, write_lines
+from rlvrlab.data.rows import named
+from rlvrlab.data.texts import normalised
+from rlvrlab.errors import UserError
+from rlvrlab.types import Problem, Role
+
+FOLDER = "manifests"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row."""
+
+    row: int
+    id: str
+    role: Role | None
+    """None in a file that says nothing about roles."""
+    prompt: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a file must hold."""
+
+    file: str
+    entries: Sequence[Entry]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Where it came from, which environment judges it, in which style its prompts are written."""
+
+    @property
+    def sha256(self) -> str:
+        """Over all rows, in order."""
+        return hashlib.sha256("\n".join(entry.sha256 for entry in self.entries).encode()).hexdigest()
+
+    def header(self) -> dict[str, Any]:
+        """The first line."""
+        roles = Counter(entry.role or "none" for entry in self.entries)
+        fixed = {"manifest": VERSION, "file": self.file, "rows": len(self.entries), "roles": dict(roles)}
+        return fixed | {"sha256": self.sha256} | dict(self.facts)
+
+
+def manifest_of(path: Path, problems: Sequence[Problem], facts: Mapping[str, Any] | None = None) -> Manifest:
+    """Of problems as they stand."""
+    entries = [
+        Entry(row, p.id, p.role, prompt_sha256(p.prompt), problem_sha256(p)) for row, p in enumerate(problems, 1)
+    ]
+    return Manifest(path.name, entries, facts or {})
+
+
+def problem_sha256(problem: Problem) -> str:
+    """Hash of everything a row says."""
+    return content_sha256(
+        [problem.id, problem.source, problem.skill, problem.prompt, problem.reference, dict(problem.meta), problem.role]
+    )
+
+
+def prompt_sha256(prompt: str) -> str:
+    """Hash of a prompt, blind to case and spaces."""
+    return hashlib.sha256(normalised(prompt).encode("utf-8", "backslashreplace")).hexdigest()[:32]
+
+
+def content_sha256(value: Any) -> str:
+    """Hash of plain data."""
+    text = json.dumps(value, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def path_of(path: Path) -> Path:
+    """Where the manifest of a file lies."""
+    return path.parent / FOLDER / f"{bare_name(path)}.jsonl"
+
+
+def write_manifest(manifest: Manifest, path: Path) -> None:
+    """Header first, then a line per row."""
+    rows = [manifest.header(), *(vars(entry) for entry in manifest.entries)]
+    write_lines(path, (json.dumps(row, ensure_ascii=False) for row in rows))
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Back from the file; one that does not fit its own hash is refused."""
+    (_, header), *rows = read_rows(path)
+    if header.get("manifest") != VERSION:
+        raise UserError(f"{path}:1: no manifest of version {VERSION}; make it again with `rlvr data manifest`")
+    entries = []
+    for number, row in rows:
+        try:
+            entries.append(Entry(**row))
+        except TypeError:
+            columns = set(Entry.__dataclass_fields__) ^ set(row)
+            raise UserError(f"{path}:{number}: column {min(columns)!r} is missing or unknown") from None
+        if entries[-1].role not in (None, *get_args(Role)):
+            raise UserError(f"{path}:{number}: column 'role': {entries[-1].role!r} is no role")
+    facts = {k: v for k, v in header.items() if k not in ("manifest", "file", "rows", "roles", "sha256")}
+    manifest = Manifest(str(header.get("file")), entries, facts)
+    if header != manifest.header():
+        raise UserError(f"{path}: the rows are not those its first line speaks of; restore it or make it again")
+    return manifest
+
+
+def verified(path: Path, problems: Sequence[Problem]) -> Manifest | None:
+    """The manifest beside a file, which must agree with it row by row; None where there is none."""
+    home = path_of(path)
+    if not home.is_file():
+        return None
+    manifest = read_manifest(home)
+    wrong = differences(manifest, problems)
+    if wrong:
+        remedy = "restore the file, or `rlvr data manifest --renew` if the change is meant"
+        raise UserError(f"{path}: not what {FOLDER}/{home.name} says: {named(wrong)}; {remedy}")
+    return manifest
+
+
+def renewed(before: Manifest, path: Path, problems: Sequence[Problem]) -> Manifest:
+    """The manifest of a file that was changed on purpose; no change makes training data of what was test."""
+    held = {entry.prompt for entry in before.entries if entry.role == "test"}
+    freed = [f"{p.id} ({p.role})" for p in problems if p.role != "test" and prompt_sha256(p.prompt) in held]
+    if freed:
+        raise UserError(f"{path}: rows that were test are to get another role: {named(freed)}; test rows stay test")
+    return manifest_of(path, problems, before.facts)
+
+
+def differences(manifest: Manifest, problems: Sequence[Problem]) -> list[str]:
+    """In words, one per row."""
+    found = []
+    for entry, problem in zip(manifest.entries, problems, strict=False):
+        where = f"row {entry.row} ({entry.id})"
+        if entry.id != problem.id:
+            found.append(f"{where} is now {problem.id}")
+        elif entry.role != problem.role:
+            found.append(f"{where} has role {problem.role}, was {entry.role}")
+        elif entry.sha256 != problem_sha256(problem):
+            same = entry.prompt == prompt_sha256(problem.prompt)
+            found.append(f"{where} has another {'reference, meta, skill or source' if same else 'prompt'}")
+    rows, kept = len(problems), len(manifest.entries)
+    return found + ([f"{rows} rows, were {kept}"] if rows != kept else [])

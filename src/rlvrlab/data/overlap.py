@@ -1,0 +1,64 @@
+"""Shared passages: thirteen words in a row that two texts have in common, the usual test for leaked evaluation data.
+
+Signs and case do not count. A passage that stands in more than MOST_TEXTS texts is a turn of phrase, not a leak; one
+with fewer than FEWEST_WORDS different words is a row of numbers or variables, as every list of test data has.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from rlvrlab.data.texts import Indices, Numbers, Texts
+
+LENGTH = 13
+MOST_TEXTS = 10
+FEWEST_WORDS = 5
+
+
+class Overlap(NamedTuple):
+    """Two texts with a passage in common."""
+
+    left: int
+    right: int
+    shared: int
+    """Distinct runs of LENGTH words they share."""
+    place: tuple[int, int]
+    """Where the first telling run begins in either text, in tokens."""
+
+
+def overlaps(texts: Texts, length: int = LENGTH) -> list[Overlap]:
+    """Every pair that shares a run of `length` words."""
+    words, among_all = texts.words()
+    owners, values, places = words.placed(length, whole_if_short=False)
+    ordered = np.sort(values)
+    twice = np.isin(values, ordered[1:][ordered[1:] == ordered[:-1]])
+    found: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    for members in _grouped(values[twice], owners[twice], places[twice] - words.starts[owners[twice]]):
+        if len(members) <= MOST_TEXTS:
+            for (left, at_left), (right, at_right) in combinations(sorted(members.items()), 2):
+                found[left, right].append((at_left, at_right))
+    overlapping = []
+    for pair, shared in sorted(found.items()):
+        telling = next((places for places in sorted(shared) if _tells(words, pair, places, length)), None)
+        if telling is not None:
+            at = [among_all[words.starts[i] + place] - texts.starts[i] for i, place in zip(pair, telling, strict=True)]
+            overlapping.append(Overlap(*pair, len(shared), (int(at[0]), int(at[1]))))
+    return overlapping
+
+
+def _tells(words: Texts, pair: tuple[int, int], places: tuple[int, int], length: int) -> bool:
+    """Equal hashes are equal words but for an accident; looked at all the same, since a leak is an accusation."""
+    left, right = (words.tokens[words.starts[i] + at :][:length] for i, at in zip(pair, places, strict=True))
+    return bool(np.array_equal(left, right)) and len(set(left[words.has_letter[left]].tolist())) >= FEWEST_WORDS
+
+
+def _grouped(values: Numbers, owners: Indices, places: Indices) -> list[dict[int, int]]:
+    """For each passage the texts that have it, with its first place there."""
+    groups: dict[int, dict[int, int]] = defaultdict(dict)
+    for value, owner, place in zip(values.tolist(), owners.tolist(), places.tolist(), strict=True):
+        groups[value].setdefault(owner, place)
+    return list(groups.values())

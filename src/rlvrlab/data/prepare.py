@@ -1,0 +1,183 @@
+"""Acquisition: rows become problems with a role, duplicates are dropped, files and manifests are written.
+
+Equal content is kept once: test before dev before train, so that nothing held out can be trained on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from rlvrlab.data.files import Row, write_lines
+from rlvrlab.data.manifest import manifest_of, path_of, write_manifest
+from rlvrlab.data.presets import Preset
+from rlvrlab.data.readers import Read, problems_in_folder, read_row
+from rlvrlab.data.rows import from_row, is_problem_row, to_row, write_problems
+from rlvrlab.data.sources import Place, rows_of
+from rlvrlab.errors import UserError
+from rlvrlab.randomness import key_bits
+from rlvrlab.types import Environment, Problem, Role
+
+Format = Literal["jsonl", "parquet", "trl"]
+ROLES: tuple[Role, ...] = ("test", "dev", "train")
+"""In the order in which they claim a row."""
+
+
+class Item(NamedTuple):
+    """A row that was read, and its role."""
+
+    where: str
+    read: Read
+    role: Role
+
+
+@dataclass
+class Prepared:
+    """Problems by role, and what was left behind."""
+
+    name: str
+    env: Environment
+    problems: dict[Role, list[Problem]] = field(default_factory=lambda: {role: [] for role in ROLES})
+    duplicates: list[dict[str, Any]] = field(default_factory=list)
+    left_out: int = 0
+    """Rows that cannot be judged strictly."""
+    origin: str = ""
+
+    def summary(self) -> str:
+        """One line."""
+        roles = ", ".join(f"{len(found)} {role}" for role, found in self.problems.items() if found)
+        return f"{self.name}: {roles}; dropped as duplicates: {len(self.duplicates)}, not judgeable: {self.left_out}"
+
+
+def from_preset(name: str, preset: Preset, env: Environment, origin: Path | None) -> Prepared:
+    """The rows of a known data set; its folder, where the environment reads one itself, is among its keys already."""
+    prepared = Prepared(name, env, origin="local copy" if origin else preset.hub)
+    if preset.folder_key:
+        prepared.problems |= problems_in_folder(env)
+        return prepared
+    items = []
+    for split, places in rows_of(name, preset, origin).items():
+        for where, row in places:
+            if (read := _counted(prepared, env, row, where)) is not None:
+                items.append(Item(where, read, _role(preset, split, read)))
+    _keep(prepared, _selected(items, name, preset.select))
+    return prepared
+
+
+def from_rows(name: str, places: Iterable[Place], env: Environment, role: Role | Literal["split"] | None) -> Prepared:
+    """Rows of the user's own; those that are problems already stay as they are."""
+    prepared = Prepared(name, env, origin=name)
+    items = []
+    for where, row in places:
+        if is_problem_row(row):
+            problem = from_row(row, where)
+            if role not in (None, problem.role):
+                raise UserError(f"{where}: {problem.id} is {problem.role} already; a role is given once")
+            items.append(Item(where, _whole(problem), problem.role))
+        elif (read := _counted(prepared, env, row, where)) is not None:
+            items.append(Item(where, read, _own_role(row, read, role, where)))
+    _keep(prepared, items)
+    return prepared
+
+
+def from_environment(name: str, env: Environment, sizes: Mapping[Role, int], seed: int) -> Prepared:
+    """Problems that the environment makes."""
+    prepared = Prepared(name, env, origin=f"made by {env.name} {env.version}, seed {seed}")
+    for role, size in sizes.items():
+        prepared.problems[role] = env.problems(role, size, seed) if size else []
+    return prepared
+
+
+def write(prepared: Prepared, folder: Path, to: Format) -> list[Path]:
+    """A file and a manifest per role, and what was dropped; nothing is overwritten."""
+    ending = {"jsonl": ".jsonl", "parquet": ".parquet", "trl": "_trl.jsonl"}[to]
+    there = {role: found for role, found in prepared.problems.items() if found}
+    if not there:
+        raise UserError(f"{prepared.name}: no problems; {prepared.left_out} rows could not be judged")
+    files = {role: folder / f"{prepared.name}_{role}{ending}" for role in there}
+    for path in files.values():
+        if path.exists():
+            raise UserError(f"{path}: is already there; choose another --output or move it away")
+    facts = {"environment": prepared.env.name, "version": prepared.env.version, "origin": prepared.origin}
+    facts |= {"style": style} if (style := getattr(prepared.env, "style", None)) else {}
+    for role, path in files.items():
+        if to == "trl":
+            write_lines(path, (json.dumps(trl_row(p), ensure_ascii=False) for p in there[role]))
+            continue
+        write_problems(path, there[role])
+        write_manifest(manifest_of(path, there[role], facts), path_of(path))
+    if prepared.duplicates:
+        lines = (json.dumps(row, ensure_ascii=False) for row in prepared.duplicates)
+        write_lines(folder / f"{prepared.name}_duplicates_dropped.jsonl", lines)
+    return list(files.values())
+
+
+def trl_row(problem: Problem) -> dict[str, Any]:
+    """TRL's prompt-only shape: reward functions get the other columns by name."""
+    row = to_row(problem, 0)
+    return {
+        "prompt": row["prompt"],
+        "ground_truth": row["reward_model"]["ground_truth"],
+        "data_source": problem.source,
+        "id": problem.id,
+        "split": problem.role,
+    }
+
+
+def _counted(prepared: Prepared, env: Environment, row: Row, where: str) -> Read | None:
+    read = read_row(env, row, where)
+    if read is None:
+        prepared.left_out += 1
+        return None
+    name, make = prepared.name, read.problems
+    return replace(read, problems=lambda role: [replace(p, meta={**p.meta, "dataset": name}) for p in make(role)])
+
+
+def _whole(problem: Problem) -> Read:
+    return Read(problem.key, lambda role: [problem], problem.role)
+
+
+def _role(preset: Preset, split: str, read: Read) -> Role:
+    if preset.by_content:
+        return read.role
+    role = preset.splits[split]
+    # A training set without a dev split lends a tenth, chosen by content.
+    return "dev" if role == "train" and read.role == "dev" and "dev" not in preset.splits.values() else role
+
+
+def _own_role(row: Row, read: Read, role: Role | Literal["split"] | None, where: str) -> Role:
+    if role == "split":
+        return read.role
+    said: Any = row.get("split", role)
+    for known in ROLES:
+        if said == known:
+            return known
+    raise UserError(f"{where}: no role; give --role train, dev, test or split, or a column 'split' with one of them")
+
+
+def _selected(items: list[Item], name: str, size: int) -> list[Item]:
+    """A fixed selection by content: the same rows from any copy, in any order."""
+    if not size:
+        return items
+    if len(items) < size:
+        raise UserError(f"{name}: {size} rows are selected, the data has {len(items)} that can be judged")
+    return sorted(items, key=lambda item: key_bits(name, item.read.content))[:size]
+
+
+def _keep(prepared: Prepared, items: Sequence[Item]) -> None:
+    """Equal content once, by the first of ROLES that has it; an id names one problem."""
+    seen: dict[str, Item] = {}
+    ids: dict[str, str] = {}
+    for item in sorted(items, key=lambda item: ROLES.index(item.role)):
+        first = seen.setdefault(item.read.content, item)
+        if first is not item:
+            twin = {"row": item.where, "role": item.role, "kept": first.where, "kept_role": first.role}
+            prepared.duplicates.append(twin)
+            continue
+        for problem in item.read.problems(item.role):
+            if ids.setdefault(problem.id, item.where) != item.where:
+                raise UserError(f"{item.where}: id {problem.id!r} is also that of {ids[problem.id]}; give it its own")
+            prepared.problems[item.role].append(problem)

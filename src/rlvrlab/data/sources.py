@@ -1,0 +1,117 @@
+"""Rows from where they are: files, folders, the Hugging Face hub. Nothing a data set brings along is executed."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.data.files import ENDINGS, Row, bare_name, ending_of, read_rows
+from rlvrlab.data.presets import Preset
+from rlvrlab.errors import InfrastructureError, UserError
+
+Place = tuple[str, Row]
+"""Where a row came from, for messages, and the row."""
+SAVED = ("dataset_info.json", "dataset_dict.json", "state.json")
+"""Files that Dataset.save_to_disk leaves."""
+
+
+def rows_of(name: str, preset: Preset, origin: Path | None) -> dict[str, Iterator[Place]]:
+    """The rows of each split of a preset: of the user's copy, or of the hub's."""
+    if origin is None:
+        if not preset.hub:
+            note = f" ({preset.note})" if preset.note else ""
+            raise UserError(f"{name}: is not on the hub in a readable form{note}; give your copy with --from PATH")
+        return {split: _hub_rows(preset, split) for split in preset.splits}
+    if not origin.exists():
+        raise UserError(f"{origin}: no such file or folder")
+    if any((origin / saved).is_file() for saved in SAVED):
+        return _saved_rows(origin, preset)
+    files = _files(name, preset, origin)
+    if preset.ranges and len(files) == 1:
+        (path,) = files.values()
+        return {split: _in_range(path, *preset.ranges[split]) for split in preset.splits}
+    return {split: file_rows(path) for split, path in files.items()}
+
+
+def file_rows(path: Path) -> Iterator[Place]:
+    """The rows of one file."""
+    for number, row in read_rows(path):
+        yield f"{path}:{number}", row
+
+
+def _in_range(path: Path, first: int, last: int) -> Iterator[Place]:
+    for where, row in file_rows(path):
+        number = row.get("task_id")
+        if not isinstance(number, int):
+            raise UserError(f"{where}: column 'task_id': a number was expected, which says the split")
+        if first <= number <= last:
+            yield where, row
+
+
+def _files(name: str, preset: Preset, origin: Path) -> dict[str, Path]:
+    """Split -> file. A single file is the split its name ends in, or the only split there is."""
+    if origin.is_file():
+        return {_split_named(origin, name, preset): origin}
+    there = sorted(path for path in origin.iterdir() if path.name.lower().endswith(ENDINGS))
+    found = {split: path for split in preset.splits for path in there if _is_split(path, split, name)}
+    only = [path for path in there if bare_name(path).lower() == (preset.file or name)] or there
+    if not found and len(only) == 1:
+        found = {_split_named(only[0], name, preset): only[0]}
+    if not found:
+        wanted = ", ".join(f"{split}.jsonl" for split in preset.splits)
+        raise UserError(f"{origin}: no file of {name}; needed are {wanted} (or another of {', '.join(ENDINGS)})")
+    return found
+
+
+def _is_split(path: Path, split: str, name: str) -> bool:
+    bare = bare_name(path).lower()
+    return bare in (split.lower(), f"{name}_{split}".lower()) or bare.startswith(f"{split.lower()}-0")
+
+
+def _split_named(path: Path, name: str, preset: Preset) -> str:
+    ending_of(path)
+    named = [split for split in preset.splits if _is_split(path, split, name)]
+    if named:
+        return named[0]
+    if len(preset.splits) == 1 or preset.ranges:
+        return next(iter(preset.splits))
+    raise UserError(f"{path}: which split of {name} is it? name it {' or '.join(f'{s}.jsonl' for s in preset.splits)}")
+
+
+def _hub_rows(preset: Preset, split: str) -> Iterator[Place]:
+    arguments = [preset.hub, preset.subset] if preset.subset else [preset.hub]
+    try:
+        data = _datasets().load_dataset(*arguments, split=preset.hub_split or split)
+    except (UserError, KeyboardInterrupt):
+        raise
+    except Exception as error:  # whatever the network and the hub come up with
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InfrastructureError(
+            f"{preset.hub}: split {split!r} cannot be fetched ({first}); try again, or give your copy with --from PATH"
+        ) from None
+    yield from _numbered(data, f"{preset.hub}[{split}]")
+
+
+def _saved_rows(folder: Path, preset: Preset) -> dict[str, Iterator[Place]]:
+    data = _datasets().load_from_disk(str(folder))
+    if not hasattr(data, "keys"):
+        split = next(iter(preset.splits)) if len(preset.splits) == 1 else str(data.split)
+        data = {split: data}
+    missing = [split for split in data if split not in preset.splits]
+    if len(missing) == len(data):
+        raise UserError(f"{folder}: has splits {', '.join(data)}; needed: {', '.join(preset.splits)}")
+    return {split: _numbered(data[split], f"{folder}[{split}]") for split in preset.splits if split in data}
+
+
+def _numbered(data: Any, where: str) -> Iterator[Place]:
+    for number, row in enumerate(data, 1):
+        yield f"{where}:{number}", dict(row)
+
+
+def _datasets() -> Any:
+    try:
+        return importlib.import_module("datasets")
+    except ImportError:
+        raise UserError("the hub needs `pip install 'rlvrlab[hub]'`; or give your copy with --from PATH") from None

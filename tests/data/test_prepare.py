@@ -1,0 +1,236 @@
+"""Every known data set from rows of its shape to problems that its environment judges, with the right roles."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rlvrlab.cli import main
+from rlvrlab.data.files import read_rows
+from rlvrlab.data.manifest import path_of, read_manifest
+from rlvrlab.data.presets import PRESETS
+from rlvrlab.data.rows import read_problems
+from rlvrlab.registry import names
+from rlvrlab.types import Problem
+
+GSM = [
+    {"question": f"Ann has {i} apples and eats {i % 7}. How many?", "answer": f"{i}-{i % 7}\n#### {i - i % 7}"}
+    for i in range(40)
+]
+HUMANEVAL = {"task_id": "HumanEval/0", "prompt": "def f(x):\n", "entry_point": "f",
+             "canonical_solution": "    return x\n",
+             "test": "def check(candidate):\n    assert candidate(1) == 1\n"}  # fmt: skip
+CONTEST = {"description": "Double it.", "public_tests": {"input": ["1"], "output": ["2"]},
+           "private_tests": {"input": ["3"], "output": ["6"]}, "generated_tests": {"input": [], "output": []},
+           "solutions": {"language": [3], "solution": ["print(2*int(input()))"]}}  # fmt: skip
+ZEBRA = {"id": "z", "size": "2*2", "puzzle": "There are 2 houses.", "solution":
+         {"header": ["House", "Name"], "rows": [["1", "Ann"], ["2", "Bob"]]}}  # fmt: skip
+CLRS = {"question": "minimum:\nkey: [0.2 0.1]\nmin:\n", "answer": "1\n", "algo_name": "minimum", "length": 4}
+APPS = {"problem_id": 7, "question": "Echo.", "input_output": json.dumps({"inputs": ["1\n"], "outputs": ["1\n"]}),
+        "solutions": json.dumps(["print(input())"])}  # fmt: skip
+MATHS = {
+    "svamp": {"ID": "c", "Body": "Ann has 3.", "Question": "How many?", "Answer": 3.0},
+    "math500": {"problem": "1+1", "solution": "so \\boxed{2}", "answer": "2"},
+    "aqua": {"question": "1+1?", "options": ["A)1", "B)2"], "correct": "B"},
+    "tabmwp": {"question": "How many?", "table": "a | 1", "choices": None, "answer": "1"},
+    "lmb": {"question": "1+1", "answer": "2"},
+}
+
+
+def run(monkeypatch, capsys, folder: Path, *words: str) -> tuple[int, str, str]:
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", ["rlvr", "data", *words])
+    with pytest.raises(SystemExit) as left:
+        main()
+    out = capsys.readouterr()
+    return int(left.value.code or 0), out.out, out.err
+
+
+def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def problems_of(folder: Path) -> dict[str, list[Problem]]:
+    return {path.stem: list(read_problems(path)) for path in sorted((folder / "data").glob("*_*.jsonl"))
+            if "dropped" not in path.name}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_names_an_environment_and_known_roles(name: str) -> None:
+    preset = PRESETS[name]
+    assert preset.env in names("env")
+    assert preset.splits or preset.folder_key
+    assert not preset.select or len(preset.splits) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "splits", "roles"),
+    [
+        ("codecontests", {"train": [CONTEST | {"name": "a"}], "valid": [CONTEST | {"name": "b", "description": "Add."}],
+                          "test": [CONTEST | {"name": "c", "description": "Sub."}]}, {"train": 1, "dev": 1, "test": 1}),
+        ("apps", {"test": [APPS]}, {"test": 1}),
+        ("humaneval", {"test": [HUMANEVAL]}, {"test": 1}),
+        ("zebralogic", {"test": [ZEBRA]}, {"test": 1}),
+        ("clrs_test", {"test_1": [CLRS]}, {"test": 1}),
+        *((name, {"test": [row]}, {"test": 1}) for name, row in MATHS.items()),
+    ],
+)  # fmt: skip
+def test_rows_of_each_shape(tmp_path: Path, monkeypatch, capsys, name: str, splits: dict, roles: dict) -> None:
+    for split, rows in splits.items():
+        lines(tmp_path / "copy" / f"{split}.jsonl", rows)
+    code, _, err = run(monkeypatch, capsys, tmp_path, "prepare", name, "--from", "copy")
+    assert (code, err) == (0, "")
+    found = problems_of(tmp_path)
+    assert {key.rpartition("_")[2]: len(rows) for key, rows in found.items()} == roles
+    for key, problems in found.items():
+        manifest = read_manifest(path_of(tmp_path / "data" / f"{key}.jsonl"))
+        assert manifest.facts["environment"] == PRESETS[name].env == problems[0].source
+        assert problems[0].meta["dataset"] == name and problems[0].role == key.rpartition("_")[2]
+
+
+def test_gsm8k_keeps_the_publishers_test_and_lends_dev_by_content(tmp_path: Path, monkeypatch, capsys) -> None:
+    lines(tmp_path / "gsm" / "train.jsonl", GSM[:35] + GSM[:2] + [GSM[36] | {"question": GSM[36]["question"].upper()}])
+    lines(tmp_path / "gsm" / "test.jsonl", GSM[35:])
+    code, out, _ = run(monkeypatch, capsys, tmp_path, "prepare", "gsm8k", "style=think", "--from", "gsm", "--json")
+    facts = json.loads(out)
+    assert code == 0 and facts["rows"]["test"] == 5 and facts["rows"]["train"] + facts["rows"]["dev"] == 35
+    assert facts["rows"]["dev"] > 0 and facts["duplicates_dropped"] == 3
+    found = problems_of(tmp_path)
+    assert "<think>" in found["gsm8k_train"][0].prompt
+    from rlvrlab.envs.gsm8k import Gsm8k
+
+    env = Gsm8k(path=str(tmp_path / "gsm"), style="think")
+    assert {p.id for p in env.problems("dev", facts["rows"]["dev"], 0)} == {p.id for p in found["gsm8k_dev"]}
+    dropped = [row for _, row in read_rows(tmp_path / "data" / "gsm8k_duplicates_dropped.jsonl")]
+    assert {row["kept_role"] for row in dropped} >= {"test"} and all(row["role"] != "test" for row in dropped)
+    code, _, err = run(monkeypatch, capsys, tmp_path, "prepare", "gsm8k", "--from", "gsm")
+    assert code == 2 and "is already there" in err
+
+
+def mbpp(number: int) -> dict[str, Any]:
+    return {"task_id": number, "text": f"Add {number}.", "code": f"def add_{number}(x):\n    return x + {number}",
+            "test_list": [f"assert add_{number}(1) == {number + 1}"]}  # fmt: skip
+
+
+def test_mbpp_in_one_file_is_split_by_task_id_and_selected_by_content(tmp_path: Path, monkeypatch, capsys) -> None:
+    path = lines(tmp_path / "mbpp.jsonl", [mbpp(n) for n in (5, 11, 510, 511, 600, 601, 974)])
+    assert run(monkeypatch, capsys, tmp_path, "prepare", "mbpp", "--from", str(path))[0] == 0
+    ids = {role: [p.id for p in rows] for role, rows in problems_of(tmp_path).items()}
+    assert ids["mbpp_test"] == ["MBPP/11", "MBPP/510"] and ids["mbpp_dev"] == ["MBPP/511", "MBPP/600"]
+    assert ids["mbpp_train"] == ["MBPP/601", "MBPP/974"]
+    rows = [mbpp(n) for n in range(11, 311)]
+    chosen = []
+    for name, some in {"a": rows, "b": rows[::-1], "c": [row for row in rows if row["task_id"] % 50]}.items():
+        copy = lines(tmp_path / name / "mbpp.jsonl", some)
+        assert run(monkeypatch, capsys, tmp_path, "prepare", "mbpp_reg", "--from", str(copy), "-o", name)[0] == 0
+        chosen.append({p.id for p in read_problems(tmp_path / name / "mbpp_reg_dev.jsonl")})
+    assert len(chosen[0]) == 200 and chosen[0] == chosen[1]
+    lost = {name for name in chosen[0] if int(name[5:]) % 50 == 0}
+    assert chosen[0] - lost <= chosen[2], "a missing row is replaced; the others stay"
+
+
+def test_countdown_rows_are_solved_and_split_as_the_environment_does(tmp_path: Path, monkeypatch, capsys) -> None:
+    rows = [{"nums": [a, b, 9], "target": a * b + 9} for a in range(3, 9) for b in range(3, 9)] + [
+        {"nums": [1, 1, 1], "target": 99}
+    ]
+    lines(tmp_path / "train.jsonl", rows)
+    code, out, _ = run(monkeypatch, capsys, tmp_path, "prepare", "countdown", "--from", "train.jsonl")
+    assert code == 0 and "not judgeable: 1" in out
+    from rlvrlab.envs.countdown import Countdown, Instance
+
+    env = Countdown()
+    found = [p for rows in problems_of(tmp_path).values() for p in rows]
+    assert len(found) == 21 and len({p.role for p in found}) > 1
+    for problem in found:
+        assert env.verify(problem, str(env.gold(problem))).correct
+        assert Instance(tuple(problem.reference["numbers"]), problem.reference["target"]).role == problem.role
+
+
+def test_your_own_csv(tmp_path: Path, monkeypatch, capsys) -> None:
+    (tmp_path / "mine.csv").write_text("question,answer\n" + "".join(f"what is {i}+1?,{i + 1}\n" for i in range(40)))
+    assert run(monkeypatch, capsys, tmp_path, "prepare", "mine.csv", "--env", "math", "--role", "split")[0] == 0
+    assert {role: len(rows) for role, rows in problems_of(tmp_path).items()}.keys() == {
+        "mine_train",
+        "mine_dev",
+        "mine_test",
+    }
+
+
+def test_a_prepared_file_changes_its_format_and_nothing_else(tmp_path: Path, monkeypatch, capsys) -> None:
+    pytest.importorskip("pyarrow")
+    assert run(monkeypatch, capsys, tmp_path, "prepare", "countdown", "--size", "20")[0] == 0
+    source = "data/countdown_train.jsonl"
+    words = ("prepare", source, "--env", "countdown", "-o", "again", "--to")
+    assert run(monkeypatch, capsys, tmp_path, *words, "parquet")[0] == 0
+    again = tmp_path / "again" / "countdown_train_train.parquet"
+    assert list(read_problems(again)) == list(read_problems(tmp_path / source))
+    code, _, err = run(monkeypatch, capsys, tmp_path, *words, "jsonl", "--role", "dev")
+    assert code == 2 and "is train already; a role is given once" in err
+    assert run(monkeypatch, capsys, tmp_path, *words, "trl")[0] == 0
+    _, row = next(read_rows(tmp_path / "again" / "countdown_train_train_trl.jsonl"))
+    assert set(row) == {"prompt", "ground_truth", "data_source", "id", "split"} and row["prompt"][0]["role"] == "user"
+
+
+class Hub:
+    """What `datasets` offers, as far as it is used; remote code would need an argument that is never given."""
+
+    def __init__(self, splits: dict[str, list[dict[str, Any]]]) -> None:
+        self.splits, self.asked = splits, []
+
+    def load_dataset(self, *words: str, split: str) -> list[dict[str, Any]]:
+        self.asked.append((*words, split))
+        if split not in self.splits:
+            raise ConnectionError("no route to host\nsecond line")
+        return self.splits[split]
+
+
+def test_the_hub(tmp_path: Path, monkeypatch, capsys) -> None:
+    hub = Hub({"train": GSM[:20], "test": GSM[20:]})
+    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=hub.load_dataset))
+    assert run(monkeypatch, capsys, tmp_path, "prepare", "gsm8k")[0] == 0
+    assert hub.asked == [("openai/gsm8k", "main", "train"), ("openai/gsm8k", "main", "test")]
+    assert len(problems_of(tmp_path)["gsm8k_test"]) == 20
+    code, _, err = run(monkeypatch, capsys, tmp_path, "prepare", "humaneval", "-o", "x")
+    assert code != 0 and len(err.splitlines()) == 1 and "KeyError" not in err
+    del hub.splits["test"]
+    code, _, err = run(monkeypatch, capsys, tmp_path, "prepare", "math500")
+    assert code == 1 and err.strip().endswith("(no route to host); try again, or give your copy with --from PATH")
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    code, _, err = run(monkeypatch, capsys, tmp_path, "prepare", "svamp")
+    assert code == 2 and "rlvrlab[hub]" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["gsm9k"], "unknown data set, environment, file or run folder 'gsm9k'; did you mean 'gsm8k'?"),
+        (["gsm8k", "--from", "gone"], "gone: no such file or folder"),
+        (["gsm8k", "--from", "odd.jsonl"], "odd.jsonl: which split of gsm8k is it? name it train.jsonl or test.jsonl"),
+        (["gsm8k", "--from", "."], ".: no file of gsm8k; needed are train.jsonl, test.jsonl"),
+        (["gsm8k", "--from", "bad"], "bad/test.jsonl:2: column 'answer' is missing; there are: question"),
+        (["humaneval", "--role", "train"], "--env and --role are for files; humaneval is none"),
+        (["odd.jsonl"], "odd.jsonl: which environment judges it? give --env, one of: clrs, code"),
+        (["odd.jsonl", "--env", "gsm8k"], "odd.jsonl:1: no role; give --role train, dev, test or split"),
+        (["odd.jsonl", "--env", "graph", "--role", "train"], "environment 'graph' makes its problems itself"),
+        (["twins.jsonl", "--env", "code", "--role", "dev"], "twins.jsonl:2: id 'MBPP/1' is also that of twins.jsonl:1"),
+        (["spider"], "spider: give your copy, --from its folder"),
+        (["olympiadbench"], "olympiadbench: is not on the hub in a readable form; give your copy with --from PATH"),
+        (["odd.jsonl", "--as", "sft"], "--as is for run folders"),
+        (["gsm8k", "--from", "odd.jsonl", "colour=1"], "colour"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_line(tmp_path: Path, monkeypatch, capsys, words: list[str], message: str) -> None:
+    lines(tmp_path / "odd.jsonl", GSM[:2])
+    lines(tmp_path / "other.jsonl", GSM[:2])
+    lines(tmp_path / "twins.jsonl", [mbpp(1), mbpp(1) | {"text": "Another."}])
+    lines(tmp_path / "bad" / "test.jsonl", [GSM[0], {"question": "no answer"}])
+    code, out, err = run(monkeypatch, capsys, tmp_path, "prepare", *words)
+    assert (code, out) == (2, "") and message in err and len(err.strip().splitlines()) == 1
+    assert not (tmp_path / "data").exists()
