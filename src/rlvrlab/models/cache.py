@@ -1,0 +1,84 @@
+"""Where models on hand live, and how they come there whole or not at all.
+
+$XDG_CACHE_HOME/rlvrlab/ (by default ~/.cache/rlvrlab/)
+    models/NAME/     complete Hugging Face folders
+    downloads/       archives on their way; removed once converted
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rlvrlab.errors import InfrastructureError, UserError
+
+STALE_DRAFT_S = 24 * 3600
+
+
+def root() -> Path:
+    """The cache; a relative XDG_CACHE_HOME counts as unset, as the standard says."""
+    wanted = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (wanted if wanted.is_absolute() else Path.home() / ".cache") / "rlvrlab"
+
+
+def models() -> Path:
+    """Complete models, one folder each."""
+    return root() / "models"
+
+
+def downloads() -> Path:
+    """Archives on their way."""
+    return root() / "downloads"
+
+
+def make(target: Path, build: Callable[[Path], None]) -> Path:
+    """Let `build` fill a folder beside the target and rename it when it is done; a target that is there is kept."""
+    draft = target.with_name(f".draft_{target.name}_{secrets.token_hex(4)}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(target.parent)
+        draft.mkdir()
+        build(draft)
+        try:
+            draft.rename(target)
+        except OSError:
+            if not target.is_dir():
+                raise
+    except OSError as error:
+        where = error.filename or target
+        raise InfrastructureError(f"{where}: {error.strerror or error}; free space or choose another folder") from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return target
+
+
+def make_new(target: Path, build: Callable[[Path], None]) -> Path:
+    """The same where the user named the folder: what is there is not touched."""
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UserError(f"{target}: is already there; choose another --output or move it away")
+    if target.is_dir():
+        target.rmdir()
+    return make(target.absolute(), build)
+
+
+def _sweep(folder: Path) -> None:
+    """Drafts that a killed process left behind."""
+    for draft in folder.glob(".draft_*"):
+        if time.time() - draft.lstat().st_mtime > STALE_DRAFT_S:
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+def sha256(path: Path) -> str:
+    """Of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files below."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,149 @@
+"""What a model folder holds, read from its descriptions and the headers of its weights: nothing is loaded or run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.errors import UserError
+from rlvrlab.models.cache import size_of
+from rlvrlab.models.tensors import read_header
+
+PICKLES = {".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".dill"}
+"""Endings of files that run code when they are loaded."""
+INDEX = "model.safetensors.index.json"
+
+
+def dangers(folder: Path) -> list[str]:
+    """Why loading this folder could run foreign code; empty when it cannot."""
+    found = []
+    files = sorted(path for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
+    for path in files:
+        if path.suffix.lower() in PICKLES:
+            found.append(f"{path.name}: a pickle, which runs code when loaded; only safetensors are read")
+        elif path.suffix == ".py":
+            found.append(f"{path.name}: Python code shipped with the model; it is never run")
+        elif path.suffix == ".json" and path.name != "tokenizer.json" and "auto_map" in _read(path, missing_ok=True):
+            found.append(f"{path.name}: auto_map asks for remote code, which is refused")
+    return found
+
+
+def examine(folder: Path) -> dict[str, Any]:
+    """The facts `rlvr model show` prints; a folder that is no model is refused, a doubtful one described."""
+    if not folder.is_dir():
+        raise UserError(f"{folder}: not on this machine; `rlvr model list` shows what is, or name a folder")
+    if not (folder / "config.json").is_file():
+        raise UserError(f"{folder}: no model (no config.json); name a folder that Transformers can load")
+    config = _read(folder / "config.json")
+    tensors, problems = _weights(folder)
+    architectures = config.get("architectures")
+    stated = config.get("torch_dtype", config.get("dtype"))
+    return {
+        "folder": str(folder),
+        "architecture": architectures[0] if isinstance(architectures, list) and architectures else "unknown",
+        "parameters": sum(math.prod(shape) for _, shape in tensors.values()),
+        "tensors": len(tensors),
+        "dtype": _most_common([dtype for dtype, _ in tensors.values()]) or str(stated or "unknown"),
+        "layers": config.get("num_hidden_layers"),
+        "width": config.get("hidden_size"),
+        "context": config.get("max_position_embeddings"),
+        "bytes": size_of(folder),
+        "tokenizer": _tokenizer(folder),
+        "template": _template(folder),
+        "licence": licence(folder),
+        "adapter": _adapter(folder),
+        "warnings": problems + dangers(folder),
+    }
+
+
+def licence(folder: Path) -> str:
+    """From the model card's front-matter, as written there."""
+    try:
+        lines = (folder / "README.md").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    if not lines or lines[0].strip() != "---":
+        return ""
+    for line in lines[1:200]:
+        name, _, value = line.partition(":")
+        if line.strip() == "---":
+            break
+        if name == "license":
+            return value.strip().strip("\"'")
+    return ""
+
+
+def _read(path: Path, missing_ok: bool = False) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if missing_ok:
+            return {}
+        raise UserError(f"{path}: is missing") from None
+    except (OSError, ValueError, RecursionError) as error:
+        if missing_ok:
+            return {}
+        raise UserError(f"{path}: cannot be read ({error}); fetch the model again") from None
+    return value if isinstance(value, dict) else {}
+
+
+def _weights(folder: Path) -> tuple[dict[str, tuple[str, tuple[int, ...]]], list[str]]:
+    tensors: dict[str, tuple[str, tuple[int, ...]]] = {}
+    problems = []
+    for path in sorted(folder.glob("*.safetensors")):
+        try:
+            tensors |= read_header(path)
+        except UserError as error:
+            problems.append(str(error))
+    if not tensors and not problems:
+        problems.append("no safetensors weights here")
+    placed = _read(folder / INDEX, missing_ok=True).get("weight_map")
+    if isinstance(placed, dict):
+        missing = sorted({str(name) for name in placed.values()} - {path.name for path in folder.iterdir()})
+        problems += [f"{name}: named in {INDEX} and missing" for name in missing]
+    return tensors, problems
+
+
+def _most_common(names: list[str]) -> str:
+    return Counter(names).most_common(1)[0][0] if names else ""
+
+
+def _tokenizer(folder: Path) -> dict[str, Any] | None:
+    stated = _read(folder / "tokenizer_config.json", missing_ok=True)
+    content = _read(folder / "tokenizer.json", missing_ok=True)
+    if not stated and not content:
+        return None
+    model = content.get("model")
+    vocabulary = model.get("vocab") if isinstance(model, dict) else None
+    return {
+        "class": stated.get("tokenizer_class", "unknown"),
+        "type": model.get("type", "unknown") if isinstance(model, dict) else "unknown",
+        "vocabulary": len(vocabulary) if isinstance(vocabulary, dict | list) else None,
+        "end": _token(stated.get("eos_token")),
+        "pad": _token(stated.get("pad_token")),
+    }
+
+
+def _token(value: Any) -> str | None:
+    """A token as text, or as the table some tokenizers write."""
+    found = value.get("content") if isinstance(value, dict) else value
+    return found if isinstance(found, str) else None
+
+
+def _template(folder: Path) -> dict[str, Any] | None:
+    path = folder / "chat_template.jinja"
+    stated = _read(folder / "tokenizer_config.json", missing_ok=True).get("chat_template")
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else stated
+    if not isinstance(text, str):
+        return None
+    return {"characters": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()[:16]}
+
+
+def _adapter(folder: Path) -> str | None:
+    """The base of a LoRA adapter."""
+    base = _read(folder / "adapter_config.json", missing_ok=True).get("base_model_name_or_path")
+    return base if isinstance(base, str) else None

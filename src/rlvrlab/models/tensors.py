@@ -1,0 +1,85 @@
+"""safetensors files by hand: a header of plain JSON and raw numbers, so neither torch nor a download is needed.
+
+8 bytes little-endian: length of the header; the header {name: {dtype, shape, data_offsets}}; the numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rlvrlab.errors import UserError
+
+BYTES = {
+    "F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U64": 8, "U32": 4, "U16": 2,
+    "U8": 1, "BOOL": 1, "F8_E4M3": 1, "F8_E5M2": 1,
+}  # fmt: skip
+LARGEST_HEADER = 100 * 2**20
+"""The format's own limit."""
+
+
+class Tensor(NamedTuple):
+    """A tensor to be written; the numbers are made when their turn comes, so one at a time is in memory."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    numbers: Callable[[], npt.NDArray[Any]]
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """One file, in the order given, with the mark of PyTorch's layout that Transformers asks for."""
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    offset = 0
+    for name, tensor in tensors.items():
+        end = offset + BYTES[tensor.dtype] * math.prod(tensor.shape)
+        header[name] = {"dtype": tensor.dtype, "shape": list(tensor.shape), "data_offsets": [offset, end]}
+        offset = end
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for name, tensor in tensors.items():
+            numbers = np.ascontiguousarray(tensor.numbers())
+            begin, end = header[name]["data_offsets"]
+            assert numbers.shape == tensor.shape and numbers.nbytes == end - begin, name
+            file.write(numbers.tobytes())
+
+
+def read_header(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Name -> (dtype, shape) of a file from anywhere; what does not fit together is refused."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            if length > min(LARGEST_HEADER, size - 8):
+                raise ValueError("the file is shorter than its header says")
+            header = json.loads(file.read(length))
+        found = {name: _entry(facts) for name, facts in header.items() if name != "__metadata__"}
+        if 8 + length + max((end for _, _, end in found.values()), default=0) != size:
+            raise ValueError("the file is longer or shorter than its tensors")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UserError(f"{path}: damaged, no safetensors file ({error}); fetch it again") from None
+    return {name: (dtype, shape) for name, (dtype, shape, _) in found.items()}
+
+
+def _entry(facts: Mapping[str, Any]) -> tuple[str, tuple[int, ...], int]:
+    dtype, shape, (begin, end) = str(facts["dtype"]), tuple(int(n) for n in facts["shape"]), facts["data_offsets"]
+    fits = dtype not in BYTES or end - begin == BYTES[dtype] * math.prod(shape)
+    if min(shape, default=0) < 0 or not fits:
+        raise ValueError("a tensor's size and shape differ")
+    return dtype, shape, int(end)
+
+
+def to_bfloat16(numbers: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
+    """The upper half of each float32, rounded to nearest, ties to even; NumPy has no bfloat16 of its own."""
+    bits = np.ascontiguousarray(numbers, dtype=np.float32).view(np.uint32)
+    rounded: npt.NDArray[np.uint16] = ((bits + (0x7FFF + ((bits >> 16) & 1))) >> 16).astype(np.uint16)
+    return rounded
