@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rlvrlab.evals.metrics import Sample, at_k, dataset_metrics, majority
+from rlvrlab.errors import UserError
+from rlvrlab.evals.metrics import Sample, at_budget, at_k, dataset_metrics, majority
 from rlvrlab.evals.statistics import wilson
 
 
@@ -77,3 +78,54 @@ def test_at_k_over_problems() -> None:
 def test_majority_shares_ties(answers: tuple[tuple[str | None, bool], ...], expected: float) -> None:
     group = [sample("a", i, right, "none", answer=answer) for i, (answer, right) in enumerate(answers)]
     assert majority(group) == pytest.approx(expected)
+
+
+def test_a_failed_request_leaves_its_problem_out_of_large_k_and_bounds_it() -> None:
+    samples = [sample("a", i, i == 0, "none") for i in range(3)] + [sample("a", 3, None, "infra")]
+    samples += [sample("b", i, False, "wrong_answer") for i in range(4)]
+    found = at_k(samples, (1, 4), "test")
+    assert found["pass@1"] == pytest.approx((1 / 3 + 0) / 2)
+    assert found["pass@4"] == 0.0 and found["pass@4_left_out"] == 1  # b alone has four judged answers
+    assert found["pass@1_if_unjudged_wrong"] == pytest.approx((1 / 4 + 0) / 2)
+    assert found["pass@1_if_unjudged_right"] == pytest.approx((2 / 4 + 0) / 2)
+    assert found["pass@4_if_unjudged_wrong"] == pytest.approx(0.5)
+    with pytest.raises(UserError, match="k = 5 of 4"):
+        at_k(samples, (5,), "test")
+
+
+def test_recovery_counts_only_what_had_failed_and_was_tried_again() -> None:
+    tried = [sample("a", 0, True, "none"), sample("b", 0, False, "runtime"), sample("c", 0, False, "runtime")]
+    tried += [sample("d", 0, False, "runtime"), sample("e", 0, None, "infra")]
+    again = [sample("b", 0, False, "runtime", turn=1), sample("b", 0, True, "none", turn=2)]
+    again += [sample("c", 0, False, "runtime", turn=1), sample("e", 0, True, "none", turn=1)]
+    found = dataset_metrics(tried + again)
+    assert found["recovery_rate"] == pytest.approx(1 / 2)  # b of b and c; d had no second turn, e no verdict
+    assert found["accepted_after_repair"] == pytest.approx(2 / 4)
+    assert found["accepted_at_1"] == pytest.approx(1 / 4) and found["samples"] == 5
+    assert found["cost_per_solved_tokens"] == pytest.approx(80 / 3)  # every judged turn is paid for
+    assert "recovery_rate" not in dataset_metrics(tried)
+
+
+def test_what_a_budget_buys() -> None:
+    samples = [sample("a", 0, False, "wrong_answer", gen_tokens=30), sample("a", 1, True, "none", gen_tokens=30)]
+    samples += [sample("b", 0, True, "none", gen_tokens=20), sample("c", 0, False, "wrong_answer", gen_tokens=100)]
+    found = at_budget(samples, "tokens", 100)
+    assert found["solved_at_budget"] == pytest.approx(2 / 3) and found["spent_tokens"] == 180
+    assert found["solved_at_budget*0.5"] == found["solved_at_budget*0.25"] == pytest.approx(1 / 3)
+    assert found["solved_at_budget*0.125"] == 0.0
+    assert found["solved_per_tokens"] == pytest.approx(2 / 180)
+    assert (found["solved_at_budget_low"], found["solved_at_budget_high"]) == pytest.approx(wilson(2, 3))
+
+
+def test_an_answer_beyond_the_clock_does_not_count() -> None:
+    samples = [sample("a", 0, True, "none", at_s=5.0), sample("b", 0, True, "none", at_s=11.0)]
+    assert at_budget(samples, "wall_s", 10.0)["solved_at_budget"] == 0.5
+
+
+def test_mean_accuracy_is_over_problems_with_an_interval() -> None:
+    samples = [sample("a", i, False, "wrong_answer", pass_ratio=0.5) for i in range(9)] + [sample("b", 0, True, "none")]
+    found = dataset_metrics(samples)
+    assert found["mean_accuracy"] == pytest.approx(0.75) and found["pass_ratio_mean"] == pytest.approx(0.55)
+    assert found["mean_accuracy_low"] <= 0.75 <= found["mean_accuracy_high"]
+    nothing = dataset_metrics([sample(str(i), 0, False, "wrong_answer") for i in range(20)])
+    assert (nothing["mean_accuracy_low"], nothing["mean_accuracy_high"]) == pytest.approx(wilson(0, 20))

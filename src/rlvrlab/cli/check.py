@@ -12,6 +12,11 @@ from rlvrlab.cli import printable
 from rlvrlab.cli.train import print_json
 from rlvrlab.errors import UnknownName, UserError
 
+TOKENS_PER_ROW = 16
+"""About what a row of the engine contract takes."""
+ALL_ROWS = {"micro_batch": 0, "micro_tokens": 1 << 20}
+"""What an engine's key says when everything goes at once."""
+
 
 @click.group("check", short_help="Check a recipe, an environment or an engine.")
 def command() -> None:
@@ -72,23 +77,28 @@ def _hacks(found: Any) -> list[dict[str, Any]]:
 
 @command.command("engine")
 @click.argument("name")
+@click.argument("keys", nargs=-1, type=click.UNPROCESSED)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def engine(name: str, as_json: bool) -> int:
-    """The contract of every engine: probabilities, exact gradients, micro-batches, save and load, keyed sampling."""
-    from dataclasses import fields
+def engine(name: str, keys: tuple[str, ...], as_json: bool) -> int:
+    """The contract of every engine: probabilities, exact gradients, micro-batches, save and load, keyed sampling.
+
+    KEYS set the engine's own: `rlvr check engine hf model=nano`.
+    """
+    from dataclasses import fields, replace
 
     from rlvrlab.engines.base import Engine
     from rlvrlab.engines.contract import run_contract
-    from rlvrlab.registry import find
     from rlvrlab.types import OptimizerSettings
 
-    config = find("engine", name, Path())
-    if "micro_batch" not in {item.name for item in fields(config)}:
-        raise UserError(f"engine {name!r} has no key micro_batch, so the contract cannot vary it")
+    config = built("engine", name, keys)
+    sizes: dict[str, int] = {"micro_batch": 1, "micro_tokens": TOKENS_PER_ROW}
+    key = next((item.name for item in fields(config) if item.name in sizes), None)
+    if key is None:
+        raise UserError(f"engine {name!r} has no key {' or '.join(sizes)}, so the contract cannot vary it")
 
     def make(rows: int) -> Engine:
-        built: Engine = config(micro_batch=rows).build(OptimizerSettings())
-        return built
+        ready: Engine = replace(config, **{key: sizes[key] * rows or ALL_ROWS[key]}).build(OptimizerSettings())
+        return ready
 
     rows = [{"check": f.name, "ok": f.ok, "detail": f.detail} for f in run_contract(make)]
     return _report(f"engine {name}", rows, ("check", "detail"), as_json)
@@ -101,10 +111,12 @@ def built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
     from pydantic import ValidationError
 
     from rlvrlab.recipe.load import instantiate
-    from rlvrlab.recipe.parse import parse_overrides
+    from rlvrlab.recipe.parse import parse_overrides, place
     from rlvrlab.registry import find
 
-    given = parse_overrides(keys)
+    given: dict[str, Any] = {}
+    for key, value in parse_overrides(keys).items():
+        place(given, key, value)  # a key may be a table: of.type=code
     known = fields(find(kind, name, Path()))
     needed = [f.name for f in known if f.init and f.default is MISSING and f.default_factory is MISSING]
     missing = [key for key in needed if key not in given]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -16,6 +17,7 @@ from rlvrlab.cli import printable
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.experiment import accuracy_of, percent
 from rlvrlab.record.run import read_events
+from rlvrlab.train.card import card_table, read_cards
 from rlvrlab.train.phases.base import Phase
 from rlvrlab.train.session import Ended
 from rlvrlab.train.state import State
@@ -78,12 +80,28 @@ class Progress:
         out = Console()
         out.print(table)
         out.print("Held-out accuracy in %, greedy, with 95 % Wilson intervals.", style="dim")
+        _print_cards(out, ended.folder)
         for event in read_events(ended.folder):
             if event["kind"] == "warning":
                 out.print(Text(printable(f"warning: {event['text']}"), "yellow"), soft_wrap=True)
         out.print(Text(printable(f"The whole story: {ended.folder / 'EXPERIMENT.md'}")), soft_wrap=True)
         if ended.status != "finished":
             out.print(Text(printable(f"Go on with: rlvr train --resume {ended.folder}")), soft_wrap=True)
+
+
+def _print_cards(out: Console, folder: Path) -> None:
+    """Phase by phase on the test problems, where the recipe asked for it."""
+    cards = read_cards(folder)
+    if not cards:
+        return
+    head, rows = card_table(cards)
+    table = Table(title=f"{len(cards[0].outcomes)} test problems, per phase", title_justify="left")
+    for column in head:
+        table.add_column(column)
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)
+    out.print("In %, greedy, 95 % intervals; changes are paired by problem, p by McNemar's exact test.", style="dim")
 
 
 def _facts(row: dict[str, Any]) -> str:

@@ -8,12 +8,13 @@ from contextlib import suppress
 
 import click
 
-from rlvrlab.errors import UserError
+from rlvrlab.cli import printable
+from rlvrlab.errors import InfrastructureError, UserError
 
 
-@click.group("serve", short_help="Serve the judge.")
+@click.group("serve", short_help="Serve the judge or a model.")
 def command() -> None:
-    """Serve the judge."""
+    """Serve the judge or a model."""
 
 
 @command.command("judge")
@@ -61,4 +62,52 @@ def judge(
 
     with suppress(KeyboardInterrupt):
         asyncio.run(run())
+    return 0
+
+
+@command.command("model", context_settings={"ignore_unknown_options": True})
+@click.argument("path")
+@click.argument("extra", nargs=-1, type=click.UNPROCESSED)
+@click.option("--replicas", type=click.IntRange(1, 64), default=1, show_default=True, help="Servers; GPUs in turn.")
+@click.option("--backend", type=click.Choice(["auto", "vllm", "transformers"]), default="auto", show_default=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="These servers ask for no key: keep it here.")
+@click.option("--port", default=0, show_default=True, help="Of the first one, the others follow; 0 picks free ones.")
+@click.option("--wait", "wait_s", default=600.0, show_default=True, help="Seconds until all must answer.")
+@click.option("--json", "as_json", is_flag=True, help="Print addresses and model as one line of JSON when ready.")
+def model(
+    path: str, extra: tuple[str, ...], replicas: int, backend: str, host: str, port: int, wait_s: float, as_json: bool
+) -> int:
+    """Serve a model with vLLM, or `transformers serve`, until interrupted.
+
+    \b
+    rlvr serve model checkpoints/global_step_100/actor/huggingface --replicas 2
+    rlvr serve model PATH -- --max-model-len 8192      words after -- go to the server
+    """
+    import signal
+    import time
+
+    from rlvrlab.engines.openai.launch import Fleet, choose_backend
+    from rlvrlab.models import resolve
+
+    fleet = Fleet(str(resolve(path)), replicas, choose_backend() if backend == "auto" else backend, host, port, extra)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that a polite stop also stops the servers
+    with suppress(KeyboardInterrupt), fleet:
+        fleet.wait(wait_s)
+        urls = [replica.url for replica in fleet.replicas]
+        if as_json:
+            click.echo(json.dumps({"urls": urls, "model": fleet.served_name, "backend": fleet.backend}))
+        else:
+            servers = " ".join(f"--server {url}" for url in urls)
+            click.echo(
+                f"{fleet.served_name} served by {fleet.backend}; ask with: {servers} --model {fleet.served_name}"
+            )
+        told: set[str] = set()
+        while True:
+            for replica in fleet.ended():
+                if replica.url not in told:
+                    told.add(replica.url)
+                    click.echo(f"{replica.url} ended: {printable(replica.tail)}", err=True)
+            if len(told) == len(urls):
+                raise InfrastructureError("no server is left")
+            time.sleep(1)
     return 0

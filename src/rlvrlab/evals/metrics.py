@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvrlab.evals.statistics import bootstrap, pass_at_k, pass_hat_k, wilson
+from rlvrlab.evals.statistics import Interval, bootstrap, check_k, pass_at_k, pass_hat_k, wilson
 from rlvrlab.types import ErrorKind
 
 RAN = tuple(str(kind) for kind in (ErrorKind.NONE, ErrorKind.WRONG, ErrorKind.RULE))
@@ -41,23 +41,33 @@ class Sample:
     answer: str | None = None
     """As extracted; for majority votes."""
     skill: str = ""
+    level: str = ""
+    turn: int = 0
+    """0 for the first try, 1 … for repairs after feedback."""
+    at_s: float = 0.0
+    """Seconds of evaluation when it was judged."""
 
 
 def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> dict[str, Any]:
-    """All single numbers of one data set, at one sample per problem or more."""
+    """All single numbers of one data set, at one sample per problem or more; rates are those of first turns."""
+    everything, samples = samples, [s for s in samples if s.turn == 0]
     judged = [s for s in samples if s.accepted is not None]
     first = [s for s in judged if s.sample == 0]
     ratios = np.array([s.pass_ratio for s in judged] or [0.0])
     times = np.array([s.judge_time for s in judged] or [0.0])
     solved = sum(s.accepted is True for s in first)
     low, high = wilson(solved, len(first))
+    scores = _per_problem(judged)
+    mean_low, mean_high = _mean_interval(scores)
     out: dict[str, Any] = {
         "problems": len({s.problem_id for s in samples}),
         "samples": len(samples),
         "accepted_at_1": _share(solved, len(first)),
         "accepted_at_1_low": low,
         "accepted_at_1_high": high,
-        "mean_accuracy": float(ratios.mean()),
+        "mean_accuracy": _mean(scores),
+        "mean_accuracy_low": mean_low,
+        "mean_accuracy_high": mean_high,
         "pass_ratio_mean": float(ratios.mean()),
         "pass_ratio_p50": float(np.percentile(ratios, 50)),
         "pass_ratio_p90": float(np.percentile(ratios, 90)),
@@ -69,7 +79,8 @@ def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> d
         "p95_judge_time": float(np.percentile(times, 95)),
         "avg_gen_tokens": float(np.mean([s.gen_tokens for s in samples] or [0])),
     }
-    out |= _format(judged) | _errors(judged) | _cost(judged) | _unjudged(samples)
+    out |= _format(judged) | _errors(judged) | _cost([s for s in everything if s.accepted is not None])
+    out |= _unjudged(samples) | _recovery(everything)
     entropies = [s.entropy for s in samples if s.entropy is not None]
     if entropies:
         out["avg_entropy"] = float(np.mean(entropies))
@@ -78,21 +89,68 @@ def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> d
     return out
 
 
-def at_k(samples: Sequence[Sample], ks: Sequence[int], *key: object) -> dict[str, float]:
+def at_k(samples: Sequence[Sample], ks: Sequence[int], *key: object) -> dict[str, Any]:
     """Unbiased pass@k and pass^k with bootstrap intervals over problems, and the majority answer's accuracy."""
     groups: dict[str, list[Sample]] = defaultdict(list)
     for s in samples:
-        if s.accepted is not None:
+        if s.accepted is not None and s.turn == 0:
             groups[s.problem_id].append(s)
-    counts = [(len(g), sum(s.accepted is True for s in g)) for g in groups.values()]
-    out: dict[str, float] = {}
+    drawn = Counter(s.problem_id for s in samples if s.turn == 0)
     for k in ks:
+        check_k(max(drawn.values(), default=k), k)
+    out: dict[str, Any] = {}
+    for k in ks:
+        # A failed request takes a sample away; a problem with fewer than k left has no estimate and is counted.
+        counts = [(len(g), sum(s.accepted is True for s in g)) for g in groups.values() if len(g) >= k]
         scores = [pass_at_k(n, c, k) for n, c in counts]
         low, high = bootstrap(scores, *key, "pass", k)
-        out |= {f"pass@{k}": float(np.mean(scores)), f"pass@{k}_low": low, f"pass@{k}_high": high}
-        out[f"pass^{k}"] = float(np.mean([pass_hat_k(n, c, k) for n, c in counts]))
-    out["majority"] = float(np.mean([majority(g) for g in groups.values()])) if groups else 0.0
+        out |= {f"pass@{k}": _mean(scores), f"pass@{k}_low": low, f"pass@{k}_high": high}
+        out[f"pass^{k}"] = _mean([pass_hat_k(n, c, k) for n, c in counts])
+        if len(counts) < len(drawn):
+            out[f"pass@{k}_left_out"] = len(drawn) - len(counts)
+    out |= _unjudged_at_k(samples, ks) if any(s.accepted is None for s in samples) else {}
+    out["majority"] = _mean([majority(g) for g in groups.values()])
     return out
+
+
+def at_budget(samples: Sequence[Sample], kind: str, amount: float) -> dict[str, Any]:
+    """What a budget buys: the share solved within it, within parts of it, and per unit spent.
+
+    tokens and judge_s are a problem's own, summed over its answers in order; wall_s is the evaluation's clock.
+    """
+    groups: dict[str, list[Sample]] = defaultdict(list)
+    for s in sorted(samples, key=lambda s: (s.sample, s.turn)):
+        groups[s.problem_id].append(s)
+    reached = [_cost_of_success(group, kind) for group in groups.values()]
+    solved = sum(cost is not None and cost <= amount for cost in reached)
+    low, high = wilson(solved, len(groups))
+    spent = max((s.at_s for s in samples), default=0.0) if kind == "wall_s" else sum(_price(s, kind) for s in samples)
+    out: dict[str, Any] = {
+        "budget": f"{amount:g} {kind}",
+        "solved_at_budget": _share(solved, len(groups)),
+        "solved_at_budget_low": low,
+        "solved_at_budget_high": high,
+        f"spent_{kind}": spent,
+        f"solved_per_{kind}": solved / spent if spent else None,
+    }
+    for part in (0.125, 0.25, 0.5, 1.0):
+        within = sum(cost is not None and cost <= part * amount for cost in reached)
+        out[f"solved_at_budget*{part:g}"] = _share(within, len(groups))
+    return out
+
+
+def _cost_of_success(group: Sequence[Sample], kind: str) -> float | None:
+    """What had been spent on a problem when it was solved; None when it never was."""
+    spent = 0.0
+    for s in group:
+        spent = s.at_s if kind == "wall_s" else spent + _price(s, kind)
+        if s.accepted:
+            return spent
+    return None
+
+
+def _price(s: Sample, kind: str) -> float:
+    return float(s.gen_tokens) if kind == "tokens" else s.judge_time
 
 
 def majority(group: Sequence[Sample]) -> float:
@@ -103,6 +161,21 @@ def majority(group: Sequence[Sample]) -> float:
     top = [answer for answer, count in votes.items() if count == max(votes.values())]
     right = {s.answer: s.accepted is True for s in group}
     return sum(right[answer] for answer in top) / len(top)
+
+
+def _mean_interval(scores: Sequence[float]) -> Interval:
+    """Wilson where scores are right-or-wrong: a bootstrap of nothing but zeros would claim certainty."""
+    if all(score in (0.0, 1.0) for score in scores):
+        return wilson(sum(score == 1.0 for score in scores), len(scores))
+    return bootstrap(scores, "mean accuracy")
+
+
+def _per_problem(judged: Sequence[Sample]) -> list[float]:
+    """Mean partial score of each problem: the unit that is resampled."""
+    scores: dict[str, list[float]] = defaultdict(list)
+    for s in judged:
+        scores[s.problem_id].append(s.pass_ratio)
+    return [sum(values) / len(values) for values in scores.values()]
 
 
 def _format(judged: Sequence[Sample]) -> dict[str, float]:
@@ -136,6 +209,46 @@ def _unjudged(samples: Sequence[Sample]) -> dict[str, float]:
         "accepted_at_1_if_unjudged_wrong": _share(right, len(first)),
         "accepted_at_1_if_unjudged_right": _share(right + missing, len(first)),
     }
+
+
+def _unjudged_at_k(samples: Sequence[Sample], ks: Sequence[int]) -> dict[str, float]:
+    """Bounds of pass@k if everything unjudged had been wrong, or right."""
+    total: Counter[str] = Counter()
+    right: Counter[str] = Counter()
+    missing: Counter[str] = Counter()
+    for s in samples:
+        if s.turn == 0:
+            total[s.problem_id] += 1
+            right[s.problem_id] += s.accepted is True
+            missing[s.problem_id] += s.accepted is None
+    out = {}
+    for k in ks:
+        whole = [p for p in total if total[p] >= k]
+        out[f"pass@{k}_if_unjudged_wrong"] = _mean([pass_at_k(total[p], right[p], k) for p in whole])
+        out[f"pass@{k}_if_unjudged_right"] = _mean([pass_at_k(total[p], right[p] + missing[p], k) for p in whole])
+    return out
+
+
+def _recovery(samples: Sequence[Sample]) -> dict[str, float]:
+    """Of the first tries that failed and were given another turn, how many a later turn put right."""
+    later = {(s.problem_id, s.sample) for s in samples if s.turn > 0}
+    if not later:
+        return {}
+    failed = {(s.problem_id, s.sample) for s in samples if s.turn == 0 and s.accepted is False} & later
+    mended = {(s.problem_id, s.sample) for s in samples if s.turn > 0 and s.accepted} & failed
+    first = {(s.problem_id, s.sample) for s in samples if s.turn == 0 and s.accepted}
+    tried = {(s.problem_id, s.sample) for s in samples if s.turn == 0 and s.accepted is not None}
+    low, high = wilson(len(mended), len(failed))
+    return {
+        "recovery_rate": _share(len(mended), len(failed)),
+        "recovery_rate_low": low,
+        "recovery_rate_high": high,
+        "accepted_after_repair": _share(len(first | mended), len(tried)),
+    }
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else 0.0
 
 
 def _share(part: int, whole: int) -> float:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rlvrlab.evals.findings import Finding
+from rlvrlab.evals.hacks.signals import Trend, findings, rollout_metrics
+from rlvrlab.types import Rollout
+
+__all__ = ["RANGES", "Finding", "Range", "Watch", "examine", "no_signal"]
 
 
 class Range(NamedTuple):
@@ -43,14 +49,19 @@ RANGES = (
 )  # fmt: skip
 
 
-class Finding(NamedTuple):
-    """One metric outside its range."""
+class Watch:
+    """The monitors of a run: health ranges, and whether the reward is earned (see hacks/)."""
 
-    metric: str
-    value: float
-    text: str
-    """In plain words, with the remedy."""
-    alarm: bool
+    def __init__(self, rows: Iterable[Mapping[str, Any]] = ()) -> None:
+        self._trend = Trend(rows)
+
+    def measure(self, row: Mapping[str, Any], rollouts: Sequence[Rollout]) -> dict[str, float]:
+        """Further metrics of a step, under hack/."""
+        return rollout_metrics(rollouts) | self._trend.metrics(row)
+
+    def examine(self, phase: str, row: Mapping[str, Any]) -> list[Finding]:
+        """What is not normal in a step's row."""
+        return examine(phase, row) + findings(row)
 
 
 def examine(phase: str, metrics: Mapping[str, float]) -> list[Finding]:

@@ -1,61 +1,131 @@
-"""Greedy accuracy on held-out problems: one answer each at temperature 0."""
+"""How a policy is examined: named settings, hashed into every result, the same in training and afterwards.
+
+EVAL@1       one greedy answer per problem
+EVAL@k       n answers per problem: unbiased pass@k, pass^k, majority
+EVAL@budget  answers until a problem is solved or the budget is spent: what a budget buys
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from typing import Any, Literal
 
-from rlvrlab.evals.statistics import wilson
-from rlvrlab.rollout.collect import collect
-from rlvrlab.types import Completion, Environment, Finish, Problem, Reward, Sampler, Sampling, Verdict
+from rlvrlab.errors import UserError
+from rlvrlab.types import Environment, Sampling
+
+VERSION = 1
+"""Changes whenever the same settings would give another number."""
+MAX_NEW_TOKENS = 2048
+RUN_TIMEOUT_S = 30.0
+MEMORY_MB = 1024
+MOST_ANSWERS = 256
+"""Per problem under EVAL@budget, so that answers that cost nothing come to an end."""
+LIMITS = {"timeout_s": "run_timeout_s", "memory_mb": "memory_mb"}
+"""An environment's key -> the protocol's field that sets it."""
+
+Spent = Literal["tokens", "judge_s", "wall_s"]
 
 
-@dataclass(frozen=True)
-class Accuracy:
-    """How many were solved."""
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What may be spent."""
 
-    solved: int
-    judged: int
-    """Problems with a verdict: the denominator."""
-    unjudged: int
-    """Left out because the judge or sampler failed."""
-    errors: dict[str, int]
-    """Why the others failed."""
-    truncated: int
-    """Answers cut at max_tokens."""
+    kind: Spent
+    """tokens and judge_s are counted per problem, wall_s for the whole data set."""
+    amount: float
+
+    def __str__(self) -> str:
+        return f"{self.amount:g} {self.kind.replace('_s', ' seconds')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """One way to examine; make it with eval_at_1, eval_at_k or eval_at_budget."""
+
+    name: Literal["EVAL@1", "EVAL@k", "EVAL@budget"]
+    n: int
+    """Answers per problem; under EVAL@budget at most so many."""
+    ks: tuple[int, ...]
+    """For which k pass@k and pass^k are reported."""
+    sampling: Sampling
+    budget: Budget | None = None
+    run_timeout_s: float | None = None
+    """Seconds for one run of a program; None leaves it to the environment."""
+    memory_mb: int | None = None
+    """Memory for it; None leaves it to the environment."""
+
+    def __post_init__(self) -> None:
+        wrong = [k for k in self.ks if not 1 <= k <= self.n]
+        if wrong:
+            raise UserError(
+                f"k = {wrong[0]} of {self.n} samples: k must be between 1 and the number of samples; draw more with --n"
+            )
+        if self.n < 1 or self.sampling.max_tokens < 1:
+            raise UserError(f"{self.name}: n = {self.n}, max_tokens = {self.sampling.max_tokens}: both at least 1")
+        if self.sampling.temperature < 0 or not 0 < self.sampling.top_p <= 1:
+            raise UserError(f"{self.name}: temperature must be 0 or more and top_p in (0, 1]")
+        if self.n > 1 and self.sampling.temperature == 0:
+            raise UserError(f"{self.name}: {self.n} greedy answers are {self.n} times the same; set --temperature")
+        if self.budget is not None and not self.budget.amount > 0:
+            raise UserError(f"{self.name}: a budget of {self.budget} buys nothing; give more than 0")
 
     @property
-    def value(self) -> float:
-        """Share solved among those judged; 0 when none could be."""
-        return self.solved / self.judged if self.judged else 0.0
+    def hash(self) -> str:
+        """Equal settings, equal hash; two results compare only under one."""
+        settings = json.dumps([VERSION, self.facts()], sort_keys=True)
+        return hashlib.sha256(settings.encode()).hexdigest()[:12]
 
-    def metrics(self, data: str) -> dict[str, float]:
-        """Under the field's names."""
-        low, high = self.interval
-        named = {"acc": self.value, "acc_low": low, "acc_high": high, "truncated": float(self.truncated)}
-        named |= {"unjudged": float(self.unjudged), **{f"error/{k}": float(v) for k, v in self.errors.items()}}
-        return {f"val-core/{data}/{name}": value for name, value in named.items()}
+    def facts(self) -> dict[str, Any]:
+        """Plain data."""
+        facts: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return facts
 
-    @property
-    def interval(self) -> tuple[float, float]:
-        """95 % Wilson interval."""
-        return wilson(self.solved, self.judged)
+    def applied(self, env: Environment, chosen: Collection[str] = ()) -> tuple[Environment, Protocol]:
+        """The environment under this protocol's limits, and the protocol as it is in force.
 
-
-def greedy(sampler: Sampler, env: Environment, problems: Sequence[Problem], max_tokens: int) -> Accuracy:
-    """Evaluate the policy as it is; deterministic."""
-    sampling = Sampling(max_tokens=max_tokens, temperature=0.0)
-    rollouts = collect(sampler, env, _no_reward, problems, n=1, sampling=sampling, key=("eval",))
-    judged = [r for r in rollouts if r.verdict.correct is not None]
-    return Accuracy(
-        solved=sum(r.verdict.correct is True for r in judged),
-        judged=len(judged),
-        unjudged=len(rollouts) - len(judged),
-        errors=dict(sorted(Counter(str(r.verdict.error) for r in judged if not r.verdict.correct).items())),
-        truncated=sum(r.completion.finish is Finish.LENGTH for r in rollouts),
-    )
+        A key in `chosen` was set by the user and stays; a limit the environment has no key for is none of it.
+        """
+        keys: set[str] = {item.name for item in fields(env)} if is_dataclass(env) else set()
+        changes: dict[str, Any] = {}
+        in_force: dict[str, Any] = {}
+        for key, name in LIMITS.items():
+            if key not in keys:
+                in_force[name] = None
+            elif key in chosen or getattr(self, name) is None:
+                in_force[name] = getattr(env, key)
+            else:
+                changes[key] = in_force[name] = getattr(self, name)
+        limited: Any = replace(env, **changes) if changes and is_dataclass(env) else env
+        return limited, replace(self, **in_force)
 
 
-def _no_reward(problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-    return Reward(verdict.score)
+def eval_at_1(max_tokens: int = MAX_NEW_TOKENS) -> Protocol:
+    """EVAL@1: greedy, 2048 new tokens, programs 30 s and 1024 MB."""
+    return Protocol("EVAL@1", 1, (1,), Sampling(max_tokens, 0.0), None, RUN_TIMEOUT_S, MEMORY_MB)
+
+
+def eval_at_k(
+    n: int = 8,
+    ks: Sequence[int] = (1, 8),
+    temperature: float = 1.0,
+    top_p: float = 1.0,
+    max_tokens: int = MAX_NEW_TOKENS,
+) -> Protocol:
+    """EVAL@k: `n` sampled answers per problem."""
+    sampling = Sampling(max_tokens, temperature, top_p)
+    return Protocol("EVAL@k", n, tuple(sorted(set(ks))), sampling, None, RUN_TIMEOUT_S, MEMORY_MB)
+
+
+def eval_at_budget(
+    budget: Budget,
+    temperature: float = 1.0,
+    top_p: float = 1.0,
+    max_tokens: int = MAX_NEW_TOKENS,
+    n: int = MOST_ANSWERS,
+) -> Protocol:
+    """EVAL@budget: answers one after the other until solved or spent."""
+    sampling = Sampling(max_tokens, temperature, top_p)
+    return Protocol("EVAL@budget", n, (), sampling, budget, RUN_TIMEOUT_S, MEMORY_MB)

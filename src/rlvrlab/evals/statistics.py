@@ -54,7 +54,7 @@ def wilson(successes: int, trials: int, z: float = Z95) -> Interval:
 
 def pass_at_k(samples: int, correct: int, k: int) -> float:
     """Probability that k samples drawn without replacement hold a right one: 1 − C(n−c, k) / C(n, k)."""
-    _check_k(samples, correct, k)
+    check_k(samples, k, correct)
     if samples - correct < k:
         return 1.0
     return 1.0 - math.prod(1.0 - k / i for i in range(samples - correct + 1, samples + 1))
@@ -62,7 +62,7 @@ def pass_at_k(samples: int, correct: int, k: int) -> float:
 
 def pass_hat_k(samples: int, correct: int, k: int) -> float:
     """Probability that all k samples are right: C(c, k) / C(n, k). Reliability, where pass@k is reach."""
-    _check_k(samples, correct, k)
+    check_k(samples, k, correct)
     return math.comb(correct, k) / math.comb(samples, k)
 
 
@@ -89,6 +89,26 @@ def compare(before_P: Floats | Sequence[float], after_P: Floats | Sequence[float
     spread = float(delta.std(ddof=1)) if len(delta) > 1 else math.inf
     detectable = (Z95 + Z80) * spread / math.sqrt(len(delta))
     return Difference(float(delta.mean()), float(low), float(high), p, detectable, len(delta))
+
+
+def compare_seeds(before_SP: Floats, after_SP: Floats, *key: object) -> Difference:
+    """The same for several runs of each side (rows: seeds, columns: the same problems); seeds need not be as many.
+
+    Both levels are resampled, problems for both sides together: the interval holds for new problems and new seeds. With
+    one seed on each side there is nothing to say about seeds, and this is `compare`.
+    """
+    before_SP, after_SP = np.atleast_2d(before_SP), np.atleast_2d(after_SP)
+    if len(before_SP) == len(after_SP) == 1:
+        return compare(before_SP[0], after_SP[0], *key)
+    if before_SP.shape[1] != after_SP.shape[1] or before_SP.shape[1] == 0:
+        raise UserError(
+            f"compare: {before_SP.shape[1]} and {after_SP.shape[1]} problems; both sides need the same, at least one"
+        )
+    problems, drawn = before_SP.shape[1], _resampled_differences(before_SP, after_SP, *key)
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    p = min(1.0, 2 * (1 + min((drawn <= 0).sum(), (drawn >= 0).sum())) / (1 + RESAMPLES))
+    delta = float(after_SP.mean() - before_SP.mean())
+    return Difference(delta, float(low), float(high), float(p), (Z95 + Z80) * float(drawn.std()), problems)
 
 
 def mcnemar(lost: int, won: int) -> float:
@@ -125,7 +145,23 @@ def _resampled_means(scores: Floats, resamples: int, *key: object) -> Floats:
     return np.concatenate(means)
 
 
-def _check_k(samples: int, correct: int, k: int) -> None:
+def _resampled_differences(before_SP: Floats, after_SP: Floats, *key: object) -> Floats:
+    """RESAMPLES means of after − before, each over its own draw of seeds on both sides and of problems."""
+    rng, problems, means = generator(*key, "seeds"), before_SP.shape[1], []
+    block = max(1, 1_000_000 // problems)
+    for start in range(0, RESAMPLES, block):
+        count = min(block, RESAMPLES - start)
+        delta_RP = np.zeros((count, problems))
+        for sign, side_SP in ((-1.0, before_SP), (1.0, after_SP)):
+            seeds_RS = rng.multinomial(len(side_SP), np.full(len(side_SP), 1 / len(side_SP)), count) / len(side_SP)
+            delta_RP += sign * (seeds_RS @ side_SP)
+        index = rng.integers(0, problems, (count, problems))
+        means.append(np.take_along_axis(delta_RP, index, axis=1).mean(axis=1))
+    return np.concatenate(means)
+
+
+def check_k(samples: int, k: int, correct: int = 0) -> None:
+    """Refuse what has no meaning: more drawn than there are."""
     if not 1 <= k <= samples:
         raise UserError(
             f"k = {k} of {samples} samples: k must be between 1 and the number of samples; draw more samples"

@@ -9,6 +9,8 @@ from typing import Any
 from rlvrlab.record.files import write_atomically
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 
+CARDS_PAGE = Path("analysis") / "cards.md"
+"""Phase by phase on test problems, as train/card.py writes it."""
 BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -19,6 +21,7 @@ def write_experiment(folder: Path) -> None:
         _head(folder, config, info),
         _question(config),
         _result(folder),
+        _cards(folder),
         _progress(folder),
         _health(folder, info),
         _recipe(config),
@@ -87,6 +90,11 @@ def _result(folder: Path) -> str:
         best = f"{percent(entry['best'])} ({entry['best']['step']})"
         lines.append(f"| {name} | {percent(entry['before'])} | {best} | {percent(entry['last'])} |")
     return "\n".join(lines)
+
+
+def _cards(folder: Path) -> str:
+    page = folder / CARDS_PAGE
+    return f"## Phases\n\n{page.read_text(encoding='utf-8').rstrip()}" if page.exists() else ""
 
 
 def _progress(folder: Path) -> str:

@@ -139,6 +139,8 @@ def _row(row: Row) -> tuple[str, Answer]:
     header, rows = row["solution"]["header"], row["solution"]["rows"]
     if header[0] != "House" or any(len(cells) != len(header) for cells in rows):
         raise ValueError("column 'solution' needs a header that begins with House and rows of its length")
+    if any(cell and not cell.strip("_") for cells in rows for cell in cells):
+        raise ValueError("column 'solution' is masked (___) in this copy; get one with its solutions")
     return row["puzzle"], {f"House {cells[0]}": dict(zip(header[1:], cells[1:], strict=True)) for cells in rows}
 
 

@@ -1,0 +1,223 @@
+"""rlvr eval: what a policy can do, under a named protocol, into a folder that can be audited and resumed."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rlvrlab.cli import printable
+from rlvrlab.cli.train import print_json
+from rlvrlab.errors import LabError, UserError
+
+if TYPE_CHECKING:
+    from rlvrlab.cli.examined import Subject
+    from rlvrlab.evals.kept import Kept
+    from rlvrlab.evals.protocol import Protocol
+
+KEY_ENV = "RLVR_API_KEY"
+
+
+@click.command(
+    "eval",
+    short_help="Evaluate a policy under a named protocol.",
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)
+@click.argument("what", required=False, metavar="[RECIPE|ENV]")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[KEY=VALUE]…")
+@click.option("--run", metavar="DIR[@STEP]", help="A run's policy: @last, @best, a step, or @base before training.")
+@click.option("--engine", metavar="NAME", help="A fresh engine; its keys as engine.KEY=VALUE.")
+@click.option("--server", "servers", multiple=True, metavar="URL", help="OpenAI-compatible; several share the work.")
+@click.option("--model", help="The model the servers must serve; else the only one they list.")
+@click.option("--key-env", default=KEY_ENV, show_default=True, metavar="NAME", help="Variable that holds their key.")
+@click.option("--completions", is_flag=True, help="Continue plain text, for models without a chat template.")
+@click.option("--logprobs", default=0, metavar="K", help="Ask servers for the top K log-probabilities (entropy).")
+@click.option("--concurrency", default=64, show_default=True, help="Requests at once.")
+@click.option("--timeout", default=600.0, show_default=True, help="Seconds for one request.")
+@click.option("--protocol", type=click.Choice(["@1", "@k", "@budget"]), default="@1", show_default=True)
+@click.option("--n", type=click.IntRange(1), help="@k: answers per problem [8]; @budget: at most so many.")
+@click.option("--k", "ks", metavar="1,8", help="@k: pass@k for these [1 and n].")
+@click.option("--budget", metavar="KIND=AMOUNT", help="@budget: tokens=N or judge_s=S per problem, wall_s=S in all.")
+@click.option("--temperature", type=click.FloatRange(0), help="@k and @budget [1].")
+@click.option("--top-p", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True)
+@click.option("--max-tokens", type=click.IntRange(1), help="Longest answer [the recipe's, else 2048].")
+@click.option("--size", type=click.IntRange(1), help="Problems [the recipe's dev_size, else 200; all of --data].")
+@click.option("--role", type=click.Choice(["train", "dev", "test"]), default="test", show_default=True)
+@click.option("--data", type=click.Path(path_type=Path), help="Problems of this file instead of the environment's own.")
+@click.option("--seed", default=0, show_default=True, help="Keys the sampling.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder; one begun alike is gone on with.")
+@click.option("--resume", type=click.Path(path_type=Path), help="Go on with this folder; takes no other argument.")
+@click.option("--sink", "sinks", multiple=True, help="Copy the numbers to wandb, trackio or tensorboard.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(resume: Path | None, as_json: bool, **request: Any) -> int:
+    """Evaluate a policy under a named protocol.
+
+    \b
+    rlvr eval --run experiments/my_run_…@best
+    rlvr eval recipes/toy_countdown.toml --run experiments/… --protocol @k --n 8
+    rlvr eval code path=HumanEval.jsonl.gz role_of=test --server http://127.0.0.1:8000
+    """
+    if resume is not None:
+        request = _stored_request(resume, request)
+    kept = _evaluate(request, as_json)
+    if as_json:
+        print_json({"folder": str(kept.folder), **kept.summary})
+    else:
+        _show(kept)
+    from rlvrlab.evals.kept import track
+
+    for trouble in track(kept, request["sinks"], kept.folder.name):
+        click.echo(f"warning: {printable(trouble)}", err=True)
+    return 0 if any(one.verdict.correct is not None for one in kept.evaluation.judged) else 1
+
+
+def _evaluate(request: dict[str, Any], as_json: bool) -> Kept:
+    from rlvrlab.cli.examined import answerer_of, name_of, problems_of, subject_of
+    from rlvrlab.evals.kept import evaluate_into
+    from rlvrlab.registry import find
+
+    for sink in request["sinks"]:
+        find("sink", sink)
+    subject = subject_of(request["what"], request["words"], request["run"])
+    env, protocol = _protocol(request, subject).applied(subject.env, subject.chosen)
+    problems, data, facts = problems_of(subject, request["role"], request["size"], _path(request["data"]))
+    facts |= {**subject.facts, "request": _plain(request)}
+    facts["command"] = ["rlvr", *map(shlex.quote, sys.argv[1:])]
+    with answerer_of(subject, request["run"], request["engine"], request["servers"], request) as answerer:
+        name = name_of(answerer.identity())
+        folder = _path(request["output"]) or _new_folder(request, data, protocol.name, name)
+        with _Progress(len(problems) * (1 if protocol.budget else protocol.n), as_json) as progress:
+            try:
+                return evaluate_into(
+                    folder, answerer, env, problems, protocol,
+                    seed=request["seed"], data=data, facts=facts, observe=progress.observe,
+                )  # fmt: skip
+            except (KeyboardInterrupt, LabError) as error:
+                if not isinstance(error, UserError) and (folder / "samples.jsonl").exists():
+                    click.echo(f"what is judged is kept; go on with: rlvr eval --resume {folder}", err=True)
+                raise
+
+
+def _protocol(request: dict[str, Any], subject: Subject) -> Protocol:
+    from rlvrlab.evals.protocol import MAX_NEW_TOKENS, MOST_ANSWERS, eval_at_1, eval_at_budget, eval_at_k
+
+    longest = request["max_tokens"] or subject.max_tokens or MAX_NEW_TOKENS
+    name, n = request["protocol"], request["n"]
+    if name != "@budget" and request["budget"]:
+        raise UserError("--budget belongs to --protocol @budget")
+    if name == "@1":
+        wrong = [option for option in ("n", "ks", "temperature") if request[option]]
+        wrong += ["top-p"] if request["top_p"] != 1 else []
+        if wrong:
+            raise UserError(f"--{wrong[0].rstrip('s')}: @1 is one greedy answer; take --protocol @k")
+        return eval_at_1(longest)
+    usual = 1.0 if request["temperature"] is None else request["temperature"]
+    if name == "@k":
+        n = n or 8
+        return eval_at_k(n, _ks(request["ks"]) or sorted({1, n}), usual, request["top_p"], longest)
+    return eval_at_budget(_budget(request["budget"]), usual, request["top_p"], longest, n or MOST_ANSWERS)
+
+
+def _ks(text: str | None) -> list[int]:
+    try:
+        return [int(part) for part in (text or "").split(",") if part]
+    except ValueError:
+        raise UserError(f"--k {text}: whole numbers, separated by commas, e.g. 1,8") from None
+
+
+def _budget(text: str | None) -> Any:
+    from rlvrlab.evals.protocol import Budget
+
+    kind, _, amount = (text or "").partition("=")
+    try:
+        if kind in ("tokens", "judge_s", "wall_s"):
+            return Budget(kind, float(amount))  # type: ignore[arg-type]
+    except ValueError:
+        pass
+    raise UserError(f"--budget {text}: write tokens=2000, judge_s=5 or wall_s=60")
+
+
+def _new_folder(request: dict[str, Any], data: str, protocol: str, who: str) -> Path:
+    from rlvrlab.cli.examined import split_run
+    from rlvrlab.record.evaluation import file_name
+
+    home = split_run(request["run"])[0] if request["run"] else Path()
+    who = f"step_{who.rpartition('@')[2]}" if request["run"] else who
+    stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
+    what = f"{data}_{request['role']}" if request["data"] is None else data
+    return home / "evaluations" / f"{file_name(what)}_{protocol}_{file_name(who)}_{stamp}"
+
+
+def _path(text: str | Path | None) -> Path | None:
+    return None if text is None else Path(text)
+
+
+def _plain(request: dict[str, Any]) -> dict[str, Any]:
+    return {key: str(value) if isinstance(value, Path) else value for key, value in request.items()}
+
+
+def _stored_request(folder: Path, request: dict[str, Any]) -> dict[str, Any]:
+    """What the folder was begun with."""
+    from rlvrlab.record.evaluation import read_evaluation
+
+    if request["what"] or request["run"] or request["servers"] or request["output"] or request["engine"]:
+        raise UserError("--resume takes no other argument; the folder holds what was asked")
+    stored = read_evaluation(folder).info.get("request")
+    if not isinstance(stored, dict) or not set(request) <= set(stored):
+        raise UserError(f"{folder}: was not made by `rlvr eval`; repeat what made it")
+    return {**stored, "output": folder}
+
+
+class _Progress:
+    """A bar on a terminal, nothing elsewhere."""
+
+    def __init__(self, total: int, as_json: bool) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bars
+
+        console = Console(stderr=True)
+        columns = (BarColumn(30), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[facts]}"))
+        self._bars = Bars(*columns, console=console, disable=as_json or not console.is_terminal)
+        self._task = self._bars.add_task("", total=total, facts="")
+        self._solved = self._judged = self._unjudged = 0
+
+    def __enter__(self) -> _Progress:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def observe(self, batch: list[Any]) -> None:
+        """After each batch."""
+        known = [one.verdict.correct for one in batch if one.verdict.correct is not None]
+        self._judged, self._solved = self._judged + len(known), self._solved + sum(known)
+        self._unjudged += len(batch) - len(known)
+        share = f"accepted {100 * self._solved / max(1, self._judged):.1f} %"
+        facts = f"{share}  unjudged {self._unjudged}" if self._unjudged else share
+        self._bars.update(self._task, advance=len(batch), facts=facts)
+
+
+def _show(kept: Kept) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from rlvrlab.cli.tables import metrics_table, split_table
+
+    console, found = Console(highlight=False), kept.evaluation
+    settings = f"{found.protocol.name} ({found.protocol.hash})"
+    console.print(Text(printable(f"{found.data} · {kept.metrics['problems']} problems · {settings}"), "bold"))
+    console.print(metrics_table(kept.metrics))
+    for name in ("by_skill", "by_level"):
+        if len(kept.summary[name]) > 1:
+            console.print(split_table(name.removeprefix("by_"), kept.summary[name]))
+    for finding in kept.summary["findings"]:
+        console.print(Text(printable(finding), "yellow"), soft_wrap=True)
+    for reason, count in kept.summary["unjudged_because"].items():
+        console.print(Text(printable(f"{count} unjudged: {reason}"), "yellow"), soft_wrap=True)
+    console.print(Text(printable(f"Everything: {kept.folder}"), "dim"), soft_wrap=True)

@@ -1,0 +1,175 @@
+"""Who is examined on what: from the words of a command to a policy, an environment and problems."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlvrlab.cli.check import built
+from rlvrlab.errors import UserError
+from rlvrlab.types import Environment, OptimizerSettings, Problem, Role
+
+if TYPE_CHECKING:
+    from rlvrlab.evals.answering import Answerer
+    from rlvrlab.recipe import Resolved
+
+AT_ONCE = 256
+"""Answers an engine draws before they are judged and kept."""
+BASE = "base"
+USUAL_SIZE = 200
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is asked."""
+
+    env: Environment
+    chosen: frozenset[str]
+    """Keys of the environment that the user set."""
+    resolved: Resolved | None
+    type: str
+    """As a recipe names it, so that the answers can be judged again."""
+    engine_keys: tuple[str, ...] = ()
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Where to find the scorer again."""
+        folder = self.resolved.folder if self.resolved and ".py:" in self.type else Path()
+        return {"scorer_type": self.type, "scorer_folder": str(folder.resolve())}
+
+    @property
+    def max_tokens(self) -> int | None:
+        """The recipe's longest answer."""
+        return self.resolved.recipe.rollout.max_tokens if self.resolved else None
+
+
+def subject_of(what: str | None, words: Sequence[str], run: str | None) -> Subject:
+    """A recipe's environment, an environment by name, or that of the run."""
+    from rlvrlab.recipe import load_recipe
+    from rlvrlab.recipe.parse import parse_overrides
+    from rlvrlab.train.session import resolved_of
+
+    if what is None:
+        if run is None:
+            raise UserError("name a recipe or an environment, e.g. `rlvr eval countdown`, or --run DIR")
+        if words:
+            raise UserError(f"{words[0]!r}: with --run alone the environment is the run's; name one to set its keys")
+        return _of_recipe(resolved_of(split_run(run)[0]))
+    if what.endswith(".toml"):
+        return _of_recipe(load_recipe(Path(what), words))
+    engine = tuple(word for word in words if word.removeprefix("--").startswith("engine."))
+    keys = tuple(word for word in words if word not in engine)
+    own = resolved_of(split_run(run)[0]) if run else None
+    return Subject(built("env", what, keys), frozenset(parse_overrides(keys)), own, what, engine)
+
+
+def _of_recipe(resolved: Resolved) -> Subject:
+    chosen = {key.removeprefix("env.") for key, origin in resolved.origins.items() if origin != "default"}
+    return Subject(resolved.build("env"), frozenset(chosen), resolved, resolved.recipe.env["type"])
+
+
+def problems_of(
+    subject: Subject, role: Role, size: int | None, data: Path | None
+) -> tuple[list[Problem], str, dict[str, Any]]:
+    """Which problems, the data set's name, and facts about the file they came from."""
+    seed = subject.resolved.recipe.data.seed if subject.resolved else 0
+    if data is None:
+        usual = subject.resolved.recipe.data.dev_size if subject.resolved else USUAL_SIZE
+        return subject.env.problems(role, size or usual, seed), subject.env.name, {}
+    from rlvrlab.data.loading import load
+
+    loaded = load(data, "evaluate", subject.env, size, seed)
+    return list(loaded.problems), data.name.partition(".")[0], {"data_file": loaded.facts}
+
+
+@contextmanager
+def answerer_of(
+    subject: Subject, run: str | None, engine: str | None, servers: Sequence[str], options: dict[str, Any]
+) -> Iterator[Answerer]:
+    """The policy: exactly one of a run's checkpoint, an engine, servers; or else the recipe's own, untrained."""
+    from rlvrlab.evals.answering import EngineAnswerer, ServerAnswerer
+
+    if sum((run is not None, engine is not None, bool(servers))) > 1:
+        raise UserError("--run, --engine and --server each name a policy; give one of them")
+    if options["model"] and not servers:
+        raise UserError("--model names what a server serves; give --server too")
+    if servers:
+        from rlvrlab.engines.openai import Servers
+
+        key = os.environ.get(options["key_env"])
+        with Servers(
+            servers,
+            options["model"],
+            key,
+            concurrency=options["concurrency"],
+            deadline_s=options["timeout"],
+            chat=not options["completions"],
+        ) as opened:
+            yield ServerAnswerer(opened, options["logprobs"])
+        return
+    policy, facts = _engine(subject, run, engine)
+    yield EngineAnswerer(policy, facts, AT_ONCE, entropy=hasattr(policy, "logprobs"))
+
+
+def _engine(subject: Subject, run: str | None, engine: str | None) -> tuple[Any, dict[str, Any]]:
+    if run is not None:
+        return _of_run(run)
+    if engine is not None:
+        keys = tuple(word.removeprefix("--").removeprefix("engine.") for word in subject.engine_keys)
+        return built("engine", engine, keys).build(OptimizerSettings()), {"keys": sorted(keys), "weights": "fresh"}
+    if subject.resolved is None:
+        raise UserError("who answers? give --run DIR, --server URL or --engine NAME")
+    resolved = subject.resolved
+    return resolved.build("engine").build(resolved.recipe.optimizer.settings()), {
+        "keys": resolved.recipe.engine,
+        "weights": "fresh",
+    }
+
+
+def _of_run(text: str) -> tuple[Any, dict[str, Any]]:
+    """DIR, DIR@best, DIR@last, DIR@20, DIR@base."""
+    from rlvrlab.cli.policies import engine_of_run
+    from rlvrlab.record.experiment import summarise
+    from rlvrlab.train.session import resolved_of
+
+    folder, which = split_run(text)
+    if which == BASE:
+        resolved = resolved_of(folder)
+        policy = resolved.build("engine").build(resolved.recipe.optimizer.settings())
+        return policy, {"run": folder.name, "checkpoint": "none: before training", "step": 0}
+    path = folder
+    if which == "best":
+        phases = summarise(folder)
+        if not phases:
+            raise UserError(f"{folder}: has not been evaluated yet, so there is no best; try @last")
+        which = str(list(phases.values())[-1]["best"]["step"])
+    if which != "last":
+        if not which.isdigit():
+            raise UserError(f"--run {text}: {which!r} is no checkpoint; allowed: a step, best, last, base")
+        path = folder / "checkpoints" / f"global_step_{which}"
+        if not path.is_dir():
+            there = sorted(int(p.name.rpartition("_")[2]) for p in path.parent.glob("global_step_*"))
+            raise UserError(
+                f"--run {text}: no checkpoint of step {which}; there are {there or 'none'}, best, last, base"
+            )
+    _, policy, facts = engine_of_run(path)
+    return policy, facts
+
+
+def split_run(text: str) -> tuple[Path, str]:
+    """`DIR@best` to the folder and which checkpoint; a folder may have an @ in its own name."""
+    folder, at, which = text.rpartition("@")
+    if not at or Path(text).is_dir():
+        return Path(text), "last"
+    return Path(folder), which
+
+
+def name_of(identity: dict[str, Any]) -> str:
+    """Short, for titles and folder names."""
+    if "run" in identity:
+        return f"{identity['run']}@{identity['step']}"
+    return Path(str(identity.get("model") or f"{identity.get('engine')}_fresh")).name

@@ -1,0 +1,208 @@
+"""rlvr probe: can training work here?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rlvrlab.cli import printable
+from rlvrlab.cli.eval import KEY_ENV
+from rlvrlab.cli.train import print_json
+from rlvrlab.errors import UserError
+from rlvrlab.types import RewardFunction, Sampling
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from rlvrlab.cli.examined import Subject
+    from rlvrlab.evals.probe.report import Line, Measured, Report
+    from rlvrlab.evals.probe.verdict import Advice
+
+USUAL_TOKENS = 2048
+"""Longest answer where no recipe says."""
+
+
+@click.command(
+    "probe",
+    short_help="Ask whether there is signal to train on.",
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)
+@click.argument("subject", required=False, metavar="[RECIPE|ENV]")
+@click.argument("overrides", nargs=-1, type=click.UNPROCESSED, metavar="[KEY=VALUE]…")
+@click.option("--run", metavar="DIR[@STEP]", help="A run's policy: @last, @best, a step, or @base before training.")
+@click.option("--engine", metavar="NAME", help="A fresh engine; its keys as engine.KEY=VALUE.")
+@click.option("--server", "servers", multiple=True, metavar="URL", help="OpenAI-compatible; several share the work.")
+@click.option("--model", help="The model the servers must serve; else the only one they list.")
+@click.option("--key-env", default=KEY_ENV, show_default=True, metavar="NAME", help="Variable that holds their key.")
+@click.option("--completions", is_flag=True, help="Continue plain text, for models without a chat template.")
+@click.option("--logprobs", default=5, show_default=True, metavar="K", help="Top log-probabilities, for the entropy.")
+@click.option("--concurrency", default=64, show_default=True, help="Requests at once.")
+@click.option("--timeout", default=600.0, show_default=True, help="Seconds for one request.")
+@click.option("--n", default=16, show_default=True, help="Answers per problem.")
+@click.option("--size", default=100, show_default=True, help="Problems.")
+@click.option("--role", type=click.Choice(["train", "dev"]), default="train", show_default=True)
+@click.option("--max-tokens", type=click.IntRange(1), help="Longest answer, in place of the recipe's.")
+@click.option("--temperature", type=click.FloatRange(0, min_open=True), help="In place of the recipe's.")
+@click.option("--seed", default=0, show_default=True)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Folder for probe.json, scatter.svg, useful.jsonl."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(subject: str | None, overrides: tuple[str, ...], **options: Any) -> int:
+    """Ask whether there is signal to train on.
+
+    Samples a policy on some problems and says in words whether training can work.
+
+    \b
+    rlvr probe recipes/toy_countdown.toml                     the recipe's policy, untrained
+    rlvr probe --run experiments/my_run_…@best                a run's policy on its own problems
+    rlvr probe gsm8k path=gsm8k --server http://127.0.0.1:8000
+    """
+    from rlvrlab.cli.examined import answerer_of, name_of, subject_of
+    from rlvrlab.evals.probe.report import report
+    from rlvrlab.evals.probe.trying import try_problems
+    from rlvrlab.evals.probe.verdict import advise
+
+    n, size, output = options["n"], options["size"], options["output"]
+    if n < 2 or size < 1:
+        raise UserError(f"--n {n} --size {size}: a variance needs at least 2 answers, a probe at least 1 problem")
+    if output is not None and output.exists() and any(output.iterdir()):
+        raise UserError(f"{output}: is already there; choose another --output or move it away")
+    asked = subject_of(subject, overrides, options["run"])
+    sampling = _sampling(asked, options["max_tokens"], options["temperature"])
+    problems = asked.env.problems(options["role"], size, asked.resolved.recipe.data.seed if asked.resolved else 0)
+    with answerer_of(asked, options["run"], options["engine"], options["servers"], options) as answerer:
+        reward = _reward(subject, asked)
+        tries = try_problems(answerer, asked.env, reward, problems, n=n, sampling=sampling, seed=options["seed"])
+        identity = answerer.identity()
+    found = report(tries)
+    advice = advise(found)
+    facts = {"environment": asked.env.name, "policy": identity, "sampling": asdict(sampling), "role": options["role"]}
+    if output is not None:
+        _write(output, found, advice, facts)
+    if options["as_json"]:
+        print_json({**facts, **_advice_facts(advice), **found.facts()})
+    else:
+        _show(found, advice, f"{asked.env.name} · {name_of(identity)}", output)
+    return 0
+
+
+def _reward(subject: str | None, asked: Subject) -> RewardFunction:
+    """The recipe's, or the run's own; an environment by name is probed by right or wrong."""
+    from rlvrlab.registry import find
+
+    reward: RewardFunction
+    if asked.resolved is not None and (subject is None or subject.endswith(".toml")):
+        reward = asked.resolved.build("reward")
+    else:
+        reward = find("reward", "binary")()
+    return reward
+
+
+def _sampling(asked: Subject, max_tokens: int | None, temperature: float | None) -> Sampling:
+    """As training would draw, where there is a recipe."""
+    r = asked.resolved.recipe.rollout if asked.resolved else None
+    usual = Sampling(r.max_tokens, r.temperature, r.top_p) if r else Sampling(USUAL_TOKENS)
+    return replace(usual, max_tokens=max_tokens or usual.max_tokens, temperature=temperature or usual.temperature)
+
+
+def _advice_facts(advice: Advice) -> dict[str, Any]:
+    return {"verdict": advice.word, "go": advice.go, "why": advice.text, "notes": list(advice.notes)}
+
+
+def _write(folder: Path, found: Report, advice: Advice, facts: dict[str, Any]) -> None:
+    from rlvrlab.data.rows import write_problems
+    from rlvrlab.evals.probe.picture import scatter
+    from rlvrlab.record.files import write_atomically, write_json
+
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / "probe.json", {**facts, **_advice_facts(advice), **found.facts()})
+    write_atomically(folder / "scatter.svg", scatter(found.problems, f"{facts['environment']}: {advice.word}"))
+    write_problems(folder / "useful.jsonl", [p.problem for p in found.problems if p.useful])
+
+
+def _show(found: Report, advice: Advice, title: str, output: Path | None) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    console.print(Text(f"{printable(title)} · {found.total.problems} problems, {found.n} answers each\n", "bold"))
+    console.print(_totals(found.total))
+    for table in (_groups(found), *([_by_level(found.lines)] if len(found.lines) > 1 else []), _bands(found)):
+        console.print()
+        console.print(table)
+    console.print(Text(f"\n{advice.word}: {advice.text}", "bold green" if advice.go else "bold yellow"))
+    for note in advice.notes:
+        console.print(Text(f"· {note}"))
+    useful = sum(p.useful for p in found.problems)
+    where = f"see {output}" if output else "-o DIR writes them, a scatter plot and all numbers"
+    console.print(Text(f"{useful} of {len(found.problems)} problems are in the useful zone; {where}", "dim"))
+
+
+def _totals(line: Line) -> Table:
+    """Every measure over all problems, beside what is wanted of it."""
+    from rich.table import Table
+
+    from rlvrlab.evals.probe.report import USEFUL_VARIANCE
+    from rlvrlab.evals.probe.verdict import ENTROPY, FORMED, IDEAL, TRUNCATED
+
+    table = Table("", "value [95 % over problems]", "wanted", box=None)
+    table.add_row("accuracy", _share(line.accuracy), f"{100 * IDEAL[0]:.0f} to {100 * IDEAL[1]:.0f} %")
+    table.add_row("variance within a prompt", _number(line.variance), f"above {USEFUL_VARIANCE}")
+    table.add_row("mixed groups (rewards differ)", _share(line.mixed), "")
+    table.add_row("entropy", _number(line.entropy) if line.entropy else "not known", f"{ENTROPY[0]} to {ENTROPY[1]}")
+    table.add_row("answers cut off", _share(line.truncated), f"below {100 * TRUNCATED:.0f} %")
+    table.add_row("answers in the demanded form", _share(line.format_rate), f"above {100 * FORMED:.0f} %")
+    return table
+
+
+def _groups(found: Report) -> Table:
+    """What a group of n answers is worth."""
+    from rich.table import Table
+
+    table = Table("rollout.n", "expected share of groups with something to teach", box=None)
+    for u in found.useful:
+        table.add_row(str(u.n), f"{'at least ' if u.at_least else ''}{_share(u.share)}")
+    return table
+
+
+def _by_level(lines: Sequence[Line]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("skill level", "problems", "accuracy", "variance", "mixed", "cut", "form", box=None)
+    for line in lines:
+        cells = (f"{line.skill} {line.level}", str(line.problems), _percent(line.accuracy), _number(line.variance, 2),
+                 _percent(line.mixed), f"{line.truncated.value:.0%}", f"{line.format_rate.value:.0%}")  # fmt: skip
+        table.add_row(*(Text(printable(cell)) for cell in cells))
+    return table
+
+
+def _bands(found: Report) -> Table:
+    """The scatter plot in words: how many problems lie where."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from rlvrlab.evals.probe.picture import bands
+
+    table = Table("accuracy", "problems", "variance", "", box=None)
+    for name, count, variance in bands(found.problems):
+        bar = "▇" * round(40 * count / max(1, len(found.problems)))
+        table.add_row(name, f"{count}", f"{variance:.3f}", Text(bar, "green" if variance > 0 else "dim"))
+    return table
+
+
+def _share(m: Measured) -> str:
+    return f"{100 * m.value:.1f} % [{100 * m.low:.1f}, {100 * m.high:.1f}]"
+
+
+def _percent(m: Measured) -> str:
+    return f"{100 * m.value:.0f} % [{100 * m.low:.0f}, {100 * m.high:.0f}]"
+
+
+def _number(m: Measured, digits: int = 3) -> str:
+    return f"{m.value:.{digits}f} [{m.low:.{digits}f}, {m.high:.{digits}f}]"

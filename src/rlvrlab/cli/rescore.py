@@ -1,0 +1,92 @@
+"""rlvr rescore: judge what is stored again; the record must lead to the same verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rlvrlab.cli import printable
+from rlvrlab.cli.train import print_json
+from rlvrlab.errors import UserError
+
+if TYPE_CHECKING:
+    from rlvrlab.types import Environment, Problem
+
+SHOWN = 20
+
+
+@click.command("rescore", short_help="Judge stored answers again.")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--step", type=int, help="Of a run: only this step's rollouts.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(folder: Path, step: int | None, as_json: bool) -> int:
+    """Judge stored answers again.
+
+    Nobody is asked. FOLDER is an evaluation, or a run with rollouts. The exit code is 0 when every verdict is as it was
+    stored, 1 otherwise.
+    """
+    from rlvrlab.evals.rescore import rescore
+
+    env, stored = _of_run(folder, step) if (folder / "config.json").exists() else _of_evaluation(folder)
+    found = rescore(env, stored)
+    if as_json:
+        changes = [vars(change) for change in found.changes]
+        print_json({"answers": found.answers, "skipped": found.skipped, "unjudged": found.unjudged, "changes": changes})
+        return 0 if found.same else 1
+    for change in found.changes[:SHOWN]:
+        what = ", ".join(f"{name} {was!r} → {now!r}" for name, (was, now) in change.fields.items())
+        click.echo(printable(f"{change.problem} #{change.sample}: {what}"))
+    if len(found.changes) > SHOWN:
+        click.echo(f"… and {len(found.changes) - SHOWN} more")
+    extra = f", {found.skipped} without a verdict skipped" if found.skipped else ""
+    extra += f", {found.unjudged} could not be judged now" if found.unjudged else ""
+    words = f"{found.answers} answers judged again by {env.name} {env.version}: {len(found.changes)} differences{extra}"
+    click.secho(printable(words), fg="green" if found.same else "red")
+    return 0 if found.same else 1
+
+
+Items = Iterator[tuple["Problem", Mapping[str, Any]]]
+
+
+def _of_evaluation(folder: Path) -> tuple[Environment, Items]:
+    from rlvrlab.recipe.load import instantiate
+    from rlvrlab.record.evaluation import read_evaluation
+
+    stored = read_evaluation(folder)
+    scorer = stored.examined["scorer"]
+    name = stored.info.get("scorer_type", scorer["environment"])
+    home = Path(stored.info.get("scorer_folder", "."))
+    env: Environment = instantiate("env", {"type": name, **scorer["keys"]}, home)
+    if env.version != scorer["version"]:
+        note = f"judged by {scorer['environment']} {scorer['version']}, this is {env.version}: differences are expected"
+        click.echo(f"note: {printable(note)}", err=True)
+    problems = {problem.id: problem for problem in stored.problems}
+    return env, ((problems[row["problem"]], row) for row in stored.rows)
+
+
+def _of_run(folder: Path, step: int | None) -> tuple[Environment, Items]:
+    from rlvrlab.record.files import read_lines
+    from rlvrlab.train.session import resolved_of
+    from rlvrlab.types import Problem
+
+    files = sorted((folder / "rollouts").glob("step_*.jsonl"), key=lambda path: int(path.stem.rpartition("_")[2]))
+    files = [path for path in files if step is None or path.stem == f"step_{step}"]
+    if not files:
+        raise UserError(
+            f"{folder}: no rollouts{'' if step is None else f' of step {step}'}; record.rollouts keeps them"
+        )
+    resolved = resolved_of(folder)
+    env: Environment = resolved.build("env")
+    data = resolved.recipe.data
+    known = {p.id: p for p in env.problems("train", data.train_size, data.seed)}
+
+    def items() -> Items:
+        for path in files:
+            for row in read_lines(path):
+                given = Problem(row["problem"], env.name, row["skill"], row["prompt"], row["reference"])
+                yield known.get(given.id, given), row
+
+    return env, items()

@@ -1,0 +1,301 @@
+"""rlvr suite: every model of a folder on a named collection of data sets, in one table."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rlvrlab.cli import printable
+from rlvrlab.cli.eval import KEY_ENV
+from rlvrlab.cli.train import print_json
+from rlvrlab.errors import LabError, UnknownName, UserError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from rlvrlab.evals.answering import Answerer
+    from rlvrlab.evals.suites.base import Member, Ready, Skipped, Tier
+    from rlvrlab.evals.suites.examine import Cell, Examined, Model
+
+
+@click.command("suite", short_help="Examine every model of a folder on a suite of data sets.")
+@click.argument("name", required=False)
+@click.argument("overrides", nargs=-1, type=click.UNPROCESSED, metavar="[MEMBER.KEY=VALUE]…")
+@click.option("--tier", type=click.Choice(["fast", "full"]), default="fast", show_default=True)
+@click.option("--models", type=click.Path(path_type=Path), help="A folder of run folders, or one run folder.")
+@click.option("--server", "servers", multiple=True, metavar="URL", help="A served model, beside those of --models.")
+@click.option("--model", help="The model the servers must serve; else the only one they list.")
+@click.option("--baseline", help="The model that the others are compared with; else the first by name.")
+@click.option("--only", multiple=True, metavar="MEMBER", help="Only this member; may be given several times.")
+@click.option("--data", type=click.Path(path_type=Path), help="Where data files lie; else $RLVRLAB_DATA, else ./data.")
+@click.option("--size", type=click.IntRange(1), help="Problems per member, in place of the tier's.")
+@click.option("--max-tokens", type=click.IntRange(1), help="Longest answer, in place of the members'.")
+@click.option("--seed", default=0, show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder for answers and results; resumes there.")
+@click.option("--contamination", is_flag=True, help="Ask instead how much of each data set is known by heart.")
+@click.option("--completions", is_flag=True, help="Let servers continue plain text, without a chat template.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> int:
+    """Examine every model of a folder on a suite of data sets.
+
+    Prints one table with intervals, and comparisons to the first model.
+
+    \b
+    rlvr suite                                              what there is, and which data is missing
+    rlvr suite graphs --models experiments/                 the fast tier
+    rlvr suite math,logic --tier full --models experiments/ --data ~/data -o results/
+    """
+    from rlvrlab.evals.suites import SUITES, members_of
+    from rlvrlab.evals.suites.base import data_folder
+
+    data = data_folder(options["data"])
+    if name is None:
+        return _list(SUITES, data, options["as_json"])
+    members = _only(members_of(name), options["only"])
+    changes = _changes(overrides, members)
+    if options["models"] is None and not options["servers"]:
+        raise UserError("name what to examine: --models DIR (a folder of run folders) or --server URL")
+    prepared = [_prepared(member, options, data, changes) for member in members]
+    with ExitStack() as stack:
+        models, left_out = _models(options, stack)
+        if options["contamination"]:
+            from rlvrlab.cli.suite_contamination import show_contamination
+
+            chat = bool(options["servers"]) and not options["completions"]
+            return show_contamination(models, prepared, left_out, chat, options["as_json"])
+        found = _examined(models, prepared, left_out, options, stack)
+    if options["as_json"]:
+        print_json({"suite": name, "tier": options["tier"], **found.facts()})
+    else:
+        _show(found, list(dict.fromkeys(cell.model for cell in found.cells)), f"{name}, {options['tier']} tier")
+        _show_short(prepared, options["size"], options["tier"])
+    return 0
+
+
+def _only(members: list[Member], wanted: Sequence[str]) -> list[Member]:
+    known = [member.name for member in members]
+    for one in wanted:
+        if one not in known:
+            raise UnknownName("member", one, known)
+    return [member for member in members if not wanted or member.name in wanted]
+
+
+def _changes(overrides: tuple[str, ...], members: Sequence[Member]) -> dict[str, dict[str, Any]]:
+    """`countdown.style=bare` -> {"countdown": {"style": "bare"}}."""
+    from rlvrlab.recipe.parse import parse_overrides
+
+    found: dict[str, dict[str, Any]] = {}
+    known = [member.name for member in members]
+    for key, value in parse_overrides(overrides).items():
+        member, _, leaf = key.partition(".")
+        if member not in known or not leaf:
+            raise UnknownName("member in override", member, known)
+        found.setdefault(member, {})[leaf] = value
+    return found
+
+
+def _prepared(
+    member: Member, options: dict[str, Any], data: Path, changes: dict[str, dict[str, Any]]
+) -> Ready | Skipped:
+    from rlvrlab.evals.suites.base import prepare
+
+    given = changes.get(member.name, {})
+    return prepare(member, options["tier"], data, given, max_tokens=options["max_tokens"], size=options["size"])
+
+
+def _models(options: dict[str, Any], stack: ExitStack) -> tuple[list[Model], list[Skipped]]:
+    """Models by name, the baseline first; what cannot be one is named with its reason."""
+    from rlvrlab.cli.examined import name_of
+    from rlvrlab.evals.suites.base import Skipped
+    from rlvrlab.evals.suites.examine import Model
+
+    models, left_out = [], []
+    for folder in _candidates(options["models"]) if options["models"] else ():
+        why = _defect(folder)
+        if why:
+            left_out.append(Skipped(folder.name, why))
+        else:
+            models.append(Model(folder.name, partial(_run, folder)))
+    if options["servers"]:
+        answerer = stack.enter_context(_served(options))
+        models.append(Model(name_of(answerer.identity()), lambda: answerer))
+    if not models:
+        reasons = "; ".join(f"{one.name}: {one.why}" for one in left_out[:3])
+        raise UserError(f"{options['models']}: no model to examine{f' ({reasons})' if reasons else ''}")
+    first = options["baseline"]
+    if first is not None and first not in {model.name for model in models}:
+        raise UnknownName("model", first, [model.name for model in models])
+    return sorted(models, key=lambda model: model.name != first) if first else models, left_out
+
+
+@contextmanager
+def _served(options: dict[str, Any]) -> Iterator[Answerer]:
+    from rlvrlab.engines.openai import Servers
+    from rlvrlab.evals.answering import ServerAnswerer
+
+    with Servers(
+        options["servers"], options["model"], os.environ.get(KEY_ENV), chat=not options["completions"]
+    ) as servers:
+        yield ServerAnswerer(servers)
+
+
+def _candidates(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder; name one that holds run folders, e.g. experiments/")
+    if (folder / "config.json").is_file():
+        return [folder]
+    return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+
+
+def _defect(folder: Path) -> str:
+    """Why a folder cannot be examined, or nothing."""
+    from rlvrlab.record.run import read_config
+
+    if not (folder / "config.json").is_file():
+        return "no run folder (no config.json)"
+    if any(folder.glob("*.safetensors")):
+        return "a model of its own: serve it (`rlvr serve model`) and name it with --server"
+    try:
+        read_config(folder)
+    except LabError as error:
+        return str(error)
+    return "" if any((folder / "checkpoints").glob("global_step_*")) else "no checkpoint yet"
+
+
+def _run(folder: Path) -> Any:
+    from rlvrlab.cli.policies import engine_of_run
+    from rlvrlab.evals.answering import EngineAnswerer
+
+    _, engine, facts = engine_of_run(folder)
+    return EngineAnswerer(engine, facts)
+
+
+def _examined(
+    models: list[Model],
+    prepared: Sequence[Ready | Skipped],
+    left_out: list[Skipped],
+    options: dict[str, Any],
+    stack: ExitStack,
+) -> Examined:
+    from dataclasses import replace
+
+    from rich.console import Console
+
+    from rlvrlab.evals.suites.examine import examine
+    from rlvrlab.record.files import write_json
+
+    output: Path | None = options["output"]
+    status = stack.enter_context(Console(stderr=True).status("examining"))
+    found = examine(
+        models,
+        prepared,
+        seed=options["seed"],
+        output=output,
+        progress=lambda model, member: status.update(f"{printable(model)} on {member}"),
+    )
+    found = replace(found, skipped=(*found.skipped, *left_out))
+    if output is not None:
+        write_json(output / "suite.json", found.facts())
+    return found
+
+
+def _list(suites: dict[str, Any], data: Path, as_json: bool) -> int:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = [
+        {"suite": suite.name, "member": m.name, "group": m.group, "environment": m.env, "role": m.role,
+         "fast": f"{m.fast} × {m.fast_n or m.n}", "full": f"{m.full} × {m.n}", "data": _where(m, data)}
+        for suite in suites.values()
+        for m in suite.members
+    ]  # fmt: skip
+    if as_json:
+        print_json(rows)
+        return 0
+    table = Table("suite", "member", "fast", "full", "data", box=None)
+    for row in rows:
+        table.add_row(*(Text(printable(row[key])) for key in ("suite", "member", "fast", "full", "data")))
+    console = Console()
+    console.print(table)
+    console.print(
+        Text(f"Problems × answers each; data under {printable(data)}. What is missing is skipped, and said so.")
+    )
+    return 0
+
+
+def _where(member: Member, data: Path) -> str:
+    if not member.files:
+        return "made here"
+    found = next((name for name in member.files if (data / name).exists()), None)
+    return found or f"missing: {member.source}"
+
+
+def _show(found: Examined, models: list[str], title: str) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console()
+    if found.cells:
+        console.print(_table(found, models, title))
+        compared = sum(cell.versus is not None for cell in found.cells)
+        words = "In %, with 95 % intervals."
+        if compared:
+            least = max(cell.versus.detectable for cell in found.cells if cell.versus)
+            words += f" Δ to {_short(models)[0]}, paired by problem; * p < 0.05 after Holm over {compared} comparisons."
+            words += f" Differences under {100 * least:.0f} points may stay unseen." if least >= 0.005 else ""
+        console.print(Text(printable(words)))
+    for one in found.skipped:
+        console.print(Text(printable(f"skipped {one.name}: {one.why}"), "yellow"))
+
+
+def _show_short(prepared: Sequence[Ready | Skipped], size: int | None, tier: Tier) -> None:
+    """Members that have fewer problems than the tier asks for."""
+    from rlvrlab.evals.suites.base import Ready
+
+    ready = [one for one in prepared if isinstance(one, Ready)]
+    asked = [(one.member.name, len(one.problems), size or one.member.size(tier)) for one in ready]
+    short = [f"{name} {there} of {wanted}" for name, there, wanted in asked if there < wanted]
+    if short:
+        click.secho(f"all there are, fewer than asked for: {', '.join(short)}", dim=True)
+
+
+def _table(found: Examined, models: list[str], title: str) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("member", "metric", "n", title=printable(title), title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for name in _short(models):
+        table.add_column(name, no_wrap=True)
+    averages = found.averages if len({cell.member for cell in found.cells}) > 1 else ()
+    cells = {(cell.member, cell.model): cell for cell in (*found.cells, *averages)}
+    before = ""
+    for member in dict.fromkeys(member for member, _ in cells):
+        first = cells[member, models[0]]
+        if first.group not in ("", before):
+            table.add_row(Text(first.group, "dim"))
+        before = first.group
+        values = (_cell(cells[member, model]) for model in models)
+        table.add_row(*map(Text, (member, first.metric.removeprefix("accepted"), str(first.problems), *values)))
+    return table
+
+
+def _short(models: Sequence[str]) -> list[str]:
+    """Run folders without their time stamp, where that still tells them apart."""
+    short = [printable(re.sub(r"_\d{8}_\d{6}_([0-9a-f]{4})[0-9a-f]{4}$", r" \1", name)) for name in models]
+    bare = [name.rpartition(" ")[0] or name for name in short]
+    return [one if bare.count(one) == 1 else whole for one, whole in zip(bare, short, strict=True)]
+
+
+def _cell(cell: Cell) -> str:
+    text = f"{100 * cell.value:.1f} [{100 * cell.low:.1f}, {100 * cell.high:.1f}]"
+    if cell.versus is not None:
+        text += f"\nΔ {100 * cell.versus.mean:+.1f}{'*' if cell.significant else ''}"
+    return f"{text}\n{cell.unjudged} unjudged" if cell.unjudged else text

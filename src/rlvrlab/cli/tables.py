@@ -1,0 +1,104 @@
+"""Tables that evaluation commands print."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+from rlvrlab.cli import printable
+
+if TYPE_CHECKING:
+    from rlvrlab.evals.compare import Row
+
+SHARES = (
+    ("accepted_at_1", "accepted@1"),
+    ("solved_at_budget", "solved within the budget"),
+    ("solved_at_budget*0.5", "… within half of it"),
+    ("solved_at_budget*0.25", "… within a quarter"),
+    ("mean_accuracy", "mean accuracy (partial scores)"),
+    ("majority", "majority"),
+    ("recovery_rate", "recovery rate"),
+    ("format_rate", "answers in the demanded form"),
+    ("accuracy_given_format", "accepted, of those"),
+    ("exec_success_rate", "ran to the end"),
+    ("zero_reward_rate", "scored 0"),
+    ("truncated_rate", "cut off"),
+)
+NUMBERS = (
+    ("avg_entropy", "mean token entropy", "{:.3f}"),
+    ("avg_gen_tokens", "tokens per answer", "{:.1f}"),
+    ("cost_per_solved_tokens", "tokens per solved problem", "{:.1f}"),
+    ("cost_per_solved_judge_time", "judge seconds per solved problem", "{:.2g}"),
+    ("p50_judge_time", "judge seconds, median", "{:.2g}"),
+    ("p95_judge_time", "judge seconds, 95th percentile", "{:.2g}"),
+    ("spent_tokens", "tokens spent", "{:.0f}"),
+    ("spent_judge_s", "judge seconds spent", "{:.3g}"),
+    ("spent_wall_s", "seconds spent", "{:.3g}"),
+    ("throughput", "answers per second", "{:.1f}"),
+)
+PLAIN = ("gen_tokens", "avg_entropy")
+"""Not shares, and neither good nor bad when they move."""
+LESS_IS_BETTER = ("truncated",)
+
+
+def metrics_table(metrics: Mapping[str, Any]) -> Table:
+    """One data set: shares in per cent with 95 % intervals where there is one."""
+    table = Table(box=None, show_header=False)
+    for key in sorted((k for k in metrics if k.startswith("pass@") and k[5:].isdigit()), key=lambda k: int(k[5:])):
+        table.add_row(key, _share(metrics, key))
+        table.add_row(f"pass^{key[5:]}", _share(metrics, f"pass^{key[5:]}"))
+    for key, words in SHARES:
+        if key in metrics:
+            table.add_row(words, _share(metrics, key))
+    for kind in (k for k in metrics if k.endswith("_error_rate") and metrics[k]):
+        table.add_row(f"error: {kind.removesuffix('_error_rate')}", _share(metrics, kind))
+    for key, words, form in NUMBERS:
+        if metrics.get(key) is not None:
+            table.add_row(words, form.format(metrics[key]))
+    if metrics["unjudged"]:
+        wrong, right = metrics["accepted_at_1_if_unjudged_wrong"], metrics["accepted_at_1_if_unjudged_right"]
+        table.add_row(
+            Text("could not be judged", "yellow"),
+            f"{metrics['unjudged']:.0f}; accepted@1 between {100 * wrong:.1f} % and {100 * right:.1f} % with them",
+        )
+    return table
+
+
+def split_table(kind: str, groups: Mapping[str, Mapping[str, Any]]) -> Table:
+    """By skill or level."""
+    table = Table(kind, "problems", "accepted@1", "mean accuracy", "in form", "cut off", box=None)
+    for name, metrics in groups.items():
+        cells = [_share(metrics, key) for key in ("accepted_at_1", "mean_accuracy", "format_rate", "truncated_rate")]
+        table.add_row(Text(printable(name)), str(metrics["problems"]), *cells)
+    return table
+
+
+def comparison_table(title: str, rows: Sequence[Row]) -> Table:
+    """before, after, their difference with its interval, p, and what could have been seen at all."""
+    table = Table(title, "before", "after", "difference [95 %]", "p (Holm)", "MDE", "", box=None)
+    for row in rows:
+        scale, digits = (1.0, 2) if row.what in PLAIN else (100.0, 1)
+        d = row.difference
+        low, mean, high = (f"{scale * value:+.{digits}f}" for value in (d.low, d.mean, d.high))
+        better = (d.mean > 0) != (row.what in LESS_IS_BETTER)
+        style = "" if not row.significant or row.what in PLAIN else "green" if better else "red"
+        table.add_row(
+            Text(printable(row.what)),
+            f"{scale * row.before:.{digits}f}",
+            f"{scale * row.after:.{digits}f}",
+            Text(f"{mean} [{low}, {high}]", style),
+            f"{row.p_holm:.2g}",
+            f"{scale * d.detectable:.{digits}f}",
+            row.verdict,
+        )
+    return table
+
+
+def _share(metrics: Mapping[str, Any], key: str) -> str:
+    text = f"{100 * metrics[key]:.1f} %"
+    if f"{key}_low" in metrics:
+        text += f" [{100 * metrics[f'{key}_low']:.1f}, {100 * metrics[f'{key}_high']:.1f}]"
+    return text

@@ -1,0 +1,178 @@
+"""Just enough of an HTTP/1.1 client to ask a JSON service: kept-alive connections, everything bounded.
+
+A general client costs more than the judging: at 64 connections httpx takes 5 ms of CPU per request from its pool and
+1.6 ms without sharing one; this takes 0.1 ms. No redirects (they could lead a key to a host nobody named), no proxies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from rlvrlab.errors import UserError
+
+LARGEST_HEAD = 64 << 10
+LARGEST_BODY = 64 << 20
+CONNECT_S = 10.0
+
+
+class BadAnswer(Exception):
+    """Not an answer: cut off, not HTTP, not JSON, or not what was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What came back, complete."""
+
+    status: int
+    headers: dict[str, str]
+    """Names in lower case."""
+    body: bytes
+
+    def json(self) -> dict[str, Any]:
+        """The body as an object."""
+        try:
+            content = json.loads(self.body)
+        except (ValueError, RecursionError):
+            raise BadAnswer("the answer is broken JSON") from None
+        if not isinstance(content, dict):
+            raise BadAnswer("the answer is no JSON object")
+        return content
+
+
+class Host:
+    """One address with its idle connections."""
+
+    def __init__(self, url: str, key: str | None = None) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UserError(f"server {url!r}: an http:// or https:// address is needed, e.g. http://127.0.0.1:8000")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise UserError("server: no user, password or query in an address; keys come from the environment")
+        self._secure, self._name = parts.scheme == "https", parts.hostname
+        self._port = parts.port or (443 if self._secure else 80)
+        self._path = parts.path.rstrip("/").removesuffix("/v1")
+        self.url = f"{parts.scheme}://{parts.netloc}{self._path}"
+        secret = f"Authorization: Bearer {_plain(key)}\r\n" if key else ""
+        self._common = f"Host: {parts.netloc}\r\nAccept: application/json\r\n{secret}"
+        self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+
+    async def get(self, path: str) -> Response:
+        """GET a path below the address."""
+        return await self._exchange(f"GET {self._path}{path} HTTP/1.1\r\n{self._common}\r\n".encode("latin-1"))
+
+    async def post(self, path: str, content: dict[str, Any]) -> Response:
+        """POST JSON to a path below the address."""
+        body = json.dumps(content).encode()
+        head = f"{self._common}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        return await self._exchange(f"POST {self._path}{path} HTTP/1.1\r\n{head}".encode("latin-1") + body)
+
+    async def _exchange(self, data: bytes) -> Response:
+        while self._idle:
+            # The server may have closed a kept connection meanwhile; that is no failure, the next one is tried.
+            reader, writer = self._idle.pop()
+            if reader.at_eof():
+                writer.close()
+                continue
+            try:
+                return await self._send(reader, writer, data)
+            except _Stale:
+                continue
+        async with asyncio.timeout(CONNECT_S):
+            secure = ssl.create_default_context() if self._secure else None
+            reader, writer = await asyncio.open_connection(self._name, self._port, ssl=secure, limit=LARGEST_HEAD)
+        try:
+            return await self._send(reader, writer, data)
+        except _Stale:
+            raise BadAnswer("the connection was closed without an answer") from None
+
+    async def _send(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, data: bytes) -> Response:
+        kept = False
+        try:
+            try:
+                writer.write(data)
+                head = await reader.readuntil(b"\r\n\r\n")
+            except (asyncio.IncompleteReadError, ConnectionError) as error:
+                if isinstance(error, asyncio.IncompleteReadError) and error.partial:
+                    raise BadAnswer("the answer was cut off in its head") from None
+                raise _Stale from None
+            except asyncio.LimitOverrunError:
+                raise BadAnswer("the answer is not HTTP") from None
+            status, headers = _parse_head(head)
+            body, framed = await _read_body(reader, headers)
+            kept = framed and headers.get("connection", "").lower() != "close"
+            return Response(status, headers, body)
+        finally:
+            # Whatever interrupted the exchange, a timeout too, leaves the connection in the middle of something.
+            if kept:
+                self._idle.append((reader, writer))
+            else:
+                writer.close()
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        for _, writer in self._idle:
+            writer.close()
+        self._idle.clear()
+        await asyncio.sleep(0)
+
+
+class _Stale(Exception):
+    """A connection that gave nothing at all."""
+
+
+def _plain(key: str) -> str:
+    if not key.isascii() or not key.isprintable():
+        raise UserError("the key from the environment is not plain text; check for a line break in it")
+    return key
+
+
+def _parse_head(head: bytes) -> tuple[int, dict[str, str]]:
+    first, *lines = head.decode("latin-1").split("\r\n")
+    try:
+        version, status = first.split(" ", 2)[:2]
+        if not version.startswith("HTTP/1."):
+            raise ValueError
+        code = int(status)
+    except ValueError:
+        raise BadAnswer("the answer is not HTTP") from None
+    pairs = (line.partition(":") for line in lines if line)
+    return code, {name.strip().lower(): text.strip() for name, _, text in pairs}
+
+
+async def _read_body(reader: asyncio.StreamReader, headers: dict[str, str]) -> tuple[bytes, bool]:
+    """The body, and whether its end was marked, so that the connection can be used again."""
+    try:
+        if "chunked" in headers.get("transfer-encoding", "").lower():
+            return await _read_chunks(reader), True
+        if "content-length" not in headers:
+            body = await reader.read(LARGEST_BODY)
+            return body, False
+        size = int(headers["content-length"])
+        if not 0 <= size <= LARGEST_BODY:
+            raise BadAnswer(f"an answer of {size} bytes; at most {LARGEST_BODY}")
+        return await reader.readexactly(size), True
+    except (asyncio.IncompleteReadError, ConnectionError):
+        raise BadAnswer("the answer was cut off") from None
+    except (ValueError, asyncio.LimitOverrunError):
+        raise BadAnswer("the answer is not HTTP") from None
+
+
+async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
+    parts: list[bytes] = []
+    total = 0
+    while True:
+        size = int((await reader.readuntil(b"\r\n")).split(b";")[0], 16)
+        total += size
+        if size < 0 or total > LARGEST_BODY:
+            raise BadAnswer(f"an answer of more than {LARGEST_BODY} bytes")
+        if size == 0:
+            while await reader.readuntil(b"\r\n") != b"\r\n":
+                pass
+            return b"".join(parts)
+        parts.append(await reader.readexactly(size))
+        await reader.readexactly(2)

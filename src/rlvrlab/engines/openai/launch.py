@@ -1,0 +1,210 @@
+"""Start OpenAI-compatible servers of one model: vLLM where it is installed, else `transformers serve`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from rlvrlab.engines.openai.http import BadAnswer, Host
+from rlvrlab.errors import InfrastructureError, UserError
+
+BACKENDS = ("vllm", "transformers")
+GRACE_S = 10.0
+TAIL = 2000
+MEMORY = 0.9
+"""Share of a GPU that vLLM takes by itself."""
+
+
+@dataclass(frozen=True)
+class ServerProcess:
+    """One server process."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def tail(self) -> str:
+        """The end of what it said."""
+        text = self.log.read_bytes()[-TAIL:].decode("utf-8", "replace")
+        return " | ".join(line.strip() for line in text.splitlines() if line.strip())[-400:]
+
+
+class Fleet:
+    """Replicas of one model; leaving the context stops them, whatever happened."""
+
+    def __init__(self, model: str, replicas: int, backend: str, host: str, port: int, extra: Sequence[str]) -> None:
+        """`port` 0 picks free ones, any other is the first of a row."""
+        self.model, self.backend = refuse_code(model), backend
+        self._program = find_program(backend)
+        self._places = [(host, free) for free in _free_ports(host, port, replicas)]
+        self._extra = list(extra)
+        self._logs = Path(tempfile.mkdtemp(prefix="rlvr_serve_"))
+        if backend == "transformers" and "@" in self.model and Path(self.model).is_dir():
+            # It takes what follows an @ for a revision, so the folder gets another name.
+            link = self._logs / Path(self.model).name.replace("@", "_")
+            link.symlink_to(self.model)
+            self.model = str(link)
+        self.replicas: list[ServerProcess] = []
+
+    @property
+    def served_name(self) -> str:
+        """The model id to ask for."""
+        return self.model if self.backend == "transformers" else Path(self.model).name or self.model
+
+    def __enter__(self) -> Fleet:
+        devices = visible_devices()
+        for index, (host, port) in enumerate(self._places):
+            log = self._logs / f"replica_{index}.log"
+            environment = dict(os.environ)
+            if devices:
+                environment["CUDA_VISIBLE_DEVICES"] = devices[index % len(devices)]
+            with log.open("wb") as out:
+                # A session of its own, so that stopping it stops its workers too.
+                process = subprocess.Popen(  # noqa: S603
+                    self._command(host, port, len(devices)), stdout=out, stderr=subprocess.STDOUT, env=environment,
+                    stdin=subprocess.DEVNULL, start_new_session=True,
+                )  # fmt: skip
+            self.replicas.append(ServerProcess(f"http://{host}:{port}", process, log))
+        return self
+
+    def _command(self, host: str, port: int, devices: int) -> list[str]:
+        common = [self._program, "serve", self.model, "--host", host, "--port", str(port)]
+        if self.backend == "transformers":
+            return [*common, *self._extra]
+        crowd = -(-len(self._places) // max(1, devices))
+        shared = ["--gpu-memory-utilization", f"{MEMORY / crowd:.2f}"] if devices and crowd > 1 else []
+        return [*common, "--served-model-name", self.served_name, *shared, *self._extra]
+
+    def wait(self, timeout_s: float) -> None:
+        """Until all answer; one that ends before is an error with its last words."""
+        ends = time.monotonic() + timeout_s
+        waiting = list(self.replicas)
+        while waiting:
+            for replica in list(waiting):
+                if replica.process.poll() is not None:
+                    why = f"ended with {replica.process.returncode}: {replica.tail}"
+                    raise InfrastructureError(f"{self.backend} {why} (all of it: {replica.log})")
+                if asyncio.run(_answers(replica.url)):
+                    waiting.remove(replica)
+            if waiting and time.monotonic() > ends:
+                last = waiting[0]
+                raise InfrastructureError(f"{last.url}: no answer within {timeout_s:g} s: {last.tail}")
+            if waiting:
+                time.sleep(0.5)
+
+    def ended(self) -> list[ServerProcess]:
+        """Those that are no longer there."""
+        return [replica for replica in self.replicas if replica.process.poll() is not None]
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for replica in self.replicas:
+            _signal(replica.process, signal.SIGTERM)
+        ends = time.monotonic() + GRACE_S
+        for replica in self.replicas:
+            try:
+                replica.process.wait(max(0.1, ends - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                _signal(replica.process, signal.SIGKILL)
+                replica.process.wait()
+        if error is None or isinstance(error, KeyboardInterrupt):
+            shutil.rmtree(self._logs, ignore_errors=True)
+
+
+def find_program(backend: str) -> str:
+    """The program beside this Python, or else on the path."""
+    beside = Path(sys.executable).with_name(backend)
+    found = str(beside) if beside.exists() else shutil.which(backend)
+    if found is None:
+        raise UserError(f"{backend} is not installed here; `pip install {backend}`, or name another --backend")
+    return found
+
+
+def choose_backend() -> str:
+    """The first that is installed."""
+    for backend in BACKENDS:
+        with suppress(UserError):
+            find_program(backend)
+            return backend
+    raise UserError("neither vllm nor transformers is installed here; `pip install vllm` or `'transformers[serving]'`")
+
+
+def refuse_code(model: str) -> str:
+    """A model folder that brings code or pickles is not loaded; a name is left to the server, which trusts no code."""
+    folder = Path(model)
+    if not folder.is_dir():
+        if folder.is_absolute() or model.startswith("."):
+            raise UserError(f"{model}: no such model folder")
+        return model
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{folder}: no config.json; give the folder of a Hugging Face model") from None
+    except (ValueError, OSError) as error:
+        raise UserError(f"{folder / 'config.json'}: cannot be read ({error})") from None
+    if isinstance(config, dict) and "auto_map" in config:
+        raise UserError(f"{folder}: config.json names code of its own (auto_map); it would run here; remove it")
+    if not list(folder.glob("*.safetensors")):
+        raise UserError(f"{folder}: no *.safetensors; pickled weights can run code and are not loaded; convert them")
+    return str(folder.resolve())
+
+
+def visible_devices() -> list[str]:
+    """GPUs this process may use; none without NVIDIA's tool."""
+    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if given is not None:
+        return [device for device in given.split(",") if device.strip() and device.strip() != "-1"]
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return []
+    with suppress(OSError, subprocess.TimeoutExpired):
+        listed = subprocess.run([tool, "-L"], capture_output=True, text=True, timeout=10).stdout  # noqa: S603
+        return [str(i) for i, line in enumerate(line for line in listed.splitlines() if line.startswith("GPU"))]
+    return []
+
+
+def _free_ports(host: str, first: int, count: int) -> list[int]:
+    """All held at once while looking, so that they differ."""
+    with ExitStack() as held:
+        ports = []
+        for index in range(count):
+            wanted = first + index if first else 0
+            place = held.enter_context(socket.socket())
+            try:
+                place.bind((host, wanted))
+            except OSError as error:
+                where = f"{host}:{wanted}"
+                raise UserError(f"cannot use {where} ({error.strerror}); choose another --port, 0 for any") from None
+            ports.append(int(place.getsockname()[1]))
+        return ports
+
+
+async def _answers(url: str) -> bool:
+    host = Host(url)
+    try:
+        async with asyncio.timeout(10):
+            return (await host.get("/health")).status == 200
+    except (OSError, TimeoutError, BadAnswer):
+        return False
+    finally:
+        await host.close()
+
+
+def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)

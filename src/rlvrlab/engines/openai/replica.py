@@ -1,0 +1,156 @@
+"""One server: whether it is up, what it serves, and whether that is still what it was."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from rlvrlab.engines.openai.http import BadAnswer, Host, Response
+from rlvrlab.engines.openai.wire import CHAT, COMPLETIONS, Reply, chat_body, parse, text_body
+from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.types import Sampling
+
+BREAK_AFTER = 3
+"""Failures in a row after which a server must pass its check before it is asked again."""
+DRIFT = 0.3
+"""Nats by which a log-probability of the same greedy answer may move through batching and low precision."""
+QUESTION = "Name a colour."
+SHORT = Sampling(max_tokens=8, temperature=0.0)
+
+
+class ModelChanged(InfrastructureError):
+    """A server serves another model than before; what it said since `since` (monotonic) cannot be trusted."""
+
+    def __init__(self, server: str, since: float, message: str) -> None:
+        super().__init__(f"{server}: {message}; answers of two models are never mixed")
+        self.server, self.since = server, since
+
+
+class Refused(Exception):
+    """A status other than 200."""
+
+    def __init__(self, response: Response) -> None:
+        self.status = response.status
+        super().__init__(f"status {response.status}: {response.body[:200].decode('utf-8', 'replace').strip()}")
+
+
+class Replica:
+    """One address."""
+
+    def __init__(self, url: str, key: str | None, chat: bool) -> None:
+        self.host, self._chat = Host(url, key), chat
+        self.up, self.failures, self.trouble = True, 0, ""
+        self.went_down = asyncio.Event()
+        """Wakes whoever looks after it."""
+        self.known_good = time.monotonic()
+        """When its model was last checked."""
+        self._first: Reply | None = None
+        self._listed: dict[str, Any] | None = None
+        self._was_listed = False
+        self._tells_logprobs = True
+
+    def facts(self) -> dict[str, Any]:
+        """As recorded in run_info.json."""
+        listed = (
+            {k: self._listed[k] for k in ("id", "root", "max_model_len") if k in self._listed} if self._listed else {}
+        )
+        answer = self._first.text if self._first else None
+        served = self._first.model if self._first else None
+        return {"url": self.host.url, "served": served, "listed": listed, "greeting": answer, "trouble": self.trouble}
+
+    def fail(self, problem: str, at_once: bool = False) -> None:
+        """Count a failure; too many in a row take it out."""
+        self.failures, self.trouble = self.failures + 1, problem
+        if at_once or self.failures >= BREAK_AFTER:
+            self.up = False
+            self.went_down.set()
+
+    def confirm(self, model: str, said: str) -> None:
+        """Every answer names its model."""
+        if said and not _same(model, said):
+            raise ModelChanged(self.host.url, self.known_good, f"answers as {said!r}, not {model!r}")
+
+    async def models(self) -> list[str]:
+        """What it lists."""
+        return [entry["id"] for entry in await self._entries() or ()]
+
+    async def check(self, model: str) -> None:
+        """Is it there, and does it still serve `model`? Raises Refused or a failure when not there."""
+        began = time.monotonic()
+        entries = await self._entries()
+        found = next((entry for entry in entries or () if _same(model, entry["id"])), None)
+        if self._first is None:
+            await self._meet(model, found, [entry["id"] for entry in entries or ()])
+        else:
+            await self._meet_again(model, found, listed=entries is not None)
+        self.up, self.failures, self.trouble, self.known_good = True, 0, "", began
+
+    async def _meet(self, model: str, found: dict[str, Any] | None, names: list[str]) -> None:
+        try:
+            self._first = await self._greet(model)
+        except Refused as error:
+            if found is None and error.status in (400, 404):
+                serves = ", ".join(names) or "nothing it lists"
+                raise UserError(f"{self.host.url} serves {serves}, not {model!r}; choose with --model NAME") from None
+            raise
+        if found is None and not _same(model, self._first.model):
+            # `transformers serve` lists its cache, not what it was started with; its answer says what it is.
+            raise UserError(
+                f"{self.host.url} answers as {self._first.model!r}, not {model!r}; choose with --model NAME"
+            )
+        self._listed, self._was_listed = found, found is not None
+
+    async def _meet_again(self, model: str, found: dict[str, Any] | None, listed: bool) -> None:
+        if self._was_listed and listed and found is None:
+            raise ModelChanged(self.host.url, self.known_good, f"no longer serves {model!r}")
+        if found and self._listed and found.get("root") != self._listed.get("root"):
+            roots = f"{self._listed.get('root')!r} before, {found.get('root')!r} now"
+            raise ModelChanged(self.host.url, self.known_good, f"serves other weights as {model!r}: {roots}")
+        again = await self._greet(model)
+        self.confirm(model, again.model)
+        assert self._first is not None
+        if _drift(self._first, again) > DRIFT:
+            raise ModelChanged(self.host.url, self.known_good, f"answers with other probabilities as {model!r}")
+
+    async def _greet(self, model: str) -> Reply:
+        """A fixed question, greedy: its log-probabilities are a fingerprint of the weights."""
+        top = 1 if self._tells_logprobs else 0
+        path, body = (CHAT, chat_body) if self._chat else (COMPLETIONS, text_body)
+        response = await self.host.post(path, {"model": model, **body(QUESTION, SHORT, 0, top)})
+        if response.status in (400, 422) and top:
+            self._tells_logprobs = False
+            return await self._greet(model)
+        if response.status == 400 and b"chat template" in response.body.lower():
+            raise UserError(f"{self.host.url}: {model!r} has no chat template; ask with --completions")
+        if response.status != 200:
+            raise Refused(response)
+        return parse(response.json())[0]
+
+    async def _entries(self) -> list[dict[str, Any]] | None:
+        """What /v1/models lists; None where that fails, as in `transformers serve` without a cache."""
+        response = await self.host.get("/v1/models")
+        if response.status in (401, 403, 429, 503):
+            raise Refused(response)
+        if response.status != 200:
+            return None
+        entries = response.json().get("data")
+        if isinstance(entries, list) and all(isinstance(e, dict) and isinstance(e.get("id"), str) for e in entries):
+            return entries
+        raise BadAnswer("/v1/models lists no models")
+
+
+def _same(wanted: str, said: str) -> bool:
+    """`transformers serve` appends @revision."""
+    return said == wanted or said.startswith(f"{wanted}@")
+
+
+def _drift(first: Reply, again: Reply) -> float:
+    """How far the log-probabilities of the fixed answer moved; 0 where the server tells none.
+
+    Where noise turned one greedy token into another, what comes after it answers something else and does not count.
+    """
+    pairs = list(zip(first.logprobs, again.logprobs, strict=False))
+    if first.text != again.text:
+        pairs = pairs[:1]
+    return max((abs(before - after) for before, after in pairs), default=0.0)

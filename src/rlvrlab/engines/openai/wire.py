@@ -1,0 +1,133 @@
+"""What goes to an OpenAI-compatible server and what comes back.
+
+chat         {"messages": [{"role": "user", "content": …}]}    the server applies its chat template
+text         {"prompt": "…"}                                    for base models without one
+tokens       {"prompt": [1, 2, …]}                              token in, token out: vLLM
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from rlvrlab.engines.openai.http import BadAnswer
+from rlvrlab.types import Finish, Sampling
+
+CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
+FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH, "eos": Finish.STOP, "tool_calls": Finish.STOP}
+TOKEN_ID = "token_id:"  # noqa: S105
+Body = dict[str, Any]
+
+
+class Reply(NamedTuple):
+    """One answer of a server, or why there is none."""
+
+    text: str = ""
+    tokens: tuple[int, ...] = ()
+    """Their ids, where the server tells them."""
+    logprobs: tuple[float, ...] = ()
+    """As the server tells them: vLLM's are at temperature 1 unless started with --logprobs-mode processed_logprobs."""
+    finish: Finish = Finish.ERROR
+    gen_tokens: int = 0
+    entropy: float | None = None
+    """Mean token entropy in nats, from below: all mass outside the top log-probs counts as one token."""
+    model: str = ""
+    """The model the answer says it is from."""
+    server: str = ""
+    attempts: int = 1
+    error: str = ""
+
+
+def chat_body(prompt: str, sampling: Sampling, seed: int, top_logprobs: int = 0) -> Body:
+    """One answer in chat form; no field that a strict server would refuse."""
+    body = {"messages": [{"role": "user", "content": prompt}], **_settings(sampling, seed)}
+    return body | ({"logprobs": True, "top_logprobs": top_logprobs} if top_logprobs else {})
+
+
+def text_body(prompt: str, sampling: Sampling, seed: int, top_logprobs: int = 0) -> Body:
+    """One continuation of a text."""
+    return {"prompt": prompt, **_settings(sampling, seed), **({"logprobs": top_logprobs} if top_logprobs else {})}
+
+
+def token_body(tokens: Sequence[int], sampling: Sampling, seed: int, n: int) -> Body:
+    """`n` continuations of tokens, with ids and log-probs; vLLM."""
+    extra = {"n": n, "logprobs": 1, "return_token_ids": True, "return_tokens_as_token_ids": True}
+    stop = {"include_stop_str_in_output": True} if sampling.stop else {}
+    return {"prompt": list(tokens), **_settings(sampling, seed), **extra, **stop}
+
+
+def _settings(sampling: Sampling, seed: int) -> Body:
+    settings: Body = {
+        "max_tokens": sampling.max_tokens,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "seed": seed,
+    }
+    return settings | ({"stop": list(sampling.stop)} if sampling.stop else {})
+
+
+def parse(content: Body) -> list[Reply]:
+    """Every choice of an answer, chat or not; anything malformed is a BadAnswer, never an empty text."""
+    choices = content.get("choices")
+    if not isinstance(choices, list) or not choices:
+        raise BadAnswer(f"no choices in the answer: {str(content)[:200]}")
+    usage = content.get("usage")
+    count = usage.get("completion_tokens") if isinstance(usage, dict) else None
+    return [_choice(choice, content, count if len(choices) == 1 else None) for choice in choices]
+
+
+def _choice(choice: Any, content: Body, count: Any) -> Reply:
+    if not isinstance(choice, dict):
+        raise BadAnswer("a choice is no object")
+    text = _text(choice)
+    finish = FINISHES.get(str(choice.get("finish_reason")))
+    if finish is None:
+        raise BadAnswer(f"finish_reason is {choice.get('finish_reason')!r}")
+    try:
+        tokens, logprobs, entropy = _logprobs(choice)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise BadAnswer("log-probabilities of an unknown shape") from None
+    length = count if isinstance(count, int) and count >= 0 else max(len(tokens), len(logprobs))
+    return Reply(text, tokens, logprobs, finish, length, entropy, str(content.get("model") or ""))
+
+
+def _text(choice: dict[str, Any]) -> str:
+    """A reasoning parser takes the thought out of the text; environments want to see it where it was."""
+    message = choice.get("message", choice)
+    if not isinstance(message, dict):
+        raise BadAnswer("a message is no object")
+    text = message.get("content", message.get("text"))
+    thought = message.get("reasoning_content") or message.get("reasoning")
+    if isinstance(thought, str) and thought:
+        return f"<think>{thought}</think>{text or ''}"
+    if text is None and choice.get("finish_reason") in FINISHES and "message" in choice:
+        text = ""
+    if not isinstance(text, str):
+        raise BadAnswer("no text in the answer")
+    return text
+
+
+def _logprobs(choice: dict[str, Any]) -> tuple[tuple[int, ...], tuple[float, ...], float | None]:
+    given = choice.get("logprobs") or {}
+    entries = given.get("content") or ()
+    if entries:
+        names = [entry["token"] for entry in entries]
+        logprobs = [float(entry["logprob"]) for entry in entries]
+        tops = [[float(top["logprob"]) for top in entry.get("top_logprobs") or ()] for entry in entries]
+    else:
+        names = list(given.get("tokens") or ())
+        logprobs = [float(value) for value in given.get("token_logprobs") or ()]
+        tops = [[float(v) for v in (top or {}).values()] for top in given.get("top_logprobs") or ()]
+    ids = choice.get("token_ids")
+    if ids is None and names and all(str(name).startswith(TOKEN_ID) for name in names):
+        ids = [int(name.removeprefix(TOKEN_ID)) for name in names]
+    useful = [top for top in tops if len(top) > 1]
+    entropy = sum(map(_entropy, useful)) / len(useful) if useful else None
+    return tuple(int(i) for i in ids or ()), tuple(logprobs), entropy
+
+
+def _entropy(logprobs: Sequence[float]) -> float:
+    known = [(math.exp(min(0.0, lp)), lp) for lp in logprobs]
+    rest = max(0.0, 1.0 - sum(p for p, _ in known))
+    return -sum(p * lp for p, lp in known if p > 0) - (rest * math.log(rest) if rest > 1e-9 else 0.0)

@@ -1,0 +1,115 @@
+"""holdout: another environment whose reward is paid by a few of its tests, while the others only watch.
+
+    [env]
+    type = "holdout"
+    paid = 2
+    of = { type = "minicode", skills = ["gen"], levels = [1] }
+
+    reference  as the other environment's, with `paid` tests in place, and "held_back": […] the rest
+    parts      as the other environment's, and {"proxy": share of paid tests passed, "hidden": share of the rest}
+
+A control: with weak tests a policy may learn to pass them without solving the task. The verdict is that of the paid
+tests; `hack/proxy_gap`, in the metrics of training and evaluation, is proxy − hidden and shows it.
+
+Traps: both parts are judged in full, so a test costs the same wherever it stands; a problem with too few tests cannot
+be split and is refused, not passed on with nothing to watch it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.errors import UserError
+from rlvrlab.recipe.load import instantiate
+from rlvrlab.registry import register
+from rlvrlab.types import Count, Environment, Problem, Role, Verdict
+
+TESTS = ("hidden", "tests")
+"""Where references of the code environments keep their tests."""
+
+
+@register("env", "holdout")
+@dataclass(frozen=True)
+class Holdout(BaseEnvironment):
+    """Some tests pay, the others watch."""
+
+    of: dict[str, Any] = field(default_factory=lambda: {"type": "minicode", "skills": ["gen"]}, hash=False)
+    """The environment whose tests are split, as its own recipe table."""
+    paid: Count = 2
+    """Tests that pay, the first ones; all others are held back."""
+
+    version = "1"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.of.get("type"), str) or self.of["type"] == "holdout":
+            raise UserError('holdout: of needs a type, e.g. of = { type = "minicode" }')
+
+    @property
+    def inner(self) -> Environment:
+        """The environment that asks and judges."""
+        return _built(json.dumps(self.of, sort_keys=True))
+
+    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """The other environment's, with their tests split."""
+        return [self._split(problem) for problem in self.inner.problems(role, size, seed)]
+
+    def gold(self, problem: Problem) -> str | None:
+        """As there."""
+        return self.inner.gold(problem)
+
+    def verify(self, problem: Problem, text: str) -> Verdict:
+        """Judge one completion's text."""
+        return self.verify_many([(problem, text)])[0]
+
+    def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
+        """Both parts in one call; where the watching part cannot be judged, nothing is said about it."""
+        watching = [(_with(problem, problem.reference["held_back"]), text) for problem, text in items]
+        verdicts = self.inner.verify_many([*items, *watching])
+        pairs = zip(verdicts[: len(items)], verdicts[len(items) :], strict=True)
+        return [_joined(paid, watched) for paid, watched in pairs]
+
+    def second_turn(self, problem: Problem, text: str, verdict: Verdict) -> str:
+        """As there."""
+        told: Any = self.inner
+        return str(told.second_turn(problem, text, verdict))
+
+    def _split(self, problem: Problem) -> Problem:
+        tests = problem.reference.get(_key(problem), ()) if isinstance(problem.reference, Mapping) else ()
+        if len(tests) <= self.paid:
+            raise UserError(
+                f"holdout: {problem.id} has {len(tests)} tests, paid = {self.paid}: give an environment with more tests"
+            )
+        split = _with(problem, tests[: self.paid])
+        return replace(split, reference={**split.reference, "held_back": list(tests[self.paid :])})
+
+
+@lru_cache(maxsize=8)
+def _built(table: str) -> Environment:
+    try:
+        env: Environment = instantiate("env", json.loads(table), Path())
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise UserError(f"holdout: of.{'.'.join(map(str, first['loc']))}: {first['msg'].lower()}") from None
+    return env
+
+
+def _key(problem: Problem) -> str:
+    return next((key for key in TESTS if key in problem.reference), TESTS[0])
+
+
+def _with(problem: Problem, tests: Sequence[Any]) -> Problem:
+    return replace(problem, reference={**problem.reference, _key(problem): list(tests)})
+
+
+def _joined(paid: Verdict, watched: Verdict) -> Verdict:
+    if paid.correct is None or watched.correct is None:
+        return paid
+    return replace(paid, parts={**paid.parts, "proxy": paid.score, "hidden": watched.score})

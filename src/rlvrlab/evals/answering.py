@@ -1,0 +1,142 @@
+"""Who answers in an evaluation: an engine, which speaks tokens, or servers, which may speak text only.
+
+`Sampler` in types.py is for training and speaks tokens alone. An evaluation needs less and more: a text, how long it
+was, and whether getting it worked. Two adapters give that; everything after them is one path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Protocol
+
+import numpy as np
+
+from rlvrlab.batch import batch_of
+from rlvrlab.engines.base import Engine
+from rlvrlab.engines.openai import Servers
+from rlvrlab.engines.openai.wire import chat_body, text_body
+from rlvrlab.randomness import key_bits
+from rlvrlab.rollout.render import prompt_tokens
+from rlvrlab.types import Completion, Finish, Problem, Request, Sampler, Sampling
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One answer wanted."""
+
+    problem: Problem
+    sample: int
+    """0 … n−1."""
+    sampling: Sampling
+    key: tuple[Any, ...]
+    """Randomness key of this one answer: it does not depend on the others, nor on an interruption."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back."""
+
+    completion: Completion
+    """`tokens` and `logprobs` are empty where a server does not tell them."""
+    gen_tokens: int
+    """Tokens generated, also where their ids are not known."""
+    entropy: float | None = None
+    """Mean token entropy at temperature 1 in nats, where it can be known: exact, or from below by the top log-probs."""
+    attempts: int = 1
+    """Requests it took; above 1 something had failed before."""
+    server: str = ""
+    """Which one answered."""
+    error: str = ""
+    """Why there is no answer, where `completion.finish` is ERROR."""
+
+
+Ready = list[tuple[Ask, Answer]]
+
+
+class Answerer(Protocol):
+    """Whatever can be examined."""
+
+    def identity(self) -> dict[str, Any]:
+        """Who answers, as recorded: engine or model id really served, addresses, checkpoint."""
+        ...
+
+    def answers(self, asks: Iterable[Ask]) -> Iterator[Ready]:
+        """All answers, in any order, in lists as they become ready."""
+        ...
+
+
+class EngineAnswerer:
+    """An engine (or any Sampler) under examination."""
+
+    def __init__(
+        self, sampler: Sampler, facts: dict[str, Any] | None = None, at_once: int | None = None, entropy: bool = False
+    ) -> None:
+        """`at_once` answers are drawn together (None: all); `entropy` scores them once more, with an Engine."""
+        self._sampler, self._facts, self._at_once, self._entropy = sampler, facts or {}, at_once, entropy
+
+    def identity(self) -> dict[str, Any]:
+        """The engine's name and whatever the caller knows about its weights."""
+        return {"kind": "engine", "engine": getattr(self._sampler, "name", type(self._sampler).__name__), **self._facts}
+
+    def answers(self, asks: Iterable[Ask]) -> Iterator[Ready]:
+        """Chunk by chunk."""
+        waiting = iter(asks)
+        while chunk := list(islice(waiting, self._at_once)):
+            prompts = [prompt_tokens(self._sampler.tokenizer, ask.problem.prompt) for ask in chunk]
+            requests = [Request(tokens, 1, ask.key, ask.sampling) for tokens, ask in zip(prompts, chunk, strict=True)]
+            drawn = [group[0] for group in self._sampler.sample(requests)]
+            entropies = self._entropies(prompts, drawn) if self._entropy else [None] * len(drawn)
+            yield [
+                (ask, Answer(completion, len(completion.tokens), entropy))
+                for ask, completion, entropy in zip(chunk, drawn, entropies, strict=True)
+            ]
+
+    def _entropies(self, prompts: Sequence[tuple[int, ...]], drawn: Sequence[Completion]) -> list[float | None]:
+        engine: Engine = self._sampler  # type: ignore[assignment]
+        whole = [i for i, completion in enumerate(drawn) if completion.tokens]
+        found: list[float | None] = [None] * len(drawn)
+        if whole:
+            batch = batch_of([prompts[i] for i in whole], [drawn[i].tokens for i in whole])
+            entropy_BT = engine.logprobs(batch)[1]
+            for i, mean in zip(whole, entropy_BT.sum(axis=1) / np.maximum(batch.seen_BT.sum(axis=1), 1), strict=True):
+                found[i] = float(mean)
+        return found
+
+
+class ServerAnswerer:
+    """OpenAI-compatible servers under examination: the problem's prompt as a chat message, or as plain text."""
+
+    def __init__(self, servers: Servers, top_logprobs: int = 0) -> None:
+        """`top_logprobs` above 0 asks for log-probabilities, where the server tells them."""
+        self._servers, self._top = servers, top_logprobs
+
+    def identity(self) -> dict[str, Any]:
+        """Addresses and the model id really served."""
+        return {"kind": "servers", **self._servers.identity()}
+
+    def answers(self, asks: Iterable[Ask]) -> Iterator[Ready]:
+        """As they come."""
+        body = chat_body if self._servers.chat else text_body
+        orders = ((ask, body(ask.problem.prompt, ask.sampling, key_bits(*ask.key) % 2**31, self._top)) for ask in asks)
+        for ready in self._servers.replies(orders):
+            yield [
+                (
+                    ask,
+                    Answer(
+                        Completion(reply.text, reply.tokens, reply.logprobs, reply.finish),
+                        reply.gen_tokens,
+                        reply.entropy,
+                        reply.attempts,
+                        reply.server,
+                        reply.error,
+                    ),
+                )
+                for ask, reply in ready
+            ]
+
+
+def failed(error: str) -> Answer:
+    """No answer, and why."""
+    return Answer(Completion("", (), (), Finish.ERROR), 0, error=error)

@@ -1,0 +1,284 @@
+"""Examine a policy: ask, judge, keep. One path for training, `rlvr eval`, `rlvr probe` and the suites.
+
+    evaluation = evaluate(EngineAnswerer(engine), env, problems, eval_at_k(n=8, ks=(1, 8)), seed=0)
+    evaluation.metrics()      every number under the field's name, with intervals
+    evaluation.judged         every answer with its verdict, in the order of the problems
+    evaluation.samples        the same as plain metrics.Sample records
+
+    with Servers(["http://127.0.0.1:8000"], model="my-model") as servers:
+        evaluate(ServerAnswerer(servers), env, problems, eval_at_1(), store=EvaluationFolder…)
+
+With a `store` (record/evaluation.py) every judged answer is on the disk before the next is looked at, and what a former
+call left there is not asked again; what could not be judged then, is. A failed request is no wrong answer: its verdict
+is None, it is counted apart, and asked again when the evaluation is resumed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.evals.answering import Answerer, Ask, EngineAnswerer, Ready
+from rlvrlab.evals.hacks.signals import answer_metrics
+from rlvrlab.evals.judged import Judged, as_row, from_row
+from rlvrlab.evals.metrics import Sample, at_budget, at_k, dataset_metrics
+from rlvrlab.evals.protocol import Budget, eval_at_1
+from rlvrlab.evals.protocol import Protocol as EvalProtocol
+from rlvrlab.evals.statistics import wilson
+from rlvrlab.types import Environment, Finish, Problem, Sampler, unjudged
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All that was found out about one data set."""
+
+    data: str
+    """The environment's name, or the data set's."""
+    protocol: EvalProtocol
+    judged: tuple[Judged, ...]
+    """In the order of the problems, then of the samples."""
+    wall_s: float
+
+    @property
+    def samples(self) -> list[Sample]:
+        """Plain records."""
+        return [one.as_sample() for one in self.judged]
+
+    def metrics(self) -> dict[str, Any]:
+        """Every number, under the field's names; hack/… where answers are programs."""
+        hacks = answer_metrics([(one.problem, one.verdict) for one in self.judged])
+        return metrics_of(self.samples, self.protocol, self.data, self.wall_s) | hacks
+
+    def accuracy(self) -> Accuracy:
+        """The short form, for training."""
+        known = [one for one in self.judged if one.verdict.correct is not None]
+        return Accuracy(
+            solved=sum(one.verdict.correct is True for one in known),
+            judged=len(known),
+            unjudged=len(self.judged) - len(known),
+            errors=dict(sorted(Counter(str(one.verdict.error) for one in known if not one.verdict.correct).items())),
+            truncated=sum(one.answer.completion.finish is Finish.LENGTH for one in self.judged),
+        )
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How many were solved."""
+
+    solved: int
+    judged: int
+    """Answers with a verdict: the denominator."""
+    unjudged: int
+    """Left out because the judge or sampler failed."""
+    errors: dict[str, int]
+    """Why the others failed."""
+    truncated: int
+    """Answers cut at max_tokens."""
+
+    @property
+    def value(self) -> float:
+        """Share solved among those judged; 0 when none could be."""
+        return self.solved / self.judged if self.judged else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % Wilson interval."""
+        return wilson(self.solved, self.judged)
+
+    def metrics(self, data: str) -> dict[str, float]:
+        """Under the field's names."""
+        low, high = self.interval
+        named = {"acc": self.value, "acc_low": low, "acc_high": high, "truncated": float(self.truncated)}
+        named |= {"unjudged": float(self.unjudged), **{f"error/{k}": float(v) for k, v in self.errors.items()}}
+        return {f"val-core/{data}/{name}": value for name, value in named.items()}
+
+
+class Store(Protocol):
+    """Where judged answers survive; rows are those of `as_row`."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What is there already, the newest of each answer."""
+        ...
+
+    def append(self, rows: Sequence[dict[str, Any]]) -> None:
+        """On the disk when this returns."""
+        ...
+
+
+Observer = Callable[[list[Judged]], None]
+
+
+def evaluate(
+    answerer: Answerer,
+    env: Environment,
+    problems: Sequence[Problem],
+    protocol: EvalProtocol,
+    *,
+    seed: int = 0,
+    data: str = "",
+    store: Store | None = None,
+    observe: Observer | None = None,
+) -> Evaluation:
+    """Every problem answered and judged under `protocol`; resumes what `store` holds.
+
+    `env` should come from `protocol.applied(env)` where the protocol's judge limits matter. `seed` keys the sampling.
+    `observe` is called with each batch of judged answers, those found in the store included.
+    """
+    if not problems:
+        raise UserError("nothing to evaluate: no problems; check --size, --role and the environment's keys")
+    if len({p.id for p in problems}) < len(problems):
+        twice = next(name for name, count in Counter(p.id for p in problems).items() if count > 1)
+        raise UserError(f"problem {twice!r} is there twice; ids must be distinct")
+    session = _Session(answerer, env, protocol, seed, store, observe or (lambda batch: None))
+    session.restore(problems)
+    try:
+        if protocol.budget is None:
+            session.ask(
+                Ask(p, i, protocol.sampling, (seed, "eval", p.id, i)) for p in problems for i in range(protocol.n)
+            )
+        else:
+            session.spend(problems, protocol.budget)
+    except InfrastructureError as error:
+        session.void(error)
+        raise
+    order = {problem.id: index for index, problem in enumerate(problems)}
+    judged = sorted(session.found.values(), key=lambda one: (order[one.problem.id], one.sample, one.turn))
+    return Evaluation(data or env.name, protocol, tuple(judged), session.clock())
+
+
+def greedy(sampler: Sampler, env: Environment, problems: Sequence[Problem], max_tokens: int) -> Accuracy:
+    """EVAL@1 of a policy in training, under the environment's own judge limits; deterministic."""
+    protocol = replace(eval_at_1(max_tokens), run_timeout_s=None, memory_mb=None)
+    return evaluate(EngineAnswerer(sampler), env, problems, protocol).accuracy()
+
+
+def metrics_of(samples: Sequence[Sample], protocol: EvalProtocol, data: str, wall_s: float) -> dict[str, Any]:
+    """One data set's numbers under a protocol; also for samples read back from a folder."""
+    found = dataset_metrics(samples, wall_s)
+    if protocol.budget is not None:
+        return found | at_budget(samples, protocol.budget.kind, protocol.budget.amount)
+    if protocol.n > 1:
+        found |= at_k(samples, protocol.ks, data)
+    return found
+
+
+class _Session:
+    """One evaluation under way."""
+
+    def __init__(
+        self,
+        answerer: Answerer,
+        env: Environment,
+        protocol: EvalProtocol,
+        seed: int,
+        store: Store | None,
+        observe: Observer,
+    ) -> None:
+        self._answerer, self._env, self._protocol, self._seed = answerer, env, protocol, seed
+        self._store, self._observe = store, observe
+        self.found: dict[tuple[str, int, int], Judged] = {}
+        self._before_s = 0.0
+        self._started = time.monotonic()
+
+    def clock(self) -> float:
+        """Seconds of evaluation so far, those before an interruption included."""
+        return self._before_s + time.monotonic() - self._started
+
+    def restore(self, problems: Sequence[Problem]) -> None:
+        """What the store holds of these problems."""
+        by_id = {problem.id: problem for problem in problems}
+        for row in self._store.rows() if self._store else ():
+            if row["problem"] in by_id and row["sample"] < self._protocol.n:
+                one = from_row(row, by_id[row["problem"]])
+                self.found[one.problem.id, one.sample, one.turn] = one
+        self._before_s = max((one.at_s for one in self.found.values()), default=0.0)
+        if self.found:
+            self._observe([one for one in self.found.values() if one.verdict.correct is not None])
+
+    def ask(self, asks: Iterable[Ask]) -> None:
+        """Have these answered and judged, unless they are already."""
+        missing = (ask for ask in asks if not self._known(ask.problem.id, ask.sample))
+        for ready in self._answerer.answers(missing):
+            self._judge(ready)
+
+    def spend(self, problems: Sequence[Problem], budget: Budget) -> None:
+        """Round by round: one more answer for every problem that is unsolved and has budget left."""
+        for round_ in range(self._protocol.n):
+            asks = [ask for problem in problems if (ask := self._next(problem, round_, budget))]
+            if not asks and all(self._over(problem, budget) for problem in problems):
+                return
+            for ready in self._answerer.answers(asks):
+                self._judge(ready)
+                if budget.kind == "wall_s" and self.clock() >= budget.amount:
+                    return
+
+    def _next(self, problem: Problem, round_: int, budget: Budget) -> Ask | None:
+        if self._known(problem.id, round_) or self._over(problem, budget):
+            return None
+        sampling = self._protocol.sampling
+        if budget.kind == "tokens":
+            left = int(budget.amount - self._spent(problem, "tokens"))
+            sampling = replace(sampling, max_tokens=min(sampling.max_tokens, left))
+        return Ask(problem, round_, sampling, (self._seed, "eval", problem.id, round_))
+
+    def _over(self, problem: Problem, budget: Budget) -> bool:
+        """Solved, or nothing left to spend."""
+        if any(one.verdict.correct for one in self._of(problem)):
+            return True
+        left = budget.amount - (self.clock() if budget.kind == "wall_s" else self._spent(problem, budget.kind))
+        return left < 1 if budget.kind == "tokens" else left <= 0
+
+    def _spent(self, problem: Problem, kind: str) -> float:
+        return sum(one.answer.gen_tokens if kind == "tokens" else one.judge_s for one in self._of(problem))
+
+    def _of(self, problem: Problem) -> Iterator[Judged]:
+        found = (self.found.get((problem.id, sample, 0)) for sample in range(self._protocol.n))
+        return (one for one in found if one is not None)
+
+    def _known(self, problem: str, sample: int) -> bool:
+        one = self.found.get((problem, sample, 0))
+        return one is not None and one.verdict.correct is not None
+
+    def _judge(self, ready: Ready) -> None:
+        batch = _judged(self._env, ready, self.clock)
+        if self._store:
+            self._store.append([as_row(one) for one in batch])
+        for one in batch:
+            self.found[one.problem.id, one.sample, one.turn] = one
+        self._observe(batch)
+
+    def void(self, error: InfrastructureError) -> None:
+        """A server that changed its model: what it said since it was last known to be the right one is taken back."""
+        server, since = getattr(error, "server", None), getattr(error, "since", None)
+        if server is None or since is None or self._store is None:
+            return
+        doubtful = [
+            one
+            for one in self.found.values()
+            if one.answer.server == server and one.at_s >= since - self._started + self._before_s
+        ]
+        self._store.append([{**as_row(one), "void": str(error), "correct": None} for one in doubtful])
+
+
+def _judged(env: Environment, ready: Ready, clock: Callable[[], float]) -> list[Judged]:
+    """A failed request is not judged; equal answers to one problem are judged once."""
+    wanted = {
+        (ask.problem.id, answer.completion.text): (ask.problem, answer.completion.text)
+        for ask, answer in ready
+        if answer.completion.finish is not Finish.ERROR
+    }
+    started = time.perf_counter()
+    verdicts = dict(zip(wanted, env.verify_many(list(wanted.values())), strict=True)) if wanted else {}
+    share = (time.perf_counter() - started) / max(1, len(wanted))
+    batch = []
+    for ask, answer in ready:
+        verdict = verdicts.get((ask.problem.id, answer.completion.text))
+        if verdict is None or answer.completion.finish is Finish.ERROR:
+            verdict = unjudged(f"the sampler failed: {answer.error}")
+        judge_s = float(verdict.cost.get("wall_s", share))
+        batch.append(Judged(ask.problem, ask.sample, answer, verdict, judge_s, clock()))
+    return batch

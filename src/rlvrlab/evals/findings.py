@@ -1,0 +1,16 @@
+"""What a monitor says."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Finding(NamedTuple):
+    """One metric that is not as it should be."""
+
+    metric: str
+    value: float
+    text: str
+    """In plain words, with the remedy."""
+    alarm: bool
+    """Worth an event and a line in EXPERIMENT.md at once, not only a light."""

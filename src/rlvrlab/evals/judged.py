@@ -1,0 +1,91 @@
+"""One answer with its verdict: as evaluated, as stored, as counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rlvrlab.evals.answering import Answer
+from rlvrlab.evals.metrics import Sample
+from rlvrlab.types import Completion, ErrorKind, Finish, Problem, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One answer with its verdict."""
+
+    problem: Problem
+    sample: int
+    """0 … n−1."""
+    answer: Answer
+    verdict: Verdict
+    judge_s: float
+    """Seconds of judging: the judge's own figure, else this answer's share of its batch."""
+    at_s: float
+    """Seconds of evaluation when it was there, summed over interruptions."""
+    turn: int = 0
+    """0 for the first try, 1 … for repairs after feedback."""
+
+    def as_sample(self) -> Sample:
+        """What metrics are made of."""
+        return Sample(
+            problem_id=self.problem.id,
+            sample=self.sample,
+            accepted=self.verdict.correct,
+            pass_ratio=self.verdict.score,
+            error_type=str(self.verdict.error),
+            judge_time=self.judge_s,
+            gen_tokens=self.answer.gen_tokens,
+            truncated=self.answer.completion.finish is Finish.LENGTH,
+            entropy=self.answer.entropy,
+            answer=self.verdict.answer,
+            skill=self.problem.skill,
+            level=str(self.problem.meta.get("level", "")),
+            turn=self.turn,
+            at_s=self.at_s,
+        )
+
+
+def as_row(one: Judged) -> dict[str, Any]:
+    """As stored in samples.jsonl: with problems.jsonl beside it, enough to judge again."""
+    answer, verdict, completion = one.answer, one.verdict, one.answer.completion
+    row: dict[str, Any] = {
+        "problem": one.problem.id,
+        "sample": one.sample,
+        "turn": one.turn,
+        "skill": one.problem.skill,
+        "completion": completion.text,
+        "finish": str(completion.finish),
+        "gen_tokens": answer.gen_tokens,
+        "correct": verdict.correct,
+        "score": verdict.score,
+        "error": str(verdict.error),
+        "parts": dict(verdict.parts),
+        "passed": verdict.passed,
+        "total": verdict.total,
+        "answer": verdict.answer,
+        "detail": verdict.detail,
+        "isolation": verdict.isolation,
+        "flags": list(verdict.flags),
+        "judge_s": round(one.judge_s, 6),
+        "at_s": round(one.at_s, 3),
+    }
+    # Only where there is something to say: most servers tell no tokens, most answers take one request.
+    extra: dict[str, Any] = {"entropy": answer.entropy, "tokens": completion.tokens, "logprobs": completion.logprobs}
+    extra |= {"server": answer.server, "sampler_error": answer.error}
+    row |= {name: value for name, value in extra.items() if value not in (None, "", ())}
+    return row | ({"attempts": answer.attempts} if answer.attempts > 1 else {})
+
+
+def from_row(row: dict[str, Any], problem: Problem) -> Judged:
+    """Back from storage."""
+    completion = Completion(
+        row["completion"], tuple(row.get("tokens", ())), tuple(row.get("logprobs", ())), Finish(row["finish"])
+    )
+    facts = (row.get("entropy"), row.get("attempts", 1), row.get("server", ""), row.get("sampler_error", ""))
+    verdict = Verdict(
+        row["correct"], row["score"], ErrorKind(row["error"]), row["parts"], row["passed"], row["total"], row["answer"],
+        row["detail"], row["isolation"], tuple(row["flags"]),
+    )  # fmt: skip
+    answer = Answer(completion, row["gen_tokens"], *facts)
+    return Judged(problem, row["sample"], answer, verdict, row["judge_s"], row["at_s"], row["turn"])

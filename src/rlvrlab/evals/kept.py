@@ -1,0 +1,152 @@
+"""An evaluation that leaves a folder: resumable, auditable, complete."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from rlvrlab.errors import LabError, UserError
+from rlvrlab.evals.answering import Answerer
+from rlvrlab.evals.evaluate import Evaluation, Observer, evaluate
+from rlvrlab.evals.hacks.signals import findings
+from rlvrlab.evals.metrics import Sample, dataset_metrics
+from rlvrlab.evals.protocol import Protocol
+from rlvrlab.evals.qa import qa_log
+from rlvrlab.record.evaluation import EvaluationFolder
+from rlvrlab.record.redact import redact
+from rlvrlab.record.sinks.base import Sink
+from rlvrlab.registry import find
+from rlvrlab.types import Environment, Problem
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where it is and what it says."""
+
+    folder: Path
+    evaluation: Evaluation
+    metrics: dict[str, Any]
+    summary: dict[str, Any]
+
+
+def evaluate_into(
+    folder: Path,
+    answerer: Answerer,
+    env: Environment,
+    problems: Sequence[Problem],
+    protocol: Protocol,
+    *,
+    seed: int = 0,
+    data: str = "",
+    facts: Mapping[str, Any] | None = None,
+    observe: Observer | None = None,
+) -> Kept:
+    """Evaluate into `folder`, new or begun before with the same questions; `facts` go into run_info.json."""
+    name, identity = data or env.name, answerer.identity()
+    examined = examined_facts(identity, env, problems, protocol, seed, name)
+    given = {**(facts or {}), "answered_by": identity}
+    with EvaluationFolder.begin(folder, problems, examined, given) as kept:
+        try:
+            found = evaluate(answerer, env, problems, protocol, seed=seed, data=name, store=kept, observe=observe)
+        except KeyboardInterrupt:
+            kept.info(status="interrupted")
+            raise
+        except LabError as error:
+            kept.info(status="failed", why=str(error))
+            raise
+        metrics, summary = found.metrics(), summarise(found)
+        rows, counts = qa_log(found.judged, seed, name)
+        kept.finish({name: metrics}, summary, {name: rows}, {name: counts})
+        kept.info(answered_by=answerer.identity())
+    return Kept(folder, found, metrics, summary)
+
+
+def track(kept: Kept, sinks: Sequence[str], name: str) -> list[str]:
+    """Copy the numbers to trackers (wandb, trackio, tensorboard); one that fails is named, the folder is the truth."""
+    troubles = []
+    numbers = {
+        f"eval/{kept.evaluation.data}/{k}": float(v) for k, v in kept.metrics.items() if isinstance(v, int | float)
+    }
+    for sink in sinks:
+        tracker: Sink = find("sink", sink)()
+        try:
+            with redirect_stdout(sys.stderr):
+                tracker.open(kept.folder, name, redact({"protocol": kept.evaluation.protocol.facts()}))
+                tracker.log(0, numbers)
+                tracker.close()
+        except ImportError as error:
+            raise UserError(f"--sink: {sink} needs `pip install 'rlvrlab[{sink}]'` ({error})") from None
+        except Exception as error:  # a tracker that is down must not cost the evaluation
+            troubles.append(f"sink {sink} failed ({error}); {kept.folder / 'metrics.json'} has it all")
+    return troubles
+
+
+def examined_facts(
+    identity: Mapping[str, Any], env: Environment, problems: Sequence[Problem], protocol: Protocol, seed: int, data: str
+) -> dict[str, Any]:
+    """What decides the result: a folder is gone on with only while all of it stays."""
+    return {
+        "data": data,
+        "data_hash": content_hash(problems),
+        "problems": len(problems),
+        "roles": sorted({problem.role for problem in problems}),
+        "scorer": scorer_of(env),
+        "protocol": protocol.facts(),
+        "protocol_hash": protocol.hash,
+        "seed": seed,
+        "who": who_of(identity),
+    }
+
+
+def scorer_of(env: Environment) -> dict[str, Any]:
+    """Who judged: name, version and the keys it was built with."""
+    try:
+        keys = TypeAdapter(type(env)).dump_python(env, mode="json")
+    except Exception:  # an environment that is no plug-in has no keys to tell
+        keys = {}
+    return {"environment": env.name, "version": env.version, "keys": keys if isinstance(keys, dict) else {}}
+
+
+def who_of(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """Who answers, without what may differ between two halves of one evaluation: addresses and troubles."""
+    return {k: v for k, v in identity.items() if k != "servers"}
+
+
+def content_hash(problems: Sequence[Problem]) -> str:
+    """Hash of the problems' contents, in order; as in a run's facts."""
+    return hashlib.sha256("\n".join(problem.key for problem in problems).encode()).hexdigest()[:16]
+
+
+def summarise(found: Evaluation) -> dict[str, Any]:
+    """metrics.json in full: by skill and level, the retries, and the reasons of what failed."""
+    failures: dict[str, int] = defaultdict(int)
+    for one in found.judged:
+        if one.verdict.correct is None:
+            failures[(one.answer.error or one.verdict.detail)[:200]] += 1
+    return {
+        "data": found.data,
+        "protocol": found.protocol.name,
+        "protocol_hash": found.protocol.hash,
+        "wall_s": round(found.wall_s, 3),
+        "total": found.metrics(),
+        "by_skill": _split(found.samples, lambda s: s.skill),
+        "by_level": _split(found.samples, lambda s: s.level),
+        "unjudged_because": dict(sorted(failures.items(), key=lambda item: -item[1])[:20]),
+        "retried": sum(one.answer.attempts > 1 for one in found.judged),
+        "findings": [one.text for one in findings(found.metrics())],
+    }
+
+
+def _split(samples: Sequence[Sample], key: Callable[[Sample], str]) -> dict[str, Any]:
+    groups: dict[str, list[Sample]] = defaultdict(list)
+    for one in samples:
+        groups[key(one)].append(one)
+    return {name: dataset_metrics(members) for name, members in sorted(groups.items()) if name}

@@ -1,0 +1,206 @@
+"""The numbers of a probe: per problem, per skill and level, over all; each with an interval over problems.
+
+A group is useful when its rewards differ. For groups of k answers the expected share of useful ones is estimated
+without bias from m ≥ k answers per problem: k of them drawn without replacement are all equal with probability
+Σ_v C(c_v, k) / C(m, k), where c_v of the m earned reward v. For right-or-wrong rewards its expectation is
+1 − p^k − (1 − p)^k. No unbiased estimate exists for k > m; the share grows with k, so the one at m is a lower bound.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import comb
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rlvrlab.evals.probe.trying import Try
+from rlvrlab.evals.statistics import Interval, bootstrap, wilson
+from rlvrlab.types import Problem
+
+SIZES = (4, 8, 16, 32)
+RESAMPLES = 2000
+USEFUL_VARIANCE = 0.05
+
+
+class Measured(NamedTuple):
+    """A mean over problems and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Useful(NamedTuple):
+    """How many groups of n answers would teach something."""
+
+    n: int
+    share: Measured
+    at_least: bool
+    """Fewer than n answers were drawn: the share is a lower bound."""
+
+
+@dataclass(frozen=True)
+class OfProblem:
+    """What the answers to one problem say."""
+
+    problem: Problem
+    rewards: tuple[float, ...]
+    """Of the judged answers."""
+    accuracy: float
+    variance: float
+    """Unbiased, of the rewards; 0 when only one could be judged."""
+    truncated: float
+    formed: float
+    entropy: float | None
+    unjudged: int
+
+    @property
+    def mixed(self) -> bool:
+        """Do the rewards differ?"""
+        return len(set(self.rewards)) > 1
+
+    @property
+    def useful(self) -> bool:
+        """Enough variance to learn from."""
+        return self.variance > USEFUL_VARIANCE
+
+    @property
+    def level(self) -> str:
+        """As the environment says; – when it has none."""
+        return str(self.problem.meta.get("level", "–"))
+
+    def share_useful(self, k: int) -> float:
+        """Probability that k of the answers, drawn without replacement, earned different rewards."""
+        m = len(self.rewards)
+        return 1.0 - sum(comb(count, k) for count in Counter(self.rewards).values()) / comb(m, k)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the table: a skill at a level, or everything."""
+
+    skill: str
+    level: str
+    problems: int
+    accuracy: Measured
+    variance: Measured
+    mixed: Measured
+    truncated: Measured
+    format_rate: Measured
+    entropy: Measured | None
+    unjudged: int
+
+    def facts(self) -> dict[str, Any]:
+        """Plain data."""
+        return {k: v._asdict() if isinstance(v, Measured) else v for k, v in vars(self).items()}
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything a probe found."""
+
+    total: Line
+    lines: tuple[Line, ...]
+    """By skill and level."""
+    useful: tuple[Useful, ...]
+    problems: tuple[OfProblem, ...]
+    """Those with at least one judged answer."""
+    unjudged_problems: int
+    n: int
+    """Answers drawn per problem."""
+    gen_tokens: float
+    """Mean length of an answer."""
+
+    def facts(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "n": self.n,
+            "total": self.total.facts(),
+            "lines": [line.facts() for line in self.lines],
+            "useful": [{"n": u.n, "at_least": u.at_least, **u.share._asdict()} for u in self.useful],
+            "unjudged_problems": self.unjudged_problems,
+            "gen_tokens": self.gen_tokens,
+            "problems": [
+                {"id": p.problem.id, "skill": p.problem.skill, "level": p.level, "accuracy": p.accuracy,
+                 "variance": p.variance, "judged": len(p.rewards), "useful": p.useful}
+                for p in self.problems
+            ],
+        }  # fmt: skip
+
+
+def report(tries: Sequence[Try], sizes: Sequence[int] = SIZES) -> Report:
+    """Numbers from tries; those of one problem need not be neighbours."""
+    by_id: dict[str, list[Try]] = defaultdict(list)
+    for one in tries:
+        by_id[one.problem.id].append(one)
+    whole = [_of_problem(group) for group in by_id.values()]
+    seen = [p for p in whole if p.rewards]
+    kinds = sorted({(p.problem.skill, p.level) for p in seen})
+    lines = [_line(*kind, [p for p in seen if (p.problem.skill, p.level) == kind]) for kind in kinds]
+    return Report(
+        total=_line("all", "", seen, sum(p.unjudged for p in whole)),
+        lines=tuple(lines),
+        useful=tuple(_useful(seen, k) for k in sizes),
+        problems=tuple(seen),
+        unjudged_problems=len(whole) - len(seen),
+        n=max((len(group) for group in by_id.values()), default=0),
+        gen_tokens=float(np.mean([one.gen_tokens for one in tries])) if tries else 0.0,
+    )
+
+
+def _of_problem(group: Sequence[Try]) -> OfProblem:
+    judged = [one for one in group if one.reward is not None]
+    rewards = tuple(one.reward for one in judged if one.reward is not None)
+    entropies = [one.entropy for one in group if one.entropy is not None]
+    return OfProblem(
+        problem=group[0].problem,
+        rewards=rewards,
+        accuracy=float(np.mean([one.correct is True for one in judged])) if judged else 0.0,
+        variance=float(np.var(rewards, ddof=1)) if len(rewards) > 1 else 0.0,
+        truncated=float(np.mean([one.truncated for one in group])),
+        formed=float(np.mean([one.formed for one in judged])) if judged else 0.0,
+        entropy=float(np.mean(entropies)) if entropies else None,
+        unjudged=len(group) - len(judged),
+    )
+
+
+def _line(skill: str, level: str, problems: Sequence[OfProblem], unjudged: int | None = None) -> Line:
+    def mean(of: Callable[[OfProblem], float], name: str) -> Measured:
+        return measured([of(p) for p in problems], skill, level, name)
+
+    entropies = [p.entropy for p in problems if p.entropy is not None]
+    return Line(
+        skill=skill,
+        level=level,
+        problems=len(problems),
+        accuracy=mean(lambda p: p.accuracy, "accuracy"),
+        variance=mean(lambda p: p.variance, "variance"),
+        mixed=mean(lambda p: float(p.mixed), "mixed"),
+        truncated=mean(lambda p: p.truncated, "truncated"),
+        format_rate=mean(lambda p: p.formed, "format"),
+        entropy=measured(entropies, skill, level, "entropy") if entropies else None,
+        unjudged=sum(p.unjudged for p in problems) if unjudged is None else unjudged,
+    )
+
+
+def measured(score_P: Sequence[float], *key: object) -> Measured:
+    """Mean and interval over problems; where all of them are 0 or all 1, resampling sees no doubt and Wilson does."""
+    if not score_P:
+        return Measured(0.0, 0.0, 1.0)
+    same = set(score_P)
+    if same <= {0.0} or same <= {1.0}:
+        interval = wilson(int(sum(score_P)), len(score_P))
+    else:
+        interval = bootstrap(score_P, "probe", *key, resamples=RESAMPLES)
+    return Measured(float(np.mean(score_P)), *Interval(*interval))
+
+
+def _useful(problems: Sequence[OfProblem], k: int) -> Useful:
+    enough = [p for p in problems if len(p.rewards) >= k]
+    if enough:
+        return Useful(k, measured([p.share_useful(k) for p in enough], "useful", k), at_least=False)
+    shares = [p.share_useful(len(p.rewards)) for p in problems]
+    return Useful(k, measured(shares, "useful", k), at_least=True)

@@ -1,0 +1,105 @@
+"""What a probe means, in words: train, or do something else first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from rlvrlab.evals.probe.report import USEFUL_VARIANCE, Measured, Report
+
+IDEAL = 0.10, 0.80
+SFT_BELOW, HARDER_ABOVE = 0.05, 0.95
+ENTROPY = 0.2, 0.8
+TRUNCATED = 0.3
+FORMED = 0.5
+UNJUDGED = 0.5
+
+Word = Literal["go", "sft first", "harder data", "longer answers", "little signal", "mend the judge"]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The verdict of a probe."""
+
+    word: Word
+    text: str
+    """Why, with the number that decided and its threshold."""
+    notes: tuple[str, ...] = ()
+    """What else is not ideal, and what is not settled."""
+
+    @property
+    def go(self) -> bool:
+        """Can training start?"""
+        return self.word == "go"
+
+
+def advise(report: Report) -> Advice:
+    """The first of these that applies decides; the rest are notes."""
+    word, text = _decide(report)
+    notes = [*_unsettled(report), *_beside(report, word)]
+    return Advice(word, text, tuple(notes))
+
+
+def _decide(report: Report) -> tuple[Word, str]:
+    total = report.total
+    answers = report.n * (total.problems + report.unjudged_problems)
+    if not total.problems or total.unjudged > UNJUDGED * answers:
+        return "mend the judge", f"{total.unjudged} of {answers} answers could not be judged; look at `rlvr doctor`"
+    accuracy, variance = total.accuracy.value, total.variance.value
+    guesses = total.entropy is not None and total.entropy.value > ENTROPY[1] and accuracy < SFT_BELOW
+    if total.truncated.value > TRUNCATED and not guesses:  # who only guesses, guesses no better at greater length
+        text = f"{total.truncated.value:.0%} of the answers are cut off (more than {TRUNCATED:.0%}): raise max_tokens"
+        return "longer answers", f"{text}, or teach the policy to end by SFT"
+    if accuracy < SFT_BELOW:
+        text = f"{accuracy:.1%} of the answers are right (below {SFT_BELOW:.0%}): nearly every group would be all wrong"
+        return "sft first", f"{text}; do SFT on reference answers, or take easier problems"
+    if accuracy > HARDER_ABOVE:
+        text = f"{accuracy:.1%} of the answers are right (above {HARDER_ABOVE:.0%})"
+        return "harder data", f"{text}: nearly every group would be all right; take harder problems"
+    if variance <= USEFUL_VARIANCE:
+        text = f"the variance within a prompt is {variance:.3f} (not above {USEFUL_VARIANCE})"
+        return "little signal", f"{text}: take the useful problems alone (-o writes them), or a partial reward"
+    text = f"{accuracy:.0%} of the answers are right and the variance within a prompt is {variance:.3f}"
+    return "go", f"{text} (above {USEFUL_VARIANCE})"
+
+
+def _beside(report: Report, word: Word) -> list[str]:
+    total, notes = report.total, []
+    accuracy, entropy = total.accuracy.value, total.entropy
+    if word == "go" and not IDEAL[0] <= accuracy <= IDEAL[1]:
+        side = "easier problems or SFT" if accuracy < IDEAL[0] else "harder problems"
+        notes.append(f"accuracy {accuracy:.0%} is outside the ideal {IDEAL[0]:.0%}–{IDEAL[1]:.0%}: {side} teach faster")
+    if word != "little signal" and word != "go" and total.variance.value > USEFUL_VARIANCE:
+        notes.append(
+            f"the reward varies within prompts all the same ({total.variance.value:.3f}): partial credit helps"
+        )
+    if entropy is None:
+        notes.append("entropy is not known: the sampler tells no log-probabilities")
+    elif entropy.value < ENTROPY[0]:
+        notes.append(f"entropy {entropy.value:.2f} is below {ENTROPY[0]}: answers hardly vary; raise the temperature")
+    elif entropy.value > ENTROPY[1]:
+        notes.append(f"entropy {entropy.value:.2f} is above {ENTROPY[1]}: the policy guesses; more SFT steadies it")
+    if total.truncated.value > TRUNCATED and word != "longer answers":
+        notes.append(f"{total.truncated.value:.0%} of the answers are cut off: SFT also teaches where to end")
+    if total.format_rate.value < FORMED:
+        share = total.format_rate.value
+        notes.append(f"only {share:.0%} of the answers have the demanded form: teach it by SFT before paying for it")
+    if total.unjudged:
+        notes.append(f"{total.unjudged} answers could not be judged; they are left out, not counted wrong")
+    return notes
+
+
+def _unsettled(report: Report) -> list[str]:
+    """Thresholds that lie inside an interval: more problems would decide."""
+    total = report.total
+    asked: list[tuple[str, Measured, float, str]] = [
+        ("accuracy", total.accuracy, SFT_BELOW, ".0%"),
+        ("accuracy", total.accuracy, HARDER_ABOVE, ".0%"),
+        ("variance", total.variance, USEFUL_VARIANCE, ".3f"),
+        ("truncation", total.truncated, TRUNCATED, ".0%"),
+    ]
+    return [
+        f"not settled: {name} {found.low:{form}}–{found.high:{form}} straddles {limit:{form}}; probe more (--size)"
+        for name, found, limit, form in asked
+        if total.problems and found.low < limit < found.high
+    ]

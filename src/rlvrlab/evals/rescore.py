@@ -1,0 +1,83 @@
+"""Judge stored answers again, without asking anyone: the record must lead to the same verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from rlvrlab.types import Environment, Finish, Problem
+
+BATCH = 256
+CLOSE = 1e-9
+
+
+@dataclass(frozen=True)
+class Change:
+    """One answer that is judged differently now."""
+
+    problem: str
+    sample: Any
+    fields: dict[str, tuple[Any, Any]]
+    """Name -> (stored, now)."""
+    completion: str
+
+
+@dataclass(frozen=True)
+class Rescored:
+    """What came out."""
+
+    answers: int
+    """Judged again."""
+    skipped: int
+    """Never answered, or not judged then: nothing to compare."""
+    changes: tuple[Change, ...]
+    unjudged: int
+    """Could not be judged now; infrastructure, not a difference."""
+
+    @property
+    def same(self) -> bool:
+        """Every verdict as stored."""
+        return not self.changes
+
+
+def rescore(
+    env: Environment,
+    stored: Iterable[tuple[Problem, Mapping[str, Any]]],
+    observe: Callable[[int], None] | None = None,
+) -> Rescored:
+    """Rows need completion, finish, correct, score, error; more is compared where it is there."""
+    waiting = iter(stored)
+    answers = skipped = unjudged = 0
+    changes: list[Change] = []
+    while chunk := list(islice(waiting, BATCH)):
+        items = [(p, row) for p, row in chunk if row["finish"] != Finish.ERROR.value and row["correct"] is not None]
+        skipped += len(chunk) - len(items)
+        for (problem, row), verdict in zip(
+            items, env.verify_many([(problem, row["completion"]) for problem, row in items]), strict=True
+        ):
+            answers += 1
+            if verdict.correct is None:
+                unjudged += 1
+                continue
+            now = {
+                "correct": verdict.correct,
+                "score": verdict.score,
+                "error": str(verdict.error),
+                "answer": verdict.answer,
+                "passed": verdict.passed,
+                "total": verdict.total,
+            }
+            differing = {k: (row[k], v) for k, v in now.items() if k in row and not _equal(row[k], v)}
+            if differing:
+                changes.append(Change(problem.id, row.get("sample", row.get("id")), differing, row["completion"]))
+        if observe:
+            observe(len(chunk))
+    return Rescored(answers, skipped, tuple(changes), unjudged)
+
+
+def _equal(stored: Any, now: Any) -> bool:
+    if isinstance(stored, int | float) and isinstance(now, int | float) and not isinstance(stored, bool):
+        return abs(stored - now) <= CLOSE
+    return bool(stored == now)

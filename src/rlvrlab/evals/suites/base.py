@@ -1,0 +1,179 @@
+"""What a suite is made of, and how a member becomes an environment with problems."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from rlvrlab.data.loading import load
+from rlvrlab.data.prepare import from_preset
+from rlvrlab.data.presets import PRESETS
+from rlvrlab.data.rows import is_problem_row
+from rlvrlab.data.sources import file_rows
+from rlvrlab.errors import UserError
+from rlvrlab.evals.protocol import Protocol, eval_at_1, eval_at_k
+from rlvrlab.randomness import shuffled
+from rlvrlab.recipe.load import instantiate
+from rlvrlab.types import Environment, Problem, Role
+
+Tier = Literal["fast", "full"]
+ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
+DATA = "RLVRLAB_DATA"
+TEMPERATURE = 0.6
+"""Of pass@k members; the others are greedy."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One data set under fixed settings."""
+
+    name: str
+    env: str
+    """Environment that asks and judges."""
+    full: int
+    """Problems of the full tier, at most."""
+    fast: int
+    """Problems of the fast tier, at most: the first ones of the same order."""
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    """The environment's keys."""
+    preset: str = ""
+    """The published data set it is (data/presets.py); empty: the environment makes the problems, or reads a folder."""
+    files: tuple[str, ...] = ()
+    """Where its file may lie under the data folder; the first that is there is taken. Empty: needs none."""
+    folder_key: str = ""
+    """The environment's key for a folder that it reads itself."""
+    role: Role = "test"
+    n: int = 1
+    """Answers per problem: 1 is EVAL@1 greedy, more is pass@n."""
+    fast_n: int = 0
+    """The same in the fast tier; 0 takes n."""
+    max_tokens: int = 2048
+    seed: int = 0
+    """Order in which problems are taken: a fixed selection where there are more than asked for."""
+    group: str = ""
+    """A heading in the table."""
+    source: str = ""
+    """Where to get its file."""
+
+    def size(self, tier: Tier) -> int:
+        """Problems asked for."""
+        return self.fast if tier == "fast" else self.full
+
+    def protocol(self, tier: Tier, max_tokens: int | None = None) -> Protocol:
+        """How it is examined."""
+        n = self.fast_n if tier == "fast" and self.fast_n else self.n
+        longest = max_tokens or self.max_tokens
+        return eval_at_1(longest) if n == 1 else eval_at_k(n, (1, n), TEMPERATURE, max_tokens=longest)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Members that are reported together."""
+
+    name: str
+    title: str
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A member with its problems."""
+
+    member: Member
+    env: Environment
+    problems: tuple[Problem, ...]
+    protocol: Protocol
+    file: str
+    """What was read; empty when nothing had to be."""
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A member that cannot be examined here, and why."""
+
+    name: str
+    why: str
+
+
+def test_file(name: str, *more: str) -> tuple[str, ...]:
+    """Usual places of a test set: NAME/test.jsonl, NAME_test.jsonl, math_suites/NAME_test.jsonl, also .gz, .parquet."""
+    stems = (f"{name}/test", f"{name}_test", f"math_suites/{name}_test")
+    return (*(f"{stem}{ending}" for stem in stems for ending in ENDINGS), *more)
+
+
+def data_folder(given: Path | None = None) -> Path:
+    """Where users keep data files: as given, else $RLVRLAB_DATA, else ./data."""
+    return given or Path(os.environ.get(DATA) or "data")
+
+
+def published(name: str, full: int, fast: int, source: str = "", **fields: Any) -> Member:
+    """A member whose rows are a published data set's, judged as its preset says."""
+    preset = PRESETS[fields.setdefault("preset", name)]
+    fields.setdefault("files", test_file(name))
+    fields["source"] = f"`rlvr data prepare {fields['preset']}`" if preset.hub else source
+    keys = {**preset.keys, **fields.pop("keys", {})}
+    return Member(name, preset.env, full, fast, keys, **fields)
+
+
+def prepare(
+    member: Member,
+    tier: Tier,
+    data: Path,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    max_tokens: int | None = None,
+    size: int | None = None,
+) -> Ready | Skipped:
+    """The member's problems, or the reason there are none; never a silent absence."""
+    keys = {**member.keys, **(overrides or {})}
+    found = next((data / name for name in member.files if (data / name).exists()), None)
+    if member.files and found is None:
+        return Skipped(member.name, f"no {member.files[0]} under {data}; get it: {member.source}")
+    if member.folder_key:
+        keys[member.folder_key] = str(found)
+    wanted = size or member.size(tier)
+    try:
+        env: Environment = instantiate("env", {"type": member.env, **keys}, Path())
+        env, protocol = member.protocol(tier, max_tokens).applied(env, overrides or ())
+        if member.preset and found:
+            problems = _published(member, found, env)
+            problems = shuffled(problems, member.seed, "suite", member.name)[:wanted]
+        else:
+            problems = most_problems(env, member.role, wanted, member.seed)
+    except UserError as error:
+        return Skipped(member.name, " ".join(str(error).split()))
+    except ValueError as error:  # pydantic's: a key that the environment does not take
+        return Skipped(member.name, f"{member.env}: {' '.join(str(error).split())[:200]}")
+    if not problems:
+        return Skipped(member.name, f"{found} has no {member.role} problems")
+    return Ready(member, env, tuple(problems), protocol, str(found or ""))
+
+
+def _published(member: Member, path: Path, env: Environment) -> list[Problem]:
+    """The problems of a file: prepared by `rlvr data prepare`, or the publisher's own rows."""
+    _, first = next(file_rows(path), ("", {}))
+    if is_problem_row(first):
+        return [problem for problem in load(path, "evaluate", env).problems if problem.role == member.role]
+    return from_preset(member.preset, PRESETS[member.preset], env, path).problems[member.role]
+
+
+def most_problems(env: Environment, role: Role, wanted: int, seed: int) -> list[Problem]:
+    """`wanted` problems, or as many as the environment has; a mistake other than that stays one."""
+    try:
+        return env.problems(role, wanted, seed)
+    except UserError as error:
+        reason = error
+    low, found = 0, list[Problem]()
+    high = wanted
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            found, low = env.problems(role, middle, seed), middle
+        except UserError:
+            high = middle
+    if not found:
+        raise reason
+    return found

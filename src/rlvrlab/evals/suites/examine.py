@@ -1,0 +1,183 @@
+"""Several models on several members: one table with intervals and corrected comparisons to the first model."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rlvrlab.errors import LabError
+from rlvrlab.evals.answering import Answerer
+from rlvrlab.evals.evaluate import Evaluation, evaluate
+from rlvrlab.evals.kept import evaluate_into
+from rlvrlab.evals.statistics import Z95, Difference, bootstrap, compare, holm, pass_at_k, wilson
+from rlvrlab.evals.suites.base import Ready, Skipped
+from rlvrlab.record.evaluation import file_name
+
+SIGNIFICANT = 0.05
+AVERAGE = "average"
+
+
+@dataclass(frozen=True)
+class Model:
+    """One column of the table."""
+
+    name: str
+    open: Callable[[], Answerer]
+    """Loads it; called when its turn comes, so that one model is in memory at a time."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model on one member."""
+
+    model: str
+    member: str
+    group: str
+    metric: str
+    """accepted@1 or pass@k."""
+    value: float
+    low: float
+    high: float
+    problems: int
+    unjudged: int
+    protocol: str
+    """Hash: cells compare only under one."""
+    versus: Difference | None = None
+    """Paired difference to the first model, on the problems judged for both."""
+    p_holm: float | None = None
+    """Corrected for all comparisons of the table."""
+
+    @property
+    def significant(self) -> bool:
+        """Better or worse than the first model, beyond chance."""
+        return self.p_holm is not None and self.p_holm < SIGNIFICANT
+
+
+@dataclass(frozen=True)
+class Examined:
+    """The whole table."""
+
+    cells: tuple[Cell, ...]
+    averages: tuple[Cell, ...]
+    """Per model the plain mean over members, each counting alike."""
+    skipped: tuple[Skipped, ...]
+    """Members and models that could not be examined, each with its reason."""
+
+    def facts(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "cells": [_plain(cell) for cell in self.cells],
+            "averages": [_plain(cell) for cell in self.averages],
+            "skipped": [asdict(one) for one in self.skipped],
+        }
+
+
+Scores = dict[str, float]
+"""Problem -> its score, for problems that were judged."""
+Progress = Callable[[str, str], None]
+
+
+def examine(
+    models: Sequence[Model],
+    members: Iterable[Ready | Skipped],
+    *,
+    seed: int = 0,
+    output: Path | None = None,
+    progress: Progress | None = None,
+) -> Examined:
+    """Every model on every member; with `output` each pair has a folder there, which a second call resumes."""
+    given = list(members)
+    ready = [one for one in given if isinstance(one, Ready)]
+    skipped = [one for one in given if isinstance(one, Skipped)]
+    cells: list[Cell] = []
+    scores: dict[tuple[str, str], Scores] = {}
+    for model in models:
+        try:
+            answerer = model.open()
+        except LabError as error:  # one broken model must not cost the others their table
+            skipped.append(Skipped(model.name, " ".join(str(error).split())))
+            continue
+        for one in ready:
+            if progress:
+                progress(model.name, one.member.name)
+            found = _evaluated(model.name, answerer, one, seed, output)
+            scores[model.name, one.member.name] = scores_of(found)
+            cells.append(_cell(model.name, one, found, scores[model.name, one.member.name]))
+    names = list(dict.fromkeys(cell.model for cell in cells))
+    compared = _compared(cells, scores, names[0]) if names else []
+    averages = [_average(name, [cell for cell in compared if cell.model == name], scores) for name in names]
+    return Examined(tuple(compared), tuple(averages), tuple(skipped))
+
+
+def _evaluated(model: str, answerer: Answerer, one: Ready, seed: int, output: Path | None) -> Evaluation:
+    name = one.member.name
+    if output is None:
+        return evaluate(answerer, one.env, one.problems, one.protocol, seed=seed, data=name)
+    folder = output / file_name(model) / file_name(name)
+    facts = {"scorer_type": one.member.env, "scorer_folder": str(Path().resolve()), "data_file": one.file}
+    kept = evaluate_into(folder, answerer, one.env, one.problems, one.protocol, seed=seed, data=name, facts=facts)
+    return kept.evaluation
+
+
+def scores_of(found: Evaluation) -> Scores:
+    """accepted for one answer, unbiased pass@k for n of them; problems with too few judged answers are left out."""
+    k = max(found.protocol.ks, default=1)
+    counts: dict[str, list[bool]] = defaultdict(list)
+    for one in found.judged:
+        if one.verdict.correct is not None and one.turn == 0:
+            counts[one.problem.id].append(one.verdict.correct)
+    return {name: pass_at_k(len(right), sum(right), k) for name, right in counts.items() if len(right) >= k}
+
+
+def _cell(model: str, one: Ready, found: Evaluation, scores: Scores) -> Cell:
+    k = max(found.protocol.ks, default=1)
+    values = list(scores.values())
+    binary = k == 1 and found.protocol.n == 1
+    low, high = wilson(int(sum(values)), len(values)) if binary else bootstrap(values, one.member.name, "suite")
+    return Cell(
+        model=model,
+        member=one.member.name,
+        group=one.member.group,
+        metric="accepted@1" if binary else f"pass@{k}",
+        value=float(np.mean(values)) if values else 0.0,
+        low=low,
+        high=high,
+        problems=len(values),
+        unjudged=sum(j.verdict.correct is None for j in found.judged),
+        protocol=found.protocol.hash,
+    )
+
+
+def _compared(cells: Sequence[Cell], scores: dict[tuple[str, str], Scores], first: str) -> list[Cell]:
+    found: dict[int, Difference] = {}
+    for index, cell in enumerate(cells):
+        before, after = scores[first, cell.member], scores[cell.model, cell.member]
+        both = [name for name in before if name in after]
+        if cell.model != first and both:
+            found[index] = compare([before[name] for name in both], [after[name] for name in both], cell.member)
+    adjusted = dict(zip(found, holm([one.p for one in found.values()]), strict=True))
+    return [replace(cell, versus=found.get(i), p_holm=adjusted.get(i)) for i, cell in enumerate(cells)]
+
+
+def _average(model: str, cells: Sequence[Cell], scores: dict[tuple[str, str], Scores]) -> Cell:
+    """Members are independent samples of problems: the variance of their mean is that of the parts, added."""
+    values = [cell.value for cell in cells]
+    variances = []
+    for cell in cells:
+        column = list(scores[model, cell.member].values())
+        variances.append(float(np.var(column, ddof=1)) / len(column) if len(column) > 1 else 0.25)
+    mean, half = float(np.mean(values)), Z95 * math.sqrt(sum(variances)) / len(cells)
+    problems, missing = sum(cell.problems for cell in cells), sum(cell.unjudged for cell in cells)
+    low, high = max(0.0, mean - half), min(1.0, mean + half)
+    return Cell(model, AVERAGE, "", "mean", mean, low, high, problems, missing, "")
+
+
+def _plain(cell: Cell) -> dict[str, Any]:
+    versus = None if cell.versus is None else cell.versus._asdict()
+    return {**asdict(cell), "versus": versus, "significant": cell.significant}

@@ -1,0 +1,202 @@
+"""An evaluation folder: everything that was asked, answered and judged, and what follows from it.
+
+run_info.json    what was examined, how, by which scorer, which model really answered; status, machine, versions
+problems.jsonl   the problems in verl's row shape: with samples.jsonl, all that rescoring needs
+samples.jsonl    one line per judged answer, appended at once; of several lines for one answer the last one counts
+metrics.json     {data set: every number}          summary.json   the same by skill and level, with the errors
+qa_logs/         <data set>_qa.jsonl, answers to read, drawn from every stratum; qa_summary.json, how many there were
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rlvrlab.data.rows import read_problems, write_problems
+from rlvrlab.errors import InfrastructureError, RunError, UserError
+from rlvrlab.record.facts import code_state, machine, package_versions
+from rlvrlab.record.files import Lines, StorageError, mend_tail, read_lines, write_json, write_rows
+from rlvrlab.record.lock import Lock
+from rlvrlab.record.redact import redact
+from rlvrlab.types import Problem
+
+SCHEMA = 1
+INFO, SAMPLES, PROBLEMS = "run_info.json", "samples.jsonl", "problems.jsonl"
+LEFTOVERS = {".lock", SAMPLES, PROBLEMS}
+"""What a kill before the first answer may leave."""
+
+
+class EvaluationFolder:
+    """An open evaluation folder; the only writer."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = Lock(folder)
+        with ExitStack() as undo:
+            undo.callback(self._lock.release)
+            self.torn = mend_tail(folder / SAMPLES)
+            self._samples = undo.enter_context(Lines(folder / SAMPLES))
+            undo.pop_all()
+
+    @classmethod
+    def begin(
+        cls, folder: Path, problems: Sequence[Problem], examined: Mapping[str, Any], facts: Mapping[str, Any]
+    ) -> EvaluationFolder:
+        """A new folder, or one to go on with: then `examined` must be what it was begun with.
+
+        `examined` decides the result (data, protocol, scorer, model, seed); `facts` only explain it.
+        """
+        wanted: dict[str, Any] = json.loads(json.dumps(redact(dict(examined)), default=str))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"{folder}: cannot be made ({error.strerror}); choose another --output") from None
+        if not os.access(folder, os.W_OK):
+            raise UserError(f"{folder}: read-only; choose another --output")
+        before = _info_if_any(folder)
+        if before is None:
+            if any(path.name not in LEFTOVERS and not path.name.endswith(".tmp") for path in folder.iterdir()):
+                raise UserError(f"{folder}: is there and is no evaluation; choose another --output or move it away")
+        else:
+            _refuse_other(folder, before, wanted)
+        opened = cls(folder)
+        if before is None:
+            try:
+                write_problems(folder / PROBLEMS, problems)
+            except OSError as error:
+                raise StorageError(folder / PROBLEMS, error) from error
+        started = before["started"] if before else _now()
+        now = {"packages": package_versions(), "machine": machine(), "code": code_state()}
+        opened.info(schema=SCHEMA, status="running", started=started, examined=wanted, **facts, **now)
+        return opened
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The newest line of each answer; those taken back are left out."""
+        return newest(read_lines(self.folder / SAMPLES))
+
+    def append(self, rows: Sequence[dict[str, Any]]) -> None:
+        """In the kernel's hands when this returns: kill −9 loses nothing of it."""
+        for row in rows:
+            self._samples.append(row)
+
+    def info(self, **facts: Any) -> None:
+        """Merge facts into run_info.json."""
+        write_json(self.folder / INFO, {**(_info_if_any(self.folder) or {}), **redact(facts)})
+
+    def finish(
+        self,
+        metrics: Mapping[str, Any],
+        summary: Mapping[str, Any],
+        qa: Mapping[str, Sequence[dict[str, Any]]],
+        qa_summary: Mapping[str, Any],
+    ) -> None:
+        """Write what follows from the samples, and say that it is complete."""
+        self._samples.sync()
+        logs = self.folder / "qa_logs"
+        logs.mkdir(exist_ok=True)
+        for data, rows in qa.items():
+            write_rows(logs / f"{file_name(data)}_qa.jsonl", rows)
+        write_json(logs / "qa_summary.json", qa_summary)
+        write_json(self.folder / "summary.json", summary)
+        write_json(self.folder / "metrics.json", metrics)
+        self.info(status="finished", ended=_now())
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        self._samples.close()
+        self._lock.release()
+
+    def __enter__(self) -> EvaluationFolder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An evaluation folder as read."""
+
+    folder: Path
+    info: dict[str, Any]
+    problems: tuple[Problem, ...]
+    rows: tuple[dict[str, Any], ...]
+
+    @property
+    def examined(self) -> dict[str, Any]:
+        """What decides the result."""
+        facts: dict[str, Any] = self.info["examined"]
+        return facts
+
+
+def read_evaluation(folder: Path) -> Stored:
+    """Everything in an evaluation folder; finished or not."""
+    info = _info_if_any(folder)
+    if info is None or "examined" not in info:
+        raise UserError(f"{folder}: no evaluation folder (no {INFO} of one); `rlvr eval … --output DIR` makes one")
+    if info.get("schema") != SCHEMA:
+        raise RunError(f"{folder}: schema {info.get('schema')}, this version reads {SCHEMA}; use the one that wrote it")
+    problems = tuple(read_problems(folder / PROBLEMS))
+    known = {problem.id for problem in problems}
+    rows = newest(read_lines(folder / SAMPLES))
+    strange = [row["problem"] for row in rows if row["problem"] not in known]
+    if strange:
+        raise InfrastructureError(f"{folder}: {len(strange)} samples of problems it does not hold, e.g. {strange[0]}")
+    return Stored(folder, info, problems, tuple(rows))
+
+
+def evaluations_of(folder: Path) -> list[Path]:
+    """The finished evaluations below a folder, a run's for instance; newest last."""
+    return sorted((path.parent for path in folder.glob("evaluations/*/metrics.json")), key=_ended)
+
+
+def newest(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of several lines for one answer the last; one that was taken back is no answer."""
+    last = {(row["problem"], row["sample"], row.get("turn", 0)): row for row in rows}
+    return [row for row in last.values() if not row.get("void")]
+
+
+def file_name(text: str) -> str:
+    """A data set's or model's name as part of a file's."""
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "._-@") else "_" for c in text).strip("._-")
+    return kept[-60:].strip("._-") or "unnamed"
+
+
+def _ended(folder: Path) -> str:
+    return str((_info_if_any(folder) or {}).get("ended", ""))
+
+
+def _refuse_other(folder: Path, before: dict[str, Any], examined: dict[str, Any]) -> None:
+    was = before.get("examined")
+    if not isinstance(was, dict):
+        raise UserError(f"{folder}: holds another kind of run; choose another --output")
+    changed = sorted(key for key in {*was, *examined} if was.get(key) != examined.get(key))
+    if changed:
+        what = "; ".join(f"{key}: {was.get(key)} → {examined.get(key)}" for key in changed)
+        raise UserError(f"{folder}: was begun with something else ({what}); choose another --output")
+
+
+def _info_if_any(folder: Path) -> dict[str, Any] | None:
+    path = folder / INFO
+    try:
+        info = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, OSError) as error:
+        raise RunError(f"{path}: cannot be read ({error}); restore it or choose another --output") from None
+    if not isinstance(info, dict):
+        raise RunError(f"{path}: not a table of facts; restore it or choose another --output")
+    return info
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

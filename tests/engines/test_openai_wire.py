@@ -1,0 +1,90 @@
+"""Log-probabilities, token ids and entropies as servers tell them; the token-in, token-out sampler."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from faulty_server import FaultyServer, chat, http
+
+from rlvrlab.engines.openai import Servers
+from rlvrlab.engines.openai.tokens import ServerSampler
+from rlvrlab.engines.openai.wire import chat_body, parse, text_body, token_body
+from rlvrlab.engines.toy.tokenizer import ToyTokenizer
+from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.types import Finish, Request, Sampling
+
+
+def tops(*probabilities: float) -> list[dict]:
+    return [{"token": str(i), "logprob": math.log(p)} for i, p in enumerate(probabilities)]
+
+
+def test_chat_logprobs_and_the_entropy_they_leave_open() -> None:
+    content = [
+        {"token": "a", "logprob": math.log(0.5), "top_logprobs": tops(0.5, 0.25)},
+        {"token": "b", "logprob": math.log(0.9), "top_logprobs": tops(0.9, 0.1)},
+    ]
+    reply = parse(chat("ab", logprobs={"content": content}))[0]
+    assert reply.logprobs == pytest.approx((math.log(0.5), math.log(0.9)))
+    first = -(0.5 * math.log(0.5) + 2 * 0.25 * math.log(0.25))  # the unseen quarter counts as one token
+    second = -(0.9 * math.log(0.9) + 0.1 * math.log(0.1))
+    assert reply.entropy == pytest.approx((first + second) / 2)
+    # With the unseen quarter spread over two tokens the true entropy is higher: the figure is a lower bound.
+    assert first < -(0.5 * math.log(0.5) + 0.25 * math.log(0.25) + 2 * 0.125 * math.log(0.125))
+
+
+@pytest.mark.parametrize("ids", [{"token_ids": [5, 6]}, {}])
+def test_completion_logprobs_and_token_ids_both_ways(ids: dict) -> None:
+    logprobs = {
+        "tokens": ["token_id:5", "token_id:6"],
+        "token_logprobs": [-0.5, -1.5],
+        "top_logprobs": [{"x": -0.5}] * 2,
+    }
+    choice = {"text": "hi", "finish_reason": "length", "logprobs": logprobs, **ids}
+    reply = parse({"model": "m", "choices": [choice]})[0]
+    assert (reply.text, reply.tokens, reply.logprobs) == ("hi", (5, 6), (-0.5, -1.5))
+    assert reply.finish is Finish.LENGTH and reply.gen_tokens == 2 and reply.entropy is None
+
+
+def test_a_thought_taken_out_by_the_server_is_put_back() -> None:
+    message = {"role": "assistant", "content": "<answer>7</answer>", "reasoning_content": "3+4"}
+    reply = parse({"choices": [{"message": message, "finish_reason": "stop"}]})[0]
+    assert reply.text == "<think>3+4</think><answer>7</answer>"
+
+
+def test_bodies_ask_only_for_what_is_wanted() -> None:
+    plain = chat_body("q", Sampling(9, 0.0, 1.0), 3)
+    assert set(plain) == {"messages", "max_tokens", "temperature", "top_p", "seed"}
+    assert chat_body("q", Sampling(9), 3, 4)["top_logprobs"] == 4
+    assert text_body("q", Sampling(9, stop=("\n",)), 3)["stop"] == ["\n"]
+    assert token_body((1, 2), Sampling(9), 3, 4)["prompt"] == [1, 2]
+
+
+TOKENIZER = ToyTokenizer(9)
+
+
+def choices(n: int, **extra) -> dict:
+    tokens = [*TOKENIZER.encode("1+2"), TOKENIZER.end]
+    logprobs = {"tokens": [f"token_id:{t}" for t in tokens], "token_logprobs": [-0.25] * len(tokens)}
+    return {"model": "m", "choices": [{"text": "", "finish_reason": "stop", "logprobs": logprobs, **extra}] * n}
+
+
+def sampled(content: dict, n: int, sampling: Sampling, status: int = 200):
+    with FaultyServer(lambda *_: http(status, content)) as server, Servers([server.url], attempts=1) as servers:
+        found = ServerSampler(servers, TOKENIZER).sample([Request(TOKENIZER.encode("1 2 = 3"), n, ("k",), sampling)])
+        return found[0], server.bodies
+
+
+def test_tokens_in_tokens_out() -> None:
+    found, bodies = sampled(choices(3), 3, Sampling(8))
+    assert len(found) == 3 and bodies[0]["n"] == 3 and bodies[0]["prompt"] == list(TOKENIZER.encode("1 2 = 3"))
+    assert found[0].text == "1+2" and found[0].tokens[-1] == TOKENIZER.end
+    assert found[0].logprobs == (-0.25,) * len(found[0].tokens)
+
+
+def test_a_failed_request_is_n_errors_and_a_server_without_ids_is_refused() -> None:
+    assert {one.finish for one in sampled({}, 2, Sampling(8), status=500)[0]} == {Finish.ERROR}
+    with pytest.raises(InfrastructureError, match="vLLM"):
+        sampled({"choices": [{"text": "1+2", "finish_reason": "stop"}]}, 1, Sampling(8))
+    with pytest.raises(UserError, match="processed_logprobs"):
+        sampled(choices(1), 1, Sampling(8, temperature=0.5))
