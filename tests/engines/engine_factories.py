@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rlvrlab.engines.base import Engine
 from rlvrlab.engines.contract import Make
+from rlvrlab.engines.hf import Hf
 from rlvrlab.engines.toy.engine import Toy, ToyEngine
 from rlvrlab.types import OptimizerSettings
 
@@ -18,8 +19,27 @@ def toy(precision: str = "float64", optimizer: str = "adam", engine: type[ToyEng
     return make
 
 
+def hf(kind: str = "llama", rank: int = 4, **keys: object) -> Make:
+    """A language model of a few thousand parameters; about 14 tokens make a row of the contract's."""
+
+    def make(rows: int) -> Engine:
+        from tiny_models import tiny
+
+        config = Hf(tiny(kind), lora_rank=rank, micro_tokens=14 * rows or 1 << 20, device="cpu", **keys)
+        return config.build(OptimizerSettings())
+
+    return make
+
+
 ENGINES: dict[str, Make] = {
     "toy-float64": toy(),
     "toy-float32": toy("float32"),
     "toy-sgd": toy(optimizer="sgd"),
 }
+HF_ENGINES: dict[str, Make] = {
+    "hf-llama-lora": hf("llama", 4),
+    "hf-qwen2-full": hf("qwen2", 0),
+    "hf-gpt2-lora": hf("gpt2", 4),
+    "hf-llama-padded": hf("llama", 0, packing=False),
+}
+"""Those that need torch."""

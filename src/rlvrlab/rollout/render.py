@@ -12,13 +12,13 @@ from rlvrlab.types import Tokenizer
 
 def prompt_tokens(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
     """The prompt as this policy expects it: inside its chat template where the engine uses one, else as it stands."""
-    wrap = getattr(tokenizer, "wrap", None)
+    wrap = getattr(tokenizer, "encode_prompt", None)
     return tokenizer.encode(text) if wrap is None else tuple(wrap(text))
 
 
 def again_tokens(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
     """A later turn of the same conversation: what follows the answer's end token, without the conversation's head."""
-    more = getattr(tokenizer, "wrap_again", None)
+    more = getattr(tokenizer, "encode_again", None)
     return tokenizer.encode(text) if more is None else tuple(more(text))
 
 

@@ -1,0 +1,224 @@
+"""A GRPO step here and in TRL: same model, prompts, answers per prompt, new tokens, LoRA, loss; turn and turn about.
+
+    python benchmarks/training.py [--sizes 10m 135m] [--rounds 3] [--steps 4] [--threads 2] [--json FILE]
+    python benchmarks/training.py --device cuda --sizes 135m --rows 256 --group 16 --tokens 128      (one GPU)
+
+Each side runs in a process of its own, in alternation; ratios of the rounds' medians first, then seconds and peak
+memory. Weights are random and no answer may end early, so both do the same work. TRL is skipped where it is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+SIZES = {
+    "10m": {"hidden_size": 320, "intermediate_size": 864, "num_hidden_layers": 8, "num_attention_heads": 5,
+            "num_key_value_heads": 5, "vocab_size": 384},
+    "135m": {"hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30, "num_attention_heads": 9,
+             "num_key_value_heads": 3, "vocab_size": 49152},
+}  # fmt: skip
+NEW_TOKENS = {"10m": 64, "135m": 32}
+RANK = 8
+PROMPT = "#gen keep even;times 2;last 3;add all\n#[9,7,5,5,2]>{}\n#[1,2,3,4]>{}\ndef f(x):\n"
+
+
+def make_model(folder: Path, size: str) -> None:
+    """Random weights in the usual layout, with nano's tokenizer."""
+    import torch
+    from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+    from rlvrlab.models import resolve
+
+    torch.manual_seed(0)
+    tokenizer = AutoTokenizer.from_pretrained(resolve("nano"))
+    ends = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
+    shape = {**SIZES[size], "max_position_embeddings": 1024, "tie_word_embeddings": size == "135m", **ends}
+    LlamaForCausalLM(LlamaConfig(**shape)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def prompts(count: int) -> list[str]:
+    """Alike, not equal."""
+    return [PROMPT.format(i, i * i % 97) for i in range(count)]
+
+
+class Parity:
+    """Half of all answers are right; judging costs nothing."""
+
+    name, version = "parity", "1"
+
+    def verify_many(self, items: Any) -> list[Any]:
+        """By length."""
+        from rlvrlab.types import Verdict
+
+        return [Verdict(len(text) % 2 == 0, float(len(text) % 2 == 0)) for _, text in items]
+
+
+def ours(folder: Path, a: Any) -> dict[str, float]:
+    """Collect, credit, update, publish: what the loop does in a step."""
+    from rlvrlab.credit.grpo import Grpo
+    from rlvrlab.engines.hf import Hf
+    from rlvrlab.objectives.ppo_clip import PpoClip
+    from rlvrlab.recipe.schema import Recipe
+    from rlvrlab.rewards.binary import Binary
+    from rlvrlab.rollout.collect import collect
+    from rlvrlab.train.batches import assemble, credit
+    from rlvrlab.train.update import update
+    from rlvrlab.types import OptimizerSettings, Problem, Sampling
+
+    engine = Hf(str(folder), lora_rank=RANK, device=a.device).build(OptimizerSettings())
+    engine.tokenizer.end = -1  # no answer ends early
+    problems = [Problem(str(i), "b", "b", text) for i, text in enumerate(prompts(a.rows // a.group))]
+    sampling = Sampling(a.tokens)
+
+    def step(index: int) -> None:
+        rollouts = collect(engine, Parity(), Binary(), problems, n=a.group, sampling=sampling, key=(index,))
+        batch, _ = credit(assemble(rollouts, a.tokens), rollouts, Grpo(), Recipe())
+        update(engine, batch, PpoClip(), 1e-4, 1.0)
+        engine.publish()
+        if a.device == "cuda":
+            import torch
+
+            torch.cuda.synchronize()
+
+    return timed(step, a)
+
+
+def trl(folder: Path, a: Any) -> dict[str, float]:
+    """GRPOTrainer with the same settings, stepped by its own loop."""
+    import torch
+    from datasets import Dataset
+    from peft import LoraConfig
+    from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
+    from trl import GRPOConfig, GRPOTrainer
+
+    marks: list[tuple[float, float]] = []
+
+    class Clock(TrainerCallback):
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            if a.device == "cuda":
+                torch.cuda.synchronize()
+            marks.append((time.perf_counter(), time.process_time()))
+
+    cpu = {"use_cpu": True, "bf16": False, "dataloader_pin_memory": False} if a.device == "cpu" else {"bf16": True}
+    settings = GRPOConfig(
+        tempfile.mkdtemp(), report_to="none", save_strategy="no", logging_strategy="no", disable_tqdm=True,
+        max_steps=a.steps + 1, per_device_train_batch_size=a.rows, num_generations=a.group,
+        max_completion_length=a.tokens, beta=0.0, gradient_checkpointing=False, learning_rate=1e-4, loss_type="dapo",
+        generation_kwargs={"min_new_tokens": a.tokens}, mask_truncated_completions=False, **cpu,
+    )  # fmt: skip
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16 if a.device == "cuda" else torch.float32)
+    trainer = GRPOTrainer(
+        model=model,
+        reward_funcs=lambda completions, **_: [float(len(text) % 2 == 0) for text in completions],
+        args=settings,
+        train_dataset=Dataset.from_list([{"prompt": text} for text in prompts(a.rows // a.group) * (a.steps + 2)]),
+        processing_class=AutoTokenizer.from_pretrained(folder),
+        peft_config=LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules="all-linear", task_type="CAUSAL_LM"),
+        callbacks=[Clock()],
+    )
+    trainer.train()
+    gaps = [(w1 - w0, c1 - c0) for (w0, c0), (w1, c1) in itertools.pairwise(marks)]
+    return facts([wall for wall, _ in gaps], [cpu for _, cpu in gaps])
+
+
+def timed(step: Any, a: Any) -> dict[str, float]:
+    """The first step pays for caches."""
+    step(0)
+    walls, cpus = [], []
+    for index in range(1, a.steps + 1):
+        wall, cpu = time.perf_counter(), time.process_time()
+        step(index)
+        walls.append(time.perf_counter() - wall)
+        cpus.append(time.process_time() - cpu)
+    return facts(walls, cpus)
+
+
+def facts(walls: list[float], cpus: list[float]) -> dict[str, float]:
+    """Medians of the steps and the process's peak memory."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"wall_s": statistics.median(walls), "cpu_s": statistics.median(cpus), "peak_mb": peak, **_gpu_memory()}
+
+
+def _gpu_memory() -> dict[str, float]:
+    import torch
+
+    return {"gpu_gb": torch.cuda.max_memory_allocated() / 2**30} if torch.cuda.is_available() else {}
+
+
+def in_child(side: str, folder: Path, a: Any) -> dict[str, float]:
+    """One measurement in a fresh process."""
+    words = [sys.executable, __file__, "--child", side, "--folder", str(folder), "--device", a.device]
+    words += [f"--{key}={getattr(a, key)}" for key in ("rows", "group", "tokens", "steps", "threads")]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": str(a.threads)}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{side} failed:\n{done.stderr[-3000:]}")
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def compare(size: str, a: Any) -> dict[str, Any]:
+    """Rounds of both, in alternation."""
+    a = SimpleNamespace(**{**vars(a), "tokens": a.tokens or NEW_TOKENS[size]})
+    sides = ["ours", "trl"] if has_trl() else ["ours"]
+    with tempfile.TemporaryDirectory() as folder:
+        make_model(Path(folder), size)
+        rounds = [{side: in_child(side, Path(folder), a) for side in sides} for _ in range(a.rounds)]
+    found: dict[str, Any] = {"size": size, "rows": a.rows, "group": a.group, "tokens": a.tokens, "rounds": rounds}
+    if "trl" in sides:
+        for name in ("wall_s", "cpu_s", "peak_mb"):
+            ratios = [r["trl"][name] / r["ours"][name] for r in rounds]
+            found[f"trl/ours {name}"] = [round(x, 2) for x in (statistics.median(ratios), min(ratios), max(ratios))]
+    for side in sides:
+        found[side] = {k: round(statistics.median(r[side][k] for r in rounds), 3) for k in rounds[0][side]}
+    return found
+
+
+def has_trl() -> bool:
+    """Is the peer installed?"""
+    import importlib.util
+
+    return importlib.util.find_spec("trl") is not None
+
+
+def main() -> None:
+    """One side in a child, or the comparison."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--sizes", nargs="+", default=["10m", "135m"])
+    parser.add_argument("--device", default="cpu")
+    for name, default in (("rounds", 3), ("steps", 4), ("threads", 2), ("rows", 32), ("group", 8), ("tokens", 0)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--child")
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--json", type=Path)
+    a = parser.parse_args()
+    if a.child:
+        import torch
+
+        torch.set_num_threads(a.threads)
+        print(json.dumps({"ours": ours, "trl": trl}[a.child](a.folder, a)))
+        return
+    from rlvrlab.record.facts import machine, package_versions
+
+    found = [compare(size, a) for size in a.sizes]
+    for one in found:
+        print(json.dumps({k: v for k, v in one.items() if k != "rounds"}))
+    print(json.dumps({**machine(), **package_versions(), "load": os.getloadavg()[0], "threads": a.threads}))
+    if a.json:
+        a.json.write_text(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

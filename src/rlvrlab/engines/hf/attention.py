@@ -1,0 +1,121 @@
+"""Attention over a packed row: prompts see themselves, each answer sees its prompt and itself.
+
+Registered with Transformers under NAME; every model that takes its attention from that registry can be packed. Only
+attention is regrouped into padded tables; all other layers run on the packed row, which has no padding.
+Legend: N inputs of the packed row, G prompts of P positions, C answers of T positions, H heads, D their size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from rlvrlab.engines.hf.packing import Shared
+
+NAME = "rlvrlab_shared_prefix"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A packed row's indices on the device."""
+
+    prompts: Tensor
+    """G·P indices into N."""
+    answers: Tensor
+    """C·T indices into N."""
+    group: Tensor
+    """C: the prompt of each answer."""
+    mask: Tensor
+    """(C, 1, T, P+T): what each of its tokens does look at."""
+    back: Tensor
+    """N indices into the G·P + C·T outputs."""
+    groups: int
+    rows: int
+
+
+_active: Plan | None = None
+"""The plan of the pass under way; not thread-local, because autograd recomputes checkpoints on a thread of its own."""
+
+
+def plan_of(shared: Shared, device: Any) -> Plan:
+    """Indices and mask of a layout, once per forward pass."""
+    rows, width = shared.answer_CT.shape
+    sees_CP = np.arange(shared.prompt_GP.shape[1]) < shared.prompt_length_G[shared.group_C][:, None]
+    prompt_CTP = np.broadcast_to(sees_CP[:, None], (rows, width, sees_CP.shape[1]))
+    own_CTT = np.broadcast_to(np.tri(width, dtype=bool), (rows, width, width))
+    mask = np.concatenate([prompt_CTP, own_CTT], axis=2)
+
+    def moved(array: Any) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(device, non_blocking=True)
+
+    return Plan(
+        prompts=moved(shared.prompt_GP.ravel()),
+        answers=moved(shared.answer_CT.ravel()),
+        group=moved(shared.group_C),
+        mask=moved(mask[:, None]),
+        back=moved(shared.back_N),
+        groups=len(shared.prompt_GP),
+        rows=rows,
+    )
+
+
+@contextmanager
+def packed_attention(config: Any, plan: Plan | None) -> Iterator[None]:
+    """Within, the model attends by the plan; without one, as it always does."""
+    global _active
+    if plan is None:
+        yield
+        return
+    register()
+    before, _active = config._attn_implementation, plan
+    config._attn_implementation = NAME
+    try:
+        yield
+    finally:
+        config._attn_implementation, _active = before, None
+
+
+def register() -> None:
+    """Make the name known to Transformers."""
+    from transformers import AttentionInterface
+
+    AttentionInterface.register(NAME, shared_prefix_attention)
+
+
+def shared_prefix_attention(
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Any,
+    scaling: float | None = None,
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """(1, H, N, D) in, (1, N, H, D) out."""
+    plan = _active
+    assert plan is not None and query.shape[0] == 1, "packed attention without a plan"
+    q, k, v = query[0], key[0], value[0]
+    shared_heads = {"enable_gqa": True} if q.shape[0] != k.shape[0] else {}
+
+    def table(x: Tensor, index: Tensor, rows: int) -> Tensor:
+        return x.index_select(1, index).view(x.shape[0], rows, -1, x.shape[2]).transpose(0, 1)
+
+    own = [table(x, plan.prompts, plan.groups) for x in (q, k, v)]
+    out = [scaled_dot_product_attention(*own, is_causal=True, scale=scaling, **shared_heads)]
+    if plan.answers.numel():
+        asked = table(q, plan.answers, plan.rows)
+        # Indexing by group, unlike index_select, adds up gradients in a fixed order on a GPU too.
+        seen = [
+            torch.cat([x[plan.group], table(y, plan.answers, plan.rows)], 2)
+            for x, y in zip(own[1:], (k, v), strict=True)
+        ]
+        out.append(scaled_dot_product_attention(asked, *seen, attn_mask=plan.mask, scale=scaling, **shared_heads))
+    flat = torch.cat([x.transpose(1, 2).reshape(-1, q.shape[0], v.shape[2]) for x in out])
+    return flat.index_select(0, plan.back)[None], None

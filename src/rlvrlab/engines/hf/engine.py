@@ -1,0 +1,223 @@
+"""The hf engine's verbs over a causal language model; vectors are flat float32 tensors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlvrlab.batch import Floats, TokenBatch
+from rlvrlab.engines.base import Policy, Scope, ValueObjective
+from rlvrlab.engines.hf import load, store
+from rlvrlab.engines.hf.body import Body
+from rlvrlab.engines.hf.critic import Critic
+from rlvrlab.engines.hf.generate import PlainSampler
+from rlvrlab.engines.hf.passes import GradientPass, Hidden, hidden_rows, score_rows
+from rlvrlab.engines.hf.vectors import FlatOptimizer, Trainable, combine, gramian
+from rlvrlab.errors import UserError
+from rlvrlab.types import Completion, Loss, Objective, OptimizerSettings, Request
+
+if TYPE_CHECKING:
+    from rlvrlab.engines.hf import Hf
+
+MICRO_TOKENS = {"cpu": 4096, "cuda": 32768}
+Result = TypeVar("Result")
+
+
+class HfEngine:
+    """All of engines/base.py on Transformers and PEFT."""
+
+    name = "hf"
+
+    def __init__(self, config: Hf, optimizer: OptimizerSettings) -> None:
+        self.config, self.optimizer_settings = config, optimizer
+        self.device = load.device_of(config)
+        self.model = load.load_model(config, self.device)
+        self.peft = load.add_adapter(self.model, config) if config.lora_rank else None
+        self.body = Body(self.model, packing=config.packing)
+        self.tokenizer = load.load_tokenizer(config, self.body.vocabulary)
+        if config.gradient_checkpointing:
+            self.model.gradient_checkpointing_enable({"use_reentrant": False})
+        self.weights = Trainable(self.model)
+        self.precision = str(self.weights.dtype).removeprefix("torch.")
+        self.micro_tokens = config.micro_tokens or MICRO_TOKENS.get(self.device.type, MICRO_TOKENS["cuda"])
+        self._halved = False
+        self.reference = self.weights.copy.clone()
+        self.critic = Critic(self.model.config.hidden_size, optimizer, self.device)
+        self.version = 0
+        self._sampler: Any = None
+        self._stale = True
+        self.fresh_optimizer()
+
+    def fresh_optimizer(self) -> None:
+        """Zero moments for policy and critic."""
+        self.optimizer = FlatOptimizer(self.optimizer_settings, self.weights.theta)
+        self.critic.fresh_optimizer()
+
+    def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
+        """Keyed sampling from the published policy."""
+        for request in requests:
+            total = len(request.tokens) + request.sampling.max_tokens
+            if total > self.body.window:
+                what = (
+                    f"a prompt of {len(request.tokens)} tokens and rollout.max_tokens = {request.sampling.max_tokens}"
+                )
+                raise UserError(f"{what} do not fit the model's window of {self.body.window}; shorten one of them")
+        if self._sampler is None:
+            self._sampler = make_sampler(self)
+        if self._stale:
+            self._sampler.refresh()
+            self._stale = False
+        return list(self._sampler.sample(requests, self.version))
+
+    def logprobs(self, batch: TokenBatch, policy: Policy = "current") -> tuple[Floats, Floats]:
+        """Float32 scores of every seen token."""
+        named = {"current": None, "reference": self.reference}
+        return self._sparing(self._logprobs, batch, named[policy] if isinstance(policy, str) else policy)
+
+    def gradient(self, batch: TokenBatch, objective: Objective) -> tuple[Tensor, float, dict[str, float]]:
+        """One forward pass per micro-batch; a batch-coupled objective is asked once, before them."""
+        work = self._sparing(self._backward, batch, objective)
+        return work.total, work.value, work.metrics
+
+    def values(self, batch: TokenBatch) -> Floats:
+        """The value head's opinion before each token."""
+        return self._value_BT(batch, self._sparing(self._hidden, batch))
+
+    def fit_values(self, batch: TokenBatch, objective: ValueObjective, learning_rate: float) -> float:
+        """One optimiser step on the value head's loss."""
+        parts = self._sparing(self._hidden, batch)
+        loss, c_BT = objective(self._value_BT(batch, parts), batch)
+        total = torch.zeros_like(self.critic.weight)
+        for part in parts:
+            c_K = self.body.tensor(part.layout.gather_places(c_BT[part.rows]).astype(np.float32))
+            total += self.critic.gradient(part.state_KD, c_K)
+        self.critic.step(total, learning_rate)
+        return loss
+
+    def _value_BT(self, batch: TokenBatch, parts: list[Hidden]) -> Floats:
+        value_BT = np.zeros(batch.tokens_BT.shape)
+        for part in parts:
+            value_K = self.critic(part.state_KD).double().cpu().numpy()
+            value_BT[part.rows] = part.layout.spread_places(value_K)
+        return value_BT
+
+    def snapshot(self) -> Tensor:
+        """A copy of the trainable parameters."""
+        return self.weights.theta.clone()
+
+    def freeze_reference(self) -> None:
+        """Kept in the model's own precision: it is only ever computed with."""
+        self.reference = self.weights.copy.clone()
+
+    def fisher(self, batch: TokenBatch) -> Tensor:
+        """Row by row: squaring the batch mean would be another quantity."""
+        total = torch.zeros_like(self.weights.theta)
+        for i in range(len(batch)):
+            row = batch.rows([i])
+            log_likelihood = Loss(0.0, row.loss_BT.astype(np.float64))
+            total += self._sparing(self._backward, row, log_likelihood).total.square_()
+        return total / max(1, len(batch))
+
+    def pull(self, snapshot: Tensor, diagonal: Tensor | None = None) -> Tensor:
+        """θ − θ*, weighted."""
+        difference = self.weights.theta - snapshot
+        return difference if diagonal is None else difference.mul_(diagonal)
+
+    def gramian(self, vectors: Sequence[Tensor], scope: Scope = "global") -> dict[str, Floats]:
+        """Dot products in double precision."""
+        parts = {"global": [slice(None)]} if scope == "global" else self.weights.modules()
+        return {name: gramian(vectors, slices) for name, slices in parts.items()}
+
+    def step(self, vectors: Sequence[Tensor], weights: Sequence[float], learning_rate: float) -> Tensor:
+        """Descend along the weighted sum; the displacement is what float32 really kept of the move."""
+        before = self.weights.theta.clone()
+        self.weights.add(self.optimizer.displacement(before, combine(vectors, weights), learning_rate))
+        return torch.sub(self.weights.theta, before, out=before)
+
+    def shift(self, vectors: Sequence[Tensor], weights: Sequence[float]) -> None:
+        """Move without telling the optimiser."""
+        self.weights.add(combine(vectors, weights))
+
+    def publish(self) -> int:
+        """The next `sample` copies the parameters; until then nothing is spent."""
+        self.version += 1
+        self._stale = True
+        return self.version
+
+    def release(self, vectors: Sequence[Tensor]) -> None:
+        """Python's garbage collector does it."""
+
+    def save(self, folder: Path) -> None:
+        """Trainer state, the merged model in huggingface/, and the adapter in PEFT's layout."""
+        store.save(self, folder)
+
+    def load(self, folder: Path) -> None:
+        """Refuses the state of another model or adapter."""
+        store.load(self, folder)
+        self._stale = True
+
+    def _logprobs(self, batch: TokenBatch, flat: Tensor | None) -> tuple[Floats, Floats]:
+        with self.weights.swapped(flat):
+            return score_rows(self.body, batch, self.micro_tokens)
+
+    def _hidden(self, batch: TokenBatch) -> list[Hidden]:
+        return hidden_rows(self.body, batch, self.micro_tokens)
+
+    def _backward(self, batch: TokenBatch, asked: Objective | Loss) -> GradientPass:
+        """The gradient of an objective, or of known coefficients."""
+        work = GradientPass(self.body, self.weights, self.micro_tokens, batch)
+        with self._recomputing():
+            _ = work.given(asked) if isinstance(asked, Loss) else work.asked(asked)
+        return work
+
+    @contextmanager
+    def _recomputing(self) -> Iterator[None]:
+        """Transformers checkpoints activations only in training mode; changing the mode visits every module."""
+        if self.config.gradient_checkpointing:
+            self.model.train()
+        try:
+            yield
+        finally:
+            if self.config.gradient_checkpointing:
+                self.model.eval()
+
+    def _sparing(self, work: Callable[..., Result], *args: Any) -> Result:
+        """Out of memory halves the micro-batch once in an engine's life; the next time it is the user's turn."""
+        try:
+            return work(*args)
+        except (MemoryError, RuntimeError) as error:
+            if not _out_of_memory(error):
+                raise
+            if self._halved:
+                raise self._too_little_memory() from error
+        self._halved, self.micro_tokens = True, max(1, self.micro_tokens // 2)
+        warnings.warn(f"out of memory: micro-batches are halved to {self.micro_tokens} tokens", stacklevel=3)
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+        return self._sparing(work, *args)
+
+    def _too_little_memory(self) -> UserError:
+        remedy = "lower engine.micro_tokens, or set engine.gradient_checkpointing = true"
+        return UserError(f"out of memory on {self.device} with micro-batches of {self.micro_tokens} tokens; {remedy}")
+
+
+def make_sampler(engine: HfEngine) -> Any:
+    """The fast decoder where it knows the architecture, else the model's own cached forward pass."""
+    from rlvrlab.engines.hf.sampler import HfSampler, supports
+
+    if supports(engine.model):
+        return PlainSampler(engine.model, engine.tokenizer, engine.device)
+    return HfSampler(engine.model, engine.tokenizer, engine.device)
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return "can't allocate memory" in str(error) or "not enough memory" in str(error)

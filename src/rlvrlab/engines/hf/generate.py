@@ -1,0 +1,127 @@
+"""Sampling through the model's own cached forward pass: slower than sampler.py, and right for every architecture.
+
+Each request draws one uniform per answer and step from a generator of its own key, and the token is the inverse of the
+cumulative distribution there, so an answer does not depend on what shares its batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlvrlab.randomness import generator
+from rlvrlab.types import Completion, Finish, Request, Sampling, Tokenizer
+
+ROWS = 256
+"""Answers drawn abreast."""
+
+
+class PlainSampler:
+    """Samples with the parameters the model has at that moment."""
+
+    def __init__(self, model: Any, tokenizer: Tokenizer, device: torch.device) -> None:
+        self.model, self.tokenizer, self.device = model, tokenizer, device
+
+    def refresh(self) -> None:
+        """Nothing is copied, so there is nothing to renew."""
+
+    def sample(self, requests: Sequence[Request], policy_version: int) -> list[list[Completion]]:
+        """Requests of equal settings go abreast, in chunks of answers of similar prompts."""
+        out: list[list[Completion | None]] = [[None] * request.n for request in requests]
+        for settings in dict.fromkeys(request.sampling for request in requests):
+            mine = [i for i, request in enumerate(requests) if request.sampling == settings]
+            mine.sort(key=lambda i: len(requests[i].tokens))
+            rows = [(i, sample) for i in mine for sample in range(requests[i].n)]
+            for at in range(0, len(rows), ROWS):
+                chunk = rows[at : at + ROWS]
+                with torch.no_grad():
+                    drawn = self._abreast([(requests[i], sample) for i, sample in chunk], settings)
+                for (i, sample), (tokens, logps) in zip(chunk, drawn, strict=True):
+                    out[i][sample] = self._completion(tokens, logps, settings, policy_version)
+        return [[completion for completion in group if completion is not None] for group in out]
+
+    def _abreast(self, rows: list[tuple[Request, int]], settings: Sampling) -> list[tuple[list[int], list[float]]]:
+        steps = settings.max_tokens
+        uniform = {request.key: generator("sample", *request.key).random((request.n, steps)) for request, _ in rows}
+        uniform_NT = np.stack([uniform[request.key][sample] for request, sample in rows])
+        prompts, place_N = _prompts([request.tokens for request, _ in rows])
+        logits, cache, mask = self._prefill(prompts, place_N)
+        tokens: list[list[int]] = [[] for _ in rows]
+        logps: list[list[float]] = [[] for _ in rows]
+        live = np.arange(len(rows))
+        for t in range(steps):
+            logp_NV = distribution(logits.float(), settings)
+            token_N = draw(logp_NV, torch.from_numpy(uniform_NT[live, t]).to(logits.device), settings)
+            logp_N = logp_NV.gather(1, token_N[:, None])[:, 0].tolist()
+            for i, token, logp in zip(live, token_N.tolist(), logp_N, strict=True):
+                tokens[i].append(token)
+                logps[i].append(logp)
+            going = np.array([not self._ended(tokens[i], settings) for i in live])
+            if t == steps - 1 or not going.any():
+                break
+            if not going.all():
+                keep = torch.from_numpy(np.flatnonzero(going)).to(self.device)
+                cache.batch_select_indices(keep)
+                live, token_N, mask = live[going], token_N[keep], mask[keep]
+            mask = torch.cat([mask, mask.new_ones(len(live), 1)], 1)
+            inputs = {"input_ids": token_N[:, None], "position_ids": mask.sum(1, keepdim=True) - 1}
+            logits = self.model(**inputs, attention_mask=mask, past_key_values=cache, use_cache=True).logits[:, -1]
+        return list(zip(tokens, logps, strict=True))
+
+    def _prefill(self, prompts: list[tuple[int, ...]], place_N: list[int]) -> tuple[Tensor, Any, Tensor]:
+        """Each distinct prompt once, padded left; then one cache row per answer."""
+        width = max(map(len, prompts))
+        ids = torch.zeros(len(prompts), width, dtype=torch.long)
+        mask = torch.zeros_like(ids)
+        for i, prompt in enumerate(prompts):
+            ids[i, width - len(prompt) :] = torch.tensor(prompt)
+            mask[i, width - len(prompt) :] = 1
+        ids, mask = ids.to(self.device), mask.to(self.device)
+        positions = (mask.cumsum(1) - 1).clamp(min=0)
+        out = self.model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=True, logits_to_keep=1)
+        rows = torch.tensor(place_N, device=self.device)
+        out.past_key_values.batch_select_indices(rows)
+        return out.logits[:, -1][rows], out.past_key_values, mask[rows]
+
+    def _ended(self, tokens: list[int], settings: Sampling) -> bool:
+        if tokens[-1] == self.tokenizer.end:
+            return True
+        return bool(settings.stop) and self.tokenizer.decode(tokens).endswith(settings.stop)
+
+    def _completion(self, tokens: list[int], logps: list[float], settings: Sampling, version: int) -> Completion:
+        finish = Finish.STOP if self._ended(tokens, settings) else Finish.LENGTH
+        return Completion(self.tokenizer.decode(tokens), tuple(tokens), tuple(logps), finish, version)
+
+
+def distribution(logits_NV: Tensor, settings: Sampling) -> Tensor:
+    """Log-probs actually sampled from: at the temperature, within the nucleus; greedy answers keep the policy's own."""
+    if settings.temperature not in (0.0, 1.0):
+        logits_NV = logits_NV / settings.temperature
+    logp_NV = torch.log_softmax(logits_NV, -1)
+    if settings.top_p < 1.0:
+        ordered, index = logp_NV.sort(dim=-1, descending=True, stable=True)
+        outside = ordered.exp().cumsum(-1).roll(1, -1) >= settings.top_p
+        outside[:, 0] = False
+        logp_NV = torch.full_like(logp_NV, -torch.inf).scatter(1, index, ordered.masked_fill(outside, -torch.inf))
+        logp_NV = torch.log_softmax(logp_NV, -1)
+    return logp_NV
+
+
+def draw(logp_NV: Tensor, uniform_N: Tensor, settings: Sampling) -> Tensor:
+    """The likeliest token, or the inverse of the cumulative distribution."""
+    if settings.temperature == 0.0:
+        return logp_NV.argmax(-1)
+    cumulative = logp_NV.double().exp_().cumsum_(-1)
+    below = cumulative < uniform_N[:, None] * cumulative[:, -1:]
+    return below.sum(-1).clamp_(max=logp_NV.shape[1] - 1)
+
+
+def _prompts(rows: list[tuple[int, ...]]) -> tuple[list[tuple[int, ...]], list[int]]:
+    """Distinct prompts, and which one each row has."""
+    known: dict[tuple[int, ...], int] = {}
+    place = [known.setdefault(prompt, len(known)) for prompt in rows]
+    return list(known), place

@@ -1,0 +1,110 @@
+"""From hidden states to log-probs and entropies and back, a chunk of the vocabulary matrix at a time.
+
+    log p = z_token − lse(z)        dz = c_logp (onehot − p) − c_entropy p (log p + H)
+
+The logits of all positions at once would be the largest tensor of a training step, so they are made in chunks, kept for
+the backward pass where they are small and made again where they are not. Arithmetic on logits is float32.
+Suffixes as in packing.py: K places, E edges, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+CHUNK = {"cpu": 1 << 23, "cuda": 1 << 27}
+"""Logits made at a time."""
+KEPT = {"cpu": 1 << 26, "cuda": 1 << 30}
+"""Logits kept for the backward pass."""
+
+
+class Piece(NamedTuple):
+    """A chunk of places with the edges that leave them."""
+
+    hidden: Tensor
+    logits: Tensor | None
+    """With their graph; None: to be made again."""
+    lse_K: Tensor
+    entropy_K: Tensor
+    places: slice
+    edges: slice
+
+
+class Scored(NamedTuple):
+    """Scores, and what their backward pass needs."""
+
+    logp_E: Tensor
+    entropy_K: Tensor
+    pieces: list[Piece]
+
+
+class Head:
+    """The output layer of a model."""
+
+    def __init__(self, project: Callable[[Tensor], Tensor], vocabulary: int, device: str) -> None:
+        self.project, self.vocabulary = project, vocabulary
+        self.chunk = max(1, CHUNK.get(device, CHUNK["cuda"]) // vocabulary)
+        self.kept = KEPT.get(device, KEPT["cuda"])
+
+    def score(self, hidden: Tensor, place_E: Tensor, token_E: Tensor, *, train: bool) -> Scored:
+        """Log-prob of every edge and entropy of every place; edges are sorted by place."""
+        keep = train and hidden.shape[0] * self.vocabulary <= self.kept
+        logps, pieces = [], []
+        for places, edges in self._chunks(hidden.shape[0], place_E):
+            part = hidden[places].detach().requires_grad_(train)
+            with torch.set_grad_enabled(keep):
+                logits = self.project(part)
+            with torch.no_grad():
+                z = logits.float()
+                lse = torch.logsumexp(z, -1)
+                entropy = lse - (torch.exp(z - lse[:, None]) * z).sum(-1)
+                here = place_E[edges] - places.start
+                logps.append(z[here, token_E[edges]] - lse[here])
+            pieces.append(Piece(part, logits if keep else None, lse, entropy, places, edges))
+        if not pieces:
+            return Scored(hidden.new_zeros(0, dtype=torch.float32), hidden.new_zeros(0, dtype=torch.float32), [])
+        return Scored(torch.cat(logps), torch.cat([piece.entropy_K for piece in pieces]), pieces)
+
+    def backward(
+        self,
+        scored: Scored,
+        place_E: Tensor,
+        token_E: Tensor,
+        c_logp_E: Tensor,
+        c_logp_K: Tensor,
+        c_entropy_K: Tensor | None,
+    ) -> Tensor:
+        """d loss / d hidden; `c_logp_K` sums each place's edges. Trained parameters of the layer add to their .grad."""
+        grads = []
+        for piece in scored.pieces:
+            logits = piece.logits
+            if logits is None:
+                with torch.enable_grad():
+                    logits = self.project(piece.hidden)
+            c_entropy = None if c_entropy_K is None else c_entropy_K[piece.places]
+            here = place_E[piece.edges] - piece.places.start
+            with torch.no_grad():
+                dz = _logit_gradient(logits, piece, c_logp_K[piece.places], c_entropy)
+                dz.index_put_((here, token_E[piece.edges]), c_logp_E[piece.edges], accumulate=True)
+            torch.autograd.backward([logits], [dz.to(logits.dtype)])
+            assert piece.hidden.grad is not None
+            grads.append(piece.hidden.grad)
+        return torch.cat(grads)
+
+    def _chunks(self, places: int, place_E: Tensor) -> Iterator[tuple[slice, slice]]:
+        starts = list(range(0, places, self.chunk))
+        cuts = torch.searchsorted(place_E, torch.tensor([*starts, places], device=place_E.device)).tolist()
+        for i, start in enumerate(starts):
+            yield slice(start, min(start + self.chunk, places)), slice(cuts[i], cuts[i + 1])
+
+
+def _logit_gradient(logits: Tensor, piece: Piece, c_logp_K: Tensor, c_entropy_K: Tensor | None) -> Tensor:
+    """All but the chosen tokens' own share."""
+    log_p = logits.float() - piece.lse_K[:, None]
+    if c_entropy_K is None:
+        return log_p.exp_().mul_(-c_logp_K[:, None])
+    slope = log_p.add(piece.entropy_K[:, None]).mul_(c_entropy_K[:, None]).add_(c_logp_K[:, None])
+    return log_p.exp_().mul_(slope).neg_()

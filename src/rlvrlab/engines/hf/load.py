@@ -1,0 +1,214 @@
+"""From a folder or a hub name to a model and its tokenizer; refuses pickle, remote code and anything half there."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from rlvrlab.engines.hf.tokenizer import HfTokenizer
+from rlvrlab.errors import UserError
+from rlvrlab.models import resolve
+
+if TYPE_CHECKING:
+    from rlvrlab.engines.hf import Hf
+
+PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+
+
+def load_tokenizer(config: Hf, vocab_size: int) -> HfTokenizer:
+    """The tokenizer that lies with the model."""
+    from transformers import AutoTokenizer
+
+    with _quiet():
+        try:
+            found = AutoTokenizer.from_pretrained(resolve(config.model), trust_remote_code=False)
+        except Exception as error:  # Transformers raises many kinds
+            raise UserError(f"{config.model}: its tokenizer cannot be read ({_first_line(error)})") from error
+    return HfTokenizer(found, vocab_size, config.model, chat=config.chat)
+
+
+def load_model(config: Hf, device: torch.device) -> Any:
+    """The model as it is on disk, on the device, without dropout."""
+    source = check_source(config.model)
+    dtype = dtype_of(config, device)
+    extra = _quantization(config, device, dtype)
+    from transformers import AutoModelForCausalLM
+
+    with _quiet():
+        try:
+            model, facts = AutoModelForCausalLM.from_pretrained(
+                source,
+                dtype=dtype,
+                use_safetensors=True,
+                trust_remote_code=False,
+                local_files_only=Path(source).is_dir(),
+                output_loading_info=True,
+                **extra,
+            )
+        except UserError:
+            raise
+        except Exception as error:
+            raise UserError(f"{config.model}: cannot be loaded ({_first_line(error)})") from error
+    missing = sorted(facts["missing_keys"]) + sorted(str(k) for k in facts.get("mismatched_keys", ()))
+    if missing:
+        raise UserError(f"{config.model}: {len(missing)} weights are missing or of another shape, e.g. {missing[0]}")
+    if not extra:
+        model.to(device)
+    return without_dropout(model)
+
+
+def check_source(model: str) -> str:
+    """A folder is examined before anything is read from it; a hub id is left to Transformers."""
+    folder = resolve(model)
+    if not folder.is_dir():
+        _check_hub_config(str(folder))
+        return str(folder)
+    for name in ("config.json", "tokenizer_config.json"):
+        _check_json(folder / name, needed=name == "config.json")
+    _check_weights(folder)
+    return str(folder)
+
+
+def device_of(config: Hf) -> torch.device:
+    """What `device` means here."""
+    if config.device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(config.device)
+    except RuntimeError:
+        raise UserError(f"engine.device: no device {config.device!r}; allowed: auto, cpu, cuda, cuda:N") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise UserError(f"engine.device: {config.device} asked for, but this machine has no usable GPU; use cpu")
+    return device
+
+
+def dtype_of(config: Hf, device: torch.device) -> torch.dtype:
+    """What `dtype` means here."""
+    if config.dtype == "auto":
+        return torch.bfloat16 if device.type == "cuda" else torch.float32
+    if config.dtype == "float32":
+        return torch.float32
+    if device.type == "cpu" and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        warnings.warn("this CPU emulates bfloat16, many times slower; set engine.dtype = 'float32'", stacklevel=2)
+    return torch.bfloat16
+
+
+def add_adapter(model: Any, config: Hf) -> Any:
+    """A PEFT model around (and inside) the model; the same first values for the same seed."""
+    from peft import LoraConfig, get_peft_model
+
+    targets = config.lora_targets.split(",") if config.lora_targets != "all-linear" else "all-linear"
+    alpha = config.lora_alpha or 2 * config.lora_rank
+    settings = LoraConfig(r=config.lora_rank, lora_alpha=alpha, target_modules=targets, task_type="CAUSAL_LM")
+    with _quiet(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        try:
+            wrapped = get_peft_model(model, settings, autocast_adapter_dtype=False)
+        except ValueError as error:
+            raise UserError(f"engine.lora_targets: {_first_line(error)}") from error
+    for name, parameter in wrapped.named_parameters():
+        if "lora_" in name and parameter.dtype != model.dtype:
+            parameter.data = parameter.data.to(model.dtype)
+    return wrapped
+
+
+def without_dropout(model: Any) -> Any:
+    """Log-probs of the sampler and of the trainer must agree, also while training."""
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+        if isinstance(getattr(module, "attention_dropout", None), float):
+            module.attention_dropout = 0.0
+    return model.eval()
+
+
+def _quantization(config: Hf, device: torch.device, dtype: torch.dtype) -> dict[str, Any]:
+    if config.quantize == "none":
+        return {}
+    if not config.lora_rank:
+        raise UserError("engine.quantize: 4-bit weights are frozen; set engine.lora_rank, e.g. 16")
+    if device.type != "cuda":
+        raise UserError(f"engine.quantize: 4bit needs a GPU, device is {device.type}; set engine.quantize = 'none'")
+    try:
+        import bitsandbytes  # noqa: F401
+    except ImportError:
+        raise UserError("engine.quantize: 4bit needs bitsandbytes; install it with: pip install bitsandbytes") from None
+    from transformers import BitsAndBytesConfig
+
+    settings = BitsAndBytesConfig(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=dtype
+    )
+    return {"quantization_config": settings, "device_map": {"": device}}
+
+
+def _check_hub_config(model: str) -> None:
+    from transformers import PretrainedConfig
+
+    with _quiet():
+        try:
+            found, _ = PretrainedConfig.get_config_dict(model)
+        except Exception as error:
+            remedy = "give a folder, or check the name and the network"
+            raise UserError(f"engine.model: {model} is neither a folder nor found on the hub; {remedy}") from error
+    _refuse_remote_code(model, found)
+
+
+def _check_json(path: Path, *, needed: bool) -> None:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if needed:
+            raise UserError(f"{path.parent}: {path.name} is missing; this is no model folder") from None
+        return
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: cannot be read as JSON ({_first_line(error)}); fetch the model again") from None
+    _refuse_remote_code(str(path), found)
+
+
+def _refuse_remote_code(where: str, found: Any) -> None:
+    if isinstance(found, dict) and found.get("auto_map"):
+        remedy = "take a model that Transformers knows, or remove auto_map to use the built-in class"
+        raise UserError(f"{where}: auto_map asks to run code that comes with the model, which is refused; {remedy}")
+
+
+def _check_weights(folder: Path) -> None:
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        pickled = [path.name for pattern in PICKLED for path in folder.glob(pattern)]
+        if pickled:
+            remedy = "convert the weights to safetensors on a machine you can lose"
+            raise UserError(
+                f"{folder}: {pickled[0]} is a pickle, which can run code when read, and is refused; {remedy}"
+            )
+        raise UserError(f"{folder}: no *.safetensors, so there are no weights; fetch the model again")
+    from safetensors import SafetensorError, safe_open
+
+    for path in files:
+        try:
+            with safe_open(path, "pt") as opened:
+                opened.keys()
+        except (SafetensorError, OSError) as error:
+            raise UserError(f"{path}: damaged ({_first_line(error)}); fetch the model again") from None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No progress bars and advice from libraries: what matters here is raised."""
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip().splitlines()
+    return text[0][:200] if text else type(error).__name__

@@ -1,0 +1,58 @@
+"""A Transformers tokenizer behind the laboratory's protocol: tokens in, tokens out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rlvrlab.errors import UserError
+
+MARK = "<<answer>>"
+"""Stands for an answer while a chat template is asked what follows it."""
+
+
+class HfTokenizer:
+    """Text to tokens and back; nothing is ever re-tokenised."""
+
+    def __init__(self, tokenizer: Any, vocab_size: int, model: str, *, chat: bool) -> None:
+        self.inner, self.vocab_size, self.chat = tokenizer, vocab_size, chat
+        """`vocab_size` is the model's: its output may be wider than what the tokenizer has names for."""
+        if tokenizer.eos_token_id is None:
+            raise UserError(f"{model}: the tokenizer has no end token; set eos_token in tokenizer_config.json")
+        if chat and not tokenizer.chat_template:
+            raise UserError(f"{model}: the tokenizer has no chat template; set engine.chat = false or give it one")
+        self.end = int(tokenizer.eos_token_id)
+        first = tokenizer("x").input_ids[:1]
+        self._opening = tuple(first) if first and first[0] == tokenizer.bos_token_id else ()
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Plain tokens, nothing added."""
+        tokens = tuple(self.inner(text, add_special_tokens=False).input_ids)
+        if max(tokens, default=0) >= self.vocab_size:
+            raise UserError(f"the tokenizer gave token {max(tokens)}, the model only knows {self.vocab_size}")
+        return tokens
+
+    def encode_prompt(self, text: str) -> tuple[int, ...]:
+        """A prompt as the model expects it to begin: its opening token, or the chat template around it."""
+        if not self.chat:
+            return (*self._opening, *self.encode(text))
+        return self.encode_chat([{"role": "user", "content": text}])
+
+    def encode_chat(self, messages: Sequence[dict[str, str]]) -> tuple[int, ...]:
+        """Messages in the chat template, ready for the answer."""
+        text = self.inner.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False)
+        return self.encode(text)
+
+    def encode_again(self, text: str) -> tuple[int, ...]:
+        """A later turn of the user: what the chat template puts between an answer's end token and the next answer."""
+        if not self.chat:
+            return self.encode(text)
+        turns = [("user", "…"), ("assistant", MARK), ("user", text)]
+        messages = [{"role": role, "content": content} for role, content in turns]
+        whole = self.inner.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+        return self.encode(whole.partition(MARK)[2].removeprefix(self.inner.eos_token))
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Text without special tokens; ids beyond the tokenizer's own are dropped."""
+        known = [int(t) for t in tokens if t < len(self.inner)]
+        return str(self.inner.decode(known, skip_special_tokens=True, clean_up_tokenization_spaces=False))

@@ -1,0 +1,300 @@
+"""The sampler's own copy of a Llama-shaped model: projections fused, LoRA merged, refreshed in place.
+
+In place matters twice: a published policy must not move while the trainer steps, and CUDA graphs replay over fixed
+addresses. On a CPU each matrix is stored transposed, (in, out): OpenBLAS multiplies a short batch by that 1.2 to 1.4
+times faster than by (out, in). Suffixes: N tokens, R rows, D head size, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear, rms_norm
+
+FAMILY = {"LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"}
+"""Classes whose forward is RMSNorm, rotary attention with grouped heads, SwiGLU."""
+FIXED_ROPE = {"default", "linear", "llama3", "yarn"}
+"""Rotary scalings whose angle depends on the position alone, not on the length of the sequence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The numbers a decoder needs."""
+
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocab: int
+    window: int
+    """Longest prompt plus answer."""
+    eps: float
+    scale: float
+    """Factor on attention scores, usually 1/√D."""
+
+    @property
+    def repeat(self) -> int:
+        """Query heads that share one key head."""
+        return self.heads // self.kv_heads
+
+    @property
+    def cache_values(self) -> int:
+        """Numbers the key/value cache holds per token, all layers together."""
+        return 2 * self.layers * self.kv_heads * self.head_dim
+
+
+@dataclass(slots=True)
+class Layer:
+    """One block's tensors."""
+
+    norm1: Tensor
+    qkv: Tensor
+    out: Tensor
+    norm2: Tensor
+    gate_up: Tensor
+    down: Tensor
+    qkv_bias: Tensor | None = None
+    out_bias: Tensor | None = None
+    gate_up_bias: Tensor | None = None
+    down_bias: Tensor | None = None
+    q_norm: Tensor | None = None
+    k_norm: Tensor | None = None
+
+
+@dataclass(slots=True)
+class Fused:
+    """A target tensor and the parts that are copied into it, one below the other."""
+
+    target: Tensor
+    """Laid out (out, in), whatever the storage behind it."""
+    parts: Sequence[Any]
+    attribute: str = "weight"
+    seen: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Address and version of each frozen part when it was last copied."""
+
+
+def supports(model: Any) -> str | None:
+    """Why the hand-written decoder cannot sample this model, or None when it can."""
+    base = _base_model(model)
+    name = type(base).__name__
+    if name not in FAMILY:
+        return f"{name} is not one of {', '.join(sorted(FAMILY))}"
+    config = base.config
+    if (rope := (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")) not in FIXED_ROPE:
+        return f"rotary scaling {rope!r} depends on the length"
+    if config.hidden_act != "silu":
+        return f"activation {config.hidden_act!r}, not silu"
+    if _sliding(config):
+        return "a sliding window shorter than the model's window"
+    return _odd_projection(base)
+
+
+def _base_model(model: Any) -> Any:
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
+def _sliding(config: Any) -> bool:
+    if not getattr(config, "use_sliding_window", True):
+        return False
+    window = getattr(config, "sliding_window", None)
+    kinds = getattr(config, "layer_types", None) or ["sliding_attention" if window else "full_attention"]
+    return window is not None and "sliding_attention" in kinds and window < config.max_position_embeddings
+
+
+def _odd_projection(base: Any) -> str | None:
+    """Only plain linear layers and plain LoRA on them can be merged."""
+    for name, module in base.named_modules():
+        if "base_layer" in name or "lora_" in name:
+            continue
+        if (plain := getattr(module, "base_layer", None)) is not None:
+            if type(plain) is not nn.Linear:
+                return f"{name}: adapter on a {type(plain).__name__}"
+            dora = any(getattr(module, "use_dora", {}).values()) or bool(getattr(module, "lora_variant", {}))
+            if dora or any(getattr(module, "lora_bias", {}).values()) or not hasattr(module, "get_delta_weight"):
+                return f"{name}: only plain LoRA is merged"
+        elif name.endswith(("_proj", "lm_head")) and type(_active(module)) is not nn.Linear:
+            return f"{name}: a {type(module).__name__}, not a plain linear layer"
+    return None
+
+
+def _active(module: Any) -> Any:
+    """The module that really computes: PEFT keeps fully trained copies beside the original."""
+    if hasattr(module, "modules_to_save"):
+        return module.modules_to_save[module.active_adapters[0]]
+    return module
+
+
+class Weights:
+    """Fused, merged tensors of one model."""
+
+    def __init__(self, model: Any, device: Any, dtype: Any = None) -> None:
+        base = _base_model(model)
+        self.device = torch.device(device)
+        embedding = _active(base.model.embed_tokens).weight
+        self.dtype = dtype or sampling_dtype(embedding.dtype, self.device)
+        self.transposed = self.device.type == "cpu"
+        self._fused: list[Fused] = []
+        with torch.inference_mode():
+            self.shape = _shape(base)
+            self.embedding = self._own([base.model.embed_tokens])
+            self.head = self.embedding if _tied(base) else self._own([base.lm_head])
+            self.norm = self._own([base.model.norm])
+            self.layers = [self._layer(block) for block in base.model.layers]
+            self.cos_TD, self.sin_TD = _rotation(base, self.shape.window, self.device, self.dtype)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take over the model's current weights."""
+        with torch.inference_mode():
+            for fused in self._fused:
+                _copy(fused)
+
+    def _layer(self, block: Any) -> Layer:
+        attention, mlp = block.self_attn, block.mlp
+        qkv = [attention.q_proj, attention.k_proj, attention.v_proj]
+        gate_up = [mlp.gate_proj, mlp.up_proj]
+        return Layer(
+            norm1=self._own([block.input_layernorm]),
+            norm2=self._own([block.post_attention_layernorm]),
+            qkv=self._matrix(qkv),
+            out=self._matrix([attention.o_proj]),
+            gate_up=self._matrix(gate_up),
+            down=self._matrix([mlp.down_proj]),
+            qkv_bias=self._bias(qkv),
+            out_bias=self._bias([attention.o_proj]),
+            gate_up_bias=self._bias(gate_up),
+            down_bias=self._bias([mlp.down_proj]),
+            q_norm=self._own([attention.q_norm]) if hasattr(attention, "q_norm") else None,
+            k_norm=self._own([attention.k_norm]) if hasattr(attention, "k_norm") else None,
+        )
+
+    def _own(self, parts: Sequence[Any], attribute: str = "weight") -> Tensor:
+        tensors = [getattr(_plain(part), attribute) for part in parts]
+        shape = (sum(t.shape[0] for t in tensors), *tensors[0].shape[1:])
+        target = torch.empty(shape, device=self.device, dtype=self.dtype)
+        self._fused.append(Fused(target, parts, attribute))
+        return target
+
+    def _matrix(self, parts: Sequence[Any]) -> Tensor:
+        """(in, out) on a CPU, (out, in) elsewhere."""
+        if not self.transposed:
+            return self._own(parts)
+        weights = [_plain(part).weight for part in parts]
+        stored = torch.empty(
+            weights[0].shape[1], sum(w.shape[0] for w in weights), device=self.device, dtype=self.dtype
+        )
+        self._fused.append(Fused(stored.t(), parts))
+        return stored
+
+    def _bias(self, parts: Sequence[Any]) -> Tensor | None:
+        return self._own(parts, "bias") if _plain(parts[0]).bias is not None else None
+
+    def project(self, x_NI: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
+        """One of the block's linear maps."""
+        if not self.transposed:
+            return linear(x_NI, matrix, bias)
+        return torch.mm(x_NI, matrix) if bias is None else torch.addmm(bias, x_NI, matrix)
+
+    def add_projection(self, residual_NO: Tensor, x_NI: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
+        """Residual plus a linear map; on a CPU the product is summed into the residual."""
+        if not self.transposed:
+            return residual_NO + linear(x_NI, matrix, bias)
+        out = torch.addmm(residual_NO, x_NI, matrix)
+        return out if bias is None else out.add_(bias)
+
+    def normalise(self, x_ND: Tensor, weight: Tensor) -> Tensor:
+        """RMSNorm, rounded where Transformers rounds."""
+        size = (weight.shape[0],)
+        if x_ND.dtype == torch.float32:
+            return rms_norm(x_ND, size, weight, self.shape.eps)
+        return rms_norm(x_ND.float(), size, None, self.shape.eps).to(x_ND.dtype) * weight
+
+    def logits(self, x_RD: Tensor) -> Tensor:
+        """Scores of the next token after the last block."""
+        return self.score(self.normalise(x_RD, self.norm))
+
+    def score(self, x_RD: Tensor) -> Tensor:
+        """The head alone."""
+        if self.transposed:
+            return torch.mm(self.head, x_RD.t()).t()
+        return linear(x_RD, self.head)
+
+
+def sampling_dtype(dtype: Any, device: Any) -> Any:
+    """The model's own, but float32 on a CPU that would emulate half precision a hundred times slower."""
+    return torch.float32 if device.type == "cpu" and dtype != torch.float32 and not has_bfloat16() else dtype
+
+
+def has_bfloat16() -> bool:
+    """Whether this CPU multiplies bfloat16 itself."""
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+def _plain(part: Any) -> Any:
+    return getattr(_active(part), "base_layer", None) or _active(part)
+
+
+def _copy(fused: Fused) -> None:
+    start = 0
+    for i, part in enumerate(fused.parts):
+        source = getattr(_plain(part), fused.attribute)
+        rows = fused.target[start : start + source.shape[0]]
+        start += source.shape[0]
+        adapters = _adapters(part) if fused.attribute == "weight" else []
+        version = None if source.is_inference() else (source.data_ptr(), source._version)
+        if adapters:
+            rows.copy_(_merged(source, part, adapters))
+        elif version is None or fused.seen.get(i) != version:
+            rows.copy_(source)
+        if version and not adapters:
+            fused.seen[i] = version
+
+
+def _merged(source: Tensor, part: Any, adapters: Sequence[str]) -> Tensor:
+    """W + Σ s·B·A, summed in float32 and rounded once: a small update should not be rounded away on the way."""
+    merged = source.float()
+    for name in adapters:
+        b, a = part.lora_B[name].weight.float(), part.lora_A[name].weight.float()
+        merged = torch.addmm(merged, b, a, alpha=part.scaling[name])
+    return merged
+
+
+def _adapters(part: Any) -> list[str]:
+    if not hasattr(part, "lora_A") or getattr(part, "merged", False):
+        return []
+    return [name for name in part.active_adapters if name in part.lora_A]
+
+
+def _tied(base: Any) -> bool:
+    same = _plain(base.lm_head).weight is _plain(base.model.embed_tokens).weight
+    return same and not hasattr(base.lm_head, "base_layer")
+
+
+def _shape(base: Any) -> Shape:
+    config = base.config
+    attention = base.model.layers[0].self_attn
+    return Shape(
+        layers=config.num_hidden_layers,
+        heads=config.num_attention_heads,
+        kv_heads=config.num_key_value_heads,
+        head_dim=attention.head_dim,
+        vocab=config.vocab_size,
+        window=config.max_position_embeddings,
+        eps=config.rms_norm_eps,
+        scale=float(attention.scaling),
+    )
+
+
+def _rotation(base: Any, window: int, device: Any, dtype: Any) -> tuple[Tensor, Tensor]:
+    """cos and sin of every position; sin is negated in its first half, so that a rotation is
+    x·cos + roll(x, D/2)·sin."""
+    positions = torch.arange(window, device=device)[None]
+    like = torch.empty(0, device=device, dtype=dtype)
+    cos, sin = base.model.rotary_emb(like, positions)
+    sin = sin.clone()
+    sin[..., : sin.shape[-1] // 2].neg_()
+    return cos[0].contiguous(), sin[0].contiguous()

@@ -1,0 +1,136 @@
+"""Which models the hf engine takes, and what it says about the others."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from engine_factories import hf
+from needs_torch import torch
+from tiny_models import tiny, write_tokenizer
+
+from rlvrlab.engines.hf import Hf
+from rlvrlab.engines.hf.generate import PlainSampler
+from rlvrlab.errors import LabError, UserError
+from rlvrlab.types import OptimizerSettings, Request, Sampling
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    return Path(shutil.copytree(tiny(), tmp_path / "model"))
+
+
+def refused(folder: Path, **keys) -> str:
+    with pytest.raises(LabError) as caught:
+        Hf(str(folder), device="cpu", **keys).build(OptimizerSettings())
+    assert caught.value.exit_code == 2 and "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def rewrite(path: Path, **changes) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def test_missing_folders_and_files(folder: Path, tmp_path) -> None:
+    assert "no such folder" in refused(tmp_path / "nowhere" / "at_all")
+    (folder / "config.json").unlink()
+    assert "config.json" in refused(folder)
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt"])
+def test_pickled_weights_are_refused(folder: Path, name: str) -> None:
+    (folder / "model.safetensors").unlink()
+    torch.save({"weight": torch.zeros(1)}, folder / name)
+    assert "pickle" in refused(folder) and name in refused(folder)
+    (folder / name).unlink()
+    assert "no *.safetensors" in refused(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json"])
+def test_remote_code_is_refused_and_never_run(folder: Path, name: str) -> None:
+    (folder / "evil.py").write_text("import pathlib; pathlib.Path('ran').touch(); raise SystemExit")
+    rewrite(folder / name, auto_map={"AutoModelForCausalLM": "evil.Evil", "AutoTokenizer": ["evil.Evil", None]})
+    assert "auto_map" in refused(folder)
+    assert not Path("ran").exists() and not (folder / "ran").exists()
+
+
+def test_damaged_files(folder: Path) -> None:
+    weights = folder / "model.safetensors"
+    whole = weights.read_bytes()
+    for broken in (whole[: len(whole) // 2], b"", b"\xff" * 64):
+        weights.write_bytes(broken)
+        assert "damaged" in refused(folder)
+    weights.write_bytes(whole)
+    (folder / "config.json").write_text("{")
+    assert "cannot be read as JSON" in refused(folder)
+
+
+@pytest.mark.slow
+def test_weights_that_do_not_fit_their_configuration(folder: Path) -> None:
+    """Transformers would fill the gap with random numbers."""
+    rewrite(folder / "config.json", num_hidden_layers=3)
+    assert "weights are missing" in refused(folder)
+
+
+@pytest.mark.slow
+def test_a_model_without_tokenizer(folder: Path) -> None:
+    for path in folder.glob("tokenizer*"):
+        path.unlink()
+    assert "tokenizer" in refused(folder)
+
+
+def test_a_chat_template_is_only_needed_for_chat(folder: Path) -> None:
+    for path in (*folder.glob("tokenizer*"), *folder.glob("chat_template*")):
+        path.unlink()
+    write_tokenizer(folder, chat=False)
+    assert "no chat template" in refused(folder, chat=True)
+    Hf(str(folder), device="cpu").build(OptimizerSettings())
+
+
+def test_prompts_in_the_chat_template() -> None:
+    plain, chat = hf()(0).tokenizer, hf(chat=True)(0).tokenizer
+    assert plain.encode_prompt("3 7\n") == plain.encode_again("3 7\n") == plain.encode("3 7\n")
+    assert chat.decode(chat.encode_prompt("3 7")) == "user 3 7\na "
+    assert chat.decode(chat.encode_again("no")) == "\nuser no\na "
+    assert plain.decode((*plain.encode("5"), plain.end, 48, 99)) == "5z", "ids that only the model has are dropped"
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"quantize": "4bit"}, "set engine.lora_rank"),
+        ({"quantize": "4bit", "lora_rank": 4}, "4bit needs a GPU"),
+        ({"lora_rank": 4, "lora_targets": "q_prj"}, "engine.lora_targets"),
+        ({"device": "quantum"}, "engine.device"),
+    ],
+)
+def test_keys_that_cannot_be_met(keys, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        Hf(tiny(), **({"device": "cpu"} | keys)).build(OptimizerSettings())
+
+
+def test_a_prompt_that_does_not_fit_the_window() -> None:
+    engine = hf()(0)
+    with pytest.raises(UserError, match="window of 128"):
+        engine.sample([Request((3,) * 125, 1, ("long",), Sampling(max_tokens=4))])
+
+
+@pytest.mark.slow
+def test_the_plain_sampler_draws_what_the_fast_one_draws() -> None:
+    """Also where answers end early, in other batches, with a nucleus, and for prompts of unequal length."""
+    engine = hf("llama", 4)(0)
+    engine.shift([torch.full_like(engine.weights.theta, 0.02)], [1.0])
+    engine.publish()
+    settings = [Sampling(12), Sampling(12, 0.0), Sampling(5, 0.7, 0.8), Sampling(12, stop=("e", "1"))]
+    requests = [Request(tuple(range(3, 5 + i)), 5, ("same", i), s) for i, s in enumerate(settings * 2)]
+    fast, plain = engine.sample(requests), PlainSampler(engine.model, engine.tokenizer, engine.device)
+    slow = plain.sample(requests, 1)
+    assert [[(c.tokens, c.text, c.finish) for c in g] for g in slow] == [
+        [(c.tokens, c.text, c.finish) for c in g] for g in fast
+    ]
+    for mine, theirs in zip(chain(*slow), chain(*fast), strict=True):
+        assert mine.logprobs == pytest.approx(theirs.logprobs, abs=1e-4)
+    assert len({c.finish for g in slow for c in g}) == 2

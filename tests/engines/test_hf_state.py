@@ -1,0 +1,170 @@
+"""What an hf engine saves, loads and exports; and what happens when memory or disk run out."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from engine_factories import hf
+from needs_torch import torch
+from tiny_models import tiny
+
+from rlvrlab.batch import batch_of
+from rlvrlab.engines.hf.store import export, verify_export
+from rlvrlab.errors import CheckpointError, UserError
+from rlvrlab.objectives.ppo_clip import PpoClip
+from rlvrlab.objectives.sft import Sft
+from rlvrlab.record.files import StorageError
+from rlvrlab.train import checkpoint
+from rlvrlab.train.state import State
+from rlvrlab.types import Request, Sampling
+
+SETTINGS = Sampling(max_tokens=6)
+
+
+def practice(engine, steps: range) -> list[float]:
+    """A little on-policy training; everything that could differ shows in what it returns."""
+    prompts = [engine.tokenizer.encode_prompt(text) for text in ("3 7 = 21\n", "4 5 = 20\n")]
+    shown = []
+    for step in steps:
+        drawn = engine.sample([Request(prompt, 4, ("practice", step, i), SETTINGS) for i, prompt in enumerate(prompts)])
+        rows = [(prompt, c) for prompt, group in zip(prompts, drawn, strict=True) for c in group]
+        batch = batch_of([prompt for prompt, _ in rows], [c.tokens for _, c in rows])
+        reward_B = np.array([sum(c.tokens) % 7 for _, c in rows]) - 3.0
+        batch = replace(batch, advantage_BT=np.where(batch.seen_BT, reward_B[:, None], 0.0))
+        vector, value, metrics = engine.gradient(batch, PpoClip())
+        engine.step([vector], [1.0], 1e-2)
+        engine.publish()
+        shown += [value, *metrics.values(), float(engine.logprobs(batch, "reference")[0].sum())]
+    return shown
+
+
+@pytest.mark.parametrize(("rank", "kind"), [(4, "llama"), pytest.param(0, "qwen2", marks=pytest.mark.slow)])
+def test_a_resumed_run_is_the_same_run(tmp_path, rank: int, kind: str) -> None:
+    straight = hf(kind, rank)(0)
+    practice(straight, range(1))
+    straight.freeze_reference()
+    straight.save(tmp_path / "actor")
+    expected = practice(straight, range(1, 4))
+    resumed = hf(kind, rank)(0)
+    resumed.load(tmp_path / "actor")
+    assert practice(resumed, range(1, 4)) == expected
+    assert torch.equal(resumed.weights.theta, straight.weights.theta)
+    assert not list(tmp_path.rglob("*.bin")) and not list(tmp_path.rglob("*.pt"))
+
+
+def test_the_reference_is_the_policy_at_the_freeze_not_the_base() -> None:
+    engine = hf("llama", 4)(0)
+    batch = batch_of([(3, 4)], [(5, 6, 7)])
+    base = engine.logprobs(batch, "reference")[0]
+    engine.step([engine.gradient(batch, Sft())[0]], [1.0], 0.1)
+    frozen = engine.logprobs(batch)[0]
+    engine.freeze_reference()
+    engine.step([engine.gradient(batch, Sft())[0]], [1.0], 0.1)
+    assert np.array_equal(engine.logprobs(batch, "reference")[0], frozen)
+    assert np.abs(frozen - base).max() > 0.05
+
+
+@pytest.mark.parametrize(
+    ("kind", "rank"), [("llama", 4), *(pytest.param(*x, marks=pytest.mark.slow) for x in (("gpt2", 4), ("qwen2", 0)))]
+)
+def test_the_export_is_what_others_load(tmp_path, kind: str, rank: int) -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    engine = hf(kind, rank)(0)
+    batch = batch_of([(3, 4)], [(5, 6, 7)])
+    engine.step([engine.gradient(batch, Sft())[0]], [1.0], 0.1)
+    engine.save(tmp_path)
+    assert verify_export(tmp_path / "huggingface", engine) < 1e-4
+    assert AutoTokenizer.from_pretrained(tmp_path / "huggingface").eos_token_id == engine.tokenizer.end
+    if rank:
+        from peft import PeftModel
+
+        with_adapter = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(tiny(kind)), tmp_path / "adapter")
+        logits = with_adapter(input_ids=torch.tensor([[3, 4, 5, 6, 7]])).logits[0, 1:-1].log_softmax(-1)
+        mine = engine.logprobs(batch)[0][0]
+        assert np.abs(logits.detach().numpy()[np.arange(3), [5, 6, 7]] - mine).max() < 1e-5
+
+
+@pytest.mark.slow
+def test_an_export_that_scores_differently_is_found_out(tmp_path) -> None:
+    engine = hf("llama", 4)(0)
+    export(engine, tmp_path)
+    engine.shift([torch.full_like(engine.weights.theta, 0.1)], [1.0])
+    with pytest.raises(CheckpointError, match="scores differently"):
+        verify_export(tmp_path, engine)
+
+
+@pytest.mark.slow
+def test_the_state_of_another_engine_and_damaged_files_are_refused(tmp_path) -> None:
+    hf("llama", 4)(0).save(tmp_path)
+    with pytest.raises(CheckpointError, match="other parameters"):
+        hf("llama", 8)(0).load(tmp_path)
+    facts = json.loads((tmp_path / "engine.json").read_text())
+    (tmp_path / "engine.json").write_text(json.dumps({**facts, "optimizer": "sgd"}))
+    with pytest.raises(CheckpointError, match="optimizer sgd"):
+        hf("llama", 4)(0).load(tmp_path)
+    (tmp_path / "engine.json").write_text(json.dumps(facts))
+    state = tmp_path / "engine.safetensors"
+    state.write_bytes(state.read_bytes()[:-100])
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        hf("llama", 4)(0).load(tmp_path)
+
+
+def test_a_full_disk_leaves_the_old_checkpoint(tmp_path) -> None:
+    """The kernel's limit on a file's size stands for the full disk: writing fails half-way with an error of the OS."""
+    engine = hf("llama", 4)(0)
+    kept = checkpoint.save(tmp_path, engine, State(step=1))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4000, before[1]))
+        with pytest.raises(StorageError):
+            checkpoint.save(tmp_path, engine, State(step=2))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert checkpoint.defect(kept) is None and [p.name for p in tmp_path.iterdir()] == ["global_step_1"]
+
+
+class Full:
+    """A body that runs out of memory while micro-batches are larger than it likes."""
+
+    def __init__(self, engine, most: int, error: Exception) -> None:
+        self.engine, self.most, self.error, self.inner = engine, most, error, engine.body.hidden
+
+    def __call__(self, layout, **keys):
+        if layout.ids.size > self.most:
+            raise self.error
+        return self.inner(layout, **keys)
+
+
+OUT = (
+    torch.OutOfMemoryError("CUDA out of memory"),
+    RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory: you tried …"),
+)
+
+
+@pytest.mark.parametrize("error", OUT, ids=["gpu", "cpu"])
+def test_out_of_memory_halves_once_and_then_names_the_key(error, monkeypatch) -> None:
+    rows = ([tuple(range(3, 13))] * 8, [(i + 3, 4, 5, 6, 7, 8) for i in range(8)])
+    engine, batch = hf("llama", 4)(5), batch_of(*rows)
+    expected = engine.gradient(batch, Sft())
+    monkeypatch.setattr(engine.body, "hidden", Full(engine, 40, error))
+    with pytest.warns(UserWarning, match="halved to 35 tokens"):
+        again = engine.gradient(batch, Sft())
+    assert (again[0] - expected[0]).norm() < 1e-5 * expected[0].norm() and again[1] == pytest.approx(expected[1])
+    monkeypatch.setattr(engine.body, "hidden", Full(engine, 8, error))
+    with pytest.raises(UserError, match=r"lower engine\.micro_tokens"):
+        engine.logprobs(batch)
+
+
+def test_other_errors_are_not_taken_for_a_lack_of_memory(monkeypatch) -> None:
+    engine = hf("llama", 4)(0)
+    monkeypatch.setattr(engine.body, "hidden", Full(engine, 0, RuntimeError("shapes do not fit")))
+    with pytest.raises(RuntimeError, match="shapes"):
+        engine.logprobs(batch_of([(3,)], [(4,)]))
