@@ -134,3 +134,26 @@ def test_the_plain_sampler_draws_what_the_fast_one_draws() -> None:
     for mine, theirs in zip(chain(*slow), chain(*fast), strict=True):
         assert mine.logprobs == pytest.approx(theirs.logprobs, abs=1e-4)
     assert len({c.finish for g in slow for c in g}) == 2
+
+
+def test_a_later_turn_continues_the_conversation_token_by_token(tmp_path):
+    """Prompt, sampled answer with its end, next question: exactly what the template makes of the whole."""
+    from transformers import AutoTokenizer
+
+    from rlvrlab.engines.hf.tokenizer import HfTokenizer
+    from rlvrlab.models import nano
+
+    (tmp_path / "nano").mkdir()
+    nano.build(tmp_path / "nano", "nano", 0)
+    inner = AutoTokenizer.from_pretrained(tmp_path / "nano")
+    marked = "{% for m in messages %}[{{ m['role'] }}]{{ m['content'] }}{{ eos_token }}\n{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}"  # noqa: E501
+    for template in (inner.chat_template, marked):
+        inner.chat_template = template
+        ours = HfTokenizer(inner, 384, "nano", chat=True)
+        tokens = (*ours.encode_prompt("def f(x):"), *ours.encode(" return x"), ours.end, *ours.encode_again("again:"))
+        turns = [("user", "def f(x):"), ("assistant", " return x"), ("user", "again:")]
+        messages = [{"role": role, "content": text} for role, text in turns]
+        assert inner.decode(tokens) == inner.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+    inner.chat_template = "{{ messages | length }}"
+    with pytest.raises(UserError, match="rewrites earlier turns"):
+        HfTokenizer(inner, 384, "nano", chat=True).encode_again("again:")
