@@ -4,19 +4,25 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP     = $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 JOBS   ?= 2
-ORACLE_PIP = $(VENV)-oracles/bin/pip install --quiet --disable-pip-version-check -c constraints.txt
+TORCH  ?= torch==2.13.0
 
-.PHONY: help setup quick test fast oracles soak lint types bench docs clean
+.PHONY: help setup quick demo demo-llm test fast oracles soak lint types bench docs clean
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(BIN)/rlvr: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) -e .
 	@touch $@
 
-$(VENV)/.dev: $(BIN)/rlvr
+# torch first: a plain `pip install` of what depends on it would bring gigabytes of CUDA. For a GPU: make demo TORCH=torch
+$(VENV)/.hf: $(BIN)/rlvr
+	@echo "installing torch and Transformers; the time of this is not the demo's"
+	@start=$$(date +%s); $(PIP) $(TORCH) && $(PIP) -e '.[hf]' && echo "installed in $$(( $$(date +%s) - start )) s"
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.hf
 	$(PIP) -e '.[dev]'
 	@touch $@
 
@@ -25,22 +31,26 @@ setup: $(VENV)/.dev  ## a virtual environment with everything for development
 quick: $(BIN)/rlvr  ## install the light core and train a policy from 0 to above 80 %, in under two minutes
 	$(BIN)/rlvr train recipes/toy_countdown.toml
 
+demo: $(VENV)/.hf  ## all five phases on a tiny code model that learns from the real judge, in about five minutes
+	$(BIN)/rlvr train studies/coding_five_phase/nano.toml
+
+demo-llm: $(VENV)/.hf  ## SmolLM2-135M learns Countdown on two cores, in about fifteen minutes
+	$(BIN)/rlvr model get smollm2-135m
+	$(BIN)/rlvr train studies/countdown_gsm8k/smollm2_countdown_cpu.toml
+
 test: $(VENV)/.dev  ## all tests but the soak
 	$(BIN)/python -m pytest -n $(JOBS) -m "not soak and not oracle"
 
 fast: $(VENV)/.dev  ## the tests that take less than two minutes together
 	$(BIN)/python -m pytest -n $(JOBS) -m "not soak and not slow and not oracle"
 
-$(VENV)-oracles/.ready: tests/oracles/requirements.txt constraints.txt
-	$(PYTHON) -m venv $(VENV)-oracles
-	$(ORACLE_PIP) torch==2.13.0
-	$(ORACLE_PIP) -r tests/oracles/requirements.txt
-	$(ORACLE_PIP) --no-deps verl==0.9.1
-	$(ORACLE_PIP) -e '.[dev]'
+$(VENV)/.oracles: $(VENV)/.dev tests/oracles/requirements.txt
+	$(PIP) -r tests/oracles/requirements.txt
+	$(PIP) --no-deps verl==0.9.1
 	@touch $@
 
-oracles: $(VENV)-oracles/.ready  ## compare the maths with the real TRL and verl, in an environment of its own
-	$(VENV)-oracles/bin/python -m pytest -m oracle tests/oracles
+oracles: $(VENV)/.oracles  ## compare the maths with the real TRL, verl and TorchJD
+	$(BIN)/python -m pytest -m oracle
 
 soak: $(VENV)/.dev  ## kill a run at 50 random moments and compare
 	$(BIN)/python -m pytest -m soak
@@ -62,4 +72,4 @@ docs: $(VENV)/.dev  ## docs/reference.md from the code
 	$(BIN)/python docs/make_reference.py
 
 clean:  ## remove what was built
-	rm -rf $(VENV) $(VENV)-oracles build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

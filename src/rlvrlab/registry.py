@@ -32,7 +32,11 @@ HOMES = {
     "reward": "rlvrlab.rewards",
     "engine": "rlvrlab.engines",
     "advantage": "rlvrlab.credit",
+    "credit": "rlvrlab.credit",
     "objective": "rlvrlab.objectives",
+    "surgery": "rlvrlab.surgery",
+    "guard": "rlvrlab.train.guards",
+    "protocol": "rlvrlab.train.protocols",
     "phase": "rlvrlab.train.phases",
     "sink": "rlvrlab.record.sinks",
 }

@@ -9,6 +9,7 @@ import runs
 
 from rlvrlab.errors import UserError
 from rlvrlab.record.files import read_lines
+from rlvrlab.train.card import card_table, change, read_cards
 from rlvrlab.train.phases.repair import hindsight
 
 FEEDBACK_ENV = """
@@ -72,3 +73,32 @@ def test_hindsight_pairs_need_both_kinds() -> None:
         ("worse", "good"),
     ]
     assert len(hindsight(group, 1)) == 1
+
+
+def test_cards_between_phases_are_comparable_and_reproducible(tmp_path: Path) -> None:
+    first = turns_run(tmp_path / "a", "eval.test_size=6", "eval.test_n=4").folder
+    second = turns_run(tmp_path / "b", "eval.test_size=6", "eval.test_n=4").folder
+    cards = read_cards(first)
+    assert [card.phase for card in cards] == ["baseline", "sft", "repair", "grpo_turns"]
+    assert [card.step for card in cards] == [0, 5, 8, 10]
+    assert len({frozenset(card.outcomes) for card in cards}) == 1 and len(cards[0].outcomes) == 6
+    assert all({"recovery_rate", "blind_recovery_rate", "pass@4"} <= card.metrics.keys() for card in cards)
+    assert [card.outcomes for card in cards] == [card.outcomes for card in read_cards(second)]
+    solved = [sum(card.outcomes.values()) / 6 for card in cards]
+    assert change(cards[0], cards[1]).mean == pytest.approx(solved[1] - solved[0])
+    head, rows = card_table(cards)
+    assert head[1:] == [card.phase for card in cards] and all(len(row) == len(head) for row in rows)
+    assert "recovery_rate" in (first / "EXPERIMENT.md").read_text()
+
+
+def test_a_control_arm_leaves_the_policy_as_it_was(tmp_path: Path) -> None:
+    text = runs.TINY + "[more_sft]\nsteps = 4\nbatch_size = 8\nlearning_rate = 0.5\n"
+    plain = runs.run(tmp_path / "plain", 'phases=["sft", "grpo"]', "eval.test_size=6", text=text).folder
+    with_arm = runs.run(tmp_path / "arm", 'phases=["sft", "more_sft", "grpo"]', "eval.test_size=6", text=text).folder
+    cards = {folder: {card.phase: card for card in read_cards(folder)} for folder in (plain, with_arm)}
+    assert cards[plain]["grpo"].outcomes == cards[with_arm]["grpo"].outcomes
+    learnt = [[r for r in runs.read_metrics(f) if r["phase"] == "grpo" and r["phase_step"]] for f in (plain, with_arm)]
+    assert [r["critic/rewards/mean"] for r in learnt[0]] == [r["critic/rewards/mean"] for r in learnt[1]]
+    assert cards[with_arm]["more_sft"].control and "more_sft (control)" in card_table(read_cards(with_arm))[0]
+    with pytest.raises(UserError, match="cannot be the first"):
+        runs.run(tmp_path / "first", 'phases=["more_sft"]', text=text)

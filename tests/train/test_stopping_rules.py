@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import runs
 
-from rlvrlab.evals import protocol
+from rlvrlab.evals.evaluate import Accuracy
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.train import checkpoint, loop
+from rlvrlab.train.by_skill import BySkill
 from rlvrlab.train.schedule import learning_rate
 from rlvrlab.train.state import Best, State
 
@@ -22,11 +23,11 @@ def scripted(monkeypatch: pytest.MonkeyPatch, *accuracies: float) -> None:
     """Evaluations answer from a list; the last one repeats."""
     left = list(accuracies)
 
-    def evaluate(*_: object) -> protocol.Accuracy:
+    def evaluate(*_: object) -> BySkill:
         now = left.pop(0) if len(left) > 1 else left[0]
-        return protocol.Accuracy(solved=round(100 * now), judged=100, unjudged=0, errors={}, truncated=0)
+        return BySkill(Accuracy(solved=round(100 * now), judged=100, unjudged=0, errors={}, truncated=0), {})
 
-    monkeypatch.setattr(loop, "greedy", evaluate)
+    monkeypatch.setattr(loop, "evaluate_skills", evaluate)
 
 
 def steps(folder: Path) -> int:

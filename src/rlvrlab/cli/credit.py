@@ -113,14 +113,15 @@ def _of_run(plugin: Any, folder: Path, step: int | None, take: int) -> StepCredi
     env, data = resolved.build("env"), resolved.recipe.data
     path = _rollouts_file(folder, step)
     known = {problem.id: problem for problem in env.problems("train", data.train_size, data.seed)}
-    rollouts: dict[str, Rollout] = {}
+    rollouts: dict[tuple[str, str], Rollout] = {}
     for row in read_lines(path):
-        if row["reward"] is None or len(rollouts) >= take or row["completion"] in rollouts:
+        if row["reward"] is None or len(rollouts) >= take or (row["problem"], row["completion"]) in rollouts:
             continue
         stored = Problem(row["problem"], env.name, row["skill"], row["prompt"], row["reference"])
         verdict = Verdict(row["correct"], row["score"], ErrorKind(row["error"]), detail=row["detail"])
         problem = known.get(row["problem"], stored)
-        rollouts[row["completion"]] = _rollout(row["id"], problem, row["completion"], verdict, row["reward"])
+        key = row["problem"], row["completion"]
+        rollouts[key] = _rollout(row["id"], problem, row["completion"], verdict, row["reward"])
     if not rollouts:
         raise UserError(f"{path}: no judged answers in it; choose another --step")
     return credit_of(plugin, list(rollouts.values()), env, resolved.build("reward"), NoPolicy(), Sampling())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rlvrlab.errors import suggestion
 from rlvrlab.recipe.schema import Recipe
-from rlvrlab.registry import names
+from rlvrlab.registry import find, names
 
 
 def contradictions(recipe: Recipe) -> list[tuple[str, str]]:
@@ -12,6 +12,10 @@ def contradictions(recipe: Recipe) -> list[tuple[str, str]]:
     found = []
     if len(set(recipe.phases)) < len(recipe.phases):
         found.append(("phases", f"{recipe.phases} names a phase twice; each has one table"))
+    if recipe.phases[0] in names("phase") and getattr(find("phase", recipe.phases[0]), "control", False):
+        found.append(
+            ("phases", f"{recipe.phases[0]!r} is a control arm and cannot be the first; put its origin before it")
+        )
     for name in dict.fromkeys(recipe.phases):
         size = recipe.phase_tables.get(name, {}).get("batch_size", 0)
         if size > recipe.data.train_size:

@@ -1,6 +1,6 @@
 """Every core key of a recipe, with its default, its limits and one line that explains it.
 
-The tables `env`, `reward`, `engine`, `advantage`, `objective` hold `type = NAME` plus the plug-in's own keys; each
+The tables of PLUGIN_TABLES (`env`, `reward`, `engine`, …) hold `type = NAME` plus the plug-in's own keys; each
 phase in `phases` has a table of its own name. Those keys live with their plug-in (see registry.py); the rest is here.
 """
 
@@ -29,8 +29,10 @@ class _Section(BaseModel):
 class Data(_Section):
     """Which problems."""
 
-    train_size: Size = Field(2000, description="distinct training problems")
-    dev_size: Size = Field(200, description="held-out problems that choose the best checkpoint")
+    train_size: Size = Field(2000, description="distinct training problems; of a file, all unless this is set")
+    dev_size: Size = Field(200, description="held-out problems that choose the best checkpoint; of a file likewise")
+    train_file: str | None = Field(None, description="prepared problems of role train, relative to the recipe's folder")
+    dev_file: str | None = Field(None, description="prepared problems of role dev, relative to the recipe's folder")
     seed: CountOrZero = Field(0, description="draws the problems; apart from `seed`, so runs share their held-out set")
 
 
@@ -95,6 +97,8 @@ class Eval(_Section):
     """Held-out evaluation during training, greedy."""
 
     every: CountOrZero = Field(10, description="steps between evaluations; 0 evaluates at the start and end of a phase")
+    test_size: CountOrZero = Field(0, description="test problems for a card before the first and after each phase")
+    test_n: CountOrZero = Field(0, description="answers per test problem for pass@k on the card; 0 none")
 
 
 class Stop(_Section):
@@ -137,6 +141,10 @@ class Recipe(_Section):
     engine: Table = _plugin("engine", "toy")
     advantage: Table | None = Field(None, description="advantage plug-in; None takes the phase's own")
     objective: Table | None = Field(None, description="objective plug-in; None takes the phase's own")
+    credit: Table | None = Field(None, description="step credit plug-in of online phases; None: the answer as a whole")
+    surgery: Table | None = Field(None, description="how the gradients of groups are combined; None pools them")
+    guard: Table | None = Field(None, description="what protects skills that are not being trained; None nothing")
+    protocol: Table | None = Field(None, description="which skills are trained when; None all of them, all the time")
     data: Data = Data()
     rollout: RolloutTable = RolloutTable()
     optimizer: Optimizer = Optimizer()
@@ -166,7 +174,7 @@ class Recipe(_Section):
         return folder
 
 
-PLUGIN_TABLES = ("env", "reward", "engine", "advantage", "objective")
+PLUGIN_TABLES = ("env", "reward", "engine", "advantage", "objective", "credit", "surgery", "guard", "protocol")
 
 
 def sections() -> dict[str, type[BaseModel]]:

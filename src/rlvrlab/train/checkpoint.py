@@ -16,13 +16,18 @@ from typing import Any
 from rlvrlab.engines.base import Engine
 from rlvrlab.errors import CheckpointError, TrainingDiverged
 from rlvrlab.record.files import StorageError, sync_folder, write_json
+from rlvrlab.train.lab import Lab
 from rlvrlab.train.state import State
 
 MANIFEST = "manifest.json"
+RULES = "rules.json"
 
 
-def save(folder: Path, engine: Engine, state: State) -> Path:
-    """Write checkpoints/global_step_N; returns it. A policy that is not finite is never saved."""
+def save(folder: Path, engine: Engine, state: State, rules: dict[str, Any] | None = None) -> Path:
+    """Write checkpoints/global_step_N; returns it. A policy that is not finite is never saved.
+
+    `rules` is what protocol, surgery and guard remember.
+    """
     if not finite(engine):
         raise TrainingDiverged(
             f"parameters are NaN or infinite after step {state.step}; start again with a lower learning rate; "
@@ -34,6 +39,8 @@ def save(folder: Path, engine: Engine, state: State) -> Path:
         shutil.rmtree(draft, ignore_errors=True)
         engine.save(draft / "actor")
         write_json(draft / "trainer.json", state.to_json())
+        if rules is not None:
+            write_json(draft / RULES, rules)
         files = {str(p.relative_to(draft)): _facts(p) for p in sorted(draft.rglob("*")) if p.is_file()}
         for below in (p for p in draft.rglob("*") if p.is_dir()):
             sync_folder(below)
@@ -64,6 +71,22 @@ def load(path: Path, engine: Engine) -> State:
         raise CheckpointError(f"{path}: {problem}")
     engine.load(path / "actor")
     return State.from_json(json.loads((path / "trainer.json").read_text()))
+
+
+def restore_rules(folder: Path, lab: Lab, step: int) -> None:
+    """What protocol, surgery and guard knew at that step; anchors are rebuilt from their own checkpoints."""
+    path = folder / f"global_step_{step}"
+    if not lab.rules.active or not (path / RULES).exists():
+        return
+
+    def load_anchor(anchor: int) -> None:
+        problem = defect(folder / f"global_step_{anchor}")
+        if problem:
+            raise CheckpointError(f"{folder / f'global_step_{anchor}'}: {problem}; the guard's anchor is in it")
+        lab.engine.load(folder / f"global_step_{anchor}" / "actor")
+
+    lab.rules.restore(lab, json.loads((path / RULES).read_text()), load_anchor)
+    lab.engine.load(path / "actor")
 
 
 def defect(path: Path) -> str | None:

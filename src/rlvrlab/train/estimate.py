@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rlvrlab.errors import UserError
-from rlvrlab.evals.protocol import greedy
+from rlvrlab.evals.evaluate import greedy
 from rlvrlab.recipe import Resolved
 from rlvrlab.train.lab import build_lab
 from rlvrlab.train.phases.base import Phase

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
 
+from rlvrlab.data.loading import load
+from rlvrlab.data.roles import Use, require
 from rlvrlab.engines.base import Engine
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import shuffled
 from rlvrlab.recipe import Recipe, Resolved
-from rlvrlab.types import Environment, Problem, RewardFunction, Sampling
+from rlvrlab.train.rules import Rules
+from rlvrlab.types import Environment, Problem, RewardFunction, Role, Sampling
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,15 @@ class Lab:
     reward: RewardFunction
     train: tuple[Problem, ...]
     dev: tuple[Problem, ...]
+    test: tuple[Problem, ...] = ()
+    """For the cards between phases; nothing is chosen by them."""
+    files: Mapping[str, Any] = field(default_factory=dict)
+    """By role: the data file used in place of the environment's own problems, with its hashes."""
+    rules: Rules = field(default=cast(Rules, None))
+    """Protocol, surgery and guard, with what they remember."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", self.rules or Rules(self.resolved))
 
     @property
     def recipe(self) -> Recipe:
@@ -47,23 +60,40 @@ class Lab:
 
     def data_facts(self) -> dict[str, Any]:
         """What was trained and evaluated on, by content."""
-        return {
+        facts = {
             "environment": self.env.name,
             "version": self.env.version,
             "train": {"size": len(self.train), "sha256": content_hash(self.train)},
             "dev": {"size": len(self.dev), "sha256": content_hash(self.dev)},
         }
+        return facts | {"files": dict(self.files)} if self.files else facts
 
 
 def build_lab(resolved: Resolved) -> Lab:
     """Build the plug-ins and draw the problems."""
     recipe = resolved.recipe
     env: Environment = resolved.build("env")
-    train = env.problems("train", recipe.data.train_size, recipe.data.seed)
-    dev = env.problems("dev", recipe.data.dev_size, recipe.data.seed)
+    files: dict[str, Any] = {}
+    train = _problems(resolved, env, "train", "train", files)
+    dev = _problems(resolved, env, "dev", "tune", files)
     _check_roles(train, dev)
     engine = resolved.build("engine").build(recipe.optimizer.settings())
-    return Lab(resolved, engine, env, resolved.build("reward"), tuple(train), tuple(dev))
+    test = env.problems("test", recipe.eval.test_size, recipe.data.seed) if recipe.eval.test_size else []
+    lab = Lab(resolved, engine, env, resolved.build("reward"), tuple(train), tuple(dev), tuple(test), files)
+    lab.rules.check_phases(lab)
+    return lab
+
+
+def _problems(resolved: Resolved, env: Environment, role: Role, use: Use, files: dict[str, Any]) -> list[Problem]:
+    """Of the recipe's file for this role, or the environment's own; what a file says of itself is added to `files`."""
+    data = resolved.recipe.data
+    file, size = getattr(data, f"{role}_file"), getattr(data, f"{role}_size")
+    if file is None:
+        return env.problems(role, size, data.seed)
+    whole = resolved.origins.get(f"data.{role}_size") == "default"
+    loaded = load(resolved.folder / file, use, env, None if whole else size, data.seed)
+    files[role] = loaded.facts
+    return list(loaded.problems)
 
 
 def content_hash(problems: tuple[Problem, ...]) -> str:
@@ -74,9 +104,8 @@ def content_hash(problems: tuple[Problem, ...]) -> str:
 def _check_roles(train: list[Problem], dev: list[Problem]) -> None:
     if not train or not dev:
         raise UserError("data: the environment gave no problems; widen its keys or lower data.train_size")
-    wrong = [p.id for p in train if p.role != "train"] + [p.id for p in dev if p.role == "train"]
-    if wrong:
-        raise UserError(f"data: {len(wrong)} problems are not of the role they are used for, e.g. {wrong[:3]}")
+    require(train, "train", "data")
+    require(dev, "tune", "data")
     shared = {p.key for p in train} & {p.key for p in dev}
     if shared:
         raise UserError(f"data: {len(shared)} held-out problems are also in training, e.g. {sorted(shared)[:3]}")

@@ -38,20 +38,6 @@ class HfTokenizer:
             return (*self._opening, *self.encode(text))
         return self.encode_chat([{"role": "user", "content": text}])
 
-    def encode_again(self, text: str) -> tuple[int, ...]:
-        """A later question of the same conversation: what the template puts between an answer's end and the next one."""
-        if not self.chat:
-            return self.encode(text)
-        before = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
-        head = self.inner.apply_chat_template(before, tokenize=False)
-        whole = self.inner.apply_chat_template(
-            [*before, {"role": "user", "content": text}], add_generation_prompt=True, tokenize=False
-        )
-        if not whole.startswith(head):
-            raise UserError("the tokenizer's chat template rewrites earlier turns; use repair.context = 'fresh'")
-        after_end = head.rpartition(self.inner.eos_token)[2] if self.inner.eos_token in head else ""
-        return self.encode(after_end + whole[len(head) :])
-
     def encode_chat(self, messages: Sequence[dict[str, str]]) -> tuple[int, ...]:
         """Messages in the chat template, ready for the answer."""
         text = self.inner.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False)
@@ -64,6 +50,8 @@ class HfTokenizer:
         turns = [("user", "…"), ("assistant", MARK), ("user", text)]
         messages = [{"role": role, "content": content} for role, content in turns]
         whole = self.inner.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+        if MARK not in whole:
+            raise UserError("the tokenizer's chat template rewrites earlier turns; take context = 'fresh'")
         return self.encode(whole.partition(MARK)[2].removeprefix(self.inner.eos_token))
 
     def decode(self, tokens: Sequence[int]) -> str:

@@ -23,6 +23,8 @@ class StepOutcome:
     """The update was not finite and was not applied."""
     notes: list[str] = field(default_factory=list)
     """Plain words for events.jsonl."""
+    events: list[tuple[str, str]] = field(default_factory=list)
+    """(kind, words) of what surgery, guard and protocol have to say; no warnings."""
 
 
 class Phase(Protocol):

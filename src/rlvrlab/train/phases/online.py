@@ -15,11 +15,12 @@ from rlvrlab.objectives.value import value_loss
 from rlvrlab.registry import find, register
 from rlvrlab.rollout.collect import collect
 from rlvrlab.train.batches import AdvantageFunction, assemble, credit, minibatches, score
+from rlvrlab.train.credit import StepCredits, step_credits
 from rlvrlab.train.groups import ALL_RIGHT, ALL_WRONG, UNJUDGED, Sorted, metrics_of, sort_groups
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import StepOutcome
 from rlvrlab.train.schedule import learning_rate
-from rlvrlab.train.update import Applied, mean_metrics, update
+from rlvrlab.train.update import Applied, mean_metrics
 from rlvrlab.types import Count, NonNegative, Objective, Positive, Rollout
 
 
@@ -48,19 +49,24 @@ class OnlinePhase:
 
     def step(self, lab: Lab, phase_step: int) -> StepOutcome:
         """One collection and the updates on it."""
+        now = lab.rules.enter(lab, self, phase_step)
         rollouts, kinds = self._collect(lab, phase_step)
-        metrics = metrics_of(rollouts, kinds)
-        used = rollouts if lab.recipe.filter.dead_groups == "keep" else kinds.live
-        silent = not kinds.live
+        lab.rules.observe(rollouts)
+        steps = step_credits(lab, rollouts)
+        metrics = metrics_of(rollouts, kinds) | steps.metrics | lab.rules.facts()
+        spoken = steps.speaking(kinds.dead)
+        used = rollouts if lab.recipe.filter.dead_groups == "keep" else [*kinds.live, *spoken]
+        silent = not kinds.live and not spoken
         if not used or (silent and not self.critic):
             note = _why_silent(kinds)
-            return StepOutcome(metrics, rollouts, silent=True, notes=[note])
-        batch, counts = self._credited(lab, used)
-        applied = self._updates(lab, batch, phase_step)
+            return StepOutcome(metrics, rollouts, silent=True, notes=[note], events=now.events)
+        batch, counts = self._credited(lab, used, steps)
+        applied = self._updates(lab, batch, used, phase_step)
         metrics |= counts | mean_metrics([one.metrics for one in applied])
         metrics |= self._fit_critic(lab, batch, phase_step)
         lab.engine.publish()
-        return StepOutcome(metrics, rollouts, silent=silent, skipped=any(one.skipped for one in applied))
+        skipped = any(one.skipped for one in applied)
+        return StepOutcome(metrics, rollouts, silent=silent, skipped=skipped, events=now.events)
 
     def _collect(self, lab: Lab, phase_step: int) -> tuple[list[Rollout], Sorted]:
         """A batch of problems; with refill, others in place of those whose group is dead."""
@@ -74,9 +80,9 @@ class OnlinePhase:
                 lab.engine,
                 lab.env,
                 lab.reward,
-                lab.problems_at(stream, phase_step, self.batch_size),
+                lab.rules.problems(lab, stream, phase_step, self.batch_size),
                 n=lab.recipe.rollout.n,
-                sampling=lab.sampling,
+                sampling=lab.rules.sampling(lab),
                 key=(lab.recipe.seed, stream, phase_step),
             )
             kinds = sort_groups(rollouts, by_parts=by_parts)
@@ -84,22 +90,24 @@ class OnlinePhase:
                 break
         return rollouts, kinds
 
-    def _credited(self, lab: Lab, rollouts: list[Rollout]) -> tuple[TokenBatch, dict[str, float]]:
+    def _credited(self, lab: Lab, rollouts: list[Rollout], steps: StepCredits) -> tuple[TokenBatch, dict[str, float]]:
         reused = self.minibatches * self.epochs > 1
         batch = assemble(rollouts, lab.recipe.rollout.max_tokens)
         batch = score(batch, lab.engine, lab.recipe, reused=reused, critic=self.critic)
-        return credit(batch, rollouts, self._advantage(lab), lab.recipe)
+        batch, counts = credit(batch, rollouts, self._advantage(lab), lab.recipe)
+        return steps.on(batch, rollouts), counts
 
     def _advantage(self, lab: Lab) -> AdvantageFunction:
         chosen: AdvantageFunction = lab.resolved.build("advantage") or find("advantage", self.default_advantage)()
         return chosen
 
-    def _updates(self, lab: Lab, batch: TokenBatch, phase_step: int) -> list[Applied]:
+    def _updates(self, lab: Lab, batch: TokenBatch, used: list[Rollout], phase_step: int) -> list[Applied]:
         settings = lab.recipe.optimizer
         rate = learning_rate(self.learning_rate, phase_step, self.steps, settings)
         objective = self._objective(lab)
         parts = minibatches(batch, self.minibatches, self.epochs, lab.recipe.seed, self.name, phase_step)
-        return [update(lab.engine, part, objective, rate, settings.max_grad_norm) for part in parts]
+        clip = settings.max_grad_norm
+        return [lab.rules.update(part, used, objective, rate, clip, i) for i, part in enumerate(parts)]
 
     def _objective(self, lab: Lab) -> Objective:
         recipe = lab.recipe

@@ -82,6 +82,14 @@ class SftPhase(_Imitation):
         )
 
 
+@register("phase", "more_sft")
+@dataclass(frozen=True)
+class MoreSft(SftPhase):
+    """Control arm: what the time of a later phase would have bought as more SFT. The next phase starts before it."""
+
+    control: ClassVar[bool] = True
+
+
 @register("phase", "rft")
 @dataclass(frozen=True)
 class RftPhase(_Imitation):

@@ -1,0 +1,134 @@
+"""Counterfactual step credit: which step earned the reward? Replay the answer with one step changed, and compare.
+
+    [credit]
+    type = "counterfactual"                # the line that switches it on, in any online recipe
+    counterfactual_k = 4
+    intervention_types = ["delete", "truncate"]
+    credit_normalization = "signed"
+
+Unbiased or shaping? A subtracted term is a valid baseline exactly when it does not depend on the step's own choice
+given what came before. v(< i), and rewards of continuations from before i, do not: truncate, tail, resample, vine and
+step_groups are **unbiased**, as unbiased as the group advantage they are added to. Deleting or exchanging a step and
+keeping the policy's later steps, which reacted to it, is not; nor is credit that is ranked, clipped, gated or turned
+into weights, nor a random choice of k steps where the number of steps depends on the answer: these are **shaping**.
+They can teach faster, and do where rewards are sparse, but they may move the optimum; `weight` says how much of it
+there is. Every run records `credit/unbiased` (1 or 0).
+Trap: an altered program that no longer runs says that a step is needed for the rest to run, not that it is worth
+anything; `invalid` decides, and the default takes no credit from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from rlvrlab.batch import Floats, Ints
+from rlvrlab.credit import estimators
+from rlvrlab.credit.edits import Intervention, Plan, ReplayMode, chosen_steps
+from rlvrlab.credit.mapping import Length, Mapping, mapped
+from rlvrlab.credit.normalisation import WEIGHTS, Normalisation, normalised
+from rlvrlab.errors import UserError
+from rlvrlab.registry import register
+from rlvrlab.types import Count, CountOrZero, NonNegative, Positive
+
+Estimator = Literal["leave_one_out", "prefix", "tail", "shapley", "banzhaf", "vine", "step_groups"]
+Segmentation = Literal["auto", "python", "sql", "turns", "text", "words"]
+Invalid = Literal["skip", "zero", "count"]
+Label = Literal["unbiased", "shaping"]
+SEES_THE_PAST_ONLY = ("truncate", "resample")
+
+
+@register("credit", "counterfactual")
+@dataclass(frozen=True)
+class Counterfactual:
+    """Credit of steps by replaying the answer without them."""
+
+    estimator: Estimator = "leave_one_out"
+    """leave_one_out, prefix, tail, shapley, banzhaf, vine or step_groups."""
+    counterfactual_k: CountOrZero = 4
+    """Steps examined per answer, drawn at random; 0 examines all. shapley and banzhaf always look at all."""
+    intervention_types: tuple[Intervention, ...] = ("delete", "truncate")
+    """Of leave_one_out: delete, truncate, substitute, null, reorder, resample; several are averaged."""
+    replay: ReplayMode = "fixed"
+    """fixed keeps the later steps as they are; resample lets the policy write them again."""
+    samples: Count = 4
+    """Continuations per state, permutations of shapley beyond 10 steps, coalitions per step of banzhaf."""
+    segmentation: Segmentation = "auto"
+    """What a step is; auto looks at the answer: python statements, sql clauses, turns, or paragraphs of text."""
+    invalid: Invalid = "skip"
+    """An altered program that no longer runs: skip (unknown), zero (no credit) or count (its reward is its value)."""
+    credit_normalization: Normalisation = "signed"
+    """signed, clip, zscore, rank, sum_preserving; share and abs_softmax are weights for redistribute."""
+    normalization_scale: Positive = 1.0
+    """The bound of clip, the temperature of abs_softmax."""
+    mapping: Mapping = "add"
+    """add to the group's advantage, redistribute it, gate it, or replace it."""
+    weight: NonNegative = 1.0
+    """Of the credit in add and replace."""
+    length: Length = "token"
+    """token: every token gets its step's credit; step: a step's sum does not depend on its length."""
+
+    def __post_init__(self) -> None:
+        kinds = self.intervention_types
+        if not kinds or len(set(kinds)) < len(kinds):
+            raise UserError(f"credit: intervention_types = {list(kinds)}: give one or more, each once")
+        if (self.mapping == "redistribute") != (self.credit_normalization in WEIGHTS):
+            raise UserError(
+                f'credit: mapping = "{self.mapping}" with credit_normalization = "{self.credit_normalization}": '
+                'redistribute goes with the weights "share" and "abs_softmax", the others with the rest'
+            )
+        if self.replay == "resample" and self.estimator == "leave_one_out" and "reorder" in kinds:
+            raise UserError('credit: intervention "reorder" keeps all steps; use replay = "fixed" or leave it out')
+
+    @property
+    def label(self) -> Label:
+        """Is the expected update still the policy gradient, or has it been shaped?"""
+        linear = self.credit_normalization == "signed" and self.mapping in ("add", "replace") and self.length == "token"
+        return "unbiased" if linear and self._past_only() and self._whole() else "shaping"
+
+    @property
+    def wants_empty(self) -> bool:
+        """Must the answer without any step be judged too?"""
+        return self.credit_normalization == "sum_preserving"
+
+    @property
+    def keeps_dead_groups(self) -> bool:
+        """Can it teach something where all answers of a group earned the same?"""
+        return self.mapping in ("add", "replace") and (self.weight > 0 or self.mapping == "replace")
+
+    def plan(self, steps: int, rng: np.random.Generator) -> Plan:
+        """What to replay of an answer with so many steps."""
+        if self.estimator == "shapley":
+            return estimators.shapley(steps, self.samples, rng)
+        if self.estimator == "banzhaf":
+            return estimators.banzhaf(steps, self.samples, rng)
+        if self.estimator == "prefix":
+            return estimators.prefix_difference(steps, self._chosen(steps, 2, rng))
+        if self.estimator == "vine":
+            return estimators.vine(steps, self._chosen(steps, 2 * self.samples, rng))
+        kinds: tuple[Intervention, ...] = ("truncate",) if self.estimator == "tail" else self.intervention_types
+        replay: ReplayMode = "fixed" if self.estimator == "tail" else self.replay
+        return estimators.leave_one_out(steps, self._chosen(steps, len(kinds), rng), kinds, replay)
+
+    def normalised(self, credit_S: Floats, total: float) -> Floats:
+        """Credit on the scale asked for; `total` is what the whole answer earned above the empty one."""
+        return normalised(credit_S, self.credit_normalization, self.normalization_scale, total)
+
+    def mapped(self, group_T: Floats, step_T: Ints, credit_S: Floats) -> Floats:
+        """Token advantages."""
+        return mapped(group_T, step_T, credit_S, self.mapping, self.weight, self.length)
+
+    def _chosen(self, steps: int, replays_per_step: int, rng: np.random.Generator) -> Ints:
+        most = max(1, estimators.MAX_REPLAYS // replays_per_step)
+        return chosen_steps(steps, min(self.counterfactual_k or most, most), rng)
+
+    def _past_only(self) -> bool:
+        if self.estimator != "leave_one_out":
+            return self.estimator in ("tail", "vine", "step_groups")
+        forgets = self.replay == "resample" and "null" not in self.intervention_types
+        return forgets or set(self.intervention_types) <= set(SEES_THE_PAST_ONLY)
+
+    def _whole(self) -> bool:
+        return self.counterfactual_k == 0 or self.estimator == "step_groups"

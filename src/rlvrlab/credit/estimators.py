@@ -1,0 +1,235 @@
+"""From rewards of altered trajectories to credit of steps. v(S) is the reward with the steps S alone, N all of them.
+
+    leave_one_out   c_i = v(N) − mean over interventions on i         0 for both of two equivalent steps
+    prefix          c_i = v(≤ i) − v(< i)                             telescopes to v(N) − v(∅)
+    tail            c_i = v(N) − v(< i)
+    shapley         c_i = Σ_S |S|! (n − |S| − 1)! / n! · [v(S + i) − v(S)]      adds up to v(N) − v(∅)
+    banzhaf         c_i = mean over all S without i of v(S + i) − v(S)
+    vine            c_i = V(≤ i) − V(< i), V the mean reward of the policy's own continuations (VinePPO, 2410.01679)
+    step_groups     c_i = v(N) − mean of the other answers that share the steps before i (as GiGPO, 2505.10978)
+
+Each estimator is a Plan: it names what to replay and solves for the credit afterwards, so all replays of a collection
+go to the verifier at once. Unknown rewards (NaN) make unknown credit, never 0. Assumption: a deterministic verifier.
+Which of them are unbiased as advantages is said in counterfactual.py and shown in tests/credit/test_bias_table.py.
+Suffixes: S steps, E edits, C coalitions, M permutations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from math import comb
+
+import numpy as np
+
+from rlvrlab.batch import Bools, Floats, Ints
+from rlvrlab.credit.edits import Edit, Estimate, Intervention, Plan, ReplayMode, before, coalition, intervention
+
+EXACT = 10
+"""Up to so many steps Shapley and Banzhaf enumerate all coalitions."""
+MAX_REPLAYS = 1 << EXACT
+"""Replays of one answer at most, whatever its number of steps."""
+
+
+def leave_one_out(steps: int, chosen_S: Ints, kinds: Sequence[Intervention], replay: ReplayMode) -> Plan:
+    """Intervene on each chosen step; several kinds are averaged."""
+    asked = [[intervention(kind, steps, int(i), replay) for kind in kinds] for i in chosen_S]
+    book = _Book(edit for edits in asked for edit in edits)
+
+    at_SK = np.array([[book.at(edit) for edit in edits] for edits in asked])
+
+    def solve(value_E: Floats, whole: float) -> Estimate:
+        credit_S = np.full(steps, np.nan)
+        value_SK = np.append(value_E, whole)[at_SK]
+        known_SK = ~np.isnan(value_SK)
+        count_S = known_SK.sum(axis=1)
+        mean_S = np.where(known_SK, value_SK, 0.0).sum(axis=1) / np.maximum(count_S, 1)
+        credit_S[chosen_S] = np.where(count_S > 0, whole - mean_S, np.nan)
+        return _exact(credit_S)
+
+    return book.plan(solve)
+
+
+def prefix_difference(steps: int, chosen_S: Ints) -> Plan:
+    """What each chosen step adds to the steps before it."""
+    ends = {int(j): coalition(before(steps, int(j))) for i in chosen_S for j in (i, i + 1)}
+    return _differences(steps, chosen_S, ends)
+
+
+def vine(steps: int, chosen_S: Ints) -> Plan:
+    """The change of the policy's own value across each chosen step; after the last one it is the reward."""
+    ends = {int(j): Edit("resume", int(j), before(steps, int(j)).tobytes()) for i in chosen_S for j in (i, i + 1)}
+    return _differences(steps, chosen_S, ends)
+
+
+def shapley(steps: int, samples: int, rng: np.random.Generator) -> Plan:
+    """Exact up to EXACT steps, then antithetic permutations: each adds up to v(N) − v(∅) by itself."""
+    if steps <= EXACT:
+        return _enumerated(steps, _shapley_weights(steps))
+    if samples * steps > MAX_REPLAYS:
+        return _marginals(steps, samples, rng)
+    orders_MS = _antithetic([rng.permutation(steps) for _ in range((samples + 1) // 2)], samples)
+    chains = [[coalition(kept_S) for kept_S in _growing(order_S)] for order_S in orders_MS]
+    book = _Book(edit for chain in chains for edit in chain)
+
+    at_MS = np.array([[book.at(edit) for edit in chain] for chain in chains])
+
+    def solve(value_E: Floats, whole: float) -> Estimate:
+        gain_MS = np.empty((len(chains), steps))
+        np.put_along_axis(gain_MS, np.array(orders_MS), np.diff(np.append(value_E, whole)[at_MS], axis=1), axis=1)
+        return _sampled(gain_MS)
+
+    return book.plan(solve)
+
+
+def banzhaf(steps: int, samples: int, rng: np.random.Generator) -> Plan:
+    """Exact up to EXACT steps, then `samples` random coalitions per step and their complements, all used for each."""
+    if steps <= EXACT:
+        return _enumerated(steps, np.full(steps, 0.5 ** (steps - 1)))
+    half_CS = rng.random((max(2, min(MAX_REPLAYS, samples * steps) // 2), steps)) < 0.5
+    kept_CS = np.concatenate([half_CS, ~half_CS])
+    edits = [coalition(kept_S) for kept_S in kept_CS]
+    book = _Book(edits)
+
+    at_C = np.array([book.at(edit) for edit in edits])
+
+    def solve(value_E: Floats, whole: float) -> Estimate:
+        value_C = np.append(value_E, whole)[at_C]
+        with_S, error_with_S = _column_means(value_C, kept_CS)
+        without_S, error_without_S = _column_means(value_C, ~kept_CS)
+        return Estimate(with_S - without_S, np.sqrt(error_with_S + error_without_S))
+
+    return book.plan(solve)
+
+
+def step_groups(prefixes: Sequence[Sequence[Hashable]], reward_B: Floats, group_B: Ints) -> list[Floats]:
+    """Each step against the other answers of its group that had come to the same place; no replay at all."""
+    members: dict[tuple[int, Hashable], list[int]] = {}
+    for row, keys in enumerate(prefixes):
+        for key in dict.fromkeys(keys):
+            members.setdefault((int(group_B[row]), key), []).append(row)
+    found = []
+    for row, keys in enumerate(prefixes):
+        peers = [[j for j in members[int(group_B[row]), key] if j != row] for key in keys]
+        found.append(np.array([reward_B[row] - _known_mean(reward_B[rows]) for rows in peers], dtype=np.float64))
+    return found
+
+
+class _Book:
+    """Edits once each, and their values; the whole trajectory needs no replay."""
+
+    def __init__(self, edits: Iterable[Edit]) -> None:
+        wanted = dict.fromkeys(edits)
+        self.index = {edit: i for i, edit in enumerate(edit for edit in wanted if not _is_whole(edit))}
+
+    def at(self, edit: Edit) -> int:
+        """Its place among the values, of which the last is the whole's."""
+        return self.index.get(edit, -1)
+
+    def plan(self, solve: Callable[[Floats, float], Estimate]) -> Plan:
+        return Plan(tuple(self.index), solve)
+
+
+def _is_whole(edit: Edit) -> bool:
+    return edit.how in ("keep", "resume") and 0 not in edit.kept
+
+
+def _differences(steps: int, chosen_S: Ints, ends: dict[int, Edit]) -> Plan:
+    book = _Book(ends.values())
+
+    at_S2 = np.array([[book.at(ends[int(i)]), book.at(ends[int(i) + 1])] for i in chosen_S])
+
+    def solve(value_E: Floats, whole: float) -> Estimate:
+        credit_S = np.full(steps, np.nan)
+        credit_S[chosen_S] = np.diff(np.append(value_E, whole)[at_S2], axis=1)[:, 0]
+        return _exact(credit_S)
+
+    return book.plan(solve)
+
+
+def _enumerated(steps: int, weight_K: Floats) -> Plan:
+    """All coalitions; the weight of a marginal contribution depends on the size of what it is added to."""
+    kept_CS = (np.arange(1 << steps)[:, None] >> np.arange(steps)) & 1 == 1
+    edits = [coalition(kept_S) for kept_S in kept_CS]
+    book = _Book(edits)
+    size_C, at_C = kept_CS.sum(axis=1), np.array([book.at(edit) for edit in edits])
+
+    def solve(value_E: Floats, whole: float) -> Estimate:
+        value_C = np.append(value_E, whole)[at_C]
+        credit_S = np.empty(steps)
+        for i in range(steps):
+            without_C = np.flatnonzero(~kept_CS[:, i])
+            credit_S[i] = weight_K[size_C[without_C]] @ (value_C[without_C | 1 << i] - value_C[without_C])
+        return _exact(credit_S)
+
+    return book.plan(solve)
+
+
+def _shapley_weights(steps: int) -> Floats:
+    return np.array([1.0 / (steps * comb(steps - 1, size)) for size in range(steps)])
+
+
+def _marginals(steps: int, samples: int, rng: np.random.Generator) -> Plan:
+    """Too many steps for whole permutations: single marginals of randomly chosen steps; the others stay unknown."""
+    count = max(1, min(steps, MAX_REPLAYS // (2 * samples)))
+    chosen_S = np.sort(rng.choice(steps, size=count, replace=False))
+    pairs: dict[int, list[tuple[Edit, Edit]]] = {}
+    for i in map(int, chosen_S):
+        orders = _antithetic([rng.permutation(steps) for _ in range((samples + 1) // 2)], samples)
+        pairs[i] = [_around(order_S, i) for order_S in orders]
+    book = _Book(edit for found in pairs.values() for pair in found for edit in pair)
+
+    def solve(value_E: Floats, whole: float) -> Estimate:
+        gain_MS = np.full((samples, steps), np.nan)
+        for i, found in pairs.items():
+            at_M2 = np.array([[book.at(edit) for edit in pair] for pair in found])
+            gain_MS[:, i] = np.diff(np.append(value_E, whole)[at_M2], axis=1)[:, 0]
+        return _sampled(gain_MS)
+
+    return book.plan(solve)
+
+
+def _around(order_S: Ints, step: int) -> tuple[Edit, Edit]:
+    """The coalition before a step in an order, without and with it."""
+    kept_S = np.zeros(len(order_S), dtype=np.bool_)
+    kept_S[order_S[: int(np.flatnonzero(order_S == step)[0])]] = True
+    with_S = kept_S.copy()
+    with_S[step] = True
+    return coalition(kept_S), coalition(with_S)
+
+
+def _antithetic(orders: Sequence[Ints], samples: int) -> list[Ints]:
+    return [one for order_S in orders for one in (order_S, order_S[::-1])][:samples]
+
+
+def _growing(order_S: Ints) -> list[Bools]:
+    """∅, then one step more each time."""
+    rank_S = np.argsort(order_S)
+    return [rank_S < size for size in range(len(order_S) + 1)]
+
+
+def _exact(credit_S: Floats) -> Estimate:
+    return Estimate(credit_S, np.where(np.isnan(credit_S), np.nan, 0.0))
+
+
+def _sampled(gain_MS: Floats) -> Estimate:
+    """Mean and its standard error over antithetic pairs, which are what is independent."""
+    pairs = [gain_MS[m : m + 2].mean(axis=0) for m in range(0, len(gain_MS), 2)]
+    mean_S = gain_MS.mean(axis=0)
+    if len(pairs) < 2:
+        return Estimate(mean_S, np.full(len(mean_S), np.nan))
+    return Estimate(mean_S, np.std(pairs, axis=0, ddof=1) / np.sqrt(len(pairs)))
+
+
+def _known_mean(values: Sequence[float] | Floats) -> float:
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else float("nan")
+
+
+def _column_means(value_C: Floats, kept_CS: Bools) -> tuple[Floats, Floats]:
+    """Mean over the coalitions that have each step, and its squared standard error; NaN where there is none."""
+    known_C = ~np.isnan(value_C)
+    value_C, kept_CS = value_C[known_C], kept_CS[known_C].astype(np.float64)
+    count_S = np.where(kept_CS.sum(axis=0) > 0, kept_CS.sum(axis=0), np.nan)
+    mean_S = value_C @ kept_CS / count_S
+    spread_S = np.maximum(value_C**2 @ kept_CS / count_S - mean_S**2, 0.0)
+    return mean_S, spread_S / np.maximum(count_S - 1, 1)

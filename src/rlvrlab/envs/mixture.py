@@ -1,0 +1,133 @@
+"""Several environments as one: problems of all of them in given proportions, each judged by its own.
+
+    [env]
+    type = "mixture"
+    ratios = [2, 1]
+    members = [{type = "countdown", style = "bare"}, {type = "minicode", label = "code", skills = ["gen"]}]
+
+    id      minicode:gen:1:5f0c… of member 1  ->  1/minicode:gen:1:5f0c…
+    skill   the member's own (gen), or its label (code) where it has one
+    meta    {…, "member": 1, "own_skill": "gen"}
+
+Trap: two members may make the same problem under different rules; ids carry the member's number to keep them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.errors import UserError
+from rlvrlab.recipe.load import instantiate
+from rlvrlab.registry import register
+from rlvrlab.types import Check, Environment, Positive, Problem, Role, Verdict
+
+
+@register("env", "mixture")
+@dataclass(frozen=True)
+class Mixture(BaseEnvironment):
+    """One environment made of several."""
+
+    members: tuple[dict[str, Any], ...] = ({"type": "countdown"},)
+    """Tables of environments; `label` names the skill of all of a member's problems."""
+    ratios: tuple[Positive, ...] = ()
+    """Of the members; empty takes all alike."""
+
+    version = "1"
+
+    def __post_init__(self) -> None:
+        if not self.members:
+            raise UserError("mixture: members is empty; give at least one environment table")
+        if self.ratios and len(self.ratios) != len(self.members):
+            raise UserError(f"mixture: {len(self.ratios)} ratios for {len(self.members)} members; one each or none")
+        built = [self._build(i, table) for i, table in enumerate(self.members)]
+        object.__setattr__(self, "_built", built)
+        version = "1(" + ",".join(f"{env.name}:{env.version}" for env in built) + ")"
+        object.__setattr__(self, "version", version)
+
+    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """Interleaved, so that the beginning of a long list has the same proportions."""
+        order = _interleaved(self.ratios or (1.0,) * len(self.members), size)
+        made = [iter(env.problems(role, order.count(i), seed)) for i, env in enumerate(self._members)]
+        return [self._outer(i, next(made[i])) for i in order]
+
+    def gold(self, problem: Problem) -> str | None:
+        """The member's."""
+        env, inner = self._inner(problem)
+        return env.gold(inner)
+
+    def cheats(self, problem: Problem) -> Mapping[str, str]:
+        """The member's."""
+        env, inner = self._inner(problem)
+        found: Mapping[str, str] = getattr(env, "cheats", lambda _: {})(inner)
+        return found
+
+    def verify(self, problem: Problem, text: str) -> Verdict:
+        """By the member."""
+        env, inner = self._inner(problem)
+        return env.verify(inner, text)
+
+    def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
+        """One call per member, so that each can judge its own abreast."""
+        found: list[Verdict | None] = [None] * len(items)
+        for member, env in enumerate(self._members):
+            places = [i for i, (problem, _) in enumerate(items) if problem.meta["member"] == member]
+            verdicts = env.verify_many([(self._inner(items[i][0])[1], items[i][1]) for i in places])
+            for i, verdict in zip(places, verdicts, strict=True):
+                found[i] = verdict
+        return [verdict for verdict in found if verdict is not None]
+
+    def self_check(self) -> list[Check]:
+        """Every member's own."""
+        return [check for env in self._members for check in env.self_check()]
+
+    def second_turn(self, problem: Problem, text: str, verdict: Verdict) -> str:
+        """The member's feedback, where it gives any."""
+        env, inner = self._inner(problem)
+        turn = getattr(env, "second_turn", None)
+        if turn is None:
+            raise UserError(f"mixture: member {env.name!r} gives no feedback for a second turn")
+        return str(turn(inner, text, verdict))
+
+    @property
+    def _members(self) -> list[Environment]:
+        built: list[Environment] = self._built  # type: ignore[attr-defined]
+        return built
+
+    def _build(self, index: int, table: dict[str, Any]) -> Environment:
+        own = {key: value for key, value in table.items() if key != "label"}
+        if not isinstance(own.get("type"), str):
+            raise UserError(f"mixture: members[{index}] needs `type = NAME`")
+        try:
+            env: Environment = instantiate("env", own, Path())
+        except UserError as error:
+            raise UserError(f"mixture: members[{index}]: {error}") from None
+        except ValueError as error:  # pydantic's own, several lines long
+            words = " ".join(str(error).split())
+            raise UserError(f"mixture: members[{index}] ({own['type']}): {words[:200]}") from None
+        return env
+
+    def _outer(self, member: int, problem: Problem) -> Problem:
+        skill = str(self.members[member].get("label", problem.skill))
+        meta = {**problem.meta, "member": member, "own_skill": problem.skill}
+        return replace(problem, id=f"{member}/{problem.id}", skill=skill, meta=meta)
+
+    def _inner(self, problem: Problem) -> tuple[Environment, Problem]:
+        member = problem.meta["member"]
+        own = replace(problem, id=problem.id.removeprefix(f"{member}/"), skill=problem.meta["own_skill"])
+        return self._members[member], own
+
+
+def _interleaved(ratios: Sequence[float], size: int) -> list[int]:
+    """Which member each place belongs to: whoever is furthest behind its share."""
+    total, given = sum(ratios), [0] * len(ratios)
+    order = []
+    for place in range(1, size + 1):
+        behind = [ratio / total * place - count for ratio, count in zip(ratios, given, strict=True)]
+        member = behind.index(max(behind))
+        given[member] += 1
+        order.append(member)
+    return order

@@ -1,0 +1,84 @@
+"""What every surgery shares: who the groups are, which rows count, and one scale for all methods.
+
+A method sees the Gramian of the groups' gradients and answers with weights w; the update is Σ wᵢ gᵢ. Conventions:
+weights are on the scale of a mean (PCGrad's and GradVac's sums are divided by the number of groups); a dead group (no
+gradient: all its answers earned the same) is left out before any method sees it, since MGDA and CAGrad would answer a
+zero row with the zero update; NaN is refused. Suffix S: groups.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from annotated_types import Ge, Le
+
+from rlvrlab.batch import Floats, Ints
+from rlvrlab.skills.groups import Strategy
+from rlvrlab.types import Count, CountOrZero
+
+Memory = dict[str, Any]
+"""Plain data a method carries from step to step; saved with every checkpoint."""
+DEAD = 1e-9
+"""A gradient shorter than this share of the longest one is none."""
+
+
+class Scene(NamedTuple):
+    """What a method may look at."""
+
+    gramian_SS: Floats
+    share_S: Floats
+    """What plain pooling would give each group; adds up to 1."""
+    success_S: Floats
+    """Pass rate in this batch."""
+    names: tuple[str, ...]
+    key: tuple[object, ...] = ()
+    """Of whatever the method draws at random."""
+
+    def rows(self, index: Ints) -> Scene:
+        """Some of the groups."""
+        names = tuple(self.names[i] for i in index)
+        gramian = self.gramian_SS[np.ix_(index, index)]
+        return Scene(gramian, self.share_S[index], self.success_S[index], names, self.key)
+
+
+class Weighed(NamedTuple):
+    """A method's answer."""
+
+    weight_S: Floats
+    memory: Memory
+
+
+@dataclass(frozen=True)
+class Surgery(ABC):
+    """Derive a frozen dataclass from this and give it a name with @register("surgery", …)."""
+
+    group_strategy: Strategy = "task_type"
+    """What makes a group: task_type, source, tool, difficulty, embedding or random (the control)."""
+    num_groups: Count = 4
+    """For difficulty, embedding and random; the others have as many groups as there are values."""
+    conflict_threshold: Annotated[float, Ge(-1), Le(1)] = 0.0
+    """A pair whose cosine is below it counts as a conflict."""
+    scope: Literal["global", "module"] = "global"
+    """Where conflicts are looked for; the update is weighed as a whole either way."""
+    noise_every: CountOrZero = 10
+    """Steps between split-half and permutation controls; 0 never. They cost a second backward call, not more work."""
+
+    stateful: ClassVar[bool] = False
+
+    def __call__(self, scene: Scene, memory: Memory) -> Weighed:
+        """Weights for all groups; 0 for dead ones."""
+        if not np.isfinite(scene.gramian_SS).all():
+            raise ValueError("surgery: a group's gradient is NaN or infinite")
+        norm_S = np.sqrt(np.maximum(np.diag(scene.gramian_SS), 0.0))
+        live = np.flatnonzero(norm_S > DEAD * norm_S.max(initial=0.0))
+        weight_S = np.zeros(len(norm_S))
+        if len(live):
+            weight_S[live], memory = self.weigh(scene.rows(live), memory)
+        return Weighed(weight_S, memory)
+
+    @abstractmethod
+    def weigh(self, scene: Scene, memory: Memory) -> Weighed:
+        """Weights of at least one group, every one with a gradient."""

@@ -1,0 +1,113 @@
+"""Do the groups' gradients disagree, and by more than noise? Read from Gramians.
+
+    cos_ij = G_ij / √(G_ii G_jj)        conflict: cos_ij < threshold
+    imbalance = mean over pairs of 2 |g_i||g_j| / (|g_i|² + |g_j|²)      1 equal sizes, 0 utterly unequal
+    effective rank = exp(entropy of the normalised eigenvalues)
+
+A cosine between two groups means little next to the cosine of a group with itself: each group's batch is split in two,
+`self_cosine` is the cosine of the halves. The permutation control deals the halves to the groups anew: how often do
+random groups disagree as much? Suffixes: S groups, A = 2 S halves, neighbours belong together.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rlvrlab.batch import Floats, Ints
+from rlvrlab.randomness import generator
+
+PERMUTATIONS = 200
+
+
+class Conflict(NamedTuple):
+    """Agreement of several gradients."""
+
+    cosine_SS: Floats
+    rate: float
+    """Share of pairs below the threshold."""
+    mean_cosine: float
+    lowest: float
+    imbalance: float
+    norm_ratio: float
+    """Largest norm over smallest."""
+    effective_rank: float
+
+    def metrics(self, prefix: str = "surgery") -> dict[str, float]:
+        """Under one prefix, for the record."""
+        named = {"conflict_rate": self.rate, "cosine/mean": self.mean_cosine, "cosine/min": self.lowest}
+        named |= {"norm_balance": self.imbalance, "norm_ratio": self.norm_ratio, "effective_rank": self.effective_rank}
+        return {f"{prefix}/{name}": value for name, value in named.items()}
+
+
+class Noise(NamedTuple):
+    """What a cosine is worth."""
+
+    self_cosine_S: Floats
+    """Halves of one group against each other; near 0 the group's gradient is noise."""
+    z: float
+    """Mean cosine between groups against random groups, in their standard deviations; negative = real conflict."""
+    p_lower: float
+    """Share of random groupings that disagree at least as much."""
+
+
+def cosines(gramian_SS: Floats) -> Floats:
+    """Pairwise; 0 where a gradient vanishes."""
+    norm_S = np.sqrt(np.maximum(np.diag(gramian_SS), 0.0))
+    size_SS = np.outer(norm_S, norm_S)
+    safe_SS = np.where(size_SS > 0, size_SS, 1.0)
+    return np.clip(np.where(size_SS > 0, gramian_SS / safe_SS, 0.0), -1.0, 1.0)
+
+
+def conflict(gramian_SS: Floats, threshold: float = 0.0) -> Conflict:
+    """Dead groups (no gradient) take no part; fewer than two live ones cannot disagree."""
+    live = np.flatnonzero(np.diag(gramian_SS) > 0)
+    gramian = gramian_SS[np.ix_(live, live)]
+    cosine_SS = cosines(gramian)
+    pair = np.triu_indices(len(live), 1)
+    norm_S = np.sqrt(np.diag(gramian))
+    if len(live) < 2:
+        return Conflict(cosine_SS, 0.0, 1.0, 1.0, 1.0, 1.0, float(len(live)))
+    left, right = norm_S[pair[0]], norm_S[pair[1]]
+    return Conflict(
+        cosine_SS,
+        rate=float((cosine_SS[pair] < threshold).mean()),
+        mean_cosine=float(cosine_SS[pair].mean()),
+        lowest=float(cosine_SS[pair].min()),
+        imbalance=float((2 * left * right / (left**2 + right**2)).mean()),
+        norm_ratio=float(norm_S.max() / norm_S.min()),
+        effective_rank=effective_rank(cosine_SS),
+    )
+
+
+def effective_rank(gramian_SS: Floats) -> float:
+    """exp of the entropy of the eigenvalues' shares (Roy and Vetterli 2007)."""
+    value_S = np.maximum(np.linalg.eigvalsh(gramian_SS), 0.0)
+    share_S = value_S[value_S > 0] / max(value_S.sum(), 1e-300)
+    return float(np.exp(-(share_S * np.log(share_S)).sum()))
+
+
+def noise(halves_AA: Floats, *key: object) -> Noise:
+    """From the Gramian of every group's two halves, in the order a₁ b₁ a₂ b₂ …"""
+    count = len(halves_AA) // 2
+    cosine_AA = cosines(halves_AA)
+    self_cosine_S = cosine_AA[np.arange(0, 2 * count, 2), np.arange(1, 2 * count, 2)]
+    rng = generator(*key, "permutation control")
+    seen = _mean_cosine(halves_AA)
+    random = np.array([_mean_cosine(halves_AA[np.ix_(o, o)]) for o in _orders(rng, 2 * count)])
+    spread = float(random.std())
+    z = (seen - float(random.mean())) / spread if spread > 0 else 0.0
+    return Noise(self_cosine_S, z, float((1 + (random <= seen + 1e-12).sum()) / (1 + len(random))))
+
+
+def _orders(rng: np.random.Generator, size: int) -> list[Ints]:
+    return [rng.permutation(size) for _ in range(PERMUTATIONS)]
+
+
+def _mean_cosine(halves_AA: Floats) -> float:
+    """Between groups, each the sum of its two neighbours."""
+    count = len(halves_AA) // 2
+    gramian_SS = halves_AA.reshape(count, 2, count, 2).sum(axis=(1, 3))
+    cosine_SS = cosines(gramian_SS)
+    return float(cosine_SS[np.triu_indices(count, 1)].mean()) if count > 1 else 0.0

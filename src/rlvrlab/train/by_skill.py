@@ -1,0 +1,44 @@
+"""Held-out accuracy of the whole and of every skill, from one evaluation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from rlvrlab.evals.answering import EngineAnswerer
+from rlvrlab.evals.evaluate import Accuracy, evaluate
+from rlvrlab.evals.protocol import eval_at_1
+from rlvrlab.train.lab import Lab
+from rlvrlab.train.protocols.base import skills_of
+
+
+class BySkill(NamedTuple):
+    """How many were solved."""
+
+    whole: Accuracy
+    skills: dict[str, Accuracy]
+
+    @property
+    def value(self) -> float:
+        """Of the whole."""
+        return self.whole.value
+
+    def metrics(self, data: str) -> dict[str, float]:
+        """The whole's, and with several skills `val-core/<data>/<skill>/acc` and the worst of them."""
+        found = self.whole.metrics(data)
+        if len(self.skills) > 1:
+            values = {skill: accuracy.value for skill, accuracy in self.skills.items()}
+            found |= {f"val-core/{data}/{skill}/acc": value for skill, value in values.items()}
+            found[f"val-core/{data}/worst_skill/acc"] = min(values.values())
+        return found
+
+
+def evaluate_skills(lab: Lab) -> BySkill:
+    """EVAL@1 on the held-out problems, under the environment's own judge limits; deterministic."""
+    protocol = replace(eval_at_1(lab.recipe.rollout.max_tokens), run_timeout_s=None, memory_mb=None)
+    found = evaluate(EngineAnswerer(lab.engine), lab.env, lab.dev, protocol)
+    parts = {
+        skill: replace(found, judged=tuple(one for one in found.judged if one.problem.skill == skill)).accuracy()
+        for skill in skills_of(lab.dev)
+    }
+    return BySkill(found.accuracy(), parts)

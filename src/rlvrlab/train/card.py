@@ -1,0 +1,145 @@
+"""What a policy can do between phases, on test problems that nothing was tuned on: one card per phase.
+
+    analysis/cards/0_baseline.json, 1_sft.json, …: metrics with intervals, and the outcome of every problem, so that any
+    two cards can be compared problem by problem.
+
+Held-out `dev` problems choose checkpoints; these do not. A card is a pure function of policy and recipe, so one that a
+killed run left behind is simply made again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rlvrlab.evals.answering import EngineAnswerer
+from rlvrlab.evals.evaluate import Evaluation, evaluate
+from rlvrlab.evals.judged import Judged
+from rlvrlab.evals.protocol import eval_at_1, eval_at_k
+from rlvrlab.evals.recovery import recovery
+from rlvrlab.evals.statistics import Difference, compare
+from rlvrlab.record.experiment import CARDS_PAGE
+from rlvrlab.record.files import write_atomically
+from rlvrlab.rollout.render import prompt_tokens
+from rlvrlab.rollout.turns import GivesFeedback
+from rlvrlab.train.lab import Lab
+from rlvrlab.types import Rollout
+
+BASELINE = "baseline"
+COLUMNS = {
+    "accepted_at_1": "accepted@1",
+    "pass_ratio_mean": "pass_ratio",
+    "exec_success_rate": "exec_success_rate",
+    "syntax_error_rate": "syntax_error_rate",
+    "zero_reward_rate": "zero_reward_rate",
+    "recovery_rate": "recovery_rate",
+    "blind_recovery_rate": "blind resample",
+}
+"""Metric -> heading of the table that compares phases."""
+PASS_AT_N = re.compile(r"pass@(?!1$)\d+")
+
+
+class Card(NamedTuple):
+    """A phase's end, measured."""
+
+    phase: str
+    step: int
+    metrics: dict[str, Any]
+    outcomes: dict[str, float]
+    """1 or 0 by problem id; what could not be judged is left out."""
+    control: bool = False
+    """A control arm: the phases after it did not start from here."""
+
+
+def write_card(lab: Lab, run_folder: Path, index: int, phase: str, step: int, *, control: bool = False) -> Card:
+    """Measure the policy as it is now and keep the card."""
+    card = measure(lab, phase, step)._replace(control=control)
+    folder = run_folder / "analysis" / "cards"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / f"{index}_{phase}.json", json.dumps(card._asdict(), indent=1) + "\n")
+    write_atomically(run_folder / CARDS_PAGE, markdown(read_cards(run_folder)))
+    return card
+
+
+def measure(lab: Lab, phase: str, step: int) -> Card:
+    """Greedy answers, second tries where the environment gives feedback, and samples for pass@k where asked."""
+    settings, limit = lab.recipe.eval, lab.recipe.rollout.max_tokens
+    found = _evaluated(lab, n=1)
+    metrics = found.metrics()
+    if isinstance(lab.env, GivesFeedback):
+        firsts = [_as_rollout(lab, one) for one in found.judged]
+        metrics |= recovery(lab.engine, lab.env, firsts, limit, lab.recipe.seed, "card", phase)[0].metrics()
+    if settings.test_n > 1:
+        sampled = _evaluated(lab, n=settings.test_n).metrics()
+        metrics |= {name: value for name, value in sampled.items() if name.startswith(("pass@", "pass^", "majority"))}
+        metrics["mean_at_n"] = sampled["mean_accuracy"]
+    outcomes = {one.problem.id: float(one.verdict.correct) for one in found.judged if one.verdict.correct is not None}
+    return Card(phase, step, metrics, outcomes)
+
+
+def read_cards(run_folder: Path) -> list[Card]:
+    """In the order of the phases."""
+    files = sorted((run_folder / "analysis" / "cards").glob("*_*.json"), key=lambda p: int(p.name.partition("_")[0]))
+    return [Card(**json.loads(path.read_text())) for path in files]
+
+
+def change(before: Card, after: Card) -> Difference:
+    """Paired on the problems both have a verdict on."""
+    shared = sorted(before.outcomes.keys() & after.outcomes.keys())
+    key = ("card", before.phase, after.phase)
+    return compare([before.outcomes[i] for i in shared], [after.outcomes[i] for i in shared], *key)
+
+
+def _evaluated(lab: Lab, n: int) -> Evaluation:
+    limit = lab.recipe.rollout.max_tokens
+    protocol = eval_at_1(limit) if n == 1 else eval_at_k(n, ks=(1, n), max_tokens=limit)
+    protocol = replace(protocol, run_timeout_s=None, memory_mb=None)  # the environment's own, as in training
+    return evaluate(EngineAnswerer(lab.engine), lab.env, lab.test, protocol, seed=lab.recipe.seed)
+
+
+def _as_rollout(lab: Lab, one: Judged) -> Rollout:
+    name = f"card/{one.problem.id}/{one.sample}"
+    prompt = prompt_tokens(lab.engine.tokenizer, one.problem.prompt)
+    return Rollout(name, name, one.problem, prompt, one.answer.completion, one.verdict, None)
+
+
+def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
+    """Headings (one column per phase) and lines: the goals in per cent, their 95 % intervals, and the change."""
+    names = [name for name in COLUMNS if any(name in card.metrics for card in cards)]
+    names += sorted({name for card in cards for name in card.metrics if PASS_AT_N.fullmatch(name)})
+    rows = [[COLUMNS.get(name, name), *(_percent(card.metrics, name) for card in cards)] for name in names]
+    changes = [_changed(_origin(cards, i), card) for i, card in enumerate(cards) if i]
+    head = ["", *(f"{card.phase}{' (control)' if card.control else ''}" for card in cards)]
+    return head, [*rows, ["change of accepted@1", "", *changes]]
+
+
+def _origin(cards: list[Card], index: int) -> Card:
+    """What a phase started from: the last card before it that is no control arm."""
+    return next(card for card in reversed(cards[:index]) if not card.control)
+
+
+def markdown(cards: list[Card]) -> str:
+    """The table as a page of EXPERIMENT.md."""
+    head, rows = card_table(cards)
+    lines = [
+        f"{len(cards[0].outcomes)} test problems, greedy, in % with 95 % intervals; changes are paired by problem."
+    ]
+    lines += ["", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    lines += [f"| {' | '.join(cell.replace(chr(10), '<br>') for cell in row)} |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _changed(before: Card, after: Card) -> str:
+    found = change(before, after)
+    return f"{100 * found.mean:+.1f}\n{100 * found.low:+.0f}…{100 * found.high:+.0f}\np={found.p:.1g}"
+
+
+def _percent(metrics: dict[str, Any], name: str) -> str:
+    if metrics.get(name) is None:
+        return "–"
+    low, high = metrics.get(f"{name}_low"), metrics.get(f"{name}_high")
+    bounds = "" if low is None or high is None else f"\n{100 * low:.1f}–{100 * high:.1f}"
+    return f"{100 * metrics[name]:.1f}{bounds}"

@@ -1,0 +1,222 @@
+"""Step credit in training: which steps, which replays, and what the tokens get. Switched on by a [credit] table.
+
+judged rollouts -> steps -> plan -> replays (one call of the verifier) -> credit of steps -> advantages of tokens
+The group's advantage is computed as ever; credit is mapped onto it afterwards. A group whose answers all earned the
+same has no advantage, yet deleting a step may show what its answers are made of: such groups are kept when credit has
+something to say. Whatever is not known (not examined, not judged, no longer running) leaves the token its group's
+advantage, and is counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+
+from rlvrlab.batch import Floats, Ints, TokenBatch
+from rlvrlab.credit.edits import Edit, Plan, coalition
+from rlvrlab.credit.estimators import step_groups
+from rlvrlab.credit.steps import Decode, step_of_tokens, token_spans
+from rlvrlab.randomness import generator
+from rlvrlab.rollout.replay import COUNTED, Invalid, Replayer, Trajectory
+from rlvrlab.rollout.segment import segment
+from rlvrlab.train.lab import Lab
+from rlvrlab.types import Environment, RewardFunction, Rollout, Sampler, Sampling
+
+
+class StepCredit(Protocol):
+    """What a credit plug-in must be able to do; credit/counterfactual.py is the one there is."""
+
+    estimator: str
+    segmentation: str
+    samples: int
+    invalid: Invalid
+
+    @property
+    def label(self) -> str:
+        """unbiased or shaping."""
+        ...
+
+    @property
+    def wants_empty(self) -> bool:
+        """Must the answer without any step be judged too?"""
+        ...
+
+    @property
+    def keeps_dead_groups(self) -> bool:
+        """Can it teach something where a group has no advantage?"""
+        ...
+
+    def plan(self, steps: int, rng: np.random.Generator) -> Plan:
+        """What to replay."""
+        ...
+
+    def normalised(self, credit_S: Floats, total: float) -> Floats:
+        """Credit on the scale asked for."""
+        ...
+
+    def mapped(self, group_T: Floats, step_T: Ints, credit_S: Floats) -> Floats:
+        """Token advantages."""
+        ...
+
+
+@dataclass(frozen=True)
+class Credited:
+    """One answer's steps with their credit."""
+
+    trajectory: Trajectory
+    raw_S: Floats
+    """In units of reward; NaN where nothing is known."""
+    credit_S: Floats
+    """Normalised."""
+
+    @property
+    def speaks(self) -> bool:
+        """Does any step have credit other than 0?"""
+        return bool(np.nan_to_num(self.credit_S).any())
+
+
+@dataclass(frozen=True)
+class StepCredits:
+    """The credit of a collection; empty where the recipe has no [credit]."""
+
+    plugin: StepCredit | None = None
+    answers: dict[str, Credited] = field(default_factory=dict)
+    """By rollout."""
+    metrics: dict[str, float] = field(default_factory=dict)
+
+    def speaking(self, dead: Sequence[Rollout]) -> list[Rollout]:
+        """Rollouts of dead groups in which credit has something to say."""
+        if self.plugin is None or not self.plugin.keeps_dead_groups:
+            return []
+        spoken = {r.group_id for r in dead if r.id in self.answers and self.answers[r.id].speaks}
+        return [r for r in dead if r.group_id in spoken]
+
+    def on(self, batch: TokenBatch, rollouts: Sequence[Rollout]) -> TokenBatch:
+        """The batch with the credit of its steps in its advantages."""
+        if self.plugin is None or not self.answers:
+            return batch
+        assert batch.advantage_BT is not None
+        advantage_BT = batch.advantage_BT.copy()
+        for row, rollout in enumerate(rollouts):
+            one = self.answers.get(rollout.id)
+            if one is not None:
+                width = len(one.trajectory.step_T)
+                group_T = batch.advantage_BT[row, :width]
+                advantage_BT[row, :width] = self.plugin.mapped(group_T, one.trajectory.step_T, one.credit_S)
+        return replace(batch, advantage_BT=np.where(batch.loss_BT, advantage_BT, 0.0))
+
+
+def step_credits(lab: Lab, rollouts: Sequence[Rollout]) -> StepCredits:
+    """Credit of every judged answer of a collection, or nothing where the recipe wants none."""
+    plugin: StepCredit | None = lab.resolved.build("credit")
+    if plugin is None:
+        return StepCredits()
+    return credit_of(plugin, rollouts, lab.env, lab.reward, lab.engine, lab.sampling)
+
+
+def credit_of(
+    plugin: StepCredit,
+    rollouts: Sequence[Rollout],
+    env: Environment,
+    reward: RewardFunction,
+    sampler: Sampler,
+    sampling: Sampling,
+    *,
+    cached: bool = True,
+) -> StepCredits:
+    """Segment, plan, replay, solve; `cached` is for tests, results do not depend on it."""
+    replayer = Replayer(env, reward, sampler, sampling, plugin.samples, plugin.invalid, cached)
+    judged = [rollout for rollout in rollouts if rollout.reward is not None]
+    decode = _remembering(sampler.tokenizer.decode)
+    found = [_segmented(rollout, plugin, decode) for rollout in judged]
+    plans = [_plan(plugin, one) for one in found]
+    asked = [one._replace(edits=_edits(plugin, one, plan)) for one, plan in zip(found, plans, strict=True)]
+    values = replayer.values(asked)
+    raw = _solved(plugin, asked, plans, values)
+    answers = {
+        one.rollout.id: Credited(one, raw_S, plugin.normalised(raw_S, _total(plugin, one, value_E)))
+        for one, raw_S, value_E in zip(asked, raw, values, strict=True)
+        if len(one.segments)
+    }
+    return StepCredits(plugin, answers, _metrics(plugin, answers, replayer.counts, len(judged)))
+
+
+def _remembering(decode: Decode) -> Decode:
+    """Single tokens are decoded once: a collection has many tokens of few kinds."""
+    pieces: dict[int, str] = {}
+
+    def decoded(tokens: Sequence[int]) -> str:
+        if len(tokens) != 1:
+            return decode(tokens)
+        if tokens[0] not in pieces:
+            pieces[tokens[0]] = decode(tokens)
+        return pieces[tokens[0]]
+
+    return decoded
+
+
+def _segmented(rollout: Rollout, plugin: StepCredit, decode: Decode) -> Trajectory:
+    text = rollout.completion.text
+    segments = segment(text, plugin.segmentation)
+    spans_T2 = token_spans(text, rollout.completion.tokens, decode)
+    return Trajectory(rollout, segments, step_of_tokens(spans_T2, segments.spans), ())
+
+
+def _plan(plugin: StepCredit, one: Trajectory) -> Plan | None:
+    """Keyed by the rollout, so that it is the same on any machine and after any restart."""
+    if not len(one.segments) or plugin.estimator == "step_groups":
+        return None
+    return plugin.plan(len(one.segments), generator("credit", one.rollout.id))
+
+
+def _edits(plugin: StepCredit, one: Trajectory, plan: Plan | None) -> tuple[Edit, ...]:
+    if plan is None:
+        return ()
+    empty = coalition(np.zeros(len(one.segments), dtype=bool))
+    return (*plan.edits, empty) if plugin.wants_empty else plan.edits
+
+
+def _total(plugin: StepCredit, one: Trajectory, value_E: Floats) -> float:
+    """What the whole answer earned above the empty one."""
+    assert one.rollout.reward is not None
+    return one.rollout.reward.value - float(value_E[-1]) if plugin.wants_empty and len(value_E) else float("nan")
+
+
+def _solved(
+    plugin: StepCredit, asked: Sequence[Trajectory], plans: Sequence[Plan | None], values: Sequence[Floats]
+) -> list[Floats]:
+    reward_B = np.array([one.rollout.reward.value for one in asked if one.rollout.reward is not None])
+    if plugin.estimator == "step_groups":
+        ids = {group: i for i, group in enumerate(dict.fromkeys(one.rollout.group_id for one in asked))}
+        group_B = np.array([ids[one.rollout.group_id] for one in asked], dtype=np.int64)
+        return step_groups([_places(one) for one in asked], reward_B, group_B)
+    return [
+        np.zeros(0) if plan is None else plan.solve(value_E[: len(plan.edits)], float(whole)).credit_S
+        for plan, value_E, whole in zip(plans, values, reward_B, strict=True)
+    ]
+
+
+def _places(one: Trajectory) -> list[str]:
+    """Where each step was taken: the text before it."""
+    return [one.rollout.completion.text[: step.span[0]] for step in one.segments.steps]
+
+
+def _metrics(plugin: StepCredit, answers: dict[str, Credited], counts: Counter[str], judged: int) -> dict[str, float]:
+    raw = np.concatenate([one.raw_S for one in answers.values()]) if answers else np.zeros(0)
+    known = raw[~np.isnan(raw)]
+    whole = Counter({name: counts[name] for name in COUNTED})
+    return {
+        "credit/unbiased": float(plugin.label == "unbiased"),
+        "credit/steps": len(raw) / max(1, len(answers)),
+        "credit/known": len(known) / max(1, len(raw)),
+        "credit/nonzero": float(np.mean(known != 0)) if len(known) else 0.0,
+        "credit/mean_abs": float(np.abs(known).mean()) if len(known) else 0.0,
+        "credit/no_steps": float(judged - len(answers)),
+        "credit/unparsed": float(sum(one.trajectory.segments.broken for one in answers.values())),
+        "credit/hit_rate": whole["cache_hits"] / max(1, whole["replays"]),
+        **{f"credit/{name}": float(whole[name]) for name in COUNTED},
+    }

@@ -1,0 +1,1 @@
+"""What protects the skills that are not being trained."""

@@ -1,0 +1,33 @@
+"""Train one skill after the other: where forgetting shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rlvrlab.registry import register
+from rlvrlab.train.protocols.base import Stage, TrainingProtocol, check_skills, checked_shares, cut, skills_of
+from rlvrlab.types import Positive, Problem
+
+
+@register("protocol", "sequential")
+@dataclass(frozen=True)
+class Sequential(TrainingProtocol):
+    """One stage per skill; the phase's steps are shared between them."""
+
+    order: tuple[str, ...] = ()
+    """Skills in the order they are trained; empty takes their order in the training problems."""
+    shares: tuple[Positive, ...] = ()
+    """Of the phase's steps, one per stage; empty shares them evenly."""
+    carry_optimizer: bool = False
+    """Keep momentum and reference policy from one skill to the next."""
+
+    def stages(self, problems: Sequence[Problem], steps: int) -> list[Stage]:
+        """In order."""
+        order = self.order or tuple(skills_of(problems))
+        check_skills("protocol.order", order, problems)
+        bounds = cut(steps, checked_shares("protocol", self.shares, len(order)), "protocol")
+        return [
+            Stage(i, skill, (skill,), first, last, carry=self.carry_optimizer and i > 0)
+            for i, (skill, (first, last)) in enumerate(zip(order, bounds, strict=True))
+        ]

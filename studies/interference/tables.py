@@ -1,0 +1,180 @@
+"""Tables of the toy study from its result lines; `python studies/interference/run.py report`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rlvrlab.evals.statistics import sign_flip
+from rlvrlab.skills.interference import spearman
+from rlvrlab.skills.metrics import Retention, retention
+from rlvrlab.skills.pareto import area, compare_areas
+
+T95 = {2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365}
+"""Student's t by degrees of freedom."""
+TUNING = (100, 101)
+SEEDS = 6
+Rows = list[dict[str, Any]]
+ORDER = ("plain", "safe", "replay", "ewc", "l2", "kl")
+SHOWN = ("average", "worst", "forgetting", "learning")
+
+
+def report(folder: Path) -> None:
+    """Write and print every table there are results for."""
+    texts, facts = [], {}
+    for name, make in (("guards", guards), ("surgery", surgery), ("matrix", matrix)):
+        path = folder / f"{name}.jsonl"
+        if path.exists():
+            text, facts[name] = make([json.loads(line) for line in path.read_text().splitlines()])
+            texts.append(text)
+    (folder / "tables.md").write_text("\n".join(texts))
+    (folder / "tables.json").write_text(json.dumps(facts, indent=1) + "\n")
+    print("\n".join(texts))
+
+
+def interval(values: Sequence[float]) -> str:
+    """Mean and half-width of the 95 % interval."""
+    half = T95.get(len(values) - 1, 1.96) * np.std(values, ddof=1) / sqrt(len(values)) if len(values) > 1 else np.nan
+    return f"{np.mean(values):.3f} ± {half:.3f}"
+
+
+def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    rows = [heads, ["---"] * len(heads), *lines]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
+
+
+def guards(rows: Rows) -> tuple[str, dict[str, Any]]:
+    """Every variant for itself."""
+    variants = dict.fromkeys(r["variant"] for r in rows)
+    found = {variant: _guards(variant, [r for r in rows if r["variant"] == variant]) for variant in variants}
+    return "\n".join(text for text, _ in found.values()), {variant: facts for variant, (_, facts) in found.items()}
+
+
+def _guards(variant: str, rows: Rows) -> tuple[str, dict[str, Any]]:
+    """Retention and learning under every guard; hypervolumes; KL as a predictor."""
+    found = {(r["name"], r["seed"]): retention(np.array(r["table"]), [0, 1, 2]) for r in rows}
+    names = list(dict.fromkeys(r["name"] for r in rows))
+    seeds = sorted({r["seed"] for r in rows} - set(TUNING))
+    test = {n: [found[n, s] for s in seeds if (n, s) in found] for n in names}
+    full = sorted((n for n in names if len(test[n]) == len(seeds)), key=_place)
+    tuned = {kind: _tuned(found, [n for n in full if n.split()[0] == kind]) for kind in _kinds(full)}
+    chosen = tuned if any(seed in TUNING for _, seed in found) else {}
+    costs = {n: np.mean([r["answers"] for r in rows if r["name"] == n]) for n in full}
+    lines, facts = [], {"chosen on tuning seeds": chosen}
+    for name in full:
+        kept = np.array([one.forgetting for one in test[name]])
+        plain = np.array([one.forgetting for one in test["plain"]])
+        mark = " *" if name in chosen.values() and name != "plain" else ""
+        numbers = [interval([getattr(one, key) for one in test[name]]) for key in SHOWN]
+        gap = interval(kept - plain) if name != "plain" else ""
+        cut = f"{1 - kept.mean() / plain.mean():.0%}" if name != "plain" else ""
+        lines.append([name + mark, *numbers, gap, cut, _ratio(test, name), f"{costs[name]:.0f}"])
+        facts[name] = {key: float(np.mean([getattr(one, key) for one in test[name]])) for key in SHOWN}
+    heads = ["method", *SHOWN, "forgetting − plain's", "cut by", "learning change", "answers"]
+    star = f"; * best average on {len(TUNING)} other seeds" if chosen else ""
+    text = f"### {variant[0].upper()}{variant[1:]}: {len(seeds)} seeds{star}\n\n"
+    curves, more = _areas(test, full)
+    facts |= more | {"kl against forgetting": _kl(rows)}
+    last = f"\nKL(base ‖ policy) against forgetting, over all runs: Spearman {facts['kl against forgetting']:.2f}\n"
+    return text + table(heads, lines) + "\n" + curves + last, facts
+
+
+def _place(name: str) -> tuple[int, float]:
+    kind, _, strength = name.partition(" ")
+    return ORDER.index(kind), float(strength.removeprefix("ε=") or 0)
+
+
+def _kinds(names: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(name.split()[0] for name in names))
+
+
+def _tuned(found: dict[tuple[str, int], Retention], names: Sequence[str]) -> str:
+    def score(name: str) -> float:
+        known = [found[name, seed].average for seed in TUNING if (name, seed) in found]
+        return float(np.mean(known)) if known else -1.0
+
+    return max(names, key=score)
+
+
+def _ratio(test: dict[str, list[Retention]], name: str) -> str:
+    own, plain = (np.mean([one.learning for one in test[n]]) for n in (name, "plain"))
+    return f"{own / plain - 1:+.1%}"
+
+
+def _areas(test: dict[str, list[Retention]], full: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """Curves of (learning, 1 − forgetting); plain training is every method's point of strength 0."""
+    curve = {}
+    for kind in _kinds(full):
+        points = [[(o.learning, 1 - o.forgetting) for o in test[n]] for n in full if n.split()[0] in (kind, "plain")]
+        curve[kind] = np.array(points).transpose(1, 0, 2)
+    curve.pop("plain", None)
+    reference = (0.4, 0.0)
+    lines, facts = [], {}
+    for kind, points in curve.items():
+        own = area(points, reference, "area")
+        cells = [kind, f"{own.value:.4f} [{own.low:.4f}, {own.high:.4f}]"]
+        if kind != "safe" and "safe" in curve:
+            gap = compare_areas(curve["safe"], points, reference, "area")
+            cells += [f"{gap.mean:+.4f} [{gap.low:+.4f}, {gap.high:+.4f}]", f"{gap.share_above:.2f}"]
+            facts[f"safe minus {kind}"] = gap._asdict()
+        lines.append(cells + [""] * (4 - len(cells)))
+    heads = ["method", "hypervolume [95 %]", "safe − method [95 %]", "share of resamples above"]
+    return f"### Pareto: learning against 1 − forgetting, reference point {reference}\n\n" + table(heads, lines), facts
+
+
+def _kl(rows: Rows) -> float:
+    lost = [retention(np.array(r["table"]), [0, 1, 2]).forgetting for r in rows]
+    return spearman(np.array([r["kl_base"][-1] for r in rows]), np.array(lost))
+
+
+def surgery(rows: Rows) -> tuple[str, dict[str, Any]]:
+    """Average and worst skill of mixtures, against equal weights."""
+    texts, facts = [], {}
+    for variant in dict.fromkeys(r["variant"] for r in rows):
+        own = [r for r in rows if r["variant"] == variant]
+        names = [n for n in dict.fromkeys(r["name"] for r in own) if sum(r["name"] == n for r in own) == SEEDS]
+        if "equal" not in names:
+            continue
+        ends = {
+            n: np.array([r["table"][-1] for r in sorted(own, key=lambda r: r["seed"]) if r["name"] == n]) for n in names
+        }
+        lines = []
+        for name in names:
+            mine = [r for r in own if r["name"] == name]
+            spread = [np.mean([r["diversity"][k] for r in mine]) for k in ("pass@1", "pass@8", "distinct_accepted")]
+            gap = ends[name].min(axis=1) - ends["equal"].min(axis=1)
+            p = "" if name == "equal" else f"{sign_flip(gap, variant, name):.2f}"
+            apart = "" if name == "equal" else interval(gap)
+            rate = np.mean([r["conflict"] for r in mine])
+            ways = [f"{number:.2f}" for number in (rate, *spread)]
+            means = [interval(ends[name].mean(axis=1)), interval(ends[name].min(axis=1))]
+            lines.append([name, *means, apart, p, *ways])
+            worst = float(ends[name].min(axis=1).mean())
+            facts[f"{variant} {name}"] = {"average": float(ends[name].mean()), "worst": worst}
+        heads = ["method", "average", "worst skill", "worst − equal's", "p", "conflict rate", "pass@1", "pass@8"]
+        heads += ["distinct right"]
+        texts.append(f"### Mixture, {variant}\n\n" + table(heads, lines))
+    return "\n".join(texts), facts
+
+
+def matrix(rows: Rows) -> tuple[str, dict[str, Any]]:
+    """Predicted and measured interference."""
+    lines, facts = [], {}
+    for at in sorted({r["after_stage"] for r in rows}):
+        own = [r for r in rows if r["after_stage"] == at]
+        away = ~np.eye(3, dtype=bool)
+        parts = [
+            np.mean([np.array(r[k])[away].mean() for r in own]) for k in ("cosine_SS", "predicted_SS", "measured_SS")
+        ]
+        ranks = [r["spearman"] for r in own]
+        lines.append([f"after stage {at}" if at else "before training", *(f"{p:+.3f}" for p in parts), interval(ranks),
+                      f"{np.mean([r['sign'] for r in own]):.2f}"])  # fmt: skip
+        facts[f"stage {at}"] = {"spearman": float(np.mean(ranks))}
+    heads = ["when", "mean cosine", "predicted", "measured", "Spearman", "same sign"]
+    return "### Interference between skills (off the diagonal)\n\n" + table(heads, lines), facts

@@ -1,0 +1,51 @@
+"""Conflict detection: cosines, imbalance, rank, and the two controls that tell conflict from noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rlvrlab.surgery.conflict import conflict, effective_rank, noise
+
+
+def halves(groups: np.ndarray, spread: float, rng) -> np.ndarray:
+    """Two noisy halves of each group's gradient, neighbours."""
+    return np.repeat(groups, 2, axis=0) + spread * rng.standard_normal((2 * len(groups), groups.shape[1]))
+
+
+def test_known_angles() -> None:
+    J = np.array([[2.0, 0.0], [0.0, 1.0], [-3.0, 0.0]])
+    found = conflict(J @ J.T)
+    np.testing.assert_allclose(found.cosine_SS, [[1, 0, -1], [0, 1, 0], [-1, 0, 1]])
+    assert found.rate == pytest.approx(1 / 3) and found.lowest == -1 and found.norm_ratio == 3
+    assert found.imbalance == pytest.approx(np.mean([4 / 5, 12 / 13, 6 / 10]))
+    assert conflict(J @ J.T, threshold=0.5).rate == 1
+    assert found.metrics()["surgery/cosine/min"] == -1 and len(found.metrics()) == 6
+
+
+def test_dead_groups_take_no_part() -> None:
+    J = np.array([[1.0, 0.0], [0.0, 0.0], [-1.0, 0.1]])
+    assert conflict(J @ J.T).rate == 1 and conflict(np.zeros((3, 3))).rate == 0
+    assert conflict(np.array([[4.0]])).rate == 0
+
+
+def test_effective_rank() -> None:
+    assert effective_rank(np.eye(5)) == pytest.approx(5)
+    assert effective_rank(np.ones((5, 5))) == pytest.approx(1)
+
+
+def test_noise_has_no_self_cosine_and_no_z_and_real_conflict_has_both() -> None:
+    rng = np.random.default_rng(0)
+    axis = rng.standard_normal(300)
+    real = np.stack([axis, -axis, axis, -axis]) * 3
+    clear = noise((H := halves(real, 1.0, rng)) @ H.T, "real")
+    assert clear.self_cosine_S.min() > 0.8 and clear.p_lower < 0.1 and clear.z < -1
+    nothing = [noise((H := halves(np.zeros((4, 300)), 1.0, rng)) @ H.T, i) for i in range(20)]
+    assert abs(np.mean([n.self_cosine_S.mean() for n in nothing])) < 0.05
+    assert abs(np.mean([n.z for n in nothing])) < 0.7
+    assert np.mean([n.p_lower < 0.05 for n in nothing]) < 0.3
+
+
+def test_one_group_has_no_control() -> None:
+    found = noise(np.array([[1.0, 0.5], [0.5, 1.0]]))
+    assert found.self_cosine_S == pytest.approx([0.5]) and found.z == 0

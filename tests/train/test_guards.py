@@ -1,0 +1,277 @@
+"""Guards and surgery in real training steps: what is promised about the applied step, bad input, exact resume."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import faults
+import numpy as np
+import pytest
+import runs
+from test_protocols import SKILLS
+
+from rlvrlab.errors import TrainingDiverged
+from rlvrlab.train import session
+from rlvrlab.train.lab import Lab, build_lab
+
+SEQUENTIAL = ["protocol.type=sequential"]
+SAFE = [*SEQUENTIAL, "guard.type=skill_safe", "guard.memory_per_skill=10"]
+
+
+def slow(value: str):
+    return pytest.param(value, marks=pytest.mark.slow)
+
+
+def trained(folder: Path, *words: str, until: int | None = None) -> tuple[Lab, list]:
+    """A laboratory after its phases, without a run folder, and the outcomes of the on-line steps."""
+    lab = build_lab(runs.recipe(folder, *words, text=SKILLS))
+    outcomes = []
+    for name in lab.recipe.phases:
+        phase = lab.resolved.phase(name)
+        lab.engine.fresh_optimizer()
+        phase.prepare(lab, folder)
+        for step in range(phase.steps if name == "sft" or until is None else until):
+            lab.rules.step = step
+            outcome = phase.step(lab, step)
+            outcomes += [outcome] if name == "grpo" else []
+    return lab, outcomes
+
+
+def said(outcomes: list) -> list[str]:
+    return [words for outcome in outcomes for kind, words in outcome.events if kind in ("guard", "surgery")]
+
+
+@pytest.mark.parametrize(
+    "tolerance", ["budget", *(pytest.param(t, marks=pytest.mark.slow) for t in ("relative", "absolute"))]
+)
+def test_the_applied_step_keeps_the_promise_under_adam(tmp_path: Path, tolerance: str) -> None:
+    """Checked on the parameters themselves: ⟨∇J, θ_after − θ_before⟩ ≥ −ε, with the gradient at θ_before."""
+    lab, _ = trained(tmp_path, *SAFE, f"guard.tolerance={tolerance}", until=3)
+    phase = lab.resolved.phase("grpo")
+    bent = 0
+    for step in range(3, 9):
+        before = lab.engine.theta
+        metrics = phase.step(lab, step).metrics
+        if "guard/plus/change" not in metrics:
+            continue  # no group had signal, so there was no step
+        gradient = -sum(lab.rules.guard._held["plus"].vectors)
+        change = float(gradient @ (lab.engine.theta - before))
+        size = np.linalg.norm(gradient) * np.linalg.norm(lab.engine.theta - before)
+        assert change == pytest.approx(metrics["guard/plus/change"], abs=1e-9 * max(size, 1e-9))
+        assert change >= -metrics["guard/plus/epsilon"] - 1e-9 * max(size, 1e-9)
+        assert metrics["guard/violation"] < 1e-9
+        bent += metrics["guard/active"]
+    assert bent, "no step had to be corrected, so nothing was tested"
+
+
+@pytest.mark.slow
+def test_projecting_nothing_changes_nothing(tmp_path: Path) -> None:
+    """With a huge tolerance the guarded run is the plain one to the last bit; with none it is not."""
+    plain, _ = trained(tmp_path, *SEQUENTIAL)
+    loose, _ = trained(tmp_path, *SAFE, "guard.tolerance=absolute", "guard.epsilon=1e9")
+    tight, _ = trained(tmp_path, *SAFE, "guard.tolerance=relative")
+    np.testing.assert_array_equal(plain.engine.theta, loose.engine.theta)
+    assert not np.array_equal(plain.engine.theta, tight.engine.theta)
+
+
+@pytest.mark.slow
+def test_pooling_is_training_without_surgery(tmp_path: Path) -> None:
+    many = ["grpo.batch_size=20", "grpo.steps=3"]
+    plain, _ = trained(tmp_path, *many)
+    pooled, outcomes = trained(tmp_path, *many, "surgery.type=mean", "surgery.noise_every=1", "surgery.scope=module")
+    np.testing.assert_allclose(pooled.engine.theta, plain.engine.theta, rtol=1e-7, atol=1e-10)
+    metrics = {key for outcome in outcomes for key in outcome.metrics}
+    wanted = {"surgery/conflict_rate", "surgery/conflict_rate/copy", "surgery/permutation_z", "surgery/size/plus"}
+    assert wanted | {"surgery/self_cosine/times", "surgery/weight/plus", "surgery/entropy/plus"} <= metrics
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    ["difficulty", *(pytest.param(s, marks=pytest.mark.slow) for s in ("source", "tool", "embedding", "random"))],
+)
+def test_every_grouping_trains(tmp_path: Path, strategy: str) -> None:
+    words = ["surgery.type=pcgrad", f"surgery.group_strategy={strategy}", "surgery.num_groups=3", "grpo.steps=3"]
+    lab, outcomes = trained(tmp_path, *words)
+    assert np.isfinite(lab.engine.theta).all()
+    sizes = [{k: v for k, v in o.metrics.items() if k.startswith("surgery/size/")} for o in outcomes if not o.silent]
+    assert sizes and all(sum(size.values()) <= 6 for size in sizes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["guard.type=ewc", "guard.memory_per_skill=6"],
+        ["guard.type=l2", "guard.coef=1.0"],
+        ["guard.type=replay", "guard.share=0.5"],
+        ["guard.type=skill_safe", "guard.gradient=kl", "guard.solver=dykstra", "guard.epsilon=-0.5"],
+        ["guard.type=skill_safe", "guard.gradient=policy", "guard.solver=sequential", "guard.refresh=2"],
+        ["guard.type=skill_safe", "guard.trigger=drop", "guard.trigger_every=1"],
+    ],
+)
+def test_every_guard_runs_and_shows(tmp_path: Path, words: list[str]) -> None:
+    plain, _ = trained(tmp_path, *SEQUENTIAL)
+    guarded, outcomes = trained(tmp_path, *SEQUENTIAL, *words)
+    assert np.isfinite(guarded.engine.theta).all()
+    if "guard.trigger=drop" not in words:
+        assert not np.array_equal(plain.engine.theta, guarded.engine.theta)
+    if "guard.type=replay" in words:
+        later = [r.problem.skill for r in outcomes[4].rollouts]
+        assert set(later) == {"plus", "times"}
+
+
+@pytest.mark.slow
+def test_l2_holds_the_policy_where_the_stage_began(tmp_path: Path) -> None:
+    moved = {}
+    for coef in ("1e-9", "1e4"):
+        slow = ["optimizer.type=sgd", "grpo.learning_rate=1e-4"]
+        lab, _ = trained(tmp_path, *SEQUENTIAL, "guard.type=l2", f"guard.coef={coef}", *slow)
+        moved[coef] = float(np.linalg.norm(lab.engine.theta - lab.rules.guard._anchor))
+    assert moved["1e4"] < 0.7 * moved["1e-9"]
+
+
+@pytest.mark.slow
+def test_one_skill_only_is_no_surgery(tmp_path: Path) -> None:
+    one = ["protocol.type=single", "protocol.skill=plus"]
+    plain, _ = trained(tmp_path, *one)
+    for method in ("pcgrad", "nash"):
+        operated, _ = trained(tmp_path, *one, f"surgery.type={method}")
+        np.testing.assert_allclose(operated.engine.theta, plain.engine.theta, rtol=1e-7, atol=1e-10)
+
+
+def test_all_groups_dead_leaves_the_policy_alone(tmp_path: Path) -> None:
+    words = ["surgery.type=cagrad", "sft.steps=1", "sft.learning_rate=1e-9", *SAFE, "grpo.steps=4"]
+    _, outcomes = trained(tmp_path, *words)
+    assert all(outcome.silent for outcome in outcomes), "a policy that knows nothing gets nothing right"
+    assert any("no verified answer" in words for words in said(outcomes)), "and there is nothing to remember"
+
+
+@pytest.mark.slow
+def test_a_skill_without_room_in_the_memory_is_not_protected_and_that_is_said(tmp_path: Path) -> None:
+    for kind in ("skill_safe", "ewc", "replay"):
+        words = [*SEQUENTIAL, f"guard.type={kind}", "guard.memory_total=1", 'protocol.order=["times","plus"]']
+        _, outcomes = trained(tmp_path, *words)
+        assert any("no room" in words and "'times'" in words for words in said(outcomes)), kind
+
+
+def test_contradicting_demands_are_relaxed_and_recorded(tmp_path: Path, monkeypatch) -> None:
+    lab, _ = trained(tmp_path, *SAFE, "guard.epsilon=-1.0", "guard.cap=0.9", until=3)
+    phase = lab.resolved.phase("grpo")
+    lab.rules.guard.memory["anchors"] = {}
+    lab.rules.enter(lab, phase, 3)
+    guard = lab.rules.guard
+    original = guard._refresh
+
+    def opposed(now, skill):
+        metrics = original(now, skill)
+        if skill == "plus":  # a second skill that wants the exact opposite
+            held = guard._held["plus"]
+            guard._held["minus"] = held._replace(vectors=[-v for v in held.vectors])
+        return metrics
+
+    monkeypatch.setattr(guard, "_refresh", opposed)
+    outcome = None
+    for step in range(3, 9):
+        guard.memory["anchors"] |= {"plus": 0.0, "minus": 0.0}
+        outcome = phase.step(lab, step)
+        if "guard/relaxed" in outcome.metrics:
+            break
+    assert outcome.metrics["guard/relaxed"] == 1
+    assert any("contradict" in words for words in said([outcome]))
+    assert outcome.metrics["guard/correction"] <= 3.01
+
+
+def test_a_gradient_that_is_not_finite_is_refused(tmp_path: Path, monkeypatch) -> None:
+    lab, _ = trained(tmp_path, "surgery.type=pcgrad", until=1)
+    theta, gradient = lab.engine.theta, lab.engine.gradient
+
+    def broken(batch, objective):
+        vector, value, metrics = gradient(batch, objective)
+        return vector * np.nan, value, metrics
+
+    monkeypatch.setattr(lab.engine, "gradient", broken)
+    outcomes = [lab.resolved.phase("grpo").step(lab, step) for step in range(1, 4)]
+    assert any(outcome.skipped for outcome in outcomes)
+    np.testing.assert_array_equal(lab.engine.theta, theta)
+    assert any("NaN or infinite" in words for words in said(outcomes))
+
+
+@pytest.mark.slow
+def test_three_refused_updates_end_the_run(tmp_path: Path, monkeypatch) -> None:
+    from rlvrlab.engines.toy.engine import ToyEngine
+
+    gradient = ToyEngine.gradient
+
+    def broken(self, batch, objective):
+        vector, value, metrics = gradient(self, batch, objective)
+        return (vector * np.nan if batch.advantage_BT is not None else vector), value, metrics
+
+    monkeypatch.setattr(ToyEngine, "gradient", broken)
+    with pytest.raises(TrainingDiverged):
+        runs.run(tmp_path, "surgery.type=equal", "grpo.batch_size=12", text=SKILLS)
+
+
+def test_a_memory_gradient_that_is_not_finite_leaves_the_step(tmp_path: Path, monkeypatch) -> None:
+    lab, _ = trained(tmp_path, *SAFE, until=3)
+    gradient = lab.engine.gradient
+
+    def broken(batch, objective):
+        vector, value, metrics = gradient(batch, objective)
+        return (vector if batch.advantage_BT is not None else vector * np.nan), value, metrics
+
+    monkeypatch.setattr(lab.engine, "gradient", broken)
+    outcomes = [lab.resolved.phase("grpo").step(lab, step) for step in range(3, 7)]
+    assert np.isfinite(lab.engine.theta).all()
+    assert any("stays as it is" in words for words in said(outcomes))
+
+
+RESUMED = {
+    "skill_safe": [*SAFE, "guard.trigger=drop", "guard.trigger_every=2"],
+    "refresh": [*SAFE, "guard.refresh=3"],
+    "ewc": [*SEQUENTIAL, "guard.type=ewc", "guard.memory_per_skill=6"],
+    "l2 and surgery": [
+        *SEQUENTIAL,
+        "guard.type=l2",
+        'guard.protected=["plus","times"]',
+        "surgery.type=gradvac",
+        "surgery.group_strategy=difficulty",
+    ],
+    "surgery alone": ["protocol.type=mixed", "surgery.type=worst_skill", "surgery.noise_every=2"],
+}
+
+
+def resumed_alike(folder: Path, words: list[str], share: float) -> None:
+    """Killed −9 at a change of files, resumed: the same run to the byte."""
+    whole, cut = folder / "whole", folder / "cut"
+    resolved = runs.recipe(whole, *words, text=SKILLS)
+
+    def counted() -> session.Ended:
+        faults.count_changes(whole / "changes")
+        return session.start(resolved, runs.quiet)
+
+    assert runs.in_child(counted) == 0
+    point = max(1, int(share * (whole / "changes").stat().st_size))
+    killed = runs.recipe(cut, *words, text=SKILLS)
+
+    def broken() -> session.Ended:
+        faults.kill_at_change(point)
+        return session.start(killed, runs.quiet)
+
+    assert runs.in_child(broken) == -signal.SIGKILL
+    found = runs.only_run(cut)
+    assert runs.in_child(lambda: session.resume(found, runs.quiet), cut / "stderr") == 0, (cut / "stderr").read_text()
+    runs.assert_same(found, runs.only_run(whole))
+    left, right = (runs.last_checkpoint(run) / "rules.json" for run in (found, runs.only_run(whole)))
+    assert left.read_bytes() == right.read_bytes()
+
+
+def test_exact_resume_in_the_middle_of_a_protected_stage(tmp_path: Path) -> None:
+    resumed_alike(tmp_path, RESUMED["ewc"], 0.9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RESUMED)
+@pytest.mark.parametrize("share", [0.55, 0.8, 0.93])
+def test_exact_resume(tmp_path: Path, name: str, share: float) -> None:
+    resumed_alike(tmp_path, RESUMED[name], share)

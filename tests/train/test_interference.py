@@ -1,0 +1,33 @@
+"""The interference matrix: prediction and measurement agree where the policy is smooth, and nothing is left changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import runs
+from test_guards import trained
+from test_protocols import SKILLS
+
+from rlvrlab.errors import UserError
+from rlvrlab.train.interference import interference
+from rlvrlab.train.lab import build_lab
+
+
+@pytest.mark.slow
+def test_a_step_on_a_skill_helps_itself_as_predicted_and_is_taken_back(tmp_path: Path) -> None:
+    lab, _ = trained(tmp_path, "rollout.n=16", "sft.steps=4", until=1)
+    theta = lab.engine.theta
+    found = interference(lab, lab.resolved.phase("grpo"), length=0.05)
+    assert found.skills == ("plus", "times")
+    np.testing.assert_allclose(np.diag(found.cosine_SS), 1.0)
+    assert (np.diag(found.predicted_SS) > 0).all() and (np.diag(found.measured_SS) > 0).all()
+    np.testing.assert_allclose(lab.engine.theta, theta, atol=1e-12)
+    assert found.agreement.pairs == 2
+
+
+def test_fewer_than_two_skills_with_a_gradient_is_a_clear_error(tmp_path: Path) -> None:
+    lab = build_lab(runs.recipe(tmp_path, text=SKILLS))
+    with pytest.raises(UserError, match="0 skills have a gradient"):
+        interference(lab, lab.resolved.phase("grpo"), length=0.05)

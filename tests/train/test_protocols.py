@@ -1,0 +1,158 @@
+"""Protocols: stages without gaps, draws in proportion, lengths and optimiser state from stage to stage."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import runs
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlvrlab.errors import UserError
+from rlvrlab.train.lab import build_lab
+from rlvrlab.train.protocols.base import cut, drawn
+from rlvrlab.types import Problem
+
+SKILLS = """
+name = "tiny"
+phases = ["sft", "grpo"]
+[env]
+type = "mixture"
+members = [
+  {type = "countdown", label = "plus", numbers = [2], high = 9, operators = "+", style = "bare"},
+  {type = "countdown", label = "times", numbers = [2], high = 9, operators = "*", style = "bare"},
+]
+[engine]
+type = "toy"
+max_number = 90
+buckets = 4
+[data]
+train_size = 40
+dev_size = 8
+[rollout]
+n = 4
+max_tokens = 6
+[eval]
+every = 0
+[checkpoint]
+every = 4
+[sft]
+steps = 12
+batch_size = 16
+references = 30
+learning_rate = 0.2
+[grpo]
+steps = 6
+batch_size = 6
+"""
+"""Two skills that share the policy."""
+
+
+@given(st.integers(1, 60), st.lists(st.floats(0.1, 5), min_size=1, max_size=6))
+def test_stages_are_cut_without_gaps(steps: int, shares: list[float]) -> None:
+    if steps < len(shares):
+        with pytest.raises(UserError, match="stages in"):
+            cut(steps, shares, "protocol")
+        return
+    bounds = cut(steps, shares, "protocol")
+    assert bounds[0][0] == 0 and bounds[-1][1] == steps
+    assert all(first < last for first, last in bounds)
+    assert all(a[1] == b[0] for a, b in pairwise(bounds))
+
+
+def test_a_stream_visits_everything_once_per_epoch() -> None:
+    problems = [Problem(f"p{i}", "s", "k", str(i)) for i in range(7)]
+    seen = Counter(p.id for start in range(0, 21, 3) for p in drawn(problems, (0, "x"), start, start + 3))
+    assert sum(seen.values()) >= 20 and max(seen.values()) <= 3, "a draw over an epoch's edge may lose a double"
+    assert drawn(problems, (0, "x"), 5, 5) == []
+
+
+def lab_of(folder: Path, *overrides: str):
+    lab = build_lab(runs.recipe(folder, *overrides, text=SKILLS))
+    return lab, lab.resolved.phase("grpo")
+
+
+def skills_drawn(lab, phase, step: int, size: int = 6) -> Counter:
+    lab.rules.enter(lab, phase, step)
+    return Counter(p.skill for p in lab.rules.problems(lab, "grpo", step, size))
+
+
+def test_sequential_trains_one_skill_after_the_other(tmp_path: Path) -> None:
+    words = ["protocol.type=sequential", 'protocol.order=["times","plus"]', "protocol.shares=[2,1]"]
+    lab, phase = lab_of(tmp_path, *words)
+    stages = lab.rules.stages(lab, phase)
+    assert [(s.name, s.first, s.last) for s in stages] == [("times", 0, 4), ("plus", 4, 6)]
+    assert set(skills_drawn(lab, phase, 3)) == {"times"} and set(skills_drawn(lab, phase, 4)) == {"plus"}
+    assert [lab.rules.stage_ended(lab, phase, i) for i in range(1, 7)] == [False, False, False, True, False, True]
+
+
+def test_single_and_mixed(tmp_path: Path) -> None:
+    lab, phase = lab_of(tmp_path, "protocol.type=single", "protocol.skill=times")
+    assert set(skills_drawn(lab, phase, 0)) == {"times"}
+    lab, phase = lab_of(tmp_path, "protocol.type=mixed", "protocol.ratios={plus = 9, times = 1}")
+    total = sum((skills_drawn(lab, phase, step, size=4) for step in range(20)), Counter())
+    assert total["times"] == 8 and total["plus"] == pytest.approx(72, abs=6), "one in ten, though a batch holds four"
+    lab, phase = lab_of(tmp_path, "protocol.type=mixed")
+    assert skills_drawn(lab, phase, 0) == {"plus": 3, "times": 3}
+
+
+def test_curriculum_has_levels_lengths_and_keeps_the_optimiser(tmp_path: Path) -> None:
+    text = SKILLS.replace('label = "plus", numbers = [2]', 'label = "plus", numbers = [2, 3]')
+    words = ["protocol.type=curriculum", "protocol.lengths=[4,6]", "sft.references=40"]
+    lab = build_lab(runs.recipe(tmp_path, *words, text=text))
+    phase = lab.resolved.phase("grpo")
+    stages = lab.rules.stages(lab, phase)
+    assert [(s.name, s.carry, s.max_tokens) for s in stages] == [("level2", False, 4), ("level3", True, 6)]
+    lab.rules.enter(lab, phase, 0)
+    assert lab.rules.sampling(lab).max_tokens == 4
+    assert {p.meta["level"] for p in lab.rules.problems(lab, "grpo", 0, 6)} == {2}
+    lab.engine._optimizer.count = 7
+    lab.rules.enter(lab, phase, 5)
+    assert lab.engine._optimizer.count == 7 and lab.rules.sampling(lab).max_tokens == 6
+    assert {p.meta["level"] for p in lab.rules.problems(lab, "grpo", 5, 6)} == {3}
+
+
+def test_a_new_skill_begins_with_a_fresh_optimiser_and_reference(tmp_path: Path) -> None:
+    for carry, left in (("false", 0), ("true", 7)):
+        lab, phase = lab_of(tmp_path, "protocol.type=sequential", f"protocol.carry_optimizer={carry}")
+        lab.rules.enter(lab, phase, 0)
+        lab.engine._optimizer.count = 7
+        lab.engine.theta = lab.engine.theta + 1
+        lab.rules.enter(lab, phase, 3)
+        assert lab.engine._optimizer.count == left
+        assert np.array_equal(lab.engine.reference, lab.engine.theta) is (carry == "false")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["protocol.type=single", "protocol.skill=tmies"], "did you mean 'times'"),
+        (["protocol.type=sequential", 'protocol.order=["plus","plus"]'], "names a skill twice"),
+        (["protocol.type=sequential", "protocol.shares=[1,2,3]"], "3 shares for 2 stages"),
+        (["protocol.type=sequential", "grpo.steps=1"], "2 stages in 1 steps"),
+        (["protocol.type=curriculum", "protocol.levels=[9]"], "no training problem of level"),
+        (["protocol.type=curriculum", "protocol.lengths=[3,4]"], "2 lengths for 1 levels"),
+        (["guard.type=l2"], "nothing to protect"),
+        (["guard.type=l2", 'guard.protected=["pluss"]'], "did you mean 'plus'"),
+    ],
+)
+def test_what_cannot_work_is_said_before_the_first_step(tmp_path: Path, words: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        lab_of(tmp_path, *words)
+
+
+def test_every_skill_is_evaluated_when_a_stage_ends(tmp_path: Path) -> None:
+    ended = runs.run(tmp_path, "protocol.type=sequential", text=SKILLS)
+    rows = [r for r in runs.read_metrics(ended.folder) if r["phase"] == "grpo"]
+    measured = [r["phase_step"] for r in rows if "val-core/mixture/plus/acc" in r]
+    assert measured == [0, 3, 6]
+    for row in (r for r in rows if r["phase_step"] in measured):
+        accuracies = [row[f"val-core/mixture/{skill}/acc"] for skill in ("plus", "times")]
+        assert row["val-core/mixture/acc"] == pytest.approx(np.mean(accuracies))
+        assert row["val-core/mixture/worst_skill/acc"] == min(accuracies)
+    assert [r["stage/index"] for r in rows if r["phase_step"]] == [0, 0, 0, 1, 1, 1]
+    assert runs.events(ended.folder, "stage") == ["stage 1 of 2 begins: plus", "stage 2 of 2 begins: times"]
