@@ -67,6 +67,11 @@ bench: $(VENV)/.dev  ## every benchmark, with this machine's facts
 	$(BIN)/python benchmarks/minicode.py
 	$(BIN)/python benchmarks/tasks.py
 	$(BIN)/python benchmarks/sql_math_logic.py
+	$(BIN)/python benchmarks/data_eval.py
+	$(BIN)/python benchmarks/sampling.py
+	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/credit.py
+	$(BIN)/python benchmarks/interference.py
 
 docs: $(VENV)/.dev  ## docs/reference.md from the code
 	$(BIN)/python docs/make_reference.py

@@ -42,7 +42,7 @@ def plain(keys: int) -> type:
 
 
 def test_every_home_has_its_plugins() -> None:
-    assert names("phase") == ["dpo", "grpo", "ppo", "reinforce", "sft"]
+    assert names("phase") == ["dpo", "grpo", "grpo_turns", "more_sft", "ppo", "reinforce", "repair", "rft", "sft"]
     assert {"grpo", "rloo", "gae"} <= set(names("advantage"))
     assert {"ppo_clip", "gspo", "cispo", "dpo"} <= set(names("objective"))
     assert "countdown" in names("env") and "toy" in names("engine") and "binary" in names("reward")

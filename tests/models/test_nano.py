@@ -111,7 +111,7 @@ def test_first_weights_are_those_that_learn(tmp_path) -> None:
         return float(np.frombuffer(raw[8 + length + begin : 8 + length + end], np.float32).std())
 
     assert deviation("model.embed_tokens.weight") == pytest.approx(0.5, rel=0.02)
-    assert deviation("lm_head.weight") == pytest.approx(1e-3, rel=0.02)
+    assert deviation("lm_head.weight") == pytest.approx(0.09, rel=0.02)
     usual = 0.6 / math.sqrt(128)
     assert deviation("model.layers.1.self_attn.q_proj.weight") == pytest.approx(usual, rel=0.03)
     assert deviation("model.layers.1.self_attn.o_proj.weight") == pytest.approx(usual / math.sqrt(6), rel=0.03)
@@ -137,7 +137,7 @@ def test_transformers_sees_the_same_model(tmp_path, monkeypatch) -> None:
     assert tokenizer.apply_chat_template(spoken, tokenize=False) == f"{text} return x\n{END}"
     with torch.inference_mode():
         logits = model(torch.tensor([longest_match(text)])).logits
-    assert float(logits.abs().max()) < 0.1, "a head near 0: every token is equally likely at first"
+    assert float(logits.std()) < 1.5, "no token is much likelier than another at first"
 
 
 @pytest.mark.slow
@@ -164,7 +164,7 @@ def test_it_learns_its_first_lines(tmp_path) -> None:
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         losses.append(loss.item())
-    assert losses[0] == pytest.approx(math.log(384), abs=0.1) and losses[-1] < 0.35, losses[::10]
+    assert losses[0] == pytest.approx(math.log(384), abs=1.0) and losses[-1] < 0.35, losses[::10]
 
 
 def test_the_folder_is_whole_without_torch(tmp_path) -> None:

@@ -217,7 +217,19 @@ def test_a_recipe_survives_config_json_exactly(tmp_path, words: tuple[str, ...])
     assert json.dumps(again.config()["recipe"]) == json.dumps(resolved.config()["recipe"])
 
 
-def test_a_plug_in_table_whose_type_changes_starts_anew(tmp_path: Path) -> None:
+SUBCLASS = """
+from dataclasses import dataclass
+from rlvrlab.envs.countdown import Countdown
+from rlvrlab.registry import register
+
+@register("env", "sub_countdown")
+@dataclass(frozen=True)
+class Sub(Countdown):
+    "Countdown under another name."
+"""
+
+
+def test_a_plug_in_whose_type_changes_keeps_the_keys_it_knows(tmp_path: Path) -> None:
     (tmp_path / "base.toml").write_text('[env]\ntype = "countdown"\nnumbers = [2]\n[data]\ntrain_size = 70\n')
     (tmp_path / "child.toml").write_text('extends = "base.toml"\n[env]\ntype = "gsm8k"\n')
     child = load_recipe(tmp_path / "child.toml")
@@ -225,5 +237,8 @@ def test_a_plug_in_table_whose_type_changes_starts_anew(tmp_path: Path) -> None:
     assert child.recipe.data.train_size == 70 and not any("numbers" in key for key in child.origins)
     overridden = load_recipe(tmp_path / "base.toml", ["env.type=gsm8k", "env.levels=[2]"])
     assert overridden.recipe.env["levels"] == [2] and "numbers" not in overridden.recipe.env
+    (tmp_path / "sub.py").write_text(SUBCLASS)
+    local = load_recipe(tmp_path / "base.toml", ["env.type=sub.py:Sub"])
+    assert local.recipe.env["numbers"] == [2], "a subclass has the same keys"
     same = load_recipe(tmp_path / "base.toml", ["env.type=countdown"])
     assert same.recipe.env["numbers"] == [2], "the same type keeps its keys"

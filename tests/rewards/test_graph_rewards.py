@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +18,7 @@ from rlvrlab.rewards.controls import Constant, Inverted, RandomReward
 from rlvrlab.rewards.overlong import Overlong
 from rlvrlab.rewards.ratio_quality_format_repeat import RatioQualityFormatRepeat
 from rlvrlab.rewards.weighted import Weighted
-from rlvrlab.types import Completion, ErrorKind, Finish, Problem, Reward, RewardFunction, Verdict, unjudged
+from rlvrlab.types import Completion, ErrorKind, Finish, Problem, RewardFunction, Verdict, unjudged
 
 COMPLETION = Completion("", (), ())
 REWARDS: dict[str, RewardFunction] = {

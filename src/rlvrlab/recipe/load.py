@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic_core import to_jsonable_python
 
-from rlvrlab.errors import RecipeError, UnknownName, UserError, suggestion
+from rlvrlab.errors import LabError, RecipeError, UnknownName, UserError, suggestion
 from rlvrlab.recipe.checks import contradictions
 from rlvrlab.recipe.parse import MAX_BYTES, Tree, flatten, line_of, parse_overrides, place, read_toml
 from rlvrlab.recipe.schema import PLUGIN_TABLES, Recipe, core_keys
@@ -77,10 +77,10 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Resolved:
         base, base_text = _base(path, base_name)
         sources.setdefault(Path(base_name).name, base_text)
         below = {key: Path(base_name).name for key, _ in flatten(base)}
-        _change(base, below, dict(flatten(tree)))
+        _change(base, below, dict(flatten(tree)), path.parent)
         tree, origins = base, below | origins
     changes = parse_overrides(overrides)
-    _change(tree, origins, changes)
+    _change(tree, origins, changes, path.parent)
     origins |= dict.fromkeys(changes, "override")
     if "phase_tables" in tree:
         raise UserError(f"{path}: phase_tables: unknown key; each phase has a table of its own name")
@@ -204,16 +204,25 @@ def _nearest_key(key: str, known: list[str]) -> str:
     return f"; allowed: {', '.join(beside or everything)}"
 
 
-def _change(tree: Tree, origins: dict[str, str], changes: Mapping[str, Any]) -> None:
-    """Put the changes into the tree. A plug-in table whose `type` changes starts anew: the keys were another's."""
+def _change(tree: Tree, origins: dict[str, str], changes: Mapping[str, Any], folder: Path) -> None:
+    """Put the changes into the tree. Where a plug-in's `type` changes, keys that the new one does not have go."""
     for kind in PLUGIN_TABLES:
         table, wanted = tree.get(kind), changes.get(f"{kind}.type")
-        if isinstance(table, dict) and wanted is not None and wanted != table.get("type"):
-            del tree[kind]
-            for key in [key for key in origins if key.startswith(f"{kind}.")]:
-                del origins[key]
+        if isinstance(table, dict) and isinstance(wanted, str) and wanted != table.get("type"):
+            for key in set(table) - _keys(kind, wanted, folder, table):
+                del table[key]
+                for full in [full for full in origins if f"{full}.".startswith(f"{kind}.{key}.")]:
+                    del origins[full]
     for key, value in changes.items():
         place(tree, key, value)
+
+
+def _keys(kind: str, name: str, folder: Path, table: Tree) -> set[str]:
+    """What the plug-in of that name takes; an unknown name is complained about later, with all its keys."""
+    try:
+        return {"type", *keys_of(find(kind, name, folder))}
+    except LabError:
+        return set(table)
 
 
 def _base(path: Path, base_name: Any) -> tuple[Tree, str]:
