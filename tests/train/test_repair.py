@@ -99,6 +99,6 @@ def test_a_control_arm_leaves_the_policy_as_it_was(tmp_path: Path) -> None:
     assert cards[plain]["grpo"].outcomes == cards[with_arm]["grpo"].outcomes
     learnt = [[r for r in runs.read_metrics(f) if r["phase"] == "grpo" and r["phase_step"]] for f in (plain, with_arm)]
     assert [r["critic/rewards/mean"] for r in learnt[0]] == [r["critic/rewards/mean"] for r in learnt[1]]
-    assert cards[with_arm]["more_sft"].control and "more_sft (control)" in card_table(read_cards(with_arm))[0]
+    assert cards[with_arm]["more_sft"].control and "more_sft\n(control)" in card_table(read_cards(with_arm))[0]
     with pytest.raises(UserError, match="cannot be the first"):
         runs.run(tmp_path / "first", 'phases=["more_sft"]', text=text)

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
@@ -95,13 +96,14 @@ def _print_cards(out: Console, folder: Path) -> None:
     if not cards:
         return
     head, rows = card_table(cards)
-    table = Table(title=f"{len(cards[0].outcomes)} test problems, per phase", title_justify="left")
+    title = f"{len(cards[0].outcomes)} test problems, per phase"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in head:
-        table.add_column(column)
+        table.add_column(column, no_wrap=True)
     for row in rows:
         table.add_row(*row)
     out.print(table)
-    out.print("In %, greedy, 95 % intervals; changes are paired by problem, p by McNemar's exact test.", style="dim")
+    out.print("In %, greedy, 95 % intervals; changes of accepted@1 are paired by problem (McNemar).", style="dim")
 
 
 def _facts(row: dict[str, Any]) -> str:

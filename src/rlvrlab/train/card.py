@@ -112,8 +112,8 @@ def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
     names += sorted({name for card in cards for name in card.metrics if PASS_AT_N.fullmatch(name)})
     rows = [[COLUMNS.get(name, name), *(_percent(card.metrics, name) for card in cards)] for name in names]
     changes = [_changed(_origin(cards, i), card) for i, card in enumerate(cards) if i]
-    head = ["", *(f"{card.phase}{' (control)' if card.control else ''}" for card in cards)]
-    return head, [*rows, ["change of accepted@1", "", *changes]]
+    head = ["", *(f"{card.phase}{chr(10) + '(control)' if card.control else ''}" for card in cards)]
+    return head, [*rows, ["change", "", *changes]]
 
 
 def _origin(cards: list[Card], index: int) -> Card:
@@ -125,9 +125,9 @@ def markdown(cards: list[Card]) -> str:
     """The table as a page of EXPERIMENT.md."""
     head, rows = card_table(cards)
     lines = [
-        f"{len(cards[0].outcomes)} test problems, greedy, in % with 95 % intervals; changes are paired by problem."
+        f"{len(cards[0].outcomes)} test problems, greedy, in % with 95 % intervals; changes of accepted@1 are paired by problem."
     ]
-    lines += ["", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    lines += ["", f"| {' | '.join(head).replace(chr(10), ' ')} |", "|---" * len(head) + "|"]
     lines += [f"| {' | '.join(cell.replace(chr(10), '<br>') for cell in row)} |" for row in rows]
     return "\n".join(lines) + "\n"
 
@@ -141,5 +141,5 @@ def _percent(metrics: dict[str, Any], name: str) -> str:
     if metrics.get(name) is None:
         return "–"
     low, high = metrics.get(f"{name}_low"), metrics.get(f"{name}_high")
-    bounds = "" if low is None or high is None else f"\n{100 * low:.1f}–{100 * high:.1f}"
+    bounds = "" if low is None or high is None else f"\n{100 * low:.0f}–{100 * high:.0f}"
     return f"{100 * metrics[name]:.1f}{bounds}"
