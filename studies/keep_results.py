@@ -2,8 +2,8 @@
 
     python studies/keep_results.py studies/countdown_gsm8k/results NAME=RUN_FOLDER …
 
-For each run NAME.json: command, machine, recipe (what differs from the defaults), cards (metrics per phase, outcomes
-as one string of 0 and 1 in the order of the problem ids), and the columns of the metrics that a reader looks at.
+For each run NAME.json: command, machine, recipe (what differs from the defaults), cards (metrics of each phase, and the
+outcomes as one string of 0 and 1 in the order of the problem ids), and the columns of the metrics a reader looks at.
 """
 
 from __future__ import annotations
