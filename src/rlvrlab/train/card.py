@@ -124,9 +124,8 @@ def _origin(cards: list[Card], index: int) -> Card:
 def markdown(cards: list[Card]) -> str:
     """The table as a page of EXPERIMENT.md."""
     head, rows = card_table(cards)
-    lines = [
-        f"{len(cards[0].outcomes)} test problems, greedy, in % with 95 % intervals; changes of accepted@1 are paired by problem."
-    ]
+    count = len(cards[0].outcomes)
+    lines = [f"{count} test problems, greedy, in % with 95 % intervals; changes of accepted@1 are paired by problem."]
     lines += ["", f"| {' | '.join(head).replace(chr(10), ' ')} |", "|---" * len(head) + "|"]
     lines += [f"| {' | '.join(cell.replace(chr(10), '<br>') for cell in row)} |" for row in rows]
     return "\n".join(lines) + "\n"
