@@ -320,3 +320,24 @@ def test_one_command_examines_every_run_of_a_folder(monkeypatch, capsys, tmp_pat
     assert all(row["exact"] == 0 and row["exact_high"] > 0 for row in known["contamination"]) and known["skipped"]
     listed = inside(monkeypatch, capsys, "suite", "--data", "nowhere", "--json", folder=tmp_path)
     assert {row["member"] for row in json.loads(listed.stdout)} >= set(NAMED["logic"].split())
+
+
+@pytest.mark.slow
+def test_a_model_folder_is_examined_like_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two untrained language models in Hugging Face's layout: both in the table, told apart by their weights."""
+    pytest.importorskip("torch", reason="language models need the hf extra")
+    pytest.importorskip("peft", reason="language models need the hf extra")
+    from rlvrlab.cli.policies import engine_of_model, is_model
+    from rlvrlab.models import nano
+
+    for seed, name in enumerate(("first", "second")):
+        (tmp_path / name).mkdir()
+        nano.build(tmp_path / name, "nano", seed)
+    assert is_model(tmp_path / "first") and not is_model(tmp_path)
+    found = [engine_of_model(tmp_path / name, chat=True)[1] for name in ("first", "second")]
+    assert found[0]["weights"] != found[1]["weights"] and found[0]["chat"] is True
+    words = ["suite", "coding", "--only", "countdown", "--size", "4", "--max-tokens", "8", "--models", str(tmp_path)]
+    done = inside(monkeypatch, capsys, *words, "--json", folder=tmp_path)
+    assert {cell["model"] for cell in json.loads(done.stdout)["cells"]} == {"first", "second"}

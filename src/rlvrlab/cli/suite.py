@@ -14,6 +14,7 @@ import click
 
 from rlvrlab.cli import printable
 from rlvrlab.cli.eval import KEY_ENV
+from rlvrlab.cli.policies import is_model
 from rlvrlab.cli.train import print_json
 from rlvrlab.errors import LabError, UnknownName, UserError
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 @click.argument("name", required=False)
 @click.argument("overrides", nargs=-1, type=click.UNPROCESSED, metavar="[MEMBER.KEY=VALUE]…")
 @click.option("--tier", type=click.Choice(["fast", "full"]), default="fast", show_default=True)
-@click.option("--models", type=click.Path(path_type=Path), help="A folder of run folders, or one run folder.")
+@click.option("--models", type=click.Path(path_type=Path), help="A folder of run folders or models (Hugging Face layout), or one of them.")
 @click.option("--server", "servers", multiple=True, metavar="URL", help="A served model, beside those of --models.")
 @click.option("--model", help="The model the servers must serve; else the only one they list.")
 @click.option("--baseline", help="The model that the others are compared with; else the first by name.")
@@ -122,7 +123,7 @@ def _models(options: dict[str, Any], stack: ExitStack) -> tuple[list[Model], lis
         if why:
             left_out.append(Skipped(folder.name, why))
         else:
-            models.append(Model(folder.name, partial(_run, folder)))
+            models.append(Model(folder.name, partial(_answerer, folder, chat=not options["completions"])))
     if options["servers"]:
         answerer = stack.enter_context(_served(options))
         models.append(Model(name_of(answerer.identity()), lambda: answerer))
@@ -160,8 +161,8 @@ def _defect(folder: Path) -> str:
 
     if not (folder / "config.json").is_file():
         return "no run folder (no config.json)"
-    if any(folder.glob("*.safetensors")):
-        return "a model of its own: serve it (`rlvr serve model`) and name it with --server"
+    if is_model(folder):
+        return ""
     try:
         read_config(folder)
     except LabError as error:
@@ -169,10 +170,12 @@ def _defect(folder: Path) -> str:
     return "" if any((folder / "checkpoints").glob("global_step_*")) else "no checkpoint yet"
 
 
-def _run(folder: Path) -> Any:
-    from rlvrlab.cli.policies import engine_of_run
+def _answerer(folder: Path, *, chat: bool) -> Any:
+    from rlvrlab.cli.policies import engine_of_model, engine_of_run
     from rlvrlab.evals.answering import EngineAnswerer
 
+    if is_model(folder):
+        return EngineAnswerer(*engine_of_model(folder, chat=chat))
     _, engine, facts = engine_of_run(folder)
     return EngineAnswerer(engine, facts)
 
