@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 @click.argument("name", required=False)
 @click.argument("overrides", nargs=-1, type=click.UNPROCESSED, metavar="[MEMBER.KEY=VALUE]…")
 @click.option("--tier", type=click.Choice(["fast", "full"]), default="fast", show_default=True)
-@click.option("--models", type=click.Path(path_type=Path), help="A folder of run folders or models (Hugging Face layout), or one of them.")
+@click.option(
+    "--models",
+    type=click.Path(path_type=Path),
+    help="A folder of run folders or models (Hugging Face layout), or one of them.",
+)
 @click.option("--server", "servers", multiple=True, metavar="URL", help="A served model, beside those of --models.")
 @click.option("--model", help="The model the servers must serve; else the only one they list.")
 @click.option("--baseline", help="The model that the others are compared with; else the first by name.")
