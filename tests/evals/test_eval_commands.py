@@ -174,7 +174,8 @@ def test_kill_9_loses_no_finished_sample(tmp_path: Path) -> None:
         asked = server.requests
         done = rlvr("eval", "--resume", "e", "--json", folder=tmp_path)
         assert done.returncode == 0, done.stderr
-        assert server.requests - asked == 60 - len(before)
+        # Up to two requests were on their way when it was killed; the server may count them late.
+        assert 60 - len(before) <= server.requests - asked <= 60 - len(before) + 2
     after = read_lines(samples)
     assert after[: len(before)] == before and len(after) == 60
     assert json.loads(done.stdout)["total"]["samples"] == 60
