@@ -114,6 +114,14 @@ def test_gsm8k_keeps_the_publishers_test_and_lends_dev_by_content(tmp_path: Path
     assert code == 2 and "is already there" in err
 
 
+def test_a_name_that_cannot_be_written_is_refused_before_the_problems_are_made(monkeypatch, capsys, tmp_path) -> None:
+    from rlvrlab.envs.countdown import Countdown
+
+    monkeypatch.setattr(Countdown, "problems", lambda *_: pytest.fail("made before the name was looked at"))
+    code, _, err = run(monkeypatch, capsys, tmp_path, "make", "countdown", "--size", "3", "-o", "problems.csv")
+    assert code == 2 and "allowed: .jsonl" in err
+
+
 def mbpp(number: int) -> dict[str, Any]:
     return {"task_id": number, "text": f"Add {number}.", "code": f"def add_{number}(x):\n    return x + {number}",
             "test_list": [f"assert add_{number}(1) == {number + 1}"]}  # fmt: skip

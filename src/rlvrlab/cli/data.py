@@ -51,11 +51,12 @@ def make(
     """
     from rich.console import Console
 
-    from rlvrlab.data.rows import write_problems
+    from rlvrlab.data.rows import refuse_ending, write_problems
 
     if levels:
         keys = (*keys, f"levels={list(range(1, levels + 1))}")
     target = output or Path(f"{env}_{role}.jsonl")
+    refuse_ending(target)
     if target.exists():
         raise UserError(f"{target}: is already there; choose another --output or move it away")
     with Console(stderr=True).status(f"making {size} problems of {env}"):

@@ -75,10 +75,15 @@ def is_problem_row(row: Row) -> bool:
     return {"data_source", "prompt", "reward_model", "extra_info"} <= row.keys()
 
 
-def write_problems(path: Path, problems: Iterable[Problem]) -> int:
-    """Rows as .jsonl (also .gz) or .parquet, by the name's ending; returns how many."""
+def refuse_ending(path: Path) -> None:
+    """Say before the work is done that its result could not be written under this name."""
     if not path.name.endswith(WRITTEN):
         raise UserError(f"{path}: ends in {path.suffix or 'nothing'!r}; allowed: {', '.join(WRITTEN)}")
+
+
+def write_problems(path: Path, problems: Iterable[Problem]) -> int:
+    """Rows as .jsonl (also .gz) or .parquet, by the name's ending; returns how many."""
+    refuse_ending(path)
     rows = [to_row(problem, index) for index, problem in enumerate(problems)]
     _refuse_twin_ids(path, [(number, row["extra_info"]["id"]) for number, row in enumerate(rows, 1)])
     if path.suffix == ".parquet":
