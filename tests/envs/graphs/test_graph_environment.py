@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -148,7 +149,7 @@ def test_unproved_instances_are_never_handed_out(monkeypatch: pytest.MonkeyPatch
         ({"sizes": (9, 8)}, "sizes"),
         ({"mode": "graphwiz"}, "mode 'graphwiz' has no task 'TSP'"),
         ({"mode": "lenient"}, "mode"),
-        ({"style": "bare"}, "style"),
+        ({"style": "brief"}, "style"),
     ],
 )
 def test_bad_settings_are_refused_by_name(options: dict[str, Any], named: str) -> None:
@@ -293,3 +294,29 @@ def test_judging_hostile_answers_executes_nothing() -> None:
     )
     jobs, _, events = done.stdout.strip().partition(" ")
     assert int(jobs) > 180 and events == "[]"
+
+
+def test_a_bare_question_is_the_same_question_in_one_line() -> None:
+    """Read back by hand, it is the graph of the reference; names, weights and labels included."""
+    env = GraphEnvironment(style="bare", levels=(1, 5))
+    assert [check for check in env.self_check() if not check.ok] == []
+    for made, long in zip(
+        env.problems("test", 24, 7), GraphEnvironment(levels=(1, 5)).problems("test", 24, 7), strict=True
+    ):
+        assert made.meta["shape"] == long.meta["shape"] and made.reference["optimum"] == long.reference["optimum"]
+        task, _, rest = made.prompt.rstrip("\n").partition(" ")
+        assert task == made.skill and "\n" not in rest
+        for text, graph in zip(rest.split(" | "), made.reference["graphs"], strict=True):
+            nodes, _, edges = text.partition(": ")
+            names = [re.match(r"\d+|\w+", node)[0] for node in nodes.split()]
+            labels = [node[len(name) :] for node, name in zip(nodes.split(), names, strict=True)]
+            pairs = [edge.split()[0] for edge in edges.split(", ") if edge]
+            ends = [pair.split("-") if "-" in pair else list(pair) for pair in pairs]
+            assert [[names.index(u), names.index(v)] for u, v in ends] == graph["edges"]
+            assert [int(edge.split()[1]) for edge in edges.split(", ") if " " in edge] == graph.get("weights", [])
+            assert labels == graph.get("labels", [""] * graph["n"])
+
+
+def test_a_bare_question_is_refused_where_it_would_leave_something_out() -> None:
+    with pytest.raises(UserError, match="style 'bare' has no task 'Neighbor'; allowed: TSP"):
+        GraphEnvironment(tasks=("MIS", "Neighbor"), style="bare")

@@ -17,7 +17,7 @@ from typing import Literal, TypeVar
 
 from rlvrlab.types import ErrorKind
 
-Style = Literal["plain", "chat", "think"]
+Style = Literal["plain", "chat", "think", "bare"]
 T = TypeVar("T")
 MAX_TEXT, MAX_COMMAS, MAX_LISTS, MAX_TOKEN = 100_000, 5_000, 200, 200
 BRACKETS = re.compile(r"\[([^\[\]]*)\]")

@@ -50,7 +50,8 @@ class GraphEnvironment(BaseEnvironment):
     mode: Literal["strict", "grapharena", "npgmuse", "graphwiz"] = "strict"
     """Whose verdicts: strict, or those of another scorer with all its mistakes, for comparison only."""
     style: Style = "plain"
-    """plain: the question. chat: with a system line before it. think: <think>, then <answer> tags."""
+    """plain: the question. chat: with a system line before it. think: <think>, then <answer> tags. bare: one short line
+    with nodes called A, B, C, for tiny policies (the six NP-hard tasks only)."""
     workers: Count = 1
     """Processes that make instances; the result does not depend on it."""
 
@@ -68,6 +69,9 @@ class GraphEnvironment(BaseEnvironment):
             raise UserError(f"{self.name}: levels = {list(self.levels)}: give some of 1 to 5, each once")
         if self.sizes and (len(self.sizes) != 2 or not 4 <= self.sizes[0] <= self.sizes[1] <= 100):
             raise UserError(f"{self.name}: sizes = {list(self.sizes)}: fewest and most nodes, from 4 to 100")
+        long = [name for name in self.tasks if name not in NP]
+        if self.style == "bare" and long:
+            raise UserError(f"{self.name}: style 'bare' has no task {long[0]!r}; allowed: {', '.join(NP)}")
         if self.mode not in MODES or self.style not in STYLES:
             raise UserError(f"{self.name}: mode = {self.mode!r}, style = {self.style!r}: allowed: {MODES}; {STYLES}")
 
@@ -106,7 +110,9 @@ class GraphEnvironment(BaseEnvironment):
 
     def gold(self, problem: Problem) -> str | None:
         """The proved answer the problem came with."""
-        answer = problem.reference["answer"]
+        answer: str = problem.reference["answer"]
+        if self.style == "bare":
+            return answer
         return f"<think>\nI compare.\n</think>\n{f'<answer>{answer}</answer>' if self.style == 'think' else answer}"
 
     def verify(self, problem: Problem, text: str) -> Verdict:

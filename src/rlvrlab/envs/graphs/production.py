@@ -7,6 +7,7 @@ from itertools import islice
 from random import Random
 from typing import NamedTuple
 
+from rlvrlab.envs.graphs import bare
 from rlvrlab.envs.graphs.answers import Style
 from rlvrlab.envs.graphs.task import Instance, Solution, Task, role_of
 from rlvrlab.envs.graphs.tasks import TASKS
@@ -18,6 +19,7 @@ STYLES = {
     "plain": "{}",
     "chat": "Solve the problem step by step and present your answer as asked for, once, at the end.\n\n{}",
     "think": "{}\nThink first, inside <think> </think>. Then give the answer alone, inside <answer> </answer>.",
+    "bare": "{}",
 }
 
 
@@ -62,7 +64,10 @@ def _solved(task: Task, batch: Batch) -> Iterator[tuple[Instance, int, Solution]
 
 
 def _problem(task: Task, batch: Batch, instance: Instance, shape: int, solution: Solution) -> Problem:
-    prompt = STYLES[batch.style].format(task.ask(instance))
+    if batch.style == "bare":
+        instance = bare.lettered(instance)
+    question = bare.ask(task.name, instance) if batch.style == "bare" else task.ask(instance)
+    prompt = STYLES[batch.style].format(question)
     return Problem(
         id=f"{task.name}:{batch.level}:{key_bits(prompt):032x}"[:-16],
         source="graph",
