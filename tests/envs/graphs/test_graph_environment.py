@@ -146,6 +146,7 @@ def test_unproved_instances_are_never_handed_out(monkeypatch: pytest.MonkeyPatch
         ({"levels": (1, 1)}, "levels"),
         ({"sizes": (3, 9)}, "sizes"),
         ({"sizes": (9,)}, "sizes"),
+        ({"sizes": (4, 5, 6, 7), "levels": (1, 2, 3)}, "sizes"),
         ({"sizes": (9, 8)}, "sizes"),
         ({"mode": "graphwiz"}, "mode 'graphwiz' has no task 'TSP'"),
         ({"mode": "lenient"}, "mode"),
@@ -320,3 +321,9 @@ def test_a_bare_question_is_the_same_question_in_one_line() -> None:
 def test_a_bare_question_is_refused_where_it_would_leave_something_out() -> None:
     with pytest.raises(UserError, match="style 'bare' has no task 'Neighbor'; allowed: TSP"):
         GraphEnvironment(tasks=("MIS", "Neighbor"), style="bare")
+
+
+def test_sizes_for_each_level_are_what_its_problems_have() -> None:
+    made = GraphEnvironment(tasks=("TSP",), levels=(1, 3), sizes=(4, 4, 6, 7)).problems("train", 40, 0)
+    sizes = {level: {p.meta["size"] for p in made if p.meta["level"] == level} for level in (1, 3)}
+    assert sizes == {1: {4}, 3: {6, 7}}

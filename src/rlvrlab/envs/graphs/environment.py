@@ -46,7 +46,7 @@ class GraphEnvironment(BaseEnvironment):
     levels: tuple[int, ...] = (1, 2, 3, 4, 5)
     """Which of the five sizes; they alternate evenly."""
     sizes: tuple[int, ...] = ()
-    """Fewest and most nodes, in place of the levels' own."""
+    """Fewest and most nodes, in place of the levels' own: one pair for all levels, or one after the other for each."""
     mode: Literal["strict", "grapharena", "npgmuse", "graphwiz"] = "strict"
     """Whose verdicts: strict, or those of another scorer with all its mistakes, for comparison only."""
     style: Style = "plain"
@@ -67,8 +67,12 @@ class GraphEnvironment(BaseEnvironment):
             raise UserError(f"{self.name}: tasks = {list(self.tasks)}: give some, each once")
         if not self.levels or len(set(self.levels)) < len(self.levels) or not set(self.levels) <= {1, 2, 3, 4, 5}:
             raise UserError(f"{self.name}: levels = {list(self.levels)}: give some of 1 to 5, each once")
-        if self.sizes and (len(self.sizes) != 2 or not 4 <= self.sizes[0] <= self.sizes[1] <= 100):
-            raise UserError(f"{self.name}: sizes = {list(self.sizes)}: fewest and most nodes, from 4 to 100")
+        bands = list(zip(self.sizes[::2], self.sizes[1::2], strict=False))
+        paired = len(self.sizes) % 2 == 0 and len(bands) in (0, 1, len(self.levels))
+        if not paired or any(not 4 <= fewest <= most <= 100 for fewest, most in bands):
+            raise UserError(
+                f"{self.name}: sizes = {list(self.sizes)}: fewest and most nodes, from 4 to 100, once or for each level"
+            )
         long = [name for name in self.tasks if name not in NP]
         if self.style == "bare" and long:
             raise UserError(f"{self.name}: style 'bare' has no task {long[0]!r}; allowed: {', '.join(NP)}")
@@ -106,7 +110,10 @@ class GraphEnvironment(BaseEnvironment):
             return [started[i].result() for i in range(len(batches))]
 
     def _band(self, name: str, level: int) -> tuple[int, int]:
-        return (self.sizes[0], self.sizes[1]) if self.sizes else TASKS[name].bands[level - 1]
+        if not self.sizes:
+            return TASKS[name].bands[level - 1]
+        place = 2 * self.levels.index(level) if len(self.sizes) > 2 else 0
+        return self.sizes[place], self.sizes[place + 1]
 
     def gold(self, problem: Problem) -> str | None:
         """The proved answer the problem came with."""
