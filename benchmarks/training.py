@@ -1,10 +1,13 @@
 """A GRPO step here and in TRL: same model, prompts, answers per prompt, new tokens, LoRA, loss; turn and turn about.
 
     python benchmarks/training.py [--sizes 10m 135m] [--rounds 3] [--steps 4] [--threads 2] [--json FILE]
-    python benchmarks/training.py --device cuda --sizes 135m --rows 256 --group 16 --tokens 128      (one GPU)
+    python benchmarks/training.py --device cuda --sizes 135m --rows 256 --group 16 --tokens 128 --alone      (one GPU)
 
 Each side runs in a process of its own, in alternation; ratios of the rounds' medians first, then seconds and peak
-memory. Weights are random and no answer may end early, so both do the same work. TRL is skipped where it is missing.
+memory. Weights are random and no answer may end early, so both do the same work; KL is off (β = 0). TRL is skipped
+where it is missing, and nothing is fetched. `phases` are two more steps of ours with a clock (and on a GPU a
+synchronisation) around each verb of the engine: sample, score, gradient, step, and the rest. `of_floor` is the time
+that reading the fewest bytes would take while sampling, at this machine's measured copy bandwidth, over the time taken.
 """
 
 from __future__ import annotations
@@ -24,13 +27,18 @@ from types import SimpleNamespace
 from typing import Any
 
 SIZES = {
+    "tiny": {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+             "num_key_value_heads": 2, "vocab_size": 384},
     "10m": {"hidden_size": 320, "intermediate_size": 864, "num_hidden_layers": 8, "num_attention_heads": 5,
             "num_key_value_heads": 5, "vocab_size": 384},
     "135m": {"hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30, "num_attention_heads": 9,
              "num_key_value_heads": 3, "vocab_size": 49152},
 }  # fmt: skip
-NEW_TOKENS = {"10m": 64, "135m": 32}
+NEW_TOKENS = {"tiny": 16, "10m": 64, "135m": 32}
 RANK = 8
+CLOCKED = {"sample": "sample", "logprobs": "score", "gradient": "gradient", "gramian": "step", "step": "step",
+           "publish": "step"}  # fmt: skip
+"""Verbs of the engine and the phase each counts to."""
 PROMPT = "#gen keep even;times 2;last 3;add all\n#[9,7,5,5,2]>{}\n#[1,2,3,4]>{}\ndef f(x):\n"
 
 
@@ -88,12 +96,83 @@ def ours(folder: Path, a: Any) -> dict[str, float]:
         batch, _ = credit(assemble(rollouts, a.tokens), rollouts, Grpo(), Recipe())
         update(engine, batch, PpoClip(), 1e-4, 1.0)
         engine.publish()
-        if a.device == "cuda":
-            import torch
+        synchronise(a)
 
-            torch.cuda.synchronize()
+    found = timed(step, a)
+    lengths = [len(engine.tokenizer.encode_prompt(problem.prompt)) for problem in problems]
+    seconds = phases(engine, step, a)
+    floor = floor_s(engine, lengths, a)
+    tokens = a.rows * a.tokens
+    return (
+        found
+        | seconds
+        | {
+            "sampled_tokens_per_s": tokens / seconds["sample_s"],
+            "sample_floor_s": floor,
+            "sample_of_floor": floor / seconds["sample_s"],
+        }
+    )
 
-    return timed(step, a)
+
+def synchronise(a: Any) -> None:
+    """Wait for the GPU."""
+    if a.device.startswith("cuda"):
+        import torch
+
+        torch.cuda.synchronize()
+
+
+def phases(engine: Any, step: Any, a: Any, steps: int = 2) -> dict[str, float]:
+    """Seconds of a step by phase; the engine's verbs are clocked from outside."""
+    spent = dict.fromkeys([*dict.fromkeys(CLOCKED.values())], 0.0)
+
+    def clocked(verb: str, phase: str) -> Any:
+        inner = getattr(engine, verb)
+
+        def run(*args: Any, **keys: Any) -> Any:
+            synchronise(a)
+            start = time.perf_counter()
+            try:
+                return inner(*args, **keys)
+            finally:
+                synchronise(a)
+                spent[phase] += time.perf_counter() - start
+
+        return run
+
+    for verb, phase in CLOCKED.items():
+        setattr(engine, verb, clocked(verb, phase))
+    start = time.perf_counter()
+    for index in range(steps):
+        step(1000 + index)
+    whole = (time.perf_counter() - start) / steps
+    found = {f"{phase}_s": seconds / steps for phase, seconds in spent.items()}
+    return found | {"rest_s": whole - sum(found.values())}
+
+
+def floor_s(engine: Any, lengths: list[int], a: Any) -> float:
+    """All weights once per token, each prompt's cache once per group, each answer's own cache."""
+    weights = engine._sampler.weights
+    layers = [t for layer in weights.layers for t in (layer.qkv, layer.out, layer.gate_up, layer.down)]
+    numbers = (weights.head.numel() + sum(t.numel() for t in layers)) * a.tokens
+    numbers += weights.shape.cache_values * (sum(lengths) * a.tokens + a.rows * a.tokens**2 // 2)
+    return float(numbers * weights.dtype.itemsize / bandwidth(engine.device, a))
+
+
+def bandwidth(device: Any, a: Any) -> float:
+    """Bytes read and written per second by a copy too large for a cache; the best of five."""
+    import torch
+
+    source = torch.empty((256 << 20) if a.device == "cpu" else (2 << 30), dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    best = float("inf")
+    for _ in range(5):
+        synchronise(a)
+        start = time.perf_counter()
+        target.copy_(source)
+        synchronise(a)
+        best = min(best, time.perf_counter() - start)
+    return 2 * source.numel() / best
 
 
 def trl(folder: Path, a: Any) -> dict[str, float]:
@@ -108,8 +187,7 @@ def trl(folder: Path, a: Any) -> dict[str, float]:
 
     class Clock(TrainerCallback):
         def on_step_end(self, *_: Any, **__: Any) -> None:
-            if a.device == "cuda":
-                torch.cuda.synchronize()
+            synchronise(a)
             marks.append((time.perf_counter(), time.process_time()))
 
     cpu = {"use_cpu": True, "bf16": False, "dataloader_pin_memory": False} if a.device == "cpu" else {"bf16": True}
@@ -172,7 +250,7 @@ def in_child(side: str, folder: Path, a: Any) -> dict[str, float]:
 def compare(size: str, a: Any) -> dict[str, Any]:
     """Rounds of both, in alternation."""
     a = SimpleNamespace(**{**vars(a), "tokens": a.tokens or NEW_TOKENS[size]})
-    sides = ["ours", "trl"] if has_trl() else ["ours"]
+    sides = ["ours", "trl"] if has_trl() and not a.alone else ["ours"]
     with tempfile.TemporaryDirectory() as folder:
         make_model(Path(folder), size)
         rounds = [{side: in_child(side, Path(folder), a) for side in sides} for _ in range(a.rounds)]
@@ -182,8 +260,12 @@ def compare(size: str, a: Any) -> dict[str, Any]:
             ratios = [r["trl"][name] / r["ours"][name] for r in rounds]
             found[f"trl/ours {name}"] = [round(x, 2) for x in (statistics.median(ratios), min(ratios), max(ratios))]
     for side in sides:
-        found[side] = {k: round(statistics.median(r[side][k] for r in rounds), 3) for k in rounds[0][side]}
+        found[side] = {k: _short(statistics.median(r[side][k] for r in rounds)) for k in rounds[0][side]}
     return found
+
+
+def _short(value: float) -> float:
+    return round(value, 3) if abs(value) < 100 else round(value)
 
 
 def has_trl() -> bool:
@@ -200,6 +282,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     for name, default in (("rounds", 3), ("steps", 4), ("threads", 2), ("rows", 32), ("group", 8), ("tokens", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--alone", action="store_true", help="without TRL, also where it is installed")
     parser.add_argument("--child")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--json", type=Path)

@@ -8,6 +8,7 @@ LabError
 │   ├── RunLocked        another process is writing to it
 │   └── CheckpointError  a checkpoint is incomplete or does not match its manifest
 ├── InfrastructureError  the machine failed, not the model: never scored as a wrong answer
+│   └── JudgeLost        no judge server answers any more: the run stops, nothing is scored, --resume goes on
 └── TrainingDiverged     NaN or infinity persisted; the last good checkpoint is intact
 """
 
@@ -61,6 +62,10 @@ class CheckpointError(RunError):
 
 class InfrastructureError(LabError):
     """The machine or a service failed; whatever was being judged stays unjudged."""
+
+
+class JudgeLost(InfrastructureError):
+    """No judge server answers any more, and waiting did not help."""
 
 
 class TrainingDiverged(LabError):

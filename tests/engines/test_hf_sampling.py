@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch", reason="the hf engine needs torch")
 transformers = pytest.importorskip("transformers", reason="the hf engine needs Transformers")
 
 from rlvrlab.engines.hf import sampler as sampling  # noqa: E402
-from rlvrlab.engines.hf.sampler import HfSampler, supports  # noqa: E402
+from rlvrlab.engines.hf.sampler import HfSampler, obstacle  # noqa: E402
 
 VOCAB, END, WINDOW = 61, 1, 96
 TOLERANCE = 1e-4
@@ -283,7 +283,7 @@ def test_lora_is_merged(graphs: bool) -> None:
 )
 def test_what_it_does_not_know_is_said(name: str, changes: dict[str, Any], reason: str) -> None:
     model = model_of(name, **changes)
-    assert reason in str(supports(model))
+    assert reason in str(obstacle(model))
     with pytest.raises(UserError, match=reason):
         HfSampler(model, Letters(), "cpu")
 
@@ -291,7 +291,7 @@ def test_what_it_does_not_know_is_said(name: str, changes: dict[str, Any], reaso
 def test_dora_is_refused() -> None:
     peft = pytest.importorskip("peft", reason="LoRA needs peft")
     chosen = peft.LoraConfig(r=4, target_modules=["q_proj"], use_dora=True, task_type="CAUSAL_LM")
-    assert "q_proj" in str(supports(peft.get_peft_model(model_of("llama"), chosen)))
+    assert "q_proj" in str(obstacle(peft.get_peft_model(model_of("llama"), chosen)))
 
 
 @pytest.mark.parametrize(

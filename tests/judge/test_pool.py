@@ -163,7 +163,8 @@ def test_waiting_for_a_processor_does_not_count_as_wall_time(monkeypatch: pytest
     if child == 0:
         time.sleep(60)
         os._exit(0)
-    watch = Watch(1, child, Limits(cpu_s=1, job_cpu_s=1, wall_s=2.0), writing)
+    watch = Watch(1, Limits(cpu_s=1, job_cpu_s=1, wall_s=2.0), writing, first_look_s=0.5)
+    watch.follow(child)
     supervisor = "rlvrlab.judge.jail.supervisor"
     monkeypatch.setattr(f"{supervisor}.cpu_seconds", lambda pid: 0.01)
     monkeypatch.setattr(f"{supervisor}.waited_seconds", lambda pid: 2.9)

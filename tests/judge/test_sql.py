@@ -65,6 +65,48 @@ def test_same_result(judge: Judge, database: Path, gold: str, query: str, right:
     assert correct(judge, database, gold, query) is right
 
 
+COUNTED = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 200000)"
+MANY = f"{COUNTED} SELECT (x * 7919) % 200003 AS y FROM c"
+
+
+@pytest.mark.parametrize(
+    ("query", "value"),
+    [
+        (f"SELECT y FROM ({MANY}) ORDER BY y DESC LIMIT 1 OFFSET 150000", None),
+        (f"SELECT max(y) FROM (SELECT y FROM ({MANY}) UNION SELECT y + 1 FROM ({MANY}))", 200003),
+    ],
+)
+def test_what_does_not_fit_into_the_cache_needs_no_file(
+    judge: Judge, database: Path, query: str, value: int | None
+) -> None:
+    """There is no folder for temporary files in the jail: such queries are run again in memory."""
+    gold = query if value is None else f"SELECT {value}"
+    assert judge.verify(SqlTask(str(database), gold), query).detail == "accepted"
+
+
+def test_gold_queries_of_a_cold_batch_share_children(database: Path) -> None:
+    tasks = [
+        SqlTask(str(database), f"SELECT name, {i} FROM person WHERE id = {i % 4 + 1} ORDER BY id") for i in range(40)
+    ]
+    tasks += [SqlTask(str(database), "SELECT nothing FROM nowhere")]
+    with Judge(workers=1) as judge:
+        verdicts = judge.verify_many([(task, task.gold) for task in tasks])
+        assert [verdict.correct for verdict in verdicts] == [True] * 40 + [None]
+        (worker,) = judge.pools["sqlite"]._workers
+        assert worker.count <= 2 * 41 // 16 + 6  # gold with its keys, predictions, and the bad one twice
+
+
+def test_a_failed_query_leaves_its_neighbours_a_clean_connection(judge: Judge, database: Path) -> None:
+    task = SqlTask(str(database), "SELECT count(*) FROM person")
+    bad = ["SELECT * FROM nowhere", "DELETE FROM person", "SELECT 1; SELECT 2", "PRAGMA query_only = 0"]
+    answers = [answer for query in bad for answer in (query, task.gold)]
+    assert [judge.verify(task, answer).correct for answer in answers] == [False, True] * len(bad)
+    assert [verdict.correct for verdict in judge.verify_many([(task, f"{answer} ") for answer in answers])] == [
+        False,
+        True,
+    ] * len(bad)
+
+
 HOSTILE = [
     "DELETE FROM person",
     "UPDATE person SET height = 0",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +18,14 @@ from rlvrlab.errors import LabError, UserError
 
 if TYPE_CHECKING:
     from rlvrlab.cli.examined import Subject
+    from rlvrlab.evals.answering import Answerer
     from rlvrlab.evals.kept import Kept
     from rlvrlab.evals.protocol import Protocol
+    from rlvrlab.types import Environment
 
 KEY_ENV = "RLVR_API_KEY"
+PLACES = {"judges", "ray", "ray_workers"}
+"""Options that say where the work is done, not what it is."""
 
 
 @click.command(
@@ -52,6 +58,9 @@ KEY_ENV = "RLVR_API_KEY"
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder; one begun alike is gone on with.")
 @click.option("--resume", type=click.Path(path_type=Path), help="Go on with this folder; takes no other argument.")
 @click.option("--sink", "sinks", multiple=True, help="Copy the numbers to wandb, trackio or tensorboard.")
+@click.option("--judge", "judges", multiple=True, metavar="URL", help="Judge programs there; several share the work.")
+@click.option("--ray", metavar="ADDRESS", help="Spread the work over Ray: local, auto or HOST:PORT.")
+@click.option("--ray-workers", type=click.IntRange(1), help="Workers [all GPUs for an engine, else all CPUs].")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(resume: Path | None, as_json: bool, **request: Any) -> int:
     """Evaluate a policy under a named protocol.
@@ -60,6 +69,7 @@ def command(resume: Path | None, as_json: bool, **request: Any) -> int:
     rlvr eval --run experiments/my_run_…@best
     rlvr eval recipes/toy_countdown.toml --run experiments/… --protocol @k --n 8
     rlvr eval code path=HumanEval.jsonl.gz role_of=test --server http://127.0.0.1:8000
+    rlvr eval code path=HumanEval.jsonl.gz role_of=test --server URL --server URL --judge URL --ray auto
     """
     if resume is not None:
         request = _stored_request(resume, request)
@@ -76,10 +86,12 @@ def command(resume: Path | None, as_json: bool, **request: Any) -> int:
 
 
 def _evaluate(request: dict[str, Any], as_json: bool) -> Kept:
-    from rlvrlab.cli.examined import answerer_of, name_of, problems_of, subject_of
+    from rlvrlab.cli.examined import name_of, problems_of, subject_of
     from rlvrlab.evals.kept import evaluate_into
+    from rlvrlab.judge.fusion.addresses import judge_at
     from rlvrlab.registry import find
 
+    judge_at(request["judges"])
     for sink in request["sinks"]:
         find("sink", sink)
     subject = subject_of(request["what"], request["words"], request["run"])
@@ -87,7 +99,7 @@ def _evaluate(request: dict[str, Any], as_json: bool) -> Kept:
     problems, data, facts = problems_of(subject, request["role"], request["size"], _path(request["data"]))
     facts |= {**subject.facts, "request": _plain(request)}
     facts["command"] = ["rlvr", *map(shlex.quote, sys.argv[1:])]
-    with answerer_of(subject, request["run"], request["engine"], request["servers"], request) as answerer:
+    with _answerer(subject, request) as answerer:
         name = name_of(answerer.identity())
         folder = _path(request["output"]) or _new_folder(request, data, protocol.name, name)
         with _Progress(len(problems) * (1 if protocol.budget else protocol.n), as_json) as progress:
@@ -100,6 +112,34 @@ def _evaluate(request: dict[str, Any], as_json: bool) -> Kept:
                 if not isinstance(error, UserError) and (folder / "samples.jsonl").exists():
                     click.echo(f"what is judged is kept; go on with: rlvr eval --resume {folder}", err=True)
                 raise
+
+
+def _answerer(subject: Subject, request: dict[str, Any]) -> AbstractContextManager[Answerer]:
+    """The policy in this process, or behind Ray workers that each have it."""
+    from rlvrlab.cli.examined import answerer_of
+
+    if request["ray"] is None:
+        if request["ray_workers"]:
+            raise UserError("--ray-workers belongs to --ray; add --ray local")
+        return answerer_of(subject, request["run"], request["engine"], request["servers"], request)
+    from rlvrlab.judge.fusion.addresses import ADDRESSES, TOKEN, WAIT
+    from rlvrlab.scale.fan_out import RayAnswerer
+
+    return RayAnswerer(
+        examiner_of, _plain(request), request["ray"], request["ray_workers"],
+        gpus=not request["servers"], pass_on=(ADDRESSES, TOKEN, WAIT, request["key_env"]),
+    )  # fmt: skip
+
+
+@contextmanager
+def examiner_of(request: dict[str, Any]) -> Iterator[tuple[Answerer, Environment]]:
+    """What a worker needs to answer and judge its share of a request."""
+    from rlvrlab.cli.examined import answerer_of, subject_of
+
+    subject = subject_of(request["what"], request["words"], request["run"])
+    env, _ = _protocol(request, subject).applied(subject.env, subject.chosen)
+    with answerer_of(subject, request["run"], request["engine"], request["servers"], request) as answerer:
+        yield answerer, env
 
 
 def _protocol(request: dict[str, Any], subject: Subject) -> Protocol:
@@ -165,11 +205,13 @@ def _stored_request(folder: Path, request: dict[str, Any]) -> dict[str, Any]:
     from rlvrlab.record.evaluation import read_evaluation
 
     if request["what"] or request["run"] or request["servers"] or request["output"] or request["engine"]:
-        raise UserError("--resume takes no other argument; the folder holds what was asked")
+        raise UserError("--resume takes no other argument but --judge and --ray; the folder holds what was asked")
     stored = read_evaluation(folder).info.get("request")
-    if not isinstance(stored, dict) or not set(request) <= set(stored):
+    if not isinstance(stored, dict) or not set(request) - PLACES <= set(stored):
         raise UserError(f"{folder}: was not made by `rlvr eval`; repeat what made it")
-    return {**stored, "output": folder}
+    # Where it is done may change in between: a judge that was lost comes back elsewhere.
+    moved = {key: request[key] or stored.get(key) or request[key] for key in PLACES}
+    return {**stored, **moved, "output": folder}
 
 
 class _Progress:

@@ -134,12 +134,13 @@ def _of_run(text: str) -> tuple[Any, dict[str, Any]]:
     """DIR, DIR@best, DIR@last, DIR@20, DIR@base."""
     from rlvrlab.cli.policies import engine_of_run
     from rlvrlab.record.experiment import summarise
+    from rlvrlab.train.lab import engine_alone
     from rlvrlab.train.session import resolved_of
 
     folder, which = split_run(text)
     if which == BASE:
         resolved = resolved_of(folder)
-        policy = resolved.build("engine").build(resolved.recipe.optimizer.settings())
+        policy = engine_alone(resolved)
         return policy, {"run": folder.name, "checkpoint": "none: before training", "step": 0}
     path = folder
     if which == "best":

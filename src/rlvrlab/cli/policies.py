@@ -26,6 +26,7 @@ def engine_of_run(path: Path) -> tuple[Resolved, Engine, dict[str, Any]]:
     Nothing in the folder is touched: the run may still be going on.
     """
     from rlvrlab.train import checkpoint
+    from rlvrlab.train.lab import engine_alone
     from rlvrlab.train.session import resolved_of
 
     folder = run_of(path)
@@ -33,7 +34,7 @@ def engine_of_run(path: Path) -> tuple[Resolved, Engine, dict[str, Any]]:
     found = [path] if path != folder else _complete(folder / "checkpoints")
     if not found:
         raise UserError(f"{folder}: no complete checkpoint yet; wait for one, or name another run")
-    engine: Engine = resolved.build("engine").build(resolved.recipe.optimizer.settings())
+    engine = engine_alone(resolved)
     state = checkpoint.load(found[0], engine)
     engine.publish()
     return resolved, engine, {"run": folder.name, "checkpoint": found[0].name, "step": state.step}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import suppress
+from pathlib import Path
 
 import click
 
@@ -12,9 +13,9 @@ from rlvrlab.cli import printable
 from rlvrlab.errors import InfrastructureError, UserError
 
 
-@click.group("serve", short_help="Serve the judge or a model.")
+@click.group("serve", short_help="Serve the judge, a model or the dashboard.")
 def command() -> None:
-    """Serve the judge or a model."""
+    """Serve the judge, a model or the dashboard."""
 
 
 @command.command("judge")
@@ -69,18 +70,31 @@ def judge(
 @click.argument("path")
 @click.argument("extra", nargs=-1, type=click.UNPROCESSED)
 @click.option("--replicas", type=click.IntRange(1, 64), default=1, show_default=True, help="Servers; GPUs in turn.")
-@click.option("--backend", type=click.Choice(["auto", "vllm", "transformers"]), default="auto", show_default=True)
+@click.option(
+    "--backend", type=click.Choice(["auto", "vllm", "transformers", "embedded"]), default="auto", show_default=True
+)
+@click.option("--adapters", type=click.IntRange(0), default=0, metavar="RANK",
+              help="Let a trainer load LoRA adapters of up to this rank (engine.sampler).")  # fmt: skip
 @click.option("--host", default="127.0.0.1", show_default=True, help="These servers ask for no key: keep it here.")
 @click.option("--port", default=0, show_default=True, help="Of the first one, the others follow; 0 picks free ones.")
 @click.option("--wait", "wait_s", default=600.0, show_default=True, help="Seconds until all must answer.")
 @click.option("--json", "as_json", is_flag=True, help="Print addresses and model as one line of JSON when ready.")
 def model(
-    path: str, extra: tuple[str, ...], replicas: int, backend: str, host: str, port: int, wait_s: float, as_json: bool
+    path: str,
+    extra: tuple[str, ...],
+    replicas: int,
+    backend: str,
+    adapters: int,
+    host: str,
+    port: int,
+    wait_s: float,
+    as_json: bool,
 ) -> int:
-    """Serve a model with vLLM, or `transformers serve`, until interrupted.
+    """Serve a model with vLLM, `transformers serve` or the embedded sampler, until interrupted.
 
     \b
     rlvr serve model checkpoints/global_step_100/actor/huggingface --replicas 2
+    rlvr serve model nano --adapters 16                for engine.sampler of a recipe with lora_rank = 16
     rlvr serve model PATH -- --max-model-len 8192      words after -- go to the server
     """
     import signal
@@ -89,7 +103,8 @@ def model(
     from rlvrlab.engines.openai.launch import Fleet, choose_backend
     from rlvrlab.models import resolve
 
-    fleet = Fleet(str(resolve(path)), replicas, choose_backend() if backend == "auto" else backend, host, port, extra)
+    chosen = choose_backend(bool(adapters)) if backend == "auto" else backend
+    fleet = Fleet(str(resolve(path)), replicas, chosen, host, port, extra, adapters)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that a polite stop also stops the servers
     with suppress(KeyboardInterrupt), fleet:
         fleet.wait(wait_s)
@@ -97,10 +112,9 @@ def model(
         if as_json:
             click.echo(json.dumps({"urls": urls, "model": fleet.served_name, "backend": fleet.backend}))
         else:
-            servers = " ".join(f"--server {url}" for url in urls)
-            click.echo(
-                f"{fleet.served_name} served by {fleet.backend}; ask with: {servers} --model {fleet.served_name}"
-            )
+            asked = f"ask with: {' '.join(f'--server {url}' for url in urls)} --model {fleet.served_name}"
+            usage = f"train with: engine.sampler={','.join(urls)}" if adapters else asked
+            click.echo(f"{fleet.served_name} served by {fleet.backend}; {usage}")
         told: set[str] = set()
         while True:
             for replica in fleet.ended():
@@ -111,3 +125,32 @@ def model(
                 raise InfrastructureError("no server is left")
             time.sleep(1)
     return 0
+
+
+@command.command("report")
+@click.argument("folder", default="experiments", type=click.Path(path_type=Path))
+@click.option("--port", default=0, show_default=True, type=click.IntRange(0, 65535), help="0 picks a free one.")
+@click.option("--token", envvar="RLVR_REPORT_TOKEN", help="Required of browsers; default: a new one each time.")
+@click.option("--json", "as_json", is_flag=True, help="Print address and token as one line of JSON when ready.")
+def report(folder: Path, port: int, token: str | None, as_json: bool) -> int:
+    """Show the runs of a folder in a browser, live, until interrupted.
+
+    It listens at 127.0.0.1 only, reads and writes nothing. From another machine: `ssh -L PORT:127.0.0.1:PORT HOST`.
+
+    \b
+    rlvr serve report experiments
+    """
+    from rlvrlab.report.server.serving import Address, serve
+
+    def announce(address: Address) -> None:
+        words = f"{folder} at {address.url}\nCtrl-C ends it; the runs go on."
+        click.echo(json.dumps(address._asdict()) if as_json else printable_lines(words))
+
+    with suppress(KeyboardInterrupt):
+        serve(folder, port, token, announce)
+    return 0
+
+
+def printable_lines(text: str) -> str:
+    """Line by line."""
+    return "\n".join(printable(line) for line in text.splitlines())

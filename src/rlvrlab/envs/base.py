@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
+from rlvrlab.errors import JudgeLost
 from rlvrlab.types import Check, Problem, Role, Verdict, unjudged
 
 CHECKED_PROBLEMS = 6
@@ -57,5 +58,7 @@ class BaseEnvironment(ABC):
     def _verify_safely(self, problem: Problem, text: str) -> Verdict:
         try:
             return self.verify(problem, text)
+        except JudgeLost:  # no answer can be judged any more: stop instead of masking them all
+            raise
         except Exception as error:
             return unjudged(f"{type(self).__name__}.verify raised {type(error).__name__}: {error}")

@@ -19,7 +19,7 @@ from rlvrlab.engines.openai import Servers
 from rlvrlab.engines.openai.wire import chat_body, text_body
 from rlvrlab.randomness import key_bits
 from rlvrlab.rollout.render import prompt_tokens
-from rlvrlab.types import Completion, Finish, Problem, Request, Sampler, Sampling
+from rlvrlab.types import Completion, Finish, Problem, Request, Sampler, Sampling, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,10 @@ class Answer:
     """Which one answered."""
     error: str = ""
     """Why there is no answer, where `completion.finish` is ERROR."""
+    verdict: Verdict | None = None
+    """Where it was judged by whoever answered, as in a fan-out; else it still has to be."""
+    judge_s: float = 0.0
+    """Seconds that took."""
 
 
 Ready = list[tuple[Ask, Answer]]

@@ -244,7 +244,7 @@ class _Session:
         return one is not None and one.verdict.correct is not None
 
     def _judge(self, ready: Ready) -> None:
-        batch = _judged(self._env, ready, self.clock)
+        batch = judge_answers(self._env, ready, self.clock)
         if self._store:
             self._store.append([as_row(one) for one in batch])
         for one in batch:
@@ -264,18 +264,21 @@ class _Session:
         self._store.append([{**as_row(one), "void": str(error), "correct": None} for one in doubtful])
 
 
-def _judged(env: Environment, ready: Ready, clock: Callable[[], float]) -> list[Judged]:
-    """A failed request is not judged; equal answers to one problem are judged once."""
+def judge_answers(env: Environment, ready: Ready, clock: Callable[[], float]) -> list[Judged]:
+    """A failed request is not judged; equal answers to one problem are judged once, those judged already not again."""
     wanted = {
         (ask.problem.id, answer.completion.text): (ask.problem, answer.completion.text)
         for ask, answer in ready
-        if answer.completion.finish is not Finish.ERROR
+        if answer.completion.finish is not Finish.ERROR and answer.verdict is None
     }
     started = time.perf_counter()
     verdicts = dict(zip(wanted, env.verify_many(list(wanted.values())), strict=True)) if wanted else {}
     share = (time.perf_counter() - started) / max(1, len(wanted))
     batch = []
     for ask, answer in ready:
+        if answer.verdict is not None:
+            batch.append(Judged(ask.problem, ask.sample, answer, answer.verdict, answer.judge_s, clock()))
+            continue
         verdict = verdicts.get((ask.problem.id, answer.completion.text))
         if verdict is None or answer.completion.finish is Finish.ERROR:
             verdict = unjudged(f"the sampler failed: {answer.error}")

@@ -41,7 +41,7 @@ async def judge_split(worker: Worker, code: str, task: TestsTask, stop: bool) ->
         tester = worker.start(Order({**job, "role": "tester"}, task.limits, peer=theirs.fileno(), scratch=False))
     tested = await worker.finish(tester)
     if b'["candidate_gone"' not in tested.report:
-        worker.cancel(candidate)
+        worker.cancel_soon(candidate)  # its partner has hung up, which is its sign to leave
     ran = await worker.finish(candidate)
     finding = Finding(total=len(task.tests))
     finding.spent(ran, tested)
@@ -98,18 +98,12 @@ def _candidate_failure(candidate: Ran, task: TestsTask) -> Failure | None:
 
 async def judge_inprocess(worker: Worker, code: str, task: TestsTask, stop: bool) -> Finding:
     """One child; the tests are sent once the candidate's top level has run."""
+    job = {**_candidate_job(code, task), "role": "inprocess", "stop": stop}
     ours, theirs = socket.socketpair()
-    with ours:
+    with ours, _Sender(ours, [task.setup, *task.tests]):
         with theirs:
-            order = Order(
-                {**_candidate_job(code, task), "role": "inprocess", "stop": stop}, task.limits, peer=theirs.fileno()
-            )
-            child = worker.start(order)
-        sending = asyncio.create_task(_send_when_asked(ours, [task.setup, *task.tests]))
+            child = worker.start(Order(job, task.limits, peer=theirs.fileno()))
         ran = await worker.finish(child)
-        sending.cancel()
-        with suppress(asyncio.CancelledError, OSError):
-            await sending
     finding = Finding(total=len(task.tests), flags=[WEAK])
     finding.spent(ran)
     records = records_of(ran) or ()
@@ -124,9 +118,36 @@ async def judge_inprocess(worker: Worker, code: str, task: TestsTask, stop: bool
     return finding
 
 
-async def _send_when_asked(channel: socket.socket, pieces: list[str]) -> None:
-    channel.setblocking(False)
-    loop = asyncio.get_running_loop()
-    if await loop.sock_recv(channel, 1):
+class _Sender:
+    """Hands over the tests once the child asks for them, and as fast as it takes them."""
+
+    def __init__(self, channel: socket.socket, pieces: list[str]) -> None:
         body = json.dumps(pieces).encode()
-        await loop.sock_sendall(channel, struct.pack("=I", len(body)) + body)
+        self._channel, self._left = channel, memoryview(struct.pack("=I", len(body)) + body)
+        self._loop = asyncio.get_running_loop()
+
+    def __enter__(self) -> None:
+        self._channel.setblocking(False)
+        self._loop.add_reader(self._channel, self._asked)
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.remove_reader(self._channel)
+        self._loop.remove_writer(self._channel)
+
+    def _asked(self) -> None:
+        self._loop.remove_reader(self._channel)
+        with suppress(OSError):
+            if self._channel.recv(1):
+                self._send()
+
+    def _send(self) -> None:
+        try:
+            self._left = self._left[self._channel.send(self._left) :]
+        except BlockingIOError:
+            pass
+        except OSError:  # the child is gone
+            self._left = self._left[:0]
+        if self._left:
+            self._loop.add_writer(self._channel, self._send)
+        else:
+            self._loop.remove_writer(self._channel)

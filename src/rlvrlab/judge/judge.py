@@ -39,6 +39,10 @@ class Backend(Protocol):
         """One program."""
         ...
 
+    async def close(self) -> None:
+        """Give back what it holds."""
+        ...
+
 
 @dataclass
 class Judge:
@@ -67,7 +71,8 @@ class Judge:
             **{name: Pool(replace(image, isolation=local), self.workers) for name, image in sql.IMAGES.items()},
             "mathematics": Pool(replace(mathematics.IMAGE, isolation=local), self.workers),
         }
-        self._code: Backend = self.remote or code.CodeJudge(self.pools["code"], self.stop_on_first_failure)
+        here = code.CodeJudge(self.pools["code"], self.stop_on_first_failure)
+        self._code: Backend | code.CodeJudge = self.remote or here
         self._sql = {name: sql.SqlJudge(self.pools[name]) for name in sql.IMAGES}
         self._mathematics = mathematics.MathJudge(self.pools["mathematics"])
 
@@ -155,6 +160,8 @@ class Judge:
     async def _close_pools(self) -> None:
         for pool in self.pools.values():
             pool.close()
+        if self.remote is not None:
+            await self.remote.close()
 
     def __enter__(self) -> Judge:
         return self

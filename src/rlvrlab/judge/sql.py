@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.judge.finding import Finding, Starved, failure_of, records_of, word
@@ -31,6 +31,7 @@ QUERIES_PER_CHILD = 16
 GOLD_KEPT = 4096
 ATTEMPTS = 3
 
+T = TypeVar("T")
 Query = tuple[str, str]
 """Database and SQL text."""
 
@@ -81,10 +82,36 @@ class SqlJudge:
 
     async def judge_many(self, items: Sequence[tuple[str, SqlTask]]) -> list[Verdict]:
         """Many predictions, in order."""
-        size = QUERIES_PER_CHILD
-        chunks = [items[start : start + size] for start in range(0, len(items), size)]
-        judged = await asyncio.gather(*(self._judge_chunk(chunk) for chunk in chunks))
+        await self._learn_gold([task for _, task in items])
+        judged = await asyncio.gather(*(self._judge_chunk(chunk) for chunk in _chunks(items)))
+        while len(self._gold) > GOLD_KEPT:
+            self._gold.popitem(last=False)
         return [verdict for chunk in judged for verdict in chunk]
+
+    async def _learn_gold(self, tasks: Sequence[SqlTask]) -> None:
+        """Gold results not known yet, several to a child; what fails here is met again, alone, by `gold`."""
+        missing: dict[Query, SqlTask] = {}
+        for task in tasks:
+            for key in ((database, task.gold) for database in task.databases):
+                if key not in self._gold and key not in missing and Path(key[0]).is_file():
+                    missing[key] = task
+        alike: dict[object, list[tuple[Query, SqlTask]]] = {}
+        for key, task in missing.items():
+            alike.setdefault((task.limits, task.most_rows, task.engine), []).append((key, task))
+        chunks = [chunk for some in alike.values() for chunk in _chunks(some)]
+        await asyncio.gather(*(self._learn_some(chunk) for chunk in chunks))
+
+    async def _learn_some(self, wanted: Sequence[tuple[Query, SqlTask]]) -> None:
+        orders = [top_level_order(task.gold) for _, task in wanted]
+        queries = [_gold_queries(key, order) for (key, _), order in zip(wanted, orders, strict=True)]
+        try:
+            answers = iter(await self._answers([query for some in queries for query in some], wanted[0][1]))
+        except (InfrastructureError, Starved, OSError):
+            return
+        for (key, _), order, some in zip(wanted, orders, queries, strict=True):
+            answer, *keyed = [next(answers) for _ in some]
+            if isinstance(answer, Result):
+                self._gold[key] = Gold(answer, _ties(order, answer, keyed))
 
     async def _judge_chunk(self, items: Sequence[tuple[str, SqlTask]]) -> list[Verdict]:
         task = items[0][1]
@@ -128,13 +155,10 @@ class SqlJudge:
         if not Path(database).is_file():
             raise BadGold(f"no database {database}")
         order = top_level_order(task.gold)
-        queries = [(database, task.gold)] + ([(database, order.keyed)] if order and order.keyed else [])
-        answer, *keyed = await self._answers(queries, task)
+        answer, *keyed = await self._answers(_gold_queries(key, order), task)
         if not isinstance(answer, Result):
             raise BadGold(f"the gold query fails: {word(answer, 1)}: {word(answer, 2)}")
         self._gold[key] = Gold(answer, _ties(order, answer, keyed))
-        if len(self._gold) > GOLD_KEPT:
-            self._gold.popitem(last=False)
         return self._gold[key]
 
     async def _answers(self, queries: Sequence[Query], task: SqlTask) -> list[Any]:
@@ -171,6 +195,15 @@ class SqlJudge:
         if not answers or (ran.killed and len(answers) < len(queries)):
             answers.append(["failed", *(failure or (Outcome.RUNTIME_ERROR, "the query ended the worker", ()))])
         return answers
+
+
+def _chunks(items: Sequence[T]) -> list[Sequence[T]]:
+    return [items[start : start + QUERIES_PER_CHILD] for start in range(0, len(items), QUERIES_PER_CHILD)]
+
+
+def _gold_queries(key: Query, order: Ordering | None) -> list[Query]:
+    """The gold query, and where it orders by something it does not show, once more with that in sight."""
+    return [key] + ([(key[0], order.keyed)] if order and order.keyed else [])
 
 
 def _answer(record: Sequence[Any]) -> Any:

@@ -17,11 +17,12 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, astuple
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import InfrastructureError
+from rlvrlab.judge.jail.frames import scan
 from rlvrlab.judge.jail.limits import MEGABYTE
 from rlvrlab.judge.jail.supervisor import ENDED, REASONS, unread
 from rlvrlab.judge.orders import Image, Order, Ran
@@ -29,10 +30,12 @@ from rlvrlab.judge.orders import Image, Order, Ran
 START_TIMEOUT_S = 60.0
 LARGEST_REPLY = 1 << 16
 PIPE_SIZE = 1 << 20
-DRAIN_EVERY_S = 0.02
+LOOK_EVERY_S = 0.02
+GRACE_S = 0.01
 PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
 BOOT = (
     "import sys; sys.path.append(sys.argv[2]); "
+    "from rlvrlab.judge.jail.heap import preload; preload(); "
     "from rlvrlab.judge.jail.zygote import main; main(int(sys.argv[1]), *sys.argv[2:])"
 )
 
@@ -49,12 +52,12 @@ class Child:
         self.ended: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         self.stdout, self.stderr = os.memfd_create("stdout"), os.memfd_create("stderr")
         # A pipe and not a file: it can be written only, and what is in it cannot be taken back.
-        self.incoming, self.report = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        os.set_blocking(self.report, True)
+        self.incoming, self.report = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self.incoming, False)
         with suppress(OSError):
             fcntl.fcntl(self.incoming, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
         self.heard = bytearray()
-        self.next_drain: asyncio.TimerHandle | None = None
+        self.next_look: asyncio.TimerHandle | None = None
 
     def drain(self) -> None:
         """Take what the pipe holds; more than its limit is noted and thrown away."""
@@ -63,14 +66,15 @@ class Child:
                 if len(self.heard) <= self.limits.output_mb * MEGABYTE:
                     self.heard += piece
 
-    def drain_later(self) -> None:
-        """Look at the pipe now and then, so that a child with much to report never waits for long.
+    def look_later(self) -> None:
+        """Look at the pipe now and then, so that a child with much to report never waits for long."""
+        self.next_look = asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look)
 
-        A pipe that is nowhere near full is left alone: its fill tells the supervisor that tests get done.
-        """
+    def _look(self) -> None:
+        # A pipe that is nowhere near full is left alone: its fill tells the supervisor that tests get done.
         if unread(self.incoming) > PIPE_SIZE // 4:
             self.drain()
-        self.next_drain = asyncio.get_running_loop().call_later(DRAIN_EVERY_S, self.drain_later)
+        self.look_later()
 
     def collect(self, ended: list[Any]) -> Ran:
         """Read what it wrote, never more than its limit."""
@@ -82,8 +86,8 @@ class Child:
 
     def close(self) -> None:
         """Give the memory back."""
-        if self.next_drain:
-            self.next_drain.cancel()
+        if self.next_look:
+            self.next_look.cancel()
         for file in (self.stdout, self.stderr, self.incoming, self.report):
             if file >= 0:
                 os.close(file)
@@ -144,6 +148,8 @@ class Worker:
         command = [sys.executable, "-s", "-S", "-P", "-c", BOOT, str(control), PACKAGE_ROOT, json.dumps(settings)]
         environment = {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"}
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
+        # Functions of shared libraries looked up once, not by every child that first calls them.
+        environment["LD_BIND_NOW"] = "1"
         if site:
             environment["PYTHONPATH"] = os.pathsep.join(site)
         return subprocess.Popen(  # noqa: S603 - our own interpreter and module
@@ -200,15 +206,11 @@ class Worker:
         """Start one child; its `ended` future resolves when it is gone."""
         self.count += 1
         child = Child(self.count, order)
-        stdin, job = memory_file(order.stdin), memory_file(marshal.dumps(dict(order.job)))
+        content = marshal.dumps(dict(order.job))
+        stdin, job = memory_file(order.stdin) if order.stdin else os.open(os.devnull, os.O_RDONLY), memory_file(content)
         descriptors = [stdin, child.stdout, child.stderr, child.report]
         descriptors += [job] if order.peer is None else [order.peer, job]
-        message = {
-            "id": child.number,
-            "limits": astuple(order.limits),
-            "readable": order.readable,
-            "scratch": order.scratch,
-        }
+        message = child.number, len(content), (order.limits.fields, tuple(order.readable), order.scratch)
         self.children[child.number] = child
         try:
             socket.send_fds(self.control, [marshal.dumps(message)], descriptors)
@@ -222,7 +224,7 @@ class Worker:
 
     async def finish(self, child: Child) -> Ran:
         """Wait for a child and collect what it wrote."""
-        child.drain_later()
+        child.look_later()
         try:
             return child.collect(await child.ended)
         finally:
@@ -237,11 +239,15 @@ class Worker:
             self.cancel(child)
             raise
 
+    def cancel_soon(self, child: Child) -> None:
+        """End a child that should end by itself now, if it does not."""
+        asyncio.get_running_loop().call_later(GRACE_S, self.cancel, child)
+
     def cancel(self, child: Child) -> None:
         """End a child that is no longer wanted."""
         if child.number in self.children:
             with suppress(OSError):
-                self.control.send(marshal.dumps({"kill": child.number}))
+                self.control.send(marshal.dumps((child.number,)))
 
     def close(self) -> None:
         """End the zygote and everything below it."""
@@ -257,13 +263,16 @@ class Worker:
 
 def lines_of(report: bytes, at_most: int) -> Sequence[Any]:
     """A child's report as JSON lines; ValueError when it is not what a role writes."""
-    lines = report.split(b"\n")
+    lines = report.decode().split("\n")
     if len(lines) > at_most + 1 or lines[-1]:
         raise ValueError("the report is not made of whole lines")
     try:
-        records = [json.loads(line) for line in lines[:-1]]
-    except RecursionError:
-        raise ValueError("the report is nested too deeply") from None
+        scanned = [(line, *scan(line, 0)) for line in lines[:-1]]
+    except (StopIteration, RecursionError):
+        raise ValueError("the report holds no JSON, or is nested too deeply") from None
+    if any(end != len(line) for line, _, end in scanned):
+        raise ValueError("a line of the report holds more than one value")
+    records = [record for _, record, _ in scanned]
     if not all(type(record) is list and record and type(record[0]) is str for record in records):
         raise ValueError("the report holds something else than records")
     return records

@@ -57,6 +57,20 @@ def resolve(name_or_path: str | Path) -> Path:
     raise UnknownName("model", text, BUILT_IN)
 
 
+def locate(text: str, folder: Path) -> str:
+    """A model folder named in a recipe, as an absolute path: beside the recipe first, then in the working directory.
+
+    Absolute, so that a run can be resumed from anywhere. Built-in names and what is no folder stay as they are.
+    """
+    if split_seed(text)[0] in BUILT_IN:
+        return text
+    for base in (folder, Path()):
+        found = base / Path(text).expanduser()
+        if found.is_dir():
+            return str(found.absolute())
+    return text
+
+
 def split_seed(text: str) -> tuple[str, int]:
     """`nano@3` is nano with seed 3; without a mark the seed is 0."""
     name, mark, digits = text.rpartition(SEED_MARK)

@@ -26,6 +26,9 @@ def contradictions(recipe: Recipe) -> list[tuple[str, str]]:
         if value != 1 and recipe.correction.level == "none":
             remedy = "set correction.level = 'token'"
             found.append((f"rollout.{key}", f"at {value} the sampler is not the trained policy; {remedy}"))
+    if recipe.engine.get("sampler", "embedded") != "embedded" and recipe.correction.level == "none":
+        remedy = "remove the key or set 'token'"
+        found.append(("correction.level", f"servers never compute exactly as the trainer does; {remedy}"))
     if recipe.rollout.n == 1 and "grpo" in recipe.phases and recipe.advantage is None:
         found.append(("rollout.n", "grpo compares answers to one problem and needs n ≥ 2; raise it or use reinforce"))
     for name in recipe.record.sinks:

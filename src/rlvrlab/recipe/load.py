@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,7 @@ def resolve(tree: Tree, origins: dict[str, str], folder: Path, sources: Mapping[
         recipe = recipe.model_copy(
             update={**defaults, **filled, "phase_tables": {name: checked[name] for name in used}}
         )
+        recipe, origins = _with_implied(recipe, origins, report.implied, tree)
         report.contradictions(recipe)
     if recipe is None or report.problems:
         raise RecipeError(sorted(report.problems, key=_line))
@@ -116,7 +118,13 @@ def instantiate(kind: str, table: dict[str, Any], folder: Path) -> Any:
     table = dict(table)
     cls = find(kind, table.pop("type"), folder)
     # Strict JSON mode takes TOML's arrays for tuples but no text for numbers.
-    return TypeAdapter(cls).validate_json(json.dumps(table, default=str))
+    return _adapter(cls).validate_json(json.dumps(table, default=str))
+
+
+@lru_cache(maxsize=256)
+def _adapter(cls: type[Any]) -> TypeAdapter[Any]:
+    """Building one takes ten times as long as using it, and a study checks thousands of tables of the same classes."""
+    return TypeAdapter(cls)
 
 
 @dataclass
@@ -124,6 +132,8 @@ class _Report:
     sources: Mapping[str, str]
     origins: Mapping[str, str]
     problems: list[str] = field(default_factory=list)
+    implied: dict[str, tuple[Any, str]] = field(default_factory=dict)
+    """Core keys that a plug-in sets where the recipe does not, and which one does."""
 
     def core(self, tree: Tree, phases: Sequence[str]) -> Recipe | None:
         try:
@@ -153,7 +163,11 @@ class _Report:
         except ValidationError as error:
             self._add(error, f"{prefix}.", [f"{prefix}.{key}" for key in keys_of(find(kind, table["type"], folder))])
             return {}
-        values = json.loads(TypeAdapter(type(plugin)).dump_json(plugin))
+        if hasattr(plugin, "beside"):
+            plugin = plugin.beside(folder)
+        if hasattr(plugin, "implies"):
+            self.implied |= {key: (value, prefix) for key, value in plugin.implies().items()}
+        values = json.loads(_adapter(type(plugin)).dump_json(plugin))
         return {"type": table["type"], **values}
 
     def phase(self, name: str, table: Any, folder: Path) -> Tree:
@@ -233,6 +247,19 @@ def _base(path: Path, base_name: Any) -> tuple[Tree, str]:
     if "extends" in base:
         raise UserError(f"{path}: extends {base_name}, which extends another; one level only, merge the two")
     return base, text
+
+
+def _with_implied(
+    recipe: Recipe, origins: dict[str, str], implied: Mapping[str, tuple[Any, str]], tree: Tree
+) -> tuple[Recipe, dict[str, str]]:
+    """What plug-ins want of core tables, where the recipe says nothing."""
+    given = dict(flatten(tree))
+    for key, (value, whose) in implied.items():
+        if key not in given:
+            section, _, leaf = key.partition(".")
+            changed = getattr(recipe, section).model_copy(update={leaf: value})
+            recipe, origins = recipe.model_copy(update={section: changed}), {**origins, key: f"by {whose}"}
+    return recipe, origins
 
 
 def _defaults(cls: type[Any]) -> Tree:

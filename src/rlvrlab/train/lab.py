@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from rlvrlab.data.loading import load
@@ -69,6 +69,14 @@ class Lab:
         return facts | {"files": dict(self.files)} if self.files else facts
 
 
+def engine_alone(resolved: Resolved) -> Engine:
+    """A recipe's engine with its embedded sampler: a policy is examined without the servers that helped train it."""
+    config = resolved.build("engine")
+    if hasattr(config, "sampler"):
+        config = replace(config, sampler="embedded")
+    return cast(Engine, config.build(resolved.recipe.optimizer.settings()))
+
+
 def build_lab(resolved: Resolved) -> Lab:
     """Build the plug-ins and draw the problems."""
     recipe = resolved.recipe
@@ -82,6 +90,14 @@ def build_lab(resolved: Resolved) -> Lab:
     lab = Lab(resolved, engine, env, resolved.build("reward"), tuple(train), tuple(dev), tuple(test), files)
     lab.rules.check_phases(lab)
     return lab
+
+
+def build_problems(resolved: Resolved) -> dict[Role, list[Problem]]:
+    """The training and held-out problems alone, without an engine."""
+    env: Environment = resolved.build("env")
+    train, dev = (_problems(resolved, env, "train", "train", {}), _problems(resolved, env, "dev", "tune", {}))
+    _check_roles(train, dev)
+    return {"train": train, "dev": dev}
 
 
 def _problems(resolved: Resolved, env: Environment, role: Role, use: Use, files: dict[str, Any]) -> list[Problem]:

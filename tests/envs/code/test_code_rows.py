@@ -198,9 +198,37 @@ def test_rows_that_cannot_be_split_are_left_out_unless_asked_for(tmp_path: Path)
     assert len(Code(path=path, inprocess=True).rows()) == 4
 
 
-def test_rows_that_call_a_function_in_apps_are_left_out(tmp_path: Path) -> None:
-    row = {**APPS, "input_output": json.dumps({"fn_name": "f", "inputs": [[1]], "outputs": [[2]]})}
-    assert Code(path=write(tmp_path, [row])).rows() == []
+def calling(outputs: list[Any], **more: Any) -> dict[str, Any]:
+    tests = {"fn_name": "f", "inputs": [[1, 2], [5, "a"]], "outputs": outputs}
+    return {**APPS, "input_output": json.dumps(tests), "solutions": None, **more}
+
+
+@pytest.mark.parametrize(
+    ("outputs", "body", "right"),
+    [
+        ([[1, 2], [5, "a"]], "return (a, b)", True),  # JSON has no tuples
+        ([[1, 2], [5, "a"]], "return [a]", False),
+        ([[1, 2], [5, "a"]], "return a", False),  # not wrapped: the first item is not the result
+        ([[1], [5]], "return a", True),  # may be wrapped
+        ([[1], [5]], "return [a]", True),
+        ([[1], [5]], "return b", False),
+        ([[1], 5], "return a", False),  # not all are lists of one item, so none is wrapped
+    ],
+)
+def test_functions_in_apps_are_called(tmp_path: Path, outputs: list[Any], body: str, right: bool) -> None:
+    env = Code(path=write(tmp_path, [calling(outputs, starter_code="def f(a, b):\n")]))
+    [problem] = env.problems("dev", 1, 0)
+    assert "def f(a, b):" in problem.prompt and "assert f(1, 2)" in problem.prompt
+    assert env.verify(problem, f"```python\ndef f(a, b):\n    {body}\n```").correct is right
+
+
+def test_functions_in_apps_that_cannot_be_called(tmp_path: Path) -> None:
+    method = calling([1, 2], starter_code="class Solution:\n    def f(self, a, b):\n")
+    assert Code(path=write(tmp_path, [method])).rows() == []
+    for bad in ({"fn_name": "f g"}, {"inputs": [1, 2]}, {"outputs": [1]}, {"inputs": [], "outputs": []}):
+        tests = {"fn_name": "f", "inputs": [[1], [2]], "outputs": [1, 2], **bad}
+        with pytest.raises(UserError, match="row 1: column 'input_output'"):
+            Code(path=write(tmp_path, [{**APPS, "input_output": json.dumps(tests)}]), shape="apps").rows()
 
 
 def test_examples_are_read_from_asserts_and_docstrings() -> None:

@@ -11,7 +11,8 @@ Only safetensors are read and no code that comes with a model is run. Nothing he
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from rlvrlab.errors import UserError
 from rlvrlab.registry import register
@@ -19,6 +20,8 @@ from rlvrlab.types import CountOrZero, NonNegative, OptimizerSettings
 
 if TYPE_CHECKING:
     from rlvrlab.engines.hf.engine import HfEngine
+
+EMBEDDED = "embedded"
 
 
 @register("engine", "hf")
@@ -48,11 +51,32 @@ class Hf:
     """Wrap prompts in the tokenizer's chat template."""
     packing: bool = True
     """Compute shared prompts once; an architecture where that is not exact is padded instead."""
-    seed: int = 0
-    """Of the adapter's first values."""
+    sampler: str = EMBEDDED
+    """embedded draws answers here; or servers that load the adapter after each update, separated by commas:
+    `http://127.0.0.1:8000/v1`. They need lora_rank > 0."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Recipes and runs from before `sampler` may still hold `seed`."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(_without_seed, handler(source))
+
+    def implies(self) -> dict[str, Any]:
+        """Core keys that this plug-in sets where the recipe does not: another program's arithmetic is corrected for."""
+        return {} if self.sampler == EMBEDDED else {"correction.level": "token"}
+
+    def beside(self, folder: Path) -> Hf:
+        """With the model's folder looked up beside the recipe first, then where the command was started."""
+        from rlvrlab.models import locate
+
+        return replace(self, model=locate(self.model, folder))
 
     def build(self, optimizer: OptimizerSettings) -> HfEngine:
         """Load the model; needs the `hf` extra."""
+        if self.sampler != EMBEDDED and not self.lora_rank:
+            remedy = "set engine.lora_rank, e.g. 16, or engine.sampler = 'embedded'"
+            raise UserError(f"engine.sampler: servers take adapters, and lora_rank = 0 trains all weights; {remedy}")
         try:
             import peft  # noqa: F401
             import torch  # noqa: F401
@@ -65,4 +89,12 @@ class Hf:
         return HfEngine(replace(self, model=str(resolve(self.model))), optimizer)
 
 
-__all__ = ["Hf"]
+def _without_seed(table: Any) -> Any:
+    if not isinstance(table, dict) or "seed" not in table:
+        return table
+    if table["seed"] != 0:
+        raise ValueError("seed is no longer a key: an adapter begins with the same values in every run; remove it")
+    return {key: value for key, value in table.items() if key != "seed"}
+
+
+__all__ = ["EMBEDDED", "Hf"]

@@ -14,14 +14,15 @@ from torch import Tensor
 
 from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.engines.base import Policy, Scope, ValueObjective
-from rlvrlab.engines.hf import load, store
+from rlvrlab.engines.hf import EMBEDDED, load, store
 from rlvrlab.engines.hf.body import Body
 from rlvrlab.engines.hf.critic import Critic
 from rlvrlab.engines.hf.generate import PlainSampler
 from rlvrlab.engines.hf.passes import GradientPass, Hidden, hidden_rows, score_rows
+from rlvrlab.engines.hf.sampler import HfSampler, obstacle
 from rlvrlab.engines.hf.vectors import FlatOptimizer, Trainable, combine, gramian
 from rlvrlab.errors import UserError
-from rlvrlab.types import Completion, Loss, Objective, OptimizerSettings, Request
+from rlvrlab.types import Completion, Loss, Objective, OptimizerSettings, Request, Tokenizer
 
 if TYPE_CHECKING:
     from rlvrlab.engines.hf import Hf
@@ -54,6 +55,9 @@ class HfEngine:
         self._sampler: Any = None
         self._stale = True
         self.fresh_optimizer()
+        if config.sampler != EMBEDDED:
+            self._sampler = make_sampler(self)  # a server that is not there or not right is found out now
+            self._stale = False
 
     def fresh_optimizer(self) -> None:
         """Zero moments for policy and critic."""
@@ -209,12 +213,19 @@ class HfEngine:
 
 
 def make_sampler(engine: HfEngine) -> Any:
-    """The fast decoder where it knows the architecture, else the model's own cached forward pass."""
-    from rlvrlab.engines.hf.sampler import HfSampler, supports
+    """Servers where the recipe names some, else what is here."""
+    if engine.config.sampler == EMBEDDED:
+        return embedded_sampler(engine.model, engine.tokenizer, engine.device)
+    from rlvrlab.engines.hf.served import ServedSampler
 
-    if supports(engine.model):
-        return PlainSampler(engine.model, engine.tokenizer, engine.device)
-    return HfSampler(engine.model, engine.tokenizer, engine.device)
+    return ServedSampler(engine)
+
+
+def embedded_sampler(model: Any, tokenizer: Tokenizer, device: torch.device) -> HfSampler | PlainSampler:
+    """The fast decoder where it knows the architecture, else the model's own cached forward pass."""
+    if obstacle(model):
+        return PlainSampler(model, tokenizer, device)
+    return HfSampler(model, tokenizer, device)
 
 
 def _out_of_memory(error: BaseException) -> bool:

@@ -22,12 +22,12 @@ from rlvrlab.batch import Bools, Ints
 from rlvrlab.engines.hf.decode import decode
 from rlvrlab.engines.hf.decode_cuda import GraphDecoder
 from rlvrlab.engines.hf.wave import Drawn, Wave
-from rlvrlab.engines.hf.weights import Weights, supports
+from rlvrlab.engines.hf.weights import Weights, obstacle
 from rlvrlab.errors import TrainingDiverged, UserError
 from rlvrlab.randomness import generator
 from rlvrlab.types import Completion, Finish, Request, Tokenizer
 
-__all__ = ["HfSampler", "supports"]
+__all__ = ["HfSampler", "obstacle"]
 
 MAX_ROWS = {"cpu": 256, "cuda": 2048}
 """Most rows decoded at once."""
@@ -51,7 +51,7 @@ class HfSampler:
         self, model: Any, tokenizer: Tokenizer, device: Any, dtype: Any = None, graphs: bool | None = None
     ) -> None:
         """`dtype` None is the model's own; `graphs` None means fixed buffers and CUDA graphs on a GPU alone."""
-        reason = supports(model)
+        reason = obstacle(model)
         if reason:
             raise UserError(f"no embedded sampler for this model: {reason}; use the generic path")
         self.tokenizer = tokenizer
@@ -88,10 +88,13 @@ class HfSampler:
                 raise UserError(f"request {i}: {what}; shorten the prompt or lower max_tokens")
 
     def _waves(self, requests: Sequence[Request]) -> Iterator[list[Row]]:
-        """Requests of similar length share a wave, as many rows as memory allows."""
+        """Requests of similar length share a wave, as many rows as memory allows; equal prompts are neighbours."""
+        first: dict[Any, int] = {}
+        for i, request in enumerate(requests):
+            first.setdefault(_prefix(request), i)
 
-        def size(i: int) -> tuple[int, int]:
-            return -requests[i].sampling.max_tokens, -len(requests[i].tokens)
+        def size(i: int) -> tuple[int, int, int]:
+            return -requests[i].sampling.max_tokens, -len(requests[i].tokens), first[_prefix(requests[i])]
 
         rows: list[Row] = []
         limit = 0
@@ -117,16 +120,16 @@ class HfSampler:
         return max(1, min(MAX_ROWS.get(kind, 256), budget // (per_token * length)))
 
     def _decode(self, requests: Sequence[Request], rows: list[Row], uniform: dict[int, Any]) -> Drawn:
-        groups = list(dict.fromkeys(row.request for row in rows))
-        place = {request: g for g, request in enumerate(groups)}
+        prefixes = [_prefix(requests[row.request]) for row in rows]
+        place = {prefix: g for g, prefix in enumerate(dict.fromkeys(prefixes))}
         settings = [requests[row.request].sampling for row in rows]
         limit_R = np.array([s.max_tokens for s in settings])
         uniform_RT = np.zeros((len(rows), int(limit_R.max())))
         for r, row in enumerate(rows):
             uniform_RT[r, : limit_R[r]] = uniform[row.request][row.sample]
         wave = Wave(
-            prompts=tuple(requests[i].tokens for i in groups),
-            group_R=np.array([place[row.request] for row in rows]),
+            prompts=tuple(tokens for tokens, _ in place),
+            group_R=np.array([place[prefix] for prefix in prefixes]),
             limit_R=limit_R,
             temperature_R=np.array([s.temperature for s in settings]),
             top_p_R=np.array([s.top_p for s in settings]),
@@ -174,6 +177,11 @@ class HfSampler:
         if not stop or not self._holds(tokens, stop):
             return len(tokens), ended
         return 1 + bisect_left(range(1, len(tokens) + 1), True, key=lambda n: self._holds(tokens[:n], stop)), True
+
+
+def _prefix(request: Request) -> tuple[tuple[int, ...], int]:
+    """Requests that agree in this are one group: their prompt is computed once, as for pass@k in an evaluation."""
+    return request.tokens, request.sampling.max_tokens
 
 
 def _uniforms(request: Request) -> Any:

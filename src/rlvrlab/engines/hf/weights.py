@@ -77,7 +77,7 @@ class Fused:
     """Address and version of each frozen part when it was last copied."""
 
 
-def supports(model: Any) -> str | None:
+def obstacle(model: Any) -> str | None:
     """Why the hand-written decoder cannot sample this model, or None when it can."""
     base = _base_model(model)
     name = type(base).__name__

@@ -18,10 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from rlvrlab.engines.openai.http import BadAnswer, Host
 from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.http_client import BadAnswer, Host
 
 BACKENDS = ("vllm", "transformers")
+EMBEDDED = "embedded"
+"""The laboratory's own server, engines/hf/serving.py."""
+VLLM_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
+"""Values of --max-lora-rank."""
 GRACE_S = 10.0
 TAIL = 2000
 MEMORY = 0.9
@@ -46,9 +50,21 @@ class ServerProcess:
 class Fleet:
     """Replicas of one model; leaving the context stops them, whatever happened."""
 
-    def __init__(self, model: str, replicas: int, backend: str, host: str, port: int, extra: Sequence[str]) -> None:
-        """`port` 0 picks free ones, any other is the first of a row."""
-        self.model, self.backend = refuse_code(model), backend
+    def __init__(
+        self,
+        model: str,
+        replicas: int,
+        backend: str,
+        host: str,
+        port: int,
+        extra: Sequence[str],
+        adapters: int = 0,
+    ) -> None:
+        """`port` 0 picks free ones, any other is the first of a row; `adapters` is the largest rank that is taken."""
+        self.model, self.backend, self._adapters = refuse_code(model), backend, adapters
+        if adapters and (backend == "transformers" or adapters > VLLM_RANKS[-1]):
+            allowed = f"vllm or embedded, rank at most {VLLM_RANKS[-1]}"
+            raise UserError(f"--adapters {adapters}: backend {backend} does not take them; allowed: {allowed}")
         self._program = find_program(backend)
         self._places = [(host, free) for free in _free_ports(host, port, replicas)]
         self._extra = list(extra)
@@ -72,6 +88,8 @@ class Fleet:
             environment = dict(os.environ)
             if devices:
                 environment["CUDA_VISIBLE_DEVICES"] = devices[index % len(devices)]
+            if self._adapters:
+                environment["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] = "True"
             with log.open("wb") as out:
                 # A session of its own, so that stopping it stops its workers too.
                 process = subprocess.Popen(  # noqa: S603
@@ -82,11 +100,18 @@ class Fleet:
         return self
 
     def _command(self, host: str, port: int, devices: int) -> list[str]:
-        common = [self._program, "serve", self.model, "--host", host, "--port", str(port)]
+        place = ["--host", host, "--port", str(port)]
+        if self.backend == EMBEDDED:
+            named = ["--served-model-name", self.served_name, "--adapters", str(self._adapters)]
+            return [self._program, "-m", "rlvrlab.engines.hf.serving", self.model, *place, *named, *self._extra]
+        common = [self._program, "serve", self.model, *place]
         if self.backend == "transformers":
             return [*common, *self._extra]
         crowd = -(-len(self._places) // max(1, devices))
         shared = ["--gpu-memory-utilization", f"{MEMORY / crowd:.2f}"] if devices and crowd > 1 else []
+        if self._adapters:
+            rank = next(rank for rank in VLLM_RANKS if rank >= self._adapters)
+            shared += ["--enable-lora", "--max-lora-rank", str(rank), "--logprobs-mode", "processed_logprobs"]
         return [*common, "--served-model-name", self.served_name, *shared, *self._extra]
 
     def wait(self, timeout_s: float) -> None:
@@ -128,6 +153,8 @@ class Fleet:
 
 def find_program(backend: str) -> str:
     """The program beside this Python, or else on the path."""
+    if backend == EMBEDDED:
+        return sys.executable
     beside = Path(sys.executable).with_name(backend)
     found = str(beside) if beside.exists() else shutil.which(backend)
     if found is None:
@@ -135,9 +162,9 @@ def find_program(backend: str) -> str:
     return found
 
 
-def choose_backend() -> str:
-    """The first that is installed."""
-    for backend in BACKENDS:
+def choose_backend(adapters: bool = False) -> str:
+    """The first that is installed; where adapters are wanted, vLLM or our own."""
+    for backend in ("vllm", EMBEDDED) if adapters else BACKENDS:
         with suppress(UserError):
             find_program(backend)
             return backend
@@ -185,6 +212,8 @@ def _free_ports(host: str, first: int, count: int) -> list[int]:
         for index in range(count):
             wanted = first + index if first else 0
             place = held.enter_context(socket.socket())
+            if wanted:  # a server that was stopped a moment ago can be started again where it was
+                place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 place.bind((host, wanted))
             except OSError as error:

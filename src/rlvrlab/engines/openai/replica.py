@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from rlvrlab.engines.openai.http import BadAnswer, Host, Response
 from rlvrlab.engines.openai.wire import CHAT, COMPLETIONS, Reply, chat_body, parse, text_body
 from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.http_client import BadAnswer, Host, Response
 from rlvrlab.types import Sampling
 
 BREAK_AFTER = 3
@@ -16,6 +17,8 @@ BREAK_AFTER = 3
 DRIFT = 0.3
 """Nats by which a log-probability of the same greedy answer may move through batching and low precision."""
 QUESTION = "Name a colour."
+Prepare = Callable[[Host], Awaitable[None]]
+"""What must be done at a server before it can be asked, again after each restart; may raise Refused or UserError."""
 SHORT = Sampling(max_tokens=8, temperature=0.0)
 
 
@@ -38,8 +41,8 @@ class Refused(Exception):
 class Replica:
     """One address."""
 
-    def __init__(self, url: str, key: str | None, chat: bool) -> None:
-        self.host, self._chat = Host(url, key), chat
+    def __init__(self, url: str, key: str | None, chat: bool, prepare: Prepare | None = None) -> None:
+        self.host, self._chat, self._prepare = Host(url, key), chat, prepare
         self.up, self.failures, self.trouble = True, 0, ""
         self.went_down = asyncio.Event()
         """Wakes whoever looks after it."""
@@ -71,6 +74,10 @@ class Replica:
         if said and not _same(model, said):
             raise ModelChanged(self.host.url, self.known_good, f"answers as {said!r}, not {model!r}")
 
+    def forget(self) -> None:
+        """Another model will be asked for: what is known of the last one does not count for it."""
+        self._first, self._listed, self._was_listed = None, None, False
+
     async def models(self) -> list[str]:
         """What it lists."""
         return [entry["id"] for entry in await self._entries() or ()]
@@ -78,6 +85,8 @@ class Replica:
     async def check(self, model: str) -> None:
         """Is it there, and does it still serve `model`? Raises Refused or a failure when not there."""
         began = time.monotonic()
+        if self._prepare is not None:
+            await self._prepare(self.host)
         entries = await self._entries()
         found = next((entry for entry in entries or () if _same(model, entry["id"])), None)
         if self._first is None:

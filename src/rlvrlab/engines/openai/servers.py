@@ -11,18 +11,18 @@ import asyncio
 import random
 import threading
 import time
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from itertools import cycle
 from types import TracebackType
 from typing import Any, TypeVar
 
-from rlvrlab.engines.openai.http import BadAnswer, Response
 from rlvrlab.engines.openai.outbox import Outbox
-from rlvrlab.engines.openai.replica import ModelChanged, Refused, Replica
+from rlvrlab.engines.openai.replica import ModelChanged, Prepare, Refused, Replica
 from rlvrlab.engines.openai.wire import CHAT, COMPLETIONS, Body, Reply, parse
 from rlvrlab.errors import InfrastructureError, LabError, UserError
+from rlvrlab.http_client import BadAnswer, Host, Response
 
 RETRIED = {408, 425, 429, 500, 502, 503, 504}
 LONGEST_PAUSE_S = 60.0
@@ -59,17 +59,21 @@ class Servers:
         give_up_s: float = 120.0,
         start_s: float = 60.0,
         chat: bool = True,
+        prepare: Prepare | None = None,
+        say: Callable[[str], None] | None = None,
     ) -> None:
         """`deadline_s` bounds one attempt, `give_up_s` the time without any server, `start_s` the first contact.
 
-        `chat` False continues plain text, for models without a chat template.
+        `chat` False continues plain text, for models without a chat template. `prepare` is done at each server before
+        it is asked and after it came back; `say` is told when all are lost and waited for.
         """
         if not urls:
             raise UserError("name at least one server, e.g. --server http://127.0.0.1:8000")
         if concurrency < 1 or attempts < 1 or deadline_s <= 0:
             raise UserError("servers: concurrency and attempts must be at least 1, the deadline above 0")
         self.chat = chat
-        self._replicas = [Replica(url, key, chat) for url in dict.fromkeys(urls)]
+        self._replicas = [Replica(url, key, chat, prepare) for url in dict.fromkeys(urls)]
+        self._say, self._said = say, False
         self._wanted, self.model = model, model or ""
         self._concurrency, self._attempts, self._deadline_s = concurrency, attempts, deadline_s
         self._pause_s, self._check_s, self._give_up_s, self._start_s = pause_s, check_s, give_up_s, start_s
@@ -101,6 +105,27 @@ class Servers:
             self._thread.join()
         if not self._loop.is_closed():
             self._loop.close()
+
+    def switch(self, model: str) -> None:
+        """Ask for another model from now on, e.g. the next adapter; no request may be on its way."""
+        self.model = model
+        for replica in self._replicas:
+            replica.forget()
+        self._await(self._connect())
+
+    def each(self, work: Callable[[Host], Awaitable[object]], timeout_s: float) -> None:
+        """Do something else at every server; what fails is left, e.g. tidying up at one that is gone."""
+
+        async def one(host: Host) -> None:
+            with suppress(*FAILURES, Refused):
+                async with asyncio.timeout(timeout_s):
+                    await work(host)
+
+        async def everyone() -> None:
+            await asyncio.gather(*(one(replica.host) for replica in self._replicas))
+
+        if self._thread.is_alive():
+            self._await(everyone())
 
     def identity(self) -> dict[str, Any]:
         """Addresses and what each really serves."""
@@ -187,19 +212,22 @@ class Servers:
             for _ in self._replicas:
                 replica = next(self._turn)
                 if replica.up:
-                    self._alive_at = time.monotonic()
+                    self._alive_at, self._said = time.monotonic(), False
                     return replica
+            if self._say and not self._said:
+                self._said = True
+                self._say(f"{self._troubles()}; waiting up to {self._give_up_s:g} s")
             if time.monotonic() - self._alive_at > self._give_up_s:
-                troubles = "; ".join(f"{one.host.url}: {one.trouble}" for one in self._replicas)
-                raise ServersGone(f"no server has answered for {self._give_up_s:g} s ({troubles})")
+                raise ServersGone(f"no server has answered for {self._give_up_s:g} s ({self._troubles()})")
             await asyncio.sleep(min(0.1, self._give_up_s / 4))
 
     async def _watch(self, replica: Replica) -> None:
         """Look after a server: whether it is there, and whether it is still the same."""
         while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._check_s):
-                    await replica.went_down.wait()
+            if replica.up:  # it may be down since the call before this one
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._check_s):
+                        await replica.went_down.wait()
             replica.went_down.clear()
             while True:
                 with suppress(*FAILURES, Refused):
@@ -218,8 +246,7 @@ class Servers:
         if fatal:
             raise fatal[0]
         if not any(replica.up for replica in self._replicas):
-            troubles = "; ".join(f"{one.host.url}: {one.trouble}" for one in self._replicas)
-            raise ServersGone(f"no server answers ({troubles}); start one with `rlvr serve model PATH`")
+            raise ServersGone(f"no server answers ({self._troubles()}); start one with `rlvr serve model PATH`")
         self._alive_at = time.monotonic()
 
     async def _first_contact(self, replica: Replica) -> None:
@@ -240,6 +267,9 @@ class Servers:
                     return None
             await asyncio.sleep(self._pause_s * (attempt + 1))
         return None
+
+    def _troubles(self) -> str:
+        return "; ".join(f"{one.host.url}: {one.trouble}" for one in self._replicas)
 
     async def _hang_up(self) -> None:
         for replica in self._replicas:

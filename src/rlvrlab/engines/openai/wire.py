@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from rlvrlab.engines.openai.http import BadAnswer
+from rlvrlab.http_client import BadAnswer
 from rlvrlab.types import Finish, Sampling
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
@@ -51,8 +51,12 @@ def text_body(prompt: str, sampling: Sampling, seed: int, top_logprobs: int = 0)
 
 
 def token_body(tokens: Sequence[int], sampling: Sampling, seed: int, n: int) -> Body:
-    """`n` continuations of tokens, with ids and log-probs; vLLM."""
-    extra = {"n": n, "logprobs": 1, "return_token_ids": True, "return_tokens_as_token_ids": True}
+    """`n` continuations of tokens, with ids and log-probs; vLLM.
+
+    Whatever is not said, vLLM takes from the model's generation_config.json, so the neutral values are said.
+    """
+    extra: Body = {"n": n, "logprobs": 1, "return_token_ids": True, "return_tokens_as_token_ids": True}
+    extra |= {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
     stop = {"include_stop_str_in_output": True} if sampling.stop else {}
     return {"prompt": list(tokens), **_settings(sampling, seed), **extra, **stop}
 

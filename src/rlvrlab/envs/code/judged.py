@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from rlvrlab.envs.base import CHECKED_PROBLEMS, BaseEnvironment
 from rlvrlab.envs.code.shared_judge import shared_judge
-from rlvrlab.errors import UserError
+from rlvrlab.errors import JudgeLost, UserError
 from rlvrlab.judge.tasks import Task
 from rlvrlab.types import Check, ErrorKind, Problem, Role, Verdict, unjudged
 
@@ -91,6 +91,8 @@ class JudgedEnvironment(BaseEnvironment):
         judge = shared_judge(self.every_test)
         try:
             return judge.verify_many(jobs, labels)
+        except JudgeLost:  # every further answer would share that fate: stop, and go on when a judge is back
+            raise
         except Exception as error:  # whatever broke in the judge says nothing about the answers
             return [unjudged(f"the judge raised {type(error).__name__}: {error}")] * len(jobs)
 

@@ -3,7 +3,7 @@
     humaneval     task_id prompt entry_point test [canonical_solution]
     mbpp          task_id text|prompt code test_list [test_setup_code test_imports]
     codecontests  name description public_tests private_tests generated_tests [solutions]
-    apps          problem_id|id question input_output [solutions]
+    apps          problem_id|id question input_output [solutions starter_code]
     humanevalfix  as humaneval, with buggy_solution
     quixbugs      name buggy_program solution tests [docstring]
 Every shape may have a column `split`. Traps: HumanEval's check() may call helpers that only the prompt defines; MBPP
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import json
+from dataclasses import replace
 from typing import Any
 
 from rlvrlab.envs.code.rows import BadColumn, CodeRow, Columns, Shape
@@ -83,22 +84,58 @@ def codecontests(columns: Columns) -> CodeRow:
 
 
 def apps(columns: Columns) -> CodeRow:
-    """codeparrot/apps: tests as JSON text; rows that call a function are ambiguous about their results and left out."""
+    """codeparrot/apps: tests as JSON text, of a program or, where they have `fn_name`, of a function."""
     tests = _json(columns, "input_output")
     if not isinstance(tests, dict):
         raise BadColumn("input_output", "an object with inputs and outputs was expected")
-    calls = "fn_name" in tests
-    pairs = () if calls else tuple(_zip(tests.get("inputs"), tests.get("outputs"), "input_output"))
-    if not calls and not pairs:
-        raise BadColumn("input_output", "no test")
     solutions = _json(columns, "solutions") if columns.has("solutions") and columns.row["solutions"] else []
-    return CodeRow(
+    row = CodeRow(
         id=f"APPS/{columns.name('problem_id', 'id')}",
         text=columns.text("question"),
-        tests=pairs,
+        tests=(),
         solution=solutions[0] if isinstance(solutions, list) and solutions else None,
-        left_out="calls a function" if calls else "",
     )
+    if "fn_name" in tests:
+        return _apps_function(columns, row, tests)
+    pairs = _zip(tests.get("inputs"), tests.get("outputs"), "input_output")
+    if not pairs:
+        raise BadColumn("input_output", "no test")
+    return replace(row, tests=tuple(pairs))
+
+
+AS_LISTS = """
+def as_lists(value):
+    return [as_lists(item) for item in value] if isinstance(value, (list, tuple)) else value
+"""
+"""JSON has no tuples."""
+
+
+def _apps_function(columns: Columns, row: CodeRow, tests: dict[str, Any]) -> CodeRow:
+    """Some rows wrap each result in a list and do not say so: where all are lists of one item, the item will do too."""
+    name, inputs, outputs = tests["fn_name"], tests.get("inputs", []), tests.get("outputs", [])
+    if not isinstance(name, str) or not name.isidentifier():
+        raise BadColumn("input_output", "fn_name must name a function")
+    if not _lists_of_one_length(inputs, outputs) or not all(isinstance(arguments, list) for arguments in inputs):
+        raise BadColumn("input_output", "inputs must be lists of arguments, and as many as outputs")
+    wrapped = all(isinstance(want, list) and len(want) == 1 for want in outputs)
+    calls = [f"{name}({', '.join(map(repr, arguments))})" for arguments in inputs]
+    wanted = [f"in ({want[0]!r}, {want!r})" if wrapped else f"== {want!r}" for want in outputs]
+    pieces = [f"assert as_lists({call}) {want}" for call, want in zip(calls, wanted, strict=True)]
+    columns.program("input_output", "\n".join(pieces))
+    starter = columns.text("starter_code", default="")
+    return replace(
+        row,
+        text=f"{row.text.rstrip()}\n\n{starter.rstrip()}" if starter.strip() else row.text,
+        tests=tuple(pieces),
+        examples=(f"assert {calls[0]} {wanted[0]}",),
+        entry_point=name,
+        setup=AS_LISTS,
+        left_out="calls a method" if "class Solution" in starter + (row.solution or "") else "",
+    )
+
+
+def _lists_of_one_length(one: Any, other: Any) -> bool:
+    return isinstance(one, list) and isinstance(other, list) and len(one) == len(other) > 0
 
 
 def humanevalfix(columns: Columns) -> CodeRow:

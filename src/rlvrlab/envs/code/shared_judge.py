@@ -1,6 +1,7 @@
 """The one judge of this process: every environment that runs code asks here, so workers and verdicts are shared.
 
 It starts on first use and ends with the process. A forked child gets its own, because threads do not survive a fork.
+Programs are judged here, or by the servers that RLVR_JUDGE names (judge/fusion/addresses.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ _starting = threading.Lock()
 
 def shared_judge(every_test: bool = False) -> Judge:
     """The judge; `every_test` goes on after a failure, which a pass ratio needs and a verdict does not."""
+    from rlvrlab.judge.fusion.addresses import client_from_environment, workers_from_environment
     from rlvrlab.judge.judge import Judge
 
     key = os.getpid(), every_test
@@ -26,7 +28,9 @@ def shared_judge(every_test: bool = False) -> Judge:
         if key not in _judges:
             if not _judges:
                 atexit.register(close)
-            _judges[key] = Judge(stop_on_first_failure=not every_test)
+            remote = client_from_environment(every_test=every_test)
+            workers = workers_from_environment()
+            _judges[key] = Judge(workers=workers, stop_on_first_failure=not every_test, remote=remote)
         return _judges[key]
 
 

@@ -7,9 +7,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from rlvrlab.envs.minicode.arguments import BY_LIST, BY_NUMBER
 from rlvrlab.envs.minicode.control import BRANCHES, LOOPS
@@ -17,9 +18,9 @@ from rlvrlab.envs.minicode.grammar import Atom, Kind, Pool, Program
 from rlvrlab.envs.minicode.lists import LIST_ENDS, LISTS
 from rlvrlab.envs.minicode.texts import DICT_ENDS, DICTS, LETTERS, TABLES, TEXT_ENDS, TEXTS
 
+T = TypeVar("T")
 PLAIN_END = 0.6
 """Share of programs that return x itself."""
-DIGITS = tuple(range(10))
 FLAT_DRAW = 0.5
 """Share of draws that weigh atoms equally; the others weigh operations equally."""
 
@@ -35,9 +36,9 @@ class Plan:
 
     def draw(self, random: Random) -> Program:
         """A random program of this plan."""
-        pools = random.sample(self.pools, len(self.pools)) if self.shuffled else self.pools
+        pools = sample(self.pools, len(self.pools), random) if self.shuffled else self.pools
         atoms = tuple(draw_atom(pool, random) for pool in pools)
-        end = self.ends[0] if random.random() < PLAIN_END else random.choice(self.ends[1:])
+        end = self.ends[0] if random.random() < PLAIN_END else pick(self.ends[1:], random)
         return Program(self.arguments, atoms, end)
 
 
@@ -63,14 +64,38 @@ LEVELS: dict[int, tuple[Plan, ...]] = {
 def draw_program(level: int, random: Random) -> Program:
     """A random program of this level."""
     plans = LEVELS[level]
-    return (plans[0] if len(plans) == 1 else random.choice(plans)).draw(random)
+    return (plans[0] if len(plans) == 1 else pick(plans, random)).draw(random)
 
 
 def draw_atom(pool: Pool, random: Random) -> Atom:
     """Half the draws over atoms, half over operations, so that operations with one atom are not rare."""
     if random.random() < FLAT_DRAW:
-        return random.choice(pool.atoms)
-    return random.choice(random.choice(pool.operations))
+        return pick(pool.atoms, random)
+    return pick(pick(pool.operations, random), random)
+
+
+def pick(items: Sequence[T], random: Random) -> T:
+    """What random.choice draws, without the way there."""
+    return items[below(len(items), random)]
+
+
+def below(count: int, random: Random) -> int:
+    """What random.randrange draws."""
+    bits, size = random.getrandbits, count.bit_length()
+    drawn = bits(size)
+    while drawn >= count:
+        drawn = bits(size)
+    return drawn
+
+
+def sample(items: Sequence[T], count: int, random: Random) -> list[T]:
+    """What random.sample draws from a few items."""
+    pool, drawn = list(items), []
+    for left in range(len(pool), len(pool) - count, -1):
+        place = below(left, random)
+        drawn.append(pool[place])
+        pool[place] = pool[left - 1]
+    return drawn
 
 
 def draw_arguments(kinds: tuple[Kind, ...], random: Random, shortest: int, longest: int) -> list[Any]:
@@ -80,11 +105,12 @@ def draw_arguments(kinds: tuple[Kind, ...], random: Random, shortest: int, longe
 
 def _draw_value(kind: Kind, random: Random, shortest: int, longest: int) -> Any:
     if kind == "number":
-        return random.randint(1, 5)
-    size = shortest + int(random.random() * (longest - shortest + 1))
+        return 1 + below(5, random)
+    draw = random.random
+    size = shortest + int(draw() * (longest - shortest + 1))
     if kind == "list":
-        return random.choices(DIGITS, k=size)
+        return [int(draw() * 10.0) for _ in range(size)]  # what random.choices does, without the way there
     if kind == "text":
-        return "".join(random.choices(LETTERS, k=size))
-    keys = random.sample(LETTERS, min(size, len(LETTERS)))
-    return dict(zip(keys, random.choices(DIGITS[:7], k=len(keys)), strict=True))
+        return "".join([LETTERS[int(draw() * 5.0)] for _ in range(size)])
+    keys = sample(LETTERS, min(size, len(LETTERS)), random)
+    return {key: int(draw() * 7.0) for key in keys}

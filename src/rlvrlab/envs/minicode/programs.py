@@ -6,7 +6,7 @@ from functools import lru_cache
 from random import Random
 from typing import Any
 
-from rlvrlab.envs.minicode.grammar import Atom, Kind, Program, show
+from rlvrlab.envs.minicode.grammar import Atom, Kind, Program, results, shown
 from rlvrlab.envs.minicode.levels import LEVELS, draw_arguments
 from rlvrlab.randomness import key_bits
 from rlvrlab.types import Role
@@ -47,16 +47,25 @@ BEFORE_SORT = ("x=x[::-1]", "x=x[1:]+x[:1]")
 
 
 @lru_cache(maxsize=16)
-def _probes(kinds: tuple[Kind, ...]) -> list[list[Any]]:
+def _probes(kinds: tuple[Kind, ...]) -> tuple[list[Any], list[Any]]:
+    """First and second arguments."""
     random = Random(key_bits("minicode probes", kinds))
-    return [draw_arguments(kinds, random, size, size) for size in PROBE_SIZES]
+    drawn = [draw_arguments(kinds, random, size, size) for size in PROBE_SIZES]
+    return [arguments[0] for arguments in drawn], [arguments[1] if len(kinds) > 1 else None for arguments in drawn]
+
+
+@lru_cache(maxsize=1 << 12)
+def _after(kinds: tuple[Kind, ...], first: tuple[Atom, ...]) -> list[Any]:
+    """What the first statement makes of the probes: there are far fewer of those than programs."""
+    return results(first, *_probes(kinds))
 
 
 @lru_cache(maxsize=1 << 16)
 def behaviour(program: Program) -> int:
     """A fingerprint of what it does: its results on fixed inputs, whatever its text and level."""
-    results = [show(program(probe)) for probe in _probes(program.arguments)]
-    return key_bits("minicode", program.arguments, results)
+    kinds, atoms, end = program
+    seen = results((*atoms[1:], end), _after(kinds, atoms[:1]), _probes(kinds)[1])
+    return key_bits("minicode", kinds, shown(seen))
 
 
 def role_of(program: Program) -> Role:

@@ -9,7 +9,7 @@ from typing import Any
 
 from rlvrlab.envs.code.answer import size
 from rlvrlab.envs.minicode import prompts
-from rlvrlab.envs.minicode.grammar import Program, body, show
+from rlvrlab.envs.minicode.grammar import Program, body, results, show, shown
 from rlvrlab.envs.minicode.levels import draw_arguments, draw_program
 from rlvrlab.envs.minicode.programs import behaviour, role_of, with_idle_work, with_mistake
 from rlvrlab.randomness import key_bits
@@ -72,7 +72,7 @@ def draw_problem(
 def _draft(program: Program, level: int, random: Random, tests: int) -> Draft | None:
     seen: set[str] = set()
     hidden = _cases(program, random, tests, 3, 8, seen)
-    if len({show(want) for _, want in hidden}) < FEWEST_RESULTS or all(x[0] == want for x, want in hidden):
+    if len(set(shown([want for _, want in hidden]))) < FEWEST_RESULTS or all(x[0] == want for x, want in hidden):
         return None
     public = _cases(program, random, PUBLIC_CASES, 4, 6, seen)
     atoms = [*program.atoms, program.end]
@@ -82,14 +82,16 @@ def _draft(program: Program, level: int, random: Random, tests: int) -> Draft | 
 
 def _cases(program: Program, random: Random, count: int, shortest: int, longest: int, seen: set[str]) -> list[Case]:
     """Cases on inputs not seen before: no public input is ever a hidden one."""
-    found: list[Case] = []
-    while len(found) < count:
+    drawn: list[list[Any]] = []
+    while len(drawn) < count:
         arguments = draw_arguments(program.arguments, random, shortest, longest)
         key = repr(arguments)
         if key not in seen:
             seen.add(key)
-            found.append([arguments, program(arguments)])
-    return found
+            drawn.append(arguments)
+    first = [arguments[0] for arguments in drawn]
+    second = [arguments[1] for arguments in drawn] if len(program.arguments) > 1 else [None] * count
+    return [list(case) for case in zip(drawn, results((*program.atoms, program.end), first, second), strict=True)]
 
 
 def _generation(draft: Draft, random: Random, examples: int) -> Made:

@@ -1,42 +1,40 @@
-"""A client of SandboxFusion servers, ours included: bounded retries, deadlines, Retry-After, circuit breaker, replicas.
+"""A client of SandboxFusion servers, ours included: bounded retries, deadlines, Retry-After, several replicas.
 
-Whatever goes wrong on the way is an InfrastructureError and stays unjudged: refused connections, 5xx, truncated JSON,
-a body that is no answer, and silence. The extra `rlvrlab[judge-remote]` brings httpx.
+Whatever goes wrong with one request is an InfrastructureError and stays unjudged: 5xx, truncated JSON, a body that is
+no answer, and silence. Busy is not broken: 429 and 503 are waited out and cost no attempt, so that no request is lost
+however many there are. When no server is left at all, or none lets us in, JudgeLost stops the run (see replicas.py).
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
+import json
 import random
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import Any
 
-from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.errors import InfrastructureError, JudgeLost
+from rlvrlab.http_client import BadAnswer, NotConnected, Response
 from rlvrlab.judge import compare
+from rlvrlab.judge.code import SCORER_VERSION
 from rlvrlab.judge.finding import Finding
 from rlvrlab.judge.fusion import wire
+from rlvrlab.judge.fusion.replicas import LONGEST_PAUSE_S, Replica, Replicas
+from rlvrlab.judge.jail.plain import NotPlain
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.tasks import StdioTask, Task
 from rlvrlab.types import Verdict, unjudged
 
-if TYPE_CHECKING:
-    import httpx
-
-RETRIED = {408, 425, 429, 500, 502, 503, 504}
-LONGEST_PAUSE_S = 30.0
-
-
-@dataclass
-class Replica:
-    """One server and its circuit breaker."""
-
-    url: str
-    failures: int = 0
-    closed_until: float = 0.0
-    """Monotonic time before which it is left alone."""
+BUSY = {429, 503}
+RETRIED = {408, 425, 500, 502, 504}
+CLOSED_DOORS = {
+    401: "set RLVR_JUDGE_TOKEN to its token",
+    403: "it does not serve this host name",
+    404: "it is no judge, or no `rlvr serve judge` beside others that are",
+    405: "it is no judge",
+}
+"""Statuses that every further request would get as well."""
 
 
 @dataclass
@@ -46,47 +44,59 @@ class FusionClient:
     endpoints: tuple[str, ...]
     token: str | None = None
     attempts: int = 4
-    deadline_s: float = 60.0
+    """Requests broken on their way before an answer stays unjudged."""
+    deadline_s: float = 120.0
     """For one request, from connecting to the last byte."""
     pause_s: float = 0.2
     """Before the second attempt; doubles, with jitter."""
     break_after: int = 5
     """Failures in a row after which a replica is left alone."""
     cooldown_s: float = 15.0
-    concurrency: int = 32
-    _http: httpx.AsyncClient | None = None
-    _replicas: list[Replica] = field(default_factory=list)
+    concurrency: int = 64
+    """Requests at once, over all replicas."""
+    give_up_s: float = 120.0
+    """Without a sign of life from any server."""
+    patience_s: float = 1800.0
+    """With servers that are all too busy."""
+    every_test: bool = False
+    """Go on after a failed test, for the true share of tests passed."""
+    replicas: Replicas = field(init=False)
 
     def __post_init__(self) -> None:
-        for endpoint in self.endpoints:
-            parts = urlsplit(endpoint)
-            if parts.scheme not in ("http", "https") or not parts.hostname:
-                raise UserError(f"endpoint {endpoint!r}: an http:// or https:// address is needed")
-        if not self.endpoints:
-            raise UserError("a SandboxFusion client needs at least one endpoint")
-        self._replicas = [Replica(endpoint.rstrip("/").removesuffix("/run_code")) for endpoint in self.endpoints]
-        self._turn = itertools.cycle(range(len(self._replicas)))
+        self.replicas = Replicas(
+            self.endpoints,
+            self.token,
+            break_after=self.break_after,
+            cooldown_s=self.cooldown_s,
+            give_up_s=self.give_up_s,
+            patience_s=self.patience_s,
+        )
         self._places = asyncio.Semaphore(self.concurrency)
         self._ours: bool | None = None
 
     async def run_code(self, code: str, stdin: str = "", **options: Any) -> dict[str, Any]:
         """SandboxFusion's /run_code; a SandboxError counts as a failure of the server."""
         request = {"code": code, "language": "python", "stdin": stdin, **options}
-        return await self._post("/run_code", request, _run_code_answer)
+        return _content(await self._request("/run_code", request, _run_code_answer))
 
     async def submit(self, request: dict[str, Any]) -> dict[str, Any]:
         """SandboxFusion's /submit."""
-        return await self._post("/submit", request, _submit_answer)
+        return _content(await self._request("/submit", request, _submit_answer))
 
     async def judge(self, code: str, task: Task) -> Verdict:
         """One program. A server of ours judges it whole; any other only runs it, and the output is compared here."""
         try:
             if await self._is_ours():
-                form = {"items": [{"code": code, "task": wire.task_to_wire(task)}]}
-                answer = await self._post("/judge", form, _judge_answer)
+                item = {"code": code, "task": wire.task_to_wire(task), "every_test": self.every_test}
+                answer = _content(await self._request("/judge", {"items": [item]}, _judge_answer))
                 return wire.verdict_from_wire(answer["verdicts"][0])
             if isinstance(task, StdioTask) and task.checker is None:
                 return await self._judge_stdio(code, task)
+        except NotPlain as error:
+            trouble = f"bad task: an argument or result is a {error}, which is not plain data"
+            return unjudged(trouble, isolation="remote", flags=("bad_task",))
+        except JudgeLost:
+            raise
         except InfrastructureError as error:
             return unjudged(f"{Outcome.JUDGE_ERROR}: {error}", isolation="remote")
         return unjudged("a plain SandboxFusion server can be trusted with stdio tasks only", isolation="remote")
@@ -106,110 +116,114 @@ class FusionClient:
                 continue
             else:
                 finding.fail(Outcome.WRONG_ANSWER, "another output")
-            break
+            if not self.every_test:
+                break
         return finding.verdict("remote")
 
     async def _is_ours(self) -> bool:
         if self._ours is None:
-            answer = await self._request("GET", "/v1/ping", None)
-            self._ours = "x-rlvrlab-judge" in answer.headers
+            answer = await self._request("/v1/ping", None)
+            self._ours = wire.MARK in answer.headers
         return self._ours
 
-    async def _post(self, path: str, content: dict[str, Any], check: Any) -> dict[str, Any]:
-        answer = await self._request("POST", path, content, check)
-        result: dict[str, Any] = answer.json()
-        return result
-
-    async def _request(self, method: str, path: str, content: Any, check: Any = None) -> httpx.Response:
-        trouble, pause = "", self.pause_s
+    async def _request(self, path: str, content: dict[str, Any] | None, check: Any = None) -> Response:
+        """Ask until there is an answer; only what a server took and broke counts as an attempt."""
+        trouble, pause, broken, since = "", self.pause_s, 0, time.monotonic()
         async with self._places:
-            for attempt in range(self.attempts):
-                replica = await self._next_replica()
+            while broken < self.attempts:
+                replica = await self.replicas.next(since)
                 try:
-                    answer = await self._once(replica, method, path, content, check)
-                except _TryAgain as error:
-                    trouble = f"{replica.url}{path}: {error}"
-                    self._note_failure(replica)
-                    if attempt < self.attempts - 1:
-                        await asyncio.sleep(min(LONGEST_PAUSE_S, error.after or pause * (0.5 + random.random())))
+                    with self.replicas.asking(replica):
+                        return await self._noted(replica, path, content, check)
+                except (NotConnected, _Busy):
+                    pass
+                except _Broken as error:
+                    broken, trouble = broken + 1, f"{replica.host.url}{path}: {error}"
+                    if broken < self.attempts:
+                        await asyncio.sleep(min(LONGEST_PAUSE_S, pause * (0.5 + random.random())))
                     pause *= 2
-                else:
-                    replica.failures = 0
-                    return answer
         raise InfrastructureError(f"{trouble} ({self.attempts} attempts)")
 
-    async def _once(self, replica: Replica, method: str, path: str, content: Any, check: Any) -> httpx.Response:
-        client, http_error = self._connected()
+    async def _noted(self, replica: Replica, path: str, content: dict[str, Any] | None, check: Any) -> Response:
+        try:
+            answer = await self._once(replica, path, content, check)
+        except NotConnected as error:
+            self.replicas.absent(replica, str(error))
+            raise
+        except _Busy as error:
+            self.replicas.busy(replica, error.after_s)
+            raise
+        except _Broken as error:
+            self.replicas.failed(replica, str(error))
+            raise
+        self.replicas.answered(replica)
+        return answer
+
+    async def _once(self, replica: Replica, path: str, content: dict[str, Any] | None, check: Any) -> Response:
+        host = replica.host
         try:
             async with asyncio.timeout(self.deadline_s):
-                answer = await client.request(method, replica.url + path, json=content)
+                answer = await (host.get(path) if content is None else host.post(path, content))
+        except NotConnected:
+            raise
         except TimeoutError:
-            raise _TryAgain(f"no answer within {self.deadline_s:g} s") from None
-        except http_error as error:
-            raise _TryAgain(f"{type(error).__name__}: {error}") from None
-        if answer.status_code in RETRIED:
-            raise _TryAgain(f"HTTP {answer.status_code}", _retry_after(answer))
-        if answer.status_code != 200:
-            raise InfrastructureError(f"{replica.url}{path}: HTTP {answer.status_code}: {answer.text[:200]}")
+            raise _Broken(f"no answer within {self.deadline_s:g} s") from None
+        except (BadAnswer, OSError) as error:
+            raise _Broken(str(error) or type(error).__name__) from None
+        if answer.status in BUSY:
+            raise _Busy(_retry_after(answer))
+        if answer.status in RETRIED:
+            raise _Broken(f"HTTP {answer.status}")
+        if answer.status in CLOSED_DOORS:
+            raise JudgeLost(f"{host.url}{path}: HTTP {answer.status}; {CLOSED_DOORS[answer.status]}")
+        if answer.status != 200:
+            words = answer.body[:200].decode("utf-8", "replace")
+            raise InfrastructureError(f"{host.url}{path}: HTTP {answer.status}: {words}")
+        if (theirs := answer.headers.get(wire.MARK, SCORER_VERSION)) != SCORER_VERSION:
+            raise JudgeLost(
+                f"{host.url} scores as {theirs}, here it is {SCORER_VERSION}; run one version on both sides"
+            )
         if check is not None:
             _checked(answer, check)
         return answer
 
-    def _connected(self) -> tuple[httpx.AsyncClient, type[Exception]]:
-        try:
-            import httpx
-        except ImportError:
-            raise UserError("a remote judge needs httpx: pip install 'rlvrlab[judge-remote]'") from None
-        if self._http is None:
-            headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-            # Redirects could lead a token, or a program, to a host nobody configured.
-            self._http = httpx.AsyncClient(headers=headers, follow_redirects=False, timeout=None)  # noqa: S113
-        return self._http, httpx.HTTPError
-
-    async def _next_replica(self) -> Replica:
-        now = time.monotonic()
-        for _ in self._replicas:
-            replica = self._replicas[next(self._turn)]
-            if replica.closed_until <= now:
-                return replica
-        soonest = min(self._replicas, key=lambda one: one.closed_until)
-        await asyncio.sleep(max(0.0, soonest.closed_until - now))
-        return soonest
-
-    def _note_failure(self, replica: Replica) -> None:
-        replica.failures += 1
-        if replica.failures >= self.break_after:
-            replica.closed_until = time.monotonic() + self.cooldown_s
-            replica.failures = self.break_after - 1
-
     async def close(self) -> None:
         """Give the connections back."""
-        if self._http is not None:
-            await self._http.aclose()
+        for replica in self.replicas.all:
+            await replica.host.close()
 
 
-class _TryAgain(Exception):
-    """A failure another attempt may mend; `after` is what the server asked for."""
-
-    def __init__(self, message: str, after: float | None = None) -> None:
-        super().__init__(message)
-        self.after = after
+class _Broken(Exception):
+    """A failure another attempt may mend."""
 
 
-def _retry_after(answer: httpx.Response) -> float | None:
+class _Busy(Exception):
+    """Turned away for now."""
+
+    def __init__(self, after_s: float | None) -> None:
+        super().__init__("busy")
+        self.after_s = after_s
+
+
+def _retry_after(answer: Response) -> float | None:
     text = answer.headers.get("retry-after", "")
     return float(text) if text.isdigit() else None
 
 
-def _checked(answer: httpx.Response, check: Any) -> None:
+def _content(answer: Response) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(answer.body)
+    return content
+
+
+def _checked(answer: Response, check: Any) -> None:
     if "json" not in answer.headers.get("content-type", ""):
-        raise _TryAgain("the answer is not JSON")
+        raise _Broken("the answer is not JSON")
     try:
         content = answer.json()
-    except (ValueError, RecursionError):
-        raise _TryAgain("the answer is broken JSON") from None
-    if not (isinstance(content, dict) and check(content)):
-        raise _TryAgain(f"not an answer: {str(content)[:200]}")
+    except BadAnswer as error:
+        raise _Broken(str(error)) from None
+    if not check(content):
+        raise _Broken(f"not an answer: {str(content)[:200]}")
 
 
 def _run_code_answer(content: dict[str, Any]) -> bool:

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 LARGEST_BODY = 32 << 20
 LARGEST_HEAD = 64 << 10
 IDLE_S = 120.0
+MOST_CONNECTIONS = 4096
+SPARE_FILES = 256
+"""Descriptors left to workers and files."""
+MOST_BYTES = 512 << 20
+"""Bodies held at once; beyond, a request is turned away unread."""
+BACKLOG = 1024
+LOOK_S = 1.0
+"""Between two looks whether the asker is still there."""
 REASONS = {
     200: "OK",
     400: "Bad Request",
@@ -75,10 +84,19 @@ class HttpServer:
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
         self._connections: set[asyncio.Task[None]] = set()
+        self._most = MOST_CONNECTIONS
+        self.held_bytes = 0
+        """Of bodies being read or answered."""
+
+    @property
+    def connections(self) -> int:
+        """Open now."""
+        return len(self._connections)
 
     async def start(self, host: str, port: int) -> int:
         """The port it listens on, which is another than asked for only when that was 0."""
-        self._server = await asyncio.start_server(self._connected, host, port, limit=LARGEST_HEAD)
+        self._most = min(MOST_CONNECTIONS, _raised_file_limit() - SPARE_FILES)
+        self._server = await asyncio.start_server(self._connected, host, port, limit=LARGEST_HEAD, backlog=BACKLOG)
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
 
@@ -89,11 +107,58 @@ class HttpServer:
         try:
             # asyncio takes a cancelled connection for a crash; here it is how `close` ends one.
             with suppress(ConnectionError, asyncio.IncompleteReadError, TimeoutError, asyncio.CancelledError):
-                while await _exchange(self._handler, reader, writer):
+                while await self._exchange(reader, writer):
                     pass
         finally:
             self._connections.discard(task)
             writer.close()
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        held = 0
+        try:
+            async with asyncio.timeout(IDLE_S):
+                head = await _read_head(reader)
+                if head is None:
+                    return False
+                held = self._hold(head)
+                request = replace(head, body=await reader.readexactly(held))
+            response = await self._answered(request, reader)
+            keep = request.headers.get("connection", "").lower() != "close"
+        except HttpError as error:
+            # What was refused before its body was read leaves the connection in the middle of something.
+            response, keep = error.response, False
+        except (asyncio.LimitOverrunError, ValueError):
+            response, keep = Response({"detail": "not an HTTP request"}, 400), False
+        finally:
+            self.held_bytes -= held
+        writer.write(_bytes(response, keep))
+        await writer.drain()
+        return keep
+
+    def _hold(self, head: Request) -> int:
+        """Room for a request's body, or a refusal before it is read."""
+        size = int(head.headers.get("content-length", "0"))
+        if not 0 <= size <= LARGEST_BODY:
+            raise HttpError(413, f"at most {LARGEST_BODY} bytes")
+        if self.connections > self._most:
+            raise HttpError(503, f"{self.connections} connections are open already", Retry_After="1")
+        if self.held_bytes + size > MOST_BYTES:
+            raise HttpError(429, f"{self.held_bytes} bytes of requests are held already", Retry_After="1")
+        self.held_bytes += size
+        return size
+
+    async def _answered(self, request: Request, reader: asyncio.StreamReader) -> Response:
+        """The handler's answer; work for someone who has hung up is not done."""
+        work = asyncio.ensure_future(self._handler(request))
+        try:
+            while not (await asyncio.wait({work}, timeout=LOOK_S))[0]:
+                if reader.at_eof() or reader.exception() is not None:
+                    raise ConnectionAbortedError
+            return work.result()
+        except HttpError as error:
+            return error.response
+        finally:
+            work.cancel()
 
     async def close(self) -> None:
         """Stop listening and end all connections."""
@@ -105,24 +170,7 @@ class HttpServer:
         await asyncio.sleep(0)  # the sockets are closed one turn of the loop later
 
 
-async def _exchange(handler: Handler, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-    try:
-        async with asyncio.timeout(IDLE_S):
-            request = await _read(reader)
-        if request is None:
-            return False
-        response = await handler(request)
-    except HttpError as error:
-        response, request = error.response, None
-    except (asyncio.LimitOverrunError, ValueError):
-        response, request = Response({"detail": "not an HTTP request"}, 400), None
-    keep = request is not None and request.headers.get("connection", "").lower() != "close"
-    writer.write(_bytes(response, keep))
-    await writer.drain()
-    return keep
-
-
-async def _read(reader: asyncio.StreamReader) -> Request | None:
+async def _read_head(reader: asyncio.StreamReader) -> Request | None:
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
@@ -132,10 +180,17 @@ async def _read(reader: asyncio.StreamReader) -> Request | None:
     headers = {name.strip().lower(): text.strip() for name, _, text in (line.partition(":") for line in lines if line)}
     if "transfer-encoding" in headers:
         raise HttpError(400, "send a Content-Length")
-    size = int(headers.get("content-length", "0"))
-    if not 0 <= size <= LARGEST_BODY:
-        raise HttpError(413, f"at most {LARGEST_BODY} bytes")
-    return Request(method, path.partition("?")[0], headers, await reader.readexactly(size))
+    return Request(method, path.partition("?")[0], headers, b"")
+
+
+def _raised_file_limit() -> int:
+    """As many descriptors as the system lets this process have; a thousand callers need a thousand."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_CONNECTIONS + SPARE_FILES
+    if soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return soft
 
 
 def _bytes(response: Response, keep: bool) -> bytes:

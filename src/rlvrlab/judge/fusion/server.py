@@ -9,23 +9,26 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
+import math
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from rlvrlab.errors import InfrastructureError, UserError
-from rlvrlab.judge.code import ATTEMPTS, CodeJudge
+from rlvrlab.judge.code import ATTEMPTS, SCORER_VERSION, CodeJudge
 from rlvrlab.judge.finding import Starved
 from rlvrlab.judge.fusion import wire
 from rlvrlab.judge.fusion.http import HttpError, HttpServer, Request, Response
 from rlvrlab.judge.fusion.submissions import judge_submission
 from rlvrlab.judge.orders import Order
 from rlvrlab.judge.pool import Pool
+from rlvrlab.judge.statistics import Stopwatch
 
-RETRY_AFTER_S = 1
-MARK = {"x-rlvrlab-judge": "1"}
-"""By this our client knows that /judge is there."""
+LONGEST_PAUSE_S = 30
+MARK = {wire.MARK: SCORER_VERSION}
+"""By this our client knows that /judge is there, and that it scores alike."""
 
 
 @dataclass
@@ -43,11 +46,15 @@ class JudgeServer:
         if not _is_loopback(self.host) and not self.token:
             raise UserError(f"refusing to listen on {self.host} without a token; set --token, or stay on 127.0.0.1")
         self.judge = CodeJudge(self.pool)
+        self.thorough = CodeJudge(self.pool, stop_on_first_failure=False, reader=self.judge.reader)
+        self.stopwatch = Stopwatch()
+        self.refused = self.most_load = 0
         self.http = HttpServer(self.answer)
         self.load = 0
         self.stopping = False
         self.routes: dict[tuple[str, str], Callable[[Request], Awaitable[Any]]] = {
             ("GET", "/v1/ping"): self._ping,
+            ("GET", "/v1/load"): self._report,
             ("GET", "/list_datasets"): self._datasets,
             ("POST", "/run_code"): self._run_code,
             ("POST", "/submit"): self._submit,
@@ -91,14 +98,35 @@ class JudgeServer:
     @asynccontextmanager
     async def _place(self, jobs: int = 1) -> AsyncIterator[None]:
         if self.stopping:
-            raise HttpError(503, "the judge is stopping", Retry_After=str(RETRY_AFTER_S))
+            raise HttpError(503, "the judge is stopping", Retry_After="1")
         if self.load and self.load + jobs > self.queue:
-            raise HttpError(429, f"{self.load} jobs are waiting already", Retry_After=str(RETRY_AFTER_S))
+            self.refused += 1
+            raise HttpError(429, f"{self.load} jobs are waiting already", Retry_After=str(self._retry_after_s()))
         self.load += jobs
+        self.most_load = max(self.most_load, self.load)
+        started = time.monotonic()
         try:
             yield
+            self.stopwatch.note(time.monotonic() - started, "", "", True)
         finally:
             self.load -= jobs
+
+    def _retry_after_s(self) -> int:
+        """Seconds until half the queue is worked off, by what a request has taken lately."""
+        lately = self.stopwatch.durations_ms[-64:]
+        each_s = sum(lately) / len(lately) / 1000 if lately else 1.0
+        return min(LONGEST_PAUSE_S, max(1, math.ceil(each_s / 2)))
+
+    async def _report(self, _: Request) -> dict[str, Any]:
+        """How busy it is and was; milliseconds from a request's admission to its answer."""
+        seen = self.stopwatch.summary()
+        times = {name: None if math.isnan(ms) else round(ms, 3) for name, ms in
+                 (("p50_ms", seen.p50_ms), ("p95_ms", seen.p95_ms), ("p99_ms", seen.p99_ms))}  # fmt: skip
+        return {
+            "load": self.load, "most_load": self.most_load, "queue": self.queue, "workers": self.pool.size,
+            "answered": seen.checks, "refused": self.refused, "connections": self.http.connections,
+            "held_bytes": self.http.held_bytes, "worker_restarts": self.pool.restarts, **times,
+        }  # fmt: skip
 
     async def _ping(self, _: Request) -> str:
         return "pong"
@@ -121,8 +149,10 @@ class JudgeServer:
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
             raise UserError("items: a list of {code, task}")
         pairs = [(str(item.get("code", "")), wire.task_from_wire(item.get("task", {}))) for item in items]
+        judges = [self.thorough if item.get("every_test") is True else self.judge for item in items]
         async with self._place(max(1, len(pairs))):
-            verdicts = await asyncio.gather(*(self.judge.judge(code, task) for code, task in pairs))
+            asked = zip(judges, pairs, strict=True)
+            verdicts = await asyncio.gather(*(judge.judge(code, task) for judge, (code, task) in asked))
         return {"verdicts": [wire.verdict_to_wire(verdict) for verdict in verdicts]}
 
 

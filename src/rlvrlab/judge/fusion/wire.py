@@ -12,6 +12,7 @@ from typing import Any
 from rlvrlab.errors import UserError
 from rlvrlab.judge.compare import Comparison
 from rlvrlab.judge.finding import failure_of, records_of
+from rlvrlab.judge.jail import plain
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.orders import Ran
 from rlvrlab.judge.outcomes import Outcome
@@ -19,6 +20,8 @@ from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, Task, Te
 from rlvrlab.types import ErrorKind, Verdict
 
 STDERR_SHOWN = 10_000
+MARK = "x-rlvrlab-judge"
+"""Header of our own servers: the version of their scorer."""
 
 
 def limits_of(request: dict[str, Any]) -> Limits:
@@ -63,9 +66,13 @@ def sandbox_error(message: str) -> dict[str, Any]:
 
 
 def task_to_wire(task: Task) -> dict[str, Any]:
-    """A task as JSON for /judge."""
+    """A task as JSON for /judge; NotPlain where a value has no plain form."""
     kinds: dict[type[Any], str] = {StdioTask: "stdio", CallsTask: "calls", TestsTask: "tests", SyntaxTask: "syntax"}
-    return {"kind": kinds[type(task)], **asdict(task)}
+    form = {"kind": kinds[type(task)], **asdict(task)}
+    if isinstance(task, CallsTask):
+        # JSON would turn a tuple into a list and a number that is a key into text: another task, and another verdict.
+        form["calls"] = [{"plain": plain.encode((c.arguments, c.expected, c.named))} for c in task.calls]
+    return form
 
 
 def task_from_wire(form: dict[str, Any]) -> Task:
@@ -87,12 +94,16 @@ def task_from_wire(form: dict[str, Any]) -> Task:
             case "syntax":
                 form |= {key: tuple(form[key]) for key in ("functions", "forbidden") if key in form}
                 return SyntaxTask(**form)
-    except (KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise UserError(f"task: {type(error).__name__}: {error}") from None
     raise UserError(f"task.kind: {kind!r}; allowed: stdio, calls, tests, syntax")
 
 
 def _call(form: dict[str, Any]) -> Call:
+    """A call as JSON, {arguments, expected, named}, or exactly, {plain: as in jail/plain.py}."""
+    if "plain" in form:
+        arguments, expected, named = plain.decode(form["plain"])
+        return Call(arguments, expected, named)
     return Call(**{**form, "arguments": tuple(form["arguments"])})
 
 

@@ -10,7 +10,6 @@ import _thread
 import atexit
 import builtins
 import gc
-import json
 import marshal
 import os
 import sys
@@ -19,30 +18,37 @@ from _sitebuiltins import Quitter
 from collections.abc import Callable
 from typing import Any
 
-from rlvrlab.judge.jail import kernel, landlock, limits
-from rlvrlab.judge.jail.seccomp import Filter
+from rlvrlab.judge.jail import frames
+from rlvrlab.judge.jail.walls import Way
 
 REPORT, PEER = 3, 4
-LOWEST_OWN, HIGHEST_OWN = 10, limits.FILES
-"""The zygote's own descriptors lie between these, out of the way of a child's."""
+LOWEST_OWN = 10
+"""The zygote's own descriptors begin here, out of the way of a child's."""
 MESSAGE_LENGTH = 500
-MOST_RULESETS = 16
 EXIT_FAILED = 1
 OBJECTS_BETWEEN_COLLECTIONS = 20_000
 
 Job = dict[str, Any]
 Role = Callable[[Job, "Report"], None]
 
+pread, dup2, loads, enable, leave = os.pread, os.dup2, marshal.loads, gc.enable, os._exit
+
+
+class Released(BaseException):
+    """The role is over, and nothing the program registered for its end is waited for."""
+
 
 class Report:
     """One JSON line per thing worth telling, written past any buffer a candidate could meddle with."""
 
+    __slots__ = ("_text", "_write")
+
     def __init__(self) -> None:
-        self._write, self._dumps = os.write, json.dumps
+        self._write, self._text = os.write, frames.text
 
     def __call__(self, kind: str, *facts: object) -> None:
         """Write one line."""
-        line = self._dumps([kind, *facts]).encode() + b"\n"
+        line = self._text((kind, *facts)).encode() + b"\n"
         while line:
             line = line[self._write(REPORT, line) :]
 
@@ -69,66 +75,19 @@ def _line(error: BaseException) -> int | None:
     return line
 
 
-class Walls:
-    """What every child of a worker applies to itself, prepared once."""
-
-    def __init__(self, isolation: str, readable: list[str], scratch: str) -> None:
-        self.isolation, self.readable, self.scratch = isolation, readable, scratch
-        self.filter = Filter(processes=isolation == "bwrap") if isolation != "weak" else None
-        self.rules: dict[tuple[str, ...], int] = {}
-
-    def rules_for(self, extra: tuple[str, ...], writable: bool) -> int:
-        """The Landlock ruleset; the usual two are built once."""
-        key = (*extra, str(writable))
-        if key not in self.rules:
-            if len(self.rules) >= MOST_RULESETS:
-                self.forget_rules()
-            executable = ["/usr", "/bin", "/lib", "/lib64", sys.base_prefix] if self.isolation == "bwrap" else []
-            scratch = [self.scratch] if writable else []
-            self.rules[key] = landlock.ruleset([*self.readable, *extra], scratch, executable)
-        return self.rules[key]
-
-    def forget_rules(self) -> None:
-        """Close them; they are built again when needed."""
-        for rules in self.rules.values():
-            os.close(rules)
-        self.rules.clear()
-
-    def close_behind(self, budget: limits.Limits, rules: int | None, descriptors: int) -> None:
-        """Enter the jail; there is no way back."""
-        limits.apply(budget)
-        if self.isolation == "bwrap":
-            limits.apply_to_processes()
-        if rules is not None:
-            landlock.restrict(rules)
-        os.closerange(descriptors, HIGHEST_OWN)
-        if self.filter is not None:
-            self.filter.install(os.getpid())
-
-
-def live(
-    walls: Walls, rules: int | None, budget: limits.Limits, descriptors: list[int], roles: dict[str, Role]
-) -> None:
-    """The whole life of a forked child; never returns."""
+def live(way: Way, descriptors: list[int], size: int, roles: dict[str, Role]) -> None:
+    """The whole life of a forked child: what is on 0 … 4, then the job of that size as a file. Never returns."""
     status = EXIT_FAILED
     try:
-        kernel.die_with_parent()
-        job = _settle(descriptors)
-        walls.close_behind(budget, rules, len(descriptors) - 1)
-        gc.enable()
+        content = pread(descriptors.pop(), size, 0)
+        for index, source in enumerate(descriptors):
+            dup2(source, index)
+        way.enter(len(descriptors))
+        job = loads(content)
+        enable()
         status = act(roles[job["role"]], job)
     finally:
-        os._exit(status)
-
-
-def _settle(descriptors: list[int]) -> Job:
-    """Read the job, then put stdin, stdout, stderr, report and peer on 0 … 4."""
-    *streams, job = descriptors
-    content = os.pread(job, os.fstat(job).st_size, 0)
-    for index, source in enumerate(streams):
-        os.dup2(source, index)
-    decoded: Job = marshal.loads(content)  # noqa: S302 - the judge wrote it, and this is the jail
-    return decoded
+        leave(status)
 
 
 def open_streams() -> None:
@@ -144,14 +103,18 @@ def open_streams() -> None:
 def act(role: Role, job: Job) -> int:
     """Run the role the way an interpreter runs a script, up to its exit status."""
     report = Report()
-    status = _outcome(lambda: role(job, report), report)
-    ending = _outcome(_end_like_an_interpreter, report)
-    return status or ending
-
-
-def _outcome(action: Callable[[], None], report: Report) -> int:
     try:
-        action()
+        status = _outcome(role, report, job, report)
+        return status or _outcome(_end_like_an_interpreter, report)
+    except Released:
+        return 0
+
+
+def _outcome(action: Callable[..., None], report: Report, *arguments: object) -> int:
+    try:
+        action(*arguments)
+    except Released:
+        raise
     except SystemExit as stop:
         return _exit_status(stop, report)
     except BaseException as error:

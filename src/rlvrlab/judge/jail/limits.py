@@ -17,7 +17,7 @@ LONGEST_S, LARGEST_MB = 1_000_000, 1 << 24
 ADDRESS_SPACE_SPARE = 600 * MEGABYTE
 MAIN_STACK = 64 * MEGABYTE
 UNLIMITED = 1 << 64
-"""RLIM_INFINITY is -1 to Python."""
+"""RLIM_INFINITY is -1 to Python, and this less one to the kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,11 @@ class Limits:
             raise ValueError(f"limits must be positive, at most {LONGEST_S} s and {LARGEST_MB} MB: {self}")
 
     @property
+    def fields(self) -> tuple[float | int | None, ...]:
+        """What `Limits(*fields)` is made from."""
+        return self.cpu_s, self.job_cpu_s, self.wall_s, self.memory_mb, self.output_mb, self.scratch_mb
+
+    @property
     def wall_or_default_s(self) -> float:
         """The wall limit in force."""
         return self.wall_s if self.wall_s is not None else max(3 * self.cpu_s, self.cpu_s + 5)
@@ -61,24 +66,18 @@ def apply_to_worker() -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
 
 
-def apply_to_processes() -> None:
-    """Where processes are allowed: not a bomb's worth. The kernel exempts root."""
-    resource.setrlimit(resource.RLIMIT_NPROC, (PROCESSES, PROCESSES))
-
-
-def apply(limits: Limits) -> None:
-    """Hand a job's budgets to the kernel; the supervisor enforces CPU and wall time before these do."""
+def in_force(limits: Limits) -> list[tuple[int, int, int]]:
+    """A job's budgets as the kernel knows them: kind, soft, hard. The supervisor enforces CPU and wall time before."""
     memory, output = limits.memory_mb * MEGABYTE, limits.output_mb * MEGABYTE
     cpu = math.ceil(max(limits.cpu_s, limits.job_cpu_s)) + 1
     # Thread stacks of 256 MB are a contest idiom: they are address space, hardly memory.
     address_space = memory + ADDRESS_SPACE_SPARE
     # Raising the stack is another: it stays address space of the job's own.
-    largest_stack = resource.getrlimit(resource.RLIMIT_STACK)[1]
-    for kind, soft, hard in (
+    largest_stack = resource.getrlimit(resource.RLIMIT_STACK)[1] % UNLIMITED
+    return [
         (resource.RLIMIT_CPU, cpu, cpu + 1),
         (resource.RLIMIT_DATA, memory, memory),
         (resource.RLIMIT_AS, address_space, address_space),
         (resource.RLIMIT_FSIZE, output, output),
-        (resource.RLIMIT_STACK, min(MAIN_STACK, largest_stack % UNLIMITED), largest_stack),
-    ):
-        resource.setrlimit(kind, (soft, hard))
+        (resource.RLIMIT_STACK, min(MAIN_STACK, largest_stack), largest_stack),
+    ]

@@ -88,6 +88,8 @@ ENCODERS: dict[type, Any] = {
     datetime.timedelta: _named("timedelta", lambda value: [value.days, value.seconds, value.microseconds]),
 }
 
+ITSELF = frozenset(kind for kind, encoder in ENCODERS.items() if encoder is _itself)
+
 
 def encode(value: object, other: Other = refuse, depth: int = 0) -> Encoded:
     """The value in plain form; exact types only, so no method of the value's own ever runs.
@@ -96,7 +98,10 @@ def encode(value: object, other: Other = refuse, depth: int = 0) -> Encoded:
     """
     if depth > DEEPEST:
         raise TooDeep(f"value nested deeper than {DEEPEST}")
-    encoder = ENCODERS.get(type(value))
+    kind = type(value)
+    if kind in ITSELF:  # most values are, and a call less for each of them is felt
+        return value
+    encoder = ENCODERS.get(kind)
     return other(value) if encoder is None else encoder(value, other, depth + 1)
 
 
@@ -109,7 +114,7 @@ def unknown(number: Any) -> Any:
 
 
 def _items(items: Encoded, known: Known) -> list[Any]:
-    return [decode(item, known) for item in items]
+    return [decode(item, known) if type(item) is list else item for item in items]
 
 
 def _pairs(items: Encoded, known: Known) -> list[tuple[Any, Any]]:
@@ -142,7 +147,7 @@ DECODERS: dict[str, Callable[[Any, Known], Any]] = {
 
 
 def decode(form: Encoded, known: Known = unknown) -> Any:
-    """The value again. Only ever called inside a jail: the judge compares encodings instead."""
+    """The value again. For a jail, and for tasks, which are trusted; what a candidate returns is never decoded."""
     if type(form) is not list:
         return form
     tag, content = form

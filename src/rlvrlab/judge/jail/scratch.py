@@ -27,10 +27,7 @@ class Scratch:
 
     def empty(self) -> None:
         """Throw away what a job left."""
-        with os.scandir(self.path) as entries:
-            dirty = next(entries, None) is not None
-        if dirty:
-            remove_tree(self.path)
+        remove_tree(self.path)
 
     def close(self) -> None:
         """Leave nothing behind; a tmpfs vanishes with the worker's mount namespace."""

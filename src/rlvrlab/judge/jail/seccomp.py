@@ -34,6 +34,8 @@ PROCESSES = " fork vfork clone execve kill setpgid setsid prctl arch_prctl"
 LOAD, JUMP, EQUAL, AT_LEAST, BITS_SET, RETURN = 0x20, 0x05, 0x15, 0x35, 0x45, 0x06
 RET_KILL, RET_ERRNO, RET_ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 OFFSET_NUMBER, OFFSET_ARCH, OFFSET_ARGUMENTS = 0, 4, 16
+FARTHEST = 255
+"""How far a conditional jump reaches; an unconditional one has no such limit."""
 CLONE_THREAD, X32_BIT = 0x10000, 0x40000000
 SIGKILL, SIGSTOP = 9, 19
 F_SETOWN, F_SETSIG, F_SETOWN_EX = 8, 10, 15
@@ -48,21 +50,18 @@ REFUSE: Block = ((RETURN, 0, 0, DENY),)
 
 
 class Filter:
-    """A BPF program ready to install; the owner's pid is patched in after the fork."""
+    """A BPF program ready for the system call `seccomp`; the owner's pid is filled in after the fork."""
 
     def __init__(self, processes: bool = False) -> None:
         program = _program(processes)
-        self._pid_at = [i for i, step in enumerate(program) if step[3] == PID_PLACEHOLDER]
+        (pid_at,) = (i for i, step in enumerate(program) if step[3] == PID_PLACEHOLDER)
         raw = b"".join(struct.pack("HBBI", *step) for step in program)
         self._code = ctypes.create_string_buffer(raw, len(raw))
         header = struct.pack("HxxxxxxQ", len(program), ctypes.addressof(self._code))
-        self._header = ctypes.create_string_buffer(header, 16)
-
-    def install(self, pid: int) -> None:
-        """Apply to this process, whose pid is `pid`, for good."""
-        for index in self._pid_at:
-            struct.pack_into("I", self._code, index * 8 + 4, pid)
-        kernel.syscall("seccomp", SET_MODE_FILTER, 0, self._header)
+        self.header = ctypes.create_string_buffer(header, 16)
+        """What the system call takes."""
+        self.pid = ctypes.c_uint32.from_buffer(self._code, 8 * pid_at + 4)
+        """Whose own threads `tgkill` may reach."""
 
 
 PID_PLACEHOLDER = 0x7F123457
@@ -99,7 +98,8 @@ def _tree(edges: list[tuple[int, Block]]) -> Block:
         return edges[0][1]
     middle = len(edges) // 2
     below, above = _tree(edges[:middle]), _tree(edges[middle:])
-    # A conditional jump reaches 255 steps; an unconditional one has no such limit.
+    if len(below) <= FARTHEST:
+        return ((AT_LEAST, len(below), 0, edges[middle][0]), *below, *above)
     return ((AT_LEAST, 0, 1, edges[middle][0]), (JUMP, 0, 0, len(below)), *below, *above)
 
 

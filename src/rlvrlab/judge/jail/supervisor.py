@@ -13,39 +13,42 @@ import struct
 import termios
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from os import close, pidfd_open, wait4, waitstatus_to_exitcode
 from pathlib import Path
+from time import monotonic
 
 from rlvrlab.judge.jail.limits import Limits
 
+KILLED = -int(signal.SIGKILL)
 REASONS = ("", "cpu", "wall", "starved", "cancelled")
 ENDED = struct.Struct("=iiBddd")
 SHORTEST_NAP_S = 0.005
+CORES = os.cpu_count() or 1
 PATIENCE = 4
 """A child that got too little processor for this many wall limits is given up as starved, not timed out."""
 
 
-@dataclass(slots=True)
 class Watch:
-    """One running child and its budgets."""
+    """One running child and its budgets; made before the child is, because after a fork memory is dear."""
 
-    id: int
-    pid: int
-    limits: Limits
-    report: int
-    pidfd: int = -1
-    killed: str = ""
-    started: float = field(default_factory=time.monotonic)
-    seen: int = 0
-    test_started: float = 0.0
-    test_cpu: float = 0.0
-    test_waited: float = 0.0
-    next_look: float = 0.0
+    __slots__ = (
+        "id", "killed", "limits", "next_look", "pid", "pidfd", "report", "seen", "started", "test_cpu", "test_started",
+        "test_waited",
+    )  # fmt: skip
 
-    def __post_init__(self) -> None:
-        self.pidfd = os.pidfd_open(self.pid)
-        self.test_started = self.started
-        self.next_look = self.started + self._nap(self.limits.cpu_s, self.limits.wall_or_default_s)
+    def __init__(self, number: int, limits: Limits, report: int, first_look_s: float) -> None:
+        self.id, self.limits, self.report = number, limits, report
+        self.pid = self.pidfd = -1
+        self.killed = ""
+        self.seen = 0
+        self.test_cpu = self.test_waited = 0.0
+        self.started = self.test_started = monotonic()
+        self.next_look = self.started + first_look_s
+
+    def follow(self, pid: int) -> int:
+        """The child exists: a descriptor that becomes readable when it ends."""
+        self.pid, self.pidfd = pid, pidfd_open(pid)
+        return self.pidfd
 
     def look(self, now: float) -> None:
         """Kill the child if a budget is spent, otherwise decide when to look again."""
@@ -60,16 +63,12 @@ class Watch:
             self.kill("wall")
         elif now - self.started > PATIENCE * self.limits.job_wall_s:
             self.kill("starved")
-        self.next_look = now + self._nap(cpu_left, min(wall_left, job_wall_left))
+        self.next_look = now + nap_s(cpu_left, min(wall_left, job_wall_left))
 
     def _notice_progress(self, now: float, cpu: float, waited: float) -> None:
         fill = unread(self.report)
         if fill != self.seen:
             self.seen, self.test_started, self.test_cpu, self.test_waited = fill, now, cpu, waited
-
-    def _nap(self, cpu_left: float, wall_left: float) -> float:
-        # Threads outside the interpreter lock spend CPU time faster than the clock runs.
-        return max(SHORTEST_NAP_S, min(cpu_left / (os.cpu_count() or 1), wall_left))
 
     def kill(self, reason: str) -> None:
         """End the child now; the first reason counts."""
@@ -79,13 +78,18 @@ class Watch:
 
     def reap(self) -> bytes:
         """Collect the ended child: its number, exit, who killed it, CPU and wall seconds, peak memory in MB."""
-        _, status, usage = os.wait4(self.pid, 0)
-        os.close(self.pidfd)
-        os.close(self.report)
-        code = os.waitstatus_to_exitcode(status)
-        reason = REASONS.index(self.killed) if code == -signal.SIGKILL else 0
-        cpu, wall = usage.ru_utime + usage.ru_stime, time.monotonic() - self.started
+        _, status, usage = wait4(self.pid, 0)
+        close(self.pidfd)
+        close(self.report)
+        code = waitstatus_to_exitcode(status)
+        reason = REASONS.index(self.killed) if code == KILLED else 0
+        cpu, wall = usage.ru_utime + usage.ru_stime, monotonic() - self.started
         return ENDED.pack(self.id, code, reason, cpu, wall, usage.ru_maxrss / 1024)
+
+
+def nap_s(cpu_left: float, wall_left: float) -> float:
+    """How long nothing can be overspent: threads outside the interpreter lock use CPU time faster than a clock runs."""
+    return max(SHORTEST_NAP_S, min(cpu_left / CORES, wall_left))
 
 
 def unread(pipe: int) -> int:

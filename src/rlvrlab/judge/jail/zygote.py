@@ -6,7 +6,6 @@ One worker of the pool is one zygote; it answers every child with one message an
 
 from __future__ import annotations
 
-import array
 import ctypes
 import fcntl
 import gc
@@ -20,24 +19,25 @@ import signal
 import socket
 import sys
 import sysconfig
-import time
+from array import array
 from collections.abc import Callable
 from contextlib import suppress
+from os import close, listdir
+from select import POLLIN
+from time import monotonic
 from typing import Any
 
-from rlvrlab.judge.jail import child, kernel, limits
-from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.jail import child, heap, kernel, limits
+from rlvrlab.judge.jail.child import REPORT
+from rlvrlab.judge.jail.rehearsal import rehearse
 from rlvrlab.judge.jail.scratch import Scratch
 from rlvrlab.judge.jail.supervisor import Watch
-
-PRELOADED = """
-array ast bisect collections contextlib copy ctypes dataclasses datetime decimal enum fractions functools heapq
-itertools json math operator os pathlib random re string threading time typing
-"""
-"""Read from disk once instead of in every child."""
+from rlvrlab.judge.jail.walls import Terms, Walls
 
 SYSTEM_READABLE = "/usr/lib /usr/lib64 /usr/local/lib /lib /lib64 /usr/share/zoneinfo /dev/null /dev/urandom /dev/zero"
 MESSAGE_SIZE = 1 << 16
+DESCRIPTORS_SIZE = socket.CMSG_LEN(8 * array("i").itemsize)
+LONGEST_NAP_S = 60.0
 ROLES = ("program", "calls", "candidate", "tester", "inprocess", "syntax", "asserts")
 
 
@@ -52,85 +52,92 @@ class Zygote:
     def __init__(self, control: socket.socket, settings: dict[str, Any], roles: dict[str, child.Role]) -> None:
         self.control, self.roles = control, roles
         self.scratch = Scratch(settings["scratch"], settings["scratch_mb"])
-        for name in (*PRELOADED.split(), *settings["preload"]):
+        for name in settings["preload"]:
             importlib.import_module(name)
         readable = [*SYSTEM_READABLE.split(), "/etc/ld.so.cache", *_library_folders(), *settings["readable"]]
-        self.walls = child.Walls(settings["isolation"], readable, self.scratch.path)
+        self.walls = Walls(settings["isolation"], readable, self.scratch.path)
         child.open_streams()
+        rehearse(roles)
+        child.open_streams()  # new ones: a rehearsal has read from the others
         limits.apply_to_worker()
         if settings["isolation"] != "weak":
             # Forked children inherit both; from here on the worker itself has no privilege to lose either.
             kernel.drop_capabilities()
             kernel.no_new_privileges()
         random.seed(0)
+        self.leaves_processes = settings["isolation"] == "bwrap"
         self.watches: dict[int, Watch] = {}
         self.poll = select.poll()
-        self.poll.register(control, select.POLLIN)
+        self.poll.register(control, POLLIN)
 
     def serve(self) -> None:
         """Until the parent goes away."""
         gc.collect()
+        heap.fill_holes()
         gc.disable()
         gc.freeze()
         # Collecting in a child drags in pages it would otherwise share: only programs that allocate much should pay.
         gc.set_threshold(child.OBJECTS_BETWEEN_COLLECTIONS)
+        control, watches, poll = self.control.fileno(), self.watches, self.poll.poll
+        pause = None
         while True:
-            for descriptor, _ in self.poll.poll(self._pause_ms()):
-                if descriptor != self.control.fileno():
-                    self._collect(self.watches[descriptor])
+            for descriptor, _ in poll(pause):
+                if descriptor != control:
+                    self._collect(watches.pop(descriptor))
                 elif not self._obey():
                     return
-            now = time.monotonic()
-            for watch in self.watches.values():
-                if now >= watch.next_look:
-                    watch.look(now)
+            pause = self._look_around() if watches else None
 
-    def _pause_ms(self) -> float | None:
-        if not self.watches:
-            return None
-        soonest = min(watch.next_look for watch in self.watches.values())
-        return max(1.0, (soonest - time.monotonic()) * 1000 + 1)
+    def _look_around(self) -> float:
+        """Look at every child whose time has come; milliseconds until the next one's."""
+        now = monotonic()
+        soonest = now + LONGEST_NAP_S
+        for watch in self.watches.values():
+            if now >= watch.next_look:
+                watch.look(now)
+            if watch.next_look < soonest:
+                soonest = watch.next_look
+        return (soonest - now) * 1000 + 1
 
     def _obey(self) -> bool:
         """Take one order: start a child, or end one."""
-        message, descriptors = _receive(self.control)
+        message, ancillary, _, _ = self.control.recvmsg(MESSAGE_SIZE, DESCRIPTORS_SIZE)
         if not message:
             return False
-        order = marshal.loads(message)  # noqa: S302 - the judge wrote it
-        if "kill" in order:
-            for watch in self.watches.values():
-                if watch.id == order["kill"]:
-                    watch.kill("cancelled")
+        number, *rest = marshal.loads(message)  # noqa: S302 - the judge wrote it
+        if rest:
+            size, terms = rest
+            self._start(number, size, terms, list(array("i", ancillary[0][2])))
         else:
-            self._start(order, descriptors)
+            for watch in self.watches.values():
+                if watch.id == number:
+                    watch.kill("cancelled")
         return True
 
-    def _start(self, order: dict[str, Any], descriptors: list[int]) -> None:
-        rules = None
-        if self.walls.filter is not None:
-            rules = self.walls.rules_for(tuple(order["readable"]), order["scratch"])
-        budget = Limits(*order["limits"])
+    def _start(self, number: int, size: int, terms: Terms, descriptors: list[int]) -> None:
+        way = self.walls.ways.get(terms) or self.walls.way(terms)
+        watch = Watch(number, way.budget, descriptors[REPORT], way.first_look_s)
         pid = fork()
         if pid == 0:
-            child.live(self.walls, rules, budget, descriptors, self.roles)
-        report = descriptors.pop(3)
-        watch = Watch(order["id"], pid, budget, report)
+            child.live(way, descriptors, size, self.roles)
+        # Until the child ends, every page written here is a page copied: only what cannot wait.
+        pidfd = watch.follow(pid)
+        self.watches[pidfd] = watch
+        self.poll.register(pidfd, POLLIN)
         for descriptor in descriptors:
-            os.close(descriptor)
-        self.watches[watch.pidfd] = watch
-        self.poll.register(watch.pidfd, select.POLLIN)
+            if descriptor != watch.report:
+                close(descriptor)
 
     def _collect(self, watch: Watch) -> None:
         self.poll.unregister(watch.pidfd)
-        del self.watches[watch.pidfd]
         ended = watch.reap()
-        if not self.watches:
+        if not self.watches and (self.leaves_processes or listdir(self.scratch.path)):  # noqa: PTH208 - quickest
             self._tidy()
         self.control.send(ended)
 
     def _tidy(self) -> None:
         """Before the next job: no process and no file of the last one."""
-        if self.walls.isolation == "bwrap":
+        if self.leaves_processes:
             with suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)  # everybody in this pid namespace but ourselves
         self.scratch.empty()
@@ -154,15 +161,6 @@ def _library_folders() -> list[str]:
     return sorted(folders | {path for path in sys.path if path})
 
 
-def _receive(control: socket.socket) -> tuple[bytes, list[int]]:
-    message, ancillary, _, _ = control.recvmsg(MESSAGE_SIZE, socket.CMSG_SPACE(8 * array.array("i").itemsize))
-    descriptors = array.array("i")
-    for level, kind, data in ancillary:
-        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-            descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
-    return message, list(descriptors)
-
-
 def _out_of_the_way(control: int) -> socket.socket:
     """Keep 3 … 9 free of anything of ours: a child puts its own descriptors there."""
     moved = fcntl.fcntl(control, fcntl.F_DUPFD_CLOEXEC, child.LOWEST_OWN)
@@ -174,6 +172,7 @@ def _out_of_the_way(control: int) -> socket.socket:
 
 def main(control_descriptor: int, own_path: str, settings_text: str) -> None:
     """Entry point of the worker process."""
+    os.environ.pop("LD_BIND_NOW", None)  # for us, not for candidates
     control = _out_of_the_way(control_descriptor)
     settings = json.loads(settings_text)
     zygote = None

@@ -5,11 +5,10 @@ Results that are not plain stay here and travel as numbered handles, good only f
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from rlvrlab.judge.jail import plain
-from rlvrlab.judge.jail.child import PEER, Job, Report, message_of
+from rlvrlab.judge.jail.child import PEER, Job, Released, Report, message_of
 from rlvrlab.judge.jail.frames import Frames, PeerGone
 from rlvrlab.judge.jail.roles import solution
 
@@ -33,14 +32,14 @@ class Held:
 def run(job: Job, report: Report) -> None:
     """Load the program, then serve calls until the tester is done."""
     peer, held = Frames(PEER), Held()
-    encode, decode, end = plain.encode, plain.decode, os._exit
+    encode, decode = plain.encode, plain.decode
     function = solution.entry(solution.load(job["code"], report), job["entry_point"], report)
     peer.send("ready")
     while True:
         try:
             arguments, named = peer.receive()
         except PeerGone:
-            end(0)
+            raise Released from None
         try:
             result = function(*decode(arguments, held.find), **decode(named, held.find))
             answer = ["value", encode(result, held.number)]

@@ -1,4 +1,4 @@
-"""Queries on SQLite databases that can only be read, each on a connection of its own.
+"""Queries on SQLite databases that can only be read, on connections that no query can change.
 
 The walls hold what SQLite cannot: a scalar function like printf('%.*c', 1500000000, 'x') never reaches the progress
 handler, so the supervisor's CPU budget per query ends it.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 import time
 import urllib.parse
+from contextlib import closing
 from typing import Any
 
 from rlvrlab.judge.jail import plain
@@ -18,38 +19,77 @@ ALLOWED_ACTIONS = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FU
 REFUSED_FUNCTIONS = {"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"}
 HEAP_BYTES = 256 << 20
 INSTRUCTIONS_BETWEEN_LOOKS = 20_000
+PRIMARY_CODE = 0xFF
+"""The part of SQLite's error number that names the kind."""
 
 
 def run(job: Job, report: Report) -> None:
     """One report line per query."""
+    shelf = Shelf()
     for database, query in job["queries"]:
         try:
-            report("rows", *_rows(database, query, job["most_rows"], job["seconds"]))
+            report("rows", *_rows(shelf, database, query, job["most_rows"], job["seconds"]))
         except (sqlite3.Error, sqlite3.Warning, OverflowError, ValueError, MemoryError) as error:
+            shelf.close()
             report("sql_error", type(error).__name__, str(error)[:300])
 
 
-def _rows(database: str, query: str, most_rows: int, seconds: float) -> tuple[int, list[Any]]:
-    connection = _guarded(database, seconds)
+class Shelf:
+    """The connection of the last query, good for the next one on the same database: nothing a query may do changes it.
+
+    One that a query failed on is not used again.
+    """
+
+    def __init__(self) -> None:
+        self._database = ""
+        self._connection: sqlite3.Connection | None = None
+
+    def connection(self, database: str, seconds: float, in_memory: bool) -> sqlite3.Connection:
+        """A guarded connection whose time starts now."""
+        if self._connection is None or self._database != database or in_memory:
+            self.close()
+            self._database, self._connection = database, _guarded(database, in_memory)
+        end = time.process_time() + seconds
+        self._connection.set_progress_handler(lambda: time.process_time() > end, INSTRUCTIONS_BETWEEN_LOOKS)
+        return self._connection
+
+    def close(self) -> None:
+        """Forget it."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+
+def _rows(shelf: Shelf, database: str, query: str, most_rows: int, seconds: float) -> tuple[int, list[Any]]:
     try:
-        cursor = connection.execute(query)
+        return _fetched(shelf.connection(database, seconds, in_memory=False), query, most_rows)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & PRIMARY_CODE not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR):
+            raise
+    # It wanted a file for what it sorts or collects, and there is no folder for one: slower, but all in memory.
+    return _fetched(shelf.connection(database, seconds, in_memory=True), query, most_rows)
+
+
+def _fetched(connection: sqlite3.Connection, query: str, most_rows: int) -> tuple[int, list[Any]]:
+    with closing(connection.execute(query)) as cursor:
         if cursor.description is None:
             raise sqlite3.DatabaseError("not a query: it returns no columns")
         rows = cursor.fetchmany(most_rows + 1)
         if len(rows) > most_rows:
             raise sqlite3.DataError(f"more than {most_rows} rows")
         return len(cursor.description), [[plain.encode(value) for value in row] for row in rows]
-    finally:
-        connection.close()
 
 
-def _guarded(database: str, seconds: float) -> sqlite3.Connection:
+def _guarded(database: str, in_memory: bool) -> sqlite3.Connection:
     """Read-only and unchanging, no second database, no pragma, bounded in every direction SQLite knows."""
     address = f"file:{urllib.parse.quote(database)}?mode=ro&immutable=1"
     connection = sqlite3.connect(address, uri=True, isolation_level=None)
     connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
     connection.execute(f"PRAGMA hard_heap_limit={HEAP_BYTES}")
-    connection.execute("PRAGMA temp_store=MEMORY")  # there is no folder to sort in
+    if in_memory:
+        connection.execute("PRAGMA temp_store=MEMORY")
+    else:
+        connection.execute(f"PRAGMA cache_size=-{HEAP_BYTES >> 10}")  # as much as may be sorted without a file
     for limit, value in (
         (sqlite3.SQLITE_LIMIT_LENGTH, 4 << 20),
         (sqlite3.SQLITE_LIMIT_SQL_LENGTH, 100_000),
@@ -59,8 +99,6 @@ def _guarded(database: str, seconds: float) -> sqlite3.Connection:
         (sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000),
     ):
         connection.setlimit(limit, value)
-    end = time.process_time() + seconds
-    connection.set_progress_handler(lambda: time.process_time() > end, INSTRUCTIONS_BETWEEN_LOOKS)
     connection.set_authorizer(_authorise)
     return connection
 

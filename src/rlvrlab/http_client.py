@@ -24,6 +24,14 @@ class BadAnswer(Exception):
     """Not an answer: cut off, not HTTP, not JSON, or not what was asked for."""
 
 
+class NotConnected(OSError):
+    """Nobody listens there: the request was never sent."""
+
+
+class ConnectTimedOut(NotConnected, TimeoutError):
+    """Nobody answered the call within CONNECT_S."""
+
+
 @dataclass(frozen=True, slots=True)
 class Response:
     """What came back, complete."""
@@ -82,13 +90,23 @@ class Host:
                 return await self._send(reader, writer, data)
             except _Stale:
                 continue
-        async with asyncio.timeout(CONNECT_S):
-            secure = ssl.create_default_context() if self._secure else None
-            reader, writer = await asyncio.open_connection(self._name, self._port, ssl=secure, limit=LARGEST_HEAD)
+        reader, writer = await self._connect()
         try:
             return await self._send(reader, writer, data)
         except _Stale:
             raise BadAnswer("the connection was closed without an answer") from None
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        secure = ssl.create_default_context() if self._secure else None
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                return await asyncio.open_connection(self._name, self._port, ssl=secure, limit=LARGEST_HEAD)
+        except TimeoutError:
+            raise ConnectTimedOut(f"no connection within {CONNECT_S:g} s") from None
+        except ConnectionRefusedError:
+            raise NotConnected("connection refused") from None
+        except OSError as error:
+            raise NotConnected(error.strerror or str(error) or type(error).__name__) from None
 
     async def _send(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, data: bytes) -> Response:
         kept = False

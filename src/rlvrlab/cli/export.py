@@ -1,0 +1,84 @@
+"""rlvr export: a recipe as another trainer wants it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.group("export", short_help="Write a recipe as verl, TRL or verifiers want it.")
+def command() -> None:
+    """Write a recipe as another trainer wants it."""
+
+
+@command.command("verl", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+@click.argument("recipe", type=click.Path(path_type=Path))
+@click.argument("overrides", nargs=-1, type=click.UNPROCESSED)
+@click.option("-o", "--output", "folder", type=click.Path(path_type=Path), required=True, help="Folder to write.")
+@click.option("--judge", "judges", multiple=True, help="Address of a judge server (`rlvr serve judge`); several share.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def verl(recipe: Path, overrides: tuple[str, ...], folder: Path, judges: tuple[str, ...], as_json: bool) -> int:
+    """Write data, settings, reward module and launch scripts for verl.
+
+    Any key can be overridden: `engine.gpus=4`. What verl cannot honour is refused by name.
+    """
+    from rlvrlab.cli.train import print_json
+    from rlvrlab.scale.verl.convert import recipe_for_verl
+    from rlvrlab.scale.verl.export import export
+
+    made = export(recipe_for_verl(recipe, overrides), folder, judges)
+    if as_json:
+        print_json({"folder": str(made.folder), "checked": made.checked, "overrides": made.overrides})
+        return 0
+    click.echo(f"{made.folder}: {len(made.overrides)} settings, checked against {made.checked}")
+    click.echo(f"Start it with: bash {made.folder / 'launch.sh'}")
+    return 0
+
+
+@command.command("trl", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+@click.argument("recipe", type=click.Path(path_type=Path))
+@click.argument("overrides", nargs=-1, type=click.UNPROCESSED)
+@click.option("-o", "--output", "folder", type=click.Path(path_type=Path), required=True, help="Folder to write.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def trl(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: bool) -> int:
+    """Write data, reward function, settings and a training script for TRL's GRPOTrainer.
+
+    Any key can be overridden: `filter.dead_groups="keep"`. What TRL cannot honour is refused by name.
+    """
+    from rlvrlab.cli.train import print_json
+    from rlvrlab.recipe import load_recipe
+    from rlvrlab.scale.export_trl import export
+
+    made = export(load_recipe(recipe, overrides), folder)
+    if as_json:
+        print_json({"folder": str(made.folder), "problems": made.problems, "settings": made.settings})
+        return 0
+    click.echo(f"{made.folder}: {made.problems['train']} training problems, {len(made.settings['config'])} settings")
+    click.echo(f"Start it with: python {made.folder / 'train.py'}")
+    return 0
+
+
+@command.command("verifiers", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+@click.argument("recipe", type=click.Path(path_type=Path))
+@click.argument("overrides", nargs=-1, type=click.UNPROCESSED)
+@click.option("-o", "--output", "folder", type=click.Path(path_type=Path), required=True, help="Folder to write.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def verifiers(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: bool) -> int:
+    """Write the recipe's problems and reward as an environment package for verifiers.
+
+    Keys that an environment has no say in are named as left to the trainer.
+    """
+    from rlvrlab.cli.train import print_json
+    from rlvrlab.recipe import load_recipe
+    from rlvrlab.scale.export_verifiers import export
+
+    made = export(load_recipe(recipe, overrides), folder)
+    if as_json:
+        print_json(made._asdict() | {"folder": str(made.folder)})
+        return 0
+    click.echo(f"{made.folder}: package {made.package}, {made.problems['train']} training problems")
+    if made.left_to_trainer:
+        click.echo(f"Left to the trainer: {', '.join(made.left_to_trainer)}")
+    click.echo(f"Install it with: pip install -e {made.folder}")
+    return 0

@@ -1,0 +1,247 @@
+"""rlvr study: chains of experiments that choose, explain and resume."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rlvrlab.cli import printable
+from rlvrlab.cli.train import print_json
+from rlvrlab.errors import UserError
+
+if TYPE_CHECKING:
+    from rlvrlab.study.board import Board, StageView, Survey
+    from rlvrlab.study.load import StudyFile
+
+STUDY = click.argument("study", type=click.Path(path_type=Path), metavar="FILE|FOLDER")
+FOLDER = click.option("--folder", type=click.Path(path_type=Path), help="Study folder; else the file's output/name.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group("study", short_help="Run chains of experiments that choose, explain and resume.")
+def command() -> None:
+    """Run chains of experiments that choose, explain and resume.
+
+    \b
+    rlvr study plan studies/npg_muse/smoke.toml    what would run, what is reused, what it costs
+    rlvr study run studies/npg_muse/smoke.toml     run it, or go on with it
+    """
+
+
+@command.command("plan", short_help="Show what would run, what is reused and what it costs.")
+@STUDY
+@FOLDER
+@click.option("--no-cost", is_flag=True, help="Leave out the estimate, which takes some training steps.")
+@JSON
+def plan(study: Path, folder: Path | None, no_cost: bool, as_json: bool) -> int:
+    """Show what would run, what is reused and what it costs.
+
+    Nothing is written. Where a stage starts from a winner that is not known yet, the costliest arm is assumed.
+    """
+    from rlvrlab.study.plan import plan_study
+
+    file, home = _found(study, folder)
+    found = plan_study(file, home, cost=not no_cost)
+    if as_json:
+        print_json(found.plain())
+    else:
+        from rlvrlab.cli.study_tables import show_plan
+
+        show_plan(found)
+    return 0
+
+
+@command.command("run", short_help="Run a study, or go on with it.")
+@STUDY
+@FOLDER
+@click.option("--launcher", type=click.Choice(["local", "ray", "slurm"]), help="In place of the file's.")
+@click.option("--processes", type=click.IntRange(1), help="Trials at once, in place of the file's.")
+@click.option("--address", help="Of a Ray cluster that is there; else one is started here.")
+@click.option("--retry", is_flag=True, help="Give failed and timed-out trials another chance.")
+@JSON
+def run(
+    study: Path, folder: Path | None, launcher: str | None, processes: int | None, address: str | None, retry: bool,
+    as_json: bool,
+) -> int:  # fmt: skip
+    """Run a study, or go on with it.
+
+    After an interruption of any kind the same command resumes: finished trials are kept, begun ones go on from their
+    last checkpoint. Exit code 3: a stage waits for `rlvr study select`.
+    """
+    from rlvrlab.cli.study_tables import Live
+    from rlvrlab.study.launchers import launcher_of
+    from rlvrlab.study.run import Runner
+
+    file, home = _found(study, folder)
+    changes: dict[str, Any] = {"processes": processes, "address": address, "launcher": launcher}
+    resources = file.study.resources.model_copy(update={k: v for k, v in changes.items() if v is not None})
+    where = launcher_of(resources.launcher, resources)
+    with Live(file.study.name, as_json) as live:
+        runner = Runner(file, home, where, live.observe)
+        try:
+            if retry:
+                runner.retry()
+            ended = runner.run()
+        finally:
+            runner.close()
+    live.end(ended)
+    return ended.exit_code
+
+
+@command.command("status", short_help="Show where a study stands.")
+@STUDY
+@FOLDER
+@JSON
+def status(study: Path, folder: Path | None, as_json: bool) -> int:
+    """Show where a study stands.
+
+    Reads only; the study may be running meanwhile.
+    """
+    board, survey = _surveyed(study, folder)
+    if as_json:
+        from rlvrlab.study.document import document
+        from rlvrlab.study.run import status_of
+
+        print_json(document(board, survey, status_of(survey), board.chain.file.study.resources.launcher))
+    else:
+        from rlvrlab.cli.study_tables import show_status
+
+        show_status(board, survey)
+    return 0
+
+
+@command.command("select", short_help="Choose a stage's arm by hand, or see what the rule recommends.")
+@STUDY
+@click.argument("stage")
+@click.argument("arm", required=False)
+@click.option("--reason", help="Why; goes into the decision log. Needed to choose.")
+@click.option("--who", help="Whose decision; else the user's name here.")
+@FOLDER
+@JSON
+def select(
+    study: Path, stage: str, arm: str | None, reason: str | None, who: str | None, folder: Path | None, as_json: bool
+) -> int:
+    """Choose a stage's arm by hand, or see what the rule recommends.
+
+    \b
+    rlvr study select experiments/studies/my_study volume
+    rlvr study select experiments/studies/my_study volume 60k --reason "cross-domain matters more here"
+    """
+    from rlvrlab.study import decide
+    from rlvrlab.study.folder import StudyFolder
+
+    board, survey = _surveyed(study, folder)
+    view = _stage(survey, stage)
+    if arm is None:
+        made = decide.choice(board, view)
+    else:
+        if not (reason or "").strip():
+            raise UserError(
+                '--reason is missing; a choice by hand is recorded with its reason, e.g. --reason "cheaper"'
+            )
+        made = decide.override(board, view, arm, (reason or "").strip(), who or _user())
+        opened = StudyFolder(board.folder, board.chain.file)
+        try:
+            made = opened.decide(made)
+            board.decisions.append(made)
+            _written(board)
+        finally:
+            opened.close()
+    if as_json:
+        print_json(made)
+        return 0
+    from rlvrlab.cli.study_tables import show_decision
+
+    show_decision(made)
+    if arm is not None:
+        click.echo(f"Recorded. Go on with: rlvr study run {printable(study)}")
+    return 0
+
+
+@command.command("report", short_help="Write the tables and the decision log anew.")
+@STUDY
+@FOLDER
+@JSON
+def report(study: Path, folder: Path | None, as_json: bool) -> int:
+    """Write the tables and the decision log anew.
+
+    study.json, REPORT.md and DECISIONS.md in the study folder.
+    """
+    board, _ = _surveyed(study, folder)
+    made = _written(board)
+    if as_json:
+        print_json(made)
+    else:
+        click.echo((board.folder / "REPORT.md").read_text(encoding="utf-8"))
+    return 0
+
+
+@command.command("export", short_help="Write the chain as plain shell scripts.")
+@STUDY
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder for the scripts.")
+@JSON
+def export(study: Path, output: Path, as_json: bool) -> int:
+    """Write the chain as plain shell scripts.
+
+    They need `rlvr train`, `rlvr eval` and a shell, not the study runner. Each choice is the highest mean of the
+    rule's metrics, without statistics; BEST_STAGE=ARM in the environment overrides it.
+    """
+    from rlvrlab.study.export import export_study
+
+    file, _ = _found(study, None)
+    made = export_study(file, output)
+    if as_json:
+        print_json({"folder": str(output), "files": [path.name for path in made]})
+    else:
+        click.echo(f"{len(made)} files in {printable(output)}; run them with: sh {printable(output / 'run_all.sh')}")
+    return 0
+
+
+def _found(study: Path, folder: Path | None) -> tuple[StudyFile, Path]:
+    from rlvrlab.study.folder import find_study
+
+    file, home = find_study(study)
+    return file, folder or home
+
+
+def _surveyed(study: Path, folder: Path | None) -> tuple[Board, Survey]:
+    from rlvrlab.study.board import Board
+    from rlvrlab.study.chain import Chain
+    from rlvrlab.study.folder import read_decisions, read_states
+
+    file, home = _found(study, folder)
+    if not home.is_dir():
+        raise UserError(f"{home}: this study has not been run yet; `rlvr study run {study}` does")
+    board = Board(Chain(file), home.resolve(), read_states(home), read_decisions(home))
+    return board, board.survey()
+
+
+def _written(board: Board) -> dict[str, Any]:
+    from rlvrlab.study.document import write_document
+    from rlvrlab.study.run import status_of
+
+    survey = board.survey()
+    return write_document(board, survey, status_of(survey), board.chain.file.study.resources.launcher)
+
+
+def _stage(survey: Survey, name: str) -> StageView:
+    from rlvrlab.errors import suggestion
+
+    known = {view.name: view for view in survey.stages}
+    if name not in known:
+        raise UserError(f"no stage {name!r}{suggestion(name, known)}")
+    view = known[name]
+    if view.status not in ("waiting", "decided"):
+        why = view.note or f"it is {view.status}: its trials are not all over"
+        raise UserError(f"stage {name}: nothing can be chosen yet; {why}")
+    return view
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "unknown"

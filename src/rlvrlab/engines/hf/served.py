@@ -1,0 +1,226 @@
+"""Answers drawn by servers (vLLM, or `rlvr serve model PATH --adapters RANK`) that load the policy's adapter.
+
+publish -> write the adapter -> every server loads it as policy-VERSION-HASH -> the one before is unloaded -> sample
+
+Tokens go in, tokens and log-probs come back. Whose they are is checked three times: the name of the adapter in every
+answer, its listing and a fixed greeting at each server (engines/openai/replica.py), and a few answers of every call
+scored again by the trainer: what differs a little is left to [correction], what differs much is refused. Either all
+requests of a call are answered or the call fails: nothing is trained on part of a batch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+import weakref
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from rlvrlab.engines.hf import store
+from rlvrlab.engines.hf.generate import distribution
+from rlvrlab.engines.openai.adapters import load_adapter, unload_adapter
+from rlvrlab.engines.openai.servers import Servers, ServersGone
+from rlvrlab.engines.openai.wire import Reply, token_body
+from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.http_client import Host
+from rlvrlab.models import cache
+from rlvrlab.randomness import key_bits
+from rlvrlab.types import Completion, Finish, Request, Sampling
+
+if TYPE_CHECKING:
+    from rlvrlab.engines.hf.engine import HfEngine
+
+KEY_ENV = "RLVR_API_KEY"
+WAIT_S = 600.0
+"""How long lost servers are waited for."""
+RETRY_S = 2.0
+ROUNDS = 3
+"""Times that a request without an answer is asked anew, after the client's own attempts."""
+TIDY_S = 5.0
+SCORED = 4
+"""Answers of each call that the trainer scores again."""
+MISMATCH = {"float32": 0.05, "bfloat16": 0.2}
+"""Mean difference of log-probs, in nats, above which server and trainer are not the same policy."""
+
+
+class ServedSampler:
+    """Servers that sample from the adapter this engine trains."""
+
+    def __init__(self, engine: HfEngine) -> None:
+        """Refuses servers that are not there, take no adapters, or hold another model."""
+        self._engine, self.tokenizer = weakref.proxy(engine), engine.tokenizer
+        self._urls = [url.strip() for url in engine.config.sampler.split(",") if url.strip()]
+        self._servers = Servers(
+            self._urls, "-", os.environ.get(KEY_ENV), chat=False, give_up_s=WAIT_S, prepare=self._prepare(), say=_say
+        )
+        self._home = _new_home(cache.root() / "adapters")
+        self._name, self._folder = "", self._home
+        self.mismatch = 0.0
+        """Of the last call: mean |log-prob of the server − of the trainer| over the answers scored here."""
+        self._end = weakref.finalize(self, _close, self._servers, self._home)
+        self._write()
+        self._servers.model = self._name
+        try:
+            self._servers.__enter__()
+        except ServersGone as gone:
+            more = f"with --adapters {engine.config.lora_rank}, or set engine.sampler = 'embedded'"
+            raise ServersGone(f"engine.sampler: {gone} {more}") from None
+        self._prove()
+
+    def refresh(self) -> None:
+        """Have every server sample from the current parameters; waits for servers that are lost."""
+        self._write()
+        ends = time.monotonic() + WAIT_S
+        said = False
+        while True:
+            try:
+                self._servers.switch(self._name)
+                break
+            except ServersGone as gone:
+                if time.monotonic() > ends:
+                    raise ServersGone(f"{gone}; waited {WAIT_S:g} s, go on with --resume") from None
+                if not said:
+                    _say(f"{gone}; waiting up to {WAIT_S:g} s")
+                said = True
+                time.sleep(RETRY_S)
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Servers and disk hold the current adapter alone."""
+        for folder in [path for path in self._home.iterdir() if path != self._folder]:
+            self._servers.each(partial(unload_adapter, name=folder.name), TIDY_S)
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def sample(self, requests: Sequence[Request], policy_version: int) -> list[list[Completion]]:
+        """`n` completions for each request, all of the adapter published last."""
+        replies = self._all_replies(requests)
+        drawn = [
+            [self._completion(request, reply, policy_version) for reply in group]
+            for request, group in zip(requests, replies, strict=True)
+        ]
+        self._compare(requests, drawn)
+        return drawn
+
+    def _write(self) -> None:
+        """Version and content make the name: equal names are equal weights, also after a rollback."""
+        version = self._engine.version
+        draft = self._home / "draft"
+        store.export_adapter(self._engine, draft)
+        digest = hashlib.sha256(str(self._home).encode())
+        digest.update((draft / "adapter_model.safetensors").read_bytes())
+        self._name = f"policy-{version}-{digest.hexdigest()[:8]}"
+        self._folder = self._home / self._name
+        if self._folder.exists():
+            shutil.rmtree(draft)
+        else:
+            draft.rename(self._folder)
+
+    def _prepare(self) -> Any:
+        """Also after a server was restarted: it has forgotten its adapters."""
+        me = weakref.ref(self)
+
+        async def prepare(host: Host) -> None:
+            sampler = me()
+            if sampler is not None:
+                await load_adapter(host, sampler._name, sampler._folder)
+
+        return prepare
+
+    def _prove(self) -> None:
+        """A few tokens before anything is trained: a wrong model is found out at once."""
+        tokens = self.tokenizer.encode_prompt("1 + 2 = 3\n") or (self.tokenizer.end,)
+        self.sample([Request(tokens, SCORED, ("prove",), Sampling(8))], self._engine.version)
+
+    def _all_replies(self, requests: Sequence[Request]) -> list[list[Reply]]:
+        found: dict[int, list[Reply]] = {}
+        trouble = ""
+        for _ in range(ROUNDS):
+            missing = [i for i in range(len(requests)) if i not in found]
+            for i, replies in zip(
+                missing, self._servers.all_choices([self._body(requests[i]) for i in missing]), strict=True
+            ):
+                if replies[0].finish is Finish.ERROR:
+                    trouble = f"{replies[0].server}: {replies[0].error}"
+                else:
+                    found[i] = replies
+            if len(found) == len(requests):
+                return [found[i] for i in range(len(requests))]
+        lost = f"{len(requests) - len(found)} of {len(requests)} requests got no answer ({trouble})"
+        raise InfrastructureError(f"engine.sampler: {lost}; nothing is trained on part of a batch, go on with --resume")
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        body = token_body(request.tokens, request.sampling, key_bits(*request.key) % 2**31, request.n)
+        # Our own server draws by the key itself, and so what the embedded sampler would; others ignore the field.
+        return body | {"stop_token_ids": [self.tokenizer.end], "rlvr_key": list(request.key)}
+
+    def _completion(self, request: Request, reply: Reply, version: int) -> Completion:
+        """Anything but `max_tokens` known tokens with a log-prob each, of this adapter, is refused."""
+        if reply.model != self._name:
+            said = f"answers as {reply.model!r}, not {self._name!r}"
+            raise InfrastructureError(f"{reply.server} {said}; answers of another policy are never trained on")
+        tokens, logprobs = reply.tokens, reply.logprobs
+        if not tokens or len(tokens) != len(logprobs):
+            pair = f"{len(tokens)} token ids and {len(logprobs)} log-probs"
+            raise UserError(f"{reply.server} returns {pair}; training needs both: use vLLM 0.10.2 or later")
+        fits = len(tokens) <= request.sampling.max_tokens and max(tokens) < self.tokenizer.vocab_size
+        if not fits or min(tokens) < 0 or not np.isfinite(logprobs).all():
+            raise InfrastructureError(f"{reply.server} returns tokens or log-probs that this model cannot have drawn")
+        return Completion(self.tokenizer.decode(tokens), tokens, logprobs, reply.finish, version)
+
+    def _compare(self, requests: Sequence[Request], drawn: list[list[Completion]]) -> None:
+        """Score some answers here; the published policy is the current one whenever answers are asked for."""
+        pairs = [(request, one) for request, group in zip(requests, drawn, strict=True) for one in group]
+        chosen = [pairs[i] for i in np.linspace(0, len(pairs) - 1, min(SCORED, len(pairs))).astype(int)]
+        told = np.concatenate([one.logprobs for _, one in chosen])
+        here = np.concatenate([self._score(request, one, request.sampling) for request, one in chosen])
+        self.mismatch = float(np.abs(told - here).mean())
+        limit = MISMATCH[self._engine.precision]
+        if any(r.sampling.temperature not in (0, 1) or r.sampling.top_p < 1 for r, _ in chosen):
+            plain = np.concatenate([self._score(request, one, Sampling()) for request, one in chosen])
+            if np.abs(told - plain).mean() < self.mismatch:
+                remedy = "start vLLM with --logprobs-mode processed_logprobs, or set rollout.temperature = 1"
+                raise UserError(f"{self._urls[0]} tells log-probs before temperature and top_p; {remedy}")
+        if not self.mismatch <= limit:
+            what = f"log-probs of server and trainer differ by {self.mismatch:.3g} nats on average, allowed {limit:g}"
+            remedy = f"serve {self._engine.config.model}, with this tokenizer and enough precision"
+            raise UserError(f"{self._urls[0]} does not sample from this policy ({what}); {remedy}")
+
+    def _score(self, request: Request, one: Completion, sampling: Sampling) -> Any:
+        """Log-probs of an answer by the trainer's own weights, under the distribution asked for."""
+        ids = torch.tensor([[*request.tokens, *one.tokens]], device=self._engine.device)
+        with torch.no_grad():
+            logits = self._engine.model(input_ids=ids, use_cache=False).logits[0, len(request.tokens) - 1 : -1]
+            logp = distribution(logits.float(), sampling).gather(1, ids[0, len(request.tokens) :, None])[:, 0]
+        return logp.double().clamp(min=-50).cpu().numpy()  # rounding may put a token just outside its nucleus
+
+
+def _new_home(shelf: Path) -> Path:
+    """A folder for this process's adapters; those that killed processes left behind are removed after a day."""
+    shelf.mkdir(parents=True, exist_ok=True)
+    for old in shelf.iterdir():
+        with suppress(OSError):
+            if time.time() - old.stat().st_mtime > cache.STALE_DRAFT_S:
+                shutil.rmtree(old, ignore_errors=True)
+    home = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}_", dir=shelf))
+    home.chmod(0o755)  # the server may run as another user
+    return home
+
+
+def _say(words: str) -> None:
+    print(f"engine.sampler: {words}", file=sys.stderr, flush=True)
+
+
+def _close(servers: Servers, home: Path) -> None:
+    servers.each(partial(unload_adapter, name=servers.model), TIDY_S)
+    servers.close()
+    shutil.rmtree(home, ignore_errors=True)

@@ -1,0 +1,283 @@
+"""A model server on the embedded sampler: `rlvr serve model PATH --backend embedded [--adapters RANK]`.
+
+GET  /health, /v1/models
+POST /v1/completions             a text or token ids; n, log-probs and token ids as vLLM gives them
+POST /v1/chat/completions        messages in the model's chat template
+POST /v1/load_lora_adapter       {"lora_name", "lora_path"}; with --adapters only
+POST /v1/unload_lora_adapter     {"lora_name"}
+
+What waits is decoded together, one adapter at a time. Log-probs are those of the distribution drawn from (vLLM's
+`processed_logprobs`). `rlvr_key` in a request is a randomness key of the laboratory: with it the answers are the ones
+the embedded sampler of a trainer would draw; `seed` alone is a key too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rlvrlab.engines.hf import Hf, load
+from rlvrlab.engines.hf.engine import embedded_sampler
+from rlvrlab.engines.hf.merging import Merging
+from rlvrlab.engines.hf.tokenizer import HfTokenizer
+from rlvrlab.engines.openai.adapters import ALREADY, LOAD, UNLOAD
+from rlvrlab.engines.openai.wire import CHAT, COMPLETIONS, TOKEN_ID
+from rlvrlab.errors import UserError
+from rlvrlab.judge.fusion.http import HttpError, HttpServer, Response
+from rlvrlab.judge.fusion.http import Request as HttpRequest
+from rlvrlab.types import Completion, Request, Sampling
+
+GATHER_S = 0.004
+"""How long the first of a batch waits for others."""
+MOST_ANSWERS = 4096
+NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "top_k": (-1, 0),
+    "min_p": (0,),
+    "repetition_penalty": (1,),
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+}
+"""Settings that are only taken where they change nothing."""
+OWNER = "rlvrlab"
+Form = dict[str, Any]
+
+
+class Waiting(NamedTuple):
+    """A request on its way."""
+
+    adapter: str | None
+    request: Request
+    answer: asyncio.Future[list[Completion]]
+
+
+@dataclass
+class ModelServer:
+    """One model, its adapters, and what waits for them."""
+
+    config: Hf
+    name: str
+    largest_rank: int = 0
+    """Of adapters; 0 takes none."""
+    port: int = 0
+    waiting: list[Waiting] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        device = load.device_of(self.config)
+        model = load.load_model(self.config, device)
+        self.vocab, self.window = int(model.config.vocab_size), int(model.config.max_position_embeddings)
+        self.tokenizer: HfTokenizer = load.load_tokenizer(self.config, self.vocab)
+        self.merging = Merging(model, self.largest_rank)
+        self.sampler = embedded_sampler(model, self.tokenizer, device)
+        self.http = HttpServer(self.answer)
+        self._arrived = asyncio.Event()
+        self._routes: dict[tuple[str, str], Callable[[Form], Awaitable[Any]]] = {
+            ("GET", "/health"): self._health,
+            ("GET", "/v1/models"): self._models,
+            ("POST", COMPLETIONS): self._completions,
+            ("POST", CHAT): self._chat,
+        }
+        if self.largest_rank:
+            self._routes |= {("POST", LOAD): self._load, ("POST", UNLOAD): self._unload}
+
+    async def serve(self, host: str, port: int) -> None:
+        """Until cancelled; `port` becomes the real one when it was 0."""
+        self.port = await self.http.start(host, port)
+        try:
+            await self._decode_what_waits()
+        finally:
+            await self.http.close()
+
+    async def answer(self, request: HttpRequest) -> Response:
+        """Route one request; a page in a browser cannot send JSON here without asking first."""
+        known = self._routes.get((request.method, request.path))
+        if known is None:
+            raise HttpError(404, "Not Found")
+        if request.method == "POST" and "json" not in request.headers.get("content-type", ""):
+            raise HttpError(400, "Content-Type: application/json is needed")
+        try:
+            return Response(await known(request.json() if request.method == "POST" else {}))
+        except UserError as error:
+            raise HttpError(400, str(error)) from None
+        except HttpError:
+            raise
+        except Exception as error:  # no answer at all would look like a broken network
+            raise HttpError(500, f"{type(error).__name__}: {error}") from error
+
+    async def _health(self, _: Form) -> Form:
+        return {}
+
+    async def _models(self, _: Form) -> Form:
+        base = {"id": self.name, "object": "model", "owned_by": OWNER, "root": self.config.model}
+        adapters = [
+            {"id": name, "object": "model", "owned_by": OWNER, "root": str(folder), "parent": self.name}
+            for name, folder in self.merging.folders.items()
+        ]
+        return {"object": "list", "data": [{**base, "max_model_len": self.window}, *adapters]}
+
+    async def _load(self, form: Form) -> str:
+        name, path = form.get("lora_name"), form.get("lora_path")
+        if not (isinstance(name, str) and name and isinstance(path, str) and path):
+            raise UserError("Both 'lora_name' and 'lora_path' must be provided.")
+        if name in self.merging.folders or name == self.name:
+            raise UserError(f"The lora adapter '{name}' has {ALREADY}.")
+        await asyncio.to_thread(self.merging.add, name, Path(path))
+        return f"Success: LoRA adapter '{name}' added successfully."
+
+    async def _unload(self, form: Form) -> str:
+        name = form.get("lora_name")
+        if name not in self.merging.folders:
+            raise HttpError(404, f"The lora adapter '{name}' cannot be found.")
+        self.merging.drop(name)
+        return f"Success: LoRA adapter '{name}' removed successfully."
+
+    async def _completions(self, form: Form) -> Form:
+        prompt = form.get("prompt")
+        if isinstance(prompt, str):
+            tokens: tuple[int, ...] = self.tokenizer.encode_prompt(prompt)
+        elif isinstance(prompt, list) and prompt and all(type(t) is int and 0 <= t < self.vocab for t in prompt):
+            tokens = tuple(prompt)
+        else:
+            raise UserError(f"prompt: a text, or token ids in 0…{self.vocab - 1}")
+        answers = await self._draw(form, tokens)
+        return self._content(form, "text_completion", tokens, answers, self._choice)
+
+    async def _chat(self, form: Form) -> Form:
+        messages = form.get("messages")
+        if not self.tokenizer.inner.chat_template:
+            raise UserError("this model has no chat template; ask at /v1/completions")
+        if not (isinstance(messages, list) and messages and all(isinstance(m, dict) for m in messages)):
+            raise UserError("messages: a list of {role, content}")
+        tokens = self.tokenizer.encode_chat(messages)
+        answers = await self._draw(form, tokens)
+        return self._content(form, "chat.completion", tokens, answers, self._message)
+
+    async def _draw(self, form: Form, tokens: tuple[int, ...]) -> list[Completion]:
+        """Wait for a place in a batch."""
+        request = request_of(form, tokens, self.window)
+        wanted = form.get("model", self.name)
+        if wanted != self.name and wanted not in self.merging.folders:
+            raise HttpError(404, f"The model `{wanted}` does not exist.")
+        future: asyncio.Future[list[Completion]] = asyncio.get_running_loop().create_future()
+        self.waiting.append(Waiting(None if wanted == self.name else str(wanted), request, future))
+        self._arrived.set()
+        return await future
+
+    async def _decode_what_waits(self) -> None:
+        while True:
+            await self._arrived.wait()
+            await asyncio.sleep(GATHER_S)
+            self._arrived.clear()
+            while self.waiting:
+                adapter = self.waiting[0].adapter
+                batch = [one for one in self.waiting if one.adapter == adapter]
+                self.waiting = [one for one in self.waiting if one.adapter != adapter]
+                await self._decode(adapter, batch)
+
+    async def _decode(self, adapter: str | None, batch: list[Waiting]) -> None:
+        try:
+            drawn = await asyncio.to_thread(self._sample, adapter, [one.request for one in batch])
+        except Exception as error:  # the batch fails, the server goes on
+            for one in batch:
+                if not one.answer.done():
+                    one.answer.set_exception(error)
+            return
+        for one, answers in zip(batch, drawn, strict=True):
+            if not one.answer.done():
+                one.answer.set_result(answers)
+
+    def _sample(self, adapter: str | None, requests: list[Request]) -> list[list[Completion]]:
+        if adapter is not None and adapter not in self.merging.folders:
+            raise HttpError(404, f"The model `{adapter}` does not exist.")
+        if self.merging.use(adapter):
+            self.sampler.refresh()
+        return list(self.sampler.sample(requests, 0))
+
+    def _choice(self, form: Form, one: Completion) -> Form:
+        names = [f"{TOKEN_ID}{token}" for token in one.tokens]
+        if not form.get("return_tokens_as_token_ids"):
+            names = [self.tokenizer.decode([token]) for token in one.tokens]
+        logprobs = {"tokens": names, "token_logprobs": list(one.logprobs), "top_logprobs": None}
+        told = form.get("logprobs") not in (None, False)
+        ids = {"token_ids": list(one.tokens)} if form.get("return_token_ids") else {}
+        return {"text": one.text, "finish_reason": str(one.finish), "logprobs": logprobs if told else None, **ids}
+
+    def _message(self, form: Form, one: Completion) -> Form:
+        content = [
+            {"token": self.tokenizer.decode([token]), "logprob": logprob, "top_logprobs": []}
+            for token, logprob in zip(one.tokens, one.logprobs, strict=True)
+        ]
+        message = {"role": "assistant", "content": one.text}
+        told = {"content": content} if form.get("logprobs") else None
+        return {"message": message, "finish_reason": str(one.finish), "logprobs": told}
+
+    def _content(
+        self,
+        form: Form,
+        kind: str,
+        prompt: tuple[int, ...],
+        answers: list[Completion],
+        shown: Callable[[Form, Completion], Form],
+    ) -> Form:
+        made = sum(len(one.tokens) for one in answers)
+        usage = {"prompt_tokens": len(prompt), "completion_tokens": made, "total_tokens": len(prompt) + made}
+        choices = [{"index": i, **shown(form, one)} for i, one in enumerate(answers)]
+        head = {"id": f"cmpl-{secrets.token_hex(8)}", "object": kind, "created": int(time.time())}
+        return {**head, "model": form.get("model", self.name), "choices": choices, "usage": usage}
+
+
+def request_of(form: Form, tokens: tuple[int, ...], window: int) -> Request:
+    """What the sampler is asked for; a setting it does not have is refused, never ignored."""
+    for key, allowed in NEUTRAL.items():
+        if form.get(key) is not None and form[key] not in allowed:
+            raise UserError(f"{key}: {form[key]!r} is not supported; allowed: {allowed[0]}")
+    if form.get("stream"):
+        raise UserError("stream: not supported")
+    n = int(_number(form, "n", 1, 1, MOST_ANSWERS, whole=True))
+    most = int(_number(form, "max_tokens", form.get("max_completion_tokens") or 16, 1, window, whole=True))
+    if len(tokens) + most > window:
+        raise UserError(f"a prompt of {len(tokens)} tokens and max_tokens {most} do not fit the window of {window}")
+    stop: Any = form.get("stop") or ()
+    stops = (stop,) if isinstance(stop, str) else tuple(str(one) for one in stop)
+    temperature = _number(form, "temperature", 1.0, 0.0, 100.0, whole=False)
+    sampling = Sampling(most, temperature, _number(form, "top_p", 1.0, 1e-6, 1.0, whole=False), stops)
+    named, seed = form.get("rlvr_key"), form.get("seed")
+    chosen = _key(named) if isinstance(named, list) else ("seed", secrets.randbits(62) if seed is None else seed)
+    return Request(tokens, n, chosen, sampling)
+
+
+def _key(parts: Any) -> Any:
+    """JSON has no tuples; a key has no lists."""
+    return tuple(_key(part) for part in parts) if isinstance(parts, list) else parts
+
+
+def _number(form: Form, key: str, usual: Any, low: float, high: float, *, whole: bool) -> float:
+    value: Any = usual if form.get(key) is None else form[key]
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not low <= value <= high:
+        raise UserError(f"{key}: {value!r}; a number from {low:g} to {high:g} is needed")
+    return float(value)
+
+
+def main() -> None:
+    """Serve one model until stopped."""
+    parser = argparse.ArgumentParser(prog="rlvr serve model --backend embedded")
+    parser.add_argument("model")
+    parser.add_argument("--served-model-name", required=True)
+    parser.add_argument("--host", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--adapters", type=int, default=0)
+    parser.add_argument("--dtype", default="auto", choices=["auto", "bfloat16", "float32"])
+    parser.add_argument("--device", default="auto")
+    given = parser.parse_args()
+    config = Hf(given.model, dtype=given.dtype, device=given.device)
+    server = ModelServer(config, given.served_model_name, given.adapters)
+    asyncio.run(server.serve(given.host, given.port))
+
+
+if __name__ == "__main__":
+    main()

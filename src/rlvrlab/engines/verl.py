@@ -1,0 +1,86 @@
+"""The table of a recipe that verl trains: what verl must know beyond the recipe. verl owns its loop, so nothing is
+trained here; see rlvrlab.scale.verl and `rlvr train RECIPE --engine verl`.
+
+    [engine]
+    type = "verl"
+    model = "Qwen/Qwen2.5-7B-Instruct"
+    gpus = 8
+    overrides = ["actor_rollout_ref.actor.fsdp_config.param_offload=True"]
+
+A finished run is evaluated here: its merged weights are loaded by the hf engine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from rlvrlab.errors import UserError
+from rlvrlab.registry import register
+from rlvrlab.types import Count, CountOrZero, NonNegative, OptimizerSettings
+
+if TYPE_CHECKING:
+    from rlvrlab.engines.hf.engine import HfEngine
+
+
+@register("engine", "verl")
+@dataclass(frozen=True)
+class Verl:
+    """A causal language model trained by verl on one node or a Ray cluster."""
+
+    model: str
+    """A model on hand (`rlvr model list`), a folder in Hugging Face layout, or a name on the hub."""
+    lora_rank: CountOrZero = 0
+    """Rank of the adapter; 0 trains every parameter."""
+    lora_alpha: NonNegative = 0.0
+    """The adapter counts lora_alpha / lora_rank times; 0 takes twice the rank."""
+    chat: bool = False
+    """Wrap prompts in the tokenizer's chat template; otherwise they stand as they are."""
+    micro_tokens: CountOrZero = 0
+    """Tokens per forward pass and GPU; 0 takes 16384, or one longest row where that is more."""
+    gradient_checkpointing: bool = True
+    """Make activations again in the backward pass: less memory, about a third more time."""
+    gpus: Count = 8
+    """GPUs per node."""
+    nodes: Count = 1
+    """Nodes."""
+    rollout: Literal["vllm", "sglang", "cpu"] = "vllm"
+    """What samples; cpu is for trying things out where there is no GPU, and slow."""
+    tensor_parallel: Count = 1
+    """GPUs that hold one copy of the model while sampling."""
+    prompt_tokens: Count = 512
+    """Longest prompt; a longer one stops the run."""
+    overrides: tuple[str, ...] = ()
+    """Further settings of verl, each `key=value` in Hydra's spelling; they win over what the recipe says."""
+
+    def beside(self, folder: Path) -> Verl:
+        """With the model's folder looked up beside the recipe first, then where the command was started."""
+        from rlvrlab.models import locate
+
+        return replace(self, model=locate(self.model, folder))
+
+    def build(self, optimizer: OptimizerSettings) -> Merged:
+        """For evaluation: `load` of a checkpoint brings the merged model."""
+        return Merged(self, optimizer)
+
+
+class Merged:
+    """An engine once a checkpoint was loaded: the hf engine on the weights that verl's merger wrote."""
+
+    def __init__(self, table: Verl, optimizer: OptimizerSettings) -> None:
+        self._table, self._optimizer = table, optimizer
+        self._engine: HfEngine | None = None
+
+    def load(self, folder: Path) -> None:
+        """The model in `folder`/huggingface."""
+        from rlvrlab.engines.hf import Hf
+
+        self._engine = Hf(str(folder / "huggingface"), chat=self._table.chat).build(self._optimizer)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if self._engine is None:
+            raise UserError("engine verl has no policy of its own before training; name a run: rlvr eval --run FOLDER")
+        return getattr(self._engine, name)

@@ -1,0 +1,56 @@
+"""Where programs are judged: here, or by the servers that the environment names.
+
+RLVR_JUDGE         addresses of `rlvr serve judge` (or SandboxFusion) servers, separated by commas
+RLVR_JUDGE_TOKEN   their token
+RLVR_JUDGE_WAIT_S  how long to wait for one to answer before the run stops [120]
+RLVR_JUDGE_WORKERS programs judged at once, where they are judged here [one more than cores]
+
+A variable and no recipe key: where a verdict is made does not change it, and every process of a run inherits it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+
+from rlvrlab.errors import UserError
+from rlvrlab.judge.fusion.client import FusionClient
+from rlvrlab.judge.pool import default_size
+
+ADDRESSES, TOKEN, WAIT = "RLVR_JUDGE", "RLVR_JUDGE_TOKEN", "RLVR_JUDGE_WAIT_S"
+WORKERS = "RLVR_JUDGE_WORKERS"
+
+
+def client_from_environment(*, every_test: bool) -> FusionClient | None:
+    """A client of the servers that RLVR_JUDGE names; None where programs are judged on this machine."""
+    addresses = tuple(part.strip() for part in os.environ.get(ADDRESSES, "").split(",") if part.strip())
+    if not addresses:
+        return None
+    wait_s = _seconds(os.environ.get(WAIT) or "120")
+    return FusionClient(addresses, os.environ.get(TOKEN) or None, give_up_s=wait_s, every_test=every_test)
+
+
+def workers_from_environment() -> int:
+    """How many programs this process judges at once; processes that share a machine each get less."""
+    text = os.environ.get(WORKERS) or str(default_size())
+    if not text.isdecimal() or int(text) < 1:
+        raise UserError(f"{WORKERS}={text}: a whole number above 0 is needed")
+    return int(text)
+
+
+def judge_at(addresses: Sequence[str]) -> None:
+    """Name the servers for this process and those it starts; none leaves things as they are."""
+    if addresses:
+        FusionClient(tuple(addresses))  # a mistake in an address is found now
+        os.environ[ADDRESSES] = ",".join(addresses)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise UserError(f"{WAIT}={text}: a number of seconds above 0 is needed")
+    return seconds

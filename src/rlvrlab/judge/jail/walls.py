@@ -1,0 +1,98 @@
+"""What every child of a worker applies to itself, prepared before it is forked.
+
+After a fork each page a child touches is copied, and in Python that is nearly every object it looks at. So the way into
+the jail is a short list of calls whose arguments already lie in memory; the child only goes through the list.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from rlvrlab.judge.jail import kernel, landlock, limits
+from rlvrlab.judge.jail.seccomp import SET_MODE_FILTER, Filter
+from rlvrlab.judge.jail.supervisor import nap_s
+
+MOST_RULESETS = 16
+HIGHEST_OWN = limits.FILES
+"""No descriptor of the zygote's lies above."""
+
+libc = ctypes.PyDLL(None)
+"""Keeps the interpreter lock and errno as they are: a child has one thread, and only asks whether a call failed."""
+setrlimit, prctl, syscall, closerange, own_pid = libc.setrlimit, libc.prctl, libc.syscall, os.closerange, os.getpid
+
+Terms = tuple[tuple[Any, ...], tuple[str, ...], bool]
+"""What an order asks for: the fields of Limits, further readable paths, may it write to the scratch directory."""
+
+
+class Way(NamedTuple):
+    """The way into the jail under one set of terms."""
+
+    budget: limits.Limits
+    first_look_s: float
+    """When the supervisor looks for the first time."""
+    calls: tuple[tuple[Callable[..., int], tuple[Any, ...]], ...]
+    filter: Filter | None
+
+    def enter(self, descriptors: int) -> None:
+        """Go in, keeping that many descriptors; there is no way back."""
+        if self.filter is not None:
+            self.filter.pid.value = own_pid()
+        for function, arguments in self.calls:
+            if function(*arguments):
+                raise OSError(f"{function.__name__} failed")
+        closerange(descriptors, HIGHEST_OWN)
+
+
+class Walls:
+    """The ways of one worker, each prepared once."""
+
+    def __init__(self, isolation: str, readable: list[str], scratch: str) -> None:
+        self.isolation, self.readable, self.scratch = isolation, readable, scratch
+        self.filter = Filter(processes=isolation == "bwrap") if isolation != "weak" else None
+        self._rules: dict[tuple[str, ...], int] = {}
+        self.ways: dict[Terms, Way] = {}
+
+    def way(self, terms: Terms) -> Way:
+        """The way for these terms."""
+        if terms not in self.ways:
+            if len(self.ways) >= MOST_RULESETS:
+                self._forget()
+            self.ways[terms] = self._prepare(*terms)
+        return self.ways[terms]
+
+    def _prepare(self, budget: tuple[Any, ...], readable: tuple[str, ...], writable: bool) -> Way:
+        budgets = limits.Limits(*budget)
+        calls: list[tuple[Callable[..., int], tuple[Any, ...]]] = [
+            (setrlimit, (kind, ctypes.create_string_buffer(struct.pack("=QQ", soft, hard), 16)))
+            for kind, soft, hard in limits.in_force(budgets)
+        ]
+        if self.isolation == "bwrap":  # not a bomb's worth; the kernel exempts root
+            most = ctypes.create_string_buffer(struct.pack("=QQ", limits.PROCESSES, limits.PROCESSES), 16)
+            calls.append((setrlimit, (resource.RLIMIT_NPROC, most)))
+        if self.filter is not None:
+            restrict, filtered = kernel.NUMBERS["landlock_restrict_self"], kernel.NUMBERS["seccomp"]
+            calls.append((syscall, (restrict, self._ruleset(readable, writable), 0)))
+            calls.append((syscall, (filtered, SET_MODE_FILTER, 0, self.filter.header)))
+        first_look = nap_s(budgets.cpu_s, budgets.wall_or_default_s)
+        return Way(budgets, first_look, ((prctl, (kernel.PR_SET_PDEATHSIG, 9, 0, 0, 0)), *calls), self.filter)
+
+    def _ruleset(self, readable: tuple[str, ...], writable: bool) -> int:
+        key = (*readable, str(writable))
+        if key not in self._rules:
+            executable = ["/usr", "/bin", "/lib", "/lib64", sys.base_prefix] if self.isolation == "bwrap" else []
+            scratch = [self.scratch] if writable else []
+            self._rules[key] = landlock.ruleset([*self.readable, *readable], scratch, executable)
+        return self._rules[key]
+
+    def _forget(self) -> None:
+        """Close the rulesets; they are built again when needed."""
+        for rules in self._rules.values():
+            os.close(rules)
+        self._rules.clear()
+        self.ways.clear()

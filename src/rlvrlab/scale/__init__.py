@@ -1,0 +1,1 @@
+"""Beyond one machine: the same recipe on other trainers, and data and rewards in their shapes."""

@@ -1,0 +1,14 @@
+"""verl 0.9.1 (Ray, FSDP, vLLM or SGLang) as the trainer of a recipe.
+
+verl owns its loop; this room prepares it, plugs into it and brings its results back:
+    keys      recipe -> verl's configuration; what verl cannot honour is refused by name
+    export    a folder with data, configuration, reward module and launch scripts
+    plugin    loaded by verl in every Ray process: reward, advantages, losses, trainer, surgery on shards
+    launch    `rlvr train RECIPE --engine verl`: start, follow, merge checkpoints, resume
+Nothing here imports verl, Ray or torch before it is used.
+"""
+
+VERSION = "0.9.1"
+"""The only version of verl this room is tested with."""
+PLAN = "RLVR_VERL_PLAN"
+"""Environment variable that leads every Ray process to the folder of the run's plan."""

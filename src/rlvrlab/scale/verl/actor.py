@@ -1,0 +1,223 @@
+"""The actor's update inside verl: per-skill gradients, surgery and the skill-safe step on FSDP shards.
+
+verl's engine makes one backward pass over a mini-batch and steps. Here each group of rows gets a pass of its own, with
+its own normalisers and free of verl's data-parallel scaling; the Gramian of the groups' gradients goes through the
+same surgery code as everywhere, and the optimiser steps along the weighted sum. The trainer (trainer.py) sends group
+labels with the rows, since verl itself knows none. These are hooks before verl's own engine class.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rlvrlab.batch import Floats
+from rlvrlab.objectives.aggregate import Aggregation
+from rlvrlab.scale.verl.guarding import ShardGuard
+from rlvrlab.scale.verl.losses import tally
+from rlvrlab.scale.verl.plan import current
+from rlvrlab.scale.verl.rows import Ranks, counts, part_of
+from rlvrlab.scale.verl.shards import Shards
+from rlvrlab.surgery.base import Memory, Scene, Surgery
+from rlvrlab.train.schedule import learning_rate
+from rlvrlab.train.update import Gradients, careful_update, operate
+
+GROUP, FACTS = "rlvr_group", "rlvr_facts"
+"""Fields of a batch: the group of each row, and what is known of the groups."""
+RULES = "rlvr_rules.json"
+"""Beside verl's checkpoint: what surgery and guard remember."""
+
+
+class Passed(NamedTuple):
+    """One group's backward pass, or that of half a group."""
+
+    value: float
+    """Loss, over all ranks."""
+    entropy: float
+    """Mean entropy of its tokens, over all ranks; 0 where verl was not asked for it."""
+    metrics: dict[str, float]
+    """Such that the mean over ranks is right."""
+
+
+class EngineHooks:
+    """Before verl's FSDP engine with a language model head."""
+
+    _rlvr_memory: Memory
+    _rlvr_guard: ShardGuard | None
+
+    def initialize(self) -> None:
+        """verl's own, then what surgery and guard need."""
+        super().initialize()  # type: ignore[misc]
+        plan = current()
+        self._rlvr_memory = {}
+        self._rlvr_surgery: Surgery | None = plan.resolved.build("surgery")
+        self._rlvr_guard = ShardGuard(plan, self) if plan.resolved.recipe.guard else None
+
+    def _build_lr_scheduler(self, optimizer: Any) -> Any:
+        """The recipe's schedule; verl steps it once per collection."""
+        from torch.optim.lr_scheduler import LambdaLR
+
+        plan = current()
+        settings, steps = plan.resolved.recipe.optimizer, plan.phase.steps
+        return LambdaLR(optimizer, lambda step: learning_rate(1.0, step, steps, settings))
+
+    def train_batch(self, data: Any, loss_function: Any) -> Any:
+        """One optimiser step on a mini-batch."""
+        if self._rlvr_surgery is None and self._rlvr_guard is None:
+            return self._rlvr_plain(data, loss_function)
+        facts = self._rlvr_facts(data)
+        if facts is None:
+            raise RuntimeError("surgery or guard is asked for, but the rows have no groups: not our trainer's")
+        return self._rlvr_groups(data, loss_function, facts)
+
+    def save_checkpoint(self, local_path: str, *arguments: Any, **named: Any) -> Any:
+        """verl's own, and beside it what surgery and guard remember."""
+        import torch
+
+        found = super().save_checkpoint(local_path, *arguments, **named)  # type: ignore[misc]
+        if torch.distributed.get_rank() == 0:
+            memory = {"surgery": self._rlvr_memory, "guard": self._rlvr_guard.memory if self._rlvr_guard else {}}
+            Path(local_path, RULES).write_text(json.dumps(memory), encoding="utf-8")
+        return found
+
+    def load_checkpoint(self, local_path: str, *arguments: Any, **named: Any) -> Any:
+        """Back from both."""
+        found = super().load_checkpoint(local_path, *arguments, **named)  # type: ignore[misc]
+        path = Path(local_path or "", RULES)
+        if local_path and path.is_file():
+            memory = json.loads(path.read_text(encoding="utf-8"))
+            self._rlvr_memory = memory["surgery"]
+            if self._rlvr_guard:
+                self._rlvr_guard.restore(memory["guard"])
+        return found
+
+    def _rlvr_facts(self, data: Any) -> dict[str, Any] | None:
+        from verl.utils import tensordict_utils as tu
+
+        facts = tu.get(data, FACTS, None) if GROUP in set(data.keys()) else None
+        return None if facts is None else dict(facts)
+
+    def rlvr_shards(self) -> Shards:
+        """This rank's part of the trained parameters."""
+        import torch
+
+        mesh = self.device_mesh  # type: ignore[attr-defined]
+        # In a hybrid mesh only the last dimension shards; along the other one parameters are copies.
+        group = mesh.get_group(mesh.ndim - 1)
+        shards = Shards(self.module.parameters(), group, torch.distributed.get_world_size() > 1)  # type: ignore[attr-defined]
+        shards.apply = self.optimizer_step  # type: ignore[attr-defined]
+        return shards
+
+    def rlvr_ranks(self) -> Ranks:
+        """The ranks among which rows are divided."""
+        engine: Any = self
+        device = next(iter(engine.module.parameters())).device
+        group = engine.get_data_parallel_group()
+        return Ranks(engine.get_data_parallel_size(), engine.get_data_parallel_rank(), group, device)
+
+    def _rlvr_plain(self, data: Any, loss_function: Any) -> Any:
+        """verl's own step; means over rows count those that have something to train on."""
+        from verl.utils import tensordict_utils as tu
+
+        ranks = self.rlvr_ranks()
+        rows = counts(data, np.zeros(len(data), dtype=np.int64), 1, ranks)[0, 0]
+        tu.assign_non_tensor(data, global_batch_size=max(1, int(rows)))
+        tally.begin()
+        outputs = super().train_batch(data, loss_function)  # type: ignore[misc]
+        outputs["metrics"].update({name: [value * ranks.size] for name, value in tally.end().items()})
+        return outputs
+
+    def _rlvr_groups(self, data: Any, loss_function: Any, facts: dict[str, Any]) -> Any:
+        column = data[GROUP].values() if data[GROUP].is_nested else data[GROUP].reshape(-1)
+        label_B = np.asarray(column.cpu(), dtype=np.int64)
+        count_A3 = counts(data, label_B, len(facts["owner"]), self.rlvr_ranks())
+        present = [a for a in range(len(count_A3)) if count_A3[a, 1] > 0]
+        if not present:
+            return self._rlvr_plain(data, loss_function)
+        owners = sorted({facts["owner"][a] for a in present})
+        owner_A = [owners.index(facts["owner"][a]) for a in present]
+        count_S2 = np.zeros((len(owners), 2))
+        np.add.at(count_S2, owner_A, count_A3[present, :2])
+        shards, vectors, passes = self.rlvr_shards(), [], []
+        self.optimizer_zero_grad()  # type: ignore[attr-defined]
+        for a, owner in zip(present, owner_A, strict=True):
+            part = part_of(data, np.flatnonzero(label_B == a).tolist(), int(count_A3[a, 2]))
+            passes.append(self._rlvr_pass(part, loss_function, count_A3[a, :2], count_S2[owner]))
+            vectors.append(shards.take())
+        share_S = shares(count_S2)
+        found = _gradients(vectors, owner_A, passes, share_S)
+        return self._rlvr_update(shards, found, share_S, owners, facts)
+
+    def _rlvr_pass(self, part: Any, loss_function: Any, own_2: Floats, whole_2: Floats) -> Passed:
+        """Backward of (part of) a group; both counts are (rows, tokens) with loss, over all ranks."""
+        from verl.utils import tensordict_utils as tu
+
+        column = {"token-sum": None, "token-mean": 1}.get(aggregation(), 0)
+        factor = 1.0 if column is None else float(own_2[column] / max(1.0, whole_2[column]))
+        tu.assign_non_tensor(part, global_batch_size=max(1, int(own_2[0])))
+
+        def scaled(**given: Any) -> Any:
+            loss, metrics = loss_function(**given)
+            return loss * factor, metrics
+
+        tally.begin()
+        outputs = self.forward_backward_batch(part, scaled, forward_only=False)  # type: ignore[attr-defined]
+        ranks = self.rlvr_ranks()
+        metrics = {name: value * ranks.size * factor for name, value in tally.end().items()}
+        sums = {name: one for name, one in outputs["metrics"].items() if hasattr(one, "aggregate")}
+        metrics |= {name: float(one.aggregate()) * factor for name, one in sums.items()}
+        both = [float(np.sum(outputs["loss"])), metrics.get("actor/entropy_loss", 0.0)]
+        value, entropy = ranks.total(both) / ranks.size
+        return Passed(float(value), float(entropy), metrics)
+
+    def _rlvr_update(
+        self, shards: Shards, found: Gradients, share_S: Floats, owners: list[int], facts: dict[str, Any]
+    ) -> dict[str, Any]:
+        names = tuple(str(facts["names"][s]) for s in owners)
+        weight_S = share_S
+        metrics: dict[str, float] = {}
+        if self._rlvr_surgery is not None:
+            success_S = np.array([facts["success"][s] for s in owners])
+            scene = Scene(np.zeros((0, 0)), share_S, success_S, names, tuple(facts["key"]))
+            engine: Any = shards
+            weight_S, self._rlvr_memory, metrics = operate(engine, self._rlvr_surgery, found, scene, self._rlvr_memory)
+        rate = self.optimizer.param_groups[0]["lr"]  # type: ignore[attr-defined]
+        guard = self._rlvr_guard
+        now: Any = guard.moment(int(facts["step"])) if guard else None
+        shards.wants_displacement = guard is not None
+        acting: Any = shards
+        # verl's optimizer_step clips: the limit here is 0, which never does.
+        applied = careful_update(acting, found, weight_S, share_S, rate, 0.0, guard.inner if guard else None, now)
+        done: dict[str, Any] = {name: [value] for name, value in (applied.metrics | metrics).items()}
+        done |= {"grad_norm": done.pop("actor/grad_norm")[0], "actor/skipped": [float(applied.skipped)]}
+        return {"model_output": {}, "loss": [float(found.value_S @ share_S)], "metrics": done}
+
+
+def _gradients(vectors: list[Any], owner_A: list[int], passes: list[Passed], share_S: Floats) -> Gradients:
+    value_S, entropy_S = np.zeros(len(share_S)), np.zeros(len(share_S))
+    metrics: dict[str, float] = {}
+    for owner, one in zip(owner_A, passes, strict=True):
+        value_S[owner] += one.value
+        entropy_S[owner] += one.entropy
+        for name, value in one.metrics.items():
+            metrics[name] = metrics.get(name, 0.0) + float(share_S[owner]) * value
+    return Gradients(vectors, owner_A, value_S, entropy_S, metrics)
+
+
+def aggregation() -> Aggregation:
+    """Of the recipe's objective."""
+    mode: Aggregation = getattr(current().objective, "aggregation", "token-mean")
+    return mode
+
+
+def shares(count_S2: Floats) -> Floats:
+    """What each group's own loss counts in the loss of the whole mini-batch, as in train/update.py."""
+    mode = aggregation()
+    if mode == "token-sum":
+        return np.ones(len(count_S2))
+    column = count_S2[:, 1 if mode == "token-mean" else 0]
+    share_S: Floats = column / max(1.0, float(column.sum()))
+    return share_S

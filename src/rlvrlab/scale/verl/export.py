@@ -1,0 +1,98 @@
+"""`rlvr export verl`: a folder that trains a recipe on verl, checked before it is written."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from rlvrlab.errors import UserError
+from rlvrlab.models import resolve
+from rlvrlab.recipe import Resolved
+from rlvrlab.record.files import write_atomically
+from rlvrlab.scale.verl import VERSION
+from rlvrlab.scale.verl.data import memory, write_data
+from rlvrlab.scale.verl.keys import Settings, online_phase, settings
+from rlvrlab.scale.verl.plan import Plan
+from rlvrlab.scale.verl.scripts import CLUSTER, NODE, README, REWARD, array
+from rlvrlab.scale.verl.spelling import is_known, override, suggested
+from rlvrlab.scale.verl.validate import composed, installed
+from rlvrlab.train.lab import Lab, build_lab
+
+HERE = "${HERE}"
+"""The folder, as the launch scripts find it."""
+OVERRIDES = "overrides.txt"
+
+
+class Exported(NamedTuple):
+    """What was written, and how it was checked."""
+
+    folder: Path
+    overrides: list[str]
+    checked: str
+    """verl 0.9.1's own configuration, or the names of its keys."""
+
+
+def export(resolved: Resolved, folder: Path, judges: Sequence[str] = ()) -> Exported:
+    """Write the whole folder; nothing is written before the configuration was found to be one of verl's."""
+    if folder.exists() and any(folder.iterdir()):
+        raise UserError(f"{folder}: not empty; name another folder")
+    resolved = with_model(resolved)
+    wanted = settings(resolved, str(folder.resolve()))
+    checked = check(wanted)
+    lab = build_lab(resolved)
+    plan = Plan(folder, resolved, tuple(judges), memory(lab))
+    made = not folder.exists()
+    try:
+        prepare(plan, lab, wanted)
+        lines = [override(key, value) for key, value in settings(resolved, HERE).items()]
+        _scripts(plan, lines)
+    except BaseException:
+        if made:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return Exported(folder, lines, checked)
+
+
+def prepare(plan: Plan, lab: Lab, wanted: Settings) -> None:
+    """Data, plan, reward module and the list of settings."""
+    plan.folder.mkdir(parents=True, exist_ok=True)
+    write_data(lab, online_phase(plan.resolved), plan.folder)
+    plan.write()
+    write_atomically(plan.folder / "reward.py", REWARD)
+    lines = [override(key, value) for key, value in wanted.items()]
+    write_atomically(plan.folder / OVERRIDES, "\n".join(lines) + "\n")
+
+
+def check(wanted: Settings) -> str:
+    """Every key must be one of verl's; with verl at hand its own configuration is composed and validated."""
+    strange = [key for key in wanted if not is_known(key)]
+    if strange:
+        raise UserError(f"verl {VERSION} has no key {strange[0]!r}{suggested(strange[0])}")
+    if installed() is None:
+        return f"names of verl {VERSION}'s keys"
+    composed([override(key, value) for key, value in wanted.items()])
+    return f"verl {VERSION}'s own configuration"
+
+
+def with_model(resolved: Resolved) -> Resolved:
+    """The model as any process finds it: a folder by its full path, a hub id as it stands."""
+    model = resolve(resolved.build("engine").model)
+    text = str(model.resolve()) if model.is_dir() else str(model)
+    recipe = resolved.recipe.model_copy(update={"engine": {**resolved.recipe.engine, "model": text}})
+    return replace(resolved, recipe=recipe)
+
+
+def _scripts(plan: Plan, lines: Sequence[str]) -> None:
+    recipe = plan.resolved.recipe
+    for name, text in (("launch.sh", NODE), ("launch_cluster.sh", CLUSTER)):
+        path = plan.folder / name
+        write_atomically(path, text.replace("@OVERRIDES@", array(lines)))
+        path.chmod(0o755)
+    facts = {"@NAME@": recipe.name, "@VERSION@": VERSION, "@GPUS@": str(recipe.engine["gpus"])}
+    page = README
+    for mark, value in facts.items():
+        page = page.replace(mark, value)
+    write_atomically(plan.folder / "README.md", page)

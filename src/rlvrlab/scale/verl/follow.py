@@ -1,0 +1,105 @@
+"""What verl writes while it trains, as lines, answers and checkpoints of a run folder of ours."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.errors import LabError
+from rlvrlab.evals.monitors import Watch
+from rlvrlab.record.experiment import accuracy_of, write_experiment
+from rlvrlab.record.run import Run, read_metrics
+from rlvrlab.record.sinks.base import Sinks
+from rlvrlab.scale.verl.checkpoints import complete_steps, index
+from rlvrlab.scale.verl.plan import Plan
+from rlvrlab.train import checkpoint
+from rlvrlab.train.loop import Observer
+from rlvrlab.train.state import State
+
+RENAMED = {
+    "timing_s/step": "time/step_s",
+    "timing_s/gen": "time/rollout_s",
+    "timing_s/update_actor": "time/update_s",
+    "timing_s/save_checkpoint": "time/checkpoint_s",
+}
+"""verl's names -> ours; the others are the field's, and the same."""
+
+
+def row_of(record: dict[str, Any], phase: str) -> dict[str, Any]:
+    """A line of verl's log as a line of metrics.jsonl; what is not a finite number is left out."""
+    numbers = {
+        RENAMED.get(name, name): float(value)
+        for name, value in record["data"].items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    }
+    step = int(record["step"])
+    return {"step": step, "phase": phase, "phase_step": step, **numbers}
+
+
+class Follower:
+    """Reads on where it left off; `look` may be called as often as one likes."""
+
+    def __init__(self, plan: Plan, run: Run, sinks: Sinks, state: State, observe: Observer, python: str) -> None:
+        self._plan, self._run, self._sinks, self._observe, self._python = plan, run, sinks, observe, python
+        self.state = state
+        self._watch = Watch(read_metrics(run.folder))
+        self._read = 0
+        self._refused: set[int] = set()
+
+    def look(self, log: Path) -> None:
+        """New lines of verl's log, their answers, and new checkpoints."""
+        for record in self._new(log):
+            self._note(row_of(record, self._plan.phase.name))
+        self._merge()
+
+    def _new(self, log: Path) -> list[dict[str, Any]]:
+        if not log.is_file():
+            return []
+        with log.open("rb") as file:
+            file.seek(self._read)
+            whole, _, _ = file.read().rpartition(b"\n")
+        self._read += len(whole) + 1 if whole else 0
+        return [json.loads(line) for line in whole.split(b"\n") if line.strip()]
+
+    def _note(self, row: dict[str, Any]) -> None:
+        step = row["step"]
+        if step < self.state.step or (step == self.state.step and step > 0):
+            return  # validation of a resumed run: that step is on record
+        measured = accuracy_of(row)
+        self.state = State(step=step, phase_step=step, best=self.state.best)
+        self.state = self.state.evaluated(measured["accuracy"]) if measured else self.state
+        self._run.metrics(row)
+        self._sinks.log(row)
+        self._take_answers(step)
+        for finding in self._watch.examine(self._plan.phase.name, row):
+            if finding.alarm:
+                self._run.warn(finding.metric, finding.text, step=step)
+        self._run.sync()
+        if measured:
+            write_experiment(self._run.folder)
+        self._observe(self._plan.phase, self.state, row)  # type: ignore[arg-type]
+
+    def _take_answers(self, step: int) -> None:
+        path = self._plan.folder / "rollouts" / f"step_{step}.jsonl"
+        if path.is_file():
+            rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            self._run.rollouts(step, rows)
+            path.unlink()
+
+    def _merge(self) -> None:
+        """Each complete checkpoint of verl's once; one that cannot be merged is said and left where it is."""
+        raw, folder = self._plan.folder / "checkpoints", self._run.folder / "checkpoints"
+        for step in complete_steps(raw):
+            if (folder / f"global_step_{step}").exists() or step in self._refused or step > self.state.step:
+                continue
+            best = self.state.best
+            try:
+                index(raw, folder, State(step=step, phase_step=step, best=best), self._python)
+            except LabError as error:
+                self._refused.add(step)
+                self._run.event("checkpoint", f"verl's checkpoint of step {step} was not merged: {error}", step=step)
+                continue
+            self._run.event("checkpoint", f"verl's checkpoint of step {step} merged and loaded back", step=step)
+            checkpoint.prune(folder, self._plan.resolved.recipe.checkpoint.keep, {best.step} if best else set())

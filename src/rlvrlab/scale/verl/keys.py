@@ -1,0 +1,348 @@
+"""From a recipe to verl's configuration, key by key.
+
+Every key of a recipe is in one of three lists: it becomes a key of verl (`settings`), this package sees to it itself
+(OURS), or verl cannot honour it and anything but its default is refused by name (REFUSED). The lists are kept complete
+by tests/scale/test_verl_keys.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rlvrlab.errors import RecipeError, UserError
+from rlvrlab.recipe import Recipe, Resolved
+from rlvrlab.registry import find
+from rlvrlab.scale.verl import PLAN
+from rlvrlab.scale.verl.spelling import is_known, split, suggested
+from rlvrlab.train.phases.online import OnlinePhase, Ppo
+
+Settings = dict[str, Any]
+
+OURS = {
+    "name", "question", "output_dir", "phases", "env.type", "reward.type", "engine.type", "advantage.type",
+    "objective.type", "credit.type", "surgery.type", "guard.type", "protocol.type", "data.train_size", "data.dev_size",
+    "data.train_file", "data.dev_file", "data.seed", "checkpoint.keep", "record.rollouts", "record.log_interval",
+    "record.sinks", "optimizer.warmup_steps", "optimizer.decay", "optimizer.final_ratio",
+}  # fmt: skip
+"""Data, reward, credit, surgery, the learning rate's schedule and the record are this package's own, through verl's
+hooks."""
+REFUSED = {
+    "eval.test_size": "verl makes no cards between phases; use `rlvr eval` on the finished run",
+    "eval.test_n": "verl makes no cards between phases; use `rlvr eval` on the finished run",
+    "stop.patience": "verl runs all its steps",
+    "stop.target": "verl runs all its steps",
+    "stop.no_signal_steps": "verl runs all its steps",
+    "filter.max_refills": "verl samples other problems until the batch is full",
+}
+"""Key -> why; refused where the value is not the default."""
+MAPPED = {
+    "seed", "rollout.n", "rollout.max_tokens", "rollout.temperature", "rollout.top_p", "optimizer.type",
+    "optimizer.beta1", "optimizer.beta2", "optimizer.epsilon", "optimizer.weight_decay", "optimizer.max_grad_norm",
+    "kl.coef", "kl.estimator", "kl.place", "entropy.coef", "correction.level", "correction.cap", "filter.dead_groups",
+    "eval.every", "checkpoint.every",
+}  # fmt: skip
+"""What `settings` reads."""
+
+ACTOR, ROLLOUT, MODEL = "actor_rollout_ref.actor", "actor_rollout_ref.rollout", "actor_rollout_ref.model"
+OBJECTIVES = ("ppo_clip", "gspo", "cispo", "reinforce")
+PLAIN_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+"""verl wraps every prompt in a chat template; this one leaves it as it is."""
+NEVER_CLIPS = 1e9
+MICRO_TOKENS = 16384
+REPLAYS_SAMPLE = ("vine",)
+
+
+def settings(resolved: Resolved, home: str) -> Settings:
+    """verl's keys and values; `home` is the folder of the export as verl will see it. Raises RecipeError."""
+    problems = refusals(resolved)
+    if problems:
+        raise RecipeError(problems)
+    phase = online_phase(resolved)
+    found = {
+        **_data(resolved, phase, home),
+        **_model(resolved),
+        **_sampling(resolved),
+        **_update(resolved, phase),
+        **_credit(resolved, phase),
+        **_trainer(resolved, phase, home),
+        **(_critic(resolved, phase) if isinstance(phase, Ppo) else {}),
+        **(_on_cpu(resolved) if resolved.recipe.engine["rollout"] == "cpu" else {}),
+    }
+    return {**found, **_own(resolved)}
+
+
+def online_phase(resolved: Resolved) -> OnlinePhase:
+    """The one phase that verl trains."""
+    phase: OnlinePhase = resolved.phase(resolved.recipe.phases[0])
+    return phase
+
+
+def refusals(resolved: Resolved) -> list[str]:
+    """What verl cannot honour, each with the key, why, and what to do."""
+    recipe = resolved.recipe
+    found = _refused_phases(resolved)
+    plain = recipe.model_dump()
+    default = Recipe().model_dump()
+    for key, why in REFUSED.items():
+        section, _, name = key.partition(".")
+        if plain[section][name] != default[section][name]:
+            found.append(f"{key}: {why}; leave it out for verl")
+    if recipe.optimizer.type != "adam":
+        found.append('optimizer.type: verl is driven with AdamW here; set optimizer.type = "adam"')
+    objective = (recipe.objective or {}).get("type")
+    if objective is not None and objective not in OBJECTIVES:
+        found.append(f"objective.type: {objective!r} has no advantage to train on; use {', '.join(OBJECTIVES)}")
+    found += _refused_plugins(recipe)
+    if not found:
+        found += _refused_sizes(resolved)
+    return found
+
+
+def _refused_phases(resolved: Resolved) -> list[str]:
+    recipe = resolved.recipe
+    online = len(recipe.phases) == 1 and issubclass(find("phase", recipe.phases[0], resolved.folder), OnlinePhase)
+    if online and recipe.phases[0] != "repair":
+        return []
+    remedy = 'keep one of grpo, reinforce, ppo; run what comes before with engine.type = "hf" and name its result'
+    return [f"phases: verl trains one online phase, not {recipe.phases}; {remedy} in engine.model"]
+
+
+def _refused_plugins(recipe: Recipe) -> list[str]:
+    found = []
+    credit, surgery, guard, protocol = (
+        recipe.credit or {},
+        recipe.surgery or {},
+        recipe.guard or {},
+        recipe.protocol or {},
+    )
+    if credit.get("estimator") in REPLAYS_SAMPLE or "resample" in credit.get("intervention_types", ()):
+        found.append("credit: vine and resample draw new answers in the middle of verl's step; use another estimator")
+    if credit.get("replay") == "regenerate":
+        found.append('credit.replay: "regenerate" draws new answers in the middle of verl\'s step; use "fixed"')
+    if surgery.get("scope") == "module":
+        found.append('surgery.scope: shards have no modules; use "global"')
+    if surgery.get("group_strategy") == "difficulty":
+        found.append("surgery.group_strategy: difficulty needs pass rates of the whole run, which verl does not keep")
+    if guard.get("type") not in (None, "skill_safe"):
+        found.append(f"guard.type: {guard['type']!r} needs what verl's update does not have; use skill_safe")
+    if guard.get("gradient", "likelihood") != "likelihood":
+        found.append('guard.gradient: sampling in the middle of verl\'s update is not possible; use "likelihood"')
+    if guard.get("trigger", "always") != "always":
+        found.append('guard.trigger: sampling in the middle of verl\'s update is not possible; use "always"')
+    if guard and not guard.get("protected"):
+        found.append("guard.protected: list the skills to protect")
+    if protocol.get("lengths"):
+        found.append("protocol.lengths: verl has one longest answer for the whole run; leave it out")
+    if protocol.get("type") == "sequential" and not protocol.get("carry_optimizer"):
+        found.append("protocol.carry_optimizer: verl keeps its optimiser from stage to stage; set it to true")
+    return found
+
+
+def _refused_sizes(resolved: Resolved) -> list[str]:
+    """Sizes that verl would stop at after everything was loaded."""
+    recipe, engine = resolved.recipe, resolved.recipe.engine
+    phase, found = online_phase(resolved), []
+    if phase.batch_size % phase.minibatches:
+        found.append(f"{phase.name}.minibatches: {phase.minibatches} parts of {phase.batch_size} problems; must divide")
+    world = engine["gpus"] * engine["nodes"]
+    rows = phase.batch_size // phase.minibatches * recipe.rollout.n
+    if rows % world:
+        found.append(f"{phase.name}.batch_size: an update has {rows} answers, not a multiple of {world} GPUs")
+    if world % engine["tensor_parallel"]:
+        found.append(f"engine.tensor_parallel: {engine['tensor_parallel']} does not divide {world} GPUs")
+    longest = engine["prompt_tokens"] + recipe.rollout.max_tokens
+    if engine["micro_tokens"] and engine["micro_tokens"] < longest:
+        found.append(f"engine.micro_tokens: {engine['micro_tokens']} is less than one row of {longest}; raise it")
+    return found
+
+
+def _data(resolved: Resolved, phase: OnlinePhase, home: str) -> Settings:
+    recipe = resolved.recipe
+    return {
+        "data.train_files": f"{home}/train.parquet",
+        "data.val_files": f"{home}/dev.parquet",
+        "data.train_batch_size": phase.batch_size,
+        "data.max_prompt_length": recipe.engine["prompt_tokens"],
+        "data.max_response_length": recipe.rollout.max_tokens,
+        "data.truncation": "error",
+        "data.filter_overlong_prompts": False,
+        "data.shuffle": recipe.protocol is None,
+        "data.validation_shuffle": False,
+        "data.seed": recipe.seed,
+        "reward.custom_reward_function.path": f"{home}/reward.py",
+        "reward.custom_reward_function.name": "compute_score",
+        "reward.reward_manager.name": "rlvr",
+    }
+
+
+def _model(resolved: Resolved) -> Settings:
+    engine = resolved.recipe.engine
+    found: Settings = {
+        f"{MODEL}.path": engine["model"],
+        f"{MODEL}.enable_gradient_checkpointing": engine["gradient_checkpointing"],
+        f"{ACTOR}.strategy": "fsdp2",
+        "critic.strategy": "fsdp2",
+    }
+    if not engine["chat"]:
+        found[f"{MODEL}.custom_chat_template"] = PLAIN_TEMPLATE
+    if engine["lora_rank"]:
+        found[f"{MODEL}.lora_rank"] = engine["lora_rank"]
+        found[f"{MODEL}.lora_alpha"] = engine["lora_alpha"] or 2 * engine["lora_rank"]
+        found[f"{MODEL}.target_modules"] = "all-linear"
+        found[f"{ROLLOUT}.load_format"] = "safetensors"
+    return found
+
+
+def _sampling(resolved: Resolved) -> Settings:
+    recipe, engine = resolved.recipe, resolved.recipe.engine
+    longest = engine["prompt_tokens"] + recipe.rollout.max_tokens
+    return {
+        f"{ROLLOUT}.name": "rlvr_cpu" if engine["rollout"] == "cpu" else engine["rollout"],
+        f"{ROLLOUT}.n": recipe.rollout.n,
+        f"{ROLLOUT}.temperature": recipe.rollout.temperature,
+        f"{ROLLOUT}.top_p": recipe.rollout.top_p,
+        f"{ROLLOUT}.seed": recipe.seed,
+        f"{ROLLOUT}.tensor_model_parallel_size": engine["tensor_parallel"],
+        f"{ROLLOUT}.max_model_len": longest,
+        f"{ROLLOUT}.max_num_batched_tokens": max(8192, longest),
+        f"{ROLLOUT}.calculate_log_probs": True,
+    }
+
+
+def micro_tokens(resolved: Resolved) -> int:
+    """Tokens per forward pass and GPU."""
+    recipe, engine = resolved.recipe, resolved.recipe.engine
+    given: int = engine["micro_tokens"]
+    return given or max(MICRO_TOKENS, engine["prompt_tokens"] + recipe.rollout.max_tokens)
+
+
+def _update(resolved: Resolved, phase: OnlinePhase) -> Settings:
+    recipe, optimizer = resolved.recipe, resolved.recipe.optimizer
+    found: Settings = {
+        f"{ACTOR}.ppo_mini_batch_size": phase.batch_size // phase.minibatches,
+        f"{ACTOR}.ppo_epochs": phase.epochs,
+        f"{ACTOR}.shuffle": False,
+        f"{ACTOR}.data_loader_seed": recipe.seed,
+        f"{ACTOR}.use_dynamic_bsz": True,
+        f"{ACTOR}.ppo_max_token_len_per_gpu": micro_tokens(resolved),
+        f"{ACTOR}.optim.lr": phase.learning_rate,
+        f"{ACTOR}.optim.betas": [optimizer.beta1, optimizer.beta2],
+        f"{ACTOR}.optim.weight_decay": optimizer.weight_decay,
+        f"{ACTOR}.optim.clip_grad": optimizer.max_grad_norm or NEVER_CLIPS,
+        f"{ACTOR}.optim.override_optimizer_config": {"eps": optimizer.epsilon},
+        f"{ACTOR}.fsdp_config.seed": recipe.seed,
+        f"{ACTOR}.policy_loss.loss_mode": f"rlvr_{objective_name(resolved, phase)}",
+        f"{ACTOR}.loss_agg_mode": aggregation(resolved, phase),
+        f"{ACTOR}.loss_scale_factor": recipe.rollout.max_tokens,
+        f"{ACTOR}.entropy_coeff": recipe.entropy.coef,
+        f"{ACTOR}.calculate_entropy": True,
+        f"{ACTOR}.use_kl_loss": recipe.kl.coef > 0 and recipe.kl.place == "loss",
+    }
+    if found[f"{ACTOR}.use_kl_loss"]:
+        found |= {f"{ACTOR}.kl_loss_coef": recipe.kl.coef, f"{ACTOR}.kl_loss_type": recipe.kl.estimator}
+    return found
+
+
+def objective_name(resolved: Resolved, phase: OnlinePhase) -> str:
+    """The recipe's objective, or the phase's own."""
+    return str(resolved.recipe.objective["type"]) if resolved.recipe.objective else phase.default_objective
+
+
+def advantage_name(resolved: Resolved, phase: OnlinePhase) -> str:
+    """The recipe's estimator, or the phase's own."""
+    return str(resolved.recipe.advantage["type"]) if resolved.recipe.advantage else phase.default_advantage
+
+
+def aggregation(resolved: Resolved, phase: OnlinePhase) -> str:
+    """How the objective makes one number of many tokens; verl's KL and entropy follow it."""
+    objective = resolved.build("objective") or find("objective", phase.default_objective)()
+    return str(getattr(objective, "aggregation", "token-mean"))
+
+
+def _credit(resolved: Resolved, phase: OnlinePhase) -> Settings:
+    recipe = resolved.recipe
+    found: Settings = {
+        "algorithm.adv_estimator": f"rlvr_{advantage_name(resolved, phase)}",
+        "algorithm.use_kl_in_reward": recipe.kl.coef > 0 and recipe.kl.place == "reward",
+        "algorithm.filter_groups.enable": recipe.filter.dead_groups == "refill",
+        "algorithm.rollout_correction.rollout_is": None
+        if recipe.correction.level == "none"
+        else recipe.correction.level,
+        "algorithm.rollout_correction.rollout_is_threshold": recipe.correction.cap,
+    }
+    if found["algorithm.use_kl_in_reward"]:
+        found |= {"algorithm.kl_ctrl.kl_coef": recipe.kl.coef, "algorithm.kl_penalty": recipe.kl.estimator}
+    return found
+
+
+def _trainer(resolved: Resolved, phase: OnlinePhase, home: str) -> Settings:
+    recipe, engine = resolved.recipe, resolved.recipe.engine
+    return {
+        "trainer.v1.trainer_mode": "rlvr_sync",
+        "trainer.nnodes": engine["nodes"],
+        "trainer.n_gpus_per_node": engine["gpus"],
+        "trainer.total_training_steps": phase.steps,
+        "trainer.total_epochs": phase.steps,
+        "trainer.save_freq": recipe.checkpoint.every,
+        "trainer.test_freq": recipe.eval.every or phase.steps,
+        "trainer.val_before_train": True,
+        "trainer.logger": ["console", "file"],
+        "trainer.project_name": "rlvrlab",
+        "trainer.experiment_name": recipe.name,
+        "trainer.default_local_dir": f"{home}/checkpoints",
+        "trainer.resume_mode": "auto",
+        "trainer.max_actor_ckpt_to_keep": max(2, recipe.checkpoint.keep),
+        "trainer.max_critic_ckpt_to_keep": max(2, recipe.checkpoint.keep),
+        f"ray_kwargs.ray_init.runtime_env.env_vars.{PLAN}": home,
+        "ray_kwargs.ray_init.runtime_env.env_vars.VERL_FILE_LOGGER_PATH": f"{home}/metrics.jsonl",
+    }
+
+
+def _critic(resolved: Resolved, phase: Ppo) -> Settings:
+    engine = resolved.recipe.engine
+    return {
+        "critic.enable": True,
+        "critic.model.path": engine["model"],
+        "critic.model.enable_gradient_checkpointing": engine["gradient_checkpointing"],
+        "critic.optim.lr": phase.value_learning_rate,
+        "critic.ppo_epochs": phase.value_epochs,
+        "critic.cliprange_value": NEVER_CLIPS if phase.value_clip is None else phase.value_clip,
+        "critic.ppo_max_token_len_per_gpu": micro_tokens(resolved),
+    }
+
+
+def _on_cpu(resolved: Resolved) -> Settings:
+    """A machine without a GPU: Ray is told of as many as the recipe wants; they are names, not devices."""
+    engine = resolved.recipe.engine
+    parts = [f"{ACTOR}.fsdp_config", "actor_rollout_ref.ref.fsdp_config"]
+    parts += ["critic.fsdp"] if resolved.recipe.phases == ["ppo"] else []
+    float32 = {f"{part}.mixed_precision.param_dtype": "fp32" for part in parts}
+    return float32 | {
+        "trainer.device": "cpu",
+        "ray_kwargs.ray_init.num_cpus": 16 + 4 * engine["gpus"],
+        "ray_kwargs.ray_init.num_gpus": engine["gpus"],
+        "ray_kwargs.ray_init.include_dashboard": False,
+        "ray_kwargs.ray_init.runtime_env.env_vars.VERL_PLATFORM": "cpu",
+        "ray_kwargs.ray_init.runtime_env.env_vars.OMP_NUM_THREADS": "1",
+        "transfer_queue.backend.SimpleStorage.num_data_storage_units": 1,
+        "reward.num_workers": 1,
+        "data.dataloader_num_workers": 0,
+        f"{ROLLOUT}.agent.num_workers": 1,
+        f"{ROLLOUT}.enforce_eager": True,
+        f"{ROLLOUT}.dtype": "float32",
+        f"{MODEL}.use_remove_padding": False,
+        f"{MODEL}.override_config.attn_implementation": "sdpa",
+        f"{ACTOR}.use_torch_compile": False,
+        f"{ACTOR}.fsdp_config.use_torch_compile": False,
+    }
+
+
+def _own(resolved: Resolved) -> Settings:
+    """The user's own; a key that verl does not have is refused with the nearest that it has."""
+    found: Settings = {}
+    for text in resolved.recipe.engine["overrides"]:
+        key, value = split(text)
+        if not is_known(key):
+            raise UserError(f"engine.overrides: verl has no key {key!r}{suggested(key)}")
+        found[key] = value
+    return found

@@ -1,0 +1,215 @@
+"""`rlvr train RECIPE --engine verl`: prepare, launch, follow, and resume. The run folder is like any other; verl's own
+files are under artifacts/verl, its output in logs/verl.log.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import IO
+
+from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.evals.monitors import RANGES
+from rlvrlab.recipe import Resolved
+from rlvrlab.record.experiment import summarise, write_experiment
+from rlvrlab.record.facts import code_state, machine, package_versions
+from rlvrlab.record.run import Run, read_info
+from rlvrlab.record.sinks.base import Sinks, find_sinks
+from rlvrlab.scale.verl import PLAN
+from rlvrlab.scale.verl.checkpoints import complete_steps
+from rlvrlab.scale.verl.data import memory
+from rlvrlab.scale.verl.export import OVERRIDES, check, prepare, with_model
+from rlvrlab.scale.verl.follow import Follower
+from rlvrlab.scale.verl.keys import Settings, settings
+from rlvrlab.scale.verl.plan import Plan
+from rlvrlab.scale.verl.spelling import override
+from rlvrlab.scale.verl.validate import INSTALL
+from rlvrlab.train.lab import build_lab
+from rlvrlab.train.loop import Observer
+from rlvrlab.train.session import Ended, resolved_of
+from rlvrlab.train.signals import Interrupts
+from rlvrlab.train.state import State
+
+PYTHON = "RLVR_VERL_PYTHON"
+"""Names the Python of verl's environment, where that is not the one we run in."""
+LOOK_EVERY_S = 1.0
+GRACE_S = 30.0
+BLAME = re.compile(r"^\S*(?:Error|Exception|Killed|OutOfMemory)\S*: .+")
+
+
+def start(
+    resolved: Resolved,
+    observe: Observer,
+    command: Sequence[str],
+    address: str | None = None,
+    judges: Sequence[str] = (),
+) -> Ended:
+    """A new run; whatever can be wrong is found before its folder is made."""
+    resolved, python = with_model(resolved), python_of_verl()
+    wanted = _addressed(settings(resolved, str(Path("/nowhere"))), address)
+    check(wanted)
+    find_sinks(resolved)
+    ask_verl(python, wanted)
+    lab = build_lab(resolved)
+    kept = memory(lab)
+    config = {**resolved.config(), "folder": str(resolved.folder.resolve())}
+    facts = {"command": list(command), "data": lab.data_facts(), "started": _now(), "watched": [str(r) for r in RANGES]}
+    run = Run.create(Path(resolved.recipe.output_dir), resolved.recipe.name, config, facts)
+    with closing(run):
+        home = _home(run.folder)
+        plan = Plan(home, resolved, tuple(judges), kept)
+        prepare(plan, lab, _addressed(settings(resolved, str(home)), address))
+        run.event("start", f"run {run.folder.name} starts on verl", address=address or "this machine")
+        return _go(plan, run, State(), observe, python)
+
+
+def resume(folder: Path, observe: Observer) -> Ended:
+    """Go on from verl's last complete checkpoint; without one, from the beginning."""
+    python = python_of_verl()
+    resolved_of(folder)
+    with closing(Run.open(folder)) as run:
+        plan = Plan.read(_home(folder))
+        lab = build_lab(plan.resolved)
+        before = read_info(folder).get("data")
+        if before is not None and before != lab.data_facts():
+            raise UserError(f"{folder}: the data is not what this run started with ({before} → {lab.data_facts()})")
+        step = max(complete_steps(plan.folder / "checkpoints"), default=0)
+        moved = run.rewind(lambda row: row["step"] <= step and step > 0, step)
+        run.event("resume", f"resumes after step {step}; {moved} later lines will be made again", step=step)
+        return _go(plan, run, State(step=step, phase_step=step), observe, python, resumed=step > 0)
+
+
+def python_of_verl() -> str:
+    """The interpreter that has verl."""
+    given = os.environ.get(PYTHON, sys.executable)
+    found = shutil.which(given)
+    if found is None:
+        raise UserError(f"{PYTHON}={given}: no such Python; verl lives in an environment of its own: {INSTALL}")
+    return found
+
+
+def ask_verl(python: str, wanted: Settings) -> None:
+    """Let verl's environment say whether it is complete and takes the settings."""
+    lines = [override(key, value) for key, value in wanted.items()]
+    command = [python, "-m", "rlvrlab.scale.verl.validate", *lines]
+    done = subprocess.run(command, capture_output=True, text=True, env=_environment(Path("/nowhere"), wanted))  # noqa: S603
+    if done.returncode:
+        said = [line for line in done.stderr.splitlines() if line.strip()] or [f"exit code {done.returncode}"]
+        first = next((line for line in said if line.startswith("error: ")), said[-1])
+        where = f" ({python}; {PYTHON} names another)" if "not installed" in first or "No module" in first else ""
+        raise UserError(first.removeprefix("error: ") + where)
+
+
+def _go(plan: Plan, run: Run, state: State, observe: Observer, python: str, *, resumed: bool = False) -> Ended:
+    run.info(status="running", packages=package_versions(), machine=machine(), code=code_state())
+    write_experiment(run.folder)
+    session = len(list(plan.folder.glob("metrics_*.jsonl")))
+    log = plan.folder / f"metrics_{session}.jsonl"
+    log.touch()
+    with Interrupts() as interrupts, Sinks.open(plan.resolved, run) as sinks:
+        follower = Follower(plan, run, sinks, state, observe, python)
+        with (run.folder / "logs" / "verl.log").open("ab") as output:
+            verl = _launched(plan, python, log, output, resumed)
+            try:
+                while verl.poll() is None and not interrupts.received:
+                    follower.look(log)
+                    time.sleep(LOOK_EVERY_S)
+            finally:
+                _end(verl)
+        follower.look(log)
+        return _closed(run, follower, interrupts, verl.returncode, plan)
+
+
+def _launched(plan: Plan, python: str, log: Path, output: IO[bytes], resumed: bool) -> subprocess.Popen[bytes]:
+    lines = (plan.folder / OVERRIDES).read_text(encoding="utf-8").splitlines()
+    variable = "+ray_kwargs.ray_init.runtime_env.env_vars.VERL_FILE_LOGGER_PATH="
+    lines = [line for line in lines if not line.startswith(variable)]
+    lines += [f"{variable}{log}", f"hydra.run.dir={plan.folder / 'hydra'}"]
+    if resumed:
+        lines = [line for line in lines if not line.startswith("trainer.val_before_train=")]
+        lines.append("trainer.val_before_train=False")
+    environment = _environment(plan.folder, settings(plan.resolved, str(plan.folder)))
+    command = [python, "-m", "verl.trainer.main_ppo", *lines]
+    # A session of its own: Ctrl-C reaches us alone, and we end verl and its Ray together.
+    return subprocess.Popen(  # noqa: S603
+        command, stdout=output, stderr=subprocess.STDOUT, cwd=plan.folder, env=environment, start_new_session=True
+    )
+
+
+def _environment(folder: Path, wanted: Settings) -> dict[str, str]:
+    """Of verl's driver: what its workers get by Ray, it needs itself."""
+    prefix = "ray_kwargs.ray_init.runtime_env.env_vars."
+    given = {key.removeprefix(prefix): str(value) for key, value in wanted.items() if key.startswith(prefix)}
+    return {**os.environ, **given, PLAN: str(folder), "HYDRA_FULL_ERROR": "1", "RAY_DEDUP_LOGS": "0"}
+
+
+def _end(verl: subprocess.Popen[bytes]) -> None:
+    """verl and everything it started here."""
+    if verl.poll() is None:
+        _signal(verl, signal.SIGTERM)
+        try:
+            verl.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            _signal(verl, signal.SIGKILL)
+            verl.wait()
+
+
+def _signal(verl: subprocess.Popen[bytes], which: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(verl.pid, which)
+
+
+def _closed(run: Run, follower: Follower, interrupts: Interrupts, code: int, plan: Plan) -> Ended:
+    if interrupts.received:
+        step = max(complete_steps(plan.folder / "checkpoints"), default=0)
+        _note(run, interrupts.status, f"asked to stop; --resume goes on after step {step}")
+        return Ended(run.folder, interrupts.status, interrupts.exit_code, summarise(run.folder))
+    if code or follower.state.step < plan.phase.steps:
+        why = blame(run.folder / "logs" / "verl.log")
+        _note(run, "failed", f"verl ended with code {code}: {why}")
+        remedy = (
+            f"the whole output is in {run.folder / 'logs' / 'verl.log'}; go on with: rlvr train --resume {run.folder}"
+        )
+        raise InfrastructureError(f"verl ended with code {code}: {why}; {remedy}")
+    _note(run, "finished", "all phases done")
+    return Ended(run.folder, "finished", 0, summarise(run.folder))
+
+
+def blame(log: Path) -> str:
+    """The last line of verl's output that names an error."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    plain = [re.sub(r"\x1b\[[0-9;]*m|^\([^)]*\) ", "", re.sub(r"\x1b\[[0-9;]*m", "", line)).strip() for line in lines]
+    named = [line for line in plain if BLAME.match(line)]
+    return (named or [line for line in plain if line] or ["it said nothing"])[-1][:400]
+
+
+def _note(run: Run, status: str, words: str) -> None:
+    run.info(status=status, ended=_now(), result=summarise(run.folder))
+    run.event("end", f"{status}: {words}")
+    run.sync()
+    write_experiment(run.folder)
+
+
+def _addressed(wanted: Settings, address: str | None) -> Settings:
+    """On a cluster Ray is not started, so nothing may be said about its size."""
+    if address is None:
+        return wanted
+    sizes = ("ray_kwargs.ray_init.num_cpus", "ray_kwargs.ray_init.num_gpus", "ray_kwargs.ray_init.include_dashboard")
+    kept = {key: value for key, value in wanted.items() if key not in sizes}
+    return {**kept, "ray_kwargs.ray_init.address": address}
+
+
+def _home(folder: Path) -> Path:
+    return (folder / "artifacts" / "verl").resolve()
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -1,0 +1,105 @@
+"""What every Ray process must know of the recipe: one JSON file in the export's folder, found by the variable PLAN."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.data.files import read_rows
+from rlvrlab.data.rows import from_row
+from rlvrlab.errors import UserError
+from rlvrlab.recipe import Resolved, resolve
+from rlvrlab.record.files import write_json
+from rlvrlab.registry import find
+from rlvrlab.scale.verl import PLAN
+from rlvrlab.train.phases.online import OnlinePhase
+from rlvrlab.types import Environment, Objective, Problem, RewardFunction
+
+FILE = "plan.json"
+TRAIN, DEV = "train.parquet", "dev.parquet"
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A recipe on its way through verl."""
+
+    folder: Path
+    resolved: Resolved
+    judges: tuple[str, ...] = ()
+    """Addresses of judge servers; empty judges in the reward workers themselves."""
+    memory: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    """Prompts and verified answers of protected skills."""
+
+    def write(self) -> None:
+        """plan.json."""
+        config = {**self.resolved.config(), "folder": str(self.resolved.folder.resolve())}
+        content = {"schema": SCHEMA, "judges": list(self.judges), "memory": self.memory, "config": config}
+        write_json(self.folder / FILE, content)
+
+    @classmethod
+    def read(cls, folder: Path) -> Plan:
+        """Back from plan.json."""
+        try:
+            content = json.loads((folder / FILE).read_text(encoding="utf-8"))
+            config = content["config"]
+            given = {key: value for key, value in config["recipe"].items() if value is not None}
+            again = resolve(given, {}, Path(config["folder"]))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UserError(f"{folder / FILE}: not a plan ({error}); export the recipe again") from None
+        memory = {skill: [(p, a) for p, a in rows] for skill, rows in content["memory"].items()}
+        return cls(folder, Resolved(again.recipe, config["origins"], again.folder), tuple(content["judges"]), memory)
+
+    @cached_property
+    def phase(self) -> OnlinePhase:
+        """The one that verl trains."""
+        phase: OnlinePhase = self.resolved.phase(self.resolved.recipe.phases[0])
+        return phase
+
+    @cached_property
+    def env(self) -> Environment:
+        """The recipe's environment."""
+        env: Environment = self.resolved.build("env")
+        return env
+
+    @cached_property
+    def reward(self) -> RewardFunction:
+        """The recipe's reward."""
+        reward: RewardFunction = self.resolved.build("reward")
+        return reward
+
+    @cached_property
+    def advantage(self) -> Any:
+        """The recipe's estimator, or the phase's own."""
+        return self.resolved.build("advantage") or find("advantage", self.phase.default_advantage)()
+
+    @cached_property
+    def objective(self) -> Objective:
+        """The recipe's objective, or the phase's own; KL and entropy are added by verl."""
+        objective: Objective = self.resolved.build("objective") or find("objective", self.phase.default_objective)()
+        return objective
+
+    @cached_property
+    def problems(self) -> dict[str, Problem]:
+        """Of training and held-out, by id."""
+        paths = [self.folder / TRAIN, self.folder / DEV]
+        rows = ((from_row(row, f"{path}:{number}")) for path in paths for number, row in read_rows(path))
+        return {problem.id: problem for problem in rows}
+
+
+@cache
+def current() -> Plan:
+    """The plan of this process."""
+    folder = os.environ.get(PLAN)
+    if not folder:
+        raise UserError(f"the environment variable {PLAN} is not set: verl was not started by a launch script of ours")
+    return Plan.read(Path(folder))
+
+
+def is_planned() -> bool:
+    """Does this process belong to a run of ours?"""
+    return bool(os.environ.get(PLAN))

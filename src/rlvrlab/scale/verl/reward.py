@@ -1,0 +1,150 @@
+"""compute_score as verl calls it: environment, judge and reward of the plan.
+
+Answers that arrive while others are being judged wait and go to the verifier together. An answer that could not be
+judged is asked about again, with growing pauses, for PATIENCE_S seconds: a judge server may be restarting. If it still
+cannot be judged its score is NaN, never 0: our estimators leave such a row out, the trainer counts it, and stops when
+half of a batch is like that. (An exception would not do: verl 0.9.1 drops the answer from its group without a count.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import threading
+from concurrent.futures import Future
+from typing import Any
+
+from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.scale.verl.plan import Plan, current
+from rlvrlab.types import Completion, Finish, Problem, Verdict
+
+PATIENCE_S = float(os.environ.get("RLVR_JUDGE_PATIENCE_S", "120"))
+FIRST_PAUSE_S = 0.5
+LONGEST_PAUSE_S = 20.0
+TOKENS = "rlvr_tokens"
+"""Where the reward manager leaves an answer's tokens."""
+
+
+async def compute_score(
+    data_source: str, solution_str: str, ground_truth: str, extra_info: dict[str, Any] | None = None, **_: Any
+) -> dict[str, Any]:
+    """The score and its named parts; every answer of a run has the same names."""
+    plan = current()
+    problem = problem_of(plan, extra_info or {}, ground_truth)
+    verdict = await _patiently(plan, problem, solution_str)
+    tokens = tuple((extra_info or {}).get(TOKENS, ()))
+    return scored(plan, problem, completion_of(plan, solution_str, tokens), verdict)
+
+
+def completion_of(plan: Plan, text: str, tokens: tuple[int, ...]) -> Completion:
+    """The answer as a reward sees it; one that fills all its room was cut off."""
+    full = len(tokens) >= plan.resolved.recipe.rollout.max_tokens
+    return Completion(text, tokens, (), Finish.LENGTH if full else Finish.STOP)
+
+
+def scored(plan: Plan, problem: Problem, completion: Completion, verdict: Verdict) -> dict[str, Any]:
+    """What verl keeps of an answer. `acc` is what its validation reports."""
+    found: dict[str, Any] = {
+        "score": math.nan,
+        "acc": math.nan,
+        "judged": float(verdict.correct is not None),
+        "error": str(verdict.error),
+        "problem": problem.id,
+        "detail": verdict.detail[:200],
+    }
+    if verdict.correct is not None:
+        given = plan.reward(problem, completion, verdict)
+        if not math.isfinite(given.value):
+            raise InfrastructureError(f"reward of {problem.id} is {given.value}; a reward must be a finite number")
+        found |= {"score": given.value, "acc": float(verdict.correct)}
+        found |= {f"part/{name}": float(value) for name, value in given.parts.items()}
+    return found
+
+
+def problem_of(plan: Plan, extra_info: dict[str, Any], ground_truth: str) -> Problem:
+    """The problem of a row; its reference comes from the plan's own files."""
+    name = extra_info.get("id")
+    problem = plan.problems.get(str(name))
+    if problem is None:
+        raise UserError(f"{plan.folder}: no problem {name!r}; train with the Parquet files of this folder")
+    return problem
+
+
+async def _patiently(plan: Plan, problem: Problem, text: str) -> Verdict:
+    waited, pause = 0.0, FIRST_PAUSE_S
+    while True:
+        verdict = await asyncio.wrap_future(_desk(plan).hand_in(problem, text))
+        if verdict.correct is not None or waited >= PATIENCE_S:
+            return verdict
+        await asyncio.sleep(pause)
+        waited, pause = waited + pause, min(LONGEST_PAUSE_S, 2 * pause)
+
+
+class ManagerHooks:
+    """Before verl's own reward manager: it hands on the text alone, and a reward may count tokens."""
+
+    async def run_single(self, data: Any) -> dict[str, Any]:
+        """Leave the tokens in extra_info."""
+        item = data[-1]
+        length = item.batch["responses"].shape[-1]
+        valid = int(item.batch["attention_mask"][-length:].sum())
+        item.non_tensor_batch["extra_info"][TOKENS] = item.batch["responses"][:valid].tolist()
+        found: dict[str, Any] = await super().run_single(data)  # type: ignore[misc]
+        return found
+
+
+class Desk:
+    """Takes answers from any thread and judges in batches, in a thread of its own."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._waiting: list[tuple[Problem, str, Future[Verdict]]] = []
+        self._arrived = threading.Condition()
+        if plan.judges:
+            judge_elsewhere(plan.judges)
+        threading.Thread(target=self._work, name="rlvr-reward", daemon=True).start()
+
+    def hand_in(self, problem: Problem, text: str) -> Future[Verdict]:
+        """The verdict to come."""
+        answer: Future[Verdict] = Future()
+        with self._arrived:
+            self._waiting.append((problem, text, answer))
+            self._arrived.notify()
+        return answer
+
+    def _work(self) -> None:
+        while True:
+            with self._arrived:
+                while not self._waiting:
+                    self._arrived.wait()
+                taken, self._waiting = self._waiting, []
+            try:
+                verdicts = self._plan.env.verify_many([(problem, text) for problem, text, _ in taken])
+            except BaseException as error:
+                for _, _, answer in taken:
+                    answer.set_exception(error)
+                continue
+            for (_, _, answer), verdict in zip(taken, verdicts, strict=True):
+                answer.set_result(verdict)
+
+
+_desks: dict[int, Desk] = {}
+_opening = threading.Lock()
+
+
+def _desk(plan: Plan) -> Desk:
+    """One per process: threads do not survive a fork."""
+    with _opening:
+        return _desks.setdefault(os.getpid(), _desks.get(os.getpid()) or Desk(plan))
+
+
+def judge_elsewhere(addresses: tuple[str, ...]) -> None:
+    """Programs of this process are judged by those servers from now on."""
+    from rlvrlab.envs.code import shared_judge
+    from rlvrlab.judge.fusion.client import FusionClient
+    from rlvrlab.judge.judge import Judge
+
+    for every_test in (False, True):
+        client = FusionClient(addresses, token=os.environ.get("RLVR_JUDGE_TOKEN"))
+        shared_judge._judges[os.getpid(), every_test] = Judge(stop_on_first_failure=not every_test, remote=client)

@@ -1,0 +1,103 @@
+"""Vectors of gradients where every process holds a shard of each: what the update needs of an engine's verbs.
+
+A vector is the list of this process's gradient tensors, one per trained parameter (None where a parameter took no
+part). Dot products are taken on the shards in double precision and added up over the processes that share the
+parameters: one all-reduce of an S × S matrix. Works on plain parameters, on FSDP1's flat ones and on FSDP2's DTensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rlvrlab.batch import Floats
+
+Vector = list[Any]
+CHUNK = 1 << 22
+"""Numbers taken to double precision at a time."""
+
+
+class Shards:
+    """The trained parameters of this process."""
+
+    def __init__(self, parameters: Iterable[Any], group: Any = None, distributed: bool = False) -> None:
+        self.parameters = [p for p in parameters if p.requires_grad]
+        self._group, self._distributed = group, distributed
+        self.apply: Callable[[], Any] = lambda: None
+        """Clips and lets the optimiser step on what is in the gradients."""
+        self.wants_displacement = False
+
+    def take(self) -> Vector:
+        """What backward left in the gradients, which are empty afterwards."""
+        found = [p.grad for p in self.parameters]
+        for p in self.parameters:
+            p.grad = None
+        return found
+
+    def gramian(self, vectors: Sequence[Vector], scope: str = "global") -> dict[str, Floats]:
+        """Dot products of all pairs, summed over the processes."""
+        import torch
+
+        size = len(vectors)
+        device = _local(self.parameters[0]).device
+        total = torch.zeros(size, size, dtype=torch.float64, device=device)
+        for column in zip(*vectors, strict=True):
+            present = [i for i, tensor in enumerate(column) if tensor is not None]
+            flat = [_local(column[i]).detach().reshape(-1) for i in present]
+            length = flat[0].numel() if flat else 0
+            for start in range(0, length, CHUNK):
+                rows = torch.stack([one[start : start + CHUNK].double() for one in flat])
+                index = torch.tensor(present, device=device)
+                total[index[:, None], index[None, :]] += rows @ rows.T
+        if self._distributed:
+            torch.distributed.all_reduce(total, group=self._group)
+        return {"global": np.asarray(total.cpu().numpy())}
+
+    def step(self, vectors: Sequence[Vector], weights: Sequence[float], learning_rate: float) -> Vector:
+        """Σ wᵢgᵢ into the gradients, the optimiser's step, and what it really did (where that is asked for)."""
+        import torch
+
+        for i, p in enumerate(self.parameters):
+            p.grad = _combined([vector[i] for vector in vectors], weights)
+        if not self.wants_displacement:
+            self.apply()
+            return [None] * len(self.parameters)
+        before = [_local(p).detach().clone() for p in self.parameters]
+        self.apply()
+        with torch.no_grad():
+            return [_local(p).detach() - old for p, old in zip(self.parameters, before, strict=True)]
+
+    def shift(self, vectors: Sequence[Vector], weights: Sequence[float]) -> None:
+        """θ += Σ wᵢvᵢ; the optimiser's state stays as it is."""
+        import torch
+
+        with torch.no_grad():
+            for i, p in enumerate(self.parameters):
+                for vector, weight in zip(vectors, weights, strict=True):
+                    if vector[i] is not None:
+                        _local(p).add_(_local(vector[i]).to(_local(p).dtype), alpha=weight)
+
+    def release(self, vectors: Sequence[Vector]) -> None:
+        """Their memory is free again."""
+        for vector in vectors:
+            vector[:] = [None] * len(vector)
+
+
+def _local(tensor: Any) -> Any:
+    """This process's part; a view of it, so that it can be written to."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+
+
+def _combined(tensors: Sequence[Any], weights: Sequence[float]) -> Any:
+    """Σ wᵢtᵢ in the memory of the first one there is; the vectors are used up."""
+    there = [(tensor, weight) for tensor, weight in zip(tensors, weights, strict=True) if tensor is not None]
+    if not there:
+        return None
+    first, weight = there[0]
+    target = _local(first)
+    target.mul_(weight)
+    for tensor, other in there[1:]:
+        target.add_(_local(tensor), alpha=other)
+    return first

@@ -1,0 +1,1 @@
+"""Chains of experiments: plan, run, compare, choose, feed the next stage."""

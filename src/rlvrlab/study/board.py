@@ -1,0 +1,273 @@
+"""Where a study stands: a pure function of its file, its trials' states and the decisions so far.
+
+Nothing is remembered between two surveys but caches, so a resumed study, a changed study file and a person's override
+all go the same way: look, and do what is missing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.errors import LabError, UserError
+from rlvrlab.study.chain import Chain, Trial
+from rlvrlab.study.folder import TERMINAL, TrialState
+from rlvrlab.study.identity import digest
+from rlvrlab.study.measures import Scores, pooled
+from rlvrlab.study.schema import Select, Settings, Stage
+from rlvrlab.study.select import Candidate, Verdict, choose
+
+
+@dataclass
+class ArmView:
+    """One arm as it stands."""
+
+    name: str
+    own: Settings
+    settings: Settings
+    trials: list[Trial]
+    dropped: str | None = None
+
+
+@dataclass
+class StageView:
+    """One stage as it stands."""
+
+    name: str
+    kind: str
+    stage: Stage
+    needs: list[str]
+    suites: dict[str, str]
+    """Name -> hash."""
+    status: str = "blocked"
+    arms: list[ArmView] = field(default_factory=list)
+    inputs: Settings = field(default_factory=dict)
+    decision: dict[str, Any] | None = None
+    due: str | None = None
+    """What has to be decided now: choice, halving or confirmation."""
+    evidence: str = ""
+    round: int = 0
+    """Halving rounds that are over."""
+    small: dict[str, list[Trial]] = field(default_factory=dict)
+    """Arm -> trials of the halving round that is due."""
+    note: str = ""
+
+    @property
+    def live(self) -> list[ArmView]:
+        """Arms that no halving round dropped."""
+        return [arm for arm in self.arms if arm.dropped is None]
+
+
+@dataclass
+class Survey:
+    """The whole study."""
+
+    stages: list[StageView]
+    wanted: dict[str, tuple[Trial, dict[str, str]]]
+    """Trial id -> the trial and the suites it has to be examined on; first come, first run."""
+    owners: dict[str, list[tuple[str, str]]]
+    """Trial id -> (stage, arm) that ask for it, the first one first."""
+    choices: dict[str, str]
+
+
+class Board:
+    """Surveys a study."""
+
+    def __init__(
+        self, chain: Chain, folder: Path, states: dict[str, TrialState], decisions: list[dict[str, Any]]
+    ) -> None:
+        self.chain, self.folder, self.states, self.decisions = chain, folder, states, decisions
+        self._scores: dict[Path, dict[str, Scores]] = {}
+        self._arms: dict[str, list[ArmView]] = {}
+
+    def survey(self) -> Survey:
+        """Stage by stage."""
+        survey = Survey([], {}, {}, {})
+        for stage in self.chain.order():
+            survey.stages.append(self._stage(stage, survey))
+        if all(view.status == "decided" for view in survey.stages):
+            for view in list(survey.stages):
+                confirmed = self._confirmation(view, survey)
+                if confirmed is not None:
+                    survey.stages.append(confirmed)
+        return survey
+
+    def _stage(self, stage: Stage, survey: Survey) -> StageView:
+        suites = {name: self.suite_hash(name) for name in stage.suites or self.chain.file.study.suites}
+        view = StageView(stage.name, "compare", stage, self.chain.file.needs(stage), suites)
+        missing = [name for name in view.needs if name not in survey.choices]
+        if missing:
+            view.arms = [ArmView(arm.name, arm.own, {}, []) for arm in self.chain.arms(stage)]
+            failed = [other.name for other in survey.stages if other.name in missing and other.status == "failed"]
+            if failed:
+                view.status, view.note = "failed", f'best("{failed[0]}") has no finished trial'
+            return view
+        try:
+            view.inputs = self.chain.inputs(stage, survey.choices)
+            view.arms = self._arm_views(stage, survey.choices)
+        except LabError as error:
+            view.status, view.note = "failed", str(error)
+            return view
+        for number, one in enumerate(stage.halving):
+            if not self._halved(view, number, one.set, survey):
+                return view
+        self._ask(view, {arm.name: arm.trials for arm in view.live}, survey)
+        if not self._all_over(view, [trial for arm in view.live for trial in arm.trials]):
+            view.status = "running"
+            return view
+        self._settle(view, "choice", survey)
+        return view
+
+    def _arm_views(self, stage: Stage, choices: dict[str, str]) -> list[ArmView]:
+        key = digest([stage.name, {name: choices[name] for name in sorted(self._above(stage))}])
+        if key not in self._arms:
+            problems = self.chain.check(stage, choices)
+            if problems:
+                raise UserError("; ".join(problems))
+            self._arms[key] = [
+                ArmView(arm.name, arm.own, self.chain.settings(stage, arm.name, choices),
+                        self.chain.trials(stage, arm.name, choices))
+                for arm in self.chain.arms(stage)
+            ]  # fmt: skip
+        return [ArmView(arm.name, arm.own, arm.settings, arm.trials) for arm in self._arms[key]]
+
+    def _above(self, stage: Stage) -> set[str]:
+        """All stages it depends on."""
+        found: set[str] = set()
+        for name in self.chain.file.needs(stage):
+            found |= {name, *self._above(self.chain.file.stage(name))}
+        return found
+
+    def _halved(self, view: StageView, number: int, small: Settings, survey: Survey) -> bool:
+        """One round; False while it is not over."""
+        trials = {arm.name: self.chain.trials(view.stage, arm.name, survey.choices, small) for arm in view.live}
+        self._ask(view, trials, survey)
+        if not self._all_over(view, [trial for own in trials.values() for trial in own]):
+            view.status = "running"
+            return False
+        view.evidence = self._evidence(view, f"halving {number + 1}", trials)
+        view.decision = self._in_force(view.name, view.evidence)
+        if view.decision is None:
+            view.due, view.status, view.round = "halving", "running", number
+            view.small = trials
+            return False
+        view.round = number + 1
+        for arm in view.live:
+            if arm.name not in view.decision["kept"]:
+                arm.dropped = f"round {number + 1} of {len(view.stage.halving)}"
+        view.decision = None
+        return True
+
+    def _settle(self, view: StageView, kind: str, survey: Survey) -> None:
+        """All trials are over: is the choice made?"""
+        finished = self.candidates(view)
+        if not finished:
+            view.status, view.note = "failed", "no arm has a finished trial"
+            return
+        view.evidence = self._evidence(view, kind, {arm.name: arm.trials for arm in view.live})
+        view.decision = self._in_force(view.name, view.evidence)
+        if view.decision is None:
+            view.due = kind
+            view.status = "waiting" if kind == "choice" and view.stage.select.human else "running"
+            return
+        view.status = "decided"
+        survey.choices[view.name] = view.decision["chosen"]
+
+    def _confirmation(self, view: StageView, survey: Survey) -> StageView | None:
+        """The runner-up once more, under everything that was chosen after it."""
+        later = self.chain.downstream(view.name)
+        decision = view.decision
+        if view.kind != "compare" or not view.stage.select.confirm or not later or decision is None:
+            return None
+        if decision["runner_up"] is None:
+            return None
+        last = later[-1]
+        found = StageView(f"confirm_{view.name}", "confirm", view.stage, [view.name, last.name], view.suites)
+        for arm in (decision["chosen"], decision["runner_up"]):
+            choices = {**survey.choices, view.name: arm}
+            settings = self.chain.settings(last, survey.choices[last.name], choices)
+            trials = self.chain.seeded(settings, view.stage.seeds or self.chain.file.study.seeds)
+            found.arms.append(ArmView(arm, self.chain.arm(view.stage, arm).own, settings, trials))
+        self._ask(found, {arm.name: arm.trials for arm in found.arms}, survey)
+        if self._all_over(found, [trial for arm in found.arms for trial in arm.trials]):
+            self._settle(found, "confirmation", survey)
+        else:
+            found.status = "running"
+        return found
+
+    def _ask(self, view: StageView, trials: dict[str, list[Trial]], survey: Survey) -> None:
+        """Seed by seed, so that a stage has all arms at one seed early."""
+        for column in zip(*trials.values(), strict=True):
+            for arm, trial in zip(trials, column, strict=True):
+                _, suites = survey.wanted.setdefault(trial.id, (trial, {}))
+                suites |= view.suites
+                owners = survey.owners.setdefault(trial.id, [])
+                if (view.name, arm) not in owners:
+                    owners.append((view.name, arm))
+
+    def _all_over(self, view: StageView, trials: Sequence[Trial]) -> bool:
+        return all(self.over(trial.id, view.suites) for trial in trials)
+
+    def over(self, trial: str, suites: dict[str, str]) -> bool:
+        """Finished with these suites, or given up."""
+        state = self.states.get(trial)
+        return state is not None and (state.status in TERMINAL[1:] or state.covers(suites))
+
+    def _evidence(self, view: StageView, kind: str, trials: dict[str, list[Trial]]) -> str:
+        done = {arm: [t.id for t in own if self._finished(t, view)] for arm, own in trials.items()}
+        return digest([kind, view.stage.select.model_dump(), view.suites, done])[:16]
+
+    def _in_force(self, stage: str, evidence: str) -> dict[str, Any] | None:
+        own = [one for one in self.decisions if one["stage"] == stage and one["evidence"] == evidence]
+        return own[-1] if own else None
+
+    def _finished(self, trial: Trial, view: StageView) -> bool:
+        state = self.states.get(trial.id)
+        return state is not None and state.covers(view.suites)
+
+    def metrics_of(self, view: StageView) -> dict[str, float]:
+        """The rule's metrics with their weights; by default every suite's share of accepted answers alike."""
+        return dict(view.stage.select.metrics) or {f"{name}.accepted": 1.0 for name in view.suites}
+
+    def candidates(
+        self, view: StageView, trials: dict[str, list[Trial]] | None = None, metrics: Sequence[str] | None = None
+    ) -> list[Candidate]:
+        """Arms with at least one finished trial."""
+        named = metrics if metrics is not None else list(self.metrics_of(view))
+        found = []
+        for arm in view.live:
+            own = [t for t in (trials or {}).get(arm.name, arm.trials) if self._finished(t, view)]
+            if own:
+                seconds = [float((self.states[t.id].result or {}).get("seconds", 0.0)) for t in own]
+                costs = {"tokens": float(own[0].budget.tokens), "answers": float(own[0].budget.answers),
+                         "seconds": sum(seconds) / len(seconds)}  # fmt: skip
+                scores = {m: [self.scores(t.id, m) for t in own] for m in named if not m.startswith("cost.")}
+                found.append(Candidate(arm.name, tuple(t.id for t in own), scores, costs))
+        return found
+
+    def scores(self, trial: str, metric: str) -> dict[str, float]:
+        """Problem -> score of one trial."""
+        suite = metric.partition(".")[0].partition("/")[0]
+        result = self.states[trial].result
+        assert result is not None
+        path = self.folder / "trials" / trial / result["evaluated"][suite]["scores"]
+        if path not in self._scores:
+            try:
+                self._scores[path] = json.loads(path.read_text(encoding="utf-8"))
+            except (OSError, ValueError) as error:
+                raise UserError(
+                    f"{path}: cannot be read ({error}); delete its trial's result.json and run again"
+                ) from None
+        return pooled(self._scores[path], metric)
+
+    def verdict(self, view: StageView, trials: dict[str, list[Trial]] | None = None) -> Verdict:
+        """What the rule says."""
+        rule: Select = view.stage.select
+        return choose(rule, self.metrics_of(view), self.candidates(view, trials))
+
+    def suite_hash(self, name: str) -> str:
+        """Another suite under the same name is another evaluation."""
+        return digest(self.chain.file.study.suites[name].model_dump())[:16]

@@ -1,0 +1,90 @@
+"""What a reader of the decisions must not conclude: interactions nobody ran, few seeds, arms that fell out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rlvrlab.errors import LabError
+from rlvrlab.study.board import Board, StageView, Survey
+
+MOST_COMBINATIONS = 64
+"""Beyond that, only those under the chosen arm are counted as run."""
+
+
+def caveats(board: Board, survey: Survey) -> list[dict[str, Any]]:
+    """All of them, stage by stage."""
+    found: list[dict[str, Any]] = []
+    for view in survey.stages:
+        if view.kind == "compare":
+            found += _interactions(board, view, survey)
+        if view.decision is not None:
+            found += _of_decision(board, view)
+    return found
+
+
+def _interactions(board: Board, view: StageView, survey: Survey) -> list[dict[str, Any]]:
+    """Arms of an earlier stage that were never tried with those of a later one."""
+    found = []
+    later = {stage.name for stage in board.chain.downstream(view.name)}
+    decision = view.decision
+    if decision is None or len(view.arms) < 2:
+        return []
+    for other in survey.stages:
+        if other.kind != "compare" or other.name not in later or len(other.arms) < 2 or not other.arms[0].trials:
+            continue
+        combinations = len(view.arms) * len(other.arms)
+        run = _together(board, view, other, survey.choices)
+        if run < combinations:
+            text = (
+                f"{other.name} was compared under {view.name} = {decision['chosen']} only: {combinations - run} of "
+                f"{combinations} combinations were not run, so an interaction would go unseen"
+            )
+            found.append({"kind": "interaction", "stages": [view.name, other.name], "text": text})
+    return found
+
+
+def _together(board: Board, view: StageView, other: StageView, choices: dict[str, str]) -> int:
+    """Combinations of arms that some finished trial has, whichever stage asked for it."""
+    if len(view.arms) * len(other.arms) > MOST_COMBINATIONS:
+        return len(other.arms)
+    found = 0
+    for arm in view.arms:
+        for late in other.arms:
+            try:
+                trials = board.chain.trials(other.stage, late.name, {**choices, view.name: arm.name})
+            except LabError:  # this combination cannot even be written down
+                continue
+            states = [board.states.get(trial.id) for trial in trials]
+            found += any(state is not None and state.result is not None for state in states)
+    return found
+
+
+def _of_decision(board: Board, view: StageView) -> list[dict[str, Any]]:
+    decision = view.decision
+    assert decision is not None
+    found = []
+
+    def add(kind: str, text: str) -> None:
+        found.append({"kind": kind, "stages": [view.name], "text": text})
+
+    if decision["by"] == "person" and decision["chosen"] != decision["recommended"]:
+        add("override", f"{view.name}: a person chose {decision['chosen']} over {decision['recommended']}")
+    seeds = {one["arm"]: len(one["trials"]) for one in decision["candidates"]}
+    if len(seeds) > 1 and min(seeds.values()) == 1:
+        add("seeds", f"{view.name}: one seed per arm: differences between seeds are not in the intervals")
+    missing = [arm.name for arm in view.live if arm.name not in seeds]
+    short = [a.name for a in view.live if a.name in seeds and seeds[a.name] < len(a.trials)]
+    results = [
+        (board.states[t].result or {}) for one in decision["candidates"] for t in one["trials"] if t in board.states
+    ]
+    if len({result.get("source") for result in results}) > 1:
+        add("code", f'{view.name}: source files changed between its trials (same version); `code = "source"` is strict')
+    if missing:
+        add("excluded", f"{view.name}: no finished trial, not compared: {', '.join(missing)}")
+    if short:
+        add("excluded", f"{view.name}: compared without some failed seeds: {', '.join(short)}")
+    tied = [one for one in decision["comparisons"] if one["tied"] and one["problems"]]
+    least = max((one["detectable"] for one in tied), default=0.0)
+    if least > 0 and not decision["significant"]:
+        add("power", f"{view.name}: differences below {100 * least:.1f} points could not have been seen 4 times in 5")
+    return found

@@ -1,0 +1,187 @@
+"""Stages to arms, arms to settings, settings to trials: a pure function of the study file and the choices so far."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rlvrlab.errors import RecipeError, UserError, suggestion
+from rlvrlab.recipe import Resolved, load_recipe
+from rlvrlab.recipe.parse import flatten
+from rlvrlab.study.budget import Budget, budget_of, unequal
+from rlvrlab.study.expressions import parse_best
+from rlvrlab.study.identity import ID_LENGTH, identity_of, trial_hash
+from rlvrlab.study.load import StudyFile
+from rlvrlab.study.schema import Settings, Stage
+from rlvrlab.study.settings import layered, words
+
+Choices = Mapping[str, str]
+"""Stage -> the arm chosen there."""
+ONLY = "as_is"
+"""The arm of a stage that compares nothing."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training with one seed."""
+
+    id: str
+    hash: str
+    seed: int
+    settings: Settings
+    """All that differs from the base recipe, the seed aside."""
+    identity: dict[str, Any]
+    budget: Budget
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One candidate of a stage."""
+
+    name: str
+    own: Settings
+    """What tells it from the stage's other arms."""
+
+
+@dataclass
+class Chain:
+    """A study file with its recipe; remembers what it has resolved."""
+
+    file: StudyFile
+    _resolved: dict[str, Resolved] = field(default_factory=dict)
+    _trials: dict[str, Trial] = field(default_factory=dict)
+    _arms: dict[str, dict[str, Arm]] = field(default_factory=dict)
+
+    def arms(self, stage: Stage) -> list[Arm]:
+        """Named arms × factors, in the file's order."""
+        if stage.name not in self._arms:
+            self._arms[stage.name] = {arm.name: arm for arm in _crossed(stage)}
+        return list(self._arms[stage.name].values())
+
+    def arm(self, stage: Stage, name: str) -> Arm:
+        """By name."""
+        self.arms(stage)
+        known = self._arms[stage.name]
+        if name not in known:
+            raise UserError(f"stage {stage.name}: no arm {name!r}{suggestion(name, known)}")
+        return known[name]
+
+    def settings(self, stage: Stage, arm: str, choices: Choices) -> Settings:
+        """The study's fixed keys, the winner it starts from, the stage's own, its inputs, the arm's."""
+        start: Settings = {}
+        if stage.base is not None:
+            start = self.winner(parse_best(stage.base, "base", keyed=False).stage, choices)
+        fixed = layered(self.file.study.fixed, start, stage.fixed)
+        return layered(fixed, self.inputs(stage, choices), self.arm(stage, arm).own)
+
+    def winner(self, name: str, choices: Choices) -> Settings:
+        """All settings of the arm chosen at a stage."""
+        if name not in choices:
+            raise UserError(f'best("{name}"): the stage has no finished trial to choose from')
+        return self.settings(self.file.stage(name), choices[name], choices)
+
+    def inputs(self, stage: Stage, choices: Choices) -> Settings:
+        """The values of a stage's best(…).key expressions."""
+        found = {}
+        for key, text in stage.inputs.items():
+            best = parse_best(text, key, keyed=True)
+            plain = dict(flatten(self.resolved(self.winner(best.stage, choices)).plain()))
+            if best.key not in plain:
+                raise UserError(
+                    f"stages.{stage.name}.inputs.{key}: {text}: no such key{suggestion(best.key or '', plain)}"
+                )
+            found[key] = plain[best.key]
+        return found
+
+    def resolved(self, settings: Settings) -> Resolved:
+        """The base recipe with these settings."""
+        given = words(settings)
+        key = "\n".join(given)
+        if key not in self._resolved:
+            self._resolved[key] = load_recipe(self.file.recipe, given)
+        return self._resolved[key]
+
+    def trials(self, stage: Stage, arm: str, choices: Choices, small: Settings | None = None) -> list[Trial]:
+        """One per seed; `small` are the keys of a halving round."""
+        settings = layered(self.settings(stage, arm, choices), small or {})
+        return self.seeded(settings, stage.seeds or self.file.study.seeds)
+
+    def seeded(self, settings: Settings, seeds: Sequence[int]) -> list[Trial]:
+        """Trials of the same settings with different seeds."""
+        resolved = self.resolved(settings)
+        budget, identity = budget_of(resolved), identity_of(resolved, 0, self.file.study.code)
+        return [self._trial(settings, {**identity, "seed": seed}, budget) for seed in seeds]
+
+    def _trial(self, settings: Settings, identity: dict[str, Any], budget: Budget) -> Trial:
+        name = trial_hash(identity)
+        # The first way of saying it stays: two stages may ask for the same trial in other words.
+        return self._trials.setdefault(
+            name, Trial(name[:ID_LENGTH], name, identity["seed"], settings, identity, budget)
+        )
+
+    def check(self, stage: Stage, choices: Choices) -> list[str]:
+        """What is wrong with a stage's arms, all at once; needs its inputs."""
+        found: list[str] = []
+        budgets: dict[str, Budget] = {}
+        same: dict[str, str] = {}
+        for arm in self.arms(stage):
+            try:
+                first = self.trials(stage, arm.name, choices)[0]
+                budgets[arm.name] = first.budget
+                if same.setdefault(first.id, arm.name) != arm.name:
+                    found.append(
+                        f"stages.{stage.name}: arms {same[first.id]} and {arm.name} are one and the same recipe"
+                    )
+                for one in stage.halving:
+                    self.trials(stage, arm.name, choices, one.set)
+            except RecipeError as error:
+                found += [f"stages.{stage.name}, arm {arm.name}: {problem}" for problem in error.problems]
+            except UserError as error:
+                found.append(f"stages.{stage.name}, arm {arm.name}: {error}")
+        uneven = unequal(budgets, stage.parity)
+        return [*found, f"stages.{stage.name}: {uneven}"] if uneven else found
+
+    def downstream(self, name: str) -> list[Stage]:
+        """Stages that start, directly or not, from this one's winner, in the file's order."""
+        reached = {name}
+        found = []
+        for stage in self.order():
+            if stage.name != name and reached & set(self.file.needs(stage)):
+                reached.add(stage.name)
+                found.append(stage)
+        return found
+
+    def order(self) -> list[Stage]:
+        """Stages so that what one needs comes before it."""
+        done: dict[str, Stage] = {}
+
+        def visit(stage: Stage) -> Iterator[Stage]:
+            for need in self.file.needs(stage):
+                yield from visit(self.file.stage(need))
+            if stage.name not in done:
+                done[stage.name] = stage
+                yield stage
+
+        return [stage for first in self.file.study.stages for stage in visit(first)]
+
+
+def _crossed(stage: Stage) -> Iterator[Arm]:
+    named: list[tuple[str, Settings]] = list(stage.arms.items()) or [("", {})]
+    grids = [[(key, value) for value in values] for key, values in stage.factors.items()]
+    labels = _labels(stage.factors)
+    for (name, own), cells in itertools.product(named, itertools.product(*grids)):
+        parts = [name, *(f"{labels[key]}={_short(value)}" for key, value in cells)]
+        yield Arm(", ".join(filter(None, parts)) or ONLY, layered(own, dict(cells)))
+
+
+def _labels(factors: Mapping[str, Any]) -> dict[str, str]:
+    """The last part of a key, where that tells factors apart."""
+    leaves = [key.rpartition(".")[2] for key in factors]
+    return {key: leaf if leaves.count(leaf) == 1 else key for key, leaf in zip(factors, leaves, strict=True)}
+
+
+def _short(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), default=str)

@@ -1,0 +1,179 @@
+"""study.json, REPORT.md and DECISIONS.md: everything a reader needs, each number with the run folder it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import rlvrlab
+from rlvrlab.evals.statistics import Interval, bootstrap, wilson
+from rlvrlab.record.facts import code_state
+from rlvrlab.record.files import read_lines, write_atomically, write_json
+from rlvrlab.study.board import ArmView, Board, StageView, Survey
+from rlvrlab.study.caveats import caveats
+from rlvrlab.study.folder import DOCUMENT, EVENTS, TrialState, now
+from rlvrlab.study.identity import source_hash
+from rlvrlab.study.measures import describe
+from rlvrlab.study.report import decisions_page, report_page
+
+SCHEMA = 1
+
+
+def write_document(board: Board, survey: Survey, status: str, launcher: str, *, whole: bool = True) -> dict[str, Any]:
+    """Make the document and, at the end of a session, the two pages."""
+    made = document(board, survey, status, launcher)
+    write_json(board.folder / DOCUMENT, made)
+    if whole:
+        write_atomically(board.folder / "REPORT.md", report_page(made))
+        write_atomically(board.folder / "DECISIONS.md", decisions_page(made))
+    return made
+
+
+def document(board: Board, survey: Survey, status: str, launcher: str) -> dict[str, Any]:
+    """Plain data; the shape is written down in docs/studies.md."""
+    study = board.chain.file.study
+    events = read_lines(board.folder / EVENTS)
+    metrics = dict.fromkeys(m for view in survey.stages for m in shown_metrics(board, view))
+    return {
+        "schema": SCHEMA,
+        "kind": "study",
+        "name": study.name,
+        "question": study.question,
+        "base": study.recipe,
+        "launcher": launcher,
+        "status": status,
+        "started": events[0]["time"] if events else None,
+        "updated": now(),
+        "seeds": list(study.seeds),
+        "code": {"version": rlvrlab.__version__, "source": source_hash()[:16], "commit": _commit()},
+        "metrics": {metric: describe(metric) for metric in metrics},
+        "stages": [_stage(board, view, survey) for view in survey.stages],
+        "trials": {name: _trial(board, name, survey) for name in survey.wanted},
+        "decisions": board.decisions,
+        "caveats": caveats(board, survey),
+        "failures": [_failure(board, name) for name in survey.wanted if _given_up(board, name)],
+    }
+
+
+@cache
+def _commit() -> str | None:
+    """Asking git takes longer than all the rest."""
+    return code_state().get("commit")
+
+
+def shown_metrics(board: Board, view: StageView) -> list[str]:
+    """Those of the rule first, then what every suite says."""
+    suites = board.chain.file.study.suites
+    usual = [f"{name}.accepted" for name in view.suites]
+    usual += [f"{name}.pass@{suites[name].n}" for name in view.suites if suites[name].n > 1]
+    return list(dict.fromkeys([*board.metrics_of(view), *usual]))
+
+
+def _stage(board: Board, view: StageView, survey: Survey) -> dict[str, Any]:
+    stage = view.stage
+    reused = [
+        {"trial": trial.id, "stage": survey.owners[trial.id][0][0], "arm": survey.owners[trial.id][0][1]}
+        for arm in view.arms
+        for trial in arm.trials
+        if trial.id in survey.owners and survey.owners[trial.id][0][0] != view.name
+    ]
+    return {
+        "name": view.name,
+        "question": stage.question,
+        "kind": view.kind,
+        "needs": view.needs,
+        "suites": list(view.suites),
+        "status": view.status,
+        "note": view.note,
+        "base": stage.base,
+        "fixed": stage.fixed,
+        "inputs": {k: {"expression": text, "value": view.inputs.get(k)} for k, text in stage.inputs.items()},
+        "factors": stage.factors,
+        "arms": [_arm(board, view, arm) for arm in view.arms],
+        "reused": reused,
+        "decision": view.decision["id"] if view.decision else None,
+    }
+
+
+def _arm(board: Board, view: StageView, arm: ArmView) -> dict[str, Any]:
+    trials = [t.id for t in arm.trials if (state := board.states.get(t.id)) and state.covers(view.suites)]
+    metrics = {m: found for m in shown_metrics(board, view) if (found := measured(board, trials, m))}
+    decision = view.decision or {}
+    scores = {one["arm"]: one["score"] for one in decision.get("candidates", ())}
+    return {
+        "name": arm.name,
+        "settings": arm.settings,
+        "own": arm.own,
+        "trials": [trial.id for trial in arm.trials],
+        "dropped": arm.dropped,
+        "budget": arm.trials[0].budget._asdict() if arm.trials else None,
+        "metrics": metrics,
+        "score": scores.get(arm.name),
+        "chosen": decision.get("chosen") == arm.name,
+    }
+
+
+def measured(board: Board, trials: Sequence[str], metric: str) -> dict[str, Any] | None:
+    """Mean over seeds and problems with its interval over problems."""
+    if not trials or metric.startswith("cost."):
+        return None
+    columns = [board.scores(trial, metric) for trial in trials]
+    keys = [key for key in columns[0] if all(key in column for column in columns)]
+    if not keys:
+        return None
+    score_SP = np.array([[column[key] for key in keys] for column in columns])
+    low, high = _interval(score_SP, metric)
+    spread = float(score_SP.mean(axis=1).std(ddof=1)) if len(trials) > 1 else None
+    return {"value": float(score_SP.mean()), "low": low, "high": high, "problems": len(keys), "seeds": len(trials),
+            "spread": spread}  # fmt: skip
+
+
+def _interval(score_SP: Any, metric: str) -> Interval:
+    if len(score_SP) == 1 and np.isin(score_SP, (0.0, 1.0)).all():
+        return wilson(int(score_SP.sum()), score_SP.shape[1])
+    return bootstrap(score_SP.mean(axis=0), "study", metric, resamples=2000)
+
+
+def _trial(board: Board, name: str, survey: Survey) -> dict[str, Any]:
+    trial, suites = survey.wanted[name]
+    state = board.states.get(name, TrialState())
+    result = state.result or {}
+    done = {s: one for s, one in result.get("evaluated", {}).items() if suites.get(s) == one["hash"]}
+    home = f"trials/{name}"
+    shown = [
+        m for view in survey.stages for m in shown_metrics(board, view) if m.partition(".")[0].partition("/")[0] in done
+    ]
+    metrics = {m: measured(board, [name], m) for m in dict.fromkeys(shown)}
+    return {
+        "id": name,
+        "hash": trial.hash,
+        "seed": trial.seed,
+        "settings": trial.settings,
+        "status": state.status,
+        "stages": [{"stage": stage, "arm": arm} for stage, arm in survey.owners[name]],
+        "run": f"{home}/{result['run']}" if result else _begun(board.folder, name),
+        "attempts": state.attempts,
+        "identity": trial.identity,
+        "data": result.get("data"),
+        "seconds": result.get("seconds"),
+        "evaluations": {s: {m: f"{home}/{path}" for m, path in one["members"].items()} for s, one in done.items()},
+        "metrics": {m: {k: one[k] for k in ("value", "low", "high", "problems")} for m, one in metrics.items() if one},
+    }
+
+
+def _begun(folder: Path, name: str) -> str | None:
+    runs = sorted((folder / "trials" / name / "runs").glob("rung*/*/config.json"))
+    return runs[-1].parent.relative_to(folder).as_posix() if runs else None
+
+
+def _given_up(board: Board, name: str) -> bool:
+    return board.states.get(name, TrialState()).status in ("failed", "timed_out")
+
+
+def _failure(board: Board, name: str) -> dict[str, Any]:
+    state = board.states[name]
+    return {"trial": name, "status": state.status, "why": state.why, "log": f"trials/{name}/log.txt"}

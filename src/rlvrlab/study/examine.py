@@ -1,0 +1,124 @@
+"""A trained policy on a suite: evaluation folders inside its run, and the scores that selection needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rlvrlab.errors import UserError
+from rlvrlab.evals.answering import EngineAnswerer
+from rlvrlab.evals.kept import evaluate_into
+from rlvrlab.evals.protocol import Protocol, eval_at_1, eval_at_k
+from rlvrlab.recipe import Resolved
+from rlvrlab.recipe.load import instantiate
+from rlvrlab.record.evaluation import file_name, read_evaluation
+from rlvrlab.record.experiment import summarise
+from rlvrlab.record.files import write_json
+from rlvrlab.study.measures import Scores, scores_of
+from rlvrlab.study.schema import Suite
+from rlvrlab.train import checkpoint
+from rlvrlab.train.lab import engine_alone
+from rlvrlab.train.session import resolved_of
+from rlvrlab.types import Environment, Problem
+
+USUAL_SIZE = 200
+TOGETHER = 256
+"""Answers an engine draws before they are judged and kept."""
+
+
+class Member(NamedTuple):
+    """One data set of a suite."""
+
+    name: str
+    env: Environment
+    type: str
+    folder: Path
+    problems: tuple[Problem, ...]
+    protocol: Protocol
+
+
+class Prepared(NamedTuple):
+    """A suite with its problems, before anything is trained: what cannot be examined is found out early."""
+
+    name: str
+    hash: str
+    suite: Suite
+    members: list[Member]
+    skipped: dict[str, str]
+
+
+def prepared(name: str, job: dict[str, Any], resolved: Resolved) -> Prepared:
+    """Draw the problems."""
+    suite = Suite.model_validate(job["suite"])
+    return Prepared(name, job["hash"], suite, *_members(name, suite, resolved, Path(job["folder"])))
+
+
+def examine(trial: Path, run: Path, ready: Prepared) -> dict[str, Any]:
+    """Evaluate on every member, resuming what was begun; returns what result.json keeps of it."""
+    suite, stem = ready.suite, f"{file_name(ready.name)}_{ready.hash[:8]}"
+    answerer = _answerer(resolved_of(run), run, suite)
+    folders: dict[str, str] = {}
+    scores: dict[str, Scores] = {}
+    for one in ready.members:
+        folder = run / "evaluations" / (stem if one.name == ready.name else f"{stem}_{file_name(one.name)}")
+        facts = {"scorer_type": one.type, "scorer_folder": str(one.folder.resolve())}
+        evaluate_into(
+            folder, answerer, one.env, one.problems, one.protocol, seed=suite.seed, data=one.name, facts=facts
+        )
+        folders[one.name] = folder.relative_to(trial).as_posix()
+        scores[one.name] = scores_of(read_evaluation(folder), sorted({suite.n, *one.protocol.ks}))
+    kept = trial / "scores" / f"{stem}.json"
+    kept.parent.mkdir(exist_ok=True)
+    write_json(kept, scores)
+    below = kept.relative_to(trial).as_posix()
+    return {"hash": ready.hash, "members": folders, "skipped": ready.skipped, "scores": below}
+
+
+def _members(name: str, suite: Suite, resolved: Resolved, folder: Path) -> tuple[list[Member], dict[str, str]]:
+    if suite.suite is None:
+        table = suite.env or resolved.recipe.env
+        home = folder if suite.env else resolved.folder
+        env: Environment = instantiate("env", table, home)
+        protocol = replace(_protocol(suite, resolved), run_timeout_s=None, memory_mb=None)  # the environment's own
+        problems = env.problems(suite.role, suite.size or USUAL_SIZE, suite.seed)
+        return [Member(name, env, table["type"], home, tuple(problems), protocol)], {}
+    return _of_suite(name, suite.suite, suite, folder)
+
+
+def _of_suite(name: str, chosen: str, suite: Suite, folder: Path) -> tuple[list[Member], dict[str, str]]:
+    # Named suites bring every reader and environment along: a trial without one starts in half the time.
+    from rlvrlab.evals.suites import members_of
+    from rlvrlab.evals.suites.base import Skipped, data_folder, prepare
+
+    data = folder / suite.data if suite.data else data_folder()
+    wanted = [member for member in members_of(chosen) if not suite.only or member.name in suite.only]
+    made = [prepare(member, suite.tier, data, {}, max_tokens=suite.max_tokens, size=suite.size) for member in wanted]
+    skipped = {one.name: one.why for one in made if isinstance(one, Skipped)}
+    ready = [one for one in made if not isinstance(one, Skipped)]
+    if not ready:
+        raise UserError(f"suites.{name}: no member can be examined here: {skipped}")
+    found = [Member(one.member.name, one.env, one.member.env, Path(), one.problems, one.protocol) for one in ready]
+    return found, skipped
+
+
+def _protocol(suite: Suite, resolved: Resolved) -> Protocol:
+    longest = suite.max_tokens or resolved.recipe.rollout.max_tokens
+    if suite.n == 1:
+        return eval_at_1(longest)
+    return eval_at_k(suite.n, (1, suite.n), suite.temperature, max_tokens=longest)
+
+
+def _answerer(resolved: Resolved, run: Path, suite: Suite) -> EngineAnswerer:
+    if suite.policy == "best":
+        step = int(list(summarise(run).values())[-1]["best"]["step"])
+        # The policy before training may have been the best; it has no checkpoint.
+        path = run / "checkpoints" / f"global_step_{step}" if step else None
+    else:
+        path = checkpoint.newest(run / "checkpoints")[0]
+    engine = engine_alone(resolved)
+    facts: dict[str, Any] = {"run": run.name, "checkpoint": "none: before training", "step": 0}
+    if path is not None:
+        facts |= {"checkpoint": path.name, "step": checkpoint.load(path, engine).step}
+    engine.publish()
+    return EngineAnswerer(engine, facts, TOGETHER)

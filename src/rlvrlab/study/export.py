@@ -1,0 +1,221 @@
+"""A study as plain shell scripts: `rlvr train`, `rlvr eval`, and a small Python file that takes the highest mean.
+
+run_all.sh            all stages in order
+1_volume.sh …         one stage: every arm and seed, skipped where its `done` file is there
+settings.sh           stage and arm -> recipe keys; what a stage takes from an earlier one's winner
+choose.py             the winner of a stage by the rule's metrics, without statistics
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.errors import UserError
+from rlvrlab.recipe.parse import flatten
+from rlvrlab.record.files import write_atomically
+from rlvrlab.study.chain import Chain
+from rlvrlab.study.expressions import parse_best
+from rlvrlab.study.load import StudyFile
+from rlvrlab.study.measures import COSTS, LESS_IS_BETTER
+from rlvrlab.study.schema import Settings, Stage, Suite
+from rlvrlab.study.settings import as_toml, words
+
+USUAL_SIZE = 200
+NAMES = {"accepted": "accepted_at_1", "truncated": "truncated_rate", "gen_tokens": "avg_gen_tokens"}
+"""A metric's name in metrics.json, where it differs."""
+LAYERED = """# The last line of a key counts; another plug-in (`reward.type=…`) takes the keys of the old one away.
+layered() {
+  awk -F= '{ table = $1; sub(/[.].*/, "", table)
+    if ($1 == table ".type" && ($1 in value) && value[$1] != $0)
+      for (other in value) if (index(other, table ".") == 1) delete value[other]
+    if (!($1 in seen)) order[++count] = $1
+    seen[$1] = 1; value[$1] = $0 }
+    END { for (i = 1; i <= count; i++) if (order[i] in value) print value[order[i]] }'
+}
+"""
+CHOOSE = '''"""Print the arm with the highest weighted mean of a stage's metrics: python choose.py STAGE."""
+
+import glob
+import json
+import os
+import sys
+
+WHAT = json.loads(r"""%s""")
+HOME = os.path.dirname(os.path.abspath(__file__))
+
+
+def value(stage, arm, metric):
+    suite, measure, sign = metric
+    found = []
+    pattern = os.path.join(HOME, "out", stage, arm, "seed_*", "eval_" + suite, "**", "metrics.json")
+    for path in glob.glob(pattern, recursive=True):
+        with open(path) as file:
+            found += [sign * data[measure] for data in json.load(file).values()]
+    return sum(found) / len(found) if found else None
+
+
+def score(stage, arm):
+    parts = [(weight, value(stage, arm, metric)) for weight, metric in WHAT[stage]["metrics"]]
+    if any(part is None for _, part in parts):
+        return None
+    return sum(weight * part for weight, part in parts) / sum(weight for weight, _ in parts)
+
+
+stage = sys.argv[1]
+scores = {arm: score(stage, arm) for arm in WHAT[stage]["arms"]}
+for arm, found in scores.items():
+    print(stage, arm, "not finished" if found is None else "%%.4f" %% found, file=sys.stderr)
+known = {arm: found for arm, found in scores.items() if found is not None}
+if not known:
+    sys.exit("no arm of %%s has finished" %% stage)
+print(max(known, key=known.get))
+'''
+
+
+def export_study(file: StudyFile, output: Path) -> list[Path]:
+    """Write the scripts; returns them."""
+    chain = Chain(file)
+    ready = [stage for stage in chain.order() if not file.needs(stage)]
+    problems = [problem for stage in ready for problem in chain.check(stage, {})]
+    if problems:
+        raise UserError(problems[0])
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{output}: cannot be made ({error.strerror}); choose another -o") from None
+    order = chain.order()
+    names = [f"{i}_{stage.name}.sh" for i, stage in enumerate(order, 1)]
+    pages = {name: _stage_script(chain, stage) for name, stage in zip(names, order, strict=True)}
+    pages["settings.sh"] = _settings_script(chain, order)
+    pages["choose.py"] = CHOOSE % json.dumps({stage.name: _choosing(chain, stage) for stage in order}, indent=1)
+    runs = "".join(f'sh "$here/{name}"\n' for name in names)
+    pages["run_all.sh"] = f"{_head(file, 'All stages in order.')}{runs}"
+    made = []
+    for name, text in pages.items():
+        write_atomically(output / name, text)
+        (output / name).chmod(0o755 if name.endswith(".sh") else 0o644)
+        made.append(output / name)
+    return made
+
+
+def _head(file: StudyFile, words_about: str) -> str:
+    return (
+        f"#!/bin/sh\n# {words_about} Made by `rlvr study export {file.path.name}`.\n"
+        'set -eu\nhere=$(cd "$(dirname "$0")" && pwd)\n'
+    )
+
+
+def _settings_script(chain: Chain, order: list[Stage]) -> str:
+    """One function per stage: `settings_volume ARM` prints its overrides, one per line."""
+    lines = ["# Recipe keys of every arm, one `key=value` per line; sourced by the stages.", LAYERED]
+    fixed = chain.file.study.fixed
+    for stage in order:
+        lines += [f"settings_{_symbol(stage.name)}() {{", *_echo(fixed)]
+        if stage.base is not None:
+            name = parse_best(stage.base, "base", keyed=False).stage
+            lines.append(f'  settings_{_symbol(name)} "$BEST_{_symbol(name)}"')
+        lines += _echo(stage.fixed)
+        for key, text in stage.inputs.items():
+            lines += _input(chain, key, text)
+        lines.append('  case "$1" in')
+        for arm in chain.arms(stage):
+            lines += [f"  {_folder(arm.name)})", *(f"  {line}" for line in _echo(arm.own)), "    ;;"]
+        lines += ['  *) echo "no arm $1" >&2; return 1 ;;', "  esac", "}", ""]
+    return "\n".join(lines)
+
+
+def _input(chain: Chain, key: str, text: str) -> list[str]:
+    """best("volume").data.train_size: what the winner sets, else what the base recipe has."""
+    best = parse_best(text, key, keyed=True)
+    usual = dict(flatten(chain.resolved({}).plain())).get(best.key or "")
+    name = _symbol(best.stage)
+    default = [] if usual is None else [f"echo {shlex.quote(f'{key}={as_toml(usual)}')}"]
+    rename = shlex.quote(f"s/^{re.escape(str(best.key))}=/{key}=/p")
+    find = f'settings_{name} "$BEST_{name}" | layered | sed -n {rename}'
+    return [f"  {line}" for line in [*default, find]]
+
+
+def _echo(settings: Settings) -> list[str]:
+    return [f"  echo {shlex.quote(word)}" for word in words(settings)]
+
+
+def _stage_script(chain: Chain, stage: Stage) -> str:
+    file = chain.file
+    lines = [_head(file, f"Stage {stage.name}."), '. "$here/settings.sh"']
+    for need in _all_needs(file, stage):
+        name = _symbol(need)
+        lines += [f': "${{BEST_{name}:=$(python3 "$here/choose.py" {shlex.quote(need)})}}"', f"export BEST_{name}"]
+    arms = " ".join(shlex.quote(_folder(arm.name)) for arm in chain.arms(stage))
+    seeds = " ".join(map(str, stage.seeds or file.study.seeds))
+    lines += [f"for seed in {seeds}; do", f"for arm in {arms}; do",
+              f'  dir="$here/out/{stage.name}/$arm/seed_$seed"',
+              '  [ -f "$dir/done" ] && continue', '  mkdir -p "$dir"',
+              f'  settings_{_symbol(stage.name)} "$arm" | layered > "$dir/settings.txt"', "  set --",
+              '  while IFS= read -r word; do set -- "$@" "$word"; done < "$dir/settings.txt"',
+              '  begun=$(ls -d "$dir"/runs/*/ 2>/dev/null | head -n 1)',
+              '  if [ -n "$begun" ]; then rlvr train --resume "${begun%/}"',
+              f'  else rlvr train {shlex.quote(str(file.recipe.resolve()))} "$@" name={file.study.name} seed="$seed" '
+              'output_dir="$dir/runs"; fi',
+              '  run=$(ls -d "$dir"/runs/*/ | head -n 1)']  # fmt: skip
+    for name in stage.suites or file.study.suites:
+        lines.append(f"  {_evaluation(name, file.study.suites[name], file.path.parent)}")
+    return "\n".join([*lines, '  touch "$dir/done"', "done", "done", ""])
+
+
+def _evaluation(name: str, suite: Suite, folder: Path) -> str:
+    output = f'"$dir/eval_{name}"'
+    if suite.suite is not None:
+        only = " ".join(f"--only {shlex.quote(one)}" for one in suite.only)
+        data = f"--data {shlex.quote(str((folder / suite.data).resolve()))}" if suite.data else ""
+        size = f"--size {suite.size}" if suite.size else ""
+        longest = f"--max-tokens {suite.max_tokens}" if suite.max_tokens else ""
+        parts = ["rlvr suite", suite.suite, f'--tier {suite.tier} --models "${{run%/}}"', only, data, size, longest]
+    else:
+        env = dict(suite.env or {})
+        kind = env.pop("type", "")
+        keys = " ".join(shlex.quote(f"{key}={as_toml(value)}") for key, value in env.items())
+        protocol = (
+            "" if suite.n == 1 else f"--protocol @k --n {suite.n} --k 1,{suite.n} --temperature {suite.temperature}"
+        )
+        longest = f"--max-tokens {suite.max_tokens}" if suite.max_tokens else ""
+        size = f"--size {suite.size or USUAL_SIZE} --role {suite.role}"
+        run = f'--run "${{run%/}}@{suite.policy}"'
+        parts = ["rlvr eval", shlex.quote(kind) if kind else "", keys, run, size, protocol,
+                 longest]  # fmt: skip
+    line = " ".join([*filter(None, parts), f"--seed {suite.seed} -o {output}"])
+    if "@best" not in line:
+        return line
+    # The policy before training may have been the best; it has no checkpoint.
+    return f"{line} || {line.replace('@best', '@base', 1)}"
+
+
+def _choosing(chain: Chain, stage: Stage) -> dict[str, Any]:
+    metrics = stage.select.metrics or {f"{s}.accepted": 1.0 for s in stage.suites or chain.file.study.suites}
+    parts = []
+    for metric, weight in metrics.items():
+        suite, _, measure = metric.partition(".")
+        if suite != COSTS:
+            sign = -1 if measure in LESS_IS_BETTER else 1
+            parts.append([weight, [suite.partition("/")[0], NAMES.get(measure, measure), sign]])
+    return {"arms": [_folder(arm.name) for arm in chain.arms(stage)], "metrics": parts}
+
+
+def _all_needs(file: StudyFile, stage: Stage) -> list[str]:
+    """Earlier stages first."""
+    found: list[str] = []
+    for name in file.needs(stage):
+        found += [*_all_needs(file, file.stage(name)), name]
+    return list(dict.fromkeys(found))
+
+
+def _symbol(name: str) -> str:
+    return re.sub(r"\W", "_", name, flags=re.ASCII)
+
+
+def _folder(arm: str) -> str:
+    """An arm's name without what a shell or a file system would trip over."""
+    return re.sub(r"[^A-Za-z0-9._=-]+", "_", arm).strip("_") or "arm"

@@ -1,0 +1,169 @@
+"""A study folder on disk: append-only logs, one folder per trial; what a kill leaves behind is always readable."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.errors import UserError
+from rlvrlab.record.files import Lines, StorageError, read_lines, write_atomically, write_json
+from rlvrlab.record.lock import Lock
+from rlvrlab.study.load import StudyFile, load_study
+from rlvrlab.study.worker import read_result
+
+TEXT, ORIGIN, DOCUMENT = "study.toml", "origin.json", "study.json"
+EVENTS, DECISIONS = "events.jsonl", "decisions.jsonl"
+TERMINAL = ("finished", "failed", "timed_out")
+
+
+@dataclass
+class TrialState:
+    """What is known of a trial."""
+
+    status: str = "waiting"
+    """waiting, running, finished, failed, timed_out."""
+    rung: int = 0
+    """Of the out-of-memory ladder: 0 is as asked."""
+    deaths: int = 0
+    """Times its process or machine died."""
+    attempts: list[dict[str, Any]] = field(default_factory=list)
+    result: dict[str, Any] | None = None
+
+    def covers(self, suites: dict[str, str]) -> bool:
+        """Is it trained, and examined on all of these (name -> hash)?"""
+        done = self.result["evaluated"] if self.result else {}
+        return self.result is not None and all(name in done and done[name]["hash"] == h for name, h in suites.items())
+
+    def begin(self, when: str, rung: int) -> None:
+        """One more attempt; one whose end nobody wrote down was lost with the study's process."""
+        if self.attempts and self.attempts[-1]["ended"] is None:
+            self.attempts[-1] |= {"status": "lost", "why": "the study's own process died"}
+        facts = {"number": len(self.attempts) + 1, "rung": rung, "started": when, "ended": None}
+        self.attempts.append({**facts, "status": "running", "why": None})
+
+    @property
+    def why(self) -> str:
+        """Of the last attempt."""
+        return str(self.attempts[-1].get("why") or "") if self.attempts else ""
+
+
+class StudyFolder:
+    """Open for writing: one process at a time."""
+
+    def __init__(self, path: Path, file: StudyFile) -> None:
+        self.path = path.resolve()
+        _refuse_other(self.path, file)
+        try:
+            (self.path / "trials").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"{path}: cannot be made ({error.strerror}); choose another output") from None
+        self.lock = Lock(self.path)
+        self._events = Lines(self.path / EVENTS)
+        self._decisions = Lines(self.path / DECISIONS)
+        write_atomically(self.path / TEXT, file.text)
+        write_json(self.path / ORIGIN, {"name": file.study.name, "file": str(file.path.resolve())})
+
+    def event(self, kind: str, **facts: Any) -> dict[str, Any]:
+        """In the kernel's hands when this returns."""
+        row = {"time": now(), "kind": kind, **facts}
+        self._events.append(row)
+        return row
+
+    def decide(self, decision: dict[str, Any]) -> dict[str, Any]:
+        """Append one; it gets its number and its time."""
+        row = {"id": len(read_decisions(self.path)) + 1, "time": now(), **decision}
+        self._decisions.append(row)
+        self._decisions.sync()
+        return row
+
+    def trial(self, name: str) -> Path:
+        """Its folder, made when it is not there."""
+        path = self.path / "trials" / name
+        try:
+            path.mkdir(exist_ok=True)
+        except OSError as error:
+            raise StorageError(path, error) from error
+        return path
+
+    def close(self) -> None:
+        """Let the next one in."""
+        self._events.close()
+        self._decisions.close()
+        self.lock.release()
+
+
+def read_states(path: Path) -> dict[str, TrialState]:
+    """From the events, and from the trials' own results: a result that was written counts, whoever saw it."""
+    states: dict[str, TrialState] = {}
+    for row in read_lines(path / EVENTS):
+        if "trial" in row:
+            _apply(states.setdefault(row["trial"], TrialState()), row)
+    for folder in (path / "trials").glob("*"):
+        result = read_result(folder)
+        if result is not None:
+            state = states.setdefault(folder.name, TrialState())
+            state.result, state.status = result, "finished"
+    return states
+
+
+def _apply(state: TrialState, row: dict[str, Any]) -> None:
+    if row["kind"] == "started":
+        state.begin(row["time"], row["rung"])
+        state.status, state.rung = "waiting", row["rung"]  # until its end is known: whoever ran it may be dead
+    elif row["kind"] == "ended":
+        if state.attempts:
+            state.attempts[-1] |= {"ended": row["time"], "status": row["status"], "why": row.get("why") or None}
+        state.status, state.rung, state.deaths = row["now"], row["rung"], row["deaths"]
+    elif row["kind"] == "retry":
+        state.status, state.deaths = "waiting", 0
+
+
+def read_decisions(path: Path) -> list[dict[str, Any]]:
+    """In order of time."""
+    return read_lines(path / DECISIONS)
+
+
+def find_study(path: Path) -> tuple[StudyFile, Path]:
+    """A study file, or a study folder (its own copy, resolved where the original lies), and the folder."""
+    if path.suffix == ".toml" or path.is_file():
+        file = load_study(path)
+        return file, file.folder
+    origin = path / ORIGIN
+    if not origin.is_file():
+        raise UserError(f"{path}: neither a study file (.toml) nor a study folder; `rlvr study run FILE` makes one")
+    try:
+        home = Path(json.loads(origin.read_text(encoding="utf-8"))["file"])
+    except (ValueError, KeyError, OSError):
+        raise UserError(f"{origin}: damaged; give the study file instead of the folder") from None
+    if not home.is_file():
+        raise UserError(
+            f"{path}: its study file {home} is gone; put it back beside its recipe (a copy is {path / TEXT})"
+        )
+    return load_study(home), path
+
+
+def _refuse_other(path: Path, file: StudyFile) -> None:
+    """Two studies in one folder would take each other's decisions for their own."""
+    if path.is_dir() and not (path / ORIGIN).exists():
+        strange = [one.name for one in path.iterdir() if one.name not in {".lock", EVENTS, DECISIONS, TEXT, "trials"}]
+        strange = [name for name in strange if not name.endswith(".tmp")]
+        if strange:
+            raise UserError(f"{path}: is there and is no study ({strange[0]}); choose another name or output")
+        return
+    if not (path / ORIGIN).is_file():
+        return
+    try:
+        before = json.loads((path / ORIGIN).read_text(encoding="utf-8"))
+    except ValueError:
+        raise UserError(f"{path / ORIGIN}: damaged; restore it or choose another output") from None
+    same_text = (path / TEXT).is_file() and (path / TEXT).read_text(encoding="utf-8") == file.text
+    if before.get("file") != str(file.path.resolve()) and not same_text:
+        raise UserError(f"{path}: holds the study of {before.get('file')}; give this one another name or output")
+
+
+def now() -> str:
+    """UTC, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -1,0 +1,103 @@
+"""What makes two trials the same: the recipe as resolved, the data, the code, the seed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import rlvrlab
+from rlvrlab.recipe import Resolved
+from rlvrlab.recipe.parse import flatten
+from rlvrlab.recipe.schema import PLUGIN_TABLES
+from rlvrlab.registry import find
+
+WITHOUT = ("name", "question", "output_dir", "record", "seed")
+"""Recipe keys that change no result, and the seed, which is a part of its own."""
+OUTSIDE = ("cli", "report", "scale", "study")
+"""Rooms of the package that no trial's result depends on."""
+ID_LENGTH = 12
+
+
+def digest(value: Any) -> str:
+    """Of plain data, whatever the order of its keys."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def identity_of(resolved: Resolved, seed: int, code: Literal["source", "version"]) -> dict[str, Any]:
+    """The four parts, each short enough to read."""
+    plain = {key: value for key, value in resolved.plain().items() if key not in WITHOUT}
+    own = sorted(_own_files(resolved))
+    return {
+        "recipe": digest(plain)[:16],
+        "data": digest([_environment(resolved), sorted(_data_files(resolved)), _model_files(resolved)])[:16],
+        "code": digest([rlvrlab.__version__, source_hash() if code == "source" else "", own])[:16],
+        "seed": seed,
+    }
+
+
+def trial_hash(identity: dict[str, Any]) -> str:
+    """The trial's name is the beginning of it."""
+    return digest(identity)
+
+
+def _environment(resolved: Resolved) -> list[str]:
+    """A procedural environment is its own manifest: name, version and (in the recipe's part) its keys."""
+    cls = find("env", resolved.recipe.env["type"], resolved.folder)
+    return [resolved.recipe.env["type"], str(getattr(cls, "version", ""))]
+
+
+def _data_files(resolved: Resolved) -> list[tuple[str, str]]:
+    """Every file that the environment's and the data table's keys name, by content."""
+    tables = {"env": resolved.recipe.env, "data": resolved.recipe.data.model_dump()}
+    texts = [(key, value) for key, value in flatten(tables) if isinstance(value, str) and 0 < len(value) < 4096]
+    found = []
+    for key, value in texts:
+        path = resolved.folder / value if key.startswith("data.") else Path(value)
+        if path.is_file():
+            found.append((key, file_hash(path)))
+    return found
+
+
+def _model_files(resolved: Resolved) -> list[tuple[str, str]]:
+    """The weights training starts from, by content where they lie in a folder; a name on a shelf stands for itself."""
+    model = resolved.recipe.engine.get("model")
+    folder = Path(str(model))
+    if not model or not folder.is_dir():
+        return []
+    return [(path.name, file_hash(path)) for path in sorted([*folder.glob("*.safetensors"), *folder.glob("*.json")])]
+
+
+def _own_files(resolved: Resolved) -> list[tuple[str, str]]:
+    """The user's plug-in files named as `file.py:Class`."""
+    tables = [getattr(resolved.recipe, kind) for kind in PLUGIN_TABLES]
+    names = [table["type"] for table in tables if table and ".py:" in table["type"]]
+    paths = [resolved.folder / name.rpartition(":")[0] for name in names]
+    return [(path.name, file_hash(path)) for path in paths if path.is_file()]
+
+
+def file_hash(path: Path) -> str:
+    """Of its content; read again only when size or time changed."""
+    stat = path.stat()
+    return _file_hash(path, stat.st_size, stat.st_mtime_ns)
+
+
+@cache
+def _file_hash(path: Path, size: int, changed_ns: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@cache
+def source_hash() -> str:
+    """Of the package's source files that a result can depend on."""
+    home = Path(rlvrlab.__file__).parent
+    found = hashlib.sha256()
+    for path in sorted(home.rglob("*.py")):
+        name = path.relative_to(home).as_posix()
+        if name.partition("/")[0] not in OUTSIDE:
+            found.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
+    return found.hexdigest()

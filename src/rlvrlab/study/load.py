@@ -1,0 +1,242 @@
+"""From a study file to a checked study: every error at once, each with its place and a remedy."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from rlvrlab.errors import LabError, RecipeError, UserError, suggestion
+from rlvrlab.recipe.load import instantiate
+from rlvrlab.recipe.parse import line_of, read_toml
+from rlvrlab.study.expressions import Best, parse_best
+from rlvrlab.study.measures import COSTS, MEASURES, metric_names, pass_k
+from rlvrlab.study.schema import Resources, Round, Select, Settings, Stage, Study, Suite
+
+OWN = {"seed": "seeds", "output_dir": "output", "name": "name", "question": "question"}
+"""Recipe keys that the study sets itself -> the study's key for them."""
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """A study as read and checked."""
+
+    study: Study
+    path: Path
+    text: str
+
+    @property
+    def recipe(self) -> Path:
+        """The base recipe."""
+        return self.path.parent / self.study.recipe
+
+    @property
+    def folder(self) -> Path:
+        """Where the study is kept."""
+        return Path(self.study.output) / self.study.name
+
+    def stage(self, name: str) -> Stage:
+        """By name."""
+        return next(stage for stage in self.study.stages if stage.name == name)
+
+    def needs(self, stage: Stage) -> list[str]:
+        """Stages whose winners it starts from, in the file's order."""
+        wanted = {best.stage for best in references(stage)}
+        return [other.name for other in self.study.stages if other.name in wanted]
+
+
+def load_study(path: Path) -> StudyFile:
+    """Read and check; raises RecipeError with all problems."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such study file; `ls studies/*/*.toml` shows the ones that come with rlvrlab")
+    tree, text = read_toml(path)
+    try:
+        study = Study.model_validate_json(json.dumps(tree, default=str))
+    except ValidationError as error:
+        raise RecipeError([f"{path.name}{line}" for line in _complaints(error, tree, text)]) from None
+    except RecursionError:
+        raise UserError(f"{path}: nested too deeply") from None
+    found = StudyFile(study, path, text)
+    problems = list(_contradictions(found))
+    if problems:
+        raise RecipeError([f"{path.name}: {problem}" for problem in dict.fromkeys(problems)])
+    return found
+
+
+def references(stage: Stage) -> list[Best]:
+    """Every best(…) of a stage; malformed ones are found by `load_study`."""
+    found = [parse_best(stage.base, "base", keyed=False)] if stage.base is not None else []
+    return found + [parse_best(text, key, keyed=True) for key, text in stage.inputs.items()]
+
+
+def _complaints(error: ValidationError, tree: dict[str, Any], text: str) -> Iterator[str]:
+    for item in error.errors(include_url=False):
+        where = _place(item["loc"], tree)
+        line = line_of(text, where) if where.partition(".")[0] != "stages" else None
+        place = f":{line}: {where}" if line else f": {where}"
+        if item["type"] == "extra_forbidden":
+            leaf = str(item["loc"][-1])
+            yield f"{place}: unknown key{suggestion(leaf, _keys(item['loc']))}"
+        elif item["type"] == "missing":
+            yield f"{place}: is missing"
+        elif item["type"] == "too_short":
+            yield f"{place}: is empty; give at least one"
+        else:
+            words = item["msg"].removeprefix("Value error, ")
+            got = json.dumps(item["input"], default=str)[:80]
+            yield f"{place}: {words[:1].lower()}{words[1:]}, got {got}"
+
+
+def _place(loc: tuple[int | str, ...], tree: Any) -> str:
+    """stages.volume.factors instead of stages.0.factors."""
+    parts: list[str] = []
+    for part in loc:
+        tree = _below(tree, part)
+        name = tree.get("name") if isinstance(part, int) and isinstance(tree, dict) else None
+        parts.append(name if isinstance(name, str) else str(part))
+    return ".".join(parts)
+
+
+def _below(tree: Any, part: int | str) -> Any:
+    if isinstance(tree, list):
+        return tree[part] if isinstance(part, int) and part < len(tree) else None
+    return tree.get(part) if isinstance(tree, dict) else None
+
+
+def _keys(loc: tuple[int | str, ...]) -> list[str]:
+    tables: dict[str, Any] = {"suites": Suite, "select": Select, "resources": Resources, "halving": Round}
+    names = [str(part) for part in loc[:-1] if not isinstance(part, int)]
+    inner = next((tables[name] for name in reversed(names) if name in tables), Stage if "stages" in names else Study)
+    return list(inner.model_fields)
+
+
+def _contradictions(file: StudyFile) -> Iterator[str]:
+    study = file.study
+    if not file.recipe.is_file():
+        yield f"recipe: {file.recipe} is not there; the path is relative to the study file"
+    yield from _reserved("fixed", study.fixed)
+    for i, rung in enumerate(study.ladder):
+        yield from _reserved(f"ladder {i + 1}", rung)
+    if len(set(study.seeds)) < len(study.seeds):
+        yield f"seeds: {study.seeds} names one twice"
+    for name, suite in study.suites.items():
+        yield from _suite(f"suites.{name}", name, suite, file.path.parent)
+    names = [stage.name for stage in study.stages]
+    yield from (f"stages: two are named {name!r}" for name in dict.fromkeys(names) if names.count(name) > 1)
+    for stage in study.stages:
+        yield from _stage(stage, names, study)
+    yield from _cycles(file)
+    gpus = study.resources
+    if gpus.launcher == "local" and gpus.gpus > len(gpus.gpu_ids):
+        yield f"resources.gpus: a trial takes {gpus.gpus}, gpu_ids has {len(gpus.gpu_ids)}; list the GPUs it may use"
+
+
+def _suite(where: str, name: str, suite: Suite, folder: Path) -> Iterator[str]:
+    if not _PLAIN.fullmatch(name) or name == COSTS:
+        yield f"{where}: {name!r} cannot name a suite; letters, digits, _ and -, not {COSTS!r}"
+    if suite.suite is not None and suite.env is not None:
+        yield f"{where}: has both env and suite; give one"
+    try:
+        if suite.suite is not None:
+            from rlvrlab.evals.suites import members_of
+
+            known = [member.name for member in members_of(suite.suite)]
+            for one in suite.only:
+                if one not in known:
+                    yield f"{where}.only: no member {one!r}{suggestion(one, known)}"
+        elif suite.env is not None:
+            if not isinstance(suite.env.get("type"), str):
+                yield f'{where}.env: needs `type = "NAME"`'
+            else:
+                instantiate("env", suite.env, folder)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        yield f"{where}.env.{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    except LabError as error:
+        yield f"{where}: {error}"
+
+
+def _stage(stage: Stage, names: list[str], study: Study) -> Iterator[str]:
+    where = f"stages.{stage.name}"
+    for part, own in (("fixed", stage.fixed), ("inputs", stage.inputs), ("factors", stage.factors)):
+        yield from _reserved(f"{where}.{part}", own)
+    for arm, own in stage.arms.items():
+        yield from _reserved(f"{where}.arms.{arm}", own)
+    for key, values in stage.factors.items():
+        texts = [json.dumps(value, sort_keys=True, default=str) for value in values]
+        yield from (f"{where}.factors.{key}: {one} is listed twice" for one in set(texts) if texts.count(one) > 1)
+    expressions = [("base", stage.base, False)] if stage.base is not None else []
+    for key, text, keyed in [*expressions, *((f"inputs.{k}", v, True) for k, v in stage.inputs.items())]:
+        try:
+            best = parse_best(str(text), f"{where}.{key}", keyed=keyed)
+        except UserError as error:
+            yield str(error)
+            continue
+        if best.stage not in names:
+            yield f"{where}.{key}: no stage {best.stage!r}{suggestion(best.stage, names)}"
+    yield from _metrics(where, stage, study)
+
+
+def _metrics(where: str, stage: Stage, study: Study) -> Iterator[str]:
+    for name in stage.suites:
+        if name not in study.suites:
+            yield f"{where}.suites: no suite {name!r}{suggestion(name, study.suites)}"
+    suites = {name: study.suites[name] for name in stage.suites or study.suites if name in study.suites}
+    for metric, weight in stage.select.metrics.items():
+        if weight <= 0:
+            yield f"{where}.select.metrics.{metric}: weight {weight}; above 0 (what is better is known of each metric)"
+        owner, _, measure = metric.partition(".")
+        suite = suites.get(owner.partition("/")[0])
+        if suite is not None and (k := pass_k(measure)) is not None and k > suite.n:
+            yield f"{where}.select.metrics: {metric} needs suites.{owner}.n of {k} or more, it is {suite.n}"
+        elif metric not in metric_names(suites) and not (suite is not None and _of_member(owner, measure)):
+            yield f"{where}.select.metrics: no metric {metric!r}{suggestion(metric, metric_names(suites))}"
+    if stage.select.rule == "weighted" and any(m.startswith(f"{COSTS}.") for m in stage.select.metrics):
+        yield f"{where}.select.metrics: costs have no share in a weighted sum; use lexicographic, pareto or select.cost"
+
+
+def _of_member(owner: str, measure: str) -> bool:
+    """`cross/countdown.accepted`: one member of a named suite."""
+    return "/" in owner and (measure in MEASURES or pass_k(measure) is not None)
+
+
+def _reserved(where: str, own: Settings) -> Iterator[str]:
+    for key in own:
+        if key in OWN:
+            yield f"{where}: {key} is set by the study; use its own key `{OWN[key]}`"
+        elif not all(part.isidentifier() for part in key.split(".")):
+            yield f"{where}: {key!r} is not a dotted recipe key such as rollout.n"
+
+
+def _cycles(file: StudyFile) -> Iterator[str]:
+    names = [stage.name for stage in file.study.stages]
+    try:
+        edges = {stage.name: file.needs(stage) for stage in file.study.stages}
+    except UserError:
+        return
+    state: dict[str, int] = {}
+
+    def visit(name: str, path: list[str]) -> list[str] | None:
+        if state.get(name) == 1:
+            return [*path[path.index(name) :], name]
+        if state.get(name) == 2:
+            return None
+        state[name] = 1
+        for other in edges[name]:
+            found = visit(other, [*path, name])
+            if found:
+                return found
+        state[name] = 2
+        return None
+
+    for name in names:
+        cycle = visit(name, [])
+        if cycle:
+            yield f"stages: {' → '.join(cycle)} is a circle; a stage can only start from earlier winners"
+            return

@@ -1,0 +1,89 @@
+"""What a trial's evaluations say, metric by metric and problem by problem.
+
+A metric is `<suite>.<measure>`, or `<suite>/<member>.<measure>` for one member of a named suite; `cost.tokens`,
+`cost.answers` and `cost.seconds` are what training took. A suite of several members counts each of them alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from rlvrlab.evals.compare import MEASURES as COMPARED
+from rlvrlab.evals.judged import Judged, from_row
+from rlvrlab.evals.statistics import pass_at_k
+from rlvrlab.study.schema import Suite
+
+if TYPE_CHECKING:
+    from rlvrlab.record.evaluation import Stored
+
+MEASURES = tuple(COMPARED)
+COSTS = "cost"
+COST_UNITS = {"tokens": "tokens", "answers": "answers", "seconds": "seconds"}
+LESS_IS_BETTER = {"truncated", "gen_tokens", "avg_entropy"}
+UNITS = {"gen_tokens": "tokens", "avg_entropy": "nats"}
+_PASS = re.compile(r"pass@([1-9]\d{0,4})", re.ASCII)
+Scores = dict[str, dict[str, float]]
+"""Measure -> problem -> score."""
+
+
+def pass_k(measure: str) -> int | None:
+    """8 of pass@8."""
+    found = _PASS.fullmatch(measure)
+    return int(found[1]) if found else None
+
+
+def metric_names(suites: Mapping[str, Suite]) -> list[str]:
+    """What a selection rule may name, members of named suites aside."""
+    found = [f"{name}.{measure}" for name in suites for measure in MEASURES]
+    found += [f"{name}.pass@{suite.n}" for name, suite in suites.items() if suite.n > 1]
+    return [*found, *(f"{COSTS}.{unit}" for unit in COST_UNITS)]
+
+
+def describe(metric: str) -> dict[str, str]:
+    """For study.json."""
+    suite, _, measure = metric.partition(".")
+    if suite == COSTS:
+        return {"suite": "", "measure": measure, "better": "lower", "unit": COST_UNITS[measure]}
+    better = "lower" if measure in LESS_IS_BETTER else "higher"
+    return {"suite": suite, "measure": measure, "better": better, "unit": UNITS.get(measure, "share")}
+
+
+def direction(metric: str) -> float:
+    """1 where more is better, −1 where less is."""
+    return 1.0 if describe(metric)["better"] == "higher" else -1.0
+
+
+def scores_of(stored: Stored, ks: Iterable[int]) -> Scores:
+    """Every measure of one evaluation folder, per problem; what could not be judged is left out."""
+    problems = {problem.id: problem for problem in stored.problems}
+    answers: dict[str, list[Judged]] = defaultdict(list)
+    for row in stored.rows:
+        problem = problems[row["problem"]]
+        if row.get("turn", 0) == 0:
+            answers[problem.key].append(from_row(row, problem))
+    found: Scores = {name: {} for name in MEASURES}
+    found |= {f"pass@{k}": {} for k in ks if k > 1}
+    for key, own in answers.items():
+        values: dict[str, float | None] = {name: score(own) for name, score in COMPARED.items()}
+        judged = [one.verdict.correct for one in own if one.verdict.correct is not None]
+        values |= {f"pass@{k}": pass_at_k(len(judged), sum(judged), k) for k in ks if 1 < k <= len(judged)}
+        for name, value in values.items():
+            if value is not None and name in found:
+                found[name][key] = value
+    return {name: column for name, column in found.items() if column}
+
+
+def pooled(by_member: Mapping[str, Scores], metric: str) -> dict[str, float]:
+    """Problem -> score of one metric; scores are scaled so that their plain mean counts every member alike."""
+    owner, _, measure = metric.partition(".")
+    only = owner.partition("/")[2]
+    columns = {m: s[measure] for m, s in by_member.items() if measure in s and (not only or m == only)}
+    total = sum(len(column) for column in columns.values())
+    found: dict[str, float] = {}
+    for member, column in columns.items():
+        scale = total / (len(columns) * len(column))
+        found |= {f"{member}:{problem}": scale * score for problem, score in column.items()}
+    return found

@@ -1,0 +1,115 @@
+"""REPORT.md and DECISIONS.md from study.json's plain data alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+SIGNS = (
+    "Differences are turned so that plus is in the leader's favour, also where less is better. Paired by problem, "
+    "seeds resampled with them; p (Holm) is adjusted for the arms that were compared."
+)
+MARK = {"decided": "decided", "waiting": "waits for a person", "blocked": "waits for an input", "failed": "failed"}
+
+
+def report_page(made: dict[str, Any]) -> str:
+    """Question, stages as tables, caveats, failures, trials with their run folders."""
+    lines = [f"# {made['name']}", "", made["question"], ""] if made["question"] else [f"# {made['name']}", ""]
+    count = sum(one["status"] == "finished" for one in made["trials"].values())
+    lines += [f"{made['status']} · {count} of {len(made['trials'])} trials finished · seeds {made['seeds']} · "
+              f"launcher {made['launcher']} · rlvrlab {made['code']['version']}", ""]  # fmt: skip
+    for stage in made["stages"]:
+        lines += _stage(made, stage)
+    lines += ["## What not to conclude", ""] + [f"- {one['text']}" for one in made["caveats"]] + [""]
+    if made["failures"]:
+        lines += ["## Failed trials", "", *_table(("trial", "status", "why", "log"), (
+            (f["trial"], f["status"], f["why"], f["log"]) for f in made["failures"])), ""]  # fmt: skip
+    lines += ["## Trials", "", *_table(("trial", "asked for by", "seed", "status", "attempts", "seconds", "run"), (
+        (name, "; ".join(f"{s['stage']}: {s['arm']}" for s in one["stages"]), one["seed"], one["status"],
+         len(one["attempts"]), _number(one["seconds"]), _link(one["run"]))
+        for name, one in made["trials"].items()))]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _stage(made: dict[str, Any], stage: dict[str, Any]) -> list[str]:
+    lines = [f"## {stage['name']} — {MARK.get(stage['status'], stage['status'])}", ""]
+    lines += [f"{stage['question']}", ""] if stage["question"] else []
+    lines += [f"{stage['note']}", ""] if stage["note"] else []
+    names = list(dict.fromkeys(m for arm in stage["arms"] for m in arm["metrics"]))
+    rows = [
+        (f"**{arm['name']}**" if arm["chosen"] else arm["name"],
+         *(_metric(made, arm["metrics"].get(m), m) for m in names),
+         _number((arm["budget"] or {}).get("tokens")), arm["dropped"] or len(arm["trials"]))
+        for arm in stage["arms"]
+    ]  # fmt: skip
+    lines += [*_table(("arm", *names, "tokens ≤", "trials"), rows), ""]
+    decision = next((one for one in made["decisions"] if one["id"] == stage["decision"]), None)
+    if decision:
+        lines += [f"**Decision {decision['id']}** ({decision['rule']}): {decision['words']}.", ""]
+    for one in stage["reused"]:
+        lines.append(f"- trial {one['trial']} was run for {one['stage']} ({one['arm']})")
+    return [*lines, ""] if stage["reused"] else lines
+
+
+def decisions_page(made: dict[str, Any]) -> str:
+    """Every decision with its numbers, each number with its trials and their run folders."""
+    lines = [f"# Decisions of {made['name']}", "", SIGNS, ""]
+    for one in made["decisions"]:
+        lines += [f"## {one['id']}. {one['stage']} ({one['kind']}, {one['time']})", "", f"{one['words']}.", ""]
+        rule = f"rule {one['rule']}, α = {one['alpha']}, smallest effect {one['min_effect']}, ties by {one['cost']}"
+        lines += [f"By {one['by']}: {rule}; significant: {'yes' if one['significant'] else 'no'}.", ""]
+        if one["front"]:
+            lines += [f"Pareto front: {', '.join(one['front'])}.", ""]
+        lines += [*_candidates(made, one), ""] if one["candidates"] else []
+        if one["comparisons"]:
+            head = ("metric", "leader − other", "difference [95 %]", "p", "p (Holm)", "detectable", "tied")
+            lines += [*_table(head, (
+                (c["metric"], f"{c['arm']} − {c['versus']}", _difference(c), f"{c['p']:.2g}", f"{c['p_holm']:.2g}",
+                 f"{c['detectable']:.3f}", "tied" if c["tied"] else "") for c in one["comparisons"])), ""]  # fmt: skip
+    if not made["decisions"]:
+        lines.append("None yet.")
+    return "\n".join(lines) + "\n"
+
+
+def _candidates(made: dict[str, Any], decision: dict[str, Any]) -> list[str]:
+    names = list(decision["candidates"][0]["metrics"])
+    rows = [
+        (one["arm"], _number(one["score"]), *(_number(one["metrics"][m]) for m in names), _number(one["cost"]),
+         ", ".join(_link((made["trials"].get(t) or {}).get("run"), t) for t in one["trials"]))
+        for one in decision["candidates"]
+    ]  # fmt: skip
+    return _table(("arm", "score", *names, f"cost ({decision['cost']})", "trials"), rows)
+
+
+def _metric(made: dict[str, Any], found: dict[str, Any] | None, name: str) -> str:
+    if found is None:
+        return "–"
+    share = made["metrics"].get(name, {}).get("unit") == "share"
+    scale, digits = (100.0, 1) if share else (1.0, 2)
+    low, value, high = (f"{scale * found[key]:.{digits}f}" for key in ("low", "value", "high"))
+    spread = f" ± {scale * found['spread']:.{digits}f}" if found["spread"] is not None else ""
+    return f"{value} [{low}, {high}]{spread}{' %' if share else ''}"
+
+
+def _difference(one: dict[str, Any]) -> str:
+    return f"{one['mean']:+.3f} [{one['low']:+.3f}, {one['high']:+.3f}]"
+
+
+def _link(path: str | None, text: str | None = None) -> str:
+    return f"[{text or 'run'}]({path})" if path else (text or "–")
+
+
+def _number(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.4g}" if isinstance(value, float) and abs(value) < 1000 else f"{value:,.0f}"
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> list[str]:
+    columns = [str(cell) for cell in head]
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    return lines + [f"| {' | '.join(_cell(cell) for cell in row)} |" for row in rows]
+
+
+def _cell(value: Any) -> str:
+    return " ".join(str(value).replace("|", "\\|").split())

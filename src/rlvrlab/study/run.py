@@ -1,0 +1,223 @@
+"""Run a study: survey, decide what is due, launch what is wanted, wait; until nothing is left to do.
+
+kill -9 at any moment loses nothing: a finished trial has its result.json, an unfinished one its run folder, a decision
+its line. Starting again surveys the same folder and goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.errors import LabError, RecipeError
+from rlvrlab.record.files import StorageError
+from rlvrlab.study import decide
+from rlvrlab.study.board import Board, StageView, Survey
+from rlvrlab.study.chain import Chain, Trial
+from rlvrlab.study.document import write_document
+from rlvrlab.study.folder import StudyFolder, TrialState, now, read_decisions, read_states
+from rlvrlab.study.launchers import Job, Launcher, Outcome
+from rlvrlab.study.load import StudyFile
+from rlvrlab.study.settings import rung_settings
+from rlvrlab.study.worker import JOB, read_result
+from rlvrlab.train.signals import Interrupts
+
+WAIT_S = 0.5
+DOCUMENT_EVERY_S = 2.0
+Observer = Callable[[str, Survey, dict[str, TrialState]], None]
+"""Words about what just happened (empty for a mere tick), and where everything stands."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a session of a study ended."""
+
+    folder: Path
+    status: str
+    """finished, waiting (for a person), failed, interrupted."""
+    exit_code: int
+    survey: Survey
+
+
+class Runner:
+    """One session."""
+
+    def __init__(self, file: StudyFile, folder: Path, launcher: Launcher, observe: Observer) -> None:
+        self.chain, self.launcher, self._observe = Chain(file), launcher, observe
+        self.folder = StudyFolder(folder, file)
+        self.states = read_states(self.folder.path)
+        self.decisions = read_decisions(self.folder.path)
+        self.board = Board(self.chain, self.folder.path, self.states, self.decisions)
+        self._running: dict[str, Trial] = {}
+        self._written = 0.0
+
+    def retry(self) -> int:
+        """Give trials that failed another chance; returns how many."""
+        failed = [name for name, state in self.states.items() if state.status in ("failed", "timed_out")]
+        for name in failed:
+            self.folder.event("retry", trial=name)
+            self.states[name].status, self.states[name].deaths = "waiting", 0
+        return len(failed)
+
+    def run(self) -> Ended:
+        """Until the study is finished, waits for a person, or is interrupted."""
+        self._check_first()
+        self.folder.event("session", launcher=self.launcher.name)
+        with Interrupts() as interrupts:
+            try:
+                while not interrupts.received:
+                    survey = self._surveyed()
+                    self._launch(survey)
+                    if not self._running:
+                        break
+                    for outcome in self.launcher.wait(WAIT_S):
+                        self._take(outcome)
+                    self._observe("", survey, self.states)
+                    self._document(survey)
+            finally:
+                self._stop()
+        survey = self.board.survey()
+        status = "interrupted" if interrupts.received else status_of(survey)
+        self._document(survey, at_once=True)
+        code = interrupts.exit_code or {"finished": 0, "waiting": 3}.get(status, 1)
+        return Ended(self.folder.path, status, code, survey)
+
+    def close(self) -> None:
+        """Release the folder."""
+        self.folder.close()
+
+    def _check_first(self) -> None:
+        """Mistakes in stages that can already be resolved stop the study before anything runs."""
+        ready = [stage for stage in self.chain.order() if not self.chain.file.needs(stage)]
+        problems = [problem for stage in ready for problem in self.chain.check(stage, {})]
+        if problems:
+            raise RecipeError([f"{self.chain.file.path.name}: {problem}" for problem in problems])
+
+    def _surveyed(self) -> Survey:
+        """Decide whatever is due; each decision may open the next stage."""
+        while True:
+            survey = self.board.survey()
+            due = [view for view in survey.stages if view.due and view.status != "waiting"]
+            if not due:
+                return survey
+            for view in due:
+                self._decide(view, survey)
+
+    def _decide(self, view: StageView, survey: Survey) -> None:
+        made = (
+            decide.halving(self.board, view)
+            if view.due == "halving"
+            else decide.choice(self.board, view, view.due or "")
+        )
+        made = self.folder.decide(made)
+        self.decisions.append(made)
+        self._observe(f"{view.name}: {made['words']}", survey, self.states)
+
+    def _launch(self, survey: Survey) -> None:
+        for name, (trial, suites) in survey.wanted.items():
+            if not self.launcher.free:
+                return
+            state = self.states.setdefault(name, TrialState())
+            if name in self._running or self.board.over(name, suites):
+                continue
+            folder = self.folder.trial(name)
+            try:
+                _write(folder / JOB, self._job(trial, suites, state))
+            except LabError as error:
+                self._take_end(name, "failed", str(error), "failed")
+                continue
+            self._begin(name, trial, state, survey)
+            self.launcher.start(Job(name, folder))
+
+    def _begin(self, name: str, trial: Trial, state: TrialState, survey: Survey) -> None:
+        row = self.folder.event("started", trial=name, rung=state.rung)
+        state.begin(row["time"], state.rung)
+        state.status = "running"
+        self._running[name] = trial
+        self._observe(f"{name}: starts ({_owner(survey, name)}, seed {trial.seed})", survey, self.states)
+
+    def _job(self, trial: Trial, suites: dict[str, str], state: TrialState) -> dict[str, Any]:
+        from rlvrlab.recipe.parse import flatten
+
+        file, study = self.chain.file, self.chain.file.study
+        more = {}
+        if state.rung:
+            more = rung_settings(study.ladder, state.rung, dict(flatten(self.chain.resolved(trial.settings).plain())))
+        home = str(file.path.parent.resolve())
+        return {
+            "name": study.name, "recipe": str(file.recipe.resolve()), "settings": trial.settings, "seed": trial.seed,
+            "more": more, "rung": state.rung, "identity": trial.identity, "code": study.code, "command": [],
+            "suites": {name: {"hash": value, "folder": home, "suite": study.suites[name].model_dump()}
+                       for name, value in suites.items()},
+        }  # fmt: skip
+
+    def _take(self, outcome: Outcome) -> None:
+        """Where an attempt's end leads: done, one rung up, once more, or given up."""
+        name, state, study = outcome.trial, self.states[outcome.trial], self.chain.file.study
+        self._running.pop(name, None)
+        if outcome.status == "done":
+            state.result = read_result(self.folder.path / "trials" / name)
+            if state.result is not None:
+                return self._take_end(name, "finished", "", "finished")
+            outcome = Outcome(name, "failed", "it ended well but left no result.json")
+        if outcome.status in ("killed", "stopped"):
+            state.deaths += 1
+            if state.deaths <= study.resources.retries:
+                return self._take_end(name, outcome.status, outcome.why, "waiting")
+        if outcome.status in ("oom", "killed") and state.rung < len(study.ladder):
+            state.rung, state.deaths = state.rung + 1, 0
+            return self._take_end(name, outcome.status, outcome.why, "waiting")
+        given_up = "timed_out" if outcome.status == "timed_out" else "failed"
+        return self._take_end(name, outcome.status, outcome.why, given_up)
+
+    def _take_end(self, name: str, status: str, why: str, then: str) -> None:
+        state = self.states[name]
+        self.folder.event("ended", trial=name, status=status, why=why, now=then, rung=state.rung, deaths=state.deaths)
+        state.status = then
+        if state.attempts:
+            state.attempts[-1] |= {"ended": now(), "status": status, "why": why or None}
+        if status != "finished":
+            again = "; tried again" if then == "waiting" and status != "stopped" else ""
+            self._observe(f"{name}: {status}: {why}{again}", Survey([], {}, {}, {}), self.states)
+
+    def _stop(self) -> None:
+        """Ask the running ones to stop; what they have done stays, and is gone on with next time."""
+        self.launcher.close()
+        for name in list(self._running):
+            state, result = self.states[name], read_result(self.folder.path / "trials" / name)
+            state.result = result or state.result
+            self._take_end(name, "stopped", "with the study; goes on where it was", "finished" if result else "waiting")
+        self._running.clear()
+
+    def _document(self, survey: Survey, *, at_once: bool = False) -> None:
+        if at_once or time.monotonic() - self._written > DOCUMENT_EVERY_S:
+            status = status_of(survey) if at_once and not self._running else "running"
+            write_document(self.board, survey, status, self.launcher.name, whole=at_once)
+            self._written = time.monotonic()
+
+
+def status_of(survey: Survey) -> str:
+    """Of the whole study when nothing runs."""
+    found = {view.status for view in survey.stages}
+    if "failed" in found:
+        return "failed"
+    if "waiting" in found:
+        return "waiting"
+    return "finished" if found == {"decided"} else "running"
+
+
+def _write(path: Path, job: dict[str, Any]) -> None:
+    """Not synced: it is written anew before every attempt."""
+    try:
+        path.write_text(json.dumps(job, ensure_ascii=False, indent=1), encoding="utf-8")
+    except OSError as error:
+        raise StorageError(path, error) from error
+
+
+def _owner(survey: Survey, trial: str) -> str:
+    stage, arm = survey.owners[trial][0]
+    return f"{stage}, {arm}"

@@ -1,0 +1,157 @@
+"""Every key of a study file, with its default and one line that explains it.
+
+Overrides of recipe keys are written as in a recipe, dotted or in tables; `settings` turns both into dotted keys.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge, Gt, Le, Lt, MinLen
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from rlvrlab.recipe.parse import flatten
+from rlvrlab.recipe.schema import NAME, RESERVED
+from rlvrlab.types import Count, CountOrZero, NonNegative, Positive
+
+Settings = dict[str, Any]
+"""Dotted recipe key -> value."""
+Seeds = Annotated[list[CountOrZero], MinLen(1)]
+Share = Annotated[float, Gt(0), Lt(1)]
+RuleName = Literal["weighted", "lexicographic", "pareto"]
+CostName = Literal["tokens", "answers", "seconds"]
+
+
+def settings(tree: Any) -> Settings:
+    """Nested tables to dotted keys."""
+    return dict(flatten(tree)) if isinstance(tree, dict) else tree
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class Suite(_Section):
+    """What a trial's policy is examined on: problems of one environment, or a named suite of `rlvr suite`."""
+
+    env: dict[str, Any] | None = Field(None, description="environment table; None takes the trial's own")
+    suite: str | None = Field(None, description="named suites of `rlvr suite`, e.g. graphs,math; instead of env")
+    tier: Literal["fast", "full"] = Field("fast", description="of a named suite")
+    only: list[str] = Field(default_factory=list, description="members of a named suite; empty takes all")
+    data: str | None = Field(None, description="folder of a named suite's files, relative to the study file")
+    size: Count | None = Field(None, description="problems; None takes 200, or what a named suite's tier has")
+    role: Literal["dev", "test"] = Field("test", description="which split")
+    n: Annotated[int, Ge(1), Le(10_000)] = Field(1, description="answers per problem: 1 greedy, more for pass@n")
+    temperature: Positive = Field(1.0, description="where n > 1")
+    max_tokens: Count | None = Field(None, description="longest answer; None takes the recipe's or the member's")
+    policy: Literal["best", "last"] = Field("best", description="checkpoint that is examined; best on held-out dev")
+    seed: CountOrZero = Field(0, description="draws problems and answers, the same for every trial")
+
+
+class Select(_Section):
+    """How a stage's winner is chosen."""
+
+    rule: RuleName = Field("weighted", description="weighted sum, one metric after the other, or Pareto front")
+    metrics: dict[str, float] = Field(
+        default_factory=dict, description="metric -> weight; lexicographic takes them in this order"
+    )
+    alpha: Share = Field(0.05, description="level of significance, Holm-adjusted over the arms")
+    min_effect: NonNegative = Field(0.0, description="smaller differences are ties even where they are significant")
+    cost: CostName = Field("tokens", description="what the cheaper of tied arms has less of")
+    human: bool = Field(False, description="wait for `rlvr study select`")
+    confirm: bool = Field(False, description="try the runner-up again under the settings of the chain's end")
+
+
+class Round(_Section):
+    """One round of successive halving before a stage runs in full."""
+
+    set: Settings = Field(description="what makes it small, e.g. grpo.steps = 5")
+    keep: Share = Field(0.5, description="share of the arms that goes on, at least one")
+
+    _dotted = field_validator("set", mode="before")(settings)
+
+
+class Stage(_Section):
+    """One comparison of the chain."""
+
+    name: str
+    question: str = Field("", description="opens its section of the report")
+    base: str | None = Field(None, description='best("STAGE"): start from all settings of that stage\'s winner')
+    fixed: Settings = Field(default_factory=dict, description="recipe keys for all arms")
+    inputs: dict[str, str] = Field(default_factory=dict, description='recipe key -> best("STAGE").key')
+    factors: dict[str, Annotated[list[Any], MinLen(1)]] = Field(
+        default_factory=dict, description="recipe key -> values; all combinations are arms"
+    )
+    arms: dict[str, Settings] = Field(default_factory=dict, description="arm -> recipe keys; crossed with the factors")
+    suites: list[str] = Field(default_factory=list, description="evaluations; empty takes all of the study")
+    seeds: Seeds | None = Field(None, description="in place of the study's")
+    parity: list[Literal["steps", "answers", "tokens"]] = Field(
+        default_factory=list, description="what every arm must spend equally"
+    )
+    select: Select = Select()
+    halving: list[Round] = Field(default_factory=list, description="small rounds that drop arms first")
+
+    _dotted = field_validator("fixed", "inputs", "factors", mode="before")(settings)
+
+    @field_validator("arms", mode="before")
+    @classmethod
+    def _arms_dotted(cls, arms: Any) -> Any:
+        return {name: settings(own) for name, own in arms.items()} if isinstance(arms, dict) else arms
+
+    @field_validator("name")
+    @classmethod
+    def _plain_name(cls, name: str) -> str:
+        return _named(name, "a stage")
+
+
+class Resources(_Section):
+    """Where trials run."""
+
+    launcher: Literal["local", "ray", "slurm"] = Field("local", description="`--launcher` overrides it")
+    processes: Count = Field(1, description="trials at once")
+    cpus: Count = Field(1, description="threads of a trial")
+    gpus: CountOrZero = Field(0, description="GPUs of a trial; local trials take them from gpu_ids")
+    gpu_ids: list[CountOrZero] = Field(default_factory=list, description="GPUs the local launcher may use")
+    time_limit_s: Positive | None = Field(None, description="longest time of one attempt; None never ends it")
+    retries: CountOrZero = Field(1, description="new attempts after a trial's process or machine died")
+    address: str | None = Field(None, description="of a Ray cluster; None starts one here")
+    slurm: dict[str, Any] = Field(default_factory=dict, description="submitit parameters, e.g. slurm_partition")
+    cluster: Literal["slurm", "local", "debug"] = Field("slurm", description="submitit's executor")
+
+
+class Study(_Section):
+    """One chain."""
+
+    name: str
+    question: str = Field("", description="what the chain is meant to find out")
+    recipe: str = Field(description="base recipe, relative to the study file")
+    output: str = Field("experiments/studies", description="the study folder is made here under the study's name")
+    seeds: Seeds = Field(default_factory=lambda: [0], description="every arm is trained once per seed")
+    code: Literal["source", "version"] = Field(
+        "version", description="what makes trials run again: another version of rlvrlab, or any changed source file"
+    )
+    fixed: Settings = Field(default_factory=dict, description="recipe keys for every trial")
+    suites: Annotated[dict[str, Suite], MinLen(1)]
+    resources: Resources = Resources()
+    ladder: list[Settings] = Field(
+        default_factory=list, description='settings to add, rung by rung, when memory runs out; "/2" halves a number'
+    )
+    stages: Annotated[list[Stage], MinLen(1)]
+
+    _dotted = field_validator("fixed", mode="before")(settings)
+
+    @field_validator("ladder", mode="before")
+    @classmethod
+    def _ladder_dotted(cls, ladder: Any) -> Any:
+        return [settings(rung) for rung in ladder] if isinstance(ladder, list) else ladder
+
+    @field_validator("name")
+    @classmethod
+    def _plain_name(cls, name: str) -> str:
+        return _named(name, "a study folder")
+
+
+def _named(name: str, what: str) -> str:
+    if not NAME.fullmatch(name) or name.lower() in RESERVED:
+        raise ValueError(f"cannot name {what}; allowed: 1–80 letters, digits, . _ - beginning with a letter or digit")
+    return name

@@ -1,0 +1,235 @@
+"""Which arm wins: weighted, lexicographic or Pareto; ties go to the cheaper arm. Pure: scores in, decision out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from rlvrlab.batch import Floats
+from rlvrlab.errors import UserError
+from rlvrlab.evals.statistics import Difference, holm
+from rlvrlab.study.measures import COSTS, direction
+from rlvrlab.study.schema import Select
+from rlvrlab.study.statistics import Blocks, compare_blocks, score
+
+SAME_COST = 0.01
+"""Relative difference below which two costs are one."""
+COMBINED = "score"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An arm with its finished trials."""
+
+    arm: str
+    trials: tuple[str, ...]
+    scores: Mapping[str, Sequence[Mapping[str, float]]]
+    """Metric -> one {problem: score} per trial."""
+    costs: Mapping[str, float]
+    """tokens, answers, seconds of one trial's training, mean over seeds."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The leader against one other arm."""
+
+    metric: str
+    arm: str
+    versus: str
+    difference: Difference
+    p_holm: float
+    tied: bool
+
+    def plain(self) -> dict[str, Any]:
+        """For the decision log."""
+        whole = asdict(self)
+        return {**{k: v for k, v in whole.items() if k != "difference"}, **self.difference._asdict()}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the rule says."""
+
+    chosen: str
+    runner_up: str | None
+    significant: bool
+    words: str
+    comparisons: tuple[Compared, ...] = ()
+    front: tuple[str, ...] | None = None
+    score: Mapping[str, float] = field(default_factory=dict)
+
+
+def choose(rule: Select, metrics: Mapping[str, float], candidates: Sequence[Candidate]) -> Verdict:
+    """`metrics` are the rule's own with their weights, or the usual ones where it names none."""
+    if not candidates:
+        raise UserError("no arm has a finished trial; nothing can be chosen")
+    if len(candidates) == 1:
+        only = candidates[0].arm
+        return Verdict(only, None, False, f"{only}: the only arm that finished, so nothing was compared", score={})
+    how = {"weighted": _weighted, "lexicographic": _lexicographic, "pareto": _pareto}[rule.rule]
+    return how(_Contest(rule, metrics, candidates))
+
+
+@dataclass
+class _Contest:
+    rule: Select
+    metrics: Mapping[str, float]
+    candidates: Sequence[Candidate]
+
+    def __post_init__(self) -> None:
+        self.by_name = {one.arm: one for one in self.candidates}
+        self.common = {metric: self._common(metric) for metric in self.metrics if not metric.startswith(f"{COSTS}.")}
+
+    def _common(self, metric: str) -> list[str]:
+        columns = [column for one in self.candidates for column in one.scores.get(metric, ({},))]
+        shared = [problem for problem in columns[0] if all(problem in column for column in columns)]
+        if not shared:
+            raise UserError(f"{metric}: the arms share no judged problem; look at their evaluations")
+        return shared
+
+    def matrix(self, arm: str, metric: str) -> Floats:
+        """Seeds × shared problems, turned so that more is better."""
+        rows = [[column[key] for key in self.common[metric]] for column in self.by_name[arm].scores[metric]]
+        return direction(metric) * np.array(rows, dtype=np.float64)
+
+    def value(self, arm: str, metric: str) -> float:
+        """A metric's mean, turned so that more is better."""
+        if metric.startswith(f"{COSTS}."):
+            return -float(self.by_name[arm].costs[metric.partition(".")[2]])
+        return float(self.matrix(arm, metric).mean())
+
+    def blocks(self, arm: str) -> Blocks:
+        """All metrics by weight; those of one suite share their problems and so a block."""
+        total = sum(self.metrics.values())
+        found: dict[tuple[str, ...], Floats] = {}
+        for metric, weight in self.metrics.items():
+            key = tuple(self.common[metric])
+            part = weight / total * self.matrix(arm, metric)
+            found[key] = found[key] + part if key in found else part
+        return list(found.values())
+
+    def versus(self, metric: str, leader: str, others: Sequence[str]) -> list[Compared]:
+        """The leader against each, p values Holm-adjusted together."""
+        if metric.startswith(f"{COSTS}."):
+            return [self._exact(metric, leader, other) for other in others]
+
+        def blocks(arm: str) -> Blocks:
+            return self.blocks(arm) if metric == COMBINED else [self.matrix(arm, metric)]
+
+        found = [compare_blocks(blocks(other), blocks(leader), "study", metric, other, leader) for other in others]
+        adjusted = holm([one.p for one in found])
+        least = self.rule.min_effect
+        return [
+            Compared(metric, leader, other, one, p, p >= self.rule.alpha or one.mean < least)
+            for other, one, p in zip(others, found, adjusted, strict=True)
+        ]
+
+    def together(self, rows: Sequence[Compared]) -> list[Compared]:
+        """p values Holm-adjusted over several metrics: any of them may decide, so all are chances of a false find."""
+        sampled = [one for one in rows if one.difference.problems]
+        adjusted = dict(zip(map(id, sampled), holm([one.difference.p for one in sampled]), strict=True))
+        return [
+            replace(one, p_holm=p, tied=p >= self.rule.alpha or one.difference.mean < self.rule.min_effect)
+            if (p := adjusted.get(id(one))) is not None
+            else one
+            for one in rows
+        ]
+
+    def _exact(self, metric: str, leader: str, other: str) -> Compared:
+        """Costs are counted, not sampled."""
+        a, b = self.value(leader, metric), self.value(other, metric)
+        tied = abs(a - b) <= max(SAME_COST * max(abs(a), abs(b)), self.rule.min_effect)
+        return Compared(metric, leader, other, Difference(a - b, a - b, a - b, 1.0 if tied else 0.0, 0.0, 0), 0.0, tied)
+
+    def cheapest(self, arms: Sequence[str], key: Callable[[str], float]) -> str:
+        """The least cost; of equal costs the highest `key`."""
+        least = min(self.cost(arm) for arm in arms)
+        return max((arm for arm in arms if self.cost(arm) <= least * (1 + SAME_COST)), key=key)
+
+    def cost(self, arm: str) -> float:
+        """As the rule counts it."""
+        return float(self.by_name[arm].costs[self.rule.cost])
+
+
+def _weighted(contest: _Contest) -> Verdict:
+    value = {one.arm: score(contest.blocks(one.arm)) for one in contest.candidates}
+    order = sorted(value, key=lambda arm: -value[arm])
+    compared = contest.versus(COMBINED, order[0], order[1:])
+    tied = [order[0], *(one.versus for one in compared if one.tied)]
+    chosen = contest.cheapest(tied, value.__getitem__)
+    runner_up = next(arm for arm in [*tied, *order] if arm != chosen)
+    return Verdict(
+        chosen, runner_up, len(tied) == 1, _words(contest, chosen, order[0], tied), tuple(compared), None, value
+    )
+
+
+def _lexicographic(contest: _Contest) -> Verdict:
+    left = [one.arm for one in contest.candidates]
+    compared: list[Compared] = []
+    tied = left  # what no suite tells apart: a lower cost is a reason to take one, not a finding
+    for metric in contest.metrics:
+        leader = max(left, key=lambda arm: contest.value(arm, metric))
+        rows = contest.versus(metric, leader, [arm for arm in left if arm != leader])
+        compared += rows
+        left = [leader, *(one.versus for one in rows if one.tied)]
+        tied = tied if metric.startswith(f"{COSTS}.") else left
+        if len(left) == 1:
+            break
+    first = next(iter(contest.metrics))
+    value = {arm: contest.value(arm, first) for arm in contest.by_name}
+    chosen = contest.cheapest(left, value.__getitem__)
+    order = sorted(value, key=lambda arm: -value[arm])
+    runner_up = next(arm for arm in [*left, *tied, *order] if arm != chosen)
+    if len(left) == 1 < len(tied):
+        others = ", ".join(arm for arm in tied if arm != chosen)
+        words = f"{chosen}: not distinguishable from {others} by any suite; taken for its lower {compared[-1].metric}"
+    else:
+        words = _words(contest, chosen, left[0], left)
+    return Verdict(chosen, runner_up, len(tied) == 1, words, tuple(compared), None, value)
+
+
+def _pareto(contest: _Contest) -> Verdict:
+    arms = [one.arm for one in contest.candidates]
+    compared: list[Compared] = []
+    beaten: set[str] = set()
+    values = {arm: [contest.value(arm, metric) for metric in contest.metrics] for arm in arms}
+    for arm in arms:
+        behind = [o for o in arms if o != arm and all(a >= b for a, b in zip(values[arm], values[o], strict=True))]
+        rows = contest.together([one for metric in contest.metrics for one in contest.versus(metric, arm, behind)])
+        for other in behind:
+            own = [one for one in rows if one.versus == other]
+            if any(not one.tied for one in own):
+                beaten.add(other)
+                compared += own
+    front = [arm for arm in arms if arm not in beaten]
+    value = {arm: _share_sum(contest, arm) for arm in arms}
+    chosen = contest.cheapest(front, value.__getitem__)
+    if not compared:  # nobody dominates anybody: show what was looked at
+        rest = [arm for arm in arms if arm != chosen]
+        compared = contest.together([one for m in contest.metrics for one in contest.versus(m, chosen, rest)])
+    runner_up = next((arm for arm in [*front, *sorted(arms, key=lambda arm: -value[arm])] if arm != chosen), None)
+    listed = ", ".join(front)
+    words = f"{chosen}: alone on the front" if len(front) == 1 else f"{chosen}: the cheapest of the front ({listed})"
+    shown = {one.versus for one in compared if one.arm == chosen and not one.tied and one.difference.problems}
+    significant = len(front) == 1 and shown == {arm for arm in arms if arm != chosen}
+    if len(front) == 1 and not significant:
+        words += ", for its cost: no suite tells it from all others"
+    return Verdict(chosen, runner_up, significant, words, tuple(compared), tuple(front), value)
+
+
+def _share_sum(contest: _Contest, arm: str) -> float:
+    sampled = [metric for metric in contest.metrics if not metric.startswith(f"{COSTS}.")]
+    return float(sum(contest.metrics[metric] * contest.value(arm, metric) for metric in sampled))
+
+
+def _words(contest: _Contest, chosen: str, leader: str, tied: Sequence[str]) -> str:
+    if len(tied) == 1:
+        return f"{chosen}: better than every other arm"
+    others = ", ".join(arm for arm in tied if arm != chosen)
+    if contest.cost(chosen) < min(contest.cost(arm) for arm in tied if arm != chosen) * (1 - SAME_COST):
+        lead = "" if chosen == leader else f" ({leader} leads, but not beyond chance and min_effect)"
+        return f"{chosen}: not distinguishable from {others}{lead}; taken because it is cheaper ({contest.rule.cost})"
+    return f"{chosen}: not distinguishable from {others}; taken because its value is the highest among the cheapest"

@@ -1,0 +1,168 @@
+"""The model server on the embedded sampler: requests, refusals, and adapters that come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import needs_torch
+import pytest
+from local_server import LocalServer
+from tiny_models import tiny
+
+from rlvrlab.batch import batch_of
+from rlvrlab.engines.hf import Hf, store
+from rlvrlab.engines.openai import Servers
+from rlvrlab.engines.openai.wire import chat_body
+from rlvrlab.http_client import Host
+from rlvrlab.types import Finish, OptimizerSettings, Sampling
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LocalServer]:
+    with LocalServer(tiny()) as running:
+        yield running
+
+
+def post(server: LocalServer, path: str, content: Any) -> tuple[int, Any]:
+    async def ask() -> tuple[int, Any]:
+        host = Host(server.url)
+        try:
+            response = await host.post(path, content)
+            return response.status, json.loads(response.body)
+        finally:
+            await host.close()
+
+    return asyncio.run(ask())
+
+
+def complete(server: LocalServer, **changes: Any) -> tuple[int, Any]:
+    usual = {"model": "base", "prompt": [5, 6, 7], "max_tokens": 6, "seed": 3, "logprobs": 1, "return_token_ids": True}
+    return post(server, "/v1/completions", usual | changes)
+
+
+def test_a_seed_gives_the_same_answers_and_n_of_them(server: LocalServer) -> None:
+    _, once = complete(server, n=3)
+    _, again = complete(server, n=3)
+    _, other = complete(server, n=3, seed=4)
+    ids = [[c["token_ids"] for c in one["choices"]] for one in (once, again, other)]
+    assert ids[0] == ids[1] != ids[2] and len(ids[0]) == 3
+    assert once["usage"]["completion_tokens"] == sum(map(len, ids[0]))
+    engine = Hf(tiny(), device="cpu").build(OptimizerSettings())
+    batch = batch_of([(5, 6, 7)] * 3, [tuple(one) for one in ids[0]])
+    for choice, logp_T in zip(once["choices"], engine.logprobs(batch)[0], strict=True):
+        told = choice["logprobs"]["token_logprobs"]
+        assert told == pytest.approx(logp_T[: len(told)], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "words"),
+    [
+        ({"prompt": [5, 999]}, 400, "token ids in 0…"),
+        ({"prompt": [True]}, 400, "token ids in 0…"),
+        ({"prompt": None}, 400, "a text, or token ids"),
+        ({"prompt": []}, 400, "a text, or token ids"),
+        ({"max_tokens": 126}, 400, "do not fit the window of 128"),
+        ({"max_tokens": 0}, 400, "from 1 to 128"),
+        ({"n": True}, 400, "a number from 1"),
+        ({"temperature": -1}, 400, "from 0 to 100"),
+        ({"temperature": "hot"}, 400, "'hot'"),
+        ({"top_p": 0}, 400, "top_p"),
+        ({"top_k": 20}, 400, "top_k: 20 is not supported"),
+        ({"repetition_penalty": 1.1}, 400, "repetition_penalty"),
+        ({"stream": True}, 400, "stream"),
+        ({"model": "gone"}, 404, "does not exist"),
+    ],
+)
+def test_what_it_cannot_do_is_refused(server: LocalServer, changes: Any, status: int, words: str) -> None:
+    found, content = complete(server, **changes)
+    assert found == status and words in content["detail"]
+
+
+def test_no_page_in_a_browser_reaches_it(server: LocalServer) -> None:
+    async def ask() -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.server.port)
+        body = b'{"lora_name": "x", "lora_path": "/"}'
+        head = b"POST /v1/load_lora_adapter HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n"
+        writer.write(head % len(body) + body)
+        answer = await reader.readuntil(b"\r\n")
+        writer.close()
+        return answer
+
+    assert b"400" in asyncio.run(ask())
+
+
+def test_an_evaluation_can_ask_it_in_chat(server: LocalServer) -> None:
+    with Servers([server.url], start_s=20) as servers:
+        ((found,),) = servers.replies([("a", chat_body("1 + 1", Sampling(5, 0.0), 0, 1))])
+        assert servers.model == "base"
+    reply = found[1]
+    assert reply.finish in (Finish.STOP, Finish.LENGTH) and len(reply.logprobs) == reply.gen_tokens > 0
+
+
+@pytest.fixture(scope="module")
+def adapter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    engine = Hf(tiny(), lora_rank=4, device="cpu").build(OptimizerSettings())
+    engine.weights.add(0.3 * needs_torch.torch.ones_like(engine.weights.theta))
+    folder = tmp_path_factory.mktemp("adapter")
+    store.export_adapter(engine, folder)
+    return folder
+
+
+def tokens(server: LocalServer, model: str) -> list[int]:
+    return complete(server, model=model, max_tokens=20)[1]["choices"][0]["token_ids"]
+
+
+def test_adapters_come_and_go_and_the_base_stays(server: LocalServer, adapter: Path) -> None:
+    base = tokens(server, "base")
+    load = {"lora_name": "a", "lora_path": str(adapter)}
+    assert post(server, "/v1/load_lora_adapter", load)[0] == 200
+    assert post(server, "/v1/load_lora_adapter", load)[0] == 400
+    changed = tokens(server, "a")
+    assert changed != base == tokens(server, "base") and tokens(server, "a") == changed
+    assert post(server, "/v1/unload_lora_adapter", {"lora_name": "a"})[0] == 200
+    assert complete(server, model="a")[0] == 404 and tokens(server, "base") == base
+    assert post(server, "/v1/unload_lora_adapter", {"lora_name": "a"})[0] == 404
+    settings = json.loads((adapter / "adapter_config.json").read_text())
+    other = adapter.with_name("other")
+    shutil.copytree(adapter, other)
+    (other / "adapter_config.json").write_text(json.dumps(settings | {"lora_alpha": 0.001}))
+    assert post(server, "/v1/load_lora_adapter", load)[0] == 200 and tokens(server, "a") == changed
+    assert post(server, "/v1/unload_lora_adapter", {"lora_name": "a"})[0] == 200
+    assert post(server, "/v1/load_lora_adapter", load | {"lora_path": str(other)})[0] == 200
+    assert tokens(server, "a") == base  # another adapter under the same name
+    post(server, "/v1/unload_lora_adapter", {"lora_name": "a"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"use_dora": True}, "only plain LoRA"),
+        ({"peft_type": "IA3"}, "another type"),
+        ({"r": 0}, "another type"),
+        ({"modules_to_save": ["lm_head"]}, "modules_to_save"),
+        ({"lora_alpha": None}, "No adapter found"),
+    ],
+)
+def test_odd_adapters_are_refused(
+    server: LocalServer, adapter: Path, tmp_path: Path, changes: dict[str, Any], words: str
+) -> None:
+    settings = json.loads((adapter / "adapter_config.json").read_text())
+    shutil.copy(adapter / "adapter_model.safetensors", tmp_path)
+    (tmp_path / "adapter_config.json").write_text(json.dumps(settings | changes))
+    status, content = post(server, "/v1/load_lora_adapter", {"lora_name": "odd", "lora_path": str(tmp_path)})
+    assert status == 400 and words in content["detail"] and "odd" not in server.adapters
+
+
+def test_pickles_and_adapters_of_other_models_are_refused(server: LocalServer, adapter: Path, tmp_path: Path) -> None:
+    shutil.copy(adapter / "adapter_config.json", tmp_path)
+    (tmp_path / "adapter_model.bin").write_bytes(b"\x80\x04.")
+    load = {"lora_name": "p", "lora_path": str(tmp_path)}
+    assert "No adapter found" in post(server, "/v1/load_lora_adapter", load)[1]["detail"]
+    engine = Hf(tiny("gpt2"), lora_rank=4, device="cpu").build(OptimizerSettings())
+    store.export_adapter(engine, tmp_path)
+    assert "an adapter of another model" in post(server, "/v1/load_lora_adapter", load)[1]["detail"]

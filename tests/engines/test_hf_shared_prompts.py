@@ -1,0 +1,37 @@
+"""Requests of one prompt under keys of their own, as an evaluation's pass@k asks: computed once, drawn the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import needs_torch  # noqa: F401
+import pytest
+from tiny_models import tiny
+
+from rlvrlab.engines.hf import Hf, sampler
+from rlvrlab.types import OptimizerSettings, Request, Sampling
+
+
+def test_equal_prompts_are_computed_once_and_answers_stay_what_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Hf(tiny(), device="cpu").build(OptimizerSettings())
+    prompts = [engine.tokenizer.encode(text) for text in ("1 + 2 =", "7 * 8 + 3 =", "1 + 2 =", "9 - 9 =")]
+    asked = [
+        Request(tokens, 1, ("eval", i, sample), Sampling(9 if sample < 3 else 5, 0.7))
+        for sample in range(4)
+        for i, tokens in enumerate(prompts)
+    ]
+    alone = [engine.sample([request])[0] for request in asked]
+    seen: list[Any] = []
+    inner = sampler.decode
+
+    def watched(weights: Any, wave: Any, stopped: Any) -> Any:
+        seen.append(wave)
+        return inner(weights, wave, stopped)
+
+    monkeypatch.setattr(sampler, "decode", watched)
+    together = engine.sample(asked)
+    for a, b in zip(alone, together, strict=True):
+        assert a[0].tokens == b[0].tokens and b[0].logprobs == pytest.approx(a[0].logprobs, abs=1e-4)
+    # Three different prompts, at two different lengths of answer.
+    assert [len(wave.prompts) for wave in seen] == [6] and len(seen[0].group_R) == 16
+    assert (seen[0].group_R[1:] >= seen[0].group_R[:-1]).all()

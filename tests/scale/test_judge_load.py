@@ -1,0 +1,131 @@
+"""The judge server under more requests than it has places: turned away, asked again, none lost, everything bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from judge_servers import DOUBLE, RIGHT, WRONG, JudgeProcess, isolated, wait_until
+
+from rlvrlab.errors import JudgeLost
+from rlvrlab.judge.fusion.client import FusionClient
+from rlvrlab.judge.fusion.http import HttpServer, Request, Response
+from rlvrlab.judge.fusion.wire import task_from_wire, task_to_wire
+from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
+
+pytestmark = pytest.mark.skipif(not isolated(), reason="this machine cannot isolate code")
+
+
+def judged(client: FusionClient, programs: list[str], task=DOUBLE) -> list[bool | None]:
+    async def go() -> list[bool | None]:
+        try:
+            verdicts = await asyncio.gather(*(client.judge(code, task) for code in programs))
+        finally:
+            await client.close()
+        return [verdict.correct for verdict in verdicts]
+
+    return asyncio.run(go())
+
+
+@pytest.mark.slow
+def test_more_requests_than_places_and_none_is_lost() -> None:
+    programs = [f"{WRONG if i % 3 == 0 else RIGHT}  # {i}" for i in range(300)]
+    with JudgeProcess("--queue", "16") as server:
+        before = server.open_files()
+        client = FusionClient((server.url,), concurrency=len(programs))
+        assert judged(client, programs) == [i % 3 != 0 for i in range(300)]
+        facts = server.facts()
+        assert facts["refused"] > 0 and facts["answered"] == 300
+        assert facts["most_load"] <= 16 and facts["load"] == 0 and facts["held_bytes"] == 0
+        assert 0 < facts["p50_ms"] <= facts["p95_ms"] <= facts["p99_ms"]
+        wait_until(lambda: server.open_files() <= before + 2)
+
+
+def test_work_for_someone_who_hung_up_is_not_done() -> None:
+    slow = StdioTask((("", ""),))
+
+    async def go() -> None:
+        client = FusionClient((server.url,), attempts=1, deadline_s=0.5, concurrency=8)
+        program = "import time; time.sleep(4)"
+        found = await asyncio.gather(*(client.judge(f"{program} # {i}", slow) for i in range(6)))
+        assert [verdict.correct for verdict in found] == [None] * 6
+        await client.close()
+
+    with JudgeProcess() as server:
+        asyncio.run(go())
+        started = time.monotonic()
+        wait_until(lambda: server.facts()["load"] == 0, 10)
+        assert time.monotonic() - started < 4  # 6 programs of 4 s on 2 workers would take 12
+
+
+@pytest.mark.parametrize(("status", "remedy"), [("token", "RLVR_JUDGE_TOKEN"), ("path", "no judge")])
+def test_a_closed_door_stops_the_run_instead_of_masking_all(status: str, remedy: str) -> None:
+    with JudgeProcess("--token", "secret") as server:
+        address = server.url if status == "token" else f"{server.url}/elsewhere"
+        token = None if status == "token" else "secret"
+        with pytest.raises(JudgeLost, match=remedy):
+            judged(FusionClient((address,), token), [RIGHT])
+
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5) | st.binary()
+values = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.integers() | st.text(max_size=3) | st.tuples(st.integers()), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(values, values)
+def test_a_task_arrives_as_it_was_sent(argument, expected) -> None:
+    import json
+
+    task = CallsTask("f", (Call((argument,), expected, {"named": argument}),))
+    again = task_from_wire(json.loads(json.dumps(task_to_wire(task))))
+    assert again == task and repr(again) == repr(task)  # 1 == 1.0 == True, but not for a judge
+
+
+def test_every_test_runs_where_a_share_is_wanted() -> None:
+    task = StdioTask(tuple((str(x), str(2 * x)) for x in range(4)))
+    wrong_first = "x = int(input()); print(2 * x if x > 1 else None)"
+
+    async def go() -> list[int]:
+        found = []
+        for every_test in (False, True):
+            client = FusionClient((server.url,), every_test=every_test)
+            found.append((await client.judge(wrong_first, task)).passed)
+            await client.close()
+        return found
+
+    with JudgeProcess() as server:
+        assert asyncio.run(go()) == [0, 2]
+
+
+@pytest.mark.parametrize(("bound", "status"), [("bytes", b"429"), ("connections", b"503")])
+def test_what_does_not_fit_is_turned_away_before_its_body_is_read(monkeypatch, bound: str, status: bytes) -> None:
+    async def go() -> bytes:
+        server = HttpServer(answer)
+        port = await server.start("127.0.0.1", 0)
+        if bound == "connections":
+            server._most = 0
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"POST /x HTTP/1.1\r\nContent-Length: 5000\r\n\r\n")  # and not a byte of those
+        head = await asyncio.wait_for(reader.read(), 5)
+        writer.close()
+        await server.close()
+        assert server.held_bytes == 0
+        return head
+
+    async def answer(request: Request) -> Response:
+        raise AssertionError("it was read")
+
+    monkeypatch.setattr("rlvrlab.judge.fusion.http.MOST_BYTES", 4000 if bound == "bytes" else 1 << 20)
+    head = asyncio.run(go())
+    assert head.split()[1] == status and b"Retry-After: 1" in head and b"Connection: close" in head

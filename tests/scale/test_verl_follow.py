@@ -1,0 +1,173 @@
+"""Bringing verl's results home, with a stand-in for verl: metrics, answers, checkpoints, failure and resume."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.recipe import load_recipe
+from rlvrlab.record.run import read_events, read_info, read_metrics
+from rlvrlab.scale.verl import checkpoints, follow, launch, validate
+from rlvrlab.train.checkpoint import defect
+
+RECIPE = """
+name = "away"
+phases = ["grpo"]
+[env]
+type = "countdown"
+numbers = [2]
+style = "bare"
+[engine]
+type = "verl"
+model = "owner/model"
+gpus = 1
+[data]
+train_size = 20
+dev_size = 4
+[rollout]
+n = 4
+max_tokens = 6
+[grpo]
+batch_size = 4
+steps = 4
+[checkpoint]
+every = 2
+"""
+STAND_IN = """#!{python}
+import json, os, sys, pathlib
+name = sys.argv[2] if len(sys.argv) > 2 else ""
+if name == "verl.model_merger":
+    target = pathlib.Path(sys.argv[sys.argv.index("--target_dir") + 1])
+    (target / "config.json").write_text("{{}}")
+elif name == "rlvrlab.scale.verl.checkpoints":
+    print("some words")
+    print(json.dumps({{"parameters": 1, "mean_logprob": -1.0}}))
+elif name == "verl.trainer.main_ppo":
+    given = dict(line.lstrip("+").split("=", 1) for line in sys.argv[3:])
+    home = pathlib.Path(os.environ["RLVR_VERL_PLAN"])
+    log = pathlib.Path(given["ray_kwargs.ray_init.runtime_env.env_vars.VERL_FILE_LOGGER_PATH"])
+    raw, tracker = home / "checkpoints", home / "checkpoints" / "latest_checkpointed_iteration.txt"
+    done = int(tracker.read_text()) if tracker.exists() else 0
+    (home / "rollouts").mkdir(exist_ok=True)
+    def say(step, **data):
+        with log.open("a") as file:
+            file.write(json.dumps({{"step": step, "data": data}}) + "\\n")
+    if given["trainer.val_before_train"] == "True":
+        acc = "val-core/countdown/acc"
+        say(done, **{{acc: 0.1, acc + "_low": 0.0, acc + "_high": 0.3}})
+    for step in range(done + 1, 5):
+        (home / "rollouts" / f"step_{{step}}.jsonl").write_text(json.dumps({{"id": f"{{step}}/a"}}) + "\\n")
+        if step % 2 == 0:
+            (raw / f"global_step_{{step}}" / "actor").mkdir(parents=True)
+            tracker.write_text(str(step))
+        if step == 3 and (home / "die").exists():
+            print("\\x1b[36m(WorkerDict pid=1)\\x1b[0m RuntimeError: a worker was killed", flush=True)
+            sys.exit(1)
+        numbers = {{"critic/rewards/mean": 0.5, "timing_s/step": 2.0, "actor/broken": float("nan")}}
+        say(step, **numbers, **{{"training/x": True}})
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    stand_in = tmp_path / "python"
+    stand_in.write_text(STAND_IN.format(python=sys.executable))
+    stand_in.chmod(stand_in.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv(launch.PYTHON, str(stand_in))
+    monkeypatch.setattr(launch, "LOOK_EVERY_S", 0.05)
+    path = tmp_path / "recipe.toml"
+    path.write_text(RECIPE)
+    return path
+
+
+def started(recipe: Path, **options):
+    seen = []
+    resolved = load_recipe(recipe, [f"output_dir={recipe.parent / 'runs'}"])
+    return launch.start(resolved, lambda phase, state, row: seen.append(row["step"]), ["rlvr"], **options), seen
+
+
+def test_a_run_comes_home(recipe: Path) -> None:
+    ended, seen = started(recipe)
+    assert (ended.status, ended.exit_code, seen) == ("finished", 0, [0, 1, 2, 3, 4])
+    rows = read_metrics(ended.folder)
+    assert [row["phase_step"] for row in rows] == [0, 1, 2, 3, 4] and rows[1]["time/step_s"] == 2.0
+    assert not {"actor/broken", "training/x"} & rows[1].keys()
+    assert ended.summary["grpo"]["before"]["accuracy"] == 0.1
+    assert (ended.folder / "rollouts" / "step_3.jsonl").is_file()
+    for step in (2, 4):
+        place = ended.folder / "checkpoints" / f"global_step_{step}"
+        assert defect(place) is None and (place / "actor" / "huggingface" / "config.json").is_file()
+        assert json.loads((place / "actor" / "proof.json").read_text())["parameters"] == 1
+    assert read_info(ended.folder)["status"] == "finished"
+
+
+def test_a_killed_worker_and_a_resume(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = launch.prepare
+
+    def prepared(plan, lab, wanted):
+        original(plan, lab, wanted)
+        (plan.folder / "die").touch()
+
+    monkeypatch.setattr(launch, "prepare", prepared)
+    with pytest.raises(InfrastructureError, match="RuntimeError: a worker was killed"):
+        started(recipe)
+    folder = next((recipe.parent / "runs").iterdir())
+    assert read_info(folder)["status"] == "failed" and read_metrics(folder)[-1]["step"] == 2
+    (folder / "artifacts" / "verl" / "die").unlink()
+    seen = []
+    ended = launch.resume(folder, lambda phase, state, row: seen.append(row["step"]))
+    assert ended.status == "finished" and seen == [3, 4]
+    assert [row["step"] for row in read_metrics(folder)] == [0, 1, 2, 3, 4]
+    assert any("resumes after step 2" in event["text"] for event in read_events(folder))
+
+
+def test_verl_is_missing_or_of_another_version(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(launch.PYTHON, str(recipe.parent / "no_python"))
+    with pytest.raises(UserError, match="no such Python"):
+        started(recipe)
+    monkeypatch.setattr(validate, "version", lambda name: {"verl": "0.8.0"}[name])
+    with pytest.raises(UserError, match=r"verl 0\.8\.0 is installed, this is made for 0\.9\.1"):
+        validate.check_versions()
+    monkeypatch.setattr(validate, "version", lambda name: {"verl": "0.9.1", "ray": "2.9.0"}[name])
+    with pytest.raises(UserError, match=r"Ray 2\.9\.0 is too old"):
+        validate.check_versions()
+    assert not (recipe.parent / "runs").exists()
+
+
+def test_an_address_says_nothing_about_sizes(recipe: Path) -> None:
+    wanted = launch._addressed({"ray_kwargs.ray_init.num_cpus": 3, "a": 1}, "ray://x:1")
+    assert wanted == {"a": 1, "ray_kwargs.ray_init.address": "ray://x:1"}
+
+
+def test_a_merge_that_fails_is_said(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = STAND_IN.replace('(target / "config.json").write_text("{{}}")', 'sys.exit("no shards")')
+    Path(os.environ[launch.PYTHON]).write_text(broken.format(python=sys.executable))
+    ended, _ = started(recipe)
+    assert not list((ended.folder / "checkpoints").glob("global_step_*"))
+    told = [event["text"] for event in read_events(ended.folder) if event["kind"] == "checkpoint"]
+    assert len(told) == 2 and "no shards" in told[0]
+
+
+def test_half_a_line_is_read_when_it_is_whole(tmp_path: Path) -> None:
+    follower = follow.Follower.__new__(follow.Follower)
+    follower._read = 0
+    log = tmp_path / "log"
+    assert follower._new(log) == []
+    log.write_text('{"step": 1, "data": {}}\n{"step": 2, ')
+    assert [one["step"] for one in follower._new(log)] == [1]
+    log.write_text('{"step": 1, "data": {}}\n{"step": 2, "data": {}}\n')
+    assert [one["step"] for one in follower._new(log)] == [2]
+
+
+def test_only_finished_checkpoints_count(tmp_path: Path) -> None:
+    for step in (2, 4, 6):
+        (tmp_path / f"global_step_{step}" / "actor").mkdir(parents=True)
+    assert checkpoints.complete_steps(tmp_path) == []
+    (tmp_path / checkpoints.TRACKER).write_text("4")
+    assert checkpoints.complete_steps(tmp_path) == [2, 4]

@@ -1,0 +1,103 @@
+"""The real verl trainer on a local Ray cluster on a CPU, from recipe to evaluation. `make verl-test`; takes minutes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rlvrlab.record.run import read_events, read_info, read_metrics
+from rlvrlab.train.checkpoint import defect
+
+pytestmark = [pytest.mark.oracle, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+RECIPE = """
+name = "two_skills"
+phases = ["grpo"]
+[env]
+type = "mixture"
+members = [
+    { type = "countdown", numbers = [2], high = 12, style = "bare", label = "small" },
+    { type = "countdown", numbers = [3], high = 30, style = "bare", label = "large" },
+]
+[reward]
+type = "random"  # a model of random weights answers nothing right, and a constant reward teaches nothing
+[engine]
+type = "verl"
+model = "nano"
+gpus = 1
+rollout = "cpu"
+gradient_checkpointing = false
+prompt_tokens = 64
+[surgery]
+type = "mgda"
+noise_every = 2
+[data]
+train_size = 40
+dev_size = 8
+[rollout]
+n = 4
+max_tokens = 8
+[grpo]
+steps = 2
+batch_size = 8
+learning_rate = 1e-3
+[checkpoint]
+every = 1
+"""
+
+
+def rlvr(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from rlvrlab.cli import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=1500)
+
+
+def test_from_recipe_to_evaluation(tmp_path: Path) -> None:
+    for name in ("verl", "ray", "hydra", "transfer_queue", "torchdata"):
+        pytest.importorskip(name, reason="needs verl's environment: make verl-test")
+    torch = pytest.importorskip("torch")
+    (tmp_path / "recipe.toml").write_text(RECIPE)
+    done = rlvr(tmp_path, "train", "recipe.toml", "--json")
+    assert done.returncode == 0, done.stderr[-2000:]
+    run = tmp_path / json.loads(done.stdout)["folder"]
+    assert read_info(run)["status"] == "finished"
+
+    rows = read_metrics(run)
+    assert [row["step"] for row in rows] == [0, 1, 2] and "val-core/mixture/acc" in rows[0]
+    updates = rows[1:]
+    assert all(row["actor/grad_norm"] > 0 for row in updates), "the gradients must not vanish"
+    assert any(abs(row["surgery/weight/large"] - row["surgery/weight/small"]) > 1e-3 for row in updates)
+    assert all("reward/random" in row and "advantage/unjudged_rows" in row for row in updates)
+    assert "surgery/permutation_z" in updates[0], "halves of groups were asked for in the first step"
+    assert len((run / "rollouts" / "step_2.jsonl").read_text().splitlines()) == 32
+
+    from safetensors.torch import load_file
+
+    models = []
+    for step in (1, 2):
+        place = run / "checkpoints" / f"global_step_{step}"
+        assert defect(place) is None
+        models.append(load_file(next((place / "actor" / "huggingface").glob("*.safetensors"))))
+    moved = max(float((models[1][name] - value).abs().max()) for name, value in models[0].items())
+    assert 0 < moved < 1 and all(bool(torch.isfinite(value).all()) for value in models[1].values())
+    assert any("merged and loaded back" in event["text"] for event in read_events(run))
+
+    told = rlvr(tmp_path, "eval", "--run", str(run), "--size", "4", "--json")
+    assert told.returncode == 0, told.stderr[-2000:]
+
+
+def test_the_presets_are_recipes_for_verl() -> None:
+    """Here for verl's own checks; tests/scale/test_verl_keys.py checks their keys everywhere."""
+    pytest.importorskip("hydra", reason="needs verl's environment: make verl-test")
+    from rlvrlab.recipe import load_recipe
+    from rlvrlab.scale.verl import keys, validate
+    from rlvrlab.scale.verl.spelling import override
+
+    presets = sorted((Path(__file__).parents[2] / "recipes").glob("verl_*.toml"))
+    assert len(presets) >= 12
+    for path in presets:
+        wanted = keys.settings(load_recipe(path), "/home")
+        config = validate.composed([override(key, value) for key, value in wanted.items()])
+        assert config.trainer.n_gpus_per_node == 8
