@@ -18,7 +18,7 @@ from rlvrlab.study.schema import Stage
 
 MEASURED = 3
 """Kinds of trials whose steps are really timed; others are taken in proportion to their tokens."""
-SMALL = {"data.train_size": 64, "data.dev_size": 16}
+SMALL_TRAIN, SMALL_DEV = 64, 16
 """Enough problems to time a step on."""
 
 
@@ -56,8 +56,9 @@ class Plan:
         """For --json."""
         keys = ("trials", "new", "done", "reused", "tokens")
         total = {key: sum(getattr(one, key) for one in self.stages) for key in keys}
-        seconds = [one.seconds for one in self.stages if one.seconds is not None]
-        return {**asdict(self), "total": {**total, "seconds": sum(seconds) if seconds else None}}
+        seconds = [one.seconds for one in self.stages]
+        known = None if None in seconds else sum(one or 0.0 for one in seconds)
+        return {**asdict(self), "total": {**total, "seconds": known}}
 
 
 def plan_study(file: StudyFile, folder: Path, *, cost: bool = True) -> Plan:
@@ -159,11 +160,16 @@ class _Prices:
         from rlvrlab.train.estimate import estimate
 
         full = self._chain.resolved(trial.settings)
-        small = {key: min(value, getattr(full.recipe.data, key.partition(".")[2])) for key, value in SMALL.items()}
+        least = max(int(table.get("batch_size", 0)) for table in full.recipe.phase_tables.values())
+        small = {
+            "data.train_size": min(full.recipe.data.train_size, max(SMALL_TRAIN, least)),
+            "data.dev_size": min(full.recipe.data.dev_size, SMALL_DEV),
+        }
         try:
             times = estimate(self._chain.resolved({**trial.settings, **small}))
         except LabError as error:
-            self.notes.append(f"cost of {trial.id} could not be measured: {error}")
+            note = f"time not measured: {error}"
+            self.notes += [] if note in self.notes else [note]
             return None
         scale = full.recipe.data.dev_size / small["data.dev_size"]
         extra = sum((one.total_s - _steps(full, one.phase) * one.step_s) * (scale - 1) for one in times)
