@@ -1,0 +1,118 @@
+"""rlvr report: one page to look at."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rlvrlab.cli import printable
+from rlvrlab.cli.train import print_json
+from rlvrlab.errors import LabError, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rlvrlab.report.gather import Document
+
+
+@click.command("report", short_help="Write one HTML page to look at.")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The page [PATH/analysis/report.html].")
+@click.option("--page-only", is_flag=True, help="No CSV tables and no figures beside it.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(paths: tuple[Path, ...], output: Path | None, page_only: bool, as_json: bool) -> int:
+    """Write one HTML page to look at.
+
+    PATH is a run, an evaluation, a study, a probe or a data audit. Several runs, or several evaluations, are put
+    side by side: what differs in the recipe, and whether the result differs beyond chance. The page needs no network.
+    Beside it: tables (CSV) and, with `pip install 'rlvrlab[figures]'`, figures for papers (SVG, PDF, PNG).
+
+    \b
+    rlvr report experiments/my_run_…
+    rlvr report experiments/base_… experiments/changed_… -o comparison.html
+    rlvr report evaluations/base evaluations/trained -o comparison.html
+    """
+    from rlvrlab.report.gather import gather
+    from rlvrlab.report.page import page
+
+    document = gather(paths)
+    target = output or _usual(paths)
+    if target.is_dir():
+        raise UserError(f"{target}: a folder; name the file, e.g. -o {target / 'report.html'}")
+    if len(paths) == 1:
+        folder = paths[0] if paths[0].is_dir() else paths[0].parent
+        document["base"] = Path(os.path.relpath(folder.resolve(), target.resolve().parent)).as_posix()
+    text = page(document)
+    _write(target, text)
+    beside = target.parent if output is None and len(paths) == 1 else target.with_name(f"{target.stem}_files")
+    files = [] if page_only else [*_tables(document, paths, beside), *_figures(document, beside)]
+    size = len(text.encode())
+    if as_json:
+        ids = [section["id"] for section in document["sections"]]
+        facts = {"kind": document["kind"], "title": document["title"], "status": document["status"]}
+        more = {"sections": ids, "missing": document["missing"], "files": [str(file) for file in files]}
+        print_json({"report": str(target), "bytes": size, **facts, **more})
+    else:
+        _tell(target, size, document, files)
+    return 0
+
+
+def _tables(document: Document, paths: Sequence[Path], beside: Path) -> list[Path]:
+    from rlvrlab.report.csv_tables import write_tables
+
+    return _attempted(document, "tables", lambda: write_tables(document, paths, beside / "tables"))
+
+
+def _figures(document: Document, beside: Path) -> list[Path]:
+    """Drawn where the package for it is installed."""
+    from rlvrlab.report.figures import available, write_figures
+
+    if not available():
+        return []
+    return _attempted(document, "figures", lambda: write_figures(document, beside / "figures"))
+
+
+def _attempted(document: Document, what: str, write: Callable[[], list[Path]]) -> list[Path]:
+    """The page is written by now: what cannot be drawn beside it is named, not fatal."""
+    try:
+        return write()
+    except (LabError, OSError, ValueError, KeyError, TypeError) as error:
+        document["missing"].append({"what": what, "why": f"could not be written ({type(error).__name__}: {error})"})
+        return []
+
+
+def _usual(paths: Sequence[Path]) -> Path:
+    if len(paths) > 1:
+        return Path("comparison.html")
+    if paths[0].is_file():
+        return paths[0].with_suffix(".html")
+    return paths[0] / "analysis" / "report.html"
+
+
+def _write(target: Path, text: str) -> None:
+    from rlvrlab.record.files import StorageError, write_atomically
+
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(target, text)
+    except (OSError, StorageError) as error:
+        cause = error.__cause__ if isinstance(error, StorageError) else error
+        why = getattr(cause, "strerror", None) or error
+        raise UserError(f"{target}: cannot be written ({why}); choose another place with -o FILE") from None
+
+
+def _tell(target: Path, size: int, document: Document, files: Sequence[Path]) -> None:
+    parts, megabytes = len(document["sections"]), size / 1e6
+    click.echo(printable(f"{document['kind']} {document['title']}: {parts} parts, {megabytes:.1f} MB"))
+    for one in document["missing"][:10]:
+        click.secho(printable(f"  missing {one['what']}: {one['why']}"), fg="yellow")
+    if len(document["missing"]) > 10:
+        click.secho(f"  … and {len(document['missing']) - 10} more, listed in the page", fg="yellow")
+    folders = Counter(file.parent for file in files)
+    for folder, count in folders.items():
+        click.echo(printable(f"{folder.name}: {count} files in {folder}"))
+    click.echo(printable(f"report: {target}"))

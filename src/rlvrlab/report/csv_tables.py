@@ -1,0 +1,140 @@
+"""What a report shows as CSV files, for spreadsheets and other programs.
+
+    metrics.csv        every step of logs/metrics.jsonl, one column per metric
+    evaluations.csv    every number of every evaluation, one line each
+    rollouts.csv       stored answers by step and skill: how many, right, unjudged, reward, length, errors
+    NAME.csv           every matrix, grid and Pareto picture of the page: one line per cell, with its interval
+
+Numbers are written in full, not as the page rounds them, wherever they come from the files themselves.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.report.follow import Follower, Row
+
+Table = tuple[list[str], Iterable[Sequence[Any]]]
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""A spreadsheet would run a text that begins like this."""
+
+
+def write_tables(document: Mapping[str, Any], paths: Path | Sequence[Path], folder: Path) -> list[Path]:
+    """All tables there are; with several runs each line begins with its run's name."""
+    found = [paths] if isinstance(paths, Path) else list(paths)
+    tables = {"metrics": _metrics(found), "evaluations": _evaluations(found), "rollouts": _rollouts(found)}
+    for section in document.get("sections", []):
+        make = {"matrix": _cells, "grid": _cells, "pareto": _points}.get(section.get("view"))
+        if make:
+            tables[_file(str(section.get("id")))] = make(section["data"])
+    written = []
+    for name, (head, rows) in tables.items():
+        lines = [[_safe(value) for value in row] for row in rows]
+        if lines:
+            folder.mkdir(parents=True, exist_ok=True)
+            _write(folder / f"{name}.csv", head, lines)
+            written.append(folder / f"{name}.csv")
+    return written
+
+
+def _write(path: Path, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([_safe(name) for name in head])
+        writer.writerows(rows)
+
+
+def _metrics(runs: Sequence[Path]) -> Table:
+    rows = [(run.name, row) for run in runs for row in _lines(run / "logs" / "metrics.jsonl")]
+    first = ["step", "phase", "phase_step"]
+    keys = [*first, *sorted({key for _, row in rows for key in row} - set(first))]
+    return ["run", *keys], [[run, *(row.get(key) for key in keys)] for run, row in rows]
+
+
+def _evaluations(runs: Sequence[Path]) -> Table:
+    rows = []
+    for run in runs:
+        for path in sorted([*run.glob("metrics.json"), *run.glob("evaluations/*/metrics.json")]):
+            name = str(path.parent.relative_to(run.parent))
+            for data, numbers in _table(path).items():
+                if isinstance(numbers, dict):
+                    rows.append((name, data, numbers))
+    keys = list(dict.fromkeys(key for _, _, numbers in rows for key in numbers))
+    return ["evaluation", "data", *keys], [[name, data, *(n.get(key) for key in keys)] for name, data, n in rows]
+
+
+def _rollouts(runs: Sequence[Path]) -> Table:
+    head = ["run", "step", "skill", "answers", "right", "wrong", "unjudged", "reward_mean", "tokens_mean", "errors"]
+    rows = []
+    for run in runs:
+        files = [path for path in (run / "rollouts").glob("step_*.jsonl") if path.stem[5:].isdigit()]
+        for path in sorted(files, key=lambda path: int(path.stem[5:])):
+            skills: dict[str, list[Row]] = defaultdict(list)
+            for row in _lines(path):
+                skills[str(row.get("skill", ""))].append(row)
+            rows += [[run.name, int(path.stem[5:]), skill, *_summary(mine)] for skill, mine in sorted(skills.items())]
+    return head, rows
+
+
+def _summary(answers: Sequence[Row]) -> list[Any]:
+    """Of one step and skill; what could not be judged is in no mean."""
+    verdicts = Counter(row.get("correct") for row in answers)
+    rewards = [row["reward"] for row in answers if isinstance(row.get("reward"), int | float)]
+    lengths = [len(row["tokens"]) for row in answers if isinstance(row.get("tokens"), list)]
+    errors = Counter(str(row.get("error")) for row in answers if row.get("correct") is False)
+    told = " ".join(f"{kind}:{count}" for kind, count in errors.most_common())
+    means = [sum(values) / len(values) if values else None for values in (rewards, lengths)]
+    return [len(answers), verdicts[True], verdicts[False], verdicts[None], *means, told]
+
+
+def _cells(data: Mapping[str, Any]) -> Table:
+    rows = [
+        [row, column, *(cell.get(key) for key in ("value", "low", "high", "n"))]
+        for row, cells in zip(data["rows"], data["cells"], strict=True)
+        for column, cell in zip(data["columns"], cells, strict=True)
+    ]
+    return ["row", "column", "value", "low", "high", "seeds"], rows
+
+
+def _points(data: Mapping[str, Any]) -> Table:
+    head = ["name", "group", "front", *(f"{axis}{side}" for axis in "xy" for side in ("", "_low", "_high"))]
+    rows = [
+        [point["name"], point.get("group"), int(bool(point.get("front"))),
+         *(point[axis].get(key) for axis in "xy" for key in ("value", "low", "high"))]
+        for point in data["points"]
+    ]  # fmt: skip
+    return head, rows
+
+
+def _lines(path: Path) -> Iterator[Row]:
+    """Line by line, so that large files do not fill the memory."""
+    follower = Follower(path)
+    while rows := follower.read():
+        yield from rows
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _safe(value: Any) -> Any:
+    """Text that no spreadsheet takes for a formula; tables and lists as JSON."""
+    if isinstance(value, dict | list):
+        value = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, str):
+        return value
+    text = value.encode("utf-8", "backslashreplace").decode()
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
+def _file(text: str) -> str:
+    return "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in text)[:60] or "table"

@@ -1,0 +1,125 @@
+"""Read a JSONL file that somebody is still writing: whole lines from a position on, never more than a bound at once.
+
+A torn last line waits until its end is there. A damaged line is counted and passed over. A file that got shorter, or
+was replaced, was rewound by a resume: it is read again from its beginning.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+BLOCK = 1 << 20
+"""Bytes read at once."""
+LONGEST = 16 << 20
+"""A line longer than this is passed over."""
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Follower:
+    """A place in a file."""
+
+    path: Path
+    position: int = 0
+    """Bytes already given out."""
+    inode: int = 0
+    """Of the file the position is in; 0 takes the one that is there."""
+    damaged: int = field(default=0, init=False)
+    """Lines that were no JSON tables."""
+    rewound: bool = field(default=False, init=False)
+    """The last read began anew."""
+
+    def read(self) -> list[Row]:
+        """The lines that have been completed since the last time, about BLOCK bytes at most."""
+        self.rewound = False
+        try:
+            with self.path.open("rb") as file:
+                self._look(file)
+                file.seek(self.position)
+                data = _block(file)
+        except OSError:
+            return []
+        end = data.rfind(b"\n") + 1 or (len(data) if len(data) >= LONGEST else 0)
+        self.position += end
+        rows, damaged = parse(data[:end])
+        self.damaged += damaged
+        return rows
+
+    def skip_to_last(self, lines: int) -> None:
+        """Move on until `lines` lines are left to read, as far as they lie in the last block."""
+        try:
+            with self.path.open("rb") as file:
+                start = file.seek(max(0, os.fstat(file.fileno()).st_size - BLOCK))
+                data = file.read(BLOCK)
+        except OSError:
+            return
+        place = data.rfind(b"\n")
+        for _ in range(lines):
+            place = data.rfind(b"\n", 0, max(0, place))
+        if place >= 0:
+            self.position = start + place + 1
+
+    def _look(self, file: IO[bytes]) -> None:
+        facts = os.fstat(file.fileno())
+        if facts.st_size < self.position or self.inode not in (0, facts.st_ino):
+            self.rewound, self.position = True, 0
+        self.inode = facts.st_ino
+
+
+def parse(data: bytes) -> tuple[list[Row], int]:
+    """The JSON tables among the lines, and how many lines were something else."""
+    rows, damaged = [], 0
+    for line in data.split(b"\n"):
+        if not line.strip(b" \r\x00"):
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if isinstance(row, dict):
+            rows.append(row)
+        else:
+            damaged += 1
+    return rows, damaged
+
+
+class Glimpse(NamedTuple):
+    """Whole lines from all over a file; all of a small one."""
+
+    lines: list[bytes]
+    share: float
+    """How much of the file this is, 1 for all."""
+
+
+def glimpse(path: Path, windows: int, size: int) -> Glimpse:
+    """What can be told of a file without reading all of it: evenly spread windows, the last one at its end."""
+    parts = []
+    try:
+        with path.open("rb") as file:
+            total = os.fstat(file.fileno()).st_size
+            if total <= windows * size:
+                data = file.read(total)
+                return Glimpse(data[: data.rfind(b"\n") + 1].splitlines(), 1.0)
+            for i in range(windows):
+                start = file.seek((total - size) * i // (windows - 1))
+                data = file.read(size)
+                parts.append(data[data.find(b"\n") + 1 if start else 0 : data.rfind(b"\n") + 1])
+    except OSError:
+        return Glimpse([], 1.0)
+    return Glimpse([line for part in parts for line in part.splitlines()], sum(map(len, parts)) / total)
+
+
+def _block(file: IO[bytes]) -> bytes:
+    """BLOCK bytes, or as many as it takes to see the end of a line."""
+    data = file.read(BLOCK)
+    while data and b"\n" not in data[-BLOCK:] and len(data) % BLOCK == 0 and len(data) < LONGEST:
+        more = file.read(BLOCK)
+        if not more:
+            break
+        data += more
+    return data

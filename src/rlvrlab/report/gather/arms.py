@@ -1,0 +1,151 @@
+"""Several runs: grouped into arms (one recipe, several seeds), with bands over seeds, and learning against keeping."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rlvrlab.recipe.parse import flatten
+from rlvrlab.report.gather.curves import FIRST, marks, panel, skill_keys, thinned
+from rlvrlab.report.gather.overview import accuracy_keys
+from rlvrlab.report.gather.reading import Fact, Section, rounded, section, words
+from rlvrlab.report.gather.record import METRICS, RunRecord
+from rlvrlab.report.gather.skills import StageTable, interval
+from rlvrlab.skills.pareto import front
+
+APART = ("seed", "name", "question", "output_dir", "data.seed")
+"""Keys that do not make two runs different arms."""
+Arms = Mapping[str, Sequence[RunRecord]]
+
+
+def settings(run: RunRecord) -> dict[str, Any]:
+    """Every key of the recipe, dotted."""
+    return {key: value for key, value in flatten(run.recipe) if key not in APART}
+
+
+def arms_of(runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
+    """Runs with equal recipes together, named by what tells them from the others."""
+    groups: dict[str, list[RunRecord]] = defaultdict(list)
+    for run in runs:
+        groups[words(settings(run), 10**7)].append(run)
+    firsts = [group[0] for group in groups.values()]
+    apart, named = differing(firsts), len({run.name for run in firsts}) == len(firsts)
+    found: dict[str, list[RunRecord]] = {}
+    for group in groups.values():
+        name = group[0].name if named else _difference(group[0], apart)
+        found[name if name not in found else f"{name} ({group[0].root.name})"] = group
+    return found
+
+
+def _difference(run: RunRecord, apart: Sequence[str]) -> str:
+    """`learning_rate=0.05, type=pcgrad`."""
+    mine = settings(run)
+    return ", ".join(f"{key.rpartition('.')[2]}={words(mine.get(key), 30)}" for key in apart[:3]) or run.name
+
+
+def differing(runs: Sequence[RunRecord]) -> list[str]:
+    """Keys whose values are not the same in all of them."""
+    tables = [settings(run) for run in runs]
+    keys = list(dict.fromkeys(key for table in tables for key in table))
+    return [key for key in keys if any(table.get(key) != tables[0].get(key) for table in tables[1:])]
+
+
+def arm_curves(arms: Arms) -> Section | None:
+    """One line per arm; the band is the range over seeds, or the interval of a single run."""
+    first = next(iter(arms.values()))[0]
+    keys = accuracy_keys(first)[:1]
+    if not keys:
+        return None
+    skills = [panel(skill, _lines(arms, key)) for skill, key in skill_keys(first)]
+    others = [
+        panel(key, _lines(arms, key)) for key in FIRST if any(key in run.keys for g in arms.values() for run in g)
+    ]
+    data = {"main": panel("accuracy", _lines(arms, keys[0])), "skills": skills, "others": others, "marks": marks(first)}
+    seeds = max(len(group) for group in arms.values())
+    band = "the range over seeds" if seeds > 1 else "its 95 % Wilson interval"
+    note = f"Held-out accuracy of each arm; the band is {band}."
+    return section("curves", "curves", "Learning curves", data, METRICS, note)
+
+
+def _lines(arms: Arms, key: str) -> list[Fact]:
+    found = []
+    for name, group in arms.items():
+        line = _one(group[0], key) if len(group) == 1 else _band(group, key)
+        if line["x"]:
+            found.append({"name": name, "key": key, "points": len(line["x"]) <= 40, **line})
+    return found
+
+
+def _one(run: RunRecord, key: str) -> Fact:
+    line = thinned(run.series(key))
+    bounds = {side: {step: value for step, value, _ in run.series(f"{key}_{side}")} for side in ("low", "high")}
+    if bounds["low"] and "binned" not in line:
+        line |= {side: [rounded(table.get(step)) for step in line["x"]] for side, table in bounds.items()}
+    return line
+
+
+def _band(group: Sequence[RunRecord], key: str) -> Fact:
+    """Mean and range at each step over the seeds that have a value there."""
+    found: dict[int, list[float]] = defaultdict(list)
+    for run in group:
+        for step, value, _ in run.series(key):
+            found[step].append(value)
+    steps = sorted(found)
+    thin = thinned([(step, sum(found[step]) / len(found[step]), 0) for step in steps])
+    thin.pop("line")
+    if "binned" not in thin:
+        thin |= {side: [rounded(least(found[step])) for step in steps] for side, least in (("low", min), ("high", max))}
+    return thin | {"seeds": len(group)}
+
+
+def arm_matrix(arms: Arms) -> list[Section]:
+    """Change over each stage with intervals over seeds, one matrix per arm."""
+    found = []
+    for number, (name, group) in enumerate(arms.items()):
+        tables = [table for run in group if (table := StageTable(run)).complete]
+        if not tables or len({(tuple(t.skills), tuple(s["skill"] for s in t.stages)) for t in tables}) != 1:
+            continue
+        change = np.array([np.diff(np.array(table.rows), axis=0) for table in tables])
+        first = tables[0]
+        cells = [
+            [interval([float(v) for v in change[:, i, j]]) | {"from": {"file": METRICS}, "link": {"skill": skill}}
+             for j, skill in enumerate(first.skills)]
+            for i in range(len(first.stages))
+        ]  # fmt: skip
+        data = {"rows": [stage["skill"] for stage in first.stages], "columns": first.skills, "cells": cells,
+                "row_title": "trained on", "column_title": "success on", "certain": len(tables) > 1}  # fmt: skip
+        what = f"{name}: change of held-out success while the row's skill was trained"
+        note = f"{what}, 95 % t interval over {len(tables)} seeds."
+        title = "Interference" if len(arms) == 1 else f"Interference: {words(name, 60)}"
+        found.append(section(f"interference_{number}", "matrix", title, data, METRICS, note))
+    return found
+
+
+def arm_pareto(arms: Arms) -> Section | None:
+    """Learning the new against keeping the old, where skills were trained one after the other."""
+    points = []
+    for name, group in arms.items():
+        kept = [found for run in group if (found := StageTable(run).retention()) is not None]
+        if kept:
+            points.append({"name": name, "group": name.split()[0], "x": interval([one.learning for one in kept]),
+                           "y": interval([1 - one.forgetting for one in kept]), "from": {"file": METRICS}})  # fmt: skip
+    return pareto(points, METRICS) if len(points) > 1 else None
+
+
+def pareto(points: list[Fact], source: str, name: str = "pareto", title: str = "Pareto") -> Section:
+    """Points with intervals; those that no other one dominates are joined."""
+    places = np.array([[point["x"]["value"], point["y"]["value"]] for point in points])
+    best = {int(index) for index in front(places)}
+    data = {
+        "points": [point | {"front": i in best} for i, point in enumerate(points)],
+        "x_title": "learning: success right after a skill's own stage",
+        "y_title": "kept: 1 − forgetting",
+    }
+    note = (
+        "Up and to the right is better; the line joins what nothing else dominates. "
+        "Crosses are 95 % t intervals over seeds."
+    )
+    return section(name, "pareto", title, data, source, note)

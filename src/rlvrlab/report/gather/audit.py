@@ -1,0 +1,92 @@
+"""A data audit's folder: which rows are in which role, and what two splits have in common."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.data.audit_report import WORDS
+from rlvrlab.report.gather.reading import Fact, Folder, Line, Section, document, place, rounded, section, words
+
+ACROSS, INSIDE = "duplicates_crosssplit.jsonl", "_duplicates_intrasplit.jsonl"
+MOST = 500
+CHARACTERS = 4000
+
+
+def gather_audit(path: Path) -> dict[str, Any]:
+    """The page of one audit."""
+    folder = Folder(path)
+    across = folder.lines(ACROSS, "pairs across splits are not recorded")
+    inside = [(file.name, folder.lines(file.name)) for file in sorted(path.glob(f"*{INSIDE}"))]
+    hits = [_hit(line, ACROSS, True) for line in across]
+    hits += [_hit(line, name, False) for name, lines in inside for line in lines]
+    leaks = sum(hit["leak"] for hit in hits)
+    sections = [
+        *folder.attempt("roles", lambda: _roles(folder)),
+        *folder.attempt("counts", lambda: _counts(hits)),
+        *folder.attempt("pairs", lambda: _pairs(hits)),
+    ]
+    status = f"{leaks} pairs cross roles" if leaks else "no pair crosses roles"
+    told = f"{len(hits)} pairs of rows that have something in common"
+    tone = "failed" if leaks else "finished"
+    return document(folder, "audit", "Data audit", sections, subtitle=told, status=status, tone=tone)
+
+
+def _hit(line: Line, file: str, crosses: bool) -> Fact:
+    row = line.row
+    sides = {side: row[side] if isinstance(row.get(side), dict) else {} for side in ("left", "right")}
+    roles = [sides[side].get("role") for side in ("left", "right")]
+    return {
+        "kind": words(row.get("kind") or "?", 20),
+        "part": words(row.get("part") or "?", 20),
+        "across": crosses,
+        "leak": crosses and (roles[0] is None or roles[0] != roles[1]),
+        "jaccard": rounded(row.get("jaccard"), 3),
+        "passages": row.get("passages"),
+        "passage": words(row.get("passage") or "", 400),
+        "left": _side(sides["left"], row.get("left_text")),
+        "right": _side(sides["right"], row.get("right_text")),
+        "from": place(file, line.number),
+    }
+
+
+def _side(where: dict[str, Any], text: Any) -> Fact:
+    facts = {key: words(where.get(key), 200) for key in ("split", "row", "id", "role") if where.get(key) is not None}
+    return facts | {"text": words(text if text is not None else "", CHARACTERS)}
+
+
+def _roles(folder: Folder) -> Section | None:
+    rows = []
+    for path in sorted((folder.root / "manifests").glob("*.jsonl")):
+        lines = folder.lines(f"manifests/{path.name}")
+        header = lines[0].row if lines else {}
+        roles = header.get("roles")
+        told = ", ".join(f"{role} {count}" for role, count in roles.items()) if isinstance(roles, dict) else "?"
+        rows.append([path.stem, words(header.get("rows"), 20), told, words(str(header.get("sha256", "?"))[:16], 20)])
+    if not rows:
+        folder.miss("manifests/", "rows and roles are not recorded")
+        return None
+    data = {"columns": ["split", "rows", "roles", "content hash"], "rows": rows, "command": ""}
+    return section(
+        "roles",
+        "table",
+        "Splits and roles",
+        data,
+        "manifests/",
+        "A row that says nothing about its role counts as none.",
+    )
+
+
+def _counts(hits: list[Fact]) -> Section | None:
+    counts = Counter((h["left"].get("split", "?"), h["right"].get("split", "?"), h["part"], h["kind"]) for h in hits)
+    rows = [[*key, str(count)] for key, count in sorted(counts.items())]
+    meaning = "; ".join(f"{kind}: {text}" for kind, text in WORDS.items())
+    data = {"columns": ["between", "and", "by", "kind", "pairs"], "rows": rows, "command": ""}
+    return section("counts", "table", "What they have in common", data, ACROSS, meaning) if rows else None
+
+
+def _pairs(hits: list[Fact]) -> Section:
+    ordered = sorted(hits, key=lambda hit: (not hit["leak"], not hit["across"]))
+    data = {"hits": ordered[:MOST], "total": len(hits)}
+    return section("pairs", "pairs", "Pairs, side by side", data, ACROSS)

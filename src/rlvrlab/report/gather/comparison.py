@@ -1,0 +1,193 @@
+"""Two folders or more: what differs in the recipe, what differs in the result, and whether that is more than chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.errors import LabError
+from rlvrlab.evals.compare import compare_folders
+from rlvrlab.evals.statistics import compare_seeds
+from rlvrlab.report.gather.arms import APART, Arms, arm_curves, arm_matrix, arm_pareto, arms_of, differing, settings
+from rlvrlab.report.gather.evaluation import (
+    EvaluationRecord,
+    costs,
+    error_bars,
+    evaluations_below,
+    pass_at_k,
+    shown_answers,
+    tell_apart,
+)
+from rlvrlab.report.gather.reading import STRANGE, Folder, Section, document, place, rounded, section, words
+from rlvrlab.report.gather.record import RunRecord
+from rlvrlab.report.gather.rollouts import Answers, training_answers
+
+
+def gather_runs(paths: Sequence[Path]) -> dict[str, Any]:
+    """Runs side by side; equal recipes are seeds of one arm."""
+    runs = [RunRecord(path) for path in paths]
+    arms = arms_of(runs)
+    folder = Folder(paths[0].parent)
+    answers = Answers()
+    sections = [
+        *folder.attempt("arms", lambda: _arms(arms)),
+        *folder.attempt("learning curves", lambda: arm_curves(arms)),
+        *folder.attempt("paired test", lambda: _paired(arms, folder)),
+        *folder.attempt("recipes", lambda: _recipes(arms)),
+        *_several(folder, arms),
+        *folder.attempt("pareto", lambda: arm_pareto(arms)),
+        *folder.attempt("rollouts", lambda: _answers(arms, answers)),
+    ]
+    folder.missing += [
+        {"what": f"{run.root.name}/{one['what']}", "why": one["why"]} for run in runs for one in run.folder.missing
+    ]
+    several = " against ".join(words(name, 60) for name in list(arms)[:3])
+    title = several if len(arms) > 1 else f"{runs[0].name}: {len(runs)} seeds"
+    told = f"{len(runs)} runs in {len(arms)} arm{'s' if len(arms) > 1 else ''}"
+    status = ", ".join(sorted({run.status for run in runs}))
+    return document(folder, "comparison", title, sections, subtitle=told, status=status)
+
+
+def _several(folder: Folder, arms: Arms) -> list[Section]:
+    try:
+        return arm_matrix(arms)
+    except STRANGE as error:
+        folder.miss("interference", f"could not be shown ({words(str(error), 100)})")
+        return []
+
+
+def _arms(arms: Arms) -> Section:
+    rows = []
+    for name, group in arms.items():
+        for run in group:
+            last = run.metrics[-1].row.get("step") if run.metrics else None
+            rows.append([name, run.root.name, words(run.recipe.get("seed", "?"), 20), run.status, words(last, 20)])
+    data = {"columns": ["arm", "run", "seed", "status", "steps"], "rows": rows, "command": ""}
+    return section(
+        "arms",
+        "table",
+        "Runs",
+        data,
+        "config.json",
+        f"Runs whose recipes differ only in {', '.join(APART)} are seeds of one arm.",
+    )
+
+
+def _recipes(arms: Arms) -> Section:
+    first = [group[0] for group in arms.values()]
+    keys = differing(first)
+    rows = [[key, *(words(settings(run).get(key), 200) for run in first)] for key in keys]
+    data = {"columns": ["key", *arms], "rows": rows, "command": ""}
+    note = "Only keys that differ." if rows else "The recipes are the same, up to the seed."
+    return section("recipe", "table", "Recipe diff", data, "config.json", note)
+
+
+def _paired(arms: Arms, folder: Folder) -> Section | None:
+    """The first two arms on the same problems, from their newest evaluations, else from their cards."""
+    if len(arms) < 2:
+        return None
+    names, groups = list(arms)[:2], list(arms.values())[:2]
+    newest = [[found[-1] for run in group if (found := evaluations_below(run.folder))] for group in groups]
+    if all(newest):
+        return comparison_table(newest[0], newest[1], names, folder)
+    cards = [[_outcomes(run) for run in group] for group in groups]
+    if all(table for group in cards for table in group):
+        return _card_test(cards, names)
+    text = "verdicts on the same problems are not recorded on both sides; `rlvr eval --run RUN` for each makes them"
+    folder.miss("paired test", text)
+    return None
+
+
+def _outcomes(run: RunRecord) -> dict[str, float]:
+    files = sorted((run.root / "analysis" / "cards").glob("*_*.json"), key=lambda path: path.name)
+    table = run.folder.table(f"analysis/cards/{files[-1].name}") if files else {}
+    outcomes = table.get("outcomes")
+    return {str(k): float(v) for k, v in outcomes.items()} if isinstance(outcomes, dict) else {}
+
+
+def _card_test(cards: list[list[dict[str, float]]], names: list[str]) -> Section | None:
+    shared = sorted(set.intersection(*(set(table) for group in cards for table in group)))
+    if not shared:
+        return None
+    import numpy as np
+
+    before, after = (np.array([[table[key] for key in shared] for table in group]) for group in cards)
+    found = compare_seeds(before, after, "report", *names)
+    row = {"what": "accepted@1 on test problems", "before": rounded(before.mean()), "after": rounded(after.mean()),
+           "difference": {k: rounded(v) for k, v in found._asdict().items()}, "p_holm": rounded(found.p),
+           "verdict": _verdict(found.p, found.mean)}  # fmt: skip
+    data = {"names": names, "tables": [{"title": "", "rows": [row]}], "notes": [f"{len(shared)} test problems."],
+            "from": place("analysis/cards/")}  # fmt: skip
+    return section("paired", "paired", "Paired test", data, "analysis/cards/")
+
+
+def _verdict(p: float, mean: float) -> str:
+    return "not shown" if p >= 0.05 else "higher" if mean > 0 else "lower"
+
+
+def comparison_table(
+    before: Sequence[EvaluationRecord], after: Sequence[EvaluationRecord], names: list[str], folder: Folder
+) -> Section | None:
+    """What `rlvr compare` says."""
+    sides = [[one.stored for one in side if one.stored is not None] for side in (before, after)]
+    if not all(sides):
+        folder.miss("paired test", "one side's answers cannot be read")
+        return None
+    try:
+        found = compare_folders(sides[0], sides[1])
+    except LabError as error:
+        folder.miss("paired test", words(str(error), 400))
+        return None
+    facts = found.facts()
+    tables = [
+        {"title": title, "rows": facts[key]}
+        for key, title in (("measures", ""), ("by_skill", "accepted, by skill"), ("by_level", "accepted, by level"))
+        if facts[key]
+    ]
+    left = f", {found.left_out} left out" if found.left_out else ""
+    notes = [
+        f"{found.data}: {found.problems} problems on both sides{left}; seeds: {found.seeds[0]} and {found.seeds[1]}.",
+        *found.notes,
+    ]
+    data = {"names": names, "tables": tables, "notes": notes, "from": place("samples.jsonl")}
+    note = (
+        "Paired by problem, p values Holm-adjusted. "
+        "MDE: the smallest true difference a comparison like this finds 4 times in 5."
+    )
+    return section("paired", "paired", "Paired test", data, "samples.jsonl", note)
+
+
+def _answers(arms: Arms, answers: Answers) -> Section | None:
+    """Evaluations first: there the same prompts were answered by all."""
+    runs = [(name, group[0]) for name, group in arms.items()][:4]
+    sides = []
+    for name, run in runs:
+        if found := evaluations_below(run.folder):
+            found[-1].side = f"{words(name, 60)} · evaluation"
+            sides.append(found[-1])
+    if len(sides) == len(runs):
+        shown_answers(sides, answers)
+    for name, run in runs:
+        if not answers.full:
+            training_answers(run.folder, answers, words(name, 60), (5000 - len(answers)) // len(runs))
+    return answers.section()
+
+
+def gather_evaluations(paths: Sequence[Path]) -> dict[str, Any]:
+    """Evaluations side by side: the first against the last."""
+    sides = tell_apart([EvaluationRecord(Folder(path)) for path in paths])
+    names = [one.side for one in sides]
+    folder, answers = Folder(paths[0].parent), Answers()
+    shown_answers(sides, answers)
+    sections = [
+        *folder.attempt("paired test", lambda: comparison_table(sides[:1], sides[-1:], [names[0], names[-1]], folder)),
+        *folder.attempt("pass@k", lambda: pass_at_k(sides)),
+        *folder.attempt("errors", lambda: error_bars(sides)),
+        *folder.attempt("cost", lambda: costs(sides)),
+        *folder.attempt("rollouts", lambda: answers.section("Answers, side by side", "samples.jsonl")),
+    ]
+    missing = [{"what": f"{one.root.name}/{m['what']}", "why": m["why"]} for one in sides for m in one.folder.missing]
+    title, data = " against ".join(dict.fromkeys((names[0], names[-1]))), words(sides[0].examined.get("data") or "", 80)
+    folder.missing += missing
+    return document(folder, "comparison", title, sections, subtitle=data)

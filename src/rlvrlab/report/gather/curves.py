@@ -1,0 +1,104 @@
+"""Metrics over steps, thinned to what a picture can show; bands of intervals or of seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rlvrlab.report.gather.overview import accuracy_keys
+from rlvrlab.report.gather.reading import Fact, Section, rounded, section
+from rlvrlab.report.gather.record import METRICS, RunRecord
+
+POINTS = 400
+"""Of a curve; more are averaged in bins, with their range as a band."""
+FIRST = ("train/acc", "critic/rewards/mean", "groups/zero_variance", "actor/entropy", "actor/grad_norm",
+         "response_length/mean", "actor/loss", "actor/kl", "sft/nll", "time/step_s")  # fmt: skip
+UNTOLD = {"step", "phase", "phase_step"}
+
+
+def curves(run: RunRecord) -> Section | None:
+    """Held-out accuracy with its interval, every skill, then every other metric."""
+    if not run.metrics:
+        return None
+    main = [_accuracy(run, key) for key in accuracy_keys(run)]
+    training = thinned(run.series("train/acc"))
+    if len(training["x"]) > 1:
+        main.append({"name": "training answers", "key": "train/acc", "faint": True, **training})
+    skills = [panel(name, [{"name": name, "key": key, **thinned(run.series(key))}]) for name, key in skill_keys(run)]
+    taken = {one["key"] for one in main} | {key for _, key in skill_keys(run)} | UNTOLD
+    names = [key for key in (*FIRST, *sorted(run.keys)) if key not in taken and not key.endswith(("_low", "_high"))]
+    others = [panel(key, [{"name": key, "key": key, **thinned(run.series(key))}]) for key in dict.fromkeys(names)]
+    data = {
+        "main": panel("accuracy", main),
+        "skills": skills,
+        "others": [one for one in others if len(one["series"][0]["x"]) > 1],
+        "marks": marks(run),
+    }
+    note = (
+        "Held-out accuracy with its 95 % Wilson interval; "
+        "the other line is the share of sampled training answers that are right."
+    )
+    return section("curves", "curves", "Learning curves", data, METRICS, note)
+
+
+def panel(name: str, series: list[Fact]) -> Fact:
+    """One small picture."""
+    return {"name": name, "series": series}
+
+
+def _accuracy(run: RunRecord, key: str) -> Fact:
+    rows = [line for line in run.metrics if line.row.get(key) is not None]
+    return {
+        "name": f"held out: {key.removeprefix('val-core/').removesuffix('/acc')}",
+        "key": key,
+        "x": [line.row["step"] for line in rows],
+        "y": [rounded(line.row[key]) for line in rows],
+        "low": [rounded(line.row.get(f"{key}_low")) for line in rows],
+        "high": [rounded(line.row.get(f"{key}_high")) for line in rows],
+        "line": [line.number for line in rows],
+        "points": True,
+    }
+
+
+def skill_keys(run: RunRecord) -> list[tuple[str, str]]:
+    """(skill, metric): `val-core/<data>/<skill>/acc`."""
+    parts = [(key.split("/"), key) for key in run.keys if key.startswith("val-core/") and key.endswith("/acc")]
+    found = [("/".join(words[2:-1]), key) for words, key in parts if len(words) >= 4 and f"{key}_low" not in run.keys]
+    return [(skill, key) for skill, key in found if skill != "worst_skill"]
+
+
+def thinned(points: Sequence[tuple[int, float, int]]) -> Fact:
+    """At most POINTS of them: means of bins, with the range of each bin."""
+    if len(points) <= POINTS:
+        return {"x": [p[0] for p in points], "y": [rounded(p[1]) for p in points], "line": [p[2] for p in points]}
+    size = -(-len(points) // POINTS)
+    bins = [points[i : i + size] for i in range(0, len(points), size)]
+    return {
+        "x": [part[-1][0] for part in bins],
+        "y": [rounded(sum(p[1] for p in part) / len(part)) for part in bins],
+        "low": [rounded(min(p[1] for p in part)) for part in bins],
+        "high": [rounded(max(p[1] for p in part)) for part in bins],
+        "line": [part[-1][2] for part in bins],
+        "binned": size,
+    }
+
+
+def marks(run: RunRecord) -> list[dict[str, Any]]:
+    """Where phases and stages begin."""
+    found, before = [], None
+    for line in run.metrics:
+        phase = line.row.get("phase")
+        if phase != before:
+            found.append({"x": line.row["step"], "name": str(phase)})
+            before = phase
+    return found + [{"x": one["x"], "name": one["skill"]} for one in stages(run)]
+
+
+def stages(run: RunRecord) -> list[dict[str, Any]]:
+    """Of protocols that train one skill after the other, from the events."""
+    found = []
+    for line in run.events:
+        words = str(line.row.get("text", "")).split(" begins: ", 1)
+        if line.row.get("kind") == "stage" and len(words) == 2 and isinstance(line.row.get("step"), int):
+            found.append({"x": line.row["step"], "skill": words[1], "line": line.number})
+    return found

@@ -1,0 +1,237 @@
+"""An evaluation folder: pass@k, errors, cost and every answer; finished or not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.errors import LabError
+from rlvrlab.evals.judged import from_row
+from rlvrlab.evals.metrics import Sample, at_k, dataset_metrics
+from rlvrlab.record.evaluation import INFO, SAMPLES, SCHEMA, Stored, read_evaluation
+from rlvrlab.report.gather.reading import (
+    STRANGE,
+    Fact,
+    Folder,
+    Section,
+    as_table,
+    document,
+    place,
+    rounded,
+    section,
+    words,
+)
+from rlvrlab.report.gather.rollouts import MOST, Answers, evaluation_answers
+
+COSTS = {
+    "avg_gen_tokens": ("tokens per answer", ""),
+    "cost_per_solved_tokens": ("tokens per solved problem", ""),
+    "cost_per_solved_judge_time": ("judge seconds per solved problem", "s"),
+    "avg_judge_time": ("judge seconds, mean", "s"),
+    "p50_judge_time": ("judge seconds, median", "s"),
+    "p95_judge_time": ("judge seconds, 95th percentile", "s"),
+    "throughput": ("answers per second", ""),
+}
+SHARES = ("accepted_at_1", "mean_accuracy", "format_rate", "accuracy_given_format", "truncated_rate", "recovery_rate")
+
+
+class EvaluationRecord:
+    """Read once; what cannot be read is in the folder's `missing`."""
+
+    def __init__(self, folder: Folder, below: str = "") -> None:
+        self.folder, self.below = folder, below
+        self.root = folder.root / below
+        self.info = folder.table(f"{below}{INFO}", "what was examined is not recorded")
+        if self.info and self.info.get("schema") != SCHEMA:
+            folder.miss(f"{below}{INFO}", f"schema {self.info.get('schema')}, this version knows {SCHEMA}")
+        self.side = self._who()
+        self.stored: Stored | None = None
+        self.samples: list[Sample] = []
+        try:
+            self.stored = read_evaluation(self.root)
+            problems = {problem.id: problem for problem in self.stored.problems}
+            self.samples = [from_row(row, problems[row["problem"]]).as_sample() for row in self.stored.rows]
+        except (LabError, OSError, *STRANGE) as error:
+            folder.miss(f"{below}{SAMPLES}", f"no numbers from it ({words(str(error), 120)})")
+
+    @property
+    def examined(self) -> dict[str, Any]:
+        """Data, protocol, scorer, who answered."""
+        return as_table(self.info.get("examined"))
+
+    def _who(self) -> str:
+        """A short name of who answered."""
+        who = as_table(self.examined.get("who"))
+        step = who.get("step")
+        if step is not None:
+            return f"step {step}" if step else "base"
+        return words(who.get("model") or who.get("engine") or self.root.resolve().name, 60)
+
+    def curve(self) -> Fact | None:
+        """pass@k with intervals over problems, for powers of two."""
+        first = [s for s in self.samples if s.turn == 0 and s.accepted is not None]
+        per_problem = Counter(s.problem_id for s in first)
+        n = max(per_problem.values(), default=0)
+        if n < 2:
+            return None
+        ks = [k for k in (1, 2, 4, 8, 16, 32, 64, 128, 256) if k <= n]
+        ks += [n] if n not in ks else []
+        found = at_k(self.samples, ks)
+        return {
+            "name": self.side,
+            "x": ks,
+            "y": [rounded(found[f"pass@{k}"]) for k in ks],
+            "low": [rounded(found[f"pass@{k}_low"]) for k in ks],
+            "high": [rounded(found[f"pass@{k}_high"]) for k in ks],
+            "all": [rounded(found[f"pass^{k}"]) for k in ks],
+            "points": True,
+            "from": place(f"{self.below}{SAMPLES}"),
+        }
+
+    def numbers(self) -> dict[str, Any]:
+        """metrics.json where it is written, else the same from the answers so far."""
+        kept = self.folder.value(f"{self.below}metrics.json", "")
+        table = next(iter(kept.values()), None) if isinstance(kept, dict) and kept else None
+        if isinstance(table, dict):
+            return table
+        return dataset_metrics(self.samples) if self.samples else {}
+
+
+def tell_apart(sides: list[EvaluationRecord]) -> list[EvaluationRecord]:
+    """Give those that share a name one of their own: by protocol, else by folder."""
+    for distinct in (_protocol, lambda one: one.root.resolve().name):
+        counts = Counter(one.side for one in sides)
+        for one in sides:
+            if counts[one.side] > 1:
+                one.side = f"{one.side} · {distinct(one)}"
+    return sides
+
+
+def _protocol(one: EvaluationRecord) -> str:
+    return words(as_table(one.examined.get("protocol")).get("name") or "?", 40)
+
+
+def gather_evaluation(path: Path) -> dict[str, Any]:
+    """The page of one evaluation."""
+    folder = Folder(path)
+    one = EvaluationRecord(folder)
+    answers = Answers()
+    evaluation_answers(folder, answers, one.side)
+    sections = [
+        *folder.attempt("overview", lambda: summary(one)),
+        *folder.attempt("pass@k", lambda: pass_at_k([one])),
+        *folder.attempt("errors", lambda: error_bars([one])),
+        *folder.attempt("cost", lambda: costs([one])),
+        *folder.attempt("rollouts", lambda: answers.section("Answers", SAMPLES)),
+        *folder.attempt("facts", lambda: section("facts", "facts", "What was examined", one.info, INFO)),
+    ]
+    examined = one.examined
+    title = f"{words(examined.get('data') or path.resolve().name, 80)} · {_protocol(one)}"
+    told = f"{one.side} · {words(examined.get('problems', '?'), 20)} problems"
+    status = words(one.info.get("status") or "unknown", 40)
+    return document(folder, "evaluation", title, sections, subtitle=told, status=status)
+
+
+def summary(one: EvaluationRecord) -> Section | None:
+    """The shares that matter, each with its interval."""
+    found = one.numbers()
+    if not found:
+        return None
+    source = _source(one)
+    tiles = [
+        {"name": name.replace("_", " "), "value": rounded(found[name]), "low": rounded(found.get(f"{name}_low")),
+         "high": rounded(found.get(f"{name}_high")), "from": place(source, key=name)}
+        for name in SHARES
+        if found.get(name) is not None
+    ]  # fmt: skip
+    findings = one.folder.value(f"{one.below}summary.json", "")
+    told = findings.get("findings") if isinstance(findings, dict) else None
+    data = {
+        "tiles": tiles,
+        "unjudged": found.get("unjudged"),
+        "bounds": [found.get("accepted_at_1_if_unjudged_wrong"), found.get("accepted_at_1_if_unjudged_right")],
+        "problems": found.get("problems"),
+        "samples": found.get("samples"),
+        "findings": [words(text, 500) for text in told] if isinstance(told, list) else [],
+        "by": _split(findings) if isinstance(findings, dict) else [],
+        "source": source,
+    }
+    return section("overview", "summary", "Overview", data, source, "Shares with 95 % intervals over problems.")
+
+
+def _split(summary_file: dict[str, Any]) -> list[Fact]:
+    found = []
+    for kind in ("skill", "level"):
+        table = summary_file.get(f"by_{kind}")
+        if not isinstance(table, dict) or len(table) < 2:
+            continue
+        for name, numbers in table.items():
+            if isinstance(numbers, dict):
+                row = {k: rounded(numbers.get(k)) for k in ("accepted_at_1", "accepted_at_1_low", "accepted_at_1_high")}
+                found.append({"kind": kind, "name": words(name, 60), "problems": numbers.get("problems"), **row})
+    return found
+
+
+def pass_at_k(sides: list[EvaluationRecord]) -> Section | None:
+    """Base against trained, where both are there."""
+    drawn = [(one.examined.get("data_hash"), curve) for one in sides if (curve := one.curve()) is not None]
+    curves = [curve for data, curve in drawn if data == drawn[-1][0]]  # other problems would be another axis
+    if not curves:
+        return None
+    note = (
+        "The chance that one of k answers is right: 1 − C(n−c, k)/C(n, k), mean over problems; "
+        "95 % bootstrap intervals over problems."
+    )
+    return section("passk", "passk", "pass@k", {"curves": curves}, curves[0]["from"]["file"], note)
+
+
+def error_bars(sides: list[EvaluationRecord]) -> Section | None:
+    """One bar per evaluation."""
+    bars: list[Fact] = []
+    for one in sides:
+        first = [s for s in one.samples if s.turn == 0]
+        counts = Counter("unjudged" if s.accepted is None else "right" if s.accepted else s.error_type for s in first)
+        if counts:
+            bars.append({"x": one.side, "counts": dict(counts), "from": place(f"{one.below}{SAMPLES}")})
+    if not bars:
+        return None
+    groups = [{"name": "all", "unit": "answers by outcome", "bars": bars, "source": bars[0]["from"]["file"]}]
+    note = "Numbers of answers by what kept them from being right; unjudged answers are counted apart, never as wrong."
+    return section("errors", "errors", "Errors", {"groups": groups}, bars[0]["from"]["file"], note)
+
+
+def costs(sides: list[EvaluationRecord]) -> Section | None:
+    """Tokens and judge seconds, all told and per solved problem."""
+    numbers = [one.numbers() for one in sides]
+    keys = [key for key in COSTS if any(found.get(key) is not None for found in numbers)]
+    if not keys:
+        return None
+    cells = [
+        [{"value": rounded(found.get(key)), "plain": True, "from": place(_source(one), key=key)}
+         for one, found in zip(sides, numbers, strict=True)]
+        for key in keys
+    ]  # fmt: skip
+    if len(sides) > 1:
+        data = {"columns": [one.side for one in sides], "rows": [COSTS[key][0] for key in keys], "cells": cells}
+        return section("cost", "grid", "Cost", data, "metrics.json")
+    rows = [{"name": COSTS[k][0], "unit": COSTS[k][1], "how": "", **c[0]} for k, c in zip(keys, cells, strict=True)]
+    return section("cost", "cost", "Cost", {"rows": rows, "series": None}, "metrics.json")
+
+
+def _source(one: EvaluationRecord) -> str:
+    """The numbers' file: the finished one, else the answers so far."""
+    return f"{one.below}{'metrics.json' if (one.root / 'metrics.json').exists() else SAMPLES}"
+
+
+def evaluations_below(folder: Folder) -> list[EvaluationRecord]:
+    """Those of a run, oldest first; also unfinished ones."""
+    paths = sorted((folder.root / "evaluations").glob(f"*/{INFO}"))
+    found = [EvaluationRecord(folder, f"evaluations/{path.parent.name}/") for path in paths]
+    return tell_apart(sorted(found, key=lambda one: str(one.info.get("started", ""))))
+
+
+def shown_answers(sides: list[EvaluationRecord], answers: Answers) -> None:
+    """Of several evaluations, an even share of the page each."""
+    for one in sides:
+        evaluation_answers(one.folder, answers, one.side, one.below, max(200, MOST // (2 * len(sides))))

@@ -1,0 +1,151 @@
+"""What the answers and the metrics of a run add up to: errors, signal, cost, and whether the reward is earned."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+from rlvrlab.evals.probe.report import USEFUL_VARIANCE
+from rlvrlab.evals.probe.verdict import IDEAL
+from rlvrlab.report.gather.curves import thinned
+from rlvrlab.report.gather.reading import Fact, Section, place, rounded, section
+from rlvrlab.report.gather.record import METRICS, RunRecord
+from rlvrlab.report.gather.rollouts import Answers
+
+NOT_RECORDED = "not recorded"
+
+
+def errors(run: RunRecord, answers: Answers) -> Section | None:
+    """What kept answers from being right: held out at each evaluation, and in the training steps shown."""
+    held_out, training = _held_out_errors(run), _training_errors(answers)
+    if not held_out and not training:
+        return None
+    note = "Numbers of answers by what kept them from being right; unjudged answers are counted apart, never as wrong."
+    groups = [
+        {"name": "held out", "unit": "held-out answers", "bars": held_out, "source": METRICS},
+        {"name": "training", "unit": "sampled answers of the steps shown", "bars": training, "source": "rollouts/"},
+    ]
+    return section("errors", "errors", "Errors", {"groups": [g for g in groups if g["bars"]]}, METRICS, note)
+
+
+def _held_out_errors(run: RunRecord) -> list[Fact]:
+    bars: dict[int, Fact] = {}
+    for line in run.metrics:
+        counts = {key.rpartition("/")[2]: int(value) for key, value in line.row.items()
+                  if key.startswith("val-core/") and "/error/" in key and isinstance(value, int | float)}  # fmt: skip
+        unjudged = sum(
+            int(v) for k, v in line.row.items() if k.startswith("val-core/") and k.endswith("/unjudged") and v
+        )
+        if counts or any(key.endswith("/acc_low") for key in line.row):
+            counts |= {"unjudged": unjudged} if unjudged else {}
+            bars[line.row["step"]] = {
+                "x": line.row["step"],
+                "counts": counts,
+                "from": place(METRICS, line.number, line.row["step"]),
+            }
+    return list(bars.values())
+
+
+def _training_errors(answers: Answers) -> list[Fact]:
+    columns = answers.columns
+    by_step: dict[int, Counter[str]] = defaultdict(Counter)
+    for step, error, correct in zip(columns["step"], columns["error"], columns["correct"], strict=True):
+        if step is None:
+            continue
+        kind = (
+            "unjudged" if correct < 0 else "right" if correct == 1 else answers.texts[error] if error >= 0 else "wrong"
+        )
+        by_step[step][kind] += 1
+    return [
+        {"x": step, "counts": dict(counts), "from": place(f"rollouts/step_{step}.jsonl", step=step)}
+        for step, counts in sorted(by_step.items())
+    ]
+
+
+def signal(run: RunRecord, answers: Answers) -> Section | None:
+    """Each group of answers by its accuracy and the variance of its rewards; and which groups had signal, by step."""
+    stack = [
+        {"name": name, "key": f"groups/{name}", **thinned(run.series(f"groups/{name}"))}
+        for name in ("live", "all_right", "all_wrong", "same_reward", "unjudged")
+    ]
+    stack = [one for one in stack if any(one["y"])]
+    points = _group_points(answers)
+    if not points and not stack:
+        return None
+    note = (
+        f"A group teaches when its answers earn different rewards. The useful zone: {IDEAL[0]:.0%} to {IDEAL[1]:.0%} "
+        f"right, variance above {USEFUL_VARIANCE:g}."
+    )
+    data = {"points": points, "zone": list(IDEAL), "variance": USEFUL_VARIANCE, "stack": stack, "of": "group"}
+    return section("signal", "signal", "Signal", data, "rollouts/", note)
+
+
+def _group_points(answers: Answers) -> list[Fact]:
+    columns = answers.columns
+    groups: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for index, (step, problem) in enumerate(zip(columns["step"], columns["problem"], strict=True)):
+        if step is not None and columns["correct"][index] >= 0 and columns["reward"][index] is not None:
+            groups[step, problem].append(index)
+    found = []
+    for (step, problem), rows in groups.items():
+        rewards = [columns["reward"][row] for row in rows]
+        if len(rewards) < 2:
+            continue
+        mean = sum(rewards) / len(rewards)
+        variance = sum((value - mean) ** 2 for value in rewards) / (len(rewards) - 1)
+        right = sum(columns["correct"][row] for row in rows) / len(rows)
+        skill = columns["skill"][rows[0]]
+        found.append({"x": rounded(right, 4), "y": rounded(variance, 4), "step": step,
+                      "name": answers.texts[problem] if problem >= 0 else "?",
+                      "group": answers.texts[skill] if skill >= 0 else "", "row": columns["id"][rows[0]]})  # fmt: skip
+    return found
+
+
+def cost(run: RunRecord) -> Section | None:
+    """Tokens, seconds and what a right answer costs; derived numbers say from what."""
+    if not run.metrics:
+        return None
+    table = run.recipe.get("rollout")
+    n = table.get("n") if isinstance(table, dict) else None
+    answers = tokens = right = seconds = 0.0
+    for line in run.metrics:
+        groups, length, share = (line.row.get(k) for k in ("groups/collected", "response_length/mean", "train/acc"))
+        seconds += line.row.get("time/step_s") or 0.0
+        if isinstance(n, int) and isinstance(groups, int | float):
+            answers += n * groups
+            tokens += n * groups * (length or 0.0)
+            right += n * groups * (share or 0.0)
+    made = "groups/collected × rollout.n" if answers else NOT_RECORDED
+    rows = [
+        _row("wall time of all steps", rounded(seconds), "s", "sum of time/step_s"),
+        _row("answers sampled in training", rounded(answers) if answers else None, "", made),
+        _row("tokens sampled in training", rounded(tokens) if tokens else None, "", f"{made} × response_length/mean"),
+        _row("tokens per right answer", rounded(tokens / right) if right else None, "", "the two above, × train/acc"),
+        _row("wall seconds per right answer", rounded(seconds / right) if right else None, "s", "derived"),
+        _row("judge seconds in training", None, "s", f"{NOT_RECORDED}: metrics keep no judge time"),
+    ]
+    data: dict[str, Any] = {"rows": rows, "series": {"name": "seconds per step", **thinned(run.series("time/step_s"))}}
+    return section("cost", "cost", "Cost", data, METRICS)
+
+
+def _row(name: str, value: float | None, unit: str, how: str) -> Fact:
+    return {"name": name, "value": value, "unit": unit, "how": how, "from": place(METRICS)}
+
+
+def hacks(run: RunRecord, answers: Answers) -> Section | None:
+    """Is the reward earned? Proxy against hidden tests, suspicious programs, trends; flagged answers to read."""
+    names = [key for key in run.keys if key.startswith("hack/")]
+    series = [{"name": key, "key": key, **thinned(run.series(key))} for key in names]
+    flags: Counter[str] = Counter(flag for flags in answers.columns["flags"] for flag in flags)
+    if not series and not flags:
+        return None
+    proxy = any(key == "hack/proxy_gap" for key in names)
+    data = {
+        "series": series,
+        "flags": [{"flag": flag, "count": count} for flag, count in flags.most_common()],
+        "absent": []
+        if proxy
+        else ["proxy against hidden tests: not recorded; verdicts of this environment carry no hidden tests"],
+    }
+    note = "A finding is a reason to read answers, never a change of a reward."
+    return section("hacks", "hacks", "Hack monitor", data, METRICS, note)

@@ -1,0 +1,93 @@
+"""A probe's folder: is there signal to train on?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.evals.probe.report import USEFUL_VARIANCE
+from rlvrlab.evals.probe.verdict import IDEAL
+from rlvrlab.report.gather.reading import Fact, Folder, Section, document, place, rounded, section, words
+
+TILES = ("accuracy", "variance", "mixed", "truncated", "format_rate", "entropy")
+
+
+def gather_probe(path: Path) -> dict[str, Any]:
+    """The page of one probe."""
+    folder = Folder(path)
+    found = folder.table("probe.json")
+    sections = [
+        *folder.attempt("verdict", lambda: _verdict(found)),
+        *folder.attempt("signal", lambda: _scatter(found)),
+        *folder.attempt("skills and levels", lambda: _lines(found)),
+        *folder.attempt("facts", lambda: section("facts", "facts", "What was asked", _rest(found), "probe.json")),
+    ]
+    title = f"Probe of {words(found.get('environment') or path.resolve().name, 60)}"
+    told, status = f"{words(found.get('n', '?'), 20)} answers per problem", words(found.get("verdict") or "unknown", 40)
+    return document(folder, "probe", title, sections, subtitle=told, status=status)
+
+
+def _tile(name: str, value: Any) -> Fact | None:
+    if not isinstance(value, dict):
+        return None
+    numbers = {key: rounded(value.get(key)) for key in ("value", "low", "high")}
+    plain = name in ("variance", "entropy")
+    return {"name": name.replace("_", " "), **numbers, "plain": plain, "from": place("probe.json", key=f"total.{name}")}
+
+
+def _verdict(found: dict[str, Any]) -> Section | None:
+    total = found.get("total")
+    if not isinstance(total, dict):
+        return None
+    tiles = [tile for name in TILES if (tile := _tile(name, total.get(name))) is not None]
+    for one in found.get("useful") or ():
+        bounds = {key: rounded(one.get(k)) for key, k in (("value", "value"), ("low", "low"), ("high", "high"))}
+        sign = "≥ " if one.get("at_least") else ""
+        tiles.append(
+            {"name": f"{sign}useful groups of {one.get('n')}", **bounds, "from": place("probe.json", key="useful")}
+        )
+    notes = [words(note, 500) for note in found.get("notes") or ()]
+    data = {
+        "tiles": tiles,
+        "findings": [words(found.get("why") or "", 500), *notes],
+        "unjudged": total.get("unjudged"),
+        "problems": total.get("problems"),
+        "samples": None,
+        "bounds": [None, None],
+        "by": [],
+        "source": "probe.json",
+    }
+    return section("overview", "summary", f"Verdict: {words(found.get('verdict') or '?', 40)}", data, "probe.json")
+
+
+def _scatter(found: dict[str, Any]) -> Section | None:
+    points = [
+        {"x": rounded(p.get("accuracy"), 4), "y": rounded(p.get("variance"), 4), "name": words(p.get("id") or "?", 200),
+         "group": " level ".join(words(p.get(k), 60) for k in ("skill", "level") if p.get(k) not in (None, "–", ""))}
+        for p in found.get("problems") or ()
+        if isinstance(p, dict)
+    ]  # fmt: skip
+    if not points:
+        return None
+    zone = f"{IDEAL[0]:.0%} to {IDEAL[1]:.0%} right, variance above {USEFUL_VARIANCE:g}"
+    note = f"One dot per problem. The useful zone: {zone}."
+    data = {"points": points, "zone": list(IDEAL), "variance": USEFUL_VARIANCE, "stack": [], "of": "problem"}
+    return section("signal", "signal", "Signal", data, "probe.json", note)
+
+
+def _lines(found: dict[str, Any]) -> Section | None:
+    lines = [line for line in found.get("lines") or () if isinstance(line, dict)]
+    if len(lines) < 2:
+        return None
+    names = [name for name in TILES if any(isinstance(line.get(name), dict) for line in lines)]
+    cells = [[_tile(name, line.get(name)) or {"value": None} for name in names] for line in lines]
+    rows = [
+        f"{words(line.get('skill'), 60)} · level {words(line.get('level'), 20)} ({line.get('problems')})"
+        for line in lines
+    ]
+    data = {"columns": [name.replace("_", " ") for name in names], "rows": rows, "cells": cells}
+    return section("lines", "grid", "Skills and levels", data, "probe.json")
+
+
+def _rest(found: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in found.items() if key not in ("problems", "lines", "total", "useful")}

@@ -1,0 +1,87 @@
+"""Result lines of an interference study: measured interference (matrix.jsonl) and what guards keep (guards.jsonl)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rlvrlab.report.gather.arms import pareto
+from rlvrlab.report.gather.reading import Folder, Section, document, section, words
+from rlvrlab.report.gather.skills import interval, mean_matrix
+from rlvrlab.skills.metrics import Retention, retention
+
+MATRIX, GUARDS = "matrix.jsonl", "guards.jsonl"
+NUMBERS = ("average", "worst", "forgetting", "learning")
+
+
+def gather_results(path: Path) -> dict[str, Any]:
+    """The page of a results folder."""
+    folder = Folder(path)
+    sections = [*_matrices(folder), *_guards(folder)]
+    name = path.resolve().parent.name if path.name == "results" else path.resolve().name
+    return document(folder, "study", name, sections, subtitle="result lines, seed by seed")
+
+
+def _matrices(folder: Folder) -> list[Section]:
+    by_stage: dict[Any, list[dict[str, Any]]] = defaultdict(list)
+    for line in folder.lines(MATRIX, ""):
+        by_stage[line.row.get("after_stage")].append(line.row)
+    found: list[Section] = []
+    for stage, rows in by_stage.items():
+        when = "before training" if stage == 0 else f"after stage {stage}"
+        for kind, how in (("measured_SS", "measured"), ("predicted_SS", "predicted from gradients")):
+            found += folder.attempt(MATRIX, partial(_matrix, rows, kind, how, f"{stage}_{kind}", when))
+    return found
+
+
+def _matrix(rows: list[dict[str, Any]], kind: str, how: str, name: str, when: str) -> Section:
+    matrices = [row[kind] for row in rows]
+    names = rows[0].get("skills") or [f"skill {i + 1}" for i in range(len(matrices[0]))]
+    seeds = f"95 % t interval over {len(rows)} seeds. Grey: the interval holds 0."
+    note = f"Change of reward per unit of step length, {how}; {seeds}"
+    return mean_matrix(names, matrices, f"Interference {when}, {how}", MATRIX, note, f"matrix_{name}")
+
+
+def _guards(folder: Folder) -> list[Section]:
+    variants: dict[str, dict[str, list[Retention]]] = defaultdict(lambda: defaultdict(list))
+    for line in folder.lines(GUARDS, ""):
+        table = np.array(line.row.get("table"), dtype=np.float64)
+        if table.ndim == 2 and len(table) > 1:
+            order = list(range(len(table) - 1))
+            variants[words(line.row.get("variant"), 80)][words(line.row.get("name"), 80)].append(
+                retention(table, order)
+            )
+    found: list[Section] = []
+    for number, (variant, arms) in enumerate(variants.items()):
+        found += folder.attempt(GUARDS, partial(_pareto, arms, variant, number))
+        found += folder.attempt(GUARDS, partial(_table, arms, variant, number))
+    return found
+
+
+def _pareto(arms: dict[str, list[Retention]], variant: str, number: int) -> Section:
+    points = [
+        {"name": name, "group": name.split()[0], "x": interval([one.learning for one in runs]),
+         "y": interval([1 - one.forgetting for one in runs]), "from": {"file": GUARDS}}
+        for name, runs in arms.items()
+    ]  # fmt: skip
+    return pareto(points, GUARDS, f"pareto_{number}", f"Pareto: {variant}")
+
+
+def _table(arms: dict[str, list[Retention]], variant: str, number: int) -> Section:
+    cells = [
+        [interval([getattr(one, key) for one in runs]) | {"from": {"file": GUARDS}} for key in NUMBERS]
+        for runs in arms.values()
+    ]
+    data = {"columns": list(NUMBERS), "rows": [f"{name} ({len(runs)})" for name, runs in arms.items()], "cells": cells}
+    return section(
+        f"guards_{number}",
+        "grid",
+        f"Guards: {variant}",
+        data,
+        GUARDS,
+        "Mean and 95 % t interval over all seeds in the file (their number in brackets), also those used for tuning.",
+    )

@@ -1,0 +1,166 @@
+"""Recorded answers as columns over one table of texts: small in the file, quick to filter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.data.rows import read_problems
+from rlvrlab.errors import LabError
+from rlvrlab.record.evaluation import PROBLEMS, SAMPLES
+from rlvrlab.report.gather.reading import STRANGE, Folder, Line, Section, rounded, section, words
+
+MOST = 5000
+"""Answers on a page."""
+CHARACTERS = 12_000_000
+"""Of all texts together, so that the page stays small however long answers are."""
+LONGEST = 20_000
+"""Characters of one text; the whole is in the file it names."""
+COLUMNS = ("id", "side", "step", "problem", "skill", "prompt", "reference", "completion", "previous", "reward",
+           "correct", "error", "detail", "finish", "flags", "tokens", "turn", "parts", "file", "line")  # fmt: skip
+SIGNS = {True: 1, False: 0, None: -1}
+
+
+class Answers:
+    """Columns being filled."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+        self.texts: list[str] = []
+        self.cut: dict[int, int] = {}
+        self.characters = 0
+        self.notes: list[str] = []
+        self._index: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.columns["id"])
+
+    @property
+    def full(self) -> bool:
+        """No more fit on the page."""
+        return len(self) >= MOST or self.characters >= CHARACTERS
+
+    def text(self, value: Any) -> int:
+        """Its place in the table of texts; −1 for nothing."""
+        if value is None or value == "":
+            return -1
+        whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        shown = whole[:LONGEST]
+        if shown not in self._index or (len(whole) > LONGEST) != (self._index[shown] in self.cut):
+            self._index[shown] = len(self.texts)
+            self.texts.append(shown)
+            self.characters += len(shown)
+            if len(whole) > LONGEST:
+                self.cut[self._index[shown]] = len(whole)
+        return self._index[shown]
+
+    def add(self, row: dict[str, Any], file: str, line: int, side: str = "", step: int | None = None) -> None:
+        """One stored answer, of a training step or of an evaluation."""
+        tokens, flags = row.get("tokens"), row.get("flags")
+        count = row.get("gen_tokens", len(tokens) if isinstance(tokens, list) else None)
+        name = row.get("id") or f"{side}/{row.get('problem')}/{row.get('sample', 0)}"
+        correct = row.get("correct")
+        values = {
+            "id": words(name, 300),
+            "step": step,
+            "reward": rounded(row.get("reward", row.get("score"))),
+            "correct": SIGNS.get(correct, -1) if isinstance(correct, bool | None) else -1,
+            "flags": [words(flag, 60) for flag in flags] if isinstance(flags, list) else [],
+            "tokens": count if isinstance(count, int) else None,
+            "turn": row.get("turn") if isinstance(row.get("turn"), int) else 0,
+            "side": self.text(side),
+            "file": self.text(file),
+            "line": line,
+        }
+        for key in ("problem", "skill", "prompt", "reference", "completion", "previous", "error", "detail", "finish"):
+            values[key] = self.text(row.get(key))
+        parts = row.get("parts")
+        values["parts"] = self.text(parts if isinstance(parts, dict) and parts else None)
+        for key, column in self.columns.items():
+            column.append(values[key])
+
+    def section(self, title: str = "Rollouts", source: str = "rollouts/") -> Section | None:
+        """Nothing where nothing was recorded."""
+        if not len(self):
+            return None
+        data = {"texts": self.texts, "cut": self.cut, "columns": self.columns, "notes": self.notes}
+        note = "j and k walk through the answers, / searches, c compares two answers to one prompt, ? shows all keys."
+        return section("rollouts", "rollouts", title, data, source, note)
+
+
+def training_answers(folder: Folder, answers: Answers, side: str = "", most: int = MOST) -> None:
+    """From rollouts/: the first and the last step, then the ones between, until the page is full."""
+    files = {path: number for path in (folder.root / "rollouts").glob("step_*.jsonl") if (number := _step(path)) >= 0}
+    if not files:
+        folder.miss("rollouts/", "no answers are recorded (record.rollouts)")
+        return
+    steps = sorted(files.items(), key=lambda item: item[1])
+    read: list[tuple[int, str, list[Line]]] = []
+    count = characters = 0
+    room = min(most, MOST - len(answers))
+    for index in spread(len(steps)):
+        if count >= room or characters >= CHARACTERS - answers.characters:
+            break
+        path, number = steps[index]
+        name = f"rollouts/{path.name}"
+        lines = folder.lines(name)[: room - count]
+        characters += sum(len(str(line.row.get("completion", ""))) for line in lines)
+        count += len(lines)
+        read.append((number, name, lines))
+    for number, name, lines in sorted(read, key=lambda one: one[0]):
+        for line in lines:
+            answers.add(line.row, name, line.number, side, number)
+    if len(read) < len(steps):
+        answers.notes.append(
+            f"{len(read)} of {len(steps)} recorded steps are shown, evenly spread; all are in rollouts/."
+        )
+
+
+def evaluation_answers(folder: Folder, answers: Answers, side: str, below: str = "", most: int = MOST) -> None:
+    """From an evaluation's samples.jsonl, with the prompts of problems.jsonl."""
+    prompts = _prompts(folder, folder.root / below / PROBLEMS)
+    name = f"{below}{SAMPLES}"
+    last = {}
+    for line in folder.lines(name, "no answer has been judged yet"):
+        last[(str(line.row.get("problem")), line.row.get("sample"), line.row.get("turn", 0))] = line
+    kept = [line for line in last.values() if not line.row.get("void")]
+    for line in kept[:most]:
+        prompt, reference = prompts.get(str(line.row.get("problem")), ("", None))
+        answers.add({"prompt": prompt, "reference": reference, **line.row}, name, line.number, side)
+    if len(kept) > most:
+        answers.notes.append(f"{side}: {most} of {len(kept)} answers are shown; all are in {name}.")
+
+
+def _prompts(folder: Folder, path: Path) -> dict[str, tuple[str, Any]]:
+    try:
+        return {problem.id: (problem.prompt, problem.reference) for problem in read_problems(path)}
+    except (LabError, OSError, *STRANGE) as error:
+        folder.miss(path.name, f"prompts cannot be shown ({words(str(error), 100)})")
+        return {}
+
+
+def _step(path: Path) -> int:
+    number = path.stem.removeprefix("step_")
+    return int(number) if number.isdigit() else -1
+
+
+def spread(count: int) -> Iterator[int]:
+    """0, the last, the middle, the quarters, …: every prefix is spread over the whole."""
+    seen = set()
+    for index in (0, count - 1):
+        if 0 <= index < count and index not in seen:
+            seen.add(index)
+            yield index
+    parts = 2
+    while len(seen) < count:
+        for k in range(1, parts, 2):
+            index = k * (count - 1) // parts
+            if index not in seen:
+                seen.add(index)
+                yield index
+        if parts > 2 * count:
+            yield from (index for index in range(count) if index not in seen)
+            return
+        parts *= 2

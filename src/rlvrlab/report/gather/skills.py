@@ -1,0 +1,140 @@
+"""Skills against each other: what each stage of training did to every skill, what was forgotten, and the trade-off."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rlvrlab.report.gather.curves import skill_keys, stages, thinned
+from rlvrlab.report.gather.reading import Section, rounded, section
+from rlvrlab.report.gather.record import METRICS, RunRecord
+from rlvrlab.skills.metrics import Retention, retention
+
+T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+"""Student's t by degrees of freedom, from 1 on."""
+
+
+class StageTable:
+    """Success on every skill before training and after each stage."""
+
+    def __init__(self, run: RunRecord) -> None:
+        self.skills = [skill for skill, _ in skill_keys(run)]
+        keys = [key for _, key in skill_keys(run)]
+        self.stages = stages(run)
+        self.rows: list[list[float]] = []
+        self.lines: list[int] = []
+        if not self.stages or not keys:
+            return
+        bounds = [stage["x"] for stage in self.stages[1:]] + [math.inf]
+        measured = [line for line in run.metrics if all(isinstance(line.row.get(key), int | float) for key in keys)]
+        before = [line for line in measured if line.row["step"] < self.stages[0]["x"]]
+        ends = [before[-1:]] + [
+            [line for line in measured if stage["x"] <= line.row["step"] < bound][-1:]
+            for stage, bound in zip(self.stages, bounds, strict=True)
+        ]
+        for end in ends:
+            if not end:
+                break
+            self.rows.append([float(end[0].row[key]) for key in keys])
+            self.lines.append(end[0].number)
+
+    @property
+    def complete(self) -> bool:
+        """Was every stage measured at its end?"""
+        return bool(self.stages) and len(self.rows) == len(self.stages) + 1
+
+    @property
+    def order(self) -> list[int]:
+        """Index of the skill of each stage."""
+        return [self.skills.index(stage["skill"]) for stage in self.stages if stage["skill"] in self.skills]
+
+    def retention(self) -> Retention | None:
+        """The numbers of the field, where every stage is one skill."""
+        if not self.complete or len(self.order) != len(self.stages):
+            return None
+        return retention(np.array(self.rows), self.order)
+
+
+def forgetting(run: RunRecord) -> Section | None:
+    """Success on every skill over steps, with its peak, and what is left of it."""
+    keys = skill_keys(run)
+    if len(keys) < 2:
+        return None
+    curves = []
+    for skill, key in keys:
+        curve = {"name": skill, "key": key, **thinned(run.series(key)), "points": True}
+        if not curve["y"]:
+            continue
+        peak = max(range(len(curve["y"])), key=lambda i: curve["y"][i])
+        curves.append(
+            curve | {"peak": [curve["x"][peak], curve["y"][peak]], "lost": rounded(curve["y"][peak] - curve["y"][-1])}
+        )
+    found = StageTable(run).retention()
+    numbers = (
+        []
+        if found is None
+        else [{"name": n.replace("_", " "), "value": rounded(v)} for n, v in found._asdict().items()]
+    )
+    data = {"curves": curves, "marks": [{"x": s["x"], "name": s["skill"]} for s in stages(run)],
+            "numbers": [n for n in numbers if n["value"] is not None]}  # fmt: skip
+    return section(
+        "forgetting",
+        "forgetting",
+        "Forgetting",
+        data,
+        METRICS,
+        "A ring marks each skill's peak; the label at the end says what is lost since.",
+    )
+
+
+def stage_matrix(run: RunRecord) -> Section | None:
+    """Rows: the skill of a stage. Columns: the skill affected. Cells: change of held-out success over the stage."""
+    table = StageTable(run)
+    if not table.complete:
+        return None
+    cells = []
+    for index, stage in enumerate(table.stages):
+        line = {"file": METRICS, "line": table.lines[index + 1], "step": stage["x"]}
+        cells.append([
+            {"value": rounded(table.rows[index + 1][j] - table.rows[index][j], 4), "low": None, "high": None,
+             "from": line, "link": {"skill": skill}}
+            for j, skill in enumerate(table.skills)
+        ])  # fmt: skip
+    data = {"rows": [stage["skill"] for stage in table.stages], "columns": table.skills, "cells": cells,
+            "row_title": "trained on", "column_title": "success on", "certain": False}  # fmt: skip
+    note = (
+        "Change of held-out success while the row's skill was trained. One run records no interval per skill, "
+        "so no cell is called significant; a report of several seeds has intervals."
+    )
+    return section("interference", "matrix", "Interference", data, METRICS, note)
+
+
+def interval(values: list[float]) -> dict[str, Any]:
+    """Mean and 95 % t interval over seeds; without bounds for one."""
+    mean = float(np.mean(values))
+    if len(values) < 2:
+        return {"value": rounded(mean, 4), "low": None, "high": None, "n": len(values)}
+    t = T95[min(len(values) - 1, len(T95)) - 1]
+    half = t * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    return {
+        "value": rounded(mean, 4),
+        "low": rounded(mean - half, 4),
+        "high": rounded(mean + half, 4),
+        "n": len(values),
+    }
+
+
+def mean_matrix(
+    names: list[str], matrices: list[Any], title: str, source: str, note: str, name: str = "interference"
+) -> Section:
+    """Cells with intervals over seeds."""
+    stack = np.array(matrices, dtype=np.float64)
+    cells = [
+        [interval([float(v) for v in stack[:, i, j]]) | {"from": {"file": source}} for j in range(stack.shape[2])]
+        for i in range(stack.shape[1])
+    ]
+    data = {"rows": names, "columns": names, "cells": cells, "row_title": "one step on", "column_title": "changes",
+            "certain": len(matrices) > 1}  # fmt: skip
+    return section(name, "matrix", title, data, source, note)

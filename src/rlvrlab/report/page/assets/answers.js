@@ -1,0 +1,164 @@
+// One answer in full, and another answer to the same prompt beside it.
+
+function others(all, i) {
+  return all.alike(i).filter((one) => one !== i);
+}
+
+// The one to compare with: another side's answer, else the earliest step's.
+function firstOther(all, i) {
+  const found = others(all, i);
+  return (
+    found.find((one) => all.side[one] !== all.side[i]) ??
+    found.find((one) => all.step[one] !== all.step[i]) ??
+    found.find((one) => all.completion[one] !== all.completion[i]) ??
+    found[0] ??
+    null
+  );
+}
+
+function nextOther(all, state) {
+  const i = state.found[state.at],
+    found = others(all, i);
+  if (found.length) state.other = found[(found.indexOf(state.other ?? firstOther(all, i)) + 1) % found.length];
+}
+
+function answerDetail(all, state, redraw) {
+  const i = state.found[state.at];
+  const other = state.comparing ? (state.other ?? firstOther(all, i)) : null;
+  const alike = others(all, i);
+  const toggle = h(
+    "button",
+    {
+      type: "button",
+      className: "quiet",
+      "aria-pressed": state.comparing ? "true" : "false",
+      disabled: !alike.length,
+      on: {
+        click: () => {
+          state.comparing = !state.comparing;
+          redraw();
+        },
+      },
+    },
+    alike.length
+      ? `${state.comparing ? "hide the other" : "compare"} (${number(alike.length)} more on this prompt)`
+      : "no other answer to this prompt",
+  );
+  const marks =
+    other === null ? [null, null] : differences(all.text(all.completion[other]), all.text(all.completion[i]));
+  return [
+    h("div", { className: "row spread" }, h("code", { className: "id" }, all.id[i]), toggle),
+    h("h4", {}, "Prompt"),
+    block(all, all.prompt[i]),
+    all.previous[i] >= 0 ? [h("h4", {}, "Earlier turns"), block(all, all.previous[i])] : null,
+    h(
+      "div",
+      { className: other === null ? "" : "sides" },
+      other === null ? null : oneAnswer(all, other, marks[0], chooser(all, state, alike, other, redraw)),
+      oneAnswer(all, i, marks[1], other === null ? null : h("b", { className: "which" }, sideName(all, i))),
+    ),
+    all.reference[i] >= 0 ? h("details", {}, h("summary", {}, "Reference"), block(all, all.reference[i])) : null,
+  ]
+    .flat(Infinity)
+    .filter(Boolean);
+}
+
+const sideName = (all, i) =>
+  [all.text(all.side[i]), known(all.step[i]) ? `step ${all.step[i]}` : ""].filter(Boolean).join(" · ") || "this answer";
+
+function chooser(all, state, alike, other, redraw) {
+  const select = h(
+    "select",
+    {
+      "aria-label": "Compare with",
+      on: {
+        change: () => {
+          state.other = Number(select.value);
+          redraw();
+        },
+      },
+    },
+    alike
+      .slice(0, 200)
+      .map((one) =>
+        h(
+          "option",
+          { value: one, selected: one === other },
+          `${SIGN[all.correct[one]][0]} ${sideName(all, one)} · ${all.text(all.completion[one]).slice(0, 40)}`,
+        ),
+      ),
+  );
+  return select;
+}
+
+function oneAnswer(all, i, marks, head) {
+  const [sign, word] = SIGN[all.correct[i]];
+  const parts = all.parts[i] >= 0 ? JSON.parse(all.text(all.parts[i])) : {};
+  const from = { file: all.text(all.file[i]), line: all.line[i], step: all.step[i] };
+  const pills = [
+    h("span", { className: `pill ${word}` }, `${sign} ${word}`),
+    known(all.reward[i]) ? h("span", { className: "pill" }, "reward ", sourced(number(all.reward[i]), from)) : null,
+    all.error[i] >= 0 && all.text(all.error[i]) !== "none"
+      ? h("span", { className: "pill" }, all.text(all.error[i]))
+      : null,
+    all.finish[i] >= 0 ? h("span", { className: "pill" }, `ended: ${all.text(all.finish[i])}`) : null,
+    known(all.tokens[i]) ? h("span", { className: "pill" }, `${number(all.tokens[i])} tokens`) : null,
+    all.flags[i].map((flag) => h("span", { className: "pill flag" }, `⚑ ${flag}`)),
+    all.turn[i] ? h("span", { className: "pill" }, `turn ${all.turn[i]}`) : null,
+  ];
+  return h(
+    "div",
+    { className: "answer" },
+    head,
+    h("div", { className: "pills" }, pills),
+    block(all, all.completion[i], marks),
+    all.detail[i] >= 0 ? h("p", { className: "note" }, all.text(all.detail[i])) : null,
+    Object.keys(parts).length
+      ? h(
+          "p",
+          { className: "parts" },
+          Object.entries(parts)
+            .map(([name, value]) => `${name} ${known(value) ? number(value) : value}`)
+            .join(" · "),
+        )
+      : null,
+  );
+}
+
+function block(all, index, marks) {
+  const text = all.text(index);
+  const body = marks
+    ? marks.map(([line, same]) => h("span", { className: same ? "same" : "differs" }, `${line}\n`))
+    : text || "(empty)";
+  return h(
+    "div",
+    {},
+    h("pre", { dir: "ltr", tabindex: "0" }, body),
+    all.cut[index]
+      ? h("p", { className: "note" }, `Cut: the whole has ${number(all.cut[index])} characters, see its file.`)
+      : null,
+  );
+}
+
+// Lines that only one side has: the longest common subsequence of lines, where both are short enough for it.
+function differences(left, right) {
+  const a = left.split("\n"),
+    b = right.split("\n");
+  if (a.length * b.length > 250000) return [a.map((line) => [line, true]), b.map((line) => [line, true])];
+  const long = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
+  for (let i = a.length - 1; i >= 0; i -= 1)
+    for (let j = b.length - 1; j >= 0; j -= 1)
+      long[i][j] = a[i] === b[j] ? long[i + 1][j + 1] + 1 : Math.max(long[i + 1][j], long[i][j + 1]);
+  const one = a.map((line) => [line, false]),
+    two = b.map((line) => [line, false]);
+  for (let i = 0, j = 0; i < a.length && j < b.length;) {
+    if (a[i] === b[j]) {
+      one[i][1] = true;
+      two[j][1] = true;
+      i += 1;
+      j += 1;
+    } else if (long[i + 1][j] >= long[i][j + 1]) i += 1;
+    else j += 1;
+  }
+  return [one, two];
+}

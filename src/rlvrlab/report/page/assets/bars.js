@@ -1,0 +1,96 @@
+// Stacked bars and sparklines.
+
+// Bars stacked from named counts; `bars` are {x, counts, from}.
+function stackPlot(title, bars, kinds, paint, options = {}) {
+  const total = (bar) => kinds.reduce((sum, kind) => sum + (bar.counts[kind] || 0), 0);
+  const lines = kinds.map((kind) => ({ name: kind, colour: paint(kind) }));
+  const label = `${title}: ${bars.length} bars; the last: ${kinds.map((kind) => `${kind} ${bars.length ? bars[bars.length - 1].counts[kind] || 0 : 0}`).join(", ")}`;
+  return figure(
+    title,
+    options.height || 230,
+    (svg, width, height) => {
+      const high = Math.max(1, ...bars.map(total));
+      const { toX, toY, box } = axes(svg, width, height, [-0.5, bars.length - 0.5], [0, high], {
+        ...options,
+        xTicks: [],
+        y: number,
+      });
+      const each = (box.right - box.left) / Math.max(1, bars.length);
+      const every = Math.ceil(58 / each);
+      bars.forEach((bar, i) => {
+        let sum = 0;
+        const size = Math.min(64, Math.max(1, each * 0.82));
+        const x = toX(i) - size / 2;
+        for (const kind of kinds) {
+          const count = bar.counts[kind] || 0;
+          if (!count) continue;
+          svg.append(
+            s("rect", {
+              x,
+              width: size,
+              y: toY(sum + count),
+              height: Math.max(0, toY(sum) - toY(sum + count)),
+              style: { fill: paint(kind) },
+              className: kind === "unjudged" ? "unjudged" : "",
+            }),
+          );
+          sum += count;
+        }
+        if (i % every === 0)
+          svg.append(
+            s(
+              "text",
+              { className: "tick", x: toX(i), y: box.bottom + 15, "text-anchor": "middle" },
+              typeof bar.x === "number" ? number(bar.x) : bar.x,
+            ),
+          );
+        svg.append(
+          s("rect", {
+            className: "area",
+            x: toX(i) - each / 2,
+            width: each,
+            y: box.top,
+            height: box.bottom - box.top,
+            on: {
+              pointermove: (event) =>
+                tip(
+                  event,
+                  typeof bar.x === "number" ? `step ${bar.x}` : bar.x,
+                  kinds
+                    .filter((kind) => bar.counts[kind])
+                    .map((kind) => [
+                      paint(kind),
+                      kind,
+                      `${number(bar.counts[kind])}  (${percent(bar.counts[kind] / total(bar))})`,
+                    ]),
+                ),
+              pointerleave: untip,
+              click: (event) => {
+                untip();
+                tellSource(bar.from, event.currentTarget);
+              },
+            },
+          }),
+        );
+      });
+    },
+    { legend: legend(lines), label },
+  );
+}
+
+function sparkline(values) {
+  const [least, most] = bounds(values);
+  const y = (value) => 19 - ((value - least) / (most - least || 1)) * 16;
+  return s(
+    "svg",
+    {
+      className: "spark",
+      viewBox: "0 0 96 22",
+      preserveAspectRatio: "none",
+      width: 76,
+      height: 22,
+      "aria-hidden": "true",
+    },
+    s("path", { d: path(values.map((value, i) => [2 + (92 * i) / Math.max(1, values.length - 1), y(value)])) }),
+  );
+}

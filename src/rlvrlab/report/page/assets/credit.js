@@ -1,0 +1,152 @@
+// Which steps earned the reward: each stretch of the answer tinted by its credit, with what deleting it would cost.
+
+function viewCredit(data, section) {
+  const state = (app.memory[section.id] ??= { at: 0 });
+  if (!data.answers[state.at]) state.at = 0;
+  const body = h("div", { className: "credit" });
+  const words = (credit) => {
+    if (!known(credit)) return "unknown: without it the answer does not run, or was not judged";
+    if (data.estimator === "leave_one_out") return `delete this step → success ${signed(-credit)}`;
+    return `credit ${signed(credit)} (${data.estimator})`;
+  };
+  const select = h(
+    "select",
+    {
+      "aria-label": "Answer",
+      on: {
+        change: () => {
+          state.at = Number(select.value);
+          draw();
+        },
+      },
+    },
+    data.answers.map((one, i) =>
+      h(
+        "option",
+        { value: i, selected: i === state.at },
+        `${one.correct ? "✓" : one.correct === false ? "✕" : "?"} ${one.id}`,
+      ),
+    ),
+  );
+  function draw() {
+    const one = data.answers[state.at];
+    const most = one.most || 1;
+    const said = h("p", { className: "said", "aria-live": "polite" }, "Point at a step, or walk with Tab.");
+    const paint = (credit) =>
+      known(credit)
+        ? `color-mix(in srgb, var(${credit < 0 ? "--neg" : "--pos"}) ${Math.round((70 * Math.abs(credit)) / most)}%, transparent)`
+        : "var(--hatch)";
+    const rows = creditLines(one).map(({ parts, first }, i) =>
+      h(
+        "div",
+        { className: "code-line" },
+        h("span", { className: "line-number" }, String(i + 1)),
+        h("span", { className: "amount" }, first ? (known(first.credit) ? signed(first.credit) : "?") : ""),
+        h(
+          "span",
+          { className: "gauge" },
+          first && known(first.credit)
+            ? h("i", {
+                style: {
+                  width: `${Math.round((100 * Math.abs(first.credit)) / most)}%`,
+                  background: `var(${first.credit < 0 ? "--neg" : "--pos"})`,
+                },
+              })
+            : null,
+        ),
+        h(
+          "span",
+          { className: "text" },
+          parts.map(([text, step]) => {
+            if (!step) return h("span", {}, text);
+            const told = `${words(step.credit)}${step.kind ? ` · ${step.kind}` : ""}`;
+            const tell = () => {
+              said.textContent = told;
+            };
+            return h(
+              "span",
+              {
+                className: `step ${known(step.credit) ? "" : "unknown"}`,
+                tabindex: "0",
+                title: told,
+                "aria-label": `${text.trim()}: ${told}`,
+                style: { background: paint(step.credit) },
+                on: { pointerenter: tell, focus: tell },
+              },
+              text,
+            );
+          }),
+        ),
+      ),
+    );
+    const link =
+      app.answers && app.answers.places.has(one.id)
+        ? h("a", { href: route("rollouts", { id: one.id }) }, "open among the answers")
+        : null;
+    body.replaceChildren(
+      h(
+        "div",
+        { className: "pills" },
+        h(
+          "span",
+          { className: `pill ${one.correct ? "right" : one.correct === false ? "wrong" : "unjudged"}` },
+          one.correct ? "✓ right" : one.correct === false ? "✕ wrong" : "? unjudged",
+        ),
+        h("span", { className: "pill" }, "reward ", sourced(number(one.reward), one.from)),
+        link,
+      ),
+      h("div", { className: "heat" }, rows),
+      said,
+    );
+  }
+  draw();
+  return [
+    h(
+      "div",
+      { className: "row" },
+      select,
+      h("span", { className: "note" }, `${data.estimator.replaceAll("_", " ")}${data.label ? `, ${data.label}` : ""}`),
+    ),
+    body,
+    h(
+      "p",
+      { className: "scale" },
+      h("i", { className: "swatch", style: { background: "var(--neg)" } }),
+      "harms",
+      h("i", { className: "swatch", style: { background: "var(--pos)" } }),
+      "earns",
+      h("i", { className: "swatch hatch" }),
+      "unknown",
+    ),
+    h(
+      "p",
+      { className: "note" },
+      "Advantages of single tokens are not recorded by training; steps are the finest the record keeps.",
+    ),
+  ];
+}
+
+// The answer line by line; each line in stretches of one step, `first` the step that begins on it.
+function creditLines(one) {
+  const lines = [];
+  let at = 0;
+  const owner = (place) => one.steps.find((step) => step.start <= place && place < step.end) || null;
+  for (const line of one.text.replace(/\n$/, "").split("\n")) {
+    const parts = [];
+    for (let from = at; from < at + line.length;) {
+      const step = owner(from);
+      const next = step
+        ? step.end
+        : one.steps
+            .filter((other) => other.start > from)
+            .reduce((least, other) => Math.min(least, other.start), Infinity);
+      const to = Math.min(at + line.length, next);
+      parts.push([one.text.slice(from, to), step]);
+      from = to;
+    }
+    const begun = parts.map((part) => part[1]).find((step) => step && !lines.some((other) => other.first === step));
+    lines.push({ parts, first: begun || null });
+    at += line.length + 1;
+  }
+  return lines;
+}

@@ -1,0 +1,199 @@
+// Elements, words and numbers. Text only ever enters the page as text nodes: nothing here parses HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(node, properties, children) {
+  for (const [name, value] of Object.entries(properties || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "on") for (const [event, act] of Object.entries(value)) node.addEventListener(event, act);
+    else if (name === "style") for (const [key, setting] of Object.entries(value)) node.style.setProperty(key, setting);
+    else if (name === "data") Object.assign(node.dataset, value);
+    else node.setAttribute(name === "className" ? "class" : name, value === true ? "" : visible(String(value)));
+  }
+  for (const child of children.flat(Infinity)) {
+    if (child === null || child === undefined || child === false) continue;
+    node.append(child instanceof Node ? child : visible(String(child)));
+  }
+  return node;
+}
+
+const h = (tag, properties, ...children) => fill(document.createElement(tag), properties, children);
+const s = (tag, properties, ...children) => fill(document.createElementNS(SVG, tag), properties, children);
+
+// Control characters and signs that turn the direction of writing are shown, not obeyed.
+const INVISIBLE =
+  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
+const NAMES = {
+  "\u202e": "RLO",
+  "\u202d": "LRO",
+  "\u202a": "LRE",
+  "\u202b": "RLE",
+  "\u202c": "PDF",
+  "\u2066": "LRI",
+  "\u2067": "RLI",
+  "\u2068": "FSI",
+  "\u2069": "PDI",
+  "\u200e": "LRM",
+  "\u200f": "RLM",
+  "\u200b": "ZWSP",
+};
+
+function visible(text) {
+  return text.replace(INVISIBLE, (sign) => {
+    const code = sign.charCodeAt(0);
+    if (code < 32) return String.fromCharCode(0x2400 + code);
+    return `⟨${NAMES[sign] || `U+${code.toString(16).toUpperCase().padStart(4, "0")}`}⟩`;
+  });
+}
+
+const known = (value) => typeof value === "number" && Number.isFinite(value);
+
+function number(value) {
+  if (!known(value)) return "–";
+  if (Number.isInteger(value) && Math.abs(value) < 1e9)
+    return String(value)
+      .replace(/\B(?=(\d{3})+$)/g, "\u2009")
+      .replace("-", "−");
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 1e-3 || size >= 1e6)) return value.toExponential(2).replace("-", "−");
+  return String(Number(value.toPrecision(4))).replace("-", "−");
+}
+
+const percent = (value, digits = 1) => (known(value) ? `${(100 * value).toFixed(digits).replace("-", "−")} %` : "–");
+const signed = (value, digits = 2) =>
+  known(value) ? (value > 0 ? "+" : "") + value.toFixed(digits).replace("-", "−") : "–";
+
+const chance = (p) => (!known(p) ? "–" : p < 0.0001 ? "< 0.0001" : String(Number(p.toFixed(4))));
+
+function duration(seconds) {
+  if (!known(seconds)) return "–";
+  if (seconds < 90) return `${number(Number(seconds.toPrecision(2)))} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 129600) return `${(seconds / 3600).toFixed(1)} h`;
+  return `${(seconds / 86400).toFixed(1)} days`;
+}
+
+// A number that tells where it comes from: file, line, step and key, and the command that shows it.
+function sourced(text, from, extra) {
+  if (!from || !from.file) return h("span", extra, text);
+  const told = describe(from);
+  return h(
+    "button",
+    {
+      type: "button",
+      className: "sourced",
+      title: told,
+      ...extra,
+      "aria-label": `${text}, source`,
+      on: {
+        click: (event) => {
+          event.stopPropagation();
+          tellSource(from, event.currentTarget);
+        },
+      },
+    },
+    text,
+  );
+}
+
+function describe(from) {
+  return [
+    `${from.file}${from.line ? `:${from.line}` : ""}`,
+    known(from.step) ? `step ${from.step}` : "",
+    from.key || "",
+  ]
+    .filter(Boolean)
+    .join(" · ");
+}
+
+function tellSource(from, near) {
+  const path = `${app.doc.path}/${from.file}`.replaceAll("//", "/");
+  const quoted = `'${path.replaceAll("'", "'\\''")}'`; // it may be copied into a shell
+  const shell = from.line ? `sed -n ${Number(from.line)}p ${quoted}` : `less ${quoted}`;
+  const rows = [
+    ["file", from.file],
+    ["line", from.line],
+    ["step", from.step],
+    ["key", from.key],
+  ];
+  const whole = address(from) ? h("a", { href: address(from) }, "open the file") : null;
+  popover(
+    near,
+    h(
+      "dl",
+      { className: "source" },
+      rows
+        .filter((row) => row[1] !== undefined && row[1] !== null)
+        .map(([name, value]) => [h("dt", {}, name), h("dd", {}, String(value))]),
+    ),
+    app.doc.path.includes(" ") ? null : h("code", { className: "command" }, shell),
+    whole,
+  );
+}
+
+// Beside a page on disk lies its record; a live page's server shows it.
+function address(from) {
+  if (app.live && app.live.files)
+    return `${app.live.files}?path=${encodeURIComponent(from.file)}${from.line ? `&line=${from.line}` : ""}`;
+  return app.doc.base ? encodeURI(`${app.doc.base}/${from.file}`) : "";
+}
+
+function popover(near, ...content) {
+  closePopover();
+  const box = h(
+    "div",
+    { className: "popover", role: "dialog", "aria-label": "Where this comes from", tabindex: "-1" },
+    content,
+  );
+  document.body.append(box);
+  const at = near.getBoundingClientRect();
+  const left = Math.max(8, Math.min(at.left, innerWidth - box.offsetWidth - 8));
+  const below = at.bottom + 6 + box.offsetHeight < innerHeight;
+  box.style.left = `${left + scrollX}px`;
+  box.style.top = `${(below ? at.bottom + 6 : Math.max(8, at.top - box.offsetHeight - 6)) + scrollY}px`;
+  box.focus({ preventScroll: true });
+  app.popover = { box, near };
+}
+
+function closePopover() {
+  if (!app.popover) return false;
+  const { box, near } = app.popover;
+  box.remove();
+  app.popover = null;
+  if (near.focus && document.body.contains(near)) near.focus({ preventScroll: true });
+  return true;
+}
+
+function table(head, rows, properties = {}) {
+  return h(
+    "div",
+    { className: "scroll" },
+    h(
+      "table",
+      properties,
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          head.map((name) => h("th", { scope: "col" }, name)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        rows.map((row) =>
+          h(
+            "tr",
+            {},
+            row.map((cell, i) => (i === 0 ? h("th", { scope: "row" }, cell) : h("td", {}, cell))),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+const range = (low, high, shown = percent) => (known(low) && known(high) ? `${shown(low)} … ${shown(high)}` : "");
+const unit = (plain) => (plain ? number : percent);

@@ -1,0 +1,104 @@
+// Which answers are shown: by side, skill, verdict, reward, step, error, flag and words.
+
+const VERDICTS = { right: 1, wrong: 0, unjudged: -1 };
+
+class Rollouts {
+  constructor(data) {
+    Object.assign(this, data.columns);
+    this.texts = data.texts;
+    this.cut = data.cut || {};
+    this.notes = data.notes || [];
+    this.size = this.id.length;
+    this.places = new Map(this.id.map((id, i) => [id, i]));
+    this.byProblem = new Map();
+    for (let i = 0; i < this.size; i += 1) {
+      const key = this.prompt[i] >= 0 ? this.prompt[i] : `p${this.problem[i]}`;
+      if (!this.byProblem.has(key)) this.byProblem.set(key, []);
+      this.byProblem.get(key).push(i);
+    }
+    this.lower = [];
+    const rewards = [...new Set(this.reward.filter(known))].sort((a, b) => a - b);
+    this.rewards = rewards.length <= 12 ? rewards : [];
+    const steps = this.step.filter(known);
+    this.steps = steps.length ? bounds(steps) : null;
+  }
+
+  text(index) {
+    return index >= 0 ? this.texts[index] : "";
+  }
+
+  names(column) {
+    return [...new Set(this[column])]
+      .filter((index) => index >= 0)
+      .map((index) => this.texts[index])
+      .sort();
+  }
+
+  flagNames() {
+    return [...new Set(this.flags.flat())].sort();
+  }
+
+  alike(i) {
+    return this.byProblem.get(this.prompt[i] >= 0 ? this.prompt[i] : `p${this.problem[i]}`);
+  }
+
+  lowered(index) {
+    if (this.lower[index] === undefined) this.lower[index] = this.texts[index].toLowerCase();
+    return this.lower[index];
+  }
+
+  // While the reader looks, so that the first search is as quick as the next.
+  prepare(from = 0) {
+    const idle = globalThis.requestIdleCallback ?? ((act) => setTimeout(act, 50));
+    idle(() => {
+      const to = Math.min(this.texts.length, from + 1000);
+      for (let i = from; i < to; i += 1) this.lowered(i);
+      if (to < this.texts.length) this.prepare(to);
+    });
+  }
+
+  // Texts are shared by many answers, so words are looked for once in each text.
+  find(words) {
+    const hits = new Uint8Array(this.texts.length);
+    for (let i = 0; i < this.texts.length; i += 1) hits[i] = this.lowered(i).includes(words) ? 1 : 0;
+    return hits;
+  }
+
+  select(wanted) {
+    const index = (column) => (wanted[column] ? this.texts.indexOf(wanted[column]) : null);
+    const side = index("side"),
+      skill = index("skill"),
+      error = index("error");
+    const verdict = wanted.verdict in VERDICTS ? VERDICTS[wanted.verdict] : null;
+    const words = (wanted.words || "").toLowerCase();
+    const hits = words ? this.find(words) : null;
+    const from = wanted.from ? Number(wanted.from) : null,
+      to = wanted.to ? Number(wanted.to) : null;
+    const low = wanted.low !== undefined && wanted.low !== "" ? Number(wanted.low) : null;
+    const high = wanted.high !== undefined && wanted.high !== "" ? Number(wanted.high) : null;
+    const problem = wanted.problem ? this.texts.indexOf(wanted.problem) : null;
+    const found = [];
+    for (let i = 0; i < this.size; i += 1) {
+      if (side !== null && this.side[i] !== side) continue;
+      if (skill !== null && this.skill[i] !== skill) continue;
+      if (error !== null && this.error[i] !== error) continue;
+      if (problem !== null && this.problem[i] !== problem) continue;
+      if (verdict !== null && this.correct[i] !== verdict) continue;
+      if (from !== null && !(this.step[i] >= from)) continue;
+      if (to !== null && !(this.step[i] <= to)) continue;
+      if (low !== null && !(this.reward[i] >= low)) continue;
+      if (high !== null && !(this.reward[i] <= high)) continue;
+      if (wanted.flag && !this.flags[i].includes(wanted.flag)) continue;
+      if (
+        hits &&
+        !(this.completion[i] >= 0 && hits[this.completion[i]]) &&
+        !(this.prompt[i] >= 0 && hits[this.prompt[i]]) &&
+        !(this.problem[i] >= 0 && hits[this.problem[i]]) &&
+        !(this.detail[i] >= 0 && hits[this.detail[i]])
+      )
+        continue;
+      found.push(i);
+    }
+    return found;
+  }
+}

@@ -1,0 +1,194 @@
+// The top of a page: how a run stands and whether it is well; the shares of an evaluation or a probe.
+
+const LIGHTS = { good: ["✓", "well"], notice: ["!", "look"], alarm: ["✕", "act"], absent: ["–", "not recorded"] };
+
+function headlineTile(name, point, note, plain) {
+  const show = unit(plain);
+  const value = h("div", { className: "value" }, sourced(show(point.value), point.from));
+  return h(
+    "div",
+    { className: "tile" },
+    h("div", { className: "name" }, name),
+    value,
+    known(point.low)
+      ? [intervalBar(point, plain), h("div", { className: "range" }, range(point.low, point.high, show))]
+      : null,
+    note ? h("div", { className: "note" }, note) : null,
+  );
+}
+
+function intervalBar(point, plain) {
+  if (plain && !(point.high <= 1)) return null;
+  return s(
+    "svg",
+    { className: "whisker", viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" },
+    s("line", { className: "rail", x1: 0, x2: 100, y1: 4, y2: 4 }),
+    s("line", { className: "span", x1: 100 * point.low, x2: 100 * point.high, y1: 4, y2: 4 }),
+    s("line", { className: "here", x1: 100 * point.value, x2: 100 * point.value, y1: 0, y2: 8 }),
+  );
+}
+
+function viewOverview(data) {
+  const { progress } = data;
+  const done = progress.total ? Math.min(1, progress.step / progress.total) : null;
+  const tiles = [];
+  for (const one of data.headline) {
+    const gain = one.last.value - one.before.value,
+      moved = one.last.from.line !== one.before.from.line;
+    const note = [
+      `${signed(100 * gain, 1)} points since ${percent(one.before.value)}; best `,
+      sourced(percent(one.best.value), one.best.from),
+      ` at step ${one.best.from.step}`,
+    ];
+    const when = !moved
+      ? "before"
+      : data.status === "running" && one === data.headline[data.headline.length - 1]
+        ? "during"
+        : "after";
+    tiles.push(headlineTile(`${one.data} · ${when} ${one.phase}`, one.last, moved ? note : "not measured since"));
+  }
+  return [
+    data.why ? h("p", { className: `callout ${data.status === "finished" ? "fine" : "caution"}` }, data.why) : null,
+    data.question ? h("p", { className: "question" }, data.question) : null,
+    h(
+      "div",
+      { className: "progress" },
+      h(
+        "div",
+        { className: "row" },
+        h(
+          "span",
+          {},
+          "step ",
+          sourced(number(progress.step), progress.from),
+          progress.total ? ` of ${number(progress.total)}` : "",
+          progress.phase ? ` · ${progress.phase}` : "",
+        ),
+        h(
+          "span",
+          {},
+          `${duration(progress.spent_s)} spent`,
+          known(progress.left_s) ? h("b", {}, ` · about ${duration(progress.left_s)} left`) : "",
+        ),
+      ),
+      done === null ? null : h("progress", { max: 1, value: done, "aria-label": "steps done" }, percent(done)),
+    ),
+    tiles.length
+      ? h("div", { className: "tiles" }, tiles)
+      : h("p", { className: "empty" }, "No held-out evaluation is recorded yet."),
+    h("h3", {}, "Health: the last value, and what is normal"),
+    h("ul", { className: "lights" }, data.lights.map(viewLight)),
+    data.warnings.length ? [h("h3", {}, "Warnings"), eventList(data.warnings)] : null,
+    h("h3", {}, "Facts"),
+    h(
+      "dl",
+      { className: "facts wide" },
+      data.facts.map((fact) => h("div", {}, h("dt", {}, fact.name), h("dd", {}, sourced(fact.value, fact.from)))),
+    ),
+  ];
+}
+
+function viewLight(light) {
+  const [sign, word] = LIGHTS[light.state] || LIGHTS.absent;
+  const outside =
+    light.outside && light.outside[0]
+      ? `outside in ${number(light.outside[0])} of ${number(light.outside[1])} steps`
+      : "";
+  const well = light.state === "good";
+  return h(
+    "li",
+    { className: `light ${light.state}` },
+    h("span", { className: "sign", title: word, role: "img", "aria-label": word }, sign),
+    h(
+      "div",
+      { className: "what" },
+      h(
+        "div",
+        { className: "reading" },
+        h("code", {}, light.metric),
+        light.history.length > 1 ? sparkline(light.history) : h("span", {}),
+        h(
+          "span",
+          { className: "now" },
+          light.state === "absent" ? "not recorded" : sourced(number(light.value), light.from),
+        ),
+        light.range ? h("span", { className: "range" }, light.range) : null,
+      ),
+      well || light.state === "absent"
+        ? null
+        : h(
+            "p",
+            {},
+            `${light.meaning}.${outside ? ` (${outside})` : ""} `,
+            h("b", {}, "What to do: "),
+            `${light.remedy}.`,
+          ),
+    ),
+  );
+}
+
+function eventList(rows) {
+  return h(
+    "ol",
+    { className: "events" },
+    rows.map((row) =>
+      h(
+        "li",
+        {},
+        h("span", { className: "time" }, row.time.replace("T", " ").replace("Z", "")),
+        h("span", { className: `kind ${row.kind === "warning" ? "warn" : ""}` }, row.kind),
+        h(
+          "span",
+          { className: "text" },
+          row.text,
+          " ",
+          row.from.line ? sourced(`line ${row.from.line}`, row.from, { className: "sourced tiny" }) : null,
+        ),
+      ),
+    ),
+  );
+}
+
+function viewSummary(data) {
+  const counted = [
+    known(data.problems) ? `${number(data.problems)} problems` : "",
+    known(data.samples) ? `${number(data.samples)} answers` : "",
+  ]
+    .filter(Boolean)
+    .join(", ");
+  const unjudged = data.unjudged
+    ? h(
+        "p",
+        { className: "callout caution" },
+        `${number(data.unjudged)} answers could not be judged and are left out`,
+        known(data.bounds[0])
+          ? `; accepted@1 would be ${percent(data.bounds[0])} if all of them were wrong and ${percent(data.bounds[1])} if right.`
+          : ".",
+      )
+    : null;
+  const kinds = [...new Set(data.by.map((row) => row.kind))];
+  return [
+    data.findings.map((text) => h("p", { className: "callout" }, text)),
+    unjudged,
+    counted ? h("p", { className: "note" }, counted) : null,
+    h(
+      "div",
+      { className: "tiles" },
+      data.tiles.map((tile) => headlineTile(tile.name, tile, "", tile.plain)),
+    ),
+    kinds.map((kind) => [
+      h("h3", {}, `By ${kind}`),
+      table(
+        [kind, "problems", "accepted@1", "95 % interval"],
+        data.by
+          .filter((row) => row.kind === kind)
+          .map((row) => [
+            row.name,
+            number(row.problems),
+            percent(row.accepted_at_1),
+            range(row.accepted_at_1_low, row.accepted_at_1_high),
+          ]),
+      ),
+    ]),
+  ];
+}

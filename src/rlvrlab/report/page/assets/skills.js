@@ -1,0 +1,243 @@
+// Skills against each other: the matrix of who changes whom, forgetting, and the trade-off.
+
+function viewMatrix(data) {
+  const most = Math.max(1e-9, ...data.cells.flat().map((cell) => Math.abs(cell.value || 0)));
+  const cell = (one, row, column) => {
+    const sure = known(one.low) && known(one.high) && (one.low > 0 || one.high < 0);
+    const share = Math.round((78 * Math.abs(one.value || 0)) / most);
+    const paint =
+      data.certain && !sure
+        ? "var(--grey-cell)"
+        : `color-mix(in srgb, var(${one.value < 0 ? "--neg" : "--pos"}) ${share}%, var(--card))`;
+    const told = `${data.row_title} ${row}, ${data.column_title} ${column}: ${signed(one.value)}${known(one.low) ? `, 95 % interval ${signed(one.low)} to ${signed(one.high)}` : ", no interval recorded"}`;
+    const linked = one.link && app.sections.rollouts;
+    return h(
+      "td",
+      {
+        className: `cell ${data.certain && !sure ? "unsure" : ""}`,
+        style: { background: paint },
+        "aria-label": told,
+        title: told,
+      },
+      sourced(signed(one.value), one.from),
+      known(one.low) ? h("span", { className: "range" }, `${signed(one.low)} … ${signed(one.high)}`) : null,
+      linked
+        ? h(
+            "a",
+            {
+              className: "to",
+              href: route("rollouts", one.link),
+              title: `answers on ${column}`,
+              "aria-label": `answers on ${column}`,
+            },
+            "answers",
+          )
+        : null,
+    );
+  };
+  return [
+    h(
+      "div",
+      { className: "scroll" },
+      h(
+        "table",
+        { className: "matrix" },
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            h("td", {}, `${data.row_title} ↓  ·  ${data.column_title} →`),
+            data.columns.map((name) => h("th", { scope: "col" }, name)),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          data.rows.map((row, i) =>
+            h(
+              "tr",
+              {},
+              h("th", { scope: "row" }, row),
+              data.cells[i].map((one, j) => cell(one, row, data.columns[j])),
+            ),
+          ),
+        ),
+      ),
+    ),
+    h(
+      "p",
+      { className: "scale" },
+      h("i", { className: "swatch", style: { background: "var(--neg)" } }),
+      "harms",
+      h("i", { className: "swatch", style: { background: "var(--pos)" } }),
+      "helps",
+      data.certain
+        ? [h("i", { className: "swatch", style: { background: "var(--grey-cell)" } }), "not significant"]
+        : "",
+    ),
+  ];
+}
+
+function viewForgetting(data) {
+  const rings = (svg, { toX, toY, box }) =>
+    data.curves.forEach((curve, i) => {
+      svg.append(
+        s("circle", {
+          className: "ring",
+          cx: toX(curve.peak[0]),
+          cy: toY(curve.peak[1]),
+          r: 8,
+          style: { stroke: colour(i) },
+        }),
+      );
+      const lost = curve.lost > 0 ? `−${(100 * curve.lost).toFixed(0)}` : "";
+      svg.append(
+        s(
+          "text",
+          { className: "point-name", x: box.right + 6, y: toY(curve.y[curve.y.length - 1]) + 4 },
+          `${curve.name} ${lost}`,
+        ),
+      );
+    });
+  const plot = linePlot("Held-out success on each skill", data.curves, {
+    height: 300,
+    marks: data.marks,
+    y: (v) => percent(v, 0),
+    domain: [0, 1],
+    xTitle: "step",
+    over: rings,
+    right: 84,
+  });
+  return [
+    plot,
+    table(
+      ["skill", "peak", "at step", "at the end", "lost since"],
+      data.curves.map((curve) => [
+        curve.name,
+        percent(curve.peak[1]),
+        number(curve.peak[0]),
+        sourced(percent(curve.y[curve.y.length - 1]), {
+          file: "logs/metrics.jsonl",
+          line: curve.line[curve.line.length - 1],
+          step: curve.x[curve.x.length - 1],
+          key: curve.key,
+        }),
+        curve.lost > 0 ? `−${(100 * curve.lost).toFixed(1)} points` : "nothing",
+      ]),
+    ),
+    data.numbers.length
+      ? h(
+          "dl",
+          { className: "facts wide" },
+          data.numbers.map((one) => h("div", {}, h("dt", {}, one.name), h("dd", {}, number(one.value)))),
+        )
+      : null,
+  ];
+}
+
+function viewPareto(data) {
+  const groups = [...new Set(data.points.map((point) => point.group))];
+  const shapes = ["circle", "square", "diamond", "triangle"];
+  const values = (axis) => data.points.flatMap((point) => [point[axis].value]);
+  return [
+    figure(
+      "Learning against keeping",
+      380,
+      (svg, width, height) => {
+        const scale = axes(svg, width, height, padded(bounds(values("x"))), padded(bounds(values("y"))), {
+          xTitle: data.x_title,
+          yTitle: data.y_title,
+          x: (v) => percent(v, 0),
+          y: (v) => percent(v, 0),
+          right: 60,
+        });
+        const { toX, toY, box } = scale;
+        const best = data.points.filter((point) => point.front).sort((a, b) => a.x.value - b.x.value);
+        svg.append(
+          s("path", { className: "front", d: path(best.map((point) => [toX(point.x.value), toY(point.y.value)])) }),
+        );
+        const hold = (value, low, high) => Math.max(low, Math.min(high, value));
+        const many = data.points.length > 8 ? "error many" : "error",
+          taken = [];
+        const free = (x, y, text) => {
+          const spot = { x, y, right: x + 6.4 * text.length, top: y - 11 };
+          const clear = taken.every(
+            (one) => spot.right < one.x || spot.x > one.right || spot.y < one.top || spot.top > one.y,
+          );
+          if (clear) taken.push(spot);
+          return clear;
+        };
+        for (const point of data.points) {
+          const x = toX(point.x.value),
+            y = toY(point.y.value),
+            index = groups.indexOf(point.group),
+            stroke = colour(index);
+          if (known(point.x.low))
+            svg.append(
+              s("line", {
+                className: many,
+                x1: hold(toX(point.x.low), box.left, box.right),
+                x2: hold(toX(point.x.high), box.left, box.right),
+                y1: y,
+                y2: y,
+                style: { stroke },
+              }),
+            );
+          if (known(point.y.low))
+            svg.append(
+              s("line", {
+                className: many,
+                x1: x,
+                x2: x,
+                y1: hold(toY(point.y.low), box.top, box.bottom),
+                y2: hold(toY(point.y.high), box.top, box.bottom),
+                style: { stroke },
+              }),
+            );
+          svg.append(
+            symbol(shapes[index % shapes.length], x, y, point.front ? 6 : 4.5, {
+              style: { fill: stroke },
+              className: "point",
+              on: {
+                pointermove: (event) =>
+                  tip(event, point.name, [
+                    ["", "learning", `${percent(point.x.value)} ${range(point.x.low, point.x.high)}`],
+                    ["", "kept", `${percent(point.y.value)} ${range(point.y.low, point.y.high)}`],
+                    ["", "seeds", number(point.x.n)],
+                  ]),
+                pointerleave: untip,
+                click: (event) => {
+                  untip();
+                  tellSource(point.from, event.currentTarget);
+                },
+              },
+            }),
+          );
+          if ((point.front || data.points.length < 12) && free(x + 9, y - 6, point.name))
+            svg.append(s("text", { className: "point-name", x: x + 9, y: y - 6 }, point.name));
+        }
+      },
+      {
+        legend: legend(groups.map((name) => ({ name }))),
+        label: `Pareto: not dominated are ${data.points
+          .filter((p) => p.front)
+          .map((p) => p.name)
+          .join(", ")}`,
+      },
+    ),
+  ];
+}
+
+function symbol(shape, x, y, r, properties) {
+  if (shape === "square") return s("rect", { x: x - r, y: y - r, width: 2 * r, height: 2 * r, ...properties });
+  if (shape === "diamond")
+    return s("path", {
+      d: `M${x} ${y - r * 1.3}L${x + r * 1.3} ${y}L${x} ${y + r * 1.3}L${x - r * 1.3} ${y}Z`,
+      ...properties,
+    });
+  if (shape === "triangle")
+    return s("path", { d: `M${x} ${y - r * 1.2}L${x + r * 1.2} ${y + r}L${x - r * 1.2} ${y + r}Z`, ...properties });
+  return s("circle", { cx: x, cy: y, r, ...properties });
+}

@@ -1,0 +1,216 @@
+// Tables, facts, events, the chain of a study with its decisions, and the pairs of an audit.
+
+const viewTable = (data) => [
+  data.command ? h("code", { className: "command" }, data.command) : null,
+  data.rows.length
+    ? table(
+        data.columns,
+        data.rows.map((row) => row.map((cell, i) => (i === 0 ? h("code", {}, cell) : cell))),
+      )
+    : null,
+];
+
+function viewGrid(data) {
+  const cell = (one) => {
+    const show = unit(one.plain);
+    return h(
+      "span",
+      { className: "measure" },
+      one.value === null || one.value === undefined ? "–" : sourced(show(one.value), one.from),
+      known(one.low) ? h("span", { className: "range" }, range(one.low, one.high, show)) : null,
+    );
+  };
+  return table(
+    ["", ...data.columns],
+    data.rows.map((row, i) => [row, ...data.cells[i].map(cell)]),
+  );
+}
+
+const viewEvents = (data) => eventList([...data].reverse());
+
+function viewFacts(data) {
+  const draw = (value) => {
+    if (value === null || typeof value !== "object") return h("span", {}, value === null ? "–" : String(value));
+    if (Array.isArray(value))
+      return h(
+        "span",
+        {},
+        value.map((one) => (typeof one === "object" ? JSON.stringify(one) : String(one))).join(", "),
+      );
+    return h(
+      "dl",
+      { className: "facts nested" },
+      Object.entries(value).map(([name, one]) => [h("dt", {}, name), h("dd", {}, draw(one))]),
+    );
+  };
+  return h("details", {}, h("summary", {}, "All facts"), draw(data));
+}
+
+function viewChain(data) {
+  return [
+    data.caveats.map((text) => h("p", { className: "callout caution" }, text)),
+    data.failures.map((text) => h("p", { className: "callout alarm" }, `failed: ${text}`)),
+    h(
+      "ol",
+      { className: "chain" },
+      data.stages.map((stage) =>
+        h(
+          "li",
+          { className: `stage ${stage.status}` },
+          h("div", { className: "row spread" }, h("b", {}, stage.name), h("span", { className: "pill" }, stage.status)),
+          stage.question ? h("p", {}, stage.question) : null,
+          stage.needs.length ? h("p", { className: "note" }, `after ${stage.needs.join(", ")}`) : null,
+          stage.inputs.map((text) => h("p", { className: "note" }, h("code", {}, text))),
+          h(
+            "ul",
+            { className: "arms" },
+            stage.arms.map((arm) =>
+              h(
+                "li",
+                { className: arm.chosen ? "chosen" : arm.dropped ? "dropped" : "" },
+                arm.chosen ? "★ " : "",
+                arm.name,
+                ` (${arm.trials})`,
+                arm.dropped ? h("span", { className: "note" }, ` ${arm.dropped}`) : null,
+              ),
+            ),
+          ),
+          stage.decision ? h("p", { className: "decision" }, stage.decision) : null,
+        ),
+      ),
+    ),
+  ];
+}
+
+function viewDecisions(data) {
+  return data.map((one) =>
+    h(
+      "article",
+      { className: "decision-card" },
+      h(
+        "div",
+        { className: "row spread" },
+        h("b", {}, `${one.stage}: ${one.chosen}`),
+        h(
+          "span",
+          { className: `pill ${one.significant ? "right" : ""}` },
+          one.significant ? "beyond chance" : "not beyond chance",
+        ),
+      ),
+      h("p", {}, one.words),
+      h(
+        "p",
+        { className: "note" },
+        [
+          one.time,
+          one.kind,
+          one.rule ? `rule ${one.rule}` : "",
+          `by ${one.by}${one.who ? ` (${one.who})` : ""}`,
+          one.recommended && one.recommended !== one.chosen ? `the rule recommends ${one.recommended}` : "",
+        ]
+          .filter(Boolean)
+          .join(" · "),
+      ),
+      one.reason ? h("blockquote", {}, one.reason) : null,
+      one.comparisons.length
+        ? table(
+            ["metric", "leader", "versus", "difference", "95 % interval", "p (Holm)", "tied"],
+            one.comparisons.map((row) => [
+              row.metric,
+              row.arm,
+              row.versus,
+              sourced(number(row.mean), one.from),
+              range(row.low, row.high, number),
+              chance(row.p_holm),
+              row.tied,
+            ]),
+          )
+        : null,
+    ),
+  );
+}
+
+function viewPairs(data) {
+  let at = 0,
+    kind = "";
+  const body = h("div", {});
+  const kinds = [...new Set(data.hits.map((hit) => hit.kind))];
+  const shown = () => data.hits.filter((hit) => !kind || hit.kind === kind);
+  const place = h("span", { className: "count" });
+  const move = (by) => {
+    at = Math.max(0, Math.min(shown().length - 1, at + by));
+    draw();
+  };
+  const select = h(
+    "select",
+    {
+      "aria-label": "Kind",
+      on: {
+        change: () => {
+          kind = select.value;
+          at = 0;
+          draw();
+        },
+      },
+    },
+    h("option", { value: "" }, "all kinds"),
+    kinds.map((name) => h("option", { value: name }, name)),
+  );
+  function draw() {
+    const hits = shown(),
+      hit = hits[at];
+    place.textContent = hits.length
+      ? `${at + 1} of ${hits.length}${data.total > data.hits.length ? ` (of ${data.total} recorded)` : ""}`
+      : "none";
+    if (!hit) {
+      body.replaceChildren(h("p", { className: "empty" }, "No two rows have anything in common."));
+      return;
+    }
+    const marks = differences(hit.left.text, hit.right.text);
+    const side = (one, lines) =>
+      h(
+        "div",
+        { className: "answer" },
+        h("b", { className: "which" }, `${one.split} row ${one.row}`),
+        h("p", { className: "note" }, [one.id, one.role ? `role ${one.role}` : "no role"].join(" · ")),
+        h(
+          "pre",
+          { dir: "ltr", tabindex: "0" },
+          lines.map(([line, same]) => h("span", { className: same ? "same" : "differs" }, `${line}\n`)),
+        ),
+      );
+    body.replaceChildren(
+      h(
+        "div",
+        { className: "pills" },
+        h(
+          "span",
+          { className: `pill ${hit.leak ? "wrong" : ""}` },
+          hit.leak ? "✕ crosses roles" : hit.across ? "across splits" : "inside a split",
+        ),
+        h("span", { className: "pill" }, `${hit.kind} by ${hit.part}`),
+        known(hit.jaccard) ? h("span", { className: "pill" }, `Jaccard ${hit.jaccard}`) : null,
+        h("span", { className: "pill" }, sourced(`line ${hit.from.line}`, hit.from)),
+        hit.passage ? h("span", { className: "note" }, `“${hit.passage}”`) : null,
+      ),
+      h("div", { className: "sides" }, side(hit.left, marks[0]), side(hit.right, marks[1])),
+    );
+  }
+  app.keys.pairs = (event) => {
+    const by = { j: 1, k: -1 }[event.key];
+    if (by) move(by);
+    return Boolean(by);
+  };
+  draw();
+  return [
+    h(
+      "div",
+      { className: "row" },
+      select,
+      h("button", { type: "button", className: "quiet", on: { click: () => move(-1) } }, "← previous"),
+      h("button", { type: "button", className: "quiet", on: { click: () => move(1) } }, "next →"),
+      place,
+    ),
+    body,
+  ];
+}

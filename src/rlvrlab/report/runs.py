@@ -1,0 +1,262 @@
+"""The runs, evaluations, studies and audits below a folder, each summarised from a few kilobytes of its files.
+
+entries = list_runs(Path("experiments"))
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.errors import UserError
+from rlvrlab.record.experiment import accuracy_of
+from rlvrlab.report.follow import Glimpse, Row, glimpse, parse
+from rlvrlab.report.status import Held, held_locks, last_news, state_of
+from rlvrlab.report.tags import read_tags
+
+DEPTH = 3
+"""How far below a folder runs are looked for: experiments/study/arm/run."""
+WINDOWS, WINDOW = 12, 16 << 10
+"""Of logs/metrics.jsonl so many places are read, of so many bytes each."""
+TOKENS = re.compile(rb'"response_length/mean": ([0-9.e+-]+).*?"groups/collected": ([0-9.e+-]+)')
+LARGEST = 4 << 20
+"""A JSON file beyond this is not read for a list."""
+SIGNS = (
+    ("study", ("study.json",)),
+    ("run", ("config.json",)),
+    ("evaluation", ("run_info.json", "problems.jsonl")),
+    ("probe", ("probe.json",)),
+    ("audit", ("duplicates_crosssplit.jsonl",)),
+)
+"""Kind and the files that show it; the first that fits."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the list."""
+
+    folder: Path
+    name: str
+    """The folder's, below the one that was listed."""
+    kind: str
+    """run, evaluation, study, probe or audit."""
+    status: str
+    phase: str = ""
+    step: int | None = None
+    steps: int | None = None
+    """Of all phases together, as the recipe has it."""
+    metric: Mapping[str, Any] | None = None
+    """accuracy, low and high: held-out for a run, accepted at first try for an evaluation."""
+    metric_name: str = ""
+    curve: tuple[float, ...] = ()
+    """Held-out accuracies that were seen, in order."""
+    tokens: int | None = None
+    """Generated in training, or in the evaluation."""
+    tokens_exact: bool = True
+    """False: projected from the beginning and the end of a long run."""
+    started: str = ""
+    age_s: float | None = None
+    """Since the start."""
+    quiet_s: float | None = None
+    """Since the last news."""
+    tags: tuple[str, ...] = ()
+    about: str = ""
+    """The question, or what was evaluated."""
+    seed: int | None = None
+    note: str = ""
+    """What could not be read."""
+
+    def facts(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {**self.__dict__, "folder": str(self.folder), "tags": list(self.tags), "curve": list(self.curve)}
+
+
+def find_runs(root: Path) -> list[Path]:
+    """Folders of runs and the like at or below `root`; links are not followed, so nothing outside is found."""
+    return sorted(_walk(root, DEPTH))
+
+
+def list_runs(root: Path) -> list[Entry]:
+    """All of them, newest first."""
+    held = held_locks()
+    return sort_runs([summarise_run(folder, root, held) for folder in find_runs(root)], "age")
+
+
+def sort_runs(entries: Iterable[Entry], by: str) -> list[Entry]:
+    """Names and statuses from A to Z; the youngest, the best and the longest first; what is unknown comes last."""
+    keys: dict[str, Callable[[Entry], Any]] = {
+        "age": lambda e: (e.age_s is None, e.age_s or 0.0, e.name),
+        "name": lambda e: e.name,
+        "status": lambda e: (e.status, e.age_s or 0.0),
+        "metric": lambda e: (e.metric is None, -(e.metric or {}).get("accuracy", 0.0)),
+        "step": lambda e: -(e.step or 0),
+        "tokens": lambda e: -(e.tokens or 0),
+    }
+    return sorted(entries, key=keys[by])
+
+
+def choose(entries: Iterable[Entry], search: str = "", tags: Sequence[str] = ()) -> list[Entry]:
+    """Those that hold every word in their name, status, phase, tags or question, and carry all the tags."""
+    words = search.lower().split()
+    return [
+        e
+        for e in entries
+        if all(word in f"{e.name} {e.kind} {e.status} {e.phase} {' '.join(e.tags)} {e.about}".lower() for word in words)
+        and set(tags) <= set(e.tags)
+    ]
+
+
+def summarise_run(folder: Path, root: Path | None = None, held: list[Held] | None = None) -> Entry:
+    """What a list says about one folder; whatever cannot be read is said in `note`."""
+    name = str(folder.relative_to(root)) if root and folder != root else folder.name
+    try:
+        kind = kind_at(folder)
+        if kind not in ("run", "evaluation"):
+            return Entry(folder, name, kind or "run", "finished", tags=read_tags(folder), **_times(folder, {}))
+        info, config = read_table(folder / "run_info.json"), read_table(folder / "config.json")
+        return (_evaluation if "examined" in info else _run)(folder, name, info, config, held)
+    except Exception as error:  # one damaged folder must not hide the others
+        return Entry(folder, name, "run", "damaged", note=f"{type(error).__name__}: {error}", tags=read_tags(folder))
+
+
+def locate(word: str, root: Path) -> Path:
+    """A run by its path, or by a part of its name below `root`; the newest when nothing is said."""
+    if word and kind_at(Path(word)):
+        return Path(word)
+    found = find_runs(root)
+    if not found:
+        raise UserError(f"{word or root}: no run there and none below {root}/; `rlvr train RECIPE` makes one")
+    if not word:
+        return max(found, key=last_news)
+    matching = [folder for folder in found if word in str(folder.relative_to(root))]
+    exact = [folder for folder in matching if folder.name == word]
+    if len(exact or matching) == 1:
+        return (exact or matching)[0]
+    if not matching:
+        raise UserError(f"no run {word!r} below {root}/; `rlvr runs` lists them")
+    names = ", ".join([*(folder.name for folder in matching[:4]), *(["…"] if len(matching) > 4 else [])])
+    raise UserError(f"{word!r} fits {len(matching)} runs ({names}); give more of the name")
+
+
+def kind_at(folder: Path) -> str:
+    """What a folder holds, by the files in it; empty for a folder like any other."""
+    return next((kind for kind, signs in SIGNS if all((folder / name).is_file() for name in signs)), "")
+
+
+def held_out(row: Row) -> dict[str, float] | None:
+    """The held-out accuracy in a metrics line, where it is there with both bounds."""
+    try:
+        found = accuracy_of(row)
+        return None if found is None else {name: float(value) for name, value in found.items()}
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _walk(folder: Path, depth: int) -> Iterator[Path]:
+    kind = kind_at(folder)
+    if kind:
+        yield folder
+    if depth == 0 or kind not in ("", "study"):
+        return
+    try:
+        below = [entry for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return
+    for entry in below:
+        if not entry.name.startswith("."):
+            yield from _walk(Path(entry.path), depth - 1)
+
+
+def _run(folder: Path, name: str, info: Row, config: Row, held: list[Held] | None) -> Entry:
+    recipe = config.get("recipe") or {}
+    seen = glimpse(folder / "logs" / "metrics.jsonl", WINDOWS, WINDOW)
+    last: Row = next((rows[0] for line in reversed(seen.lines) if (rows := parse(line)[0])), {})
+    measured = [(row, found) for row in _evaluated(seen) if (found := held_out(row))]
+    key = next((k for k in measured[-1][0] if k.startswith("val-core/") and k.endswith("/acc")), "") if measured else ""
+    steps = [recipe.get("phase_tables", {}).get(phase, {}).get("steps") for phase in recipe.get("phases", [])]
+    return Entry(
+        folder,
+        name,
+        "run",
+        state_of(folder, info, held, last.get("time/step_s") or 0.0),
+        phase=str(last.get("phase", "")),
+        step=_whole(last.get("step")),
+        steps=sum(steps) if steps and all(isinstance(n, int) for n in steps) else None,
+        metric=measured[-1][1] if measured else None,
+        metric_name=key,
+        curve=tuple(found["accuracy"] for _, found in measured),
+        tokens=_tokens(seen, recipe),
+        tokens_exact=seen.share == 1,
+        tags=read_tags(folder),
+        about=str(recipe.get("question") or ""),
+        seed=_whole(recipe.get("seed")),
+        **_times(folder, info),
+    )
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _evaluated(seen: Glimpse) -> list[Row]:
+    """Only the lines with an evaluation are worth the parsing."""
+    return parse(b"\n".join(line for line in seen.lines if b'"val-core/' in line))[0]
+
+
+def _tokens(seen: Glimpse, recipe: Row) -> int | None:
+    """Generated tokens: groups collected × answers of a group × their mean length."""
+    n = recipe.get("rollout", {}).get("n", 0)
+    pairs = [found.groups() for line in seen.lines if (found := TOKENS.search(line))]
+    return round(sum(float(length) * float(groups) * n for length, groups in pairs) / seen.share) if pairs else None
+
+
+def _evaluation(folder: Path, name: str, info: Row, config: Row, held: list[Held] | None) -> Entry:
+    examined = info["examined"]
+    every = read_table(folder / "metrics.json")
+    data = str(examined.get("data", ""))
+    found: Row = every.get(data) or next(iter(every.values()), {})
+    share = found.get("accepted_at_1")
+    bounds = {"low": found.get("accepted_at_1_low"), "high": found.get("accepted_at_1_high")}
+    protocol = examined.get("protocol", {}).get("name", "")
+    count = found.get("samples")
+    return Entry(
+        folder,
+        name,
+        "evaluation",
+        state_of(folder, info, held),
+        metric=None if share is None else {"accuracy": share, **bounds},
+        metric_name="accepted_at_1",
+        tokens=round(count * found["avg_gen_tokens"]) if count and found.get("avg_gen_tokens") is not None else None,
+        tags=read_tags(folder),
+        about=f"{protocol} on {data}",
+        **_times(folder, info),
+    )
+
+
+def _times(folder: Path, info: Row) -> dict[str, Any]:
+    now, started = time.time(), str(info.get("started") or "")
+    age = None
+    with suppress(ValueError):
+        age = now - datetime.strptime(started, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()
+    return {"started": started, "age_s": age, "quiet_s": now - last_news(folder)}
+
+
+def read_table(path: Path) -> Row:
+    """A JSON file's table; empty when the file is not there."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise ValueError(f"{path.name} is larger than {LARGEST >> 20} MB")
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    if not isinstance(found, dict):
+        raise ValueError(f"{path.name} is no table")
+    return found

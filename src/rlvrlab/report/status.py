@@ -1,0 +1,104 @@
+"""Is a run still going? Found out by looking only: the lock is never taken, nothing is written.
+
+running      says so, and its process holds the lock
+stale        says so, but has been silent for long, or runs where this machine cannot see it and is silent
+killed       says so, but its process is gone: `rlvr train --resume` goes on with it
+finished, interrupted, preempted, failed      as it said itself
+damaged      its files cannot be read
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+QUIET_S = 900.0
+"""Silence that makes a running run stale; slow steps are given twenty times their own length."""
+LOCKS = Path("/proc/locks")
+ACTIVE = ("running", "stale")
+"""More may come."""
+NEWS = ("logs/metrics.jsonl", "logs/events.jsonl", "samples.jsonl", "run_info.json", "config.json")
+
+
+class Held(NamedTuple):
+    """A lock somebody holds, as the kernel lists it."""
+
+    pid: int
+    device: tuple[int, int]
+    inode: int
+
+
+def held_locks() -> list[Held] | None:
+    """Every exclusive lock of this machine; None where the system does not tell."""
+    found = []
+    try:
+        lines = LOCKS.read_text().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        words = line.split()
+        if words[1:2] != ["FLOCK"] or "WRITE" not in words:
+            continue
+        with suppress(ValueError, IndexError):  # a waiting one has an arrow and other columns
+            major, minor, inode = words[5].split(":")
+            found.append(Held(int(words[4]), (int(major, 16), int(minor, 16)), int(inode)))
+    return found
+
+
+def state_of(folder: Path, info: Mapping[str, Any], held: list[Held] | None = None, step_s: float = 0.0) -> str:
+    """What a run or evaluation is doing, from its run_info.json and its lock."""
+    said = str(info.get("status", "running"))
+    if said != "running":
+        return said
+    quiet = last_news(folder) < time.time() - max(QUIET_S, 20 * step_s)
+    holder = _holder(folder)
+    if holder is None:
+        return "killed" if quiet else "running"
+    pid, host = holder
+    if host != socket.gethostname():
+        return "stale" if quiet else "running"
+    if not _alive(folder / ".lock", pid, held_locks() if held is None else held):
+        return "killed"
+    return "stale" if quiet else "running"
+
+
+def last_news(folder: Path) -> float:
+    """When something was last written, in seconds since 1970; 0 when nothing is there."""
+    times = [0.0]
+    for name in NEWS:
+        with suppress(OSError):
+            times.append((folder / name).stat().st_mtime)
+    return max(times)
+
+
+def _holder(folder: Path) -> tuple[int, str] | None:
+    try:
+        facts = json.loads((folder / ".lock").read_text(encoding="utf-8"))
+        return int(facts["pid"]), str(facts["host"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _alive(lock: Path, pid: int, held: list[Held] | None) -> bool:
+    """By the kernel's list, where there is one: the number of a dead process may belong to another by now."""
+    if held is None:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        except OSError:
+            return True
+        return True
+    try:
+        facts = lock.stat()
+    except OSError:
+        return False
+    device = os.major(facts.st_dev), os.minor(facts.st_dev)
+    # Layered file systems show a device of their own to `stat`, so the holder's name counts as well.
+    return any(lock.inode == facts.st_ino and (lock.device == device or lock.pid == pid) for lock in held)

@@ -1,0 +1,35 @@
+"""Tags of a run: lines of a plain text file `tags` in its folder.
+
+They can be given to a run that is still going, since nobody else writes that file, and a text editor can change them.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from rlvrlab.errors import UserError
+from rlvrlab.record.files import write_atomically
+
+TAG = re.compile(r"[\w.+-]{1,40}")
+
+
+def read_tags(folder: Path) -> tuple[str, ...]:
+    """Those that are fit to be shown."""
+    try:
+        with (folder / "tags").open(encoding="utf-8", errors="replace") as file:
+            lines = file.read(10_000).split()
+    except OSError:
+        return ()
+    return tuple(dict.fromkeys(line for line in lines if TAG.fullmatch(line)))
+
+
+def change_tag(folder: Path, tag: str, present: bool) -> tuple[str, ...]:
+    """Give a run a tag or take it away; returns what it has then."""
+    if not TAG.fullmatch(tag):
+        raise UserError(f"tag {tag!r}: 1–40 letters, digits, . _ + -")
+    before = read_tags(folder)
+    after = (*before, tag) if present and tag not in before else tuple(t for t in before if present or t != tag)
+    if after != before:
+        write_atomically(folder / "tags", "".join(f"{t}\n" for t in after))
+    return after

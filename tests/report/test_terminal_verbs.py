@@ -1,0 +1,155 @@
+"""rlvr runs, show and tail as a person calls them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from run_folders import lines, made_evaluation, made_run, metrics_row
+
+from rlvrlab.cli.runs import SORTS, duration, tokens_of
+from rlvrlab.cli.tail import follow, line_of
+from rlvrlab.record.run import Run
+from rlvrlab.report.runs import Entry
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
+from command_line import RLVR, errors, inside
+
+
+def test_runs_prints_a_table_and_json(tmp_path, monkeypatch, capsys) -> None:
+    made_run(tmp_path / "experiments", "alpha")
+    made_run(tmp_path / "experiments", "beta", status="failed")
+    done = inside(monkeypatch, capsys, "runs", "--add-tag", "beta", "odd", folder=tmp_path)
+    assert done.returncode == 0
+    beta = next(line for line in done.stdout.splitlines() if line.startswith("beta"))
+    assert beta.split()[:8] == ["beta", "failed", "grpo", "10/10", "50.0", "[40.0,", "60.0]", "320"]
+    assert beta.split()[-1] == "odd" and beta.split()[-2] == "s"
+    found = json.loads(inside(monkeypatch, capsys, "runs", "--json", "--tag", "odd", folder=tmp_path).stdout)
+    assert [(e["name"], e["tags"], e["step"]) for e in found] == [("beta", ["odd"], 10)]
+    done = inside(monkeypatch, capsys, "runs", "--search", "alpha", folder=tmp_path)
+    assert "1 of 2 below experiments/; 1 others do not fit the search" in done.stdout and "beta" not in done.stdout
+
+
+@pytest.mark.parametrize("by", SORTS)
+def test_every_order_that_is_offered_exists(tmp_path, monkeypatch, capsys, by: str) -> None:
+    made_run(tmp_path / "experiments", "one")
+    assert inside(monkeypatch, capsys, "runs", "--sort", by, folder=tmp_path).returncode == 0
+
+
+def test_runs_of_an_empty_folder_and_of_none(tmp_path, monkeypatch, capsys) -> None:
+    done = inside(monkeypatch, capsys, "runs", ".", folder=tmp_path)
+    assert done.returncode == 0 and "no runs yet" in done.stdout
+    assert "no such folder" in errors(inside(monkeypatch, capsys, "runs", "gone", folder=tmp_path))[0]
+
+
+def test_show_explains_health_and_names_what_is_missing(tmp_path, monkeypatch, capsys) -> None:
+    folder = made_run(tmp_path / "experiments", "sick", status="interrupted")
+    rows = [metrics_row(3, 0.5), metrics_row(4, 0.4, **{"groups/zero_variance": 1.0, "actor/entropy": 0.5})]
+    (folder / "logs/metrics.jsonl").write_text(lines(rows) + '{"torn": ')
+    done = inside(monkeypatch, capsys, "show", "sick", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    text = done.stdout
+    assert "sick  interrupted" in text and "does it learn?" in text
+    assert "rlvr train --resume experiments/sick" in text
+    assert "✗ groups/zero_variance 1 (normal: ≤ 0.95)" in text and "→ all wrong: SFT first" in text
+    assert "✓ actor/entropy 0.5" in text
+    assert "grpo   50.0 [40.0, 60.0]" in text and "40.0 [30.0, 50.0]" in text
+    assert "█▁" in text and "logs/metrics.jsonl" in text
+    found = json.loads(inside(monkeypatch, capsys, "show", "sick", "--json", folder=tmp_path).stdout)
+    states = {light["metric"]: light["state"] for light in found["lights"]}
+    assert states["groups/zero_variance"] == "alarm" and states["actor/entropy"] == "good"
+    assert found["status"] == "interrupted" and found["curves"]["val-core/countdown/acc"] == [0.5, 0.4]
+
+
+def test_show_of_little(tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "experiments/bare").mkdir(parents=True)
+    (tmp_path / "experiments/bare/config.json").write_text('{"schema": 1, "recipe": {}}')
+    done = inside(monkeypatch, capsys, "show", "bare", folder=tmp_path)
+    assert done.returncode == 0 and "missing: logs/metrics.jsonl" in done.stdout
+    made_evaluation(tmp_path / "experiments/base")
+    done = inside(monkeypatch, capsys, "show", "base", folder=tmp_path)
+    assert done.returncode == 0 and "pass@4" in done.stdout and "29.0 % [19.0, 39.0]" in done.stdout
+    assert "no run 'zzz'" in errors(inside(monkeypatch, capsys, "show", "zzz", folder=tmp_path))[0]
+
+
+def test_hostile_words_stay_inert(tmp_path, monkeypatch, capsys) -> None:
+    folder = made_run(tmp_path / "experiments", "evil", question="\x1b[2J[red]boo[/red]")
+    (folder / "logs/events.jsonl").write_text(lines([{"kind": "warning", "text": "\x1b]0;x\x07 [bold]"}]))
+    for verb in ("show", "tail", "runs"):
+        done = inside(monkeypatch, capsys, verb, *(["evil"] if verb != "runs" else []), folder=tmp_path)
+        assert done.returncode == 0 and "\x1b" not in done.stdout and "\x07" not in done.stdout
+        assert verb != "show" or "[red]boo[/red]" in done.stdout
+
+
+def test_tail_follows_to_the_end(tmp_path) -> None:
+    run = Run.create(tmp_path, "live", {"recipe": {}}, {"status": "running"})
+    run.metrics(metrics_row(3))
+
+    def train() -> None:
+        for step in (4, 5):
+            time.sleep(0.2)
+            run.metrics(metrics_row(step))
+        run.event("end", "finished: all phases done")
+        run.info(status="finished")
+
+    writer = threading.Thread(target=train)
+    writer.start()
+    seen = list(follow(run.folder, 10, wait=True))
+    writer.join()
+    run.close()
+    assert [row["step"] for log, row in seen if log == "metrics"] == [3, 4, 5]
+    assert [row["kind"] for log, row in seen if log == "events"] == ["end"]
+    assert [row["status"] for log, row in seen if log == "status"] == ["running", "finished"]
+
+
+def test_tail_prints_lines_people_and_machines_read(tmp_path, monkeypatch, capsys) -> None:
+    made_run(tmp_path / "experiments", "one")
+    done = inside(monkeypatch, capsys, "tail", "one", "-n", "2", folder=tmp_path)
+    assert done.returncode == 0
+    assert "grpo 8  step 10  held-out 50.0 % [40.0, 60.0]  train 1  entropy 0.5  dead 0.5" in done.stdout
+    assert done.stdout.rstrip().endswith("— this run is finished")
+    done = inside(monkeypatch, capsys, "tail", "one", "--json", folder=tmp_path)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["step"] for row in rows if row["log"] == "metrics"] == list(range(1, 11))
+    assert line_of("metrics", metrics_row(9), ("time/step_s",)) == "grpo 7  step 9  time/step_s 0.1"
+
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_tail_without_a_word(tmp_path) -> None:
+    run = Run.create(tmp_path / "experiments", "live", {"recipe": {}}, {"status": "running"})
+    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen([*RLVR, "tail"], cwd=tmp_path, env=env, stdout=-1, stderr=-1, text=True)
+    line = ""
+    while "is running" not in line:
+        line = process.stdout.readline()
+        assert line, "tail ended early"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    run.close()
+    assert (process.returncode, err) == (0, "")
+
+
+def test_numbers_are_short() -> None:
+    shown = [tokens_of(Entry(Path(), "", "run", "", tokens=n)) for n in (7, 1234, 1_500_000, 250_000_000)]
+    assert shown == ["7", "1.2k", "1.5M", "250M"]
+    assert [duration(s) for s in (3, 600, 9000, 500_000, None)] == ["3 s", "10 min", "2.5 h", "6 d", ""]
+
+
+def test_the_dashboard_says_why_it_cannot_start(tmp_path, monkeypatch, capsys) -> None:
+    assert "gone: no such folder" in errors(inside(monkeypatch, capsys, "serve", "report", "gone", folder=tmp_path))[0]
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        words = ("serve", "report", ".", "--port", str(taken.getsockname()[1]))
+        assert "choose another --port" in errors(inside(monkeypatch, capsys, *words, folder=tmp_path))[0]
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    (line,) = errors(inside(monkeypatch, capsys, "serve", "report", ".", folder=tmp_path))
+    assert "needs uvicorn; `pip install 'rlvrlab[report]'`" in line
