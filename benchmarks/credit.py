@@ -1,10 +1,10 @@
 """What step credit costs.
 
-    python benchmarks/credit.py [--json] [--engine toy|hf] [--steps 8] [--sft 240]
+    python benchmarks/credit.py [--json] [--engine toy|hf] [--steps 12] [--sft 240]
 
-Segmentation and altering in microseconds of CPU; then training steps of studies/paper_a_credit_assignment with the
-default credit (k = 4, delete and truncate) after a warm-up by SFT: seconds per step, the share that credit takes, calls
-of the verifier, hit rate. hf trains the nano model and needs torch.
+Segmentation and altering in microseconds of CPU; then training steps of studies/paper_a_credit_assignment after a
+warm-up by SFT, with k = 4 and several choices of what is replayed: the share of a step that credit takes, in CPU
+seconds of all processes involved, the judge's included; calls of the verifier; hit rate. hf trains nano, needs torch.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import platform
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,11 @@ from rlvrlab.train.phases import online
 STUDY = Path(__file__).parents[1] / "studies" / "paper_a_credit_assignment"
 RECIPES = {"toy": STUDY / "toy_counterfactual.toml", "hf": STUDY / "code_counterfactual.toml"}
 PROGRAM = " x=[v for v in x if v>4]\n x=[1]+x\n for v in x:\n  if v:\n   x=x+[v]\n return len(x)\n"
-REPEATS = 300
+REPEATS, WARM = 300, 2
+DELETE = 'credit.intervention_types=["delete"]'
+CHOICES = ("all", "earning", "live")
+ARMS = {"delete, all": [DELETE], **{f"delete + truncate, {one}": [f"credit.examined={one}"] for one in CHOICES}}
+COUNTED = ("examined", "replays", "verifier_calls", "hit_rate", "nonzero")
 
 
 def micros(work: Any) -> float:
@@ -57,43 +62,65 @@ def parts() -> dict[str, float]:
     }
 
 
-def training(engine: str, steps: int, sft: int) -> dict[str, float]:
-    resolved = load_recipe(RECIPES[engine], [f"sft.steps={sft}"] if engine == "hf" else [])
-    lab, spent = build_lab(resolved), []
-    whole = online.step_credits
+def cpu_seconds(pid: int | None = None) -> float:
+    """CPU time of a process and all below it, living and ended: the judge works in children of its own."""
+    pid = pid or os.getpid()
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    total = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        total += sum(cpu_seconds(int(child)) for child in (task / "children").read_text().split())
+    return total
+
+
+class Meter:
+    """Seconds and counts of one arm."""
+
+    def __init__(self) -> None:
+        self.step_s, self.credit_s, self.metrics = list[float](), list[float](), list[dict[str, float]]()
+
+    def figures(self) -> dict[str, float]:
+        mean = {key: float(np.mean([m[f"credit/{key}"] for m in self.metrics])) for key in COUNTED}
+        return {
+            "credit_share": round(sum(self.credit_s) / sum(self.step_s), 3),
+            "step_cpu_s": round(float(np.mean(self.step_s)), 3),
+            "credit_cpu_s": round(float(np.mean(self.credit_s)), 3),
+            **{key: round(value, 3) for key, value in mean.items()},
+        }
+
+
+def training(engine: str, steps: int, sft: int) -> dict[str, dict[str, float]]:
+    """The arms take turns, step by step, on one policy, so that load and progress hit all alike."""
+    words = [f"sft.steps={sft}", "data.train_size=2000"] if engine == "hf" else []
+    lab = build_lab(load_recipe(RECIPES[engine], words))
+    arms = {name: replace(lab, resolved=load_recipe(RECIPES[engine], [*words, *more])) for name, more in ARMS.items()}
+    meters, whole, now = {name: Meter() for name in arms}, online.step_credits, Meter()
 
     def timed(*given: Any) -> Any:
-        started = time.perf_counter()
+        started = cpu_seconds()
         found = whole(*given)
-        spent.append(time.perf_counter() - started)
+        now.credit_s.append(cpu_seconds() - started)
         return found
 
     online.step_credits = timed
     with tempfile.TemporaryDirectory() as folder:
-        for name in resolved.recipe.phases:
-            phase, rows = resolved.phase(name), []
+        for name in lab.recipe.phases:
+            phase = lab.resolved.phase(name)
             phase.prepare(lab, Path(folder))
-            for step in range(phase.steps if name == "sft" else steps):
-                started = time.perf_counter()
-                outcome = phase.step(lab, step)
-                rows.append((time.perf_counter() - started, outcome.metrics))
-    seconds = [row[0] for row in rows]
-    mean = {key: float(np.mean([m[key] for _, m in rows])) for key in rows[0][1] if key.startswith("credit/")}
-    return {
-        "step_s": round(float(np.median(seconds)), 3),
-        "credit_s": round(float(np.median(spent)), 3),
-        "credit_share": round(sum(spent) / sum(seconds), 3),
-        "replays": round(mean["credit/replays"], 1),
-        "verifier_calls": round(mean["credit/verifier_calls"], 1),
-        "hit_rate": round(mean["credit/hit_rate"], 3),
-    }
+            for step in range(phase.steps if name == "sft" else 0):
+                phase.step(lab, step)
+        turns = [(turn, arm) for turn in range(WARM + steps) for arm in arms]
+        for step, (turn, arm) in enumerate(turns):  # other problems each time: the judge remembers what it has judged
+            now, started = (meters[arm] if turn >= WARM else Meter()), cpu_seconds()
+            now.metrics.append(phase.step(arms[arm], step).metrics)
+            now.step_s.append(cpu_seconds() - started)
+    return {name: meter.figures() for name, meter in meters.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--engine", choices=tuple(RECIPES), default="toy")
-    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--sft", type=int, default=240)
     asked = parser.parse_args()
     facts = {"rlvrlab": __version__, "python": platform.python_version(), "cores": os.cpu_count()}

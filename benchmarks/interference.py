@@ -1,10 +1,12 @@
 """What surgery and the skill-safe update cost beside the gradients themselves.
 
-    python benchmarks/interference.py [--json] [--rows 8] [--parameters 10000000]
+    python benchmarks/interference.py [--json] [--parts large small toy hf] [--rows 8] [--parameters 10000000]
 
 Gramian, quadratic program and recombination for some skills on flat float32 gradients, as an engine does them: products
-of blocks in double precision. Then every surgery and the projection alone, on the small Gramian. Last, on the toy
-engine, a step with memory gradients against the same step without. Seconds of wall clock, the best of five.
+of blocks in double precision. Then every surgery and the projection alone, on the small Gramian: seconds of wall clock,
+the best of five. Then the toy engine's step with memory gradients against the same step without. hf is nano on
+minicode (needs torch): CPU seconds of an update with surgery over the same update pooled, of a skill-safe one over the
+plain one, with four skills and the guard's default memory, on one policy, taking turns; three rounds, a figure each.
 """
 
 from __future__ import annotations
@@ -16,10 +18,12 @@ import platform
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from credit import cpu_seconds
 
 from rlvrlab import __version__
 from rlvrlab.recipe import load_recipe
@@ -27,11 +31,13 @@ from rlvrlab.registry import find, names
 from rlvrlab.surgery.base import Scene
 from rlvrlab.surgery.projection import project
 from rlvrlab.train.lab import build_lab
+from rlvrlab.train.rules import Rules
 
 BLOCK = 1 << 14
 CORES = ThreadPoolExecutor(2)
 LIMIT_S = 0.25
 RECIPE = Path(__file__).parent.parent / "studies" / "interference" / "toy.toml"
+NANO = RECIPE.with_name("nano.toml")
 
 
 def best(work: Callable[[], object], rounds: int = 5) -> float:
@@ -120,27 +126,105 @@ def toy() -> dict[str, float]:
     return found
 
 
+PROTECTED = 'guard.protected=["gen", "fix", "out", "min"]'
+FIRST = ["protocol.type=sequential", 'protocol.order=["gen", "fix"]', "grpo.steps=4000"]
+MIXED = ["protocol.type=mixed", "surgery.group_strategy=task_type", "grpo.steps=4000"]
+HF_ARMS = {
+    "pooled": [*MIXED, "surgery.type=mean"],
+    "pcgrad": [*MIXED, "surgery.type=pcgrad"],
+    "upgrad": [*MIXED, "surgery.type=upgrad"],
+    "plain": FIRST,
+    "skill_safe, refresh 5": [*FIRST, "guard.type=skill_safe", "guard.refresh=5", PROTECTED],
+}
+
+
+def hf(steps: int, model: str, rounds: int = 3) -> dict[str, Any]:
+    """Overheads of every round; an update is everything from the credited batch to the moved parameters."""
+    words = ["data.train_size=1200", "data.dev_size=40", f"engine.model={model}", "sft.references=600"]
+    words += ["sft.steps=300", "sft.learning_rate=0.003"] if model == "nano" else ['phases=["grpo"]']
+    first = build_lab(load_recipe(NANO, words))
+    if model == "nano":
+        sft = first.resolved.phase("sft")
+        sft.prepare(first, NANO.parent)
+        for step in range(sft.steps):
+            sft.step(first, step)
+        first.engine.publish()
+    labs = {name: _sharing(first, [*words, *more]) for name, more in HF_ARMS.items()}
+    for name in labs:
+        _steps(labs[name], 0, 1)  # memories are filled
+    update_s, step_s = {name: np.zeros(rounds) for name in labs}, dict.fromkeys(labs, 0.0)
+    turns = rounds * steps // 5
+    for turn in range(turns):
+        forwards = turn % 2 == 0
+        for name in list(labs) if forwards else list(labs)[::-1]:
+            update, whole = _steps(labs[name], 5 + 5 * turn, 5)
+            update_s[name][turn * rounds // turns] += update / steps
+            # Arms answer the same problems, and the judge remembers: only who comes first has judged them all.
+            step_s[name] += whole / (5 * ((turns + 1) // 2)) if forwards else 0.0
+    found = {}
+    for name, base in {"pcgrad": "pooled", "upgrad": "pooled", "skill_safe, refresh 5": "plain"}.items():
+        more_s = update_s[name] - update_s[base]
+        of_update, of_step = np.round(more_s / update_s[base], 3), round(float(more_s.mean() / step_s[base]), 3)
+        found[name] = {"overhead_of_step": of_step, "overhead_of_update": of_update.tolist()}
+    return {**found, "update_cpu_s": {k: round(float(v.mean()), 4) for k, v in update_s.items()},
+            "step_cpu_s": {name: round(step_s[name], 4) for name in ("pooled", "plain")}}  # fmt: skip
+
+
+def _sharing(lab: Any, words: list[str]) -> Any:
+    """The same policy and problems under other rules."""
+    resolved = load_recipe(NANO, words)
+    return replace(lab, resolved=resolved, rules=Rules(resolved))
+
+
+def _steps(lab: Any, first: int, count: int) -> np.ndarray:
+    """CPU seconds of some steps' updates, and of the whole steps with sampling and the judge's processes."""
+    phase, update_s, inner, theta = lab.resolved.phase("grpo"), [0.0], lab.rules.update, lab.engine.snapshot()
+
+    def timed(*given: Any) -> Any:
+        started = time.process_time()
+        found = inner(*given)
+        update_s[0] += time.process_time() - started
+        return found
+
+    lab.rules.update, started = timed, cpu_seconds()
+    for step in range(first, first + count):
+        lab.rules.step = step
+        phase.step(lab, step)
+    whole_s = cpu_seconds() - started
+    lab.rules.update = inner
+    lab.engine.shift([lab.engine.pull(theta)], [-1.0])  # all arms see the same policy
+    lab.engine.publish()
+    return np.array([update_s[0], whole_s])
+
+
+PARTS = ("large", "small", "toy", "hf")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--rows", type=int, default=8)
     parser.add_argument("--parameters", type=int, default=10_000_000)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS[:3])
+    parser.add_argument("--steps", type=int, default=10, help="of hf per round, a multiple of 5")
+    parser.add_argument("--model", default="nano", help="a model folder to begin with, instead of SFT here")
     args = parser.parse_args()
-    facts: dict[str, Any] = {
-        "rlvrlab": __version__,
-        "python": platform.python_version(),
-        "cores": os.cpu_count(),
-        "large": large(args.rows, args.parameters),
-        "small_ms": small(args.rows),
-        "toy_step_cpu_ms": toy(),
+    work = {
+        "large": lambda: large(args.rows, args.parameters),
+        "small": lambda: small(args.rows),
+        "toy": toy,
+        "hf": lambda: hf(args.steps, args.model),
     }
+    names = {"small": "small_ms", "toy": "toy_step_cpu_ms"}
+    facts: dict[str, Any] = {"rlvrlab": __version__, "python": platform.python_version(), "cores": os.cpu_count()}
+    facts |= {names.get(part, part): work[part]() for part in args.parts}
     if args.json:
         print(json.dumps(facts))
         return
     for title, numbers in ((key, value) for key, value in facts.items() if isinstance(value, dict)):
         print(title)
         for key, value in numbers.items():
-            print(f"  {key:24} {value:10.4f}")
+            print(f"  {key:24} {value:10.4f}" if isinstance(value, float) else f"  {key:24} {value}")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from rlvrlab.skills.interference import spearman
 from rlvrlab.skills.metrics import Retention, retention
 from rlvrlab.skills.pareto import area, compare_areas
 
-T95 = {2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365}
+T95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365}
 """Student's t by degrees of freedom."""
 TUNING = (100, 101)
 SEEDS = 6

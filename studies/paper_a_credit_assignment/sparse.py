@@ -46,6 +46,7 @@ ALL_DELETED: dict[str, Any] = {"intervention_types": DELETE, "counterfactual_k":
 ENTRIES = (
     Entry(Method("GRPO"), MORE_RATES, hindsight=True),
     Entry(Method("Dr. GRPO", "dr_grpo"), RATES, hindsight=True),
+    Entry(Method("RLOO", "rloo"), RATES, hindsight=True),
     _with("delete, k=16", **ALL_DELETED),
     _with("delete, k=16, zscore", **ALL_DELETED, credit_normalization="zscore"),
     _with("delete, k=4", intervention_types=DELETE, weight=2.0),

@@ -84,7 +84,8 @@ def test_programs_on_the_toy_engine(tmp_path) -> None:
 
 def test_the_recipes_of_the_study_are_sound() -> None:
     """And keep the defaults that the study names."""
-    found = {path.stem: load_recipe(path) for path in sorted(STUDY.glob("*.toml"))}
+    recipes = [path for path in sorted(STUDY.glob("*.toml")) if path.name != "study.toml"]
+    found = {path.stem: load_recipe(path) for path in recipes}
     assert len(found) >= 12
     plugin = found["code_counterfactual"].build("credit")
     assert (plugin.counterfactual_k, plugin.intervention_types) == (4, ("delete", "truncate"))

@@ -69,7 +69,7 @@ def run_folder(records: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(records / "run", tmp_path / "run"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # its event loop must not outlive it: other modules run their own
 def browser() -> Iterator[Any]:
     """Chromium of the system, without a window."""
     playwright = pytest.importorskip("playwright.sync_api", reason="browser tests need `pip install playwright`")

@@ -256,7 +256,7 @@ def test_runs_are_arms_and_seeds(records) -> None:
     document = gather([records / name for name in ("run", "seed", "changed")])
     found = sections(document)
     assert document["subtitle"] == "3 runs in 2 arms"
-    assert [row[0] for row in found["recipe"]["rows"]] == ["phase_tables.grpo.learning_rate"]
+    assert [row[0] for row in found["recipe"]["rows"]] == ["grpo.learning_rate"]
     two, one = found["curves"]["main"]["series"]
     rows = [
         [json.loads(line) for line in (records / name / "logs/metrics.jsonl").read_text().splitlines()]

@@ -9,7 +9,7 @@ import click
 
 @click.group("export", short_help="Write a recipe as verl, TRL or verifiers want it.")
 def command() -> None:
-    """Write a recipe as another trainer wants it."""
+    """Write a recipe as verl, TRL or verifiers want it."""
 
 
 @command.command("verl", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})

@@ -6,10 +6,14 @@ import json
 import shlex
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from rlvrlab.errors import UserError
+
+if TYPE_CHECKING:
+    from rlvrlab.recipe import Resolved
 
 
 @click.command(
@@ -21,41 +25,86 @@ from rlvrlab.errors import UserError
 @click.argument("overrides", nargs=-1, type=click.UNPROCESSED)
 @click.option("--plan", is_flag=True, help="Show the resolved recipe, batch sizes and cost; run nothing.")
 @click.option("--resume", type=click.Path(path_type=Path), help="Go on with this run folder; takes no other argument.")
+@click.option("--engine", help="Train with this engine in place of the recipe's, e.g. verl.")
+@click.option("--address", help="With verl: the Ray cluster, e.g. auto or ray://HEAD:10001; none starts Ray here.")
+@click.option("--judge", "judges", multiple=True, help="With verl: a judge server's address; several share the work.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(recipe: Path | None, overrides: tuple[str, ...], plan: bool, resume: Path | None, as_json: bool) -> int:
+def command(
+    recipe: Path | None,
+    overrides: tuple[str, ...],
+    plan: bool,
+    resume: Path | None,
+    engine: str | None,
+    address: str | None,
+    judges: tuple[str, ...],
+    as_json: bool,
+) -> int:
     """Run a recipe, or resume a run.
 
     Any key can be overridden: `rollout.n=16` or `--rollout.n 16`.
     """
-    from rlvrlab.recipe import load_recipe
-
     if resume is not None:
-        if recipe is not None or overrides or plan:
+        if recipe is not None or overrides or plan or engine or address or judges:
             raise UserError("--resume takes no other argument; the run folder holds its recipe")
         return _resume(resume, as_json)
     if recipe is None:
         raise UserError("name a recipe, e.g. `rlvr train recipes/toy_countdown.toml`, or --resume DIR")
-    resolved = load_recipe(recipe, overrides)
+    resolved = _loaded(recipe, overrides, engine)
+    on_verl = resolved.recipe.engine["type"] == "verl"
+    if (address or judges) and not on_verl:
+        raise UserError("--address and --judge are for verl; add --engine verl")
     if plan:
         from rlvrlab.cli.plan import show_plan
 
-        show_plan(resolved, as_json)
+        _show_settings(resolved, as_json) if on_verl else show_plan(resolved, as_json)
         return 0
     from rlvrlab.cli.progress import Progress
     from rlvrlab.train.session import start
 
+    said = ["rlvr", *map(shlex.quote, sys.argv[1:])]
     with Progress(resolved, as_json) as progress:
-        ended = start(resolved, progress.observe, command=["rlvr", *map(shlex.quote, sys.argv[1:])])
+        if on_verl:
+            from rlvrlab.scale.verl import launch
+
+            ended = launch.start(resolved, progress.observe, said, address, judges)
+        else:
+            ended = start(resolved, progress.observe, command=said)
     progress.end(ended)
     return ended.exit_code
+
+
+def _loaded(recipe: Path, overrides: tuple[str, ...], engine: str | None) -> Resolved:
+    """The recipe, for another engine where one is named."""
+    from rlvrlab.recipe import load_recipe
+
+    if engine == "verl":
+        from rlvrlab.scale.verl.convert import recipe_for_verl
+
+        return recipe_for_verl(recipe, overrides)
+    return load_recipe(recipe, overrides if engine is None else [*overrides, f"engine.type={engine}"])
+
+
+def _show_settings(resolved: Resolved, as_json: bool) -> None:
+    """What verl would be told; what it cannot honour is refused."""
+    from rlvrlab.scale.verl.keys import settings
+    from rlvrlab.scale.verl.spelling import override
+
+    lines = [override(key, value) for key, value in settings(resolved, "RUN/artifacts/verl").items()]
+    print_json({"verl": lines}) if as_json else click.echo("\n".join(lines))
 
 
 def _resume(folder: Path, as_json: bool) -> int:
     from rlvrlab.cli.progress import Progress
     from rlvrlab.train.session import resolved_of, resume
 
-    with Progress(resolved_of(folder), as_json) as progress:
-        ended = resume(folder, progress.observe)
+    resolved = resolved_of(folder)
+    with Progress(resolved, as_json) as progress:
+        if resolved.recipe.engine["type"] == "verl":
+            from rlvrlab.scale.verl import launch
+
+            ended = launch.resume(folder, progress.observe)
+        else:
+            ended = resume(folder, progress.observe)
     progress.end(ended)
     return ended.exit_code
 

@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -121,10 +120,14 @@ def instantiate(kind: str, table: dict[str, Any], folder: Path) -> Any:
     return _adapter(cls).validate_json(json.dumps(table, default=str))
 
 
-@lru_cache(maxsize=256)
+_adapters: dict[type[Any], TypeAdapter[Any]] = {}
+"""Building one takes ten times as long as using it, and a study checks thousands of tables of the same classes."""
+
+
 def _adapter(cls: type[Any]) -> TypeAdapter[Any]:
-    """Building one takes ten times as long as using it, and a study checks thousands of tables of the same classes."""
-    return TypeAdapter(cls)
+    if cls not in _adapters:
+        _adapters[cls] = TypeAdapter(cls)
+    return _adapters[cls]
 
 
 @dataclass

@@ -8,6 +8,7 @@ from typing import Any
 
 from rlvrlab.errors import InfrastructureError
 from rlvrlab.rollout.render import prompt_tokens
+from rlvrlab.stopwatch import timed
 from rlvrlab.types import (
     Completion,
     Environment,
@@ -39,7 +40,9 @@ def collect(
     requests = [Request(tokens, n, (*key, p.id), sampling) for tokens, p in zip(prompts, problems, strict=True)]
     prefix = "/".join(str(part) for part in key)
     groups = [(f"{prefix}/{problem.id}", problem) for problem in problems]
-    return judged_rollouts(env, reward, groups, prompts, sampler.sample(requests))
+    with timed("sample"):
+        answers = sampler.sample(requests)
+    return judged_rollouts(env, reward, groups, prompts, answers)
 
 
 def judged_rollouts(
@@ -73,7 +76,8 @@ def _judge(env: Environment, items: Sequence[tuple[Problem, Completion]]) -> lis
         for problem, completion in items
         if completion.finish is not Finish.ERROR
     }
-    found = dict(zip(wanted, env.verify_many(list(wanted.values())), strict=True))
+    with timed("judge"):
+        found = dict(zip(wanted, env.verify_many(list(wanted.values())), strict=True))
     failed = unjudged("the sampler failed")
     return [
         failed if completion.finish is Finish.ERROR else found[problem.id, completion.text]

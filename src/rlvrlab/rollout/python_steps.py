@@ -73,7 +73,7 @@ def canonical_python(code: str) -> str:
     """Its tokens, so that layout makes no difference; comments stay, for a verifier may count them."""
     try:
         found = list(tokenize.generate_tokens(io.StringIO(code).readline))
-    except (tokenize.TokenError, SyntaxError, ValueError):
+    except (tokenize.TokenError, SyntaxError, ValueError, SystemError):  # the last is Python 3.12's own mistake
         return code
     words = ((t.type, "" if t.type in (tokenize.INDENT, tokenize.NEWLINE) else t.string) for t in found)
     return "\0".join(f"{kind}{word}" for kind, word in words if kind != tokenize.NL)

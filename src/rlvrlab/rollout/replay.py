@@ -25,6 +25,7 @@ from rlvrlab.batch import Floats, Ints
 from rlvrlab.credit.edits import Edit
 from rlvrlab.rollout.segment import canonical, segment, sound
 from rlvrlab.rollout.segments import Edited, Segments, Validity, cut, swapped
+from rlvrlab.rollout.unseen import unseen
 from rlvrlab.types import (
     Completion,
     Environment,
@@ -42,6 +43,10 @@ Invalid = Literal["skip", "zero", "count"]
 NOT_DEFINED = re.compile(r"NameError|UnboundLocalError|no such (?:table|column)|ambiguous column")
 VALIDITY: tuple[Validity, ...] = ("valid", "repaired", "invalid")
 COUNTED = ("replays", "verifier_calls", "cache_hits", "extra_tokens", *VALIDITY, "unjudged", "timeouts")
+
+
+Place = tuple[int, int]
+"""Number of a trajectory and of an edit in it."""
 
 
 class Trajectory(NamedTuple):
@@ -78,28 +83,52 @@ class Replayer:
 
     def values(self, trajectories: Sequence[Trajectory]) -> list[Floats]:
         """The value of each trajectory's edits, NaN where there is none; one call of sampler and verifier each."""
-        for one in trajectories:
-            self._verdicts.setdefault(_key(one, cut(one.segments, [True] * len(one.segments))), one.rollout.verdict)
-        versions = self._versions(trajectories)
+        first = self._first(trajectories)
+        self._know(trajectories)
+        versions = self._versions(trajectories, set(first.values()))
         verdicts = self._judge(trajectories, versions)
-        found = []
-        for i, one in enumerate(trajectories):
-            values = [self._mean(one, edit, versions[i, e], verdicts[i, e]) for e, edit in enumerate(one.edits)]
-            found.append(np.array(values, dtype=np.float64))
-        return found
+        worth = {}
+        for (i, e), found in versions.items():
+            one = trajectories[i]
+            worth[i, e] = self._mean(one, one.edits[e], found, verdicts[i, e])
+        values = [np.full(len(one.edits), np.nan) for one in trajectories]
+        for (i, e), same in first.items():
+            values[i][e], seen = worth[same]
+            self.counts.update(seen)
+            if same != (i, e):
+                self.counts.update(replays=len(versions[same]), cache_hits=len(versions[same]))
+        return values
 
-    def _versions(self, trajectories: Sequence[Trajectory]) -> dict[tuple[int, int], list[_Version]]:
-        drawn = self._continuations(trajectories)
+    def _first(self, trajectories: Sequence[Trajectory]) -> dict[Place, Place]:
+        """Where each edit stands first: equal answers to a problem are altered, judged and rewarded once."""
+        known: dict[object, Place] = {}
         found = {}
         for i, one in enumerate(trajectories):
+            answer = one.rollout.problem.id, one.rollout.completion.text, one.rollout.completion.finish
             for e, edit in enumerate(one.edits):
-                if edit.sampled:
-                    found[i, e] = [_continued(one, edit, *version) for version in drawn[i, e]]
-                else:
-                    found[i, e] = [_Version(edited, one.rollout.completion.finish) for edited in _altered(one, edit)]
+                alone = edit.sampled or not self.cached
+                found[i, e] = (i, e) if alone else known.setdefault((answer, edit), (i, e))
         return found
 
-    def _continuations(self, trajectories: Sequence[Trajectory]) -> dict[tuple[int, int], list[tuple[str, Finish]]]:
+    def _know(self, trajectories: Sequence[Trajectory]) -> None:
+        """The verdicts on the answers as they stand."""
+        answers = {(one.rollout.problem.id, one.rollout.completion.text): one for one in trajectories}
+        for one in answers.values():
+            whole = cut(one.segments, [True] * len(one.segments))
+            self._verdicts.setdefault(_key(one, whole), one.rollout.verdict)
+
+    def _versions(self, trajectories: Sequence[Trajectory], places: set[Place]) -> dict[Place, list[_Version]]:
+        drawn = self._continuations(trajectories)
+        found = {}
+        for i, e in sorted(places):
+            one, edit = trajectories[i], trajectories[i].edits[e]
+            if edit.sampled:
+                found[i, e] = [_continued(one, edit, *version) for version in drawn[i, e]]
+            else:
+                found[i, e] = [_Version(edited, one.rollout.completion.finish) for edited in _altered(one, edit)]
+        return found
+
+    def _continuations(self, trajectories: Sequence[Trajectory]) -> dict[Place, list[tuple[str, Finish]]]:
         """What the policy writes after the prefix of each sampled edit, as whole answers."""
         prefixes, requests = {}, []
         for i, one in enumerate(trajectories):
@@ -126,8 +155,8 @@ class Replayer:
         }
 
     def _judge(
-        self, trajectories: Sequence[Trajectory], versions: dict[tuple[int, int], list[_Version]]
-    ) -> dict[tuple[int, int], list[Verdict]]:
+        self, trajectories: Sequence[Trajectory], versions: dict[Place, list[_Version]]
+    ) -> dict[Place, list[Verdict]]:
         keys = {at: [_key(trajectories[at[0]], v.edited) for v in found] for at, found in versions.items()}
         wanted: dict[object, tuple[Rollout, str]] = {}
         for at, found in versions.items():
@@ -148,20 +177,25 @@ class Replayer:
             for at, found in keys.items()
         }
 
-    def _mean(self, one: Trajectory, edit: Edit, versions: list[_Version], verdicts: list[Verdict]) -> float:
-        """Over the versions that have a value."""
+    def _mean(
+        self, one: Trajectory, edit: Edit, versions: list[_Version], verdicts: list[Verdict]
+    ) -> tuple[float, Counter[str]]:
+        """Over the versions that have a value, and what was seen of them."""
+        seen: Counter[str] = Counter()
         pairs = zip(versions, verdicts, strict=True)
-        values = [value for pair in pairs if (value := self._value(one, edit, *pair)) is not None]
-        return sum(values) / len(values) if values else float("nan")
+        values = [value for pair in pairs if (value := self._value(one, edit, *pair, seen)) is not None]
+        return (sum(values) / len(values) if values else float("nan")), seen
 
-    def _value(self, one: Trajectory, edit: Edit, version: _Version, verdict: Verdict) -> float | None:
+    def _value(
+        self, one: Trajectory, edit: Edit, version: _Version, verdict: Verdict, seen: Counter[str]
+    ) -> float | None:
         assert one.rollout.reward is not None
         if verdict.correct is None:
-            self.counts["unjudged"] += 1
+            seen["unjudged"] += 1
             return None
-        self.counts["timeouts"] += verdict.error is ErrorKind.TIMEOUT
+        seen["timeouts"] += verdict.error is ErrorKind.TIMEOUT
         validity = _validity(one, edit, version.edited, verdict)
-        self.counts[validity] += 1
+        seen[validity] += 1
         if validity == "invalid" and self.invalid == "skip" and edit.step >= 0:
             return None
         if validity == "invalid" and self.invalid == "zero" and edit.step >= 0:
@@ -205,6 +239,8 @@ def _prefix_tokens(one: Trajectory, edit: Edit, sampler: Sampler) -> tuple[int, 
 
 
 def _key(one: Trajectory, edited: Edited) -> object:
+    if one.segments.kind == "python" and unseen(edited.code, one.segments.header):
+        return one.rollout.problem.id, edited.around
     return one.rollout.problem.id, canonical(one.segments.kind, edited)
 
 

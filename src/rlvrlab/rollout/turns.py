@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from rlvrlab.errors import UserError
 from rlvrlab.rollout.collect import judged_rollouts
 from rlvrlab.rollout.render import again_tokens, prompt_tokens
+from rlvrlab.stopwatch import timed
 from rlvrlab.types import Environment, Problem, Request, RewardFunction, Rollout, Sampler, Sampling, Verdict
 
 Context = Literal["fresh", "conversation"]
@@ -73,7 +74,8 @@ def try_again(
         Request(tokens, n, (*key, "turn", first.turn + 1, first.id), sampling)
         for first, (_, tokens) in zip(tries, asked, strict=True)
     ]
-    answers = sampler.sample(requests)
+    with timed("sample"):
+        answers = sampler.sample(requests)
     groups = [(f"{first.id}/turn{first.turn + 1}", first.problem) for first in tries]
     rollouts = judged_rollouts(env, reward, groups, [request.tokens for request in requests], answers)
     origins = [(first, text) for first, (text, _), group in zip(tries, asked, answers, strict=True) for _ in group]

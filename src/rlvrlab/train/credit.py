@@ -23,6 +23,7 @@ from rlvrlab.credit.steps import Decode, step_of_tokens, token_spans
 from rlvrlab.randomness import generator
 from rlvrlab.rollout.replay import COUNTED, Invalid, Replayer, Trajectory
 from rlvrlab.rollout.segment import segment
+from rlvrlab.rollout.segments import Segments
 from rlvrlab.train.lab import Lab
 from rlvrlab.types import Environment, RewardFunction, Rollout, Sampler, Sampling
 
@@ -48,6 +49,10 @@ class StepCredit(Protocol):
     @property
     def keeps_dead_groups(self) -> bool:
         """Can it teach something where a group has no advantage?"""
+        ...
+
+    def examines(self, reward: float, least: float) -> bool:
+        """Is an answer worth replays that earned so much, in a group where the least was this?"""
         ...
 
     def plan(self, steps: int, rng: np.random.Generator) -> Plan:
@@ -131,8 +136,8 @@ def credit_of(
     """Segment, plan, replay, solve; `cached` is for tests, results do not depend on it."""
     replayer = Replayer(env, reward, sampler, sampling, plugin.samples, plugin.invalid, cached)
     judged = [rollout for rollout in rollouts if rollout.reward is not None]
-    decode = _remembering(sampler.tokenizer.decode)
-    found = [_segmented(rollout, plugin, decode) for rollout in judged]
+    examined = _examined(plugin, judged)
+    found = _segmented(examined, plugin, _remembering(sampler.tokenizer.decode))
     plans = [_plan(plugin, one) for one in found]
     asked = [one._replace(edits=_edits(plugin, one, plan)) for one, plan in zip(found, plans, strict=True)]
     values = replayer.values(asked)
@@ -142,7 +147,8 @@ def credit_of(
         for one, raw_S, value_E in zip(asked, raw, values, strict=True)
         if len(one.segments)
     }
-    return StepCredits(plugin, answers, _metrics(plugin, answers, replayer.counts, len(judged)))
+    metrics = _metrics(plugin, answers, replayer.counts, len(examined))
+    return StepCredits(plugin, answers, {**metrics, "credit/examined": len(examined) / max(1, len(judged))})
 
 
 def _remembering(decode: Decode) -> Decode:
@@ -159,11 +165,28 @@ def _remembering(decode: Decode) -> Decode:
     return decoded
 
 
-def _segmented(rollout: Rollout, plugin: StepCredit, decode: Decode) -> Trajectory:
-    text = rollout.completion.text
-    segments = segment(text, plugin.segmentation)
-    spans_T2 = token_spans(text, rollout.completion.tokens, decode)
-    return Trajectory(rollout, segments, step_of_tokens(spans_T2, segments.spans), ())
+def _examined(plugin: StepCredit, judged: list[Rollout]) -> list[Rollout]:
+    """The others keep their group's advantage; answers that began alike are compared whatever they earned."""
+    if plugin.estimator == "step_groups":
+        return judged
+    earned = [(rollout, rollout.reward.value) for rollout in judged if rollout.reward is not None]
+    least: dict[str, float] = {}
+    for rollout, value in earned:
+        least[rollout.group_id] = min(value, least.get(rollout.group_id, value))
+    return [rollout for rollout, value in earned if plugin.examines(value, least[rollout.group_id])]
+
+
+def _segmented(rollouts: Sequence[Rollout], plugin: StepCredit, decode: Decode) -> list[Trajectory]:
+    """Steps and tokens of each answer; equal answers are looked at once."""
+    known: dict[tuple[tuple[int, ...], str], tuple[Segments, Ints]] = {}
+    found = []
+    for rollout in rollouts:
+        tokens, text = answer = rollout.completion.tokens, rollout.completion.text
+        if answer not in known:
+            segments = segment(text, plugin.segmentation)
+            known[answer] = segments, step_of_tokens(token_spans(text, tokens, decode), segments.spans)
+        found.append(Trajectory(rollout, *known[answer], ()))
+    return found
 
 
 def _plan(plugin: StepCredit, one: Trajectory) -> Plan | None:
@@ -205,7 +228,7 @@ def _places(one: Trajectory) -> list[str]:
     return [one.rollout.completion.text[: step.span[0]] for step in one.segments.steps]
 
 
-def _metrics(plugin: StepCredit, answers: dict[str, Credited], counts: Counter[str], judged: int) -> dict[str, float]:
+def _metrics(plugin: StepCredit, answers: dict[str, Credited], counts: Counter[str], examined: int) -> dict[str, float]:
     raw = np.concatenate([one.raw_S for one in answers.values()]) if answers else np.zeros(0)
     known = raw[~np.isnan(raw)]
     whole = Counter({name: counts[name] for name in COUNTED})
@@ -215,7 +238,7 @@ def _metrics(plugin: StepCredit, answers: dict[str, Credited], counts: Counter[s
         "credit/known": len(known) / max(1, len(raw)),
         "credit/nonzero": float(np.mean(known != 0)) if len(known) else 0.0,
         "credit/mean_abs": float(np.abs(known).mean()) if len(known) else 0.0,
-        "credit/no_steps": float(judged - len(answers)),
+        "credit/no_steps": float(examined - len(answers)),
         "credit/unparsed": float(sum(one.trajectory.segments.broken for one in answers.values())),
         "credit/hit_rate": whole["cache_hits"] / max(1, whole["replays"]),
         **{f"credit/{name}": float(whole[name]) for name in COUNTED},

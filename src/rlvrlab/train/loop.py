@@ -11,6 +11,7 @@ from rlvrlab.evals.monitors import Watch
 from rlvrlab.record.experiment import write_experiment
 from rlvrlab.record.run import Run, read_metrics
 from rlvrlab.rollout.collect import as_row
+from rlvrlab.stopwatch import watching
 from rlvrlab.train import checkpoint
 from rlvrlab.train.by_skill import BySkill, evaluate_skills
 from rlvrlab.train.card import BASELINE, write_card
@@ -22,6 +23,8 @@ from rlvrlab.train.state import State
 
 Observer = Callable[[Phase, State, dict[str, Any]], None]
 MAX_SKIPPED = 3
+CLOCK_S = 5e-5
+"""Parts of a step shorter than this did not happen."""
 
 
 def train(lab: Lab, run: Run, state: State, interrupts: Interrupts, observe: Observer) -> State:
@@ -37,7 +40,9 @@ def train(lab: Lab, run: Run, state: State, interrupts: Interrupts, observe: Obs
         while state.phase == index and not interrupts.received:
             started = time.perf_counter()
             lab.rules.step = state.step
-            outcome = phase.step(lab, state.phase_step)
+            with watching() as spent:
+                outcome = phase.step(lab, state.phase_step)
+            outcome.metrics.update({f"time/{name}_s": round(s, 4) for name, s in spent.items() if s > CLOCK_S})
             state = state.stepped(silent=outcome.silent, skipped=outcome.skipped)
             stage_ended = _stage_ended(lab, phase, state)
             evaluation = evaluate_skills(lab) if stage_ended or _due(lab, phase, state) else None

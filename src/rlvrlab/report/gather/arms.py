@@ -23,7 +23,13 @@ Arms = Mapping[str, Sequence[RunRecord]]
 
 def settings(run: RunRecord) -> dict[str, Any]:
     """Every key of the recipe, dotted."""
-    return {key: value for key, value in flatten(run.recipe) if key not in APART}
+    plain = {key: value for key, value in run.recipe.items() if key != "phase_tables"}
+    tables = run.recipe.get("phase_tables")
+    return {
+        key: value
+        for key, value in flatten({**plain, **(tables if isinstance(tables, dict) else {})})
+        if key not in APART
+    }
 
 
 def arms_of(runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:

@@ -108,6 +108,9 @@ def cost(run: RunRecord) -> Section | None:
     table = run.recipe.get("rollout")
     n = table.get("n") if isinstance(table, dict) else None
     answers = tokens = right = seconds = 0.0
+    judging = [
+        line.row["time/judge_s"] for line in run.metrics if isinstance(line.row.get("time/judge_s"), int | float)
+    ]
     for line in run.metrics:
         groups, length, share = (line.row.get(k) for k in ("groups/collected", "response_length/mean", "train/acc"))
         seconds += line.row.get("time/step_s") or 0.0
@@ -122,7 +125,12 @@ def cost(run: RunRecord) -> Section | None:
         _row("tokens sampled in training", rounded(tokens) if tokens else None, "", f"{made} × response_length/mean"),
         _row("tokens per right answer", rounded(tokens / right) if right else None, "", "the two above, × train/acc"),
         _row("wall seconds per right answer", rounded(seconds / right) if right else None, "s", "derived"),
-        _row("judge seconds in training", None, "s", f"{NOT_RECORDED}: metrics keep no judge time"),
+        _row(
+            "judge seconds in training",
+            rounded(sum(judging)) if judging else None,
+            "s",
+            "sum of time/judge_s" if judging else f"{NOT_RECORDED}: metrics without time/judge_s",
+        ),
     ]
     data: dict[str, Any] = {"rows": rows, "series": {"name": "seconds per step", **thinned(run.series("time/step_s"))}}
     return section("cost", "cost", "Cost", data, METRICS)

@@ -14,6 +14,7 @@ from rlvrlab.objectives.regularise import Regularised
 from rlvrlab.objectives.value import value_loss
 from rlvrlab.registry import find, register
 from rlvrlab.rollout.collect import collect
+from rlvrlab.stopwatch import timed
 from rlvrlab.train.batches import AdvantageFunction, assemble, credit, minibatches, score
 from rlvrlab.train.credit import StepCredits, step_credits
 from rlvrlab.train.groups import ALL_RIGHT, ALL_WRONG, UNJUDGED, Sorted, metrics_of, sort_groups
@@ -52,7 +53,8 @@ class OnlinePhase:
         now = lab.rules.enter(lab, self, phase_step)
         rollouts, kinds = self._collect(lab, phase_step)
         lab.rules.observe(rollouts)
-        steps = step_credits(lab, rollouts)
+        with timed("credit"):
+            steps = step_credits(lab, rollouts)
         metrics = metrics_of(rollouts, kinds) | steps.metrics | lab.rules.facts()
         spoken = steps.speaking(kinds.dead)
         used = rollouts if lab.recipe.filter.dead_groups == "keep" else [*kinds.live, *spoken]
@@ -107,7 +109,8 @@ class OnlinePhase:
         objective = self._objective(lab)
         parts = minibatches(batch, self.minibatches, self.epochs, lab.recipe.seed, self.name, phase_step)
         clip = settings.max_grad_norm
-        return [lab.rules.update(part, used, objective, rate, clip, i) for i, part in enumerate(parts)]
+        with timed("update"):
+            return [lab.rules.update(part, used, objective, rate, clip, i) for i, part in enumerate(parts)]
 
     def _objective(self, lab: Lab) -> Objective:
         recipe = lab.recipe

@@ -1,0 +1,162 @@
+"""rlvr runs: the runs and evaluations of a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rlvrlab.cli import printable
+from rlvrlab.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+    from rlvrlab.report.runs import Entry
+
+COLOURS = {"running": "green", "stale": "yellow", "killed": "red", "failed": "red", "damaged": "red"}
+SORTS = ("age", "name", "status", "metric", "step", "tokens")
+PIPE_WIDTH = 160
+"""Columns where there is no terminal to ask."""
+
+
+@click.command("runs", short_help="List the runs of a folder.")
+@click.argument("folder", default="experiments", type=click.Path(path_type=Path))
+@click.option("--search", default="", metavar="WORDS", help="All of them in name, status, phase, tags or question.")
+@click.option("--tag", "tags", multiple=True, help="Only runs with this tag; may be repeated.")
+@click.option("--sort", type=click.Choice(SORTS), default="age", show_default=True, help="What comes first.")
+@click.option(
+    "--add-tag", nargs=2, multiple=True, metavar="RUN TAG", help="Give a run a tag (a line of its file `tags`)."
+)
+@click.option("--remove-tag", nargs=2, multiple=True, metavar="RUN TAG", help="Take it away.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    folder: Path,
+    search: str,
+    tags: tuple[str, ...],
+    sort: str,
+    add_tag: tuple[tuple[str, str], ...],
+    remove_tag: tuple[tuple[str, str], ...],
+    as_json: bool,
+) -> int:
+    """List the runs of a folder.
+
+    \b
+    rlvr runs                                  those in experiments/, newest first
+    rlvr runs --search "grpo running" --tag baseline --sort metric
+    rlvr runs --add-tag toy_countdown_2026… baseline
+    """
+    from rlvrlab.report.runs import choose, list_runs, locate, sort_runs
+    from rlvrlab.report.tags import change_tag
+
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder; name the one your runs are in (a recipe's output_dir)")
+    for changes, present in ((add_tag, True), (remove_tag, False)):
+        for run, tag in changes:
+            change_tag(locate(run, folder), tag, present)
+    everything = list_runs(folder)
+    entries = sort_runs(choose(everything, search, tags), sort)
+    if as_json:
+        from rlvrlab.cli.train import print_json
+
+        print_json([entry.facts() for entry in entries])
+        return 0
+    _print(folder, entries, len(everything))
+    return 0
+
+
+def _print(folder: Path, entries: Sequence[Entry], total: int) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=PIPE_WIDTH)
+    if not total:
+        console.print(Text(printable(f"{folder}: no runs yet; `rlvr train RECIPE` makes one")))
+        return
+    if entries:
+        console.print(table_of(entries))
+    left_out = f"; {total - len(entries)} others do not fit the search" if total > len(entries) else ""
+    words = f"{len(entries)} of {total} below {folder}/{left_out}. Accuracy in % with its 95 % interval:"
+    console.print(Text(printable(f"{words} held-out for runs, accepted@1 for evaluations."), "dim"), soft_wrap=True)
+    for entry in entries:
+        if entry.note:
+            console.print(Text(printable(f"{entry.name}: {entry.note}"), "yellow"), soft_wrap=True)
+
+
+def table_of(entries: Sequence[Entry]) -> Table:
+    """One line per run."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("name", overflow="fold", min_width=16)
+    for column in ("status", "phase", "step", "accuracy", "tokens", "age"):
+        table.add_column(column, no_wrap=True, justify="right" if column in ("step", "tokens", "age") else "left")
+    tagged = any(entry.tags for entry in entries)
+    if tagged:
+        table.add_column("tags", overflow="fold")
+    for entry in entries:
+        cells: list[Text | str] = [
+            Text(printable(entry.name)),
+            Text(printable(entry.status), COLOURS.get(entry.status, "")),
+            printable(entry.phase or (entry.kind if entry.kind != "run" else "")),
+            steps_of(entry),
+            share_of(entry),
+            tokens_of(entry),
+            duration(entry.age_s),
+        ]
+        table.add_row(*map(_plain, cells), *([Text(" ".join(entry.tags), "cyan")] if tagged else []))
+    return table
+
+
+def _plain(cell: Text | str) -> Text:
+    """No cell is read as markup."""
+    from rich.text import Text
+
+    return Text(cell) if isinstance(cell, str) else cell
+
+
+def steps_of(entry: Entry) -> str:
+    """`40/60`."""
+    if entry.step is None:
+        return ""
+    return f"{entry.step}/{entry.steps}" if entry.steps else str(entry.step)
+
+
+def share_of(entry: Entry) -> str:
+    """`63.3 [50.7, 74.4]`."""
+    found = entry.metric
+    if not found:
+        return ""
+    bounds = [found.get(side) for side in ("low", "high")]
+    text = f"{100 * found['accuracy']:.1f}"
+    return text if None in bounds else f"{text} [{100 * found['low']:.1f}, {100 * found['high']:.1f}]"
+
+
+def tokens_of(entry: Entry) -> str:
+    """`1.2M`, with ≈ where it is projected."""
+    if entry.tokens is None:
+        return ""
+    value, unit = float(entry.tokens), ""
+    for unit in ("", "k", "M", "G", "T"):
+        if value < 1000 or unit == "T":
+            break
+        value /= 1000
+    digits = 0 if not unit or value >= 100 else 1
+    return f"{'' if entry.tokens_exact else '≈'}{value:.{digits}f}{unit}"
+
+
+def duration(seconds: float | None) -> str:
+    """`45 s`, `12 min`, `3.2 h`, `5 d`."""
+    if seconds is None:
+        return ""
+    if seconds < 100:
+        return f"{max(0.0, seconds):.0f} s"
+    if seconds < 6000:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 172800 else f"{seconds / 86400:.0f} d"

@@ -1,0 +1,52 @@
+"""Where a step's time went: sampling, judging, updating.
+
+    with watching() as spent:
+        with timed("judge"):
+            …
+    spent                       # {"judge": 0.42}
+
+The innermost name counts, so the parts never add up to more than the whole. Nobody watching: `timed` does nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_spent: ContextVar[dict[str, float] | None] = ContextVar("spent", default=None)
+_inner: ContextVar[list[float] | None] = ContextVar("inner", default=None)
+"""Seconds that parts within the current one took: they are not its own."""
+
+
+@contextmanager
+def watching() -> Iterator[dict[str, float]]:
+    """Seconds by name of what is timed inside."""
+    spent: dict[str, float] = {}
+    before = _spent.set(spent)
+    try:
+        yield spent
+    finally:
+        _spent.reset(before)
+
+
+@contextmanager
+def timed(name: str) -> Iterator[None]:
+    """Count the block's seconds under this name."""
+    spent = _spent.get()
+    if spent is None:
+        yield
+        return
+    within = [0.0]
+    outer = _inner.get()
+    token = _inner.set(within)
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        took = time.perf_counter() - started
+        _inner.reset(token)
+        spent[name] = spent.get(name, 0.0) + took - within[0]
+        if outer is not None:
+            outer[0] += took

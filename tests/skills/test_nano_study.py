@@ -1,0 +1,69 @@
+"""The scripts of the nano studies: what they compute from stored outcomes, and the short SQL problems."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rlvrlab.recipe.load import instantiate
+
+STUDIES = Path(__file__).parents[2] / "studies"
+sys.path[:0] = [str(STUDIES / "interference"), str(STUDIES / "paper_a_credit_assignment")]
+import code_runs  # noqa: E402
+import nano_runs  # noqa: E402
+
+
+def outcome(*right: int) -> dict[str, str]:
+    """So many of ten problems of gen, numbers and sql."""
+    return {skill: "1" * n + "0" * (10 - n) for skill, n in zip(("gen", "numbers", "sql"), right, strict=True)}
+
+
+def row(arm: str, *stages: dict[str, str]) -> dict:
+    return {"world": "tasks", "arm": arm, "seed": 0, "rights": list(stages), "seconds": 1.0}
+
+
+def test_intransigence_is_what_training_alone_reaches_above_the_skills_own_stage() -> None:
+    start = outcome(2, 2, 2)
+    plain = row("sequential", start, outcome(8, 2, 2), outcome(6, 5, 2), outcome(5, 4, 4))
+    mixed = row("mixed", start, start, start, outcome(7, 5, 4))
+    by = {("sequential", 0): plain, ("alone:numbers", 0): row("alone:numbers", start, outcome(2, 9, 2))}
+    by[("alone:sql", 0)] = row("alone:sql", start, outcome(1, 2, 6))
+    found = nano_runs.retained(plain, by)
+    assert found["intransigence"] == pytest.approx((0.0 + 0.4 + 0.2) / 3)
+    assert found["forgetting"] == pytest.approx((0.3 + 0.1) / 2) and found["learning"] == pytest.approx(1.7 / 3)
+    together = nano_runs.retained(mixed, by)
+    assert together["intransigence"] == pytest.approx((0.1 + 0.4 + 0.2) / 3) and np.isnan(together["forgetting"])
+
+
+def test_an_arm_is_compared_with_grpo_at_both_budgets_on_the_seeds_it_has() -> None:
+    def arm(name: str, seed: int, tokens: str, **more: str) -> dict:
+        spent = {"step": 5, "tokens": 1, "calls": 1, "accuracy": 0.0}
+        found = {at: {**spent, "right": right} for at, right in {"tokens": tokens, **more}.items()}
+        return {"arm": name, "seed": seed, "examined": found}
+
+    rows = [arm("grpo", s, "0011", calls="0011") for s in (0, 1)] + [arm("rloo", 0, "0111", calls="0001")]
+    text = code_runs.report(rows)
+    assert (
+        "| rloo | tokens | 1 | 5 | 1 | 1 | 75.0 | +25.0" in text
+        and "| rloo | calls | 1 | 5 | 1 | 1 | 25.0 | -25.0" in text
+    )
+
+
+def test_the_stored_results_give_the_tables() -> None:
+    kept = json.loads((STUDIES / "paper_a_credit_assignment" / "code_results.json").read_text())
+    assert {one["arm"] for one in kept} == set(code_runs.ARMS)
+    lines = (STUDIES / "interference" / "results" / "nano.jsonl").read_text().splitlines()
+    assert {json.loads(line)["world"] for line in lines} == set(nano_runs.WORLDS)
+
+
+@pytest.mark.slow
+def test_short_sql_is_judged_as_sql() -> None:
+    env = instantiate("env", {"type": f"{STUDIES / 'interference' / 'short_sql.py'}:ShortSql", "levels": [1]}, Path())
+    problems = env.problems("train", 3, 0)
+    assert all(one.prompt.startswith("#sql ") and "CREATE" not in one.prompt for one in problems)
+    assert [v.correct for v in env.verify_many([(one, env.gold(one)) for one in problems])] == [True] * 3
+    assert [v.correct for v in env.verify_many([(one, "SELECT 1\n") for one in problems])] == [False] * 3
