@@ -5,8 +5,9 @@ BIN    := $(VENV)/bin
 PIP     = $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 JOBS   ?= 2
 TORCH  ?= torch==2.13.0
+VERL   ?= .venv-verl
 
-.PHONY: help setup quick demo demo-llm test fast oracles soak lint types bench docs clean
+.PHONY: help setup quick demo demo-llm test fast oracles verl-test soak lint types bench docs clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -52,6 +53,16 @@ $(VENV)/.oracles: $(VENV)/.dev tests/oracles/requirements.txt
 oracles: $(VENV)/.oracles  ## compare the maths with the real TRL, verl and TorchJD
 	$(BIN)/python -m pytest -m oracle
 
+# verl's pins conflict with ours, so it never shares our environment; no constraints.txt here for the same reason.
+$(VERL)/.ready: tests/scale/verl_requirements.txt pyproject.toml
+	@test -x $(VERL)/bin/python || $(PYTHON) -m venv $(VERL)
+	$(VERL)/bin/pip install --quiet --disable-pip-version-check $(TORCH)
+	$(VERL)/bin/pip install --quiet --disable-pip-version-check -r tests/scale/verl_requirements.txt -e '.[data]'
+	@touch $@
+
+verl-test: $(VERL)/.ready  ## the real verl trainer on a local Ray cluster on a CPU: our reward, credit, surgery, merge, eval
+	$(VERL)/bin/python -m pytest -m oracle tests/oracles/test_verl_*.py tests/scale/test_verl_run.py
+
 soak: $(VENV)/.dev  ## kill a run at 50 random moments and compare
 	$(BIN)/python -m pytest -m soak
 
@@ -72,6 +83,7 @@ bench: $(VENV)/.dev  ## every benchmark, with this machine's facts
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/credit.py
 	$(BIN)/python benchmarks/interference.py
+	$(BIN)/python benchmarks/dashboard.py
 
 docs: $(VENV)/.dev  ## docs/reference.md from the code
 	$(BIN)/python docs/make_reference.py

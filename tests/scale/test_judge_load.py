@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from judge_servers import DOUBLE, RIGHT, WRONG, JudgeProcess, isolated, wait_until
 
 from rlvrlab.errors import JudgeLost
+from rlvrlab.http_server import HttpServer, Request, Response
 from rlvrlab.judge.fusion.client import FusionClient
-from rlvrlab.judge.fusion.http import HttpServer, Request, Response
 from rlvrlab.judge.fusion.wire import task_from_wire, task_to_wire
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
 
@@ -126,6 +126,6 @@ def test_what_does_not_fit_is_turned_away_before_its_body_is_read(monkeypatch, b
     async def answer(request: Request) -> Response:
         raise AssertionError("it was read")
 
-    monkeypatch.setattr("rlvrlab.judge.fusion.http.MOST_BYTES", 4000 if bound == "bytes" else 1 << 20)
+    monkeypatch.setattr("rlvrlab.http_server.MOST_BYTES", 4000 if bound == "bytes" else 1 << 20)
     head = asyncio.run(go())
     assert head.split()[1] == status and b"Retry-After: 1" in head and b"Connection: close" in head

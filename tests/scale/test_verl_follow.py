@@ -171,3 +171,12 @@ def test_only_finished_checkpoints_count(tmp_path: Path) -> None:
     assert checkpoints.complete_steps(tmp_path) == []
     (tmp_path / checkpoints.TRACKER).write_text("4")
     assert checkpoints.complete_steps(tmp_path) == [2, 4]
+
+
+def test_names_are_ours() -> None:
+    record = {"step": 3, "data": {"actor/surgery/weight/a": 0.7, "timing_s/gen": 1.0, "actor/kl_loss": 0.1}}
+    row = follow.row_of(record, "grpo")
+    assert row == {
+        "step": 3, "phase": "grpo", "phase_step": 3, "surgery/weight/a": 0.7, "time/rollout_s": 1.0,
+        "actor/kl_loss": 0.1,
+    }  # fmt: skip

@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import math
 import sys
+from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -204,3 +205,25 @@ def test_an_addition_follows_its_module(monkeypatch: pytest.MonkeyPatch, tmp_pat
     module = importlib.import_module("host")
     assert seen == [module] and module.value == 1
     monkeypatch.delitem(sys.modules, "host")
+
+
+def test_a_lost_judge_server_leaves_answers_unjudged(planned, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs go to the named server; without one there is no verdict, and so no reward."""
+    from rlvrlab.envs.code import shared_judge
+    from rlvrlab.envs.minicode import Minicode
+    from rlvrlab.judge.fusion import client
+
+    monkeypatch.setattr(client, "FusionClient", partial(client.FusionClient, give_up_s=0.2, attempts=1))
+    monkeypatch.setattr(reward, "PATIENCE_S", 0.0)
+    env = Minicode(skills=("gen",))
+    problem = env.problems("train", 1, seed=0)[0]
+    object.__setattr__(planned, "env", env)
+    object.__setattr__(planned, "problems", {problem.id: problem})
+    object.__setattr__(planned, "judges", ("http://127.0.0.1:9",))
+    before = dict(shared_judge._judges)
+    try:
+        lost = asked(problem, env.gold(problem))
+        assert math.isnan(lost["score"]) and lost["judged"] == 0.0 and "127.0.0.1:9" in lost["detail"]
+    finally:
+        shared_judge.close()
+        shared_judge._judges.update(before)

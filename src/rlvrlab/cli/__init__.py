@@ -122,3 +122,8 @@ def fail(message: str, code: int) -> NoReturn:
 def printable(value: object) -> str:
     """One line without control characters: answers, file names and plug-ins' words may be hostile to a terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
+
+
+def printable_lines(text: str) -> str:
+    """The same for a whole page."""
+    return "\n".join(printable(line) for line in text.split("\n"))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rlvrlab.cli import printable
+from rlvrlab.cli.options import AS_JSON, FREE_WORDS, SUBJECT, policy
 from rlvrlab.cli.train import print_json
 from rlvrlab.errors import LabError, UserError
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from rlvrlab.evals.protocol import Protocol
     from rlvrlab.types import Environment
 
-KEY_ENV = "RLVR_API_KEY"
 PLACES = {"judges", "ray", "ray_workers"}
 """Options that say where the work is done, not what it is."""
 
@@ -31,19 +31,10 @@ PLACES = {"judges", "ray", "ray_workers"}
 @click.command(
     "eval",
     short_help="Evaluate a policy under a named protocol.",
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    context_settings=FREE_WORDS,
 )
-@click.argument("what", required=False, metavar="[RECIPE|ENV]")
-@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[KEY=VALUE]…")
-@click.option("--run", metavar="DIR[@STEP]", help="A run's policy: @last, @best, a step, or @base before training.")
-@click.option("--engine", metavar="NAME", help="A fresh engine; its keys as engine.KEY=VALUE.")
-@click.option("--server", "servers", multiple=True, metavar="URL", help="OpenAI-compatible; several share the work.")
-@click.option("--model", help="The model the servers must serve; else the only one they list.")
-@click.option("--key-env", default=KEY_ENV, show_default=True, metavar="NAME", help="Variable that holds their key.")
-@click.option("--completions", is_flag=True, help="Continue plain text, for models without a chat template.")
-@click.option("--logprobs", default=0, metavar="K", help="Ask servers for the top K log-probabilities (entropy).")
-@click.option("--concurrency", default=64, show_default=True, help="Requests at once.")
-@click.option("--timeout", default=600.0, show_default=True, help="Seconds for one request.")
+@SUBJECT
+@policy(logprobs=0)
 @click.option("--protocol", type=click.Choice(["@1", "@k", "@budget"]), default="@1", show_default=True)
 @click.option("--n", type=click.IntRange(1), help="@k: answers per problem [8]; @budget: at most so many.")
 @click.option("--k", "ks", metavar="1,8", help="@k: pass@k for these [1 and n].")
@@ -61,7 +52,7 @@ PLACES = {"judges", "ray", "ray_workers"}
 @click.option("--judge", "judges", multiple=True, metavar="URL", help="Judge programs there; several share the work.")
 @click.option("--ray", metavar="ADDRESS", help="Spread the work over Ray: local, auto or HOST:PORT.")
 @click.option("--ray-workers", type=click.IntRange(1), help="Workers [all GPUs for an engine, else all CPUs].")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@AS_JSON
 def command(resume: Path | None, as_json: bool, **request: Any) -> int:
     """Evaluate a policy under a named protocol.
 
@@ -121,7 +112,7 @@ def _answerer(subject: Subject, request: dict[str, Any]) -> AbstractContextManag
     if request["ray"] is None:
         if request["ray_workers"]:
             raise UserError("--ray-workers belongs to --ray; add --ray local")
-        return answerer_of(subject, request["run"], request["engine"], request["servers"], request)
+        return answerer_of(subject, request)
     from rlvrlab.judge.fusion.addresses import ADDRESSES, TOKEN, WAIT
     from rlvrlab.scale.fan_out import RayAnswerer
 
@@ -138,7 +129,7 @@ def examiner_of(request: dict[str, Any]) -> Iterator[tuple[Answerer, Environment
 
     subject = subject_of(request["what"], request["words"], request["run"])
     env, _ = _protocol(request, subject).applied(subject.env, subject.chosen)
-    with answerer_of(subject, request["run"], request["engine"], request["servers"], request) as answerer:
+    with answerer_of(subject, request) as answerer:
         yield answerer, env
 
 

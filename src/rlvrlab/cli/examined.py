@@ -87,32 +87,41 @@ def problems_of(
 
 
 @contextmanager
-def answerer_of(
-    subject: Subject, run: str | None, engine: str | None, servers: Sequence[str], options: dict[str, Any]
-) -> Iterator[Answerer]:
-    """The policy: exactly one of a run's checkpoint, an engine, servers; or else the recipe's own, untrained."""
-    from rlvrlab.evals.answering import EngineAnswerer, ServerAnswerer
+def answerer_of(subject: Subject, request: dict[str, Any]) -> Iterator[Answerer]:
+    """The policy: exactly one of a run's checkpoint, an engine, servers; or else the recipe's own, untrained.
 
+    `request` holds the options of `options.policy`.
+    """
+    from rlvrlab.evals.answering import EngineAnswerer
+
+    run, engine, servers = request["run"], request["engine"], request["servers"]
     if sum((run is not None, engine is not None, bool(servers))) > 1:
         raise UserError("--run, --engine and --server each name a policy; give one of them")
-    if options["model"] and not servers:
+    if request["model"] and not servers:
         raise UserError("--model names what a server serves; give --server too")
     if servers:
-        from rlvrlab.engines.openai import Servers
-
-        key = os.environ.get(options["key_env"])
-        with Servers(
-            servers,
-            options["model"],
-            key,
-            concurrency=options["concurrency"],
-            deadline_s=options["timeout"],
-            chat=not options["completions"],
-        ) as opened:
-            yield ServerAnswerer(opened, options["logprobs"])
+        with served(request, request["logprobs"]) as answerer:
+            yield answerer
         return
     policy, facts = _engine(subject, run, engine)
     yield EngineAnswerer(policy, facts, AT_ONCE, entropy=hasattr(policy, "logprobs"))
+
+
+@contextmanager
+def served(request: dict[str, Any], logprobs: int = 0) -> Iterator[Answerer]:
+    """The model behind --server; `request` holds the options of `options.SERVERS`."""
+    from rlvrlab.engines.openai import Servers
+    from rlvrlab.evals.answering import ServerAnswerer
+
+    with Servers(
+        request["servers"],
+        request["model"],
+        os.environ.get(request["key_env"]),
+        concurrency=request["concurrency"],
+        deadline_s=request["timeout"],
+        chat=not request["completions"],
+    ) as opened:
+        yield ServerAnswerer(opened, logprobs)
 
 
 def _engine(subject: Subject, run: str | None, engine: str | None) -> tuple[Any, dict[str, Any]]:
@@ -138,16 +147,16 @@ def _of_run(text: str) -> tuple[Any, dict[str, Any]]:
     from rlvrlab.train.session import resolved_of
 
     folder, which = split_run(text)
-    if which == BASE:
-        resolved = resolved_of(folder)
-        policy = engine_alone(resolved)
-        return policy, {"run": folder.name, "checkpoint": "none: before training", "step": 0}
     path = folder
     if which == "best":
         phases = summarise(folder)
         if not phases:
             raise UserError(f"{folder}: has not been evaluated yet, so there is no best; try @last")
-        which = str(list(phases.values())[-1]["best"]["step"])
+        # The policy before training may have been the best; it has no checkpoint.
+        which = str(list(phases.values())[-1]["best"]["step"] or BASE)
+    if which == BASE:
+        policy = engine_alone(resolved_of(folder))
+        return policy, {"run": folder.name, "checkpoint": "none: before training", "step": 0}
     if which != "last":
         if not which.isdigit():
             raise UserError(f"--run {text}: {which!r} is no checkpoint; allowed: a step, best, last, base")

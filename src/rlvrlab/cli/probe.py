@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rlvrlab.cli import printable
-from rlvrlab.cli.eval import KEY_ENV
+from rlvrlab.cli.options import AS_JSON, FREE_WORDS, SUBJECT, policy
 from rlvrlab.cli.train import print_json
 from rlvrlab.errors import UserError
 from rlvrlab.types import RewardFunction, Sampling
@@ -29,19 +29,10 @@ USUAL_TOKENS = 2048
 @click.command(
     "probe",
     short_help="Ask whether there is signal to train on.",
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    context_settings=FREE_WORDS,
 )
-@click.argument("subject", required=False, metavar="[RECIPE|ENV]")
-@click.argument("overrides", nargs=-1, type=click.UNPROCESSED, metavar="[KEY=VALUE]…")
-@click.option("--run", metavar="DIR[@STEP]", help="A run's policy: @last, @best, a step, or @base before training.")
-@click.option("--engine", metavar="NAME", help="A fresh engine; its keys as engine.KEY=VALUE.")
-@click.option("--server", "servers", multiple=True, metavar="URL", help="OpenAI-compatible; several share the work.")
-@click.option("--model", help="The model the servers must serve; else the only one they list.")
-@click.option("--key-env", default=KEY_ENV, show_default=True, metavar="NAME", help="Variable that holds their key.")
-@click.option("--completions", is_flag=True, help="Continue plain text, for models without a chat template.")
-@click.option("--logprobs", default=5, show_default=True, metavar="K", help="Top log-probabilities, for the entropy.")
-@click.option("--concurrency", default=64, show_default=True, help="Requests at once.")
-@click.option("--timeout", default=600.0, show_default=True, help="Seconds for one request.")
+@SUBJECT
+@policy(logprobs=5)
 @click.option("--n", default=16, show_default=True, help="Answers per problem.")
 @click.option("--size", default=100, show_default=True, help="Problems.")
 @click.option("--role", type=click.Choice(["train", "dev"]), default="train", show_default=True)
@@ -51,8 +42,8 @@ USUAL_TOKENS = 2048
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Folder for probe.json, scatter.svg, useful.jsonl."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(subject: str | None, overrides: tuple[str, ...], **options: Any) -> int:
+@AS_JSON
+def command(**options: Any) -> int:
     """Ask whether there is signal to train on.
 
     Samples a policy on some problems and says in words whether training can work.
@@ -72,11 +63,11 @@ def command(subject: str | None, overrides: tuple[str, ...], **options: Any) -> 
         raise UserError(f"--n {n} --size {size}: a variance needs at least 2 answers, a probe at least 1 problem")
     if output is not None and output.exists() and any(output.iterdir()):
         raise UserError(f"{output}: is already there; choose another --output or move it away")
-    asked = subject_of(subject, overrides, options["run"])
+    asked = subject_of(options["what"], options["words"], options["run"])
     sampling = _sampling(asked, options["max_tokens"], options["temperature"])
     problems = asked.env.problems(options["role"], size, asked.resolved.recipe.data.seed if asked.resolved else 0)
-    with answerer_of(asked, options["run"], options["engine"], options["servers"], options) as answerer:
-        reward = _reward(subject, asked)
+    with answerer_of(asked, options) as answerer:
+        reward = _reward(options["what"], asked)
         tries = try_problems(answerer, asked.env, reward, problems, n=n, sampling=sampling, seed=options["seed"])
         identity = answerer.identity()
     found = report(tries)
@@ -91,12 +82,12 @@ def command(subject: str | None, overrides: tuple[str, ...], **options: Any) -> 
     return 0
 
 
-def _reward(subject: str | None, asked: Subject) -> RewardFunction:
+def _reward(what: str | None, asked: Subject) -> RewardFunction:
     """The recipe's, or the run's own; an environment by name is probed by right or wrong."""
     from rlvrlab.registry import find
 
     reward: RewardFunction
-    if asked.resolved is not None and (subject is None or subject.endswith(".toml")):
+    if asked.resolved is not None and (what is None or what.endswith(".toml")):
         reward = asked.resolved.build("reward")
     else:
         reward = find("reward", "binary")()

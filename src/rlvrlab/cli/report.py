@@ -22,23 +22,27 @@ if TYPE_CHECKING:
 @click.command("report", short_help="Write one HTML page to look at.")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The page [PATH/analysis/report.html].")
-@click.option("--page-only", is_flag=True, help="No CSV tables and no figures beside it.")
+@click.option("--figures", is_flag=True, help="Also figures for papers: SVG, PDF, PNG.")
+@click.option("--page-only", is_flag=True, help="No CSV tables beside it.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(paths: tuple[Path, ...], output: Path | None, page_only: bool, as_json: bool) -> int:
+def command(paths: tuple[Path, ...], output: Path | None, figures: bool, page_only: bool, as_json: bool) -> int:
     """Write one HTML page to look at.
 
     PATH is a run, an evaluation, a study, a probe or a data audit. Several runs, or several evaluations, are put
     side by side: what differs in the recipe, and whether the result differs beyond chance. The page needs no network.
-    Beside it: tables (CSV) and, with `pip install 'rlvrlab[figures]'`, figures for papers (SVG, PDF, PNG).
+    Beside it lie tables (CSV). Figures need `pip install 'rlvrlab[figures]'`.
 
     \b
     rlvr report experiments/my_run_…
+    rlvr report experiments/my_run_… --figures
     rlvr report experiments/base_… experiments/changed_… -o comparison.html
     rlvr report evaluations/base evaluations/trained -o comparison.html
     """
     from rlvrlab.report.gather import gather
     from rlvrlab.report.page import page
 
+    if figures:
+        _check_figures()
     document = gather(paths)
     target = output or _usual(paths)
     if target.is_dir():
@@ -49,7 +53,8 @@ def command(paths: tuple[Path, ...], output: Path | None, page_only: bool, as_js
     text = page(document)
     _write(target, text)
     beside = target.parent if output is None and len(paths) == 1 else target.with_name(f"{target.stem}_files")
-    files = [] if page_only else [*_tables(document, paths, beside), *_figures(document, beside)]
+    files = [] if page_only else _tables(document, paths, beside)
+    files += _figures(document, beside) if figures else []
     size = len(text.encode())
     if as_json:
         ids = [section["id"] for section in document["sections"]]
@@ -67,12 +72,17 @@ def _tables(document: Document, paths: Sequence[Path], beside: Path) -> list[Pat
     return _attempted(document, "tables", lambda: write_tables(document, paths, beside / "tables"))
 
 
-def _figures(document: Document, beside: Path) -> list[Path]:
-    """Drawn where the package for it is installed."""
-    from rlvrlab.report.figures import available, write_figures
+def _check_figures() -> None:
+    """Before anything is written: whoever asks for figures gets them, or a word about it."""
+    from rlvrlab.report.figures import available
 
     if not available():
-        return []
+        raise UserError("--figures: the package that draws them is not installed; `pip install 'rlvrlab[figures]'`")
+
+
+def _figures(document: Document, beside: Path) -> list[Path]:
+    from rlvrlab.report.figures import write_figures
+
     return _attempted(document, "figures", lambda: write_figures(document, beside / "figures"))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from rlvrlab.cli import printable
+from rlvrlab.cli import printable, printable_lines
 from rlvrlab.errors import InfrastructureError, UserError
 
 
@@ -103,8 +103,9 @@ def model(
     from rlvrlab.engines.openai.launch import Fleet, choose_backend
     from rlvrlab.models import resolve
 
+    found = str(resolve(path))
     chosen = choose_backend(bool(adapters)) if backend == "auto" else backend
-    fleet = Fleet(str(resolve(path)), replicas, chosen, host, port, extra, adapters)
+    fleet = Fleet(found, replicas, chosen, host, port, extra, adapters)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that a polite stop also stops the servers
     with suppress(KeyboardInterrupt), fleet:
         fleet.wait(wait_s)
@@ -149,8 +150,3 @@ def report(folder: Path, port: int, token: str | None, as_json: bool) -> int:
     with suppress(KeyboardInterrupt):
         serve(folder, port, token, announce)
     return 0
-
-
-def printable_lines(text: str) -> str:
-    """Line by line."""
-    return "\n".join(printable(line) for line in text.splitlines())

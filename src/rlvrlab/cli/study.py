@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlvrlab.cli import printable
+from rlvrlab.cli import printable, printable_lines
+from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.train import print_json
 from rlvrlab.errors import UserError
 
@@ -17,8 +18,14 @@ if TYPE_CHECKING:
     from rlvrlab.study.load import StudyFile
 
 STUDY = click.argument("study", type=click.Path(path_type=Path), metavar="FILE|FOLDER")
-FOLDER = click.option("--folder", type=click.Path(path_type=Path), help="Study folder; else the file's output/name.")
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+FOLDER = click.option(
+    "-o",
+    "--output",
+    "--folder",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="Study folder [output/name of the file].",
+)
 
 
 @click.group("study", short_help="Run chains of experiments that choose, explain and resume.")
@@ -35,7 +42,7 @@ def command() -> None:
 @STUDY
 @FOLDER
 @click.option("--no-cost", is_flag=True, help="Leave out the estimate, which takes some training steps.")
-@JSON
+@AS_JSON
 def plan(study: Path, folder: Path | None, no_cost: bool, as_json: bool) -> int:
     """Show what would run, what is reused and what it costs.
 
@@ -61,7 +68,7 @@ def plan(study: Path, folder: Path | None, no_cost: bool, as_json: bool) -> int:
 @click.option("--processes", type=click.IntRange(1), help="Trials at once, in place of the file's.")
 @click.option("--address", help="Of a Ray cluster that is there; else one is started here.")
 @click.option("--retry", is_flag=True, help="Give failed and timed-out trials another chance.")
-@JSON
+@AS_JSON
 def run(
     study: Path, folder: Path | None, launcher: str | None, processes: int | None, address: str | None, retry: bool,
     as_json: bool,
@@ -94,7 +101,7 @@ def run(
 @command.command("status", short_help="Show where a study stands.")
 @STUDY
 @FOLDER
-@JSON
+@AS_JSON
 def status(study: Path, folder: Path | None, as_json: bool) -> int:
     """Show where a study stands.
 
@@ -120,7 +127,7 @@ def status(study: Path, folder: Path | None, as_json: bool) -> int:
 @click.option("--reason", help="Why; goes into the decision log. Needed to choose.")
 @click.option("--who", help="Whose decision; else the user's name here.")
 @FOLDER
-@JSON
+@AS_JSON
 def select(
     study: Path, stage: str, arm: str | None, reason: str | None, who: str | None, folder: Path | None, as_json: bool
 ) -> int:
@@ -164,7 +171,7 @@ def select(
 @command.command("report", short_help="Write the tables and the decision log anew.")
 @STUDY
 @FOLDER
-@JSON
+@AS_JSON
 def report(study: Path, folder: Path | None, as_json: bool) -> int:
     """Write the tables and the decision log anew.
 
@@ -175,14 +182,14 @@ def report(study: Path, folder: Path | None, as_json: bool) -> int:
     if as_json:
         print_json(made)
     else:
-        click.echo((board.folder / "REPORT.md").read_text(encoding="utf-8"))
+        click.echo(printable_lines((board.folder / "REPORT.md").read_text(encoding="utf-8")))
     return 0
 
 
 @command.command("export", short_help="Write the chain as plain shell scripts.")
 @STUDY
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder for the scripts.")
-@JSON
+@AS_JSON
 def export(study: Path, output: Path, as_json: bool) -> int:
     """Write the chain as plain shell scripts.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from rlvrlab.cli import printable
+from rlvrlab.cli.train import print_json
 from rlvrlab.study.document import measured
+from rlvrlab.study.measures import is_cost
 
 if TYPE_CHECKING:
     from rlvrlab.study.board import ArmView, Board, StageView, Survey
@@ -57,11 +60,8 @@ class Live:
     def end(self, ended: Ended) -> None:
         """How it ended and where to read more."""
         if self._as_json:
-            import json
-
-            click_text = (ended.folder / "study.json").read_text(encoding="utf-8")
-            sys.stdout.write(json.dumps({"folder": str(ended.folder), "result": ended.status, **json.loads(click_text)},
-                                        ensure_ascii=False, indent=2) + "\n")  # fmt: skip
+            written = json.loads((ended.folder / "study.json").read_text(encoding="utf-8"))
+            print_json({"folder": str(ended.folder), "result": ended.status, **written})
             return
         out = Console()
         for view in ended.survey.stages:
@@ -91,7 +91,7 @@ def progress_table(name: str, survey: Survey, states: dict[str, TrialState]) -> 
         table.add_row(
             Text(printable(view.name)), Text(view.status, STYLE.get(view.status, "")),
             f"{done}/{total}" if total else "–", str(sum(one.status == "running" for one in own)),
-            str(sum(one.status in ("failed", "timed_out") for one in own)), Text(printable(words)),
+            str(sum(one.given_up for one in own)), Text(printable(words)),
         )  # fmt: skip
     return table
 
@@ -104,13 +104,13 @@ def show_status(board: Board, survey: Survey) -> None:
         if any(arm.trials for arm in view.arms):
             console.print(_arms(board, view))
     for name, state in board.states.items():
-        if state.status in ("failed", "timed_out") and name in survey.wanted:
+        if state.given_up and name in survey.wanted:
             text = f"{name}: {state.status}: {state.why} (trials/{name}/log.txt)"
             console.print(Text(printable(text), "red"), soft_wrap=True)
 
 
 def _arms(board: Board, view: StageView) -> Table:
-    metrics = [m for m in board.metrics_of(view) if not m.startswith("cost.")]
+    metrics = [m for m in board.metrics_of(view) if not is_cost(m)]
     table = Table("arm", *metrics, "trials", title=Text(f"\n{printable(view.name)}"), title_justify="left", box=None)
     for arm in view.arms:
         chosen = view.decision is not None and view.decision.get("chosen") == arm.name

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rlvrlab.cli import printable
-from rlvrlab.cli.eval import KEY_ENV
+from rlvrlab.cli.options import AS_JSON, SERVERS
 from rlvrlab.cli.policies import is_model
 from rlvrlab.cli.train import print_json
 from rlvrlab.errors import LabError, UnknownName, UserError
@@ -21,7 +20,6 @@ from rlvrlab.errors import LabError, UnknownName, UserError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rlvrlab.evals.answering import Answerer
     from rlvrlab.evals.suites.base import Member, Ready, Skipped, Tier
     from rlvrlab.evals.suites.examine import Cell, Examined, Model
 
@@ -33,10 +31,9 @@ if TYPE_CHECKING:
 @click.option(
     "--models",
     type=click.Path(path_type=Path),
-    help="A folder of run folders or models (Hugging Face layout), or one of them.",
+    help="A folder of run folders or models (Hugging Face layout), or one of them; --server adds a served one.",
 )
-@click.option("--server", "servers", multiple=True, metavar="URL", help="A served model, beside those of --models.")
-@click.option("--model", help="The model the servers must serve; else the only one they list.")
+@SERVERS
 @click.option("--baseline", help="The model that the others are compared with; else the first by name.")
 @click.option("--only", multiple=True, metavar="MEMBER", help="Only this member; may be given several times.")
 @click.option("--data", type=click.Path(path_type=Path), help="Where data files lie; else $RLVRLAB_DATA, else ./data.")
@@ -45,8 +42,7 @@ if TYPE_CHECKING:
 @click.option("--seed", default=0, show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder for answers and results; resumes there.")
 @click.option("--contamination", is_flag=True, help="Ask instead how much of each data set is known by heart.")
-@click.option("--completions", is_flag=True, help="Let servers continue plain text, without a chat template.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@AS_JSON
 def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> int:
     """Examine every model of a folder on a suite of data sets.
 
@@ -117,7 +113,7 @@ def _prepared(
 
 def _models(options: dict[str, Any], stack: ExitStack) -> tuple[list[Model], list[Skipped]]:
     """Models by name, the baseline first; what cannot be one is named with its reason."""
-    from rlvrlab.cli.examined import name_of
+    from rlvrlab.cli.examined import name_of, served
     from rlvrlab.evals.suites.base import Skipped
     from rlvrlab.evals.suites.examine import Model
 
@@ -129,7 +125,7 @@ def _models(options: dict[str, Any], stack: ExitStack) -> tuple[list[Model], lis
         else:
             models.append(Model(folder.name, partial(_answerer, folder, chat=not options["completions"])))
     if options["servers"]:
-        answerer = stack.enter_context(_served(options))
+        answerer = stack.enter_context(served(options))
         models.append(Model(name_of(answerer.identity()), lambda: answerer))
     if not models:
         reasons = "; ".join(f"{one.name}: {one.why}" for one in left_out[:3])
@@ -138,17 +134,6 @@ def _models(options: dict[str, Any], stack: ExitStack) -> tuple[list[Model], lis
     if first is not None and first not in {model.name for model in models}:
         raise UnknownName("model", first, [model.name for model in models])
     return sorted(models, key=lambda model: model.name != first) if first else models, left_out
-
-
-@contextmanager
-def _served(options: dict[str, Any]) -> Iterator[Answerer]:
-    from rlvrlab.engines.openai import Servers
-    from rlvrlab.evals.answering import ServerAnswerer
-
-    with Servers(
-        options["servers"], options["model"], os.environ.get(KEY_ENV), chat=not options["completions"]
-    ) as servers:
-        yield ServerAnswerer(servers)
 
 
 def _candidates(folder: Path) -> list[Path]:

@@ -15,7 +15,7 @@ from rlvrlab.errors import RecipeError
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.files import write_atomically, write_json
 from rlvrlab.registry import find
-from rlvrlab.scale.exported import new_folder, unusual, write_common
+from rlvrlab.scale.exported import filled, new_folder, unusual, write_common
 from rlvrlab.scale.trl_texts import README, REWARD, TRAIN
 from rlvrlab.types import Problem
 
@@ -87,10 +87,8 @@ def export(resolved: Resolved, folder: Path) -> Exported:
     write_atomically(folder / "reward.py", REWARD)
     write_atomically(folder / "train.py", TRAIN)
     words = {"@NAME@": resolved.recipe.name, "@VERSION@": VERSION, "@TRAIN@": str(counts["train"])}
-    page = README + (f"\nThe question: {resolved.recipe.question}\n" if resolved.recipe.question else "")
-    for mark, word in words.items():
-        page = page.replace(mark, word)
-    write_atomically(folder / "README.md", page)
+    question = f"\nThe question: {resolved.recipe.question}\n" if resolved.recipe.question else ""
+    write_atomically(folder / "README.md", filled(README, words) + question)
     return Exported(folder, wanted, counts)
 
 

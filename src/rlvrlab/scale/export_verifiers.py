@@ -16,7 +16,7 @@ from rlvrlab import __version__
 from rlvrlab.errors import RecipeError
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.files import write_atomically
-from rlvrlab.scale.exported import new_folder, write_common
+from rlvrlab.scale.exported import filled, new_folder, write_common
 from rlvrlab.scale.verifiers_texts import INIT, PYPROJECT, README, TASKSET
 from rlvrlab.types import Problem
 
@@ -60,9 +60,7 @@ def export(resolved: Resolved, folder: Path) -> Exported:
     }
     texts = {"pyproject.toml": PYPROJECT, "README.md": README}
     for path, text in {**texts, f"{package}/__init__.py": INIT, f"{package}/taskset.py": TASKSET}.items():
-        for mark, word in words.items():
-            text = text.replace(mark, word)
-        write_atomically(folder / path, text)
+        write_atomically(folder / path, filled(text, words))
     return Exported(folder, package, counts, left)
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,7 +50,7 @@ class Scorer:
             config = json.loads(path.read_text(encoding="utf-8"))
             given = {key: value for key, value in config["recipe"].items() if value is not None}
             return resolve(given, {}, Path(config["folder"]))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{path}: not an exported recipe ({error}); export it again") from None
 
     @cached_property
@@ -86,9 +87,20 @@ class Scorer:
 
 def new_folder(folder: Path) -> None:
     """An export writes into a folder of its own."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        taken = any(folder.iterdir())
+    except FileExistsError:
+        taken = True
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be made ({error.strerror}); name another folder") from None
+    if taken:
         raise UserError(f"{folder}: is there already; name another folder")
-    folder.mkdir(parents=True, exist_ok=True)
+
+
+def filled(text: str, words: Mapping[str, str]) -> str:
+    """A text with its marks, `@NAME@`, replaced; what is put in is not looked at again."""
+    return re.sub("|".join(map(re.escape, words)), lambda mark: words[mark[0]], text)
 
 
 def write_common(folder: Path, resolved: Resolved, prompt: Callable[[Problem], Any]) -> dict[str, int]:

@@ -32,6 +32,7 @@ SHARDS_EACH = 4
 ATTEMPTS = 3
 """Workers that may die over one question; then it stays unjudged."""
 START_S = 300.0
+START_HINT = "look at `ray status`, or ask for fewer --ray-workers"
 STORE_BYTES = 256 << 20
 
 
@@ -107,9 +108,9 @@ class RayAnswerer:
         try:
             told: list[Told] = self._ray.get(asked, timeout=START_S)
         except self._ray.exceptions.GetTimeoutError:
-            raise InfrastructureError(f"Ray: the workers did not start within {START_S:g} s") from None
+            raise InfrastructureError(f"Ray: the workers did not start within {START_S:g} s; {START_HINT}") from None
         except self._ray.exceptions.RayError as error:
-            raise InfrastructureError(f"Ray: a worker could not start ({_words(error)})") from None
+            raise InfrastructureError(f"Ray: a worker could not start ({_words(error)}); {START_HINT}") from None
         for one in told:
             raise_told(one)
         versions = sorted({str(one["version"]) for one in told} | {__version__})
@@ -157,7 +158,9 @@ class RayAnswerer:
         except StopIteration:
             return [], True
         except self._ray.exceptions.RayTaskError as error:
-            raise InfrastructureError(f"Ray: a worker failed ({_words(error)})") from None
+            raise InfrastructureError(
+                f"Ray: a worker failed ({_words(error)}); what was judged is kept, so resume"
+            ) from None
         except self._ray.exceptions.RayError:
             return [], True
         raise_told(told)

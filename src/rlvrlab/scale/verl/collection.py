@@ -62,8 +62,11 @@ class Collection:
                 Rollout(f"{group}/{session}", uids[i], problem, tuple(asked[i]), completion, verdict, reward)
             )
         value_BT = pad([row.tolist() for row in data["values"].unbind()]) if plan.phase.critic else None
-        decoder = SimpleNamespace(decode=lambda tokens: tokenizer.decode(list(tokens), skip_special_tokens=True))
-        sampler = SimpleNamespace(tokenizer=decoder)
+        words = SimpleNamespace(
+            decode=lambda tokens: tokenizer.decode(list(tokens), skip_special_tokens=True),
+            encode=lambda text: tuple(tokenizer.encode(text, add_special_tokens=False)),
+        )
+        sampler = SimpleNamespace(tokenizer=words)
         parts = _parts(rollouts, order, len(uids))
         return cls(rollouts, order, len(uids), list(batch.keys), batch.partition_id, sampler, value_BT, parts)
 

@@ -27,10 +27,18 @@ RENAMED = {
 """verl's names -> ours; the others are the field's, and the same."""
 
 
+OURS = ("actor/surgery/", "actor/guard/")
+"""verl puts `actor/` before whatever the update reports."""
+
+
+def _named(name: str) -> str:
+    return name.removeprefix("actor/") if name.startswith(OURS) else RENAMED.get(name, name)
+
+
 def row_of(record: dict[str, Any], phase: str) -> dict[str, Any]:
     """A line of verl's log as a line of metrics.jsonl; what is not a finite number is left out."""
     numbers = {
-        RENAMED.get(name, name): float(value)
+        _named(name): float(value)
         for name, value in record["data"].items()
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     }

@@ -12,12 +12,13 @@ import asyncio
 import math
 import os
 import threading
+import time
 from concurrent.futures import Future
 from typing import Any
 
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.scale.verl.plan import Plan, current
-from rlvrlab.types import Completion, Finish, Problem, Verdict
+from rlvrlab.types import Completion, Finish, Problem, Verdict, unjudged
 
 PATIENCE_S = float(os.environ.get("RLVR_JUDGE_PATIENCE_S", "120"))
 FIRST_PAUSE_S = 0.5
@@ -72,13 +73,13 @@ def problem_of(plan: Plan, extra_info: dict[str, Any], ground_truth: str) -> Pro
 
 
 async def _patiently(plan: Plan, problem: Problem, text: str) -> Verdict:
-    waited, pause = 0.0, FIRST_PAUSE_S
+    start, pause = time.monotonic(), FIRST_PAUSE_S
     while True:
         verdict = await asyncio.wrap_future(_desk(plan).hand_in(problem, text))
-        if verdict.correct is not None or waited >= PATIENCE_S:
+        if verdict.correct is not None or time.monotonic() - start >= PATIENCE_S:
             return verdict
         await asyncio.sleep(pause)
-        waited, pause = waited + pause, min(LONGEST_PAUSE_S, 2 * pause)
+        pause = min(LONGEST_PAUSE_S, 2 * pause)
 
 
 class ManagerHooks:
@@ -121,6 +122,8 @@ class Desk:
                 taken, self._waiting = self._waiting, []
             try:
                 verdicts = self._plan.env.verify_many([(problem, text) for problem, text, _ in taken])
+            except InfrastructureError as error:  # the judge is lost; verl would drop what raises without a count
+                verdicts = [unjudged(str(error))] * len(taken)
             except BaseException as error:
                 for _, _, answer in taken:
                     answer.set_exception(error)
@@ -146,5 +149,5 @@ def judge_elsewhere(addresses: tuple[str, ...]) -> None:
     from rlvrlab.judge.judge import Judge
 
     for every_test in (False, True):
-        client = FusionClient(addresses, token=os.environ.get("RLVR_JUDGE_TOKEN"))
+        client = FusionClient(addresses, token=os.environ.get("RLVR_JUDGE_TOKEN"), every_test=every_test)
         shared_judge._judges[os.getpid(), every_test] = Judge(stop_on_first_failure=not every_test, remote=client)

@@ -1,0 +1,55 @@
+"""Options that several verbs have, spelled and explained once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+Command = Callable[..., Any]
+Decorator = Callable[[Command], Command]
+
+KEY_ENV = "RLVR_API_KEY"
+FREE_WORDS = {"ignore_unknown_options": True, "allow_extra_args": True}
+"""context_settings of verbs that take keys of a recipe or an environment: `rollout.n=8` and `--rollout.n 8`."""
+
+
+def together(*options: Decorator) -> Decorator:
+    """Several as one, listed by --help in this order."""
+
+    def decorated(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorated
+
+
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+SUBJECT = together(
+    click.argument("what", required=False, metavar="[RECIPE|ENV]"),
+    click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[KEY=VALUE]…"),
+)
+"""What is asked; see `examined.subject_of`."""
+SERVERS = together(
+    click.option("--server", "servers", multiple=True, metavar="URL", help="OpenAI-compatible; several share work."),
+    click.option("--model", help="The model the servers must serve; else the only one they list."),
+    click.option("--key-env", default=KEY_ENV, show_default=True, metavar="NAME", help="Variable with their key."),
+    click.option("--completions", is_flag=True, help="Continue plain text, for models without a chat template."),
+    click.option("--concurrency", default=64, show_default=True, type=click.IntRange(1), help="Requests at once."),
+    click.option("--timeout", default=600.0, show_default=True, type=click.FloatRange(0, min_open=True),
+                 help="Seconds for one request."),
+)  # fmt: skip
+"""Served models, and how they are asked; see `examined.served`."""
+
+
+def policy(*, logprobs: int) -> Decorator:
+    """Who answers; see `examined.answerer_of`. `logprobs`: of how many tokens by default."""
+    return together(
+        click.option("--run", metavar="DIR[@STEP]", help="A run's policy: @last, @best, @20; @base before training."),
+        click.option("--engine", metavar="NAME", help="A fresh engine; its keys as engine.KEY=VALUE."),
+        SERVERS,
+        click.option("--logprobs", default=logprobs, show_default=True, type=click.IntRange(0), metavar="K",
+                     help="Ask servers for the top K log-probabilities, for the entropy."),
+    )  # fmt: skip

@@ -1,0 +1,185 @@
+"""What is exported and plugged in, with verl's own objects: configuration, data set, reward, estimators, losses.
+
+Each part runs where verl has what it needs for it; `make verl-test` has all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from rlvrlab.errors import UserError
+from rlvrlab.recipe import load_recipe
+from rlvrlab.scale.verl import PLAN, keys, plan, reward, validate
+from rlvrlab.scale.verl.export import export, with_model
+from rlvrlab.scale.verl.spelling import override
+
+pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
+RECIPE = """
+phases = ["PHASE"]
+[env]
+type = "countdown"
+numbers = [2]
+style = "bare"
+[engine]
+type = "verl"
+model = "nano"
+gpus = 2
+[data]
+train_size = 20
+dev_size = 4
+[reward]
+type = "partial"
+[rollout]
+n = 4
+max_tokens = 8
+[PHASE]
+batch_size = 4
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    path = tmp_path / "recipe.toml"
+    path.write_text(RECIPE.replace("PHASE", "grpo"))
+    return path
+
+
+@pytest.fixture
+def planned(recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = export(load_recipe(recipe), tmp_path / "out").folder
+    monkeypatch.setenv(PLAN, str(folder))
+    plan.current.cache_clear()
+    reward._desks.clear()
+    yield plan.current()
+    plan.current.cache_clear()
+    reward._desks.clear()
+
+
+@pytest.mark.parametrize("phase", ["grpo", "ppo", "reinforce"])
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        [], ["engine.rollout=cpu"], ["engine.lora_rank=8", "engine.rollout=sglang"],
+        ["kl.coef=0.1", "entropy.coef=0.01"],
+        ["kl.coef=0.1", "kl.place=reward"], ["correction.level=sequence"], ["filter.dead_groups=refill"],
+        ["objective.type=gspo"],
+    ],
+    ids=str,
+)  # fmt: skip
+def test_verls_configuration_takes_it(tmp_path: Path, phase: str, overrides: list[str]) -> None:
+    pytest.importorskip("hydra", reason="Hydra comes with verl's dependencies")
+    path = tmp_path / "recipe.toml"
+    path.write_text(RECIPE.replace("PHASE", phase))
+    wanted = keys.settings(with_model(load_recipe(path, overrides)), "/home")
+    config = validate.composed([override(key, value) for key, value in wanted.items()])
+    assert config.actor_rollout_ref.rollout.n == 4 and config.algorithm.adv_estimator.startswith("rlvr_")
+    assert list(config.actor_rollout_ref.actor.optim.betas) == [0.9, 0.99]
+    if not overrides or (phase == "grpo" and config.actor_rollout_ref.rollout.name != "sglang"):
+        pytest.importorskip("torchdata", reason="verl's own checks import its trainer")
+        validate.validated(config)
+
+
+def test_verl_refuses_a_misspelt_key() -> None:
+    pytest.importorskip("hydra", reason="Hydra comes with verl's dependencies")
+    with pytest.raises(UserError, match="savefreq"):
+        validate.composed(["trainer.savefreq=1"])
+
+
+def test_known_keys_are_verls() -> None:
+    pytest.importorskip("hydra", reason="Hydra comes with verl's dependencies")
+    from rlvrlab.scale.verl.spelling import known_keys
+
+    config = validate.composed(["actor_rollout_ref.rollout.name=vllm"])
+    for key in sorted(known_keys()):
+        parent = config
+        for part in key.split("."):
+            assert part in set(parent.keys()), key  # `in` itself says no to a key that must be given
+            parent = parent._get_node(part)
+
+
+def test_the_data_set_reads_the_export(planned) -> None:
+    pytest.importorskip("PIL", reason="verl's data set imports Pillow")
+    transformers = pytest.importorskip("transformers")
+    omegaconf = pytest.importorskip("omegaconf")
+    data = pytest.importorskip("verl.utils.dataset.rl_dataset", exc_type=ImportError)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(planned.resolved.recipe.engine["model"])
+    tokenizer.chat_template = keys.PLAIN_TEMPLATE
+    settings = {"max_prompt_length": 64, "cache_dir": str(planned.folder / "cache"), "filter_overlong_prompts": False}
+    rows = data.RLHFDataset(str(planned.folder / "train.parquet"), tokenizer, omegaconf.OmegaConf.create(settings))
+    assert len(rows) == 20
+    row = rows[0]
+    assert planned.problems[row["extra_info"]["id"]].prompt == row["raw_prompt"][0]["content"]
+    asked = tokenizer.apply_chat_template(row["raw_prompt"], add_generation_prompt=True, tokenize=False)
+    assert asked == row["raw_prompt"][0]["content"], "the plain template must leave a prompt as it is"
+
+
+def test_verl_loads_the_reward(planned) -> None:
+    omegaconf = pytest.importorskip("omegaconf")
+    module = pytest.importorskip("verl.trainer.ppo.reward", exc_type=ImportError)
+    function = {"path": str(planned.folder / "reward.py"), "name": "compute_score"}
+    score = module.get_custom_reward_fn(omegaconf.OmegaConf.create({"reward": {"custom_reward_function": function}}))
+    problem = next(iter(planned.problems.values()))
+    given = {"data_source": problem.source, "ground_truth": "", "extra_info": {"id": problem.id}}
+    found = asyncio.run(score(solution_str=planned.env.gold(problem), **given))
+    assert found["acc"] == 1.0 and found["score"] > asyncio.run(score(solution_str="?", **given))["score"]
+
+
+@pytest.fixture
+def core(verl):
+    """verl's algorithms with ours among them, as the plug-in leaves them."""
+    importlib.import_module("rlvrlab.scale.verl.plugin")
+    return verl
+
+
+def test_estimators_agree_with_verls_own(core, torch) -> None:
+    rng = np.random.default_rng(0)
+    rewards, mask = torch.zeros(12, 5), torch.ones(12, 5)
+    rewards[:, -1] = torch.tensor(rng.choice([0.0, 1.0, 0.5], 12), dtype=torch.float32)
+    index = np.repeat(np.array(["a", "b", "c"], dtype=object), 4)
+    for ours, theirs in (("rlvr_grpo", "grpo"), ("rlvr_rloo", "rloo"), ("rlvr_opo", "opo")):
+        one, _ = core.get_adv_estimator_fn(ours)(token_level_rewards=rewards, response_mask=mask, index=index)
+        two, _ = core.get_adv_estimator_fn(theirs)(token_level_rewards=rewards, response_mask=mask, index=index)
+        np.testing.assert_allclose(one.numpy(), two.numpy(), atol=1e-5, err_msg=ours)
+
+
+def test_compute_advantage_calls_ours(core, torch) -> None:
+    trainer = pytest.importorskip("verl.trainer.ppo.ray_trainer", exc_type=ImportError)
+    protocol = pytest.importorskip("verl.protocol", exc_type=ImportError)
+    rewards = torch.zeros(4, 3)
+    rewards[:, 2] = torch.tensor([1.0, 0.0, float("nan"), 0.0])
+    batch = {"token_level_rewards": rewards, "response_mask": torch.ones(4, 3)}
+    data = protocol.DataProto.from_dict(tensors=batch, non_tensors={"uid": np.array(list("aaaa"), dtype=object)})
+    after = trainer.compute_advantage(data, adv_estimator="rlvr_grpo", config=SimpleNamespace())
+    advantage = after.batch["advantages"].numpy()
+    assert np.isfinite(advantage).all() and not advantage[2].any() and advantage[0, 0] > 0 > advantage[1, 0]
+
+
+def test_ppo_loss_agrees_with_verls_own(core, torch, actor, gradient) -> None:
+    rng = np.random.default_rng(1)
+    logp, old, advantage = (rng.normal(size=(6, 5)) * 0.3 - 1 for _ in range(3))
+    mask = np.arange(5)[None, :] < rng.integers(1, 6, 6)[:, None]
+    settings = actor(low=0.2, high=0.2, dual=1e9)
+    settings.global_batch_info.update(dp_size=2, batch_num_tokens=int(mask.sum()), global_batch_size=6)
+    found = {}
+    for name in ("vanilla", "rlvr_ppo_clip"):
+        function = core.get_policy_loss_fn(name)
+
+        def loss(leaf, function=function):
+            return function(
+                old_log_prob=torch.tensor(old),
+                log_prob=leaf,
+                advantages=torch.tensor(advantage),
+                response_mask=torch.tensor(mask),
+                loss_agg_mode="token-mean",
+                config=settings,
+            )[0]
+
+        found[name] = gradient(loss, logp)
+    assert found["vanilla"][0] == pytest.approx(found["rlvr_ppo_clip"][0], abs=1e-9)
+    np.testing.assert_allclose(found["rlvr_ppo_clip"][1], found["vanilla"][1], atol=1e-9)

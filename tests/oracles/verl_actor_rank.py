@@ -1,0 +1,135 @@
+"""One rank of verl's real FSDP engine with our hooks: python verl_actor_rank.py FOLDER RANK WORLD PORT OUT.
+
+FOLDER is an export; its plan says what surgery and guard do. Two updates on fixed rows; what came out goes to OUT.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+PROMPTS = (5, 3, 7, 4, 6, 5, 4, 3)
+ANSWERS = (4, 6, 3, 5, 2, 6, 4, 5)
+GROUP = (0, 0, 0, 1, 0, 1, 1, 2)
+"""On two ranks (rows 0–3 and 4–7) the groups are uneven, and the last is on one rank alone."""
+FACTS = {"names": ["a", "b", "c"], "owner": [0, 1, 2], "success": [0.5, 0.2, 0.9], "step": 0, "key": [0, "grpo", 0]}
+
+
+def rows() -> list[dict]:
+    rng = np.random.default_rng(3)
+    found = []
+    for prompt, answer, group in zip(PROMPTS, ANSWERS, GROUP, strict=True):
+        found.append(
+            {
+                "prompt": rng.integers(5, 60, prompt).tolist(),
+                "answer": rng.integers(5, 60, answer).tolist(),
+                "old": (rng.normal(size=answer) * 0.1 - 4).tolist(),
+                "advantage": (np.ones(answer) * rng.normal()).tolist(),
+                "group": group,
+            }
+        )
+    return found
+
+
+def engine_of(folder: Path):
+    from verl.trainer.config import CheckpointConfig
+    from verl.utils.config import omega_conf_to_dataclass
+    from verl.workers.engine import EngineRegistry
+
+    from rlvrlab.scale.verl.validate import composed
+
+    config = composed((folder / "overrides.txt").read_text().splitlines()).actor_rollout_ref
+    model = omega_conf_to_dataclass(config.model)
+    config.actor.optim.total_training_steps = 2
+    actor = omega_conf_to_dataclass(config.actor)
+    settings = actor.engine
+    settings.use_remove_padding = False
+    settings.use_fused_kernels = False
+    settings.use_dynamic_bsz = True
+    settings.max_token_len_per_gpu = 20  # several micro-batches
+    made = EngineRegistry.new(
+        model_type="language_model",
+        backend="fsdp2",
+        model_config=model,
+        engine_config=settings,
+        optimizer_config=actor.optim,
+        checkpoint_config=CheckpointConfig(),
+    )
+    made.initialize()
+    return made, actor
+
+
+def batch_of(engine, mine: list[dict]):
+    import torch
+    from verl.utils import tensordict_utils as tu
+
+    data = tu.list_of_dict_to_tensordict(
+        [
+            {
+                "prompts": torch.tensor(row["prompt"]),
+                "responses": torch.tensor(row["answer"]),
+                "response_mask": torch.ones(len(row["answer"]), dtype=torch.int64),
+                "loss_mask": torch.ones(len(row["answer"]), dtype=torch.int64),
+                "input_ids": torch.tensor([*row["prompt"], *row["answer"]]),
+                "position_ids": torch.arange(len(row["prompt"]) + len(row["answer"])),
+                "old_log_probs": torch.tensor(row["old"], dtype=torch.float32),
+                "advantages": torch.tensor(row["advantage"], dtype=torch.float32),
+                "rlvr_group": torch.tensor([row["group"]]),
+            }
+            for row in mine
+        ]
+    )
+    settings = engine.engine_config
+    tu.assign_non_tensor(
+        data,
+        temperature=1.0,
+        calculate_entropy=True,
+        use_remove_padding=False,
+        use_dynamic_bsz=True,
+        max_token_len_per_gpu=settings.max_token_len_per_gpu,
+        use_fused_kernels=False,
+        global_batch_size=len(PROMPTS),
+        rlvr_facts=FACTS,
+    )
+    return data
+
+
+def main(folder: Path, rank: int, world: int, port: int, out: Path) -> None:
+    os.environ |= {
+        "RANK": str(rank), "LOCAL_RANK": "0", "WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port), "RLVR_VERL_PLAN": str(folder), "VERL_PLATFORM": "cpu",
+    }  # fmt: skip
+    import torch
+
+    torch.set_num_threads(1)
+    from verl.workers.utils.losses import ppo_loss
+
+    import rlvrlab.scale.verl.plugin  # noqa: F401  where the entry point is not installed
+
+    torch.distributed.init_process_group("gloo", rank=rank, world_size=world)
+    engine, actor = engine_of(folder)
+    size = len(PROMPTS) // world
+    mine = rows()[rank * size : (rank + 1) * size]
+    seen = []
+    with engine.train_mode():
+        for _ in range(2):
+            found = engine.train_batch(batch_of(engine, mine), partial(ppo_loss, config=actor))
+            gathered = [None] * world
+            torch.distributed.all_gather_object(gathered, found["metrics"])
+            names = [name for name, value in gathered[0].items() if isinstance(value, list)]
+            means = {name: float(np.mean([np.mean(one[name]) for one in gathered])) for name in names}
+            seen.append({"grad_norm": float(found["metrics"]["grad_norm"]), **means})
+    whole = [p.full_tensor() if hasattr(p, "full_tensor") else p for p in engine.module.parameters()]
+    if rank == 0:
+        parameters = torch.cat([p.detach().double().flatten() for p in whole]).tolist()
+        out.write_text(json.dumps({"seen": seen, "parameters": parameters}))
+    torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), Path(sys.argv[5]))
