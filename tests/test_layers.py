@@ -14,7 +14,7 @@ import rlvrlab
 
 SOURCE = Path(rlvrlab.__file__).parent
 LAYERS = (
-    {"__init__", "types", "errors", "registry", "batch", "randomness", "http_client", "stopwatch"},
+    {"__init__", "types", "errors", "registry", "batch", "randomness", "http_client", "http_server", "stopwatch"},
     {"recipe"},
     {"judge"},
     {"envs", "rewards"},

@@ -143,7 +143,8 @@ def matrices(path: Path) -> None:
         for at, (lab, _, _) in enumerate(stages(resolved)):
             found = interference(lab, phase, 0.3)
             arrays = {k: getattr(found, k).tolist() for k in ("cosine_SS", "predicted_SS", "measured_SS")}
-            rows.append({"seed": seed, "after_stage": at, **arrays, **found.agreement._asdict()})
+            facts = {"seed": seed, "after_stage": at, "skills": list(found.skills)}
+            rows.append({**facts, **arrays, **found.agreement._asdict()})
             if at == 1:
                 break
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))

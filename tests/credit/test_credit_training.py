@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from rlvrlab.batch import batch_of
+from rlvrlab.credit.counterfactual import Counterfactual
+from rlvrlab.credit.steps import GLUE
 from rlvrlab.recipe import load_recipe
 from rlvrlab.record.run import read_metrics
+from rlvrlab.rollout.replay import Trajectory
+from rlvrlab.rollout.segment import segment
 from rlvrlab.train import session
+from rlvrlab.train.credit import Credited, StepCredits
+from rlvrlab.train.credit_record import step_rows
+from rlvrlab.types import Completion, ErrorKind, Problem, Reward, Rollout, Verdict
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "train"))
 import runs
 
 STUDY = Path(__file__).parents[2] / "studies" / "paper_a_credit_assignment"
+JUDGED = Verdict(True, 1.0, ErrorKind.NONE)
 COUNTDOWN = ("credit.type=counterfactual", "credit.segmentation=words", "credit.invalid=count", "grpo.steps=4")
 PROGRAMS = """
 name = "tiny"
@@ -59,9 +70,49 @@ def test_a_run_with_credit_goes_on_exactly_after_an_interruption(tmp_path) -> No
     runs.assert_same(whole, broken)
 
 
+def stored(folder: Path) -> list[dict]:
+    return [json.loads(line) for path in folder.glob("rollouts/*.jsonl") for line in path.read_text().splitlines()]
+
+
 def test_without_the_table_nothing_changes(tmp_path) -> None:
-    row = read_metrics(runs.run(tmp_path, "grpo.steps=2", text=runs.ONLINE).folder)[-1]
-    assert not any(key.startswith("credit/") for key in row)
+    folder = runs.run(tmp_path, "grpo.steps=2", text=runs.ONLINE).folder
+    assert not any(key.startswith("credit/") for key in read_metrics(folder)[-1])
+    assert not any("steps" in row for row in stored(folder))
+
+
+def test_the_record_keeps_the_credit_of_every_step(tmp_path) -> None:
+    """Its characters, its worth, and the advantage its tokens were trained with."""
+    folder = runs.run(tmp_path, *COUNTDOWN, "credit.counterfactual_k=1", text=runs.ONLINE).folder
+    rows = [row for row in stored(folder) if row["reward"] is not None]
+    told = [(row, step) for row in rows for step in row["steps"]]
+    assert all(row["completion"][step["start"] : step["end"]].strip() for row, step in told)
+    assert all(sum("examined" not in step for step in row["steps"]) == 1 for row in rows if row["steps"])
+    assert all(step["credit"] is None for _, step in told if "examined" in step)
+    for metrics in (row for row in read_metrics(folder) if "credit/known" in row):
+        lines = (folder / f"rollouts/step_{metrics['step']}.jsonl").read_text().splitlines()
+        credit = [step["credit"] for line in lines for step in json.loads(line).get("steps", ())]
+        known = [abs(one) for one in credit if one is not None]
+        assert len(known) / len(credit) == pytest.approx(metrics["credit/known"])
+        assert np.mean(known) == pytest.approx(metrics["credit/mean_abs"], abs=1e-6)
+    assert any(step["credit"] for _, step in told)
+
+
+def test_advantages_of_steps_are_those_the_tokens_were_trained_with() -> None:
+    """add with weight 2: group advantage + 2 × credit, over the tokens of each step alone."""
+    rollout = Rollout(
+        "r", "g", Problem("p", "s", "k", ""), (), Completion("a b c", (1, 2, 3, 4), ()), JUDGED, Reward(1.0)
+    )
+    steps = segment("a b c", "words")
+    one = Trajectory(rollout, steps, np.array([0, 1, 1, GLUE]), ())
+    credit_S = np.array([0.25, np.nan, 0.5])
+    answers = {"r": Credited(one, credit_S, credit_S, np.array([True, False, True]))}
+    batch = batch_of([()], [rollout.completion.tokens], advantage_BT=np.array([[1.0, 1.0, 1.0, 7.0]]))
+    credits = StepCredits(Counterfactual(weight=2.0), answers)
+    rows = step_rows(credits, credits.on(batch, [rollout]), [rollout])["r"]
+    assert [(row["credit"], row["advantage"]) for row in rows] == [(0.25, 1.5), (None, 1.0), (0.5, None)]
+    assert [row.get("examined", True) for row in rows] == [True, False, True]
+    assert [(row["start"], row["end"]) for row in rows] == [step.span for step in steps.steps]
+    assert [row["advantage"] for row in step_rows(credits)["r"]] == [None] * 3, "dead groups are not trained on"
 
 
 def test_weight_zero_is_plain_grpo(tmp_path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rlvrlab.engines.hf import Hf
 from rlvrlab.engines.hf.serving import ModelServer
-from rlvrlab.judge.fusion.http import HttpServer, Request, Response
+from rlvrlab.http_server import HttpServer, Request, Response
 
 Spoil = Callable[[dict[str, Any], dict[str, Any], int], Any]
 """(request body, right answer, number of the request) -> what is answered instead; None hangs up."""

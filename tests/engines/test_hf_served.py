@@ -204,6 +204,21 @@ def test_part_of_a_batch_is_no_batch(server: LocalServer) -> None:
         there.sample(requests(there))
 
 
+def test_part_of_a_group_is_no_answer(server: LocalServer) -> None:
+    there = engine(server.url)
+    server.spoil = lambda body, right, number: right | {"choices": right["choices"][:3]}
+    with pytest.raises(InfrastructureError, match=r"5 of 5 requests got no answer .*3 answers instead of 4"):
+        there.sample(requests(there))
+
+
+def test_a_greedy_answer_is_asked_for_once_and_counts_n_times(server: LocalServer) -> None:
+    """vLLM refuses n above 1 at temperature 0."""
+    here, there = engine(), engine(server.url)
+    first = len(server.asked)
+    assert tokens_of(there.sample(requests(there, 0.0))) == tokens_of(here.sample(requests(here, 0.0)))
+    assert [body["n"] for body in server.asked[first:]] == [1] * 5
+
+
 def test_a_server_of_another_model_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
     with LocalServer(str(write_model(tmp_path, seed=1))) as other, pytest.raises(UserError) as caught:
         engine(other.url)

@@ -49,11 +49,10 @@ every = 2
 
 def serve(port: int = 0) -> tuple[subprocess.Popen[str], str]:
     program = str(Path(sys.executable).with_name("rlvr"))
-    words = [program, "serve", "model", tiny(), "--adapters", "4", "--port", str(port), "--json"]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    words = [program, "serve", "model", tiny(), "--backend", "embedded", "--adapters", "4", "--json"]
+    process = subprocess.Popen([*words, "--port", str(port)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     facts = json.loads(process.stdout.readline())
-    assert facts["backend"] == "embedded"
     return process, facts["urls"][0]
 
 

@@ -67,7 +67,7 @@ def test_a_changed_record_is_found_by_rescoring(run, tmp_path: Path) -> None:
     assert done.returncode == 1 and "correct True → False" in done.stdout and "1 differences" in done.stdout
 
 
-def test_a_run_before_and_after_training(run, tmp_path: Path) -> None:
+def test_a_run_before_and_after_training(run, monkeypatch, tmp_path: Path) -> None:
     trained = run("train", str(tiny(tmp_path)), "--json")
     folder = json.loads(trained.stdout)["folder"]
     for which in ("base", "last", "best", "2"):
@@ -84,6 +84,10 @@ def test_a_run_before_and_after_training(run, tmp_path: Path) -> None:
     assert "protocol" in errors(run("compare", "base", folder))[0]
     assert run("rescore", folder).returncode == 0
     assert "no checkpoint of step 77" in errors(run("eval", "--run", f"{folder}@77"))[0]
+    # Training made it worse: the best was before it, and has no checkpoint.
+    monkeypatch.setattr("rlvrlab.record.experiment.summarise", lambda _: {"grpo": {"best": {"step": 0}}})
+    assert run("eval", "--run", f"{folder}@best", "--size", "4", "-o", "untrained").returncode == 0
+    assert json.loads((tmp_path / "untrained/run_info.json").read_text())["examined"]["who"]["step"] == 0
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.judge.compare import Comparison
 from rlvrlab.judge.fusion.client import FusionClient
 from rlvrlab.judge.fusion.server import JudgeServer
+from rlvrlab.judge.fusion.wire import verdict_from_wire
 from rlvrlab.judge.pool import Pool
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
 from rlvrlab.types import ErrorKind
@@ -109,6 +110,7 @@ def test_passing_trouble_is_waited_out(status: int) -> None:
         answered(200, {"error": "out of memory"}),
         answered(200, [1]),
         answered(200, {"status": "SandboxError", "message": "no"}),
+        answered(200, {"status": "Success", "run_result": [6]}),
         answered(302, {}, Location="http://169.254.169.254/latest"),
         answered(400, {"detail": "no"}),
         b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{}",
@@ -116,12 +118,19 @@ def test_passing_trouble_is_waited_out(status: int) -> None:
         b"",
         None,
     ],
-    ids="500 truncated html error_body list sandbox_error redirect 400 short garbage closed silent".split(),  # noqa: SIM905
+    ids="500 truncated html error_body list sandbox_error no_result redirect 400 short garbage closed silent".split(),  # noqa: SIM905
 )
 def test_lasting_trouble_is_unjudged_never_wrong(answer: bytes | None) -> None:
     verdict, requests = outcome(answer, attempts=2, deadline_s=0.2)
     assert verdict.correct is None and verdict.error is ErrorKind.INFRA
     assert requests <= 2
+
+
+@pytest.mark.parametrize("form", [{}, 3, {"correct": "yes"}, {"correct": True, "score": 2}, {"correct": 1}])
+def test_what_is_no_verdict_is_not_taken_for_one(form: Any) -> None:
+    whole = {"error": "none", "flags": [], "score": 1.0, **form} if form and isinstance(form, dict) else form
+    with pytest.raises(InfrastructureError, match="not a verdict"):
+        verdict_from_wire(whole)
 
 
 def test_retry_after_is_honoured() -> None:

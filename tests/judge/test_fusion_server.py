@@ -6,6 +6,7 @@ import asyncio
 import base64
 import importlib.util
 import json
+import socket
 import sys
 import threading
 import types
@@ -101,6 +102,16 @@ def test_files_travel_both_ways(running: Running) -> None:
     assert base64.b64encode(b"root").decode()[:4] not in str(trapped["files"])
 
 
+CASES = (("1 2", "3"), ("5 5", "10"))
+CONTEST = {"id": 7, "test": [{"input": {"stdin": given}, "output": {"stdout": wanted}} for given, wanted in CASES]}
+ADDS = "Here:\n```python\nprint(sum(map(int, input().split())))\n```"
+
+
+def submission(completion: str, row: dict[str, Any], **config: Any) -> dict[str, Any]:
+    settings = {"provided_data": row, "dataset_type": "CommonOJDataset", **config}
+    return {"dataset": "mine", "id": row["id"], "completion": completion, "config": settings}
+
+
 @pytest.mark.parametrize(
     ("path", "content", "status"),
     [
@@ -113,22 +124,17 @@ def test_files_travel_both_ways(running: Running) -> None:
         ("/judge", {"items": [{"code": "x", "task": {"kind": "nonsense"}}]}, 422),
         ("/judge", {"items": [{"code": "x", "task": {"kind": "calls"}}]}, 422),
         ("/submit", {"id": 1, "completion": "x", "config": {}}, 422),
+        ("/submit", {"id": 1, "completion": "x", "config": [1]}, 422),
+        ("/submit", submission(ADDS, {"id": 1, "test": [{"input": "1 2"}]}), 422),
+        ("/submit", submission(ADDS, {"id": 1, "test": [{"output": {"stdout": 3}}]}), 422),
+        ("/submit", submission(ADDS, CONTEST, extra={"comparison": {"kind": "nonsense"}}), 422),
+        ("/submit", submission(ADDS, {"id": 1, "test_list": 3, "entry_point": "f"}), 422),
         ("/nowhere", {}, 404),
     ],
 )
 def test_bad_requests_are_named(running: Running, path: str, content: Any, status: int) -> None:
     found, answer, _ = running.post(path, content)
     assert (found, "detail" in answer) == (status, True)
-
-
-CASES = (("1 2", "3"), ("5 5", "10"))
-CONTEST = {"id": 7, "test": [{"input": {"stdin": given}, "output": {"stdout": wanted}} for given, wanted in CASES]}
-ADDS = "Here:\n```python\nprint(sum(map(int, input().split())))\n```"
-
-
-def submission(completion: str, row: dict[str, Any], **config: Any) -> dict[str, Any]:
-    settings = {"provided_data": row, "dataset_type": "CommonOJDataset", **config}
-    return {"dataset": "mine", "id": row["id"], "completion": completion, "config": settings}
 
 
 def test_submit_contest(running: Running) -> None:
@@ -191,6 +197,9 @@ def test_doors() -> None:
         assert one.post("/run_code", request, Authorization="Bearer wrong")[0] == 401
         assert one.post("/run_code", request, Authorization="Bearer secret")[0] == 200
         assert one.post("/run_code", request, Authorization="Bearer secret", Host="evil.example")[0] == 403
+        with socket.create_connection(("127.0.0.1", one.server.port), 5) as door:
+            door.sendall(b"POST /run_code HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n")  # and no body
+            assert b" 401 " in door.recv(1000)
     finally:
         one.close()
 

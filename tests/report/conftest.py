@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,12 @@ def trained(folder: Path, *overrides: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     recipe.write_text(TINY)
     return start(load_recipe(recipe, [f"output_dir={folder / 'out'}", *overrides]), lambda *_: None, ["rlvr"]).folder
+
+
+@pytest.fixture
+def train() -> Callable[..., Path]:
+    """train(folder, *overrides) -> the run's folder."""
+    return trained
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ from record_makers import ARMS
 from rlvrlab.errors import UserError
 from rlvrlab.evals.compare import compare_folders
 from rlvrlab.evals.monitors import RANGES
+from rlvrlab.evals.statistics import wilson
 from rlvrlab.record.evaluation import evaluations_of, read_evaluation
 from rlvrlab.record.experiment import summarise
 from rlvrlab.record.files import to_json
@@ -25,6 +26,7 @@ from rlvrlab.record.lock import Lock
 from rlvrlab.report.gather import gather
 from rlvrlab.report.gather.reading import Folder
 from rlvrlab.report.gather.rollouts import LONGEST, MOST, Answers, spread, training_answers
+from rlvrlab.report.gather.skills import change
 
 
 def sections(document: dict[str, Any]) -> dict[str, Any]:
@@ -284,11 +286,35 @@ def test_runs_without_verdicts_on_the_same_problems_have_no_paired_test(records,
     for name in ("run", "changed"):
         folders.append(Path(shutil.copytree(records / name, tmp_path / name)))
         shutil.rmtree(folders[-1] / "evaluations")
-    assert sections(gather(folders))["paired"]["notes"] == ["12 test problems."], "the cards have them"
+    assert sections(gather(folders))["paired"]["notes"][0] == "12 test problems.", "the cards have them"
     for folder in folders:
         shutil.rmtree(folder / "analysis/cards")
     document = gather(folders)
     assert "paired" not in sections(document) and any(m["what"] == "paired test" for m in document["missing"])
+
+
+def test_the_cards_that_are_compared_are_those_of_the_final_policies(records, tmp_path) -> None:
+    """The eleventh card is after the second, a control's card is nobody's result, and evaluations apart are no help."""
+    folders = [Path(shutil.copytree(records / name, tmp_path / name)) for name in ("run", "changed")]
+    names = sorted(json.loads((folders[0] / "analysis/cards/1_sft.json").read_text())["outcomes"])
+    truth = ({name: float(i < 3) for i, name in enumerate(names)}, {name: float(i < 9) for i, name in enumerate(names)})
+    for folder, outcomes, index in zip(folders, truth, ("10", "3"), strict=True):
+        card = {"phase": "late", "step": 99, "metrics": {}, "outcomes": outcomes, "control": False}
+        (folder / f"analysis/cards/{index}_late.json").write_text(json.dumps(card))
+        (folder / "analysis/cards/11_control.json").write_text(json.dumps(card | {"control": True, "phase": "control"}))
+        for path in folder.glob("evaluations/*/samples.jsonl"):
+            path.unlink()
+    shown = sections(gather(folders))["paired"]
+    [row] = shown["tables"][0]["rows"]
+    assert (row["before"], row["after"], row["difference"]["mean"]) == (0.25, 0.75, 0.5)
+    assert row["p_holm"] == pytest.approx(2 / 2**6), "exact McNemar: six won, none lost"
+    assert "run: late, step 99; changed: late, step 99" in shown["notes"][1]
+    for folder in folders:
+        [path] = folder.glob("analysis/cards/*_late.json")
+        path.write_text(json.dumps({"outcomes": {f"{folder.name} {name}": 1.0 for name in names}}))
+    document = gather(folders)
+    assert "paired" not in sections(document)
+    assert any("different problems" in one["why"] for one in document["missing"])
 
 
 def test_runs_and_evaluations_do_not_mix(records) -> None:
@@ -321,6 +347,79 @@ def test_probe_audit_and_credit(records) -> None:
     assert all(hit["left"]["text"] == hit["right"]["text"] for hit in hits)
     [answer] = sections(gather(records / "credit.json"))["credit"]["answers"]
     assert [step["credit"] for step in answer["steps"]] == [0.31, None, -0.5, 0.0, 1.0]
+
+
+def staged(folder: Path, counted: bool) -> Path:
+    """One run that trained b after a: 56 of 80 to 48 of 80 on a, and the reverse on b."""
+    (folder / "logs").mkdir(parents=True)
+    table = [(0, 0.7, 0.6), (2, 0.7, 0.6), (4, 0.6, 0.7)]
+    rows = [
+        {"step": step, "phase": "grpo", "val-core/x/acc": 0.65, "val-core/x/acc_low": 0.5, "val-core/x/acc_high": 0.8}
+        | {"val-core/x/a/acc": a, "val-core/x/b/acc": b, "val-core/x/worst_skill/acc": min(a, b)}
+        | ({"val-core/x/a/n": 80.0, "val-core/x/b/n": 80.0} if counted else {})
+        for step, a, b in table
+    ]
+    events = [{"kind": "stage", "text": f"stage {i} begins: {skill}", "step": x} for i, x, skill in STAGES]
+    for name, lines in (("metrics", rows), ("events", events)):
+        (folder / f"logs/{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+STAGES = ((1, 1, "a"), (2, 3, "b"))
+
+
+def test_one_run_has_intervals_where_it_counted(tmp_path) -> None:
+    document = gather(staged(tmp_path / "counted", True))
+    found = sections(document)
+    matrix = found["interference"]
+    assert matrix["certain"] and matrix["rows"] == ["a", "b"] and matrix["cells"][1][0]["value"] == -0.1
+    assert all(cell["low"] <= cell["value"] <= cell["high"] for row in matrix["cells"] for cell in row)
+    for curve in found["forgetting"]["curves"]:
+        assert curve["low"] == [pytest.approx(wilson(round(80 * y), 80)[0], rel=1e-4) for y in curve["y"]]
+    assert not [one for one in found["curves"]["others"] if one["name"].endswith("/n")], "a count is no curve"
+    old = sections(gather(staged(tmp_path / "old", False)))
+    assert not old["interference"]["certain"] and old["interference"]["cells"][1][0]["low"] is None
+    assert "low" not in old["forgetting"]["curves"][0]
+
+
+def test_the_interval_of_a_change_is_newcombes() -> None:
+    """56 of 70 against 48 of 80: 0.0524 to 0.3339 (Newcombe 1998, table II, method 10)."""
+    found = change((48 / 80, wilson(48, 80)), (56 / 70, wilson(56, 70)))
+    assert (found["value"], found["low"], found["high"]) == (
+        0.2,
+        pytest.approx(0.0524, abs=5e-5),
+        pytest.approx(0.3339, abs=5e-5),
+    )
+
+
+def test_training_keeps_credit_for_the_page(train, tmp_path) -> None:
+    """A real run with [credit]: the heat map needs no other command."""
+    words = ("credit.type=counterfactual", "credit.segmentation=words", "credit.invalid=count", "grpo.steps=2")
+    run = train(tmp_path, *words, "credit.intervention_types=['delete']")
+    document = gather(run)
+    shown = sections(document)["credit_training"]
+    assert shown["estimator"] == "leave_one_out" and shown["label"] == "shaping" and not document["missing"]
+    for answer in shown["answers"]:
+        row = line_of(run, answer["from"])
+        assert row["id"] == answer["id"] and answer["text"] == row["completion"]
+        kept = [(s["start"], s["end"], s["credit"], s["advantage"]) for s in row["steps"]]
+        assert [(s["start"], s["end"]) for s in answer["steps"]] == [one[:2] for one in kept]
+        assert [s["credit"] for s in answer["steps"]] == [pytest.approx(one[2], rel=1e-3) for one in kept]
+    for path in run.glob("rollouts/*.jsonl"):
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        path.write_text("".join(json.dumps({k: v for k, v in row.items() if k != "steps"}) + "\n" for row in rows))
+    document = gather(run)
+    assert "credit_training" not in sections(document) and "rlvr credit" in document["missing"][0]["why"]
+
+
+def test_skills_of_result_lines_are_named_where_the_file_names_them(tmp_path) -> None:
+    square = {"measured_SS": [[1.0, 0.0], [0.0, 1.0]], "predicted_SS": [[1.0, 0.0], [0.0, 1.0]]}
+    small = {"measured_SS": [[1.0]], "predicted_SS": [[1.0]], "skills": ["s0"]}
+    rows = [square | {"skills": ["s0", "s2"]}, small, square | {"skills": ["s0", "s2"]}]
+    (tmp_path / "matrix.jsonl").write_text("".join(json.dumps({"after_stage": 0, **row}) + "\n" for row in rows))
+    document = gather(tmp_path)
+    assert sections(document)["matrix_0_measured_SS"]["rows"] == ["s0", "s2"] and not document["missing"]
+    assert "over 2 seeds (1 with other skills left out)" in document["sections"][0]["note"]
 
 
 def test_the_interference_results_have_intervals(tmp_path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-import importlib.util
 import json
 import re
 from html.parser import HTMLParser
@@ -97,12 +96,13 @@ def test_the_command_writes_beside_the_record_and_says_where(run_folder, tmp_pat
 
 @pytest.mark.slow
 def test_tables_and_figures_lie_beside_the_page(records, tmp_path, monkeypatch, capsys) -> None:
-    both = [str(records / "base"), str(records / "best")]
+    pytest.importorskip("vl_convert", reason="figures need `pip install 'rlvrlab[figures]'`")
+    both = [str(records / "base"), str(records / "best"), "--figures"]
     facts = json.loads(inside(monkeypatch, capsys, "report", *both, "--json", folder=tmp_path).stdout)
     assert facts["kind"] == "comparison" and facts["bytes"] == (tmp_path / "comparison.html").stat().st_size
     names = {Path(file).name for file in facts["files"]}
     assert "evaluations.csv" in names and all((tmp_path / file).stat().st_size for file in facts["files"])
-    assert {"pass_at_k.svg", "pass_at_k.pdf"} <= names or not importlib.util.find_spec("vl_convert")
+    assert {"pass_at_k.svg", "pass_at_k.pdf"} <= names
 
 
 def test_a_figure_that_cannot_be_drawn_does_not_cost_the_page(run_folder, tmp_path, monkeypatch, capsys) -> None:
@@ -110,9 +110,21 @@ def test_a_figure_that_cannot_be_drawn_does_not_cost_the_page(run_folder, tmp_pa
         raise ValueError("no ink")
 
     monkeypatch.setattr("rlvrlab.report.csv_tables.write_tables", broken)
+    monkeypatch.setattr("rlvrlab.report.figures.write_figures", broken)
+    monkeypatch.setattr("rlvrlab.report.figures.available", lambda: True)
+    done = inside(monkeypatch, capsys, "report", str(run_folder), "--figures", folder=tmp_path)
+    assert done.returncode == 0 and (run_folder / "analysis/report.html").exists()
+    for what in ("tables", "figures"):
+        assert f"missing {what}: could not be written (ValueError: no ink)" in done.stdout
+
+
+def test_figures_are_drawn_when_asked_for_only(run_folder, tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("rlvrlab.report.figures.write_figures", lambda *_: pytest.fail("nobody asked"))
+    facts = json.loads(inside(monkeypatch, capsys, "report", str(run_folder), "--json", folder=tmp_path).stdout)
+    assert {Path(file).suffix for file in facts["files"]} == {".csv"}
     monkeypatch.setattr("rlvrlab.report.figures.available", lambda: False)
-    done = inside(monkeypatch, capsys, "report", str(run_folder), folder=tmp_path)
-    assert done.returncode == 0 and "missing tables: could not be written (ValueError: no ink)" in done.stdout
+    [line] = errors(inside(monkeypatch, capsys, "report", str(run_folder), "--figures", folder=tmp_path))
+    assert "pip install 'rlvrlab[figures]'" in line
 
 
 @pytest.mark.parametrize(

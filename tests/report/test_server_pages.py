@@ -121,6 +121,7 @@ def test_pages_of_runs_evaluations_and_comparisons(runs) -> None:
     both = asking.get("/compare?run=alpha&run=study/beta")
     assert both.status_code == 200 and "alpha" in both.text and "beta" in both.text
     assert asking.get("/compare?run=alpha").status_code == 400
+    assert asking.get(f"/compare?{'&'.join(['run=alpha'] * 17)}").status_code == 400
     mixed = asking.get("/compare?run=alpha&run=base")
     assert mixed.status_code == 400 and "side by side" in mixed.text
 
@@ -148,6 +149,7 @@ def test_files_are_shown_in_bounded_parts(runs, monkeypatch) -> None:
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert json.loads(answer.text.splitlines()[0])["step"] == 2
     assert asking.get("/file/alpha?path=logs/metrics.jsonl&line=999").status_code == 404
+    assert asking.get("/file/alpha?path=logs/metrics.jsonl&line=%C2%B2").status_code == 200  # ², a digit but no number
     monkeypatch.setattr(files_room, "LARGEST", 100)
     assert len(asking.get("/file/alpha?path=logs/metrics.jsonl").content) < 200
     (runs / "alpha/weights.bin").write_bytes(b"\0" * 50)

@@ -154,5 +154,6 @@ def test_every_skill_is_evaluated_when_a_stage_ends(tmp_path: Path) -> None:
         accuracies = [row[f"val-core/mixture/{skill}/acc"] for skill in ("plus", "times")]
         assert row["val-core/mixture/acc"] == pytest.approx(np.mean(accuracies))
         assert row["val-core/mixture/worst_skill/acc"] == min(accuracies)
+        assert sum(row[f"val-core/mixture/{skill}/n"] for skill in ("plus", "times")) == 8, "every judged answer counts"
     assert [r["stage/index"] for r in rows if r["phase_step"]] == [0, 0, 0, 1, 1, 1]
     assert runs.events(ended.folder, "stage") == ["stage 1 of 2 begins: plus", "stage 2 of 2 begins: times"]

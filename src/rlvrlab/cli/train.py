@@ -50,25 +50,20 @@ def command(
     if recipe is None:
         raise UserError("name a recipe, e.g. `rlvr train recipes/toy_countdown.toml`, or --resume DIR")
     resolved = _loaded(recipe, overrides, engine)
-    on_verl = resolved.recipe.engine["type"] == "verl"
-    if (address or judges) and not on_verl:
+    from rlvrlab.scale.session import on_verl, start
+
+    if (address or judges) and not on_verl(resolved):
         raise UserError("--address and --judge are for verl; add --engine verl")
     if plan:
         from rlvrlab.cli.plan import show_plan
 
-        _show_settings(resolved, as_json) if on_verl else show_plan(resolved, as_json)
+        _show_settings(resolved, as_json) if on_verl(resolved) else show_plan(resolved, as_json)
         return 0
     from rlvrlab.cli.progress import Progress
-    from rlvrlab.train.session import start
 
     said = ["rlvr", *map(shlex.quote, sys.argv[1:])]
     with Progress(resolved, as_json) as progress:
-        if on_verl:
-            from rlvrlab.scale.verl import launch
-
-            ended = launch.start(resolved, progress.observe, said, address, judges)
-        else:
-            ended = start(resolved, progress.observe, command=said)
+        ended = start(resolved, progress.observe, said, address, judges)
     progress.end(ended)
     return ended.exit_code
 
@@ -95,16 +90,11 @@ def _show_settings(resolved: Resolved, as_json: bool) -> None:
 
 def _resume(folder: Path, as_json: bool) -> int:
     from rlvrlab.cli.progress import Progress
-    from rlvrlab.train.session import resolved_of, resume
+    from rlvrlab.scale.session import resume
+    from rlvrlab.train.session import resolved_of
 
-    resolved = resolved_of(folder)
-    with Progress(resolved, as_json) as progress:
-        if resolved.recipe.engine["type"] == "verl":
-            from rlvrlab.scale.verl import launch
-
-            ended = launch.resume(folder, progress.observe)
-        else:
-            ended = resume(folder, progress.observe)
+    with Progress(resolved_of(folder), as_json) as progress:
+        ended = resume(folder, progress.observe)
     progress.end(ended)
     return ended.exit_code
 

@@ -104,11 +104,16 @@ def compare_seeds(before_SP: Floats, after_SP: Floats, *key: object) -> Differen
         raise UserError(
             f"compare: {before_SP.shape[1]} and {after_SP.shape[1]} problems; both sides need the same, at least one"
         )
-    problems, drawn = before_SP.shape[1], _resampled_differences(before_SP, after_SP, *key)
-    low, high = np.percentile(drawn, [2.5, 97.5])
-    p = min(1.0, 2 * (1 + min((drawn <= 0).sum(), (drawn >= 0).sum())) / (1 + RESAMPLES))
-    delta = float(after_SP.mean() - before_SP.mean())
-    return Difference(delta, float(low), float(high), float(p), (Z95 + Z80) * float(drawn.std()), problems)
+    drawn_R = _resampled_differences(before_SP, after_SP, *key)
+    return resampled_difference(float(after_SP.mean() - before_SP.mean()), drawn_R, before_SP.shape[1])
+
+
+def resampled_difference(mean: float, drawn_R: Floats, problems: int) -> Difference:
+    """A difference and what is known of it from resamples of it: percentiles, twice the smaller tail, its spread."""
+    low, high = np.percentile(drawn_R, [2.5, 97.5])
+    tail = min(int((drawn_R <= 0).sum()), int((drawn_R >= 0).sum()))
+    p = min(1.0, 2 * (1 + tail) / (1 + len(drawn_R)))
+    return Difference(mean, float(low), float(high), p, (Z95 + Z80) * float(drawn_R.std()), problems)
 
 
 def mcnemar(lost: int, won: int) -> float:

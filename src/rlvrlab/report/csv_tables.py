@@ -13,13 +13,17 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rlvrlab.report.follow import Follower, Row
+from rlvrlab.report.names import file_stem
+from rlvrlab.report.runs import read_table
+from rlvrlab.report.stored_lines import decoded, judged
 
 Table = tuple[list[str], Iterable[Sequence[Any]]]
+NUMBERS = (int, float)
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet would run a text that begins like this."""
 
@@ -31,7 +35,7 @@ def write_tables(document: Mapping[str, Any], paths: Path | Sequence[Path], fold
     for section in document.get("sections", []):
         make = {"matrix": _cells, "grid": _cells, "pareto": _points}.get(section.get("view"))
         if make:
-            tables[_file(str(section.get("id")))] = make(section["data"])
+            tables[file_stem(str(section.get("id")), "table")] = make(section["data"])
     written = []
     for name, (head, rows) in tables.items():
         lines = [[_safe(value) for value in row] for row in rows]
@@ -75,7 +79,7 @@ def _rollouts(runs: Sequence[Path]) -> Table:
         files = [path for path in (run / "rollouts").glob("step_*.jsonl") if path.stem[5:].isdigit()]
         for path in sorted(files, key=lambda path: int(path.stem[5:])):
             skills: dict[str, list[Row]] = defaultdict(list)
-            for row in _lines(path):
+            for row in _lines(path, judged):
                 skills[str(row.get("skill", ""))].append(row)
             rows += [[run.name, int(path.stem[5:]), skill, *_summary(mine)] for skill, mine in sorted(skills.items())]
     return head, rows
@@ -83,13 +87,13 @@ def _rollouts(runs: Sequence[Path]) -> Table:
 
 def _summary(answers: Sequence[Row]) -> list[Any]:
     """Of one step and skill; what could not be judged is in no mean."""
-    verdicts = Counter(row.get("correct") for row in answers)
-    rewards = [row["reward"] for row in answers if isinstance(row.get("reward"), int | float)]
-    lengths = [len(row["tokens"]) for row in answers if isinstance(row.get("tokens"), list)]
+    verdicts = [row.get("correct") for row in answers]
+    rewards = [value for row in answers if isinstance(value := row.get("reward"), NUMBERS)]
+    lengths = [value for row in answers if isinstance(value := row.get("tokens"), int)]
     errors = Counter(str(row.get("error")) for row in answers if row.get("correct") is False)
     told = " ".join(f"{kind}:{count}" for kind, count in errors.most_common())
     means = [sum(values) / len(values) if values else None for values in (rewards, lengths)]
-    return [len(answers), verdicts[True], verdicts[False], verdicts[None], *means, told]
+    return [len(answers), *(sum(one is verdict for one in verdicts) for verdict in (True, False, None)), *means, told]
 
 
 def _cells(data: Mapping[str, Any]) -> Table:
@@ -111,30 +115,27 @@ def _points(data: Mapping[str, Any]) -> Table:
     return head, rows
 
 
-def _lines(path: Path) -> Iterator[Row]:
+def _lines(path: Path, decode: Callable[[bytes], Any] = decoded) -> Iterator[Row]:
     """Line by line, so that large files do not fill the memory."""
-    follower = Follower(path)
-    while rows := follower.read():
-        yield from rows
+    follower, before = Follower(path, decode=decode), -1
+    size = path.stat().st_size if path.exists() else 0
+    while before < follower.position < size:
+        before = follower.position
+        yield from follower.read()
 
 
 def _table(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return read_table(path)
+    except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _safe(value: Any) -> Any:
     """Text that no spreadsheet takes for a formula; tables and lists as JSON."""
-    if isinstance(value, dict | list):
-        value = json.dumps(value, ensure_ascii=False)
-    if not isinstance(value, str):
+    if value is None or isinstance(value, NUMBERS):
         return value
+    if not isinstance(value, str):
+        value = json.dumps(value, ensure_ascii=False)
     text = value.encode("utf-8", "backslashreplace").decode()
     return f"'{text}" if text.startswith(FORMULA) else text
-
-
-def _file(text: str) -> str:
-    return "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in text)[:60] or "table"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -29,6 +30,8 @@ class Follower:
     """Bytes already given out."""
     inode: int = 0
     """Of the file the position is in; 0 takes the one that is there."""
+    decode: Callable[[bytes], Any] = json.loads
+    """What makes a row of a line."""
     damaged: int = field(default=0, init=False)
     """Lines that were no JSON tables."""
     rewound: bool = field(default=False, init=False)
@@ -46,7 +49,7 @@ class Follower:
             return []
         end = data.rfind(b"\n") + 1 or (len(data) if len(data) >= LONGEST else 0)
         self.position += end
-        rows, damaged = parse(data[:end])
+        rows, damaged = parse(data[:end], self.decode)
         self.damaged += damaged
         return rows
 
@@ -71,14 +74,14 @@ class Follower:
         self.inode = facts.st_ino
 
 
-def parse(data: bytes) -> tuple[list[Row], int]:
+def parse(data: bytes, decode: Callable[[bytes], Any] = json.loads) -> tuple[list[Row], int]:
     """The JSON tables among the lines, and how many lines were something else."""
     rows, damaged = [], 0
     for line in data.split(b"\n"):
         if not line.strip(b" \r\x00"):
             continue
         try:
-            row = json.loads(line)
+            row = decode(line)
         except (ValueError, RecursionError):
             row = None
         if isinstance(row, dict):

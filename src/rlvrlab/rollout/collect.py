@@ -94,10 +94,10 @@ def _reward(reward: RewardFunction, problem: Problem, completion: Completion, ve
     return given
 
 
-def as_row(rollout: Rollout) -> dict[str, Any]:
-    """The rollout as it is stored: enough to judge it again, train on it, or look at it."""
+def as_row(rollout: Rollout, steps: Sequence[dict[str, Any]] | None = None) -> dict[str, Any]:
+    """The rollout as it is stored: enough to judge it again, train on it, or look at it; `steps` with their credit."""
     verdict, completion = rollout.verdict, rollout.completion
-    return {
+    row = {
         "id": rollout.id,
         "group": rollout.group_id,
         "problem": rollout.problem.id,
@@ -120,3 +120,4 @@ def as_row(rollout: Rollout) -> dict[str, Any]:
         "reward": None if rollout.reward is None else rollout.reward.value,
         "parts": {} if rollout.reward is None else dict(rollout.reward.parts),
     }
+    return row if steps is None else {**row, "steps": list(steps)}

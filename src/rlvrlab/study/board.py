@@ -14,11 +14,11 @@ from typing import Any
 
 from rlvrlab.errors import LabError, UserError
 from rlvrlab.study.chain import Chain, Trial
-from rlvrlab.study.folder import TERMINAL, TrialState
+from rlvrlab.study.folder import TrialState
 from rlvrlab.study.identity import digest
-from rlvrlab.study.measures import Scores, pooled
+from rlvrlab.study.measures import Scores, is_cost, pooled, suite_of
 from rlvrlab.study.schema import Select, Settings, Stage
-from rlvrlab.study.select import Candidate, Verdict, choose
+from rlvrlab.study.select import Candidate, Recommendation, choose
 
 
 @dataclass
@@ -214,7 +214,7 @@ class Board:
     def over(self, trial: str, suites: dict[str, str]) -> bool:
         """Finished with these suites, or given up."""
         state = self.states.get(trial)
-        return state is not None and (state.status in TERMINAL[1:] or state.covers(suites))
+        return state is not None and (state.given_up or state.covers(suites))
 
     def _evidence(self, view: StageView, kind: str, trials: dict[str, list[Trial]]) -> str:
         done = {arm: [t.id for t in own if self._finished(t, view)] for arm, own in trials.items()}
@@ -244,16 +244,15 @@ class Board:
                 seconds = [float((self.states[t.id].result or {}).get("seconds", 0.0)) for t in own]
                 costs = {"tokens": float(own[0].budget.tokens), "answers": float(own[0].budget.answers),
                          "seconds": sum(seconds) / len(seconds)}  # fmt: skip
-                scores = {m: [self.scores(t.id, m) for t in own] for m in named if not m.startswith("cost.")}
+                scores = {m: [self.scores(t.id, m) for t in own] for m in named if not is_cost(m)}
                 found.append(Candidate(arm.name, tuple(t.id for t in own), scores, costs))
         return found
 
     def scores(self, trial: str, metric: str) -> dict[str, float]:
         """Problem -> score of one trial."""
-        suite = metric.partition(".")[0].partition("/")[0]
         result = self.states[trial].result
         assert result is not None
-        path = self.folder / "trials" / trial / result["evaluated"][suite]["scores"]
+        path = self.folder / "trials" / trial / result["evaluated"][suite_of(metric)]["scores"]
         if path not in self._scores:
             try:
                 self._scores[path] = json.loads(path.read_text(encoding="utf-8"))
@@ -263,7 +262,7 @@ class Board:
                 ) from None
         return pooled(self._scores[path], metric)
 
-    def verdict(self, view: StageView, trials: dict[str, list[Trial]] | None = None) -> Verdict:
+    def recommendation(self, view: StageView, trials: dict[str, list[Trial]] | None = None) -> Recommendation:
         """What the rule says."""
         rule: Select = view.stage.select
         return choose(rule, self.metrics_of(view), self.candidates(view, trials))

@@ -8,30 +8,30 @@ from typing import Any
 from rlvrlab.errors import UserError
 from rlvrlab.study.board import Board, StageView
 from rlvrlab.study.chain import Trial
-from rlvrlab.study.select import Verdict
+from rlvrlab.study.select import Recommendation
 
 
 def choice(board: Board, view: StageView, kind: str = "choice") -> dict[str, Any]:
     """The rule's decision for a stage whose trials are over."""
-    verdict = board.verdict(view)
-    found = _facts(board, view, verdict, kind)
+    recommended = board.recommendation(view)
+    found = _facts(board, view, recommended, kind)
     if kind == "confirmation":
-        found["words"] = _confirmed(view, verdict)
+        found["words"] = _confirmed(view, recommended)
     return found
 
 
 def override(board: Board, view: StageView, arm: str, reason: str, who: str) -> dict[str, Any]:
     """A person's decision, beside what the rule recommends."""
-    verdict = board.verdict(view)
+    recommended = board.recommendation(view)
     known = [one.arm for one in board.candidates(view)]
     if arm not in known:
         remedy = f"finished arms: {', '.join(known)}"
         raise UserError(f"stage {view.name}: arm {arm!r} has no finished trial to choose; {remedy}")
-    found = _facts(board, view, verdict, "choice")
-    agrees = "as the rule recommends" if arm == verdict.chosen else f"the rule recommends {verdict.chosen}"
+    found = _facts(board, view, recommended, "choice")
+    agrees = "as the rule recommends" if arm == recommended.chosen else f"the rule recommends {recommended.chosen}"
     words = f"{arm}: chosen by {who} ({agrees}): {reason}"
-    if arm != verdict.chosen:
-        found |= {"runner_up": verdict.chosen, "significant": False}
+    if arm != recommended.chosen:
+        found |= {"runner_up": recommended.chosen, "significant": False}
     return found | {"chosen": arm, "by": "person", "reason": reason, "who": who, "words": words}
 
 
@@ -43,25 +43,25 @@ def halving(board: Board, view: StageView) -> dict[str, Any]:
         kept = [arm.name for arm in view.live]
         words = "no small trial finished: all arms go on"
         return _bare(view, "halving") | {"kept": kept, "chosen": None, "words": words}
-    verdict = board.verdict(view, trials)
-    value = verdict.score or {verdict.chosen: 0.0}
+    recommended = board.recommendation(view, trials)
+    value = recommended.score or {recommended.chosen: 0.0}
     order = sorted((c.arm for c in candidates), key=lambda arm: -value.get(arm, -math.inf))
     count = max(1, math.ceil(one.keep * len(view.live)))
     kept, gone = order[:count], [arm.name for arm in view.live if arm.name not in order[:count]]
     words = f"round {view.round + 1}: {', '.join(kept)} go on; dropped: {', '.join(gone) or 'none'}"
-    found = _facts(board, view, verdict, "halving", trials)
+    found = _facts(board, view, recommended, "halving", trials)
     return found | {"kept": kept, "chosen": order[0], "runner_up": None, "significant": False, "words": words}
 
 
 def _facts(
-    board: Board, view: StageView, verdict: Verdict, kind: str, trials: dict[str, list[Trial]] | None = None
+    board: Board, view: StageView, recommended: Recommendation, kind: str, trials: dict[str, list[Trial]] | None = None
 ) -> dict[str, Any]:
     metrics = list(board.metrics_of(view))
     rule = view.stage.select
     candidates = [
         {
             "arm": one.arm,
-            "score": verdict.score.get(one.arm),
+            "score": recommended.score.get(one.arm),
             "metrics": {m: _mean([v for column in one.scores[m] for v in column.values()])
                         if m in one.scores else one.costs[m.partition(".")[2]] for m in metrics},
             "cost": one.costs[rule.cost],
@@ -70,14 +70,14 @@ def _facts(
         for one in board.candidates(view, trials)
     ]  # fmt: skip
     return _bare(view, kind) | {
-        "chosen": verdict.chosen,
-        "recommended": verdict.chosen,
-        "runner_up": verdict.runner_up,
-        "significant": verdict.significant,
-        "words": verdict.words,
+        "chosen": recommended.chosen,
+        "recommended": recommended.chosen,
+        "runner_up": recommended.runner_up,
+        "significant": recommended.significant,
+        "words": recommended.words,
         "candidates": candidates,
-        "comparisons": [one.plain() for one in verdict.comparisons],
-        "front": None if verdict.front is None else list(verdict.front),
+        "comparisons": [one.plain() for one in recommended.comparisons],
+        "front": None if recommended.front is None else list(recommended.front),
     }
 
 
@@ -89,12 +89,12 @@ def _bare(view: StageView, kind: str) -> dict[str, Any]:
             "evidence": view.evidence}  # fmt: skip
 
 
-def _confirmed(view: StageView, verdict: Verdict) -> str:
+def _confirmed(view: StageView, recommended: Recommendation) -> str:
     """Does the order of the chain's beginning hold at its end?"""
     first, second = view.arms[0].name, view.arms[1].name
-    if not verdict.significant:
+    if not recommended.significant:
         return f"{first} and {second} cannot be told apart at the end of the chain either"
-    if verdict.chosen == first:
+    if recommended.chosen == first:
         return f"{first} is better than {second} at the end of the chain too: the choice holds"
     return f"{second} is better than {first} at the end of the chain: the greedy choice was wrong; select {second}"
 

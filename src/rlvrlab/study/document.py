@@ -17,7 +17,7 @@ from rlvrlab.study.board import ArmView, Board, StageView, Survey
 from rlvrlab.study.caveats import caveats
 from rlvrlab.study.folder import DOCUMENT, EVENTS, TrialState, now
 from rlvrlab.study.identity import source_hash
-from rlvrlab.study.measures import describe
+from rlvrlab.study.measures import describe, is_cost, suite_of
 from rlvrlab.study.report import decisions_page, report_page
 
 SCHEMA = 1
@@ -119,7 +119,7 @@ def _arm(board: Board, view: StageView, arm: ArmView) -> dict[str, Any]:
 
 def measured(board: Board, trials: Sequence[str], metric: str) -> dict[str, Any] | None:
     """Mean over seeds and problems with its interval over problems."""
-    if not trials or metric.startswith("cost."):
+    if not trials or is_cost(metric):
         return None
     columns = [board.scores(trial, metric) for trial in trials]
     keys = [key for key in columns[0] if all(key in column for column in columns)]
@@ -144,9 +144,7 @@ def _trial(board: Board, name: str, survey: Survey) -> dict[str, Any]:
     result = state.result or {}
     done = {s: one for s, one in result.get("evaluated", {}).items() if suites.get(s) == one["hash"]}
     home = f"trials/{name}"
-    shown = [
-        m for view in survey.stages for m in shown_metrics(board, view) if m.partition(".")[0].partition("/")[0] in done
-    ]
+    shown = [m for view in survey.stages for m in shown_metrics(board, view) if suite_of(m) in done]
     metrics = {m: measured(board, [name], m) for m in dict.fromkeys(shown)}
     return {
         "id": name,
@@ -171,7 +169,7 @@ def _begun(folder: Path, name: str) -> str | None:
 
 
 def _given_up(board: Board, name: str) -> bool:
-    return board.states.get(name, TrialState()).status in ("failed", "timed_out")
+    return board.states.get(name, TrialState()).given_up
 
 
 def _failure(board: Board, name: str) -> dict[str, Any]:

@@ -16,13 +16,12 @@ from rlvrlab.record.evaluation import file_name, read_evaluation
 from rlvrlab.record.experiment import summarise
 from rlvrlab.record.files import write_json
 from rlvrlab.study.measures import Scores, scores_of
-from rlvrlab.study.schema import Suite
+from rlvrlab.study.schema import USUAL_SIZE, Suite
 from rlvrlab.train import checkpoint
 from rlvrlab.train.lab import engine_alone
 from rlvrlab.train.session import resolved_of
 from rlvrlab.types import Environment, Problem
 
-USUAL_SIZE = 200
 TOGETHER = 256
 """Answers an engine draws before they are judged and kept."""
 

@@ -14,17 +14,16 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.errors import UserError
+from rlvrlab.errors import RecipeError, UserError
 from rlvrlab.recipe.parse import flatten
 from rlvrlab.record.files import write_atomically
 from rlvrlab.study.chain import Chain
 from rlvrlab.study.expressions import parse_best
 from rlvrlab.study.load import StudyFile
-from rlvrlab.study.measures import COSTS, LESS_IS_BETTER
-from rlvrlab.study.schema import Settings, Stage, Suite
+from rlvrlab.study.measures import direction, is_cost, suite_of
+from rlvrlab.study.schema import USUAL_SIZE, Settings, Stage, Suite
 from rlvrlab.study.settings import as_toml, words
 
-USUAL_SIZE = 200
 NAMES = {"accepted": "accepted_at_1", "truncated": "truncated_rate", "gen_tokens": "avg_gen_tokens"}
 """A metric's name in metrics.json, where it differs."""
 LAYERED = """# The last line of a key counts; another plug-in (`reward.type=…`) takes the keys of the old one away.
@@ -49,12 +48,14 @@ HOME = os.path.dirname(os.path.abspath(__file__))
 
 
 def value(stage, arm, metric):
-    suite, measure, sign = metric
+    suite, member, measure, sign = metric
     found = []
     pattern = os.path.join(HOME, "out", stage, arm, "seed_*", "eval_" + suite, "**", "metrics.json")
     for path in glob.glob(pattern, recursive=True):
         with open(path) as file:
-            found += [sign * data[measure] for data in json.load(file).values()]
+            every = json.load(file).items()
+        wanted = [numbers.get(measure) for name, numbers in every if member in ("", name)]
+        found += [sign * number for number in wanted if number is not None]
     return sum(found) / len(found) if found else None
 
 
@@ -79,15 +80,15 @@ print(max(known, key=known.get))
 def export_study(file: StudyFile, output: Path) -> list[Path]:
     """Write the scripts; returns them."""
     chain = Chain(file)
-    ready = [stage for stage in chain.order() if not file.needs(stage)]
-    problems = [problem for stage in ready for problem in chain.check(stage, {})]
+    order = chain.order()
+    ready = [stage for stage in order if not file.needs(stage)]
+    problems = [problem for stage in ready for problem in chain.check(stage, {})] + _clashes(chain, order)
     if problems:
-        raise UserError(problems[0])
+        raise RecipeError([f"{file.path.name}: {problem}" for problem in problems])
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{output}: cannot be made ({error.strerror}); choose another -o") from None
-    order = chain.order()
     names = [f"{i}_{stage.name}.sh" for i, stage in enumerate(order, 1)]
     pages = {name: _stage_script(chain, stage) for name, stage in zip(names, order, strict=True)}
     pages["settings.sh"] = _settings_script(chain, order)
@@ -102,9 +103,23 @@ def export_study(file: StudyFile, output: Path) -> list[Path]:
     return made
 
 
+def _clashes(chain: Chain, order: list[Stage]) -> list[str]:
+    """Names that differ in a study and would be one in a script: their results would land in one folder."""
+    shells = {"stages": [(stage.name, _symbol(stage.name)) for stage in order]}
+    for stage in order:
+        shells[f"stages.{stage.name}"] = [(arm.name, _folder(arm.name)) for arm in chain.arms(stage)]
+    found = []
+    for where, pairs in shells.items():
+        first: dict[str, str] = {}
+        for name, word in pairs:
+            if first.setdefault(word, name) != name:
+                found.append(f"{where}: {first[word]!r} and {name!r} are both {word} in a shell; rename one")
+    return found
+
+
 def _head(file: StudyFile, words_about: str) -> str:
     return (
-        f"#!/bin/sh\n# {words_about} Made by `rlvr study export {file.path.name}`.\n"
+        f"#!/bin/sh\n# {words_about} Made by `rlvr study export {_plain(file.path.name)}`.\n"
         'set -eu\nhere=$(cd "$(dirname "$0")" && pwd)\n'
     )
 
@@ -133,14 +148,19 @@ def _input(chain: Chain, key: str, text: str) -> list[str]:
     best = parse_best(text, key, keyed=True)
     usual = dict(flatten(chain.resolved({}).plain())).get(best.key or "")
     name = _symbol(best.stage)
-    default = [] if usual is None else [f"echo {shlex.quote(f'{key}={as_toml(usual)}')}"]
+    default = [] if usual is None else [_said(f"{key}={as_toml(usual)}")]
     rename = shlex.quote(f"s/^{re.escape(str(best.key))}=/{key}=/p")
     find = f'settings_{name} "$BEST_{name}" | layered | sed -n {rename}'
     return [f"  {line}" for line in [*default, find]]
 
 
 def _echo(settings: Settings) -> list[str]:
-    return [f"  echo {shlex.quote(word)}" for word in words(settings)]
+    return [f"  {_said(word)}" for word in words(settings)]
+
+
+def _said(word: str) -> str:
+    """A line as it stands: some shells' echo would read the backslashes in it."""
+    return f"printf '%s\\n' {shlex.quote(word)}"
 
 
 def _stage_script(chain: Chain, stage: Stage) -> str:
@@ -167,40 +187,41 @@ def _stage_script(chain: Chain, stage: Stage) -> str:
 
 
 def _evaluation(name: str, suite: Suite, folder: Path) -> str:
-    output = f'"$dir/eval_{name}"'
-    if suite.suite is not None:
-        only = " ".join(f"--only {shlex.quote(one)}" for one in suite.only)
-        data = f"--data {shlex.quote(str((folder / suite.data).resolve()))}" if suite.data else ""
-        size = f"--size {suite.size}" if suite.size else ""
-        longest = f"--max-tokens {suite.max_tokens}" if suite.max_tokens else ""
-        parts = ["rlvr suite", suite.suite, f'--tier {suite.tier} --models "${{run%/}}"', only, data, size, longest]
-    else:
-        env = dict(suite.env or {})
-        kind = env.pop("type", "")
-        keys = " ".join(shlex.quote(f"{key}={as_toml(value)}") for key, value in env.items())
-        protocol = (
-            "" if suite.n == 1 else f"--protocol @k --n {suite.n} --k 1,{suite.n} --temperature {suite.temperature}"
-        )
-        longest = f"--max-tokens {suite.max_tokens}" if suite.max_tokens else ""
-        size = f"--size {suite.size or USUAL_SIZE} --role {suite.role}"
-        run = f'--run "${{run%/}}@{suite.policy}"'
-        parts = ["rlvr eval", shlex.quote(kind) if kind else "", keys, run, size, protocol,
-                 longest]  # fmt: skip
-    line = " ".join([*filter(None, parts), f"--seed {suite.seed} -o {output}"])
-    if "@best" not in line:
-        return line
-    # The policy before training may have been the best; it has no checkpoint.
-    return f"{line} || {line.replace('@best', '@base', 1)}"
+    parts = _of_suite(suite.suite, suite, folder) if suite.suite is not None else _of_environment(suite, folder)
+    if suite.max_tokens:
+        parts.append(f"--max-tokens {suite.max_tokens}")
+    return " ".join([*parts, f'--seed {suite.seed} -o "$dir/eval_{name}"'])
+
+
+def _of_suite(chosen: str, suite: Suite, folder: Path) -> list[str]:
+    parts = ["rlvr suite", shlex.quote(chosen), f'--tier {suite.tier} --models "${{run%/}}"']
+    parts += [f"--only {shlex.quote(one)}" for one in suite.only]
+    if suite.data:
+        parts.append(f"--data {shlex.quote(str((folder / suite.data).resolve()))}")
+    return [*parts, f"--size {suite.size}"] if suite.size else parts
+
+
+def _of_environment(suite: Suite, folder: Path) -> list[str]:
+    env, parts = dict(suite.env or {}), ["rlvr eval"]
+    if env:
+        kind = str(env.pop("type"))
+        # A plug-in of one's own lies beside the study file; the scripts may be run from anywhere.
+        parts.append(shlex.quote(str((folder / kind).resolve()) if ".py:" in kind else kind))
+    parts += [shlex.quote(f"{key}={as_toml(value)}") for key, value in env.items()]
+    parts += [f'--run "${{run%/}}@{suite.policy}" --size {suite.size or USUAL_SIZE} --role {suite.role}']
+    if suite.n > 1:
+        parts.append(f"--protocol @k --n {suite.n} --k 1,{suite.n} --temperature {suite.temperature}")
+    return parts
 
 
 def _choosing(chain: Chain, stage: Stage) -> dict[str, Any]:
     metrics = stage.select.metrics or {f"{s}.accepted": 1.0 for s in stage.suites or chain.file.study.suites}
     parts = []
     for metric, weight in metrics.items():
-        suite, _, measure = metric.partition(".")
-        if suite != COSTS:
-            sign = -1 if measure in LESS_IS_BETTER else 1
-            parts.append([weight, [suite.partition("/")[0], NAMES.get(measure, measure), sign]])
+        if not is_cost(metric):
+            owner, _, measure = metric.partition(".")
+            member = owner.partition("/")[2]
+            parts.append([weight, [suite_of(metric), member, NAMES.get(measure, measure), direction(metric)]])
     return {"arms": [_folder(arm.name) for arm in chain.arms(stage)], "metrics": parts}
 
 
@@ -214,6 +235,11 @@ def _all_needs(file: StudyFile, stage: Stage) -> list[str]:
 
 def _symbol(name: str) -> str:
     return re.sub(r"\W", "_", name, flags=re.ASCII)
+
+
+def _plain(text: str) -> str:
+    """On one line, whatever it holds: a comment ends there."""
+    return " ".join(text.split())
 
 
 def _folder(arm: str) -> str:

@@ -16,7 +16,6 @@ from rlvrlab.study.worker import read_result
 
 TEXT, ORIGIN, DOCUMENT = "study.toml", "origin.json", "study.json"
 EVENTS, DECISIONS = "events.jsonl", "decisions.jsonl"
-TERMINAL = ("finished", "failed", "timed_out")
 
 
 @dataclass
@@ -43,6 +42,11 @@ class TrialState:
             self.attempts[-1] |= {"status": "lost", "why": "the study's own process died"}
         facts = {"number": len(self.attempts) + 1, "rung": rung, "started": when, "ended": None}
         self.attempts.append({**facts, "status": "running", "why": None})
+
+    @property
+    def given_up(self) -> bool:
+        """Nothing but `--retry` runs it again."""
+        return self.status in ("failed", "timed_out")
 
     @property
     def why(self) -> str:
@@ -131,13 +135,9 @@ def find_study(path: Path) -> tuple[StudyFile, Path]:
     if path.suffix == ".toml" or path.is_file():
         file = load_study(path)
         return file, file.folder
-    origin = path / ORIGIN
-    if not origin.is_file():
+    if not (path / ORIGIN).is_file():
         raise UserError(f"{path}: neither a study file (.toml) nor a study folder; `rlvr study run FILE` makes one")
-    try:
-        home = Path(json.loads(origin.read_text(encoding="utf-8"))["file"])
-    except (ValueError, KeyError, OSError):
-        raise UserError(f"{origin}: damaged; give the study file instead of the folder") from None
+    home = Path(_origin(path))
     if not home.is_file():
         raise UserError(
             f"{path}: its study file {home} is gone; put it back beside its recipe (a copy is {path / TEXT})"
@@ -155,13 +155,19 @@ def _refuse_other(path: Path, file: StudyFile) -> None:
         return
     if not (path / ORIGIN).is_file():
         return
-    try:
-        before = json.loads((path / ORIGIN).read_text(encoding="utf-8"))
-    except ValueError:
-        raise UserError(f"{path / ORIGIN}: damaged; restore it or choose another output") from None
+    before = _origin(path)
     same_text = (path / TEXT).is_file() and (path / TEXT).read_text(encoding="utf-8") == file.text
-    if before.get("file") != str(file.path.resolve()) and not same_text:
-        raise UserError(f"{path}: holds the study of {before.get('file')}; give this one another name or output")
+    if before != str(file.path.resolve()) and not same_text:
+        raise UserError(f"{path}: holds the study of {before}; give this one another name or output")
+
+
+def _origin(path: Path) -> str:
+    """Where the study file of a folder lies."""
+    try:
+        return str(json.loads((path / ORIGIN).read_text(encoding="utf-8"))["file"])
+    except (OSError, ValueError, KeyError, TypeError):
+        remedy = "give the study file instead of the folder, and -o for another folder"
+        raise UserError(f"{path / ORIGIN}: damaged; {remedy}") from None
 
 
 def now() -> str:

@@ -15,7 +15,7 @@ from rlvrlab.errors import LabError, RecipeError, UserError, suggestion
 from rlvrlab.recipe.load import instantiate
 from rlvrlab.recipe.parse import line_of, read_toml
 from rlvrlab.study.expressions import Best, parse_best
-from rlvrlab.study.measures import COSTS, MEASURES, metric_names, pass_k
+from rlvrlab.study.measures import COSTS, MEASURES, is_cost, metric_names, pass_k, suite_of
 from rlvrlab.study.schema import Resources, Round, Select, Settings, Stage, Study, Suite
 
 OWN = {"seed": "seeds", "output_dir": "output", "name": "name", "question": "question"}
@@ -192,12 +192,12 @@ def _metrics(where: str, stage: Stage, study: Study) -> Iterator[str]:
         if weight <= 0:
             yield f"{where}.select.metrics.{metric}: weight {weight}; above 0 (what is better is known of each metric)"
         owner, _, measure = metric.partition(".")
-        suite = suites.get(owner.partition("/")[0])
+        suite = suites.get(suite_of(metric))
         if suite is not None and (k := pass_k(measure)) is not None and k > suite.n:
             yield f"{where}.select.metrics: {metric} needs suites.{owner}.n of {k} or more, it is {suite.n}"
         elif metric not in metric_names(suites) and not (suite is not None and _of_member(owner, measure)):
             yield f"{where}.select.metrics: no metric {metric!r}{suggestion(metric, metric_names(suites))}"
-    if stage.select.rule == "weighted" and any(m.startswith(f"{COSTS}.") for m in stage.select.metrics):
+    if stage.select.rule == "weighted" and any(map(is_cost, stage.select.metrics)):
         yield f"{where}.select.metrics: costs have no share in a weighted sum; use lexicographic, pareto or select.cost"
 
 

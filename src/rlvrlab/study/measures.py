@@ -29,6 +29,16 @@ Scores = dict[str, dict[str, float]]
 """Measure -> problem -> score."""
 
 
+def suite_of(metric: str) -> str:
+    """`cross` of cross.accepted and of cross/countdown.accepted."""
+    return metric.partition(".")[0].partition("/")[0]
+
+
+def is_cost(metric: str) -> bool:
+    """Counted, not sampled."""
+    return suite_of(metric) == COSTS
+
+
 def pass_k(measure: str) -> int | None:
     """8 of pass@8."""
     found = _PASS.fullmatch(measure)

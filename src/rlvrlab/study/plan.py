@@ -121,9 +121,8 @@ def _totals(found: Plan, processes: int, cost: bool) -> list[str]:
     words = f"{total['new']} trials to run, {total['done']} done, {total['reused']} shared with an earlier stage"
     if not cost or total["seconds"] is None:
         return [words]
-    hours = total["seconds"] / 3600 / processes
-    return [f"{words}; about {_clock(total['seconds'])} of training, {_clock(3600 * hours)} with {processes} at once, "
-            "evaluations of suites not counted"]  # fmt: skip
+    seconds, at_once = _clock(total["seconds"]), _clock(total["seconds"] / processes)
+    return [f"{words}; about {seconds} of training, {at_once} with {processes} at once, evaluations not counted"]
 
 
 def _clock(seconds: float) -> str:

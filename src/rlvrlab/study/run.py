@@ -57,7 +57,7 @@ class Runner:
 
     def retry(self) -> int:
         """Give trials that failed another chance; returns how many."""
-        failed = [name for name, state in self.states.items() if state.status in ("failed", "timed_out")]
+        failed = [name for name, state in self.states.items() if state.given_up]
         for name in failed:
             self.folder.event("retry", trial=name)
             self.states[name].status, self.states[name].deaths = "waiting", 0

@@ -11,7 +11,7 @@ import numpy as np
 from rlvrlab.batch import Floats
 from rlvrlab.errors import UserError
 from rlvrlab.evals.statistics import Difference, holm
-from rlvrlab.study.measures import COSTS, direction
+from rlvrlab.study.measures import direction, is_cost
 from rlvrlab.study.schema import Select
 from rlvrlab.study.statistics import Blocks, compare_blocks, score
 
@@ -50,7 +50,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Recommendation:
     """What the rule says."""
 
     chosen: str
@@ -62,13 +62,15 @@ class Verdict:
     score: Mapping[str, float] = field(default_factory=dict)
 
 
-def choose(rule: Select, metrics: Mapping[str, float], candidates: Sequence[Candidate]) -> Verdict:
+def choose(rule: Select, metrics: Mapping[str, float], candidates: Sequence[Candidate]) -> Recommendation:
     """`metrics` are the rule's own with their weights, or the usual ones where it names none."""
     if not candidates:
         raise UserError("no arm has a finished trial; nothing can be chosen")
     if len(candidates) == 1:
         only = candidates[0].arm
-        return Verdict(only, None, False, f"{only}: the only arm that finished, so nothing was compared", score={})
+        return Recommendation(
+            only, None, False, f"{only}: the only arm that finished, so nothing was compared", score={}
+        )
     how = {"weighted": _weighted, "lexicographic": _lexicographic, "pareto": _pareto}[rule.rule]
     return how(_Contest(rule, metrics, candidates))
 
@@ -81,7 +83,7 @@ class _Contest:
 
     def __post_init__(self) -> None:
         self.by_name = {one.arm: one for one in self.candidates}
-        self.common = {metric: self._common(metric) for metric in self.metrics if not metric.startswith(f"{COSTS}.")}
+        self.common = {metric: self._common(metric) for metric in self.metrics if not is_cost(metric)}
 
     def _common(self, metric: str) -> list[str]:
         columns = [column for one in self.candidates for column in one.scores.get(metric, ({},))]
@@ -97,7 +99,7 @@ class _Contest:
 
     def value(self, arm: str, metric: str) -> float:
         """A metric's mean, turned so that more is better."""
-        if metric.startswith(f"{COSTS}."):
+        if is_cost(metric):
             return -float(self.by_name[arm].costs[metric.partition(".")[2]])
         return float(self.matrix(arm, metric).mean())
 
@@ -113,7 +115,7 @@ class _Contest:
 
     def versus(self, metric: str, leader: str, others: Sequence[str]) -> list[Compared]:
         """The leader against each, p values Holm-adjusted together."""
-        if metric.startswith(f"{COSTS}."):
+        if is_cost(metric):
             return [self._exact(metric, leader, other) for other in others]
 
         def blocks(arm: str) -> Blocks:
@@ -154,19 +156,19 @@ class _Contest:
         return float(self.by_name[arm].costs[self.rule.cost])
 
 
-def _weighted(contest: _Contest) -> Verdict:
+def _weighted(contest: _Contest) -> Recommendation:
     value = {one.arm: score(contest.blocks(one.arm)) for one in contest.candidates}
     order = sorted(value, key=lambda arm: -value[arm])
     compared = contest.versus(COMBINED, order[0], order[1:])
     tied = [order[0], *(one.versus for one in compared if one.tied)]
     chosen = contest.cheapest(tied, value.__getitem__)
     runner_up = next(arm for arm in [*tied, *order] if arm != chosen)
-    return Verdict(
+    return Recommendation(
         chosen, runner_up, len(tied) == 1, _words(contest, chosen, order[0], tied), tuple(compared), None, value
     )
 
 
-def _lexicographic(contest: _Contest) -> Verdict:
+def _lexicographic(contest: _Contest) -> Recommendation:
     left = [one.arm for one in contest.candidates]
     compared: list[Compared] = []
     tied = left  # what no suite tells apart: a lower cost is a reason to take one, not a finding
@@ -175,7 +177,7 @@ def _lexicographic(contest: _Contest) -> Verdict:
         rows = contest.versus(metric, leader, [arm for arm in left if arm != leader])
         compared += rows
         left = [leader, *(one.versus for one in rows if one.tied)]
-        tied = tied if metric.startswith(f"{COSTS}.") else left
+        tied = tied if is_cost(metric) else left
         if len(left) == 1:
             break
     first = next(iter(contest.metrics))
@@ -188,10 +190,10 @@ def _lexicographic(contest: _Contest) -> Verdict:
         words = f"{chosen}: not distinguishable from {others} by any suite; taken for its lower {compared[-1].metric}"
     else:
         words = _words(contest, chosen, left[0], left)
-    return Verdict(chosen, runner_up, len(tied) == 1, words, tuple(compared), None, value)
+    return Recommendation(chosen, runner_up, len(tied) == 1, words, tuple(compared), None, value)
 
 
-def _pareto(contest: _Contest) -> Verdict:
+def _pareto(contest: _Contest) -> Recommendation:
     arms = [one.arm for one in contest.candidates]
     compared: list[Compared] = []
     beaten: set[str] = set()
@@ -217,11 +219,11 @@ def _pareto(contest: _Contest) -> Verdict:
     significant = len(front) == 1 and shown == {arm for arm in arms if arm != chosen}
     if len(front) == 1 and not significant:
         words += ", for its cost: no suite tells it from all others"
-    return Verdict(chosen, runner_up, significant, words, tuple(compared), tuple(front), value)
+    return Recommendation(chosen, runner_up, significant, words, tuple(compared), tuple(front), value)
 
 
 def _share_sum(contest: _Contest, arm: str) -> float:
-    sampled = [metric for metric in contest.metrics if not metric.startswith(f"{COSTS}.")]
+    sampled = [metric for metric in contest.metrics if not is_cost(metric)]
     return float(sum(contest.metrics[metric] * contest.value(arm, metric) for metric in sampled))
 
 

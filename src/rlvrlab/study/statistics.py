@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rlvrlab.batch import Floats
-from rlvrlab.evals.statistics import RESAMPLES, Z80, Z95, Difference, compare_seeds
+from rlvrlab.evals.statistics import RESAMPLES, Difference, compare_seeds, resampled_difference
 from rlvrlab.randomness import generator
 
 Blocks = Sequence[Floats]
@@ -28,12 +28,8 @@ def compare_blocks(before: Blocks, after: Blocks, *key: object) -> Difference:
     """after − before."""
     if len(before) == 1:
         return compare_seeds(before[0], after[0], *key)
-    drawn_R = _drawn(before, after, *key)
-    low, high = np.percentile(drawn_R, [2.5, 97.5])
-    p = min(1.0, 2 * (1 + min(int((drawn_R <= 0).sum()), int((drawn_R >= 0).sum()))) / (1 + RESAMPLES))
     problems = sum(block_SP.shape[1] for block_SP in before)
-    delta = score(after) - score(before)
-    return Difference(delta, float(low), float(high), p, (Z95 + Z80) * float(drawn_R.std()), problems)
+    return resampled_difference(score(after) - score(before), _drawn(before, after, *key), problems)
 
 
 def _drawn(before: Blocks, after: Blocks, *key: object) -> Floats:

@@ -124,7 +124,7 @@ def _resolved(folder: Path, home: Path, job: dict[str, Any]) -> Resolved:
 def _trained(resolved: Resolved, command: list[str]) -> Path | None:
     """The finished run folder; None when it was asked to stop."""
     from rlvrlab.record.run import read_info
-    from rlvrlab.train.session import resume, start
+    from rlvrlab.scale.session import resume, start
 
     home = Path(resolved.recipe.output_dir)
     begun = sorted(path for path in home.glob("*") if (path / "config.json").is_file())

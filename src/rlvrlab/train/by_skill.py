@@ -24,11 +24,12 @@ class BySkill(NamedTuple):
         return self.whole.value
 
     def metrics(self, data: str) -> dict[str, float]:
-        """The whole's, and with several skills `val-core/<data>/<skill>/acc` and the worst of them."""
+        """The whole's; with several skills also `val-core/<data>/<skill>/acc`, of `…/n` answers, and the worst."""
         found = self.whole.metrics(data)
         if len(self.skills) > 1:
             values = {skill: accuracy.value for skill, accuracy in self.skills.items()}
             found |= {f"val-core/{data}/{skill}/acc": value for skill, value in values.items()}
+            found |= {f"val-core/{data}/{skill}/n": float(part.judged) for skill, part in self.skills.items()}
             found[f"val-core/{data}/worst_skill/acc"] = min(values.values())
         return found
 

@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from rlvrlab.batch import Floats, Ints, TokenBatch
+from rlvrlab.batch import Bools, Floats, Ints, TokenBatch
 from rlvrlab.credit.edits import Edit, Plan, coalition
 from rlvrlab.credit.estimators import step_groups
 from rlvrlab.credit.steps import Decode, step_of_tokens, token_spans
@@ -77,6 +77,8 @@ class Credited:
     """In units of reward; NaN where nothing is known."""
     credit_S: Floats
     """Normalised."""
+    examined_S: Bools
+    """Was it asked what the step earned? Where it was and nothing is known, no altered answer ran or was judged."""
 
     @property
     def speaks(self) -> bool:
@@ -143,8 +145,10 @@ def credit_of(
     values = replayer.values(asked)
     raw = _solved(plugin, asked, plans, values)
     answers = {
-        one.rollout.id: Credited(one, raw_S, plugin.normalised(raw_S, _total(plugin, one, value_E)))
-        for one, raw_S, value_E in zip(asked, raw, values, strict=True)
+        one.rollout.id: Credited(
+            one, raw_S, plugin.normalised(raw_S, _total(plugin, one, value_E)), _asked(raw_S, plan)
+        )
+        for one, raw_S, value_E, plan in zip(asked, raw, values, plans, strict=True)
         if len(one.segments)
     }
     metrics = _metrics(plugin, answers, replayer.counts, len(examined))
@@ -221,6 +225,14 @@ def _solved(
         np.zeros(0) if plan is None else plan.solve(value_E[: len(plan.edits)], float(whole)).credit_S
         for plan, value_E, whole in zip(plans, values, reward_B, strict=True)
     ]
+
+
+def _asked(raw_S: Floats, plan: Plan | None) -> Bools:
+    """The steps of which something would be known had every altered answer got a value."""
+    known_S: Bools = ~np.isnan(raw_S)
+    if plan is None or known_S.all():
+        return np.ones(len(raw_S), dtype=bool)
+    return known_S | ~np.isnan(plan.solve(np.zeros(len(plan.edits)), 0.0).credit_S)
 
 
 def _places(one: Trajectory) -> list[str]:

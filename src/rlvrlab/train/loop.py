@@ -126,7 +126,7 @@ def _record(
         row["time/step_s"] = round(seconds, 4)
     run.metrics(row)
     if outcome.rollouts and lab.recipe.record.rollouts == "all":
-        run.rollouts(state.step, [as_row(rollout) for rollout in outcome.rollouts])
+        run.rollouts(state.step, [as_row(rollout, outcome.steps.get(rollout.id)) for rollout in outcome.rollouts])
     for kind, words in outcome.events:
         run.event(kind, words, step=state.step)
     for note in outcome.notes:

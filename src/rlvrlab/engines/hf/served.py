@@ -30,7 +30,7 @@ from rlvrlab.engines.hf import store
 from rlvrlab.engines.hf.generate import distribution
 from rlvrlab.engines.openai.adapters import load_adapter, unload_adapter
 from rlvrlab.engines.openai.servers import Servers, ServersGone
-from rlvrlab.engines.openai.wire import Reply, token_body
+from rlvrlab.engines.openai.wire import Reply, spread, token_body
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.http_client import Host
 from rlvrlab.models import cache
@@ -146,17 +146,19 @@ class ServedSampler:
         trouble = ""
         for _ in range(ROUNDS):
             missing = [i for i in range(len(requests)) if i not in found]
-            for i, replies in zip(
-                missing, self._servers.all_choices([self._body(requests[i]) for i in missing]), strict=True
-            ):
+            answers = self._servers.all_choices([self._body(requests[i]) for i in missing])
+            for i, given in zip(missing, answers, strict=True):
+                replies = spread(given, requests[i].sampling, requests[i].n)
                 if replies[0].finish is Finish.ERROR:
                     trouble = f"{replies[0].server}: {replies[0].error}"
                 else:
                     found[i] = replies
             if len(found) == len(requests):
                 return [found[i] for i in range(len(requests))]
-        lost = f"{len(requests) - len(found)} of {len(requests)} requests got no answer ({trouble})"
-        raise InfrastructureError(f"engine.sampler: {lost}; nothing is trained on part of a batch, go on with --resume")
+        lost = f"engine.sampler: {len(requests) - len(found)} of {len(requests)} requests got no answer ({trouble})"
+        if "status 400" in trouble:  # asked again, it will be refused again
+            raise UserError(f"{lost}; let rollout.max_tokens and the prompts fit the server (--max-model-len)")
+        raise InfrastructureError(f"{lost}; nothing is trained on part of a batch, go on with --resume")
 
     def _body(self, request: Request) -> dict[str, Any]:
         body = token_body(request.tokens, request.sampling, key_bits(*request.key) % 2**31, request.n)

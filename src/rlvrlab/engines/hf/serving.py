@@ -29,8 +29,8 @@ from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.engines.openai.adapters import ALREADY, LOAD, UNLOAD
 from rlvrlab.engines.openai.wire import CHAT, COMPLETIONS, TOKEN_ID
 from rlvrlab.errors import UserError
-from rlvrlab.judge.fusion.http import HttpError, HttpServer, Response
-from rlvrlab.judge.fusion.http import Request as HttpRequest
+from rlvrlab.http_server import HttpError, HttpServer, Response
+from rlvrlab.http_server import Request as HttpRequest
 from rlvrlab.types import Completion, Request, Sampling
 
 GATHER_S = 0.004

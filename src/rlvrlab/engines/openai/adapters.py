@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rlvrlab.engines.openai.replica import Refused
+from rlvrlab.engines.openai.replica import Refused, reason
 from rlvrlab.errors import UserError
-from rlvrlab.http_client import Host, Response
+from rlvrlab.http_client import Host
 
 LOAD, UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
 ALREADY = "already been loaded"
@@ -19,10 +19,12 @@ ALREADY = "already been loaded"
 async def load_adapter(host: Host, name: str, folder: Path) -> None:
     """Have the server serve the adapter in `folder` as model `name`; one it serves already is left alone."""
     response = await host.post(LOAD, {"lora_name": name, "lora_path": str(folder)})
-    words = _words(response)
+    words = reason(response)
     if response.status == 200 or (response.status == 400 and ALREADY in words):
         return
-    if response.status >= 500 or response.status in (408, 425, 429):
+    # vLLM has status 500 also for an adapter it cannot take (rank, modules, no --enable-lora); its words say so.
+    for_good = response.status == 500 and "lora" in words.lower()
+    if not for_good and (response.status >= 500 or response.status in (408, 425, 429)):
         raise Refused(response)
     if response.status in (401, 403):
         raise UserError(f"{host.url}: status {response.status}: {words}; the key comes from RLVR_API_KEY")
@@ -31,14 +33,13 @@ async def load_adapter(host: Host, name: str, folder: Path) -> None:
         raise UserError(
             f"{host.url} takes no adapters while it runs; {remedy} and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"
         )
-    remedy = "it must see that folder under the same path (below $XDG_CACHE_HOME) and allow its rank (--adapters RANK)"
+    remedy = (
+        "it must see that folder under the same path (below $XDG_CACHE_HOME) and allow its rank "
+        "(`rlvr serve model PATH --adapters RANK`; vLLM: --enable-lora --max-lora-rank RANK)"
+    )
     raise UserError(f"{host.url} does not load the adapter {folder}: {words}; {remedy}")
 
 
 async def unload_adapter(host: Host, name: str) -> None:
     """Forget an adapter; one that is not there is none."""
     await host.post(UNLOAD, {"lora_name": name})
-
-
-def _words(response: Response) -> str:
-    return " ".join(response.body[:400].decode("utf-8", "replace").split())

@@ -112,6 +112,8 @@ class Fleet:
         if self._adapters:
             rank = next(rank for rank in VLLM_RANKS if rank >= self._adapters)
             shared += ["--enable-lora", "--max-lora-rank", str(rank), "--logprobs-mode", "processed_logprobs"]
+            # As the trainer has it unless told otherwise; of two, e.g. one among the extra words, the last counts.
+            shared += ["--dtype", "bfloat16" if devices else "float32"]
         return [*common, "--served-model-name", self.served_name, *shared, *self._extra]
 
     def wait(self, timeout_s: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from rlvrlab.engines.openai.wire import CHAT, COMPLETIONS, Reply, chat_body, parse, text_body
@@ -35,7 +36,16 @@ class Refused(Exception):
 
     def __init__(self, response: Response) -> None:
         self.status = response.status
-        super().__init__(f"status {response.status}: {response.body[:200].decode('utf-8', 'replace').strip()}")
+        super().__init__(f"status {response.status}: {reason(response)[:200]}")
+
+
+def reason(response: Response) -> str:
+    """What a server says about a request it does not take; OpenAI's form packs it into an object."""
+    text = response.body.decode("utf-8", "replace")
+    with suppress(BadAnswer):
+        error = response.json().get("error")
+        text = str(error["message"]) if isinstance(error, dict) and error.get("message") else text
+    return " ".join(text.split())[:400]
 
 
 class Replica:

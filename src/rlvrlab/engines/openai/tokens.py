@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rlvrlab.engines.openai.servers import Servers
-from rlvrlab.engines.openai.wire import Reply, token_body
+from rlvrlab.engines.openai.wire import Reply, spread, token_body
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.randomness import key_bits
 from rlvrlab.types import Completion, Finish, Request, Tokenizer
@@ -32,7 +32,8 @@ class ServerSampler:
         return [self._completions(request, replies) for request, replies in zip(requests, found, strict=True)]
 
     def _completions(self, request: Request, replies: Sequence[Reply]) -> list[Completion]:
-        if len(replies) != request.n or any(reply.finish is Finish.ERROR for reply in replies):
+        replies = spread(list(replies), request.sampling, request.n)
+        if any(reply.finish is Finish.ERROR for reply in replies):
             return [Completion("", (), (), Finish.ERROR)] * request.n
         for reply in replies:
             if not reply.tokens or len(reply.tokens) != len(reply.logprobs):

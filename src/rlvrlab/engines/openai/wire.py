@@ -55,10 +55,21 @@ def token_body(tokens: Sequence[int], sampling: Sampling, seed: int, n: int) -> 
 
     Whatever is not said, vLLM takes from the model's generation_config.json, so the neutral values are said.
     """
-    extra: Body = {"n": n, "logprobs": 1, "return_token_ids": True, "return_tokens_as_token_ids": True}
+    once = sampling.temperature == 0  # vLLM refuses to give the same greedy answer n times; see `spread`
+    extra: Body = {"n": 1 if once else n, "logprobs": 1, "return_token_ids": True, "return_tokens_as_token_ids": True}
     extra |= {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
     stop = {"include_stop_str_in_output": True} if sampling.stop else {}
     return {"prompt": list(tokens), **_settings(sampling, seed), **extra, **stop}
+
+
+def spread(replies: list[Reply], sampling: Sampling, n: int) -> list[Reply]:
+    """`n` replies to a token_body: the greedy answer, which is asked for once, counts `n` times; less is no answer."""
+    if replies[0].finish is Finish.ERROR:
+        return replies
+    full = replies * n if sampling.temperature == 0 and len(replies) == 1 else replies
+    if len(full) != n:
+        return [Reply(server=replies[0].server, error=f"{len(full)} answers instead of {n}")]
+    return full
 
 
 def _settings(sampling: Sampling, seed: int) -> Body:

@@ -106,7 +106,7 @@ class FusionClient:
         options = {"run_timeout": task.limits.wall_or_default_s, "memory_limit_MB": task.limits.memory_mb}
         for given, expected in task.tests:
             answer = await self.run_code(code, given, **options)
-            run = answer["run_result"] or {}
+            run = answer.get("run_result") or {}
             if run.get("status") == "TimeLimitExceeded":
                 finding.fail(Outcome.TIME_LIMIT, "the server's time limit")
             elif answer["status"] != "Success":
@@ -207,7 +207,7 @@ class _Busy(Exception):
 
 def _retry_after(answer: Response) -> float | None:
     text = answer.headers.get("retry-after", "")
-    return float(text) if text.isdigit() else None
+    return float(text) if text.isascii() and text.isdigit() else None
 
 
 def _content(answer: Response) -> dict[str, Any]:
@@ -227,7 +227,8 @@ def _checked(answer: Response, check: Any) -> None:
 
 
 def _run_code_answer(content: dict[str, Any]) -> bool:
-    return content.get("status") in ("Success", "Failed")
+    run = content.get("run_result")
+    return content.get("status") in ("Success", "Failed") and (run is None or isinstance(run, dict))
 
 
 def _submit_answer(content: dict[str, Any]) -> bool:

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.http_server import HttpError, HttpServer, Request, Response
 from rlvrlab.judge.code import ATTEMPTS, SCORER_VERSION, CodeJudge
 from rlvrlab.judge.finding import Starved
 from rlvrlab.judge.fusion import wire
-from rlvrlab.judge.fusion.http import HttpError, HttpServer, Request, Response
 from rlvrlab.judge.fusion.submissions import judge_submission
 from rlvrlab.judge.orders import Order
 from rlvrlab.judge.pool import Pool
@@ -49,7 +49,7 @@ class JudgeServer:
         self.thorough = CodeJudge(self.pool, stop_on_first_failure=False, reader=self.judge.reader)
         self.stopwatch = Stopwatch()
         self.refused = self.most_load = 0
-        self.http = HttpServer(self.answer)
+        self.http = HttpServer(self.answer, self._admit)
         self.load = 0
         self.stopping = False
         self.routes: dict[tuple[str, str], Callable[[Request], Awaitable[Any]]] = {
@@ -74,7 +74,6 @@ class JudgeServer:
 
     async def answer(self, request: Request) -> Response:
         """Route one request; whatever fails on our side is a 500 or a SandboxError, never a verdict."""
-        self._admit(request)
         known = self.routes.get((request.method, request.path))
         if known is None:
             paths = {path for _, path in self.routes}
@@ -89,6 +88,7 @@ class JudgeServer:
             raise HttpError(500, f"{type(error).__name__}: {error}") from error
 
     def _admit(self, request: Request) -> None:
+        """Before anything of it is kept: whoever has no token must not fill the memory."""
         if _is_loopback(self.host) and not _is_loopback(_host_name(request.headers.get("host", ""))):
             raise HttpError(403, "unexpected Host header")
         given = request.headers.get("authorization", "").removeprefix("Bearer ")

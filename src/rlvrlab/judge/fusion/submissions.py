@@ -24,7 +24,7 @@ RunCode = Callable[[Form], Awaitable[Form]]
 
 async def judge_submission(form: Form, run_code: RunCode, judge: CodeJudge) -> Form:
     """SandboxFusion's EvalResult."""
-    config = form.get("config") or {}
+    config = _table(form, "config")
     row = _row(config.get("provided_data"), form.get("id"))
     found = extract_code(str(form.get("completion", "")))
     kind = "empty" if found.code is None else "fenced" if "```" in str(form.get("completion")) else "heuristic"
@@ -48,15 +48,17 @@ def _row(provided: Any, wanted: Any) -> Form:
 
 
 async def _contest(code: str, tests: list[Any], config: Form, run_code: RunCode) -> list[Form]:
-    extra = config.get("extra") or {}
-    policy = Comparison(**extra["comparison"]) if "comparison" in extra else RSTRIP_LINES
+    extra = _table(config, "extra")
+    policy = _comparison(extra)
     done: list[Form] = []
     if not tests:
         raise UserError("provided_data.test: it is empty, and everything would pass")
     for test in tests:
         if not isinstance(test, dict):
             raise UserError("provided_data.test: a list of {input: {stdin}, output: {stdout}}")
-        given, wanted = (test.get("input") or {}).get("stdin", ""), (test.get("output") or {}).get("stdout", "")
+        given, wanted = _table(test, "input").get("stdin", ""), _table(test, "output").get("stdout", "")
+        if not isinstance(wanted, str):
+            raise UserError(f"provided_data.test: output.stdout is {wanted!r:.80}; a string is needed")
         request = {"code": code, "language": "python", "stdin": given, "run_timeout": config.get("run_timeout")}
         ran = await run_code({**request, "memory_limit_MB": extra.get("memory_limit_MB")})
         right = ran["status"] == "Success" and same_text(ran["run_result"]["stdout"].encode(), wanted, policy)
@@ -66,12 +68,29 @@ async def _contest(code: str, tests: list[Any], config: Form, run_code: RunCode)
     return done
 
 
+def _table(form: Form, key: str) -> Form:
+    """A part of a form that may be left out."""
+    found = form.get(key) or {}
+    if not isinstance(found, dict):
+        raise UserError(f"{key}: an object is needed, not {found!r:.80}")
+    return found
+
+
+def _comparison(extra: Form) -> Comparison:
+    try:
+        return Comparison(**extra["comparison"]) if "comparison" in extra else RSTRIP_LINES
+    except (TypeError, ValueError) as error:
+        raise UserError(f"config.extra.comparison: {error}") from None
+
+
 def _assert_task(row: Form, config: Form) -> TestsTask:
     name = row.get("entry_point")
     if not isinstance(name, str):
         raise UserError("provided_data.entry_point: the function under test is needed")
     limits = wire.limits_of({"run_timeout": config.get("run_timeout")})
     if "test_list" in row:
+        if not isinstance(row["test_list"], list):
+            raise UserError("provided_data.test_list: a list of assert statements is needed")
         return TestsTask(
             name, tuple(map(str, row["test_list"])), setup=str(row.get("test_setup_code", "")), limits=limits
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Any
 
-from rlvrlab.errors import UserError
+from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.judge.compare import Comparison
 from rlvrlab.judge.finding import failure_of, records_of
 from rlvrlab.judge.jail import plain
@@ -113,6 +113,11 @@ def verdict_to_wire(verdict: Verdict) -> dict[str, Any]:
 
 
 def verdict_from_wire(form: dict[str, Any]) -> Verdict:
-    """A verdict from JSON."""
-    verdict = Verdict(**{**form, "error": ErrorKind(form["error"]), "flags": tuple(form["flags"])})
+    """A verdict from JSON; InfrastructureError where it is none: nothing has been said about the answer then."""
+    try:
+        verdict = Verdict(**{**form, "error": ErrorKind(form["error"]), "flags": tuple(form["flags"])})
+        if not isinstance(verdict.correct, bool | None) or not 0 <= verdict.score <= 1:
+            raise ValueError(f"correct {verdict.correct!r}, score {verdict.score!r}")
+    except (KeyError, TypeError, ValueError) as error:
+        raise InfrastructureError(f"not a verdict ({type(error).__name__}: {error})") from None
     return replace(verdict, isolation=f"remote {verdict.isolation}")

@@ -17,6 +17,7 @@ from typing import Any
 from rlvrlab.errors import UserError
 from rlvrlab.report.figures import charts
 from rlvrlab.report.figures.style import Spec
+from rlvrlab.report.names import file_stem
 
 FORMATS = ("svg", "png", "pdf")
 PPI = 300
@@ -84,7 +85,8 @@ def _decisions(section: Mapping[str, Any]) -> dict[str, Spec | None]:
         by_metric = dict.fromkeys(str(row.get("metric")) for row in rows)
         for metric in by_metric:
             mine = [row for row in rows if str(row.get("metric")) == metric]
-            name = _free(f"decision_{_file(str(decision.get('stage') or 'study'))}_{_file(metric)}", found)
+            stage = file_stem(str(decision.get("stage") or "study"), "stage")
+            name = _free(f"decision_{stage}_{file_stem(metric, 'metric')}", found)
             found[name] = charts.forest(_numbers(mine), f"difference of {metric}", str(decision.get("words", "")))
     return found
 
@@ -108,7 +110,7 @@ def _numbers(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _grid(section: Mapping[str, Any]) -> dict[str, Spec | None]:
     phases = section["id"] == "phases"  # shares in every column; a study's columns are different metrics
-    return {_file(section["id"]): charts.dots(section["data"], section.get("note", ""), shared=phases)}
+    return {_stem(section): charts.dots(section["data"], section.get("note", ""), shared=phases)}
 
 
 def _single(
@@ -121,8 +123,12 @@ _MAKERS: dict[str, Callable[[Mapping[str, Any]], dict[str, Spec | None]]] = {
     "curves": _curves,
     "passk": _single("pass_at_k", charts.pass_at_k),
     "forgetting": _single("forgetting", charts.forgetting),
-    "matrix": lambda section: {_file(section["id"]): charts.matrix(section["data"], section.get("note", ""))},
-    "pareto": lambda section: {_file(section["id"]): charts.pareto(section["data"], section.get("note", ""))},
+    "matrix": lambda section: {
+        file_stem(section["id"], "figure"): charts.matrix(section["data"], section.get("note", ""))
+    },
+    "pareto": lambda section: {
+        file_stem(section["id"], "figure"): charts.pareto(section["data"], section.get("note", ""))
+    },
     "decisions": _decisions,
     "paired": _paired,
     "grid": _grid,
@@ -130,9 +136,8 @@ _MAKERS: dict[str, Callable[[Mapping[str, Any]], dict[str, Spec | None]]] = {
 """A section's view -> the figures it makes."""
 
 
-def _file(text: str) -> str:
-    kept = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in text).strip("_-")
-    return kept[:60] or "figure"
+def _stem(section: Mapping[str, Any]) -> str:
+    return file_stem(str(section["id"]), "figure")
 
 
 def _free(name: str, taken: Mapping[str, Any]) -> str:

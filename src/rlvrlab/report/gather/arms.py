@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from rlvrlab.recipe.parse import flatten
-from rlvrlab.report.gather.curves import FIRST, marks, panel, skill_keys, thinned
+from rlvrlab.report.gather.curves import FIRST, marks, panel, skill_curve, skill_keys, thinned
 from rlvrlab.report.gather.overview import accuracy_keys
 from rlvrlab.report.gather.reading import Fact, Section, rounded, section, words
 from rlvrlab.report.gather.record import METRICS, RunRecord
-from rlvrlab.report.gather.skills import StageTable, interval
+from rlvrlab.report.gather.skills import ONE_RUN, StageTable, interval
 from rlvrlab.skills.pareto import front
 
 APART = ("seed", "name", "question", "output_dir", "data.seed")
@@ -86,7 +86,7 @@ def _lines(arms: Arms, key: str) -> list[Fact]:
 
 
 def _one(run: RunRecord, key: str) -> Fact:
-    line = thinned(run.series(key))
+    line = skill_curve(run, key)
     bounds = {side: {step: value for step, value, _ in run.series(f"{key}_{side}")} for side in ("low", "high")}
     if bounds["low"] and "binned" not in line:
         line |= {side: [rounded(table.get(step)) for step in line["x"]] for side, table in bounds.items()}
@@ -114,20 +114,26 @@ def arm_matrix(arms: Arms) -> list[Section]:
         tables = [table for run in group if (table := StageTable(run)).complete]
         if not tables or len({(tuple(t.skills), tuple(s["skill"] for s in t.stages)) for t in tables}) != 1:
             continue
-        change = np.array([np.diff(np.array(table.rows), axis=0) for table in tables])
         first = tables[0]
-        cells = [
-            [interval([float(v) for v in change[:, i, j]]) | {"from": {"file": METRICS}, "link": {"skill": skill}}
-             for j, skill in enumerate(first.skills)]
-            for i in range(len(first.stages))
-        ]  # fmt: skip
+        cells = _changes(tables) if len(tables) > 1 else first.cells()
+        certain = len(tables) > 1 or first.certain
         data = {"rows": [stage["skill"] for stage in first.stages], "columns": first.skills, "cells": cells,
-                "row_title": "trained on", "column_title": "success on", "certain": len(tables) > 1}  # fmt: skip
-        what = f"{name}: change of held-out success while the row's skill was trained"
-        note = f"{what}, 95 % t interval over {len(tables)} seeds."
+                "row_title": "trained on", "column_title": "success on", "certain": certain}  # fmt: skip
+        how = f"95 % t interval over {len(tables)} seeds." if len(tables) > 1 else ONE_RUN[certain]
+        note = f"{name}: change of held-out success while the row's skill was trained; {how}"
         title = "Interference" if len(arms) == 1 else f"Interference: {words(name, 60)}"
         found.append(section(f"interference_{number}", "matrix", title, data, METRICS, note))
     return found
+
+
+def _changes(tables: Sequence[StageTable]) -> list[list[Fact]]:
+    """Means over seeds with their intervals."""
+    change = np.array([np.diff(np.array(table.rows), axis=0) for table in tables])
+    return [
+        [interval([float(v) for v in change[:, i, j]]) | {"from": {"file": METRICS}, "link": {"skill": skill}}
+         for j, skill in enumerate(tables[0].skills)]
+        for i in range(len(tables[0].stages))
+    ]  # fmt: skip
 
 
 def arm_pareto(arms: Arms) -> Section | None:

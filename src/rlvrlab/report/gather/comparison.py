@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rlvrlab.errors import LabError
 from rlvrlab.evals.compare import compare_folders
@@ -89,37 +89,67 @@ def _paired(arms: Arms, folder: Folder) -> Section | None:
         return None
     names, groups = list(arms)[:2], list(arms.values())[:2]
     newest = [[found[-1] for run in group if (found := evaluations_below(run.folder))] for group in groups]
-    if all(newest):
-        return comparison_table(newest[0], newest[1], names, folder)
-    cards = [[_outcomes(run) for run in group] for group in groups]
-    if all(table for group in cards for table in group):
-        return _card_test(cards, names)
-    text = "verdicts on the same problems are not recorded on both sides; `rlvr eval --run RUN` for each makes them"
+    examined = comparison_table(newest[0], newest[1], names, folder) if all(newest) else None
+    if examined is not None:
+        return examined
+    cards = [[card for run in group if (card := last_card(run)) is not None] for group in groups]
+    if all(cards):
+        return _card_test(cards, names, folder)
+    text = (
+        "verdicts on the same problems are not recorded on both sides; set eval.test_size, "
+        "or `rlvr eval --run RUN` for each"
+    )
     folder.miss("paired test", text)
     return None
 
 
-def _outcomes(run: RunRecord) -> dict[str, float]:
-    files = sorted((run.root / "analysis" / "cards").glob("*_*.json"), key=lambda path: path.name)
-    table = run.folder.table(f"analysis/cards/{files[-1].name}") if files else {}
-    outcomes = table.get("outcomes")
-    return {str(k): float(v) for k, v in outcomes.items()} if isinstance(outcomes, dict) else {}
+class LastCard(NamedTuple):
+    """Verdicts on the test problems at the end of a run's last phase."""
+
+    told: str
+    environment: str
+    """Its settings."""
+    outcomes: dict[str, float]
+    """1 or 0 by problem."""
 
 
-def _card_test(cards: list[list[dict[str, float]]], names: list[str]) -> Section | None:
-    shared = sorted(set.intersection(*(set(table) for group in cards for table in group)))
+def last_card(run: RunRecord) -> LastCard | None:
+    """Of the policy the run ended with: controls were taken back, and a baseline is nobody's result."""
+    numbered = {path: path.name.partition("_")[0] for path in (run.root / "analysis" / "cards").glob("*_*.json")}
+    files = [path for path, index in numbered.items() if index.isdigit() and int(index) > 0]
+    for path in sorted(files, key=lambda path: int(numbered[path]), reverse=True):
+        table = run.folder.table(f"analysis/cards/{path.name}")
+        outcomes = table.get("outcomes")
+        if isinstance(outcomes, dict) and outcomes and not table.get("control"):
+            told = f"{run.root.name}: {words(table.get('phase'), 40)}, step {words(table.get('step'), 20)}"
+            of = words(run.recipe.get("env"), 10**6)
+            return LastCard(told, of, {str(key): float(value) for key, value in outcomes.items()})
+    return None
+
+
+def _card_test(cards: list[list[LastCard]], names: list[str], folder: Folder) -> Section | None:
+    every = [card for group in cards for card in group]
+    shared = sorted(set.intersection(*(set(card.outcomes) for card in every)))
     if not shared:
+        text = "the cards of the two sides are on different problems; `rlvr eval --run RUN` for each asks the same"
+        folder.miss("paired test", text)
         return None
     import numpy as np
 
-    before, after = (np.array([[table[key] for key in shared] for table in group]) for group in cards)
+    before, after = (np.array([[card.outcomes[key] for key in shared] for card in group]) for group in cards)
     found = compare_seeds(before, after, "report", *names)
     row = {"what": "accepted@1 on test problems", "before": rounded(before.mean()), "after": rounded(after.mean()),
            "difference": {k: rounded(v) for k, v in found._asdict().items()}, "p_holm": rounded(found.p),
            "verdict": _verdict(found.p, found.mean)}  # fmt: skip
-    data = {"names": names, "tables": [{"title": "", "rows": [row]}], "notes": [f"{len(shared)} test problems."],
-            "from": place("analysis/cards/")}  # fmt: skip
-    return section("paired", "paired", "Paired test", data, "analysis/cards/")
+    left = len(set.union(*(set(card.outcomes) for card in every))) - len(shared)
+    count = f"{len(shared)} test problems{f', {left} not judged on every side left out' if left else ''}."
+    notes = [count, "Cards: " + "; ".join(card.told for card in every) + "."]
+    if len({card.environment for card in every}) > 1:
+        notes.append("The environments' settings differ: problems of one name are taken to be the same.")
+    tables = [{"title": "", "rows": [row]}]
+    data = {"names": names, "tables": tables, "notes": notes, "from": place("analysis/cards/")}
+    note = "Paired by problem, greedy answers at the end of each run's last phase."
+    return section("paired", "paired", "Paired test", data, "analysis/cards/", note)
 
 
 def _verdict(p: float, mean: float) -> str:

@@ -1,35 +1,79 @@
-"""Which lines of an answer earned its reward, as `rlvr credit` wrote it down."""
+"""Which steps of an answer earned its reward: as training kept it with its answers, and as `rlvr credit` found it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.report.gather.reading import Fact, Folder, Section, document, number, place, rounded, section, words
+from rlvrlab.report.gather.reading import (
+    Fact,
+    Folder,
+    Section,
+    as_table,
+    document,
+    number,
+    place,
+    rounded,
+    section,
+    words,
+)
+from rlvrlab.report.gather.record import RunRecord
+from rlvrlab.report.gather.rollouts import Answers
 
 LONGEST = 20_000
 MOST = 50
 
 
-def credit(folder: Folder, name: str, expected: bool = False) -> Section | None:
+def credit(folder: Folder, name: str) -> Section | None:
     """None where nobody has measured credit."""
     if not (folder.root / name).exists():
-        if expected:
-            folder.miss(name, "step credit per answer is not kept by training; `rlvr credit RUN` measures it for some")
         return None
     found = folder.table(name)
     answers = found.get("answers")
-    shown = [_answer(one, name) for one in answers[:MOST] if isinstance(one, dict)] if isinstance(answers, list) else []
+    rows = [one for one in answers if isinstance(one, dict)] if isinstance(answers, list) else []
+    shown = [_answer(one, one.get("text"), place(name, key="answers")) for one in rows[:MOST]]
     if not shown:
         return None
-    estimator = words(found.get("estimator") or "unknown", 40)
-    note = (
-        "Each step is deleted and the rest judged again: the number is what success loses without it."
-        if estimator == "leave_one_out"
-        else f"Credit of each step by {estimator}, in units of reward."
-    )
-    data = {"estimator": estimator, "label": words(found.get("label") or "", 40), "answers": shown}
-    return section("credit", "credit", "Credit", data, name, note)
+    estimator, label = words(found.get("estimator") or "unknown", 40), words(found.get("label") or "", 40)
+    data = {"estimator": estimator, "label": label, "answers": shown}
+    return section("credit", "credit", "Credit", data, name, _note(estimator))
+
+
+def training_credit(run: RunRecord, answers: Answers) -> Section | None:
+    """Of the answers shown, as training measured it; some of them, spread over the steps."""
+    if not answers.credited:
+        if any(value for _, value, _ in run.series("credit/steps")):
+            text = "no answer shown has the credit of its steps beside it; `rlvr credit RUN` measures it for some"
+            run.folder.miss("credit in training", text)
+        return None
+    different = list({(str(one[0]["problem"]), str(one[0]["completion"])): one for one in answers.credited}.values())
+    telling = [one for one in different if any(as_table(step).get("credit") for step in one[0]["steps"])]
+    chosen = telling or different
+    some = [chosen[i * len(chosen) // min(MOST, len(chosen))] for i in range(min(MOST, len(chosen)))]
+    shown = [_answer(row, row.get("completion"), place(file, line, step)) for row, file, line, step in some]
+    estimator = _estimator(as_table(run.recipe.get("credit")))
+    unbiased = [value for _, value, _ in run.series("credit/unbiased")]
+    label = ("unbiased" if unbiased[-1] else "shaping") if unbiased else ""
+    left = "those in which no step matters are left out" if telling else "in none of them does a step matter"
+    note = f"{_note(estimator)} {len(shown)} of {len(different)} different answers with credit on this page; {left}."
+    data = {"estimator": estimator, "label": label, "answers": shown}
+    return section("credit_training", "credit", "Credit in training", data, "rollouts/", note)
+
+
+def _estimator(table: Fact) -> str:
+    """Bare leave_one_out where steps were simply deleted; else with what was done to them."""
+    name = words(table.get("estimator") or "leave_one_out", 40)
+    kinds = table.get("intervention_types", ["delete", "truncate"])
+    if name != "leave_one_out" or (kinds == ["delete"] and table.get("replay", "fixed") == "fixed"):
+        return name
+    told = " and ".join(words(kind, 20) for kind in kinds) if isinstance(kinds, list) else words(kinds, 40)
+    return f"{name}: {told}"
+
+
+def _note(estimator: str) -> str:
+    if estimator == "leave_one_out":
+        return "Each step is deleted and the rest judged again: the number is what success loses without it."
+    return f"Credit of each step by {estimator.replace('_', ' ')}, in units of reward."
 
 
 def gather_credit(path: Path) -> dict[str, Any]:
@@ -39,14 +83,16 @@ def gather_credit(path: Path) -> dict[str, Any]:
     return document(folder, "credit", path.stem, sections, subtitle="which steps earned the reward")
 
 
-def _answer(one: dict[str, Any], file: str) -> Fact:
-    text = str(one.get("text", ""))
+def _answer(one: dict[str, Any], text: Any, source: Fact) -> Fact:
+    text = text if isinstance(text, str) else ""
     steps = [
         {
             "start": step["start"],
             "end": step["end"],
             "kind": words(step.get("kind") or "", 40),
             "credit": rounded(step.get("credit"), 4),
+            **({"advantage": rounded(step["advantage"], 4)} if "advantage" in step else {}),
+            **({"examined": False} if step.get("examined") is False else {}),
         }
         for step in one.get("steps") or ()
         if isinstance(step, dict) and isinstance(step.get("start"), int) and isinstance(step.get("end"), int)
@@ -60,5 +106,5 @@ def _answer(one: dict[str, Any], file: str) -> Fact:
         "text": text[:LONGEST],
         "steps": sorted((s for s in steps if 0 <= s["start"] < s["end"] <= LONGEST), key=lambda s: s["start"]),
         "most": max((abs(v) for step in steps if (v := number(step["credit"])) is not None), default=0.0),
-        "from": place(file, key="answers"),
+        "from": source,
     }

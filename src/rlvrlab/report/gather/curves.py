@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rlvrlab.evals.statistics import wilson
 from rlvrlab.report.gather.overview import accuracy_keys
-from rlvrlab.report.gather.reading import Fact, Section, rounded, section
+from rlvrlab.report.gather.reading import Fact, Section, number, rounded, section
 from rlvrlab.report.gather.record import METRICS, RunRecord
 
 POINTS = 400
@@ -24,8 +25,8 @@ def curves(run: RunRecord) -> Section | None:
     training = thinned(run.series("train/acc"))
     if len(training["x"]) > 1:
         main.append({"name": "training answers", "key": "train/acc", "faint": True, **training})
-    skills = [panel(name, [{"name": name, "key": key, **thinned(run.series(key))}]) for name, key in skill_keys(run)]
-    taken = {one["key"] for one in main} | {key for _, key in skill_keys(run)} | UNTOLD
+    skills = [panel(name, [{"name": name, "key": key, **skill_curve(run, key)}]) for name, key in skill_keys(run)]
+    taken = {one["key"] for one in main} | {k for _, key in skill_keys(run) for k in (key, count_key(key))} | UNTOLD
     names = [key for key in (*FIRST, *sorted(run.keys)) if key not in taken and not key.endswith(("_low", "_high"))]
     others = [panel(key, [{"name": key, "key": key, **thinned(run.series(key))}]) for key in dict.fromkeys(names)]
     data = {
@@ -65,6 +66,29 @@ def skill_keys(run: RunRecord) -> list[tuple[str, str]]:
     parts = [(key.split("/"), key) for key in run.keys if key.startswith("val-core/") and key.endswith("/acc")]
     found = [("/".join(words[2:-1]), key) for words, key in parts if len(words) >= 4 and f"{key}_low" not in run.keys]
     return [(skill, key) for skill, key in found if skill != "worst_skill"]
+
+
+def count_key(key: str) -> str:
+    """The number of answers beside a skill's accuracy: `…/acc` -> `…/n`."""
+    return f"{key.removesuffix('/acc')}/n"
+
+
+def bounds(row: Mapping[str, Any], key: str) -> tuple[float, float] | None:
+    """95 % Wilson interval of a skill's accuracy in one line of metrics; None where no count is recorded."""
+    share, count = number(row.get(key)), number(row.get(count_key(key)))
+    if share is None or not count or count < 0 or not 0 <= share <= 1:
+        return None
+    return wilson(round(share * count), round(count))
+
+
+def skill_curve(run: RunRecord, key: str) -> Fact:
+    """A skill's accuracy over steps, with its interval where the record has the counts."""
+    curve = thinned(run.series(key))
+    found = {line.number: bounds(line.row, key) for line in run.metrics} if "binned" not in curve else {}
+    if any(found.values()):
+        sides = [found.get(line) or (None, None) for line in curve["line"]]
+        curve |= {"low": [rounded(low) for low, _ in sides], "high": [rounded(high) for _, high in sides]}
+    return curve
 
 
 def thinned(points: Sequence[tuple[int, float, int]]) -> Fact:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rlvrlab.report.stored_lines import decoded
+
 Section = dict[str, Any]
 Fact = dict[str, Any]
 STRANGE = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
@@ -45,7 +47,7 @@ class Folder:
     def value(self, name: str, why: str = "not there") -> Any:
         """Any JSON file; `why` explains its absence, and an empty `why` means that it may be absent."""
         try:
-            return json.loads((self.root / name).read_bytes())
+            return decoded((self.root / name).read_bytes())
         except (FileNotFoundError, NotADirectoryError):
             if why:
                 self.miss(name, why)
@@ -72,7 +74,7 @@ class Folder:
             if not line.strip(b" \r\x00"):
                 continue
             try:
-                row = json.loads(line)
+                row = decoded(line)
             except (ValueError, RecursionError):
                 torn = number == len(lines)
                 why = "is torn: written just now, or when a process was killed" if torn else "is damaged"
@@ -113,6 +115,8 @@ def place(file: str, line: int | None = None, step: Any = None, key: str | None 
 
 def number(value: Any) -> float | None:
     """A finite number, or nothing."""
+    if type(value) is float:  # nearly always, and a run has many
+        return value if math.isfinite(value) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return float(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,11 +39,21 @@ def _matrices(folder: Folder) -> list[Section]:
 
 
 def _matrix(rows: list[dict[str, Any]], kind: str, how: str, name: str, when: str) -> Section:
-    matrices = [row[kind] for row in rows]
-    names = rows[0].get("skills") or [f"skill {i + 1}" for i in range(len(matrices[0]))]
-    seeds = f"95 % t interval over {len(rows)} seeds. Grey: the interval holds 0."
+    of = Counter(_skills(row, kind) for row in rows)
+    names = of.most_common(1)[0][0]  # a seed in which a skill had no gradient has a smaller matrix
+    matrices = [row[kind] for row in rows if _skills(row, kind) == names]
+    left = f" ({len(rows) - len(matrices)} with other skills left out)" if len(matrices) < len(rows) else ""
+    seeds = f"95 % t interval over {len(matrices)} seeds{left}. Grey: the interval holds 0."
     note = f"Change of reward per unit of step length, {how}; {seeds}"
-    return mean_matrix(names, matrices, f"Interference {when}, {how}", MATRIX, note, f"matrix_{name}")
+    return mean_matrix(list(names), matrices, f"Interference {when}, {how}", MATRIX, note, f"matrix_{name}")
+
+
+def _skills(row: dict[str, Any], kind: str) -> tuple[str, ...]:
+    """As recorded; numbered in files that do not name them."""
+    named = row.get("skills")
+    if isinstance(named, list) and len(named) == len(row[kind]):
+        return tuple(words(name, 60) for name in named)
+    return tuple(f"skill {i + 1}" for i in range(len(row[kind])))
 
 
 def _guards(folder: Folder) -> list[Section]:

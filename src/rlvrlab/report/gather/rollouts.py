@@ -20,6 +20,10 @@ LONGEST = 20_000
 """Characters of one text; the whole is in the file it names."""
 COLUMNS = ("id", "side", "step", "problem", "skill", "prompt", "reference", "completion", "previous", "reward",
            "correct", "error", "detail", "finish", "flags", "tokens", "turn", "parts", "file", "line")  # fmt: skip
+Credited = tuple[dict[str, Any], str, int, int | None]
+"""What credit needs of a stored answer, its file, line and step."""
+OF_CREDIT = ("id", "problem", "correct", "reward", "completion", "steps")
+_AS_TEXT = json.JSONEncoder(ensure_ascii=False, default=str).encode
 SIGNS = {True: 1, False: 0, None: -1}
 
 
@@ -32,6 +36,8 @@ class Answers:
         self.cut: dict[int, int] = {}
         self.characters = 0
         self.notes: list[str] = []
+        self.credited: list[Credited] = []
+        """Those whose steps have credit."""
         self._index: dict[str, int] = {}
 
     def __len__(self) -> int:
@@ -46,7 +52,7 @@ class Answers:
         """Its place in the table of texts; −1 for nothing."""
         if value is None or value == "":
             return -1
-        whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        whole = value if isinstance(value, str) else _AS_TEXT(value)
         shown = whole[:LONGEST]
         if shown not in self._index or (len(whole) > LONGEST) != (self._index[shown] in self.cut):
             self._index[shown] = len(self.texts)
@@ -80,6 +86,8 @@ class Answers:
         values["parts"] = self.text(parts if isinstance(parts, dict) and parts else None)
         for key, column in self.columns.items():
             column.append(values[key])
+        if isinstance(row.get("steps"), list) and row["steps"]:
+            self.credited.append(({key: row.get(key) for key in OF_CREDIT}, file, line, step))
 
     def section(self, title: str = "Rollouts", source: str = "rollouts/") -> Section | None:
         """Nothing where nothing was recorded."""

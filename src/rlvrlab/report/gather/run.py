@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.report.gather.credit import credit
+from rlvrlab.report.gather.credit import credit, training_credit
 from rlvrlab.report.gather.curves import curves
 from rlvrlab.report.gather.evaluation import costs, evaluations_below, pass_at_k, shown_answers
 from rlvrlab.report.gather.figures import cost, errors, hacks, signal
@@ -38,7 +38,8 @@ def gather_run(path: Path) -> dict[str, Any]:
         "cost": lambda: cost(run),
         "cost of evaluations": lambda: _renamed(costs(sides), "evaluation_cost", "Cost of evaluations"),
         "hack monitor": lambda: hacks(run, answers),
-        "credit": lambda: credit(folder, "analysis/credit.json", run.recipe.get("credit") is not None),
+        "credit in training": lambda: training_credit(run, answers),
+        "credit": lambda: credit(folder, "analysis/credit.json"),
         "rollouts": lambda: answers.section(),
         "recipe": lambda: recipe(run),
         "events": lambda: events(run),

@@ -7,13 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from rlvrlab.report.gather.curves import skill_keys, stages, thinned
-from rlvrlab.report.gather.reading import Section, rounded, section
+from rlvrlab.report.gather.curves import bounds, skill_curve, skill_keys, stages
+from rlvrlab.report.gather.reading import Fact, Section, rounded, section
 from rlvrlab.report.gather.record import METRICS, RunRecord
 from rlvrlab.skills.metrics import Retention, retention
 
 T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 """Student's t by degrees of freedom, from 1 on."""
+Bounds = tuple[float, float] | None
+ONE_RUN = {
+    True: "95 % interval (Newcombe) of this one run, rather too wide because the same problems are asked twice.",
+    False: "this run recorded no counts per skill, so no cell has an interval and none is called significant.",
+}
+"""What to say of one run's cells: do they have intervals?"""
 
 
 class StageTable:
@@ -24,26 +30,45 @@ class StageTable:
         keys = [key for _, key in skill_keys(run)]
         self.stages = stages(run)
         self.rows: list[list[float]] = []
+        self.bounds: list[list[Bounds]] = []
+        """Wilson's, as in `rows`."""
         self.lines: list[int] = []
         if not self.stages or not keys:
             return
-        bounds = [stage["x"] for stage in self.stages[1:]] + [math.inf]
+        until = [stage["x"] for stage in self.stages[1:]] + [math.inf]
         measured = [line for line in run.metrics if all(isinstance(line.row.get(key), int | float) for key in keys)]
         before = [line for line in measured if line.row["step"] < self.stages[0]["x"]]
         ends = [before[-1:]] + [
             [line for line in measured if stage["x"] <= line.row["step"] < bound][-1:]
-            for stage, bound in zip(self.stages, bounds, strict=True)
+            for stage, bound in zip(self.stages, until, strict=True)
         ]
         for end in ends:
             if not end:
                 break
             self.rows.append([float(end[0].row[key]) for key in keys])
+            self.bounds.append([bounds(end[0].row, key) for key in keys])
             self.lines.append(end[0].number)
 
     @property
     def complete(self) -> bool:
         """Was every stage measured at its end?"""
         return bool(self.stages) and len(self.rows) == len(self.stages) + 1
+
+    @property
+    def certain(self) -> bool:
+        """Do all cells have intervals?"""
+        return all(one is not None for row in self.bounds for one in row)
+
+    def cells(self) -> list[list[Fact]]:
+        """Change over each stage of each skill."""
+        return [
+            [
+                change((self.rows[i][j], self.bounds[i][j]), (self.rows[i + 1][j], self.bounds[i + 1][j]))
+                | {"from": {"file": METRICS, "line": self.lines[i + 1], "step": stage["x"]}, "link": {"skill": skill}}
+                for j, skill in enumerate(self.skills)
+            ]
+            for i, stage in enumerate(self.stages)
+        ]
 
     @property
     def order(self) -> list[int]:
@@ -64,7 +89,7 @@ def forgetting(run: RunRecord) -> Section | None:
         return None
     curves = []
     for skill, key in keys:
-        curve = {"name": skill, "key": key, **thinned(run.series(key)), "points": True}
+        curve = {"name": skill, "key": key, **skill_curve(run, key), "points": True}
         if not curve["y"]:
             continue
         peak = max(range(len(curve["y"])), key=lambda i: curve["y"][i])
@@ -85,7 +110,8 @@ def forgetting(run: RunRecord) -> Section | None:
         "Forgetting",
         data,
         METRICS,
-        "A ring marks each skill's peak; the label at the end says what is lost since.",
+        "A ring marks each skill's peak; the label at the end says what is lost since. "
+        "Bands, where the counts are recorded: 95 % Wilson intervals.",
     )
 
 
@@ -94,21 +120,24 @@ def stage_matrix(run: RunRecord) -> Section | None:
     table = StageTable(run)
     if not table.complete:
         return None
-    cells = []
-    for index, stage in enumerate(table.stages):
-        line = {"file": METRICS, "line": table.lines[index + 1], "step": stage["x"]}
-        cells.append([
-            {"value": rounded(table.rows[index + 1][j] - table.rows[index][j], 4), "low": None, "high": None,
-             "from": line, "link": {"skill": skill}}
-            for j, skill in enumerate(table.skills)
-        ])  # fmt: skip
-    data = {"rows": [stage["skill"] for stage in table.stages], "columns": table.skills, "cells": cells,
-            "row_title": "trained on", "column_title": "success on", "certain": False}  # fmt: skip
+    data = {"rows": [stage["skill"] for stage in table.stages], "columns": table.skills, "cells": table.cells(),
+            "row_title": "trained on", "column_title": "success on", "certain": table.certain}  # fmt: skip
     note = (
-        "Change of held-out success while the row's skill was trained. One run records no interval per skill, "
-        "so no cell is called significant; a report of several seeds has intervals."
+        f"Change of held-out success while the row's skill was trained; {ONE_RUN[table.certain]} "
+        "A report of several seeds has intervals over seeds."
     )
     return section("interference", "matrix", "Interference", data, METRICS, note)
+
+
+def change(before: tuple[float, Bounds], after: tuple[float, Bounds]) -> Fact:
+    """after − before of two shares; bounds from their Wilson intervals (Newcombe 1998, method 10)."""
+    (old, old_bounds), (new, new_bounds) = before, after
+    told: Fact = {"value": rounded(new - old, 4), "low": None, "high": None}
+    if old_bounds is None or new_bounds is None:
+        return told
+    low = new - old - math.hypot(new - new_bounds[0], old_bounds[1] - old)
+    high = new - old + math.hypot(new_bounds[1] - new, old - old_bounds[0])
+    return told | {"low": rounded(low, 4), "high": rounded(high, 4)}
 
 
 def interval(values: list[float]) -> dict[str, Any]:

@@ -34,6 +34,7 @@ LEFT_OUT = ("folder", "age_s", "quiet_s")
 """Of a list's entry: where this machine keeps it, and what changes with the clock."""
 MOST_STREAMS = 64
 """Pages that may be open at once."""
+MOST_COMPARED = 16
 
 
 class Dashboard:
@@ -63,7 +64,7 @@ class Dashboard:
         from rlvrlab.report.page import Live
 
         name = request.path_params["name"]
-        folder = self.shelf.folder(name)
+        folder = await self._folder(name)
         if folder is None:
             return _missing(name)
         live = Live(*(f"/{room}/{quote(name)}" for room in ("events", "document", "file")))
@@ -72,9 +73,9 @@ class Dashboard:
     async def compare(self, request: Request) -> Response:
         """Two or more runs, or evaluations, side by side."""
         names = request.query_params.getlist("run")
-        folders = [self.shelf.folder(name) for name in names]
-        if len(names) < 2:
-            return _words("Tick two runs, or name them: /compare?run=A&run=B", 400)
+        if not 2 <= len(names) <= MOST_COMPARED:
+            return _words(f"Name two to {MOST_COMPARED} runs: /compare?run=A&run=B", 400)
+        folders = [await self._folder(name) for name in names]
         known = [folder for folder in folders if folder is not None]
         return await self._page(known, None) if len(known) == len(names) else _missing(*names)
 
@@ -84,10 +85,13 @@ class Dashboard:
         from starlette.responses import Response
 
         name = request.path_params["name"]
-        folder = self.shelf.folder(name)
+        folder = await self._folder(name)
         if folder is None:
             return _missing(name)
-        gathered = await run_in_threadpool(self.shelf.gathered, [folder], patient=True)
+        try:
+            gathered = await run_in_threadpool(self.shelf.gathered, [folder], patient=True)
+        except LabError as error:
+            return _words(str(error), 400)
         tag = f'"{abs(hash(gathered.fingerprint)):x}"'
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers={"etag": tag})
@@ -98,15 +102,15 @@ class Dashboard:
         from starlette.responses import StreamingResponse
 
         name = request.path_params["name"]
-        folder = self.shelf.folder(name)
+        folder = await self._folder(name)
         if folder is None:
             return _missing(name)
         if self._open >= MOST_STREAMS:
             return _words(f"{MOST_STREAMS} pages are open already; close some", 503)
-        self._open += 1
         news = News.since(self.shelf, folder, request.headers.get("last-event-id"))
 
         async def told() -> AsyncIterator[str]:
+            self._open += 1  # here: a stream that nobody begins to read never comes to its end
             try:
                 async for text in stream(news, self._ended):
                     if await request.is_disconnected():
@@ -123,11 +127,11 @@ class Dashboard:
         from starlette.responses import Response
 
         name, path = request.path_params["name"], request.query_params.get("path", "")
-        folder = self.shelf.folder(name)
+        folder = await self._folder(name)
         if folder is None:
             return _missing(name)
         line = request.query_params.get("line", "1")
-        first = int(line) if line.isdigit() and len(line) < 9 else 1
+        first = int(line) if line.isascii() and line.isdigit() and len(line) < 9 else 1
         try:
             data = await run_in_threadpool(read_part, folder, path, first)
         except Refused as error:
@@ -135,6 +139,12 @@ class Dashboard:
         except OSError as error:
             return _words(f"{path}: cannot be read ({error.strerror})", 404)
         return Response(data, media_type="text/plain; charset=utf-8")
+
+    async def _folder(self, name: str) -> Path | None:
+        """Not on the loop: the folder of runs may have to be looked through again."""
+        from starlette.concurrency import run_in_threadpool
+
+        return await run_in_threadpool(self.shelf.folder, name)
 
     async def _page(self, folders: list[Path], live: Live | None) -> Response:
         from starlette.concurrency import run_in_threadpool

@@ -123,4 +123,5 @@ async def stream(news: News, ended: Callable[[], bool]) -> AsyncIterator[str]:
 def _numbers(text: str | None) -> list[int]:
     """The four numbers of an id; none when it is not one of ours."""
     parts = (text or "").split("-")
-    return [int(part) for part in parts] if len(parts) == 4 and all(p.isdigit() and len(p) < 20 for p in parts) else []
+    ours = len(parts) == 4 and all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts)
+    return [int(part) for part in parts] if ours else []

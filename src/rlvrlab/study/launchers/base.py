@@ -15,6 +15,7 @@ from rlvrlab.study.worker import DONE, OUT_OF_MEMORY, PARENT, STOPPED, read_fail
 
 LAUNCHERS = {"local": "Local", "ray": "Ray", "slurm": "Slurm"}
 """Name of the file here -> class in it."""
+LONGEST_WHY = 200
 GRACE_S = 10.0
 """Between asking a trial to end and ending it."""
 
@@ -113,6 +114,11 @@ def run_worker(folder: str, resources_json: str) -> Outcome:
 def timed_out(job: Job, resources: Resources) -> Outcome:
     """Words for it."""
     return Outcome(job.trial, "timed_out", f"not done after resources.time_limit_s = {resources.time_limit_s:g}")
+
+
+def one_line(error: BaseException) -> str:
+    """What a launcher's own package says, short enough for a table."""
+    return " ".join(str(error).split())[:LONGEST_WHY] or type(error).__name__
 
 
 def end(child: subprocess.Popen[bytes], grace_s: float = GRACE_S) -> None:

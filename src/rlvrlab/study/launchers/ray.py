@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvrlab.errors import InfrastructureError, UserError
-from rlvrlab.study.launchers.base import Job, Outcome, run_worker
+from rlvrlab.study.launchers.base import Job, Outcome, one_line, run_worker
 from rlvrlab.study.schema import Resources
 
 HERE = "here"
@@ -46,7 +46,7 @@ class Ray:
         except Exception as error:  # Ray has many ways of not being there
             where = address or HERE
             raise InfrastructureError(
-                f"ray: no cluster at {where} ({_line(error)}); check --address and how Ray "
+                f"ray: no cluster at {where} ({one_line(error)}); check --address and how Ray "
                 "authenticates there (RAY_AUTH_MODE), or leave the address out"
             ) from None
         self._gcs, self._probed = str(ray.get_runtime_context().gcs_address), time.monotonic()
@@ -110,12 +110,12 @@ class Ray:
             return found
         except self._ray.exceptions.WorkerCrashedError as error:
             return Outcome(
-                job.trial, "killed", f"its Ray worker died more often than resources.retries: {_line(error)}"
+                job.trial, "killed", f"its Ray worker died more often than resources.retries: {one_line(error)}"
             )
         except self._ray.exceptions.OutOfMemoryError as error:
-            return Outcome(job.trial, "oom", _line(error))
+            return Outcome(job.trial, "oom", one_line(error))
         except self._ray.exceptions.RayTaskError as error:
-            return Outcome(job.trial, "failed", _line(error))
+            return Outcome(job.trial, "failed", one_line(error))
         except Exception as error:
             self._running[reference] = job
             raise _gone(error) from None
@@ -132,8 +132,4 @@ def _reachable(address: str) -> bool:
 
 def _gone(error: BaseException) -> InfrastructureError:
     remedy = "finished trials are kept; start the cluster and run the study again"
-    return InfrastructureError(f"ray: the cluster went away ({_line(error)}); {remedy}")
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    return InfrastructureError(f"ray: the cluster went away ({one_line(error)}); {remedy}")

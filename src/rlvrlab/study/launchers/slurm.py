@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvrlab.errors import InfrastructureError, UserError
-from rlvrlab.study.launchers.base import GRACE_S, Job, Outcome, run_worker
+from rlvrlab.study.launchers.base import GRACE_S, Job, Outcome, one_line, run_worker
 from rlvrlab.study.schema import Resources
 
 TICK_S = {"slurm": 2.0, "local": 0.1, "debug": 0.0}
@@ -57,9 +57,8 @@ class Slurm:
             executor.update_parameters(**asked, **resources.slurm)
             submitted = executor.submit(run_worker, str(job.folder), resources.model_dump_json())
         except Exception as error:  # sbatch missing, a parameter it does not know, a partition that is not there
-            words = " ".join(str(error).split())[:300]
             raise InfrastructureError(
-                f"slurm: {job.trial} could not be submitted ({words}); check resources.slurm"
+                f"slurm: {job.trial} could not be submitted ({one_line(error)}); check resources.slurm"
             ) from None
         self._running[job.trial] = (job, submitted)
 
@@ -84,6 +83,4 @@ class Slurm:
             found: Outcome = submitted.result()
             return found
         except Exception as error:  # the job vanished: cancelled, preempted, node failure
-            return Outcome(
-                job.trial, "killed", f"its job {submitted.job_id} died: {' '.join(str(error).split())[:200]}"
-            )
+            return Outcome(job.trial, "killed", f"its job {submitted.job_id} died: {one_line(error)}")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from rlvrlab.train.lab import Lab
 from rlvrlab.types import Rollout
+
+StepRow = dict[str, Any]
+"""A step of an answer with its credit, see train/credit_record.py."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class StepOutcome:
     """Plain words for events.jsonl."""
     events: list[tuple[str, str]] = field(default_factory=list)
     """(kind, words) of what surgery, guard and protocol have to say; no warnings."""
+    steps: dict[str, list[StepRow]] = field(default_factory=dict)
+    """Steps of answers with their credit, by rollout, for the record; empty without [credit]."""
 
 
 class Phase(Protocol):

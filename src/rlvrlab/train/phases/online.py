@@ -17,6 +17,7 @@ from rlvrlab.rollout.collect import collect
 from rlvrlab.stopwatch import timed
 from rlvrlab.train.batches import AdvantageFunction, assemble, credit, minibatches, score
 from rlvrlab.train.credit import StepCredits, step_credits
+from rlvrlab.train.credit_record import step_rows
 from rlvrlab.train.groups import ALL_RIGHT, ALL_WRONG, UNJUDGED, Sorted, metrics_of, sort_groups
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import StepOutcome
@@ -61,14 +62,15 @@ class OnlinePhase:
         silent = not kinds.live and not spoken
         if not used or (silent and not self.critic):
             note = _why_silent(kinds)
-            return StepOutcome(metrics, rollouts, silent=True, notes=[note], events=now.events)
+            return StepOutcome(metrics, rollouts, silent=True, notes=[note], events=now.events, steps=step_rows(steps))
         batch, counts = self._credited(lab, used, steps)
         applied = self._updates(lab, batch, used, phase_step)
         metrics |= counts | mean_metrics([one.metrics for one in applied])
         metrics |= self._fit_critic(lab, batch, phase_step)
         lab.engine.publish()
         skipped = any(one.skipped for one in applied)
-        return StepOutcome(metrics, rollouts, silent=silent, skipped=skipped, events=now.events)
+        told = step_rows(steps, batch, used)
+        return StepOutcome(metrics, rollouts, silent=silent, skipped=skipped, events=now.events, steps=told)
 
     def _collect(self, lab: Lab, phase_step: int) -> tuple[list[Rollout], Sorted]:
         """A batch of problems; with refill, others in place of those whose group is dead."""

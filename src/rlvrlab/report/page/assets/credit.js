@@ -4,7 +4,9 @@ function viewCredit(data, section) {
   const state = (app.memory[section.id] ??= { at: 0 });
   if (!data.answers[state.at]) state.at = 0;
   const body = h("div", { className: "credit" });
-  const words = (credit) => {
+  const trained = data.answers.some((one) => one.steps.some((step) => "advantage" in step));
+  const words = ({ credit, examined }) => {
+    if (examined === false) return "not examined";
     if (!known(credit)) return "unknown: without it the answer does not run, or was not judged";
     if (data.estimator === "leave_one_out") return `delete this step → success ${signed(-credit)}`;
     return `credit ${signed(credit)} (${data.estimator})`;
@@ -59,7 +61,8 @@ function viewCredit(data, section) {
           { className: "text" },
           parts.map(([text, step]) => {
             if (!step) return h("span", {}, text);
-            const told = `${words(step.credit)}${step.kind ? ` · ${step.kind}` : ""}`;
+            const share = known(step.advantage) ? ` · advantage ${signed(step.advantage)}` : "";
+            const told = `${words(step)}${share}${step.kind ? ` · ${step.kind}` : ""}`;
             const tell = () => {
               said.textContent = told;
             };
@@ -116,12 +119,14 @@ function viewCredit(data, section) {
       h("i", { className: "swatch", style: { background: "var(--pos)" } }),
       "earns",
       h("i", { className: "swatch hatch" }),
-      "unknown",
+      trained ? "unknown, or not examined" : "unknown",
     ),
     h(
       "p",
       { className: "note" },
-      "Advantages of single tokens are not recorded by training; steps are the finest the record keeps.",
+      trained
+        ? "Advantage: the mean over the step's tokens as they were trained on, credit included; none where the group was not."
+        : "Advantages of the steps are kept by training with [credit], not by rlvr credit.",
     ),
   ];
 }

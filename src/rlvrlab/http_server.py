@@ -81,8 +81,9 @@ Handler = Callable[[Request], Awaitable[Response]]
 class HttpServer:
     """Listens; every connection may carry many requests."""
 
-    def __init__(self, handler: Handler) -> None:
-        self._handler = handler
+    def __init__(self, handler: Handler, admit: Callable[[Request], None] = lambda head: None) -> None:
+        """`admit` sees a request before its body is read, and raises HttpError to keep it out."""
+        self._handler, self._admit = handler, admit
         self._connections: set[asyncio.Task[None]] = set()
         self._most = MOST_CONNECTIONS
         self.held_bytes = 0
@@ -120,6 +121,7 @@ class HttpServer:
                 head = await _read_head(reader)
                 if head is None:
                     return False
+                self._admit(head)
                 held = self._hold(head)
                 request = replace(head, body=await reader.readexactly(held))
             response = await self._answered(request, reader)
@@ -137,8 +139,11 @@ class HttpServer:
 
     def _hold(self, head: Request) -> int:
         """Room for a request's body, or a refusal before it is read."""
-        size = int(head.headers.get("content-length", "0"))
-        if not 0 <= size <= LARGEST_BODY:
+        length = head.headers.get("content-length", "0")
+        if not (length.isascii() and length.isdigit()):
+            raise HttpError(400, f"Content-Length: {length[:40]!r} is no number of bytes")
+        size = int(length)
+        if size > LARGEST_BODY:
             raise HttpError(413, f"at most {LARGEST_BODY} bytes")
         if self.connections > self._most:
             raise HttpError(503, f"{self.connections} connections are open already", Retry_After="1")

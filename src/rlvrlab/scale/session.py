@@ -1,0 +1,45 @@
+"""Start or resume a run wherever its recipe says that it is trained: in this process, or by verl."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlvrlab.train import session
+from rlvrlab.train.session import Ended, resolved_of
+
+if TYPE_CHECKING:
+    from rlvrlab.recipe import Resolved
+    from rlvrlab.train.loop import Observer
+
+VERL = "verl"
+
+
+def on_verl(resolved: Resolved) -> bool:
+    """Does verl own the loop?"""
+    return bool(resolved.recipe.engine["type"] == VERL)
+
+
+def start(
+    resolved: Resolved,
+    observe: Observer,
+    command: Sequence[str],
+    address: str | None = None,
+    judges: Sequence[str] = (),
+) -> Ended:
+    """A new run; `address` (of a Ray cluster) and `judges` are for verl."""
+    if on_verl(resolved):
+        from rlvrlab.scale.verl import launch
+
+        return launch.start(resolved, observe, command, address, judges)
+    return session.start(resolved, observe, command)
+
+
+def resume(folder: Path, observe: Observer) -> Ended:
+    """Go on with a run folder."""
+    if on_verl(resolved_of(folder)):
+        from rlvrlab.scale.verl import launch
+
+        return launch.resume(folder, observe)
+    return session.resume(folder, observe)
