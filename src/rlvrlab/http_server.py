@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import json
 import resource
 from collections.abc import Awaitable, Callable, Mapping
@@ -86,6 +87,7 @@ class HttpServer:
         self._handler, self._admit = handler, admit
         self._connections: set[asyncio.Task[None]] = set()
         self._most = MOST_CONNECTIONS
+        self._local = False
         self.held_bytes = 0
         """Of bodies being read or answered."""
 
@@ -97,6 +99,7 @@ class HttpServer:
     async def start(self, host: str, port: int) -> int:
         """The port it listens on, which is another than asked for only when that was 0."""
         self._most = min(MOST_CONNECTIONS, _raised_file_limit() - SPARE_FILES)
+        self._local = is_loopback(host)
         self._server = await asyncio.start_server(self._connected, host, port, limit=LARGEST_HEAD, backlog=BACKLOG)
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
@@ -121,6 +124,8 @@ class HttpServer:
                 head = await _read_head(reader)
                 if head is None:
                     return False
+                if self._local and not is_loopback(_host_name(head.headers.get("host", ""))):
+                    raise HttpError(403, "unexpected Host header")  # a web page under a name that leads here
                 self._admit(head)
                 held = self._hold(head)
                 request = replace(head, body=await reader.readexactly(held))
@@ -211,3 +216,17 @@ def _bytes(response: Response, keep: bool) -> bytes:
         *(f"{k}: {v}" for k, v in head.items()),
     ]
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+
+
+def is_loopback(host: str) -> bool:
+    """Can only this machine reach it?"""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _host_name(header: str) -> str:
+    if header.startswith("["):
+        return header[1:].partition("]")[0]
+    return header.partition(":")[0]

@@ -83,17 +83,21 @@ def test_what_it_cannot_do_is_refused(server: LocalServer, changes: Any, status:
     assert found == status and words in content["detail"]
 
 
-def test_no_page_in_a_browser_reaches_it(server: LocalServer) -> None:
+@pytest.mark.parametrize(
+    ("host", "kind", "status"),
+    [("127.0.0.1", "text/plain", b" 400 "), ("somewhere.example", "application/json", b" 403 ")],
+    ids=["a form", "a name that leads here"],
+)
+def test_no_page_in_a_browser_reaches_it(server: LocalServer, host: str, kind: str, status: bytes) -> None:
     async def ask() -> bytes:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.server.port)
-        body = b'{"lora_name": "x", "lora_path": "/"}'
-        head = b"POST /v1/load_lora_adapter HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n"
-        writer.write(head % len(body) + body)
-        answer = await reader.readuntil(b"\r\n")
+        head = f"POST /v1/load_lora_adapter HTTP/1.1\r\nHost: {host}\r\nContent-Type: {kind}\r\nContent-Length: 2"
+        writer.write(head.encode() + b"\r\n\r\n{}")
+        line = await reader.readline()
         writer.close()
-        return answer
+        return line
 
-    assert b"400" in asyncio.run(ask())
+    assert status in asyncio.run(ask())
 
 
 def test_an_evaluation_can_ask_it_in_chat(server: LocalServer) -> None:

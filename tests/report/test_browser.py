@@ -252,3 +252,28 @@ def test_news_arrive_and_the_place_is_kept(run_folder, browser) -> None:
         assert at.locator("#rollouts select").nth(1).input_value() == "right", "filters are kept"
         assert "live" in at.locator("#live").inner_text() and one.failed() == []
         one.context.close()
+
+
+@pytest.mark.slow
+def test_a_step_tells_its_credit_its_advantage_and_what_nobody_asked(show) -> None:
+    steps = [{"start": 0, "end": 3, "kind": "assign", "credit": 0.5, "advantage": 1.25},
+             {"start": 4, "end": 7, "kind": "return", "credit": None, "advantage": -0.5, "examined": False},
+             {"start": 8, "end": 11, "kind": "return", "credit": None, "advantage": None}]  # fmt: skip
+    answer = {"id": "a", "problem": "p", "correct": True, "reward": 1, "text": "x=1\nx=2\nx=3", "most": 0.5,
+              "steps": steps, "from": {"file": "rollouts/step_1.jsonl", "line": 1}}  # fmt: skip
+    data = {"estimator": "leave_one_out: delete and truncate", "label": "shaping", "answers": [answer]}
+    section = {"id": "credit_training", "view": "credit", "title": "t", "note": "", "source": "rollouts/", "data": data}
+    document = {
+        "kind": "run",
+        "title": "t",
+        "status": "",
+        "made": "",
+        "path": "p",
+        "missing": [],
+        "sections": [section],
+    }
+    one = show(document)
+    told = [one.page.locator("#credit_training .step").nth(i).get_attribute("title") for i in range(3)]
+    assert told[0] == "credit +0.50 (leave_one_out: delete and truncate) · advantage +1.25 · assign"
+    assert told[1] == "not examined · advantage −0.50 · return"
+    assert told[2].startswith("unknown: without it") and "advantage" not in told[2] and one.failed() == []

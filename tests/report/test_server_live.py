@@ -50,7 +50,7 @@ def test_a_training_is_seen_live(tmp_path) -> None:
             ask(board, "/", authorization="Bearer wrong")
         refused.value.close()
         assert refused.value.code == 403
-        with training(root) as process:
+        with training(root, "grpo.steps=100") as process:  # longer than a list is kept
             listed: list[dict[str, Any]] = []
             while not listed:
                 assert process.poll() is None, "the training ended before it was listed"

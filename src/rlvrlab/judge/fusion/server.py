@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import ipaddress
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvrlab.errors import InfrastructureError, UserError
-from rlvrlab.http_server import HttpError, HttpServer, Request, Response
+from rlvrlab.http_server import HttpError, HttpServer, Request, Response, is_loopback
 from rlvrlab.judge.code import ATTEMPTS, SCORER_VERSION, CodeJudge
 from rlvrlab.judge.finding import Starved
 from rlvrlab.judge.fusion import wire
@@ -43,7 +42,7 @@ class JudgeServer:
     """Jobs waiting or running beyond which new requests are turned away."""
 
     def __post_init__(self) -> None:
-        if not _is_loopback(self.host) and not self.token:
+        if not is_loopback(self.host) and not self.token:
             raise UserError(f"refusing to listen on {self.host} without a token; set --token, or stay on 127.0.0.1")
         self.judge = CodeJudge(self.pool)
         self.thorough = CodeJudge(self.pool, stop_on_first_failure=False, reader=self.judge.reader)
@@ -89,8 +88,6 @@ class JudgeServer:
 
     def _admit(self, request: Request) -> None:
         """Before anything of it is kept: whoever has no token must not fill the memory."""
-        if _is_loopback(self.host) and not _is_loopback(_host_name(request.headers.get("host", ""))):
-            raise HttpError(403, "unexpected Host header")
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
         if self.token and not hmac.compare_digest(given.encode(), self.token.encode()):
             raise HttpError(401, "a valid token is needed: Authorization: Bearer …")
@@ -181,16 +178,3 @@ async def run_code(pool: Pool, form: dict[str, Any]) -> dict[str, Any]:
         except (Starved, InfrastructureError, OSError) as error:
             trouble = str(error)
     return wire.sandbox_error(trouble)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _host_name(header: str) -> str:
-    if header.startswith("["):
-        return header[1:].partition("]")[0]
-    return header.partition(":")[0]
