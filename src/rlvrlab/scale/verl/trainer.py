@@ -22,6 +22,7 @@ from rlvrlab.scale.verl.grouping import Labels
 from rlvrlab.scale.verl.plan import Plan, current
 from rlvrlab.train.by_skill import BySkill
 from rlvrlab.train.credit import StepCredits, credit_of
+from rlvrlab.train.credit_record import step_rows
 from rlvrlab.train.groups import metrics_of, sort_groups
 from rlvrlab.types import Sampling
 
@@ -64,7 +65,7 @@ class TrainerHooks:
         kept = [r.id in live or plan.resolved.recipe.filter.dead_groups == "keep" for r in found.rollouts]
         found.put_back(after, self._rlvr_credited(found, credits), None if self._rlvr_silent else kept)
         self._rlvr_label(found, after, step)
-        self._rlvr_record(found)
+        self._rlvr_record(found, credits)
         return after
 
     def _update_actor(self, batch: Any, metrics: dict[str, Any]) -> Any:
@@ -126,12 +127,14 @@ class TrainerHooks:
         found.put_column(batch, GROUP, label_B)
         batch.extra_info[FACTS] = facts
 
-    def _rlvr_record(self, found: Collection) -> None:
+    def _rlvr_record(self, found: Collection, credits: StepCredits) -> None:
         if self._rlvr_plan.resolved.recipe.record.rollouts == "none":
             return
         folder = self._rlvr_plan.folder / "rollouts"
         folder.mkdir(exist_ok=True)
-        lines = [json.dumps(as_row(rollout), ensure_ascii=False, default=str) for rollout in found.rollouts]
+        steps = step_rows(credits)
+        rows = [as_row(rollout, steps.get(rollout.id)) for rollout in found.rollouts]
+        lines = [json.dumps(row, ensure_ascii=False, default=str) for row in rows]
         draft = folder / f".step_{self.global_steps}.draft"
         draft.write_text("\n".join(lines) + "\n", encoding="utf-8")
         draft.rename(folder / f"step_{self.global_steps}.jsonl")
