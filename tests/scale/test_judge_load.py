@@ -116,7 +116,7 @@ def test_what_does_not_fit_is_turned_away_before_its_body_is_read(monkeypatch, b
         if bound == "connections":
             server._most = 0
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"POST /x HTTP/1.1\r\nContent-Length: 5000\r\n\r\n")  # and not a byte of those
+        writer.write(b"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n")  # and not a byte of those
         head = await asyncio.wait_for(reader.read(), 5)
         writer.close()
         await server.close()
