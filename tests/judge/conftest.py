@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,12 +20,6 @@ def shared_folder(name: str) -> Path:
     if not (root / name).is_dir():
         pytest.skip(f"needs {name}/ beside the repository or RLVRLAB_SHARED")
     return root / name
-
-
-def json_lines(path: Path) -> list[dict[str, Any]]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import json
 import re
 import warnings
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import json_lines
 
 from rlvrlab.errors import UserError
 from rlvrlab.judge.jail.limits import Limits
@@ -30,6 +30,12 @@ INPROCESS = {
     927: "the tests build Node objects, a class of the solution",
 }
 """MBPP problems that cannot be split, with the reason."""
+
+
+def json_lines(path: Path) -> list[dict[str, Any]]:
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
 
 
 def human_eval_task(row: dict[str, Any]) -> TestsTask:
