@@ -35,7 +35,7 @@ quick: $(BIN)/rlvr  ## install the light core and train a policy from 0 to above
 demo: $(VENV)/.hf  ## all five phases on a tiny code model that learns from the real judge, in about five minutes
 	$(BIN)/rlvr train studies/coding_five_phase/nano.toml
 
-demo-llm: $(VENV)/.hf  ## SmolLM2-135M learns Countdown on a CPU (LoRA); not timed yet
+demo-llm: $(VENV)/.hf  ## SmolLM2-135M learns Countdown on a CPU (LoRA), in about seven minutes
 	$(BIN)/rlvr model get smollm2-135m
 	$(BIN)/rlvr train studies/countdown_gsm8k/smollm2_countdown_cpu.toml
 
