@@ -53,7 +53,7 @@ def main():
 
         lora = LoraConfig(task_type="CAUSAL_LM", lora_dropout=0.0, **settings["lora"])
     trainer = trainer_class(HERE, settings["updates_per_collection"])(
-        model=AutoModelForCausalLM.from_pretrained(settings["model"], dtype=torch.float32),
+        model=AutoModelForCausalLM.from_pretrained(settings["model"], dtype=torch.float32, use_safetensors=True),
         reward_funcs=[rlvr_reward],
         args=args,
         train_dataset=load_dataset("json", data_files=str(HERE / "train.jsonl"), split="train"),

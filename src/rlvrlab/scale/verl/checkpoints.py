@@ -87,7 +87,9 @@ def prove(folder: Path) -> dict[str, Any]:
     import torch
     from transformers import AutoModelForCausalLM
 
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    model = AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+    )
     adapter = folder / "lora_adapter"
     if adapter.is_dir():
         from peft import PeftModel

@@ -21,7 +21,9 @@ class Server:
         from transformers import AutoModelForCausalLM
 
         torch.set_num_threads(1)
-        self._model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).eval()
+        self._model = AutoModelForCausalLM.from_pretrained(
+            path, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+        ).eval()
         self._turn = asyncio.Lock()
         self._step = 0
 
