@@ -5,7 +5,9 @@
         python studies/interference/nano_runs.py run                     # every arm from the same start
     python studies/interference/nano_runs.py report                      # results/nano.jsonl, results/nano.md
 
-`minicode` trains gen, fix, out in turn, and nobody trains min; `tasks` trains gen, Countdown's numbers and SQL in turn.
+`minicode` trains gen, fix, out in turn, and nobody trains min; `long` does so in longer stages with twice the learning
+rate, where much is forgotten; `tasks` trains gen, Countdown's numbers and SQL in turn; `mixture` trains all skills of
+minicode at once, 8 : 4 : 2 : 1, with the gradients of groups combined in several ways (../paper_b_conflict_aware).
 Success is greedy, on held-out problems, before and after every stage. `alone` trains a later skill from the start, for
 intransigence. Intervals resample seeds and, within them, problems; differences are paired by both.
 """
@@ -16,20 +18,19 @@ import argparse
 import json
 import os
 import platform
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from tables import interval, table
+from nano_worlds import WORLDS, arms
 
 from rlvrlab.evals.answering import EngineAnswerer
 from rlvrlab.evals.evaluate import evaluate
 from rlvrlab.evals.protocol import eval_at_1
-from rlvrlab.randomness import generator
 from rlvrlab.recipe import load_recipe
-from rlvrlab.skills.metrics import retention
 from rlvrlab.train.lab import Lab, build_lab
 
 HERE = Path(__file__).parent
@@ -42,61 +43,12 @@ START = (
     "optimizer.warmup_steps=20",
 )
 """Four skills at once need more SFT than one."""
-STAGE = 70
-"""GRPO steps per skill."""
-MEMORY = ["guard.memory_per_skill=96", "guard.memory_total=384"]
 
 
-class World(NamedTuple):
-    """Skills, and the order in which some of them are trained."""
-
-    skills: tuple[str, ...]
-    order: tuple[str, ...]
-    words: tuple[str, ...]
-
-
-SHORT_SQL = f'{{type = "{HERE / "short_sql.py"}:ShortSql", label = "sql", levels = [1]}}'
-NUMBERS = '{type = "countdown", label = "numbers", style = "bare", numbers = [3], high = 20, target_high = 99}'
-GEN = '{type = "minicode", skills = ["gen"], levels = [1, 2]}'
-WORLDS = {
-    "minicode": World(("gen", "fix", "out", "min"), ("gen", "fix", "out"), ()),
-    "tasks": World(
-        ("gen", "numbers", "sql"),
-        ("gen", "numbers", "sql"),
-        ("env.type=mixture", f"env.members=[{GEN}, {NUMBERS}, {SHORT_SQL}]", "rollout.max_tokens=96"),
-    ),
-}
+WATCHED = ("train/acc", "surgery/conflict_rate", "surgery/permutation_p", "surgery/self_cosine", "guard/violation",
+           "guard/correction")  # fmt: skip
 HELD_OUT = 150
 """Per skill."""
-SHOWN = (
-    "average",
-    "worst",
-    "forgetting",
-    "untrained",
-    "backward_transfer",
-    "forward_transfer",
-    "learning",
-    "intransigence",
-)
-
-
-def arms(world: World) -> dict[str, list[str]]:
-    """Overrides of the recipe."""
-    names = ", ".join(f'"{skill}"' for skill in world.skills)
-    all_skills = f"guard.protected=[{names}]"
-    order = f"protocol.order=[{', '.join(repr(skill) for skill in world.order)}]".replace("'", '"')
-    ratios = f"protocol.ratios={{{', '.join(f'{skill} = 1.0' for skill in world.order)}}}"
-    sequential = ["protocol.type=sequential", order]
-    guarded = [*sequential, all_skills]
-    return {
-        "sequential": sequential,
-        "skill_safe": [*guarded, "guard.type=skill_safe", "guard.refresh=5", *MEMORY],
-        "ewc": [*guarded, "guard.type=ewc", "guard.coef=100", *MEMORY],
-        "l2": [*guarded, "guard.type=l2", "guard.coef=0.01"],
-        "replay": [*guarded, "guard.type=replay", "guard.share=0.25", *MEMORY],
-        "mixed": ["protocol.type=mixed", ratios],
-        **{f"alone:{skill}": ["protocol.type=single", f"protocol.skill={skill}"] for skill in world.order[1:]},
-    }
 
 
 def recipe(name: str, seed: int, words: list[str]) -> Any:
@@ -132,14 +84,14 @@ def rights(lab: Lab) -> dict[str, str]:
     }
 
 
-def run(name: str, arm: str, seed: int, output: Path, stage: int = STAGE) -> None:
+def run(name: str, arm: str, seed: int, output: Path, stage: int) -> None:
     """One arm; written after every stage, so that a run cut short has its results."""
     import torch
 
     torch.set_num_threads(1)
     world, started = WORLDS[name], time.time()
-    count = 1 if arm.startswith("alone") else len(world.order)
-    model = f"engine.model={WORK / f'{name}_{seed}'}"
+    count = 1 if arm.startswith("alone") or world.surgeries else len(world.order)
+    model = f"engine.model={WORK / f'{world.start or name}_{seed}'}"
     words = ['phases=["grpo"]', model, f"grpo.steps={count * stage}", *arms(world)[arm]]
     lab = build_lab(recipe(name, seed, words))
     phase = lab.resolved.phase("grpo")
@@ -148,18 +100,13 @@ def run(name: str, arm: str, seed: int, output: Path, stage: int = STAGE) -> Non
     row: dict[str, Any] = {"world": name, "arm": arm, "seed": seed, "rights": [rights(lab)], "watched": {}}
     row["machine"] = f"{os.sysconf('SC_NPROCESSORS_ONLN')} × {platform.machine()}"
     watched: dict[str, list[float]] = {}
-    path = output / f"{name}_{arm.replace(':', '_')}_{seed}.json"
+    path = output / f"{name}_{re.sub('[^a-z0-9.-]+', '_', arm)}_{seed}.json"
     for step in range(phase.steps):
         lab.rules.step = step
         metrics = phase.step(lab, step).metrics
-        for key in (
-            "train/acc",
-            "guard/violation",
-            "guard/correction",
-            *(f"guard/{s}/self_cosine" for s in world.skills),
-        ):
-            if key in metrics:
-                watched.setdefault(key, []).append(metrics[key])
+        for key, value in metrics.items():
+            if key.startswith(WATCHED) or key.endswith("/self_cosine"):
+                watched.setdefault(key, []).append(value)
         if (step + 1) % stage == 0:
             row["rights"].append(rights(lab))
             row["watched"] = {key: round(float(np.mean(values)), 5) for key, values in watched.items()}
@@ -174,85 +121,13 @@ def write(path: Path, row: dict[str, Any]) -> None:
     path.with_suffix(".draft").replace(path)
 
 
-def success(row: dict[str, Any]) -> np.ndarray:
-    """Before and after every stage, by skill in the world's order."""
-    skills = WORLDS[row["world"]].skills
-    return np.array([[at[skill].count("1") / len(at[skill]) for skill in skills] for at in row["rights"]])
-
-
-def retained(row: dict[str, Any], by: dict[tuple[str, int], dict[str, Any]]) -> dict[str, float]:
-    """The metrics of skills/metrics.py; of a mixture only those that need no stages."""
-    world, seed, table = WORLDS[row["world"]], row["seed"], success(row)
-    order = [world.skills.index(skill) for skill in world.order]
-    alone = np.full(len(world.skills), np.nan)
-    alone[order[0]] = success(by["sequential", seed])[1, order[0]]
-    for skill in world.order[1:]:
-        alone[world.skills.index(skill)] = success(by[f"alone:{skill}", seed])[-1, world.skills.index(skill)]
-    found = retention(table, order, alone)._asdict()
-    if row["arm"] == "mixed":
-        found |= dict.fromkeys(("forgetting", "backward_transfer", "forward_transfer"), float("nan"))
-        found["learning"] = float(table[-1, order].mean())
-        found["intransigence"] = float((alone - table[-1])[order].mean())
-    found["untrained"] = float(
-        np.mean([table[-1, i] - table[0, i] for i in range(len(alone)) if i not in order] or [np.nan])
-    )
-    return found
-
-
-def bits(row: dict[str, Any]) -> np.ndarray:
-    """Every held-out problem of every skill at the end; skills weigh alike because they have as many."""
-    return np.array([int(bit) for right in row["rights"][-1].values() for bit in right], dtype=np.float64)
-
-
-def nested(gap_RP: np.ndarray, *key: object) -> str:
-    """Mean and 95 % interval in points; seeds are drawn again, and within each its problems."""
-    rng, (runs, problems) = generator("nano_runs", *key), gap_RP.shape
-    means = []
-    for _ in range(4000):
-        chosen = gap_RP[rng.integers(0, runs, runs)]
-        means.append(np.mean([row[rng.integers(0, problems, problems)].mean() for row in chosen]))
-    low, high = 100 * np.percentile(means, [2.5, 97.5])
-    return f"{100 * gap_RP.mean():+.1f} [{low:+.1f}, {high:+.1f}]"
-
-
-def report(rows: list[dict[str, Any]]) -> str:
-    """Each arm of each world, and its end minus plain sequential training's."""
-    texts = []
-    for name, world in WORLDS.items():
-        by = {(row["arm"], row["seed"]): row for row in rows if row["world"] == name}
-        seeds = sorted({seed for _, seed in by})
-        lines = []
-        for arm in [arm for arm in arms(world) if not arm.startswith("alone") and (arm, seeds[0]) in by]:
-            own = [retained(by[arm, seed], by) for seed in seeds]
-            ends = np.mean([success(by[arm, seed])[-1] for seed in seeds], axis=0)
-            gap = np.stack([bits(by[arm, seed]) - bits(by["sequential", seed]) for seed in seeds])
-            numbers = [_points([one[key] for one in own]) for key in SHOWN]
-            took = np.mean([by[arm, seed]["seconds"] for seed in seeds])
-            versus = "" if arm == "sequential" else nested(gap, name, arm)
-            lines.append([arm, " / ".join(f"{100 * x:.0f}" for x in ends), *numbers, versus, f"{took:.0f}"])
-        base = np.mean([success(by["sequential", seed])[0] for seed in seeds], axis=0)
-        head = f"### {name}: {' → '.join(world.order)}, {len(seeds)} seeds"
-        start_line = f"Start, {' / '.join(world.skills)}: {' / '.join(f'{100 * x:.0f}' for x in base)}."
-        heads = ["arm", f"end: {' / '.join(world.skills)}", *SHOWN, "end, mean of skills, minus sequential", "seconds"]
-        texts += [head, start_line, table(heads, lines)]
-    return "\n\n".join(texts)
-
-
-def _points(values: list[float]) -> str:
-    """In points, with the half-width of a t interval over seeds."""
-    if np.isnan(values).all():
-        return "–"
-    mean, half = interval([100 * value for value in values]).split(" ± ")
-    return f"{float(mean):+.1f} ± {float(half):.1f}"
-
-
 def main() -> None:
     """start, list, run or report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("verb", choices=("start", "list", "run", "report"))
     parser.add_argument("names", nargs="*", help="world and seeds; of run: world, arm and seed")
     parser.add_argument("--output", type=Path, default=WORK / "runs")
-    parser.add_argument("--stage", type=int, default=STAGE)
+    parser.add_argument("--stage", type=int, help="GRPO steps per skill, if not the world's own")
     asked = parser.parse_args()
     if asked.verb == "start":
         for seed in asked.names[1:]:
@@ -260,16 +135,20 @@ def main() -> None:
     elif asked.verb == "list":
         print(
             "\n".join(
-                f"{asked.names[0]} {arm} {seed}" for seed in asked.names[1:] for arm in arms(WORLDS[asked.names[0]])
+                f"{asked.names[0]} '{arm}' {seed}" for seed in asked.names[1:] for arm in arms(WORLDS[asked.names[0]])
             )
         )
     elif asked.verb == "run":
-        run(asked.names[0], asked.names[1], int(asked.names[2]), asked.output, asked.stage)
+        stage = asked.stage or WORLDS[asked.names[0]].stage
+        run(asked.names[0], asked.names[1], int(asked.names[2]), asked.output, stage)
     else:
-        kept, rows = HERE / "results" / "nano.jsonl", [path.read_text() for path in sorted(asked.output.glob("*.json"))]
-        if rows:
-            kept.write_text("\n".join(rows) + "\n")
-        text = report([json.loads(line) for line in kept.read_text().splitlines()])
+        kept = HERE / "results" / "nano.jsonl"
+        lines = [*kept.read_text().splitlines(), *(path.read_text() for path in sorted(asked.output.glob("*.json")))]
+        rows = {(row["world"], row["arm"], row["seed"]): row for row in map(json.loads, lines)}
+        kept.write_text("".join(json.dumps(row) + "\n" for row in rows.values()))
+        from nano_report import report
+
+        text = report(list(rows.values()))
         kept.with_suffix(".md").write_text(text)
         print(text)
 

@@ -5,7 +5,8 @@
     python studies/interference/run.py matrix      first-order and measured interference -> results/matrix.jsonl
     python studies/interference/run.py report      tables from these -> results/tables.md, tables.json
 
-Lines already there are not run again. Each run draws its own world of skills (env.world = seed).
+Lines already there are not run again; `--processes 8` runs as many at a time. Each run draws its own world of skills
+(env.world = seed).
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import argparse
 import json
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +49,21 @@ AGAIN = [
     *("plain", "safe ε=0.0", "safe ε=0.4", "replay 0.25", "replay 0.5", "ewc 30.0", "ewc 100.0"),
     *("l2 0.1", "l2 0.3", "kl 0.3", "kl 1.0"),
 ]
+ROUND_3 = "sequential, kl 0.1 throughout, four strengths each"
+"""Twenty-four fresh seeds; strengths, as many for each guard, spread by a look at eight tuning seeds."""
+MANY, TUNING_3 = tuple(range(12, 36)), tuple(range(100, 108))
+STRENGTHS: dict[str, list[str]] = {
+    "plain": [],
+    **{f"safe ε={e}": ["guard.type=skill_safe", f"guard.epsilon={e}", HALF] for e in (-0.2, -0.1, 0.0, 0.4)},
+    **{
+        f"safe_kl ε={e}": ["guard.type=skill_safe", "guard.gradient=kl", f"guard.epsilon={e}", HALF]
+        for e in (-0.2, -0.1, 0.0, 0.4)
+    },
+    **{f"replay {s}": ["guard.type=replay", f"guard.share={s}", HALF] for s in (0.125, 0.25, 0.5, 0.75)},
+    **{f"ewc {c}": ["guard.type=ewc", f"guard.coef={c}", HALF] for c in (10.0, 30.0, 100.0, 300.0)},
+    **{f"l2 {c}": ["guard.type=l2", f"guard.coef={c}"] for c in (0.03, 0.1, 0.3, 1.0)},
+    **{f"kl {c}": [f"kl.coef={c}"] for c in (0.2, 0.3, 0.5, 1.0)},
+}
 METHODS = [
     *("mean", "equal", "norm_balance", "pcgrad", "gradvac", "mgda"),
     *("cagrad", "imtl_g", "upgrad", "aligned_mtl", "nash", "worst_skill"),
@@ -122,16 +140,25 @@ def known(path: Path) -> set[tuple[str, ...]]:
     return {(row["variant"], row["name"], str(row["seed"])) for row in map(json.loads, path.read_text().splitlines())}
 
 
-def run_all(path: Path, jobs: list[tuple[str, str, int, list[str]]]) -> None:
-    """Run what is missing, line by line."""
+Job = tuple[str, str, int, list[str]]
+
+
+def line(job: Job) -> str:
+    """One run, as a line of the results."""
+    variant, name, seed, words = job
+    row = one(load_recipe(HERE / "toy.toml", overrides(seed, words)))
+    return json.dumps({"variant": variant, "name": name, "seed": seed, **row}) + "\n"
+
+
+def run_all(path: Path, jobs: list[Job], processes: int) -> None:
+    """Run what is missing; a line is written as soon as its run is over."""
     path.parent.mkdir(exist_ok=True)
     done = known(path)
-    for variant, name, seed, words in jobs:
-        if (variant, name, str(seed)) in done:
-            continue
-        row = one(load_recipe(HERE / "toy.toml", overrides(seed, words)))
-        with path.open("a") as file:
-            file.write(json.dumps({"variant": variant, "name": name, "seed": seed, **row}) + "\n")
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        missing = [pool.submit(line, job) for job in jobs if (job[0], job[1], str(job[2])) not in done]
+        for finished in as_completed(missing):
+            with path.open("a") as file:
+                file.write(finished.result())
 
 
 def matrices(path: Path) -> None:
@@ -154,11 +181,14 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["guards", "surgery", "matrix", "report"])
-    what = parser.parse_args().what
+    parser.add_argument("--processes", type=int, default=2)
+    asked = parser.parse_args()
+    what, processes = asked.what, asked.processes
     if what == "guards":
         first = [("sequential", n, s, w) for s in (*TEST, *TUNING) for n, w in GUARDS.items()]
         second = [(ANCHORED, n, s, ["kl.coef=0.1", *GUARDS[n]]) for s in FRESH for n in AGAIN]
-        run_all(RESULTS / "guards.jsonl", first + second)
+        third = [(ROUND_3, n, s, ["kl.coef=0.1", *w]) for s in (*MANY, *TUNING_3) for n, w in STRENGTHS.items()]
+        run_all(RESULTS / "guards.jsonl", first + second + third, processes)
     elif what == "surgery":
         jobs = [
             (variant, method, seed, [*MIXED, *words, f"surgery.type={method}", "surgery.noise_every=0"])
@@ -166,7 +196,7 @@ def main() -> None:
             for variant, words in MIXTURES.items()
             for method in (METHODS if variant == "conflicting" else IMBALANCED)
         ]
-        run_all(RESULTS / "surgery.jsonl", jobs)
+        run_all(RESULTS / "surgery.jsonl", jobs, processes)
     elif what == "matrix":
         matrices(RESULTS / "matrix.jsonl")
     else:

@@ -15,12 +15,13 @@ from rlvrlab.skills.interference import spearman
 from rlvrlab.skills.metrics import Retention, retention
 from rlvrlab.skills.pareto import area, compare_areas
 
-T95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365}
+T95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 23: 2.069}
 """Student's t by degrees of freedom."""
-TUNING = (100, 101)
+TUNING = tuple(range(100, 108))
+"""The first round has the first two of them, the second none."""
 SEEDS = 6
 Rows = list[dict[str, Any]]
-ORDER = ("plain", "safe", "replay", "ewc", "l2", "kl")
+ORDER = ("plain", "safe", "safe_kl", "replay", "ewc", "l2", "kl")
 SHOWN = ("average", "worst", "forgetting", "learning")
 
 
@@ -77,7 +78,8 @@ def _guards(variant: str, rows: Rows) -> tuple[str, dict[str, Any]]:
         lines.append([name + mark, *numbers, gap, cut, _ratio(test, name), f"{costs[name]:.0f}"])
         facts[name] = {key: float(np.mean([getattr(one, key) for one in test[name]])) for key in SHOWN}
     heads = ["method", *SHOWN, "forgetting − plain's", "cut by", "learning change", "answers"]
-    star = f"; * best average on {len(TUNING)} other seeds" if chosen else ""
+    others = len({seed for _, seed in found} & set(TUNING))
+    star = f"; * best average on {others} other seeds" if chosen else ""
     text = f"### {variant[0].upper()}{variant[1:]}: {len(seeds)} seeds{star}\n\n"
     curves, more = _areas(test, full)
     facts |= more | {"kl against forgetting": _kl(rows)}
@@ -109,12 +111,18 @@ def _ratio(test: dict[str, list[Retention]], name: str) -> str:
 
 def _areas(test: dict[str, list[Retention]], full: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """Curves of (learning, 1 − forgetting); plain training is every method's point of strength 0."""
-    curve = {}
+    curve: dict[str, Any] = {}
     for kind in _kinds(full):
         points = [[(o.learning, 1 - o.forgetting) for o in test[n]] for n in full if n.split()[0] in (kind, "plain")]
         curve[kind] = np.array(points).transpose(1, 0, 2)
     curve.pop("plain", None)
-    reference = (0.4, 0.0)
+    kept = float(np.mean([1 - one.forgetting for one in test["plain"]]))
+    texts, facts = zip(*(_area_table(curve, (0.4, floor)) for floor in (0.0, round(kept, 3))), strict=True)
+    return "\n".join(texts), {**facts[0], "above plain's retention": facts[1]}
+
+
+def _area_table(curve: dict[str, Any], reference: tuple[float, float]) -> tuple[str, dict[str, Any]]:
+    """The second reference asks what a guard adds: only what is kept beyond plain training counts."""
     lines, facts = [], {}
     for kind, points in curve.items():
         own = area(points, reference, "area")
