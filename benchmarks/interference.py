@@ -2,11 +2,11 @@
 
     python benchmarks/interference.py [--json] [--parts large small toy hf] [--rows 8] [--parameters 10000000]
 
-Gramian, quadratic program and recombination for some skills on flat float32 gradients, as an engine does them: products
-of blocks in double precision. Then every surgery and the projection alone, on the small Gramian: seconds of wall clock,
-the best of five. Then the toy engine's step with memory gradients against the same step without. hf is nano on
-minicode (needs torch): CPU seconds of an update with surgery over the same update pooled, of a skill-safe one over the
-plain one, with four skills and the guard's default memory, on one policy, taking turns; three rounds, a figure each.
+large: Gramian, quadratic program and recombination for some skills on flat float32 gradients, by the hf engine's own
+functions. small: every surgery and the projection alone, on the small Gramian. Both seconds of wall clock, the best of
+five. toy: the toy engine's step with memory gradients against the same step without. hf: nano on minicode, CPU seconds
+of an update with surgery over the same update pooled, of a skill-safe one over the plain one, with four skills and the
+guard's default memory, on one policy, taking turns; three rounds, a figure each. large and hf need torch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import os
 import platform
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,8 +32,6 @@ from rlvrlab.surgery.projection import project
 from rlvrlab.train.lab import build_lab
 from rlvrlab.train.rules import Rules
 
-BLOCK = 1 << 14
-CORES = ThreadPoolExecutor(2)
 LIMIT_S = 0.25
 RECIPE = Path(__file__).parent.parent / "studies" / "interference" / "toy.toml"
 NANO = RECIPE.with_name("nano.toml")
@@ -49,52 +46,29 @@ def best(work: Callable[[], object], rounds: int = 5) -> float:
     return min(found)
 
 
-def gramian(rows: list[np.ndarray]) -> np.ndarray:
-    """Block by block, so that a block of all rows in double precision stays in the cache; half of them per core."""
-
-    def half(bounds: tuple[int, int]) -> np.ndarray:
-        total, block = np.zeros((len(rows), len(rows))), np.empty((len(rows), BLOCK))
-        for at in range(*bounds, BLOCK):
-            width = min(BLOCK, bounds[1] - at)
-            for i, row in enumerate(rows):
-                block[i, :width] = row[at : at + width]
-            total += block[:, :width] @ block[:, :width].T
-        return total
-
-    return sum(CORES.map(half, halves(len(rows[0]))), np.zeros((len(rows), len(rows))))
-
-
-def recombine(theta: np.ndarray, rows: list[np.ndarray], weights: np.ndarray) -> None:
-    def half(bounds: tuple[int, int]) -> None:
-        for at in range(*bounds, BLOCK):
-            part = theta[at : min(at + BLOCK, bounds[1])]
-            for row, weight in zip(rows, weights, strict=True):
-                if weight:
-                    part += np.float32(weight) * row[at : at + len(part)]
-
-    list(CORES.map(half, halves(len(theta))))
-
-
-def halves(size: int) -> list[tuple[int, int]]:
-    return [(0, size // 2), (size // 2, size)]
-
-
 def large(count: int, size: int) -> dict[str, float]:
-    rng = np.random.default_rng(0)
-    common = rng.standard_normal(size, dtype=np.float32)
-    rows = [rng.standard_normal(size, dtype=np.float32) + np.float32(rng.uniform(-1, 1)) * common for _ in range(count)]
-    step = -np.mean(rows, axis=0, dtype=np.float32) + rng.standard_normal(size, dtype=np.float32) * np.float32(0.1)
-    theta = np.zeros(size, dtype=np.float32)
-    G = gramian([*rows, step])
+    """With the functions of the hf engine, for the memory gradients and the step that they correct."""
+    import torch
+
+    from rlvrlab.engines.hf.vectors import combine, gramian
+
+    torch.set_num_threads(2)
+    torch.manual_seed(0)
+    common = torch.randn(size)
+    rows = [torch.randn(size).add_(common, alpha=2 * float(torch.rand(())) - 1) for _ in range(count)]
+    step = torch.randn(size).mul_(0.1).sub_(sum(rows) / count)
+    theta = torch.zeros(size)
+    G = gramian([*rows, step], [slice(None)])
     along, norm = G[:-1, -1], float(np.sqrt(G[-1, -1]))
     found = project(G[:-1, :-1], along, np.zeros(count), norm)
     parts = {
-        "gramian_s": best(lambda: gramian([*rows, step])),
+        "gramian_s": best(lambda: gramian([*rows, step], [slice(None)])),
         "projection_s": best(lambda: project(G[:-1, :-1], along, np.zeros(count), norm)),
-        "recombination_s": best(lambda: recombine(theta, rows, found.multiplier_S)),
+        "recombination_s": best(lambda: theta.add_(combine(rows, found.multiplier_S.tolist()))),
     }
     before = time.process_time()
-    recombine(theta, rows, project(gramian([*rows, step])[:-1, :-1], along, np.zeros(count), norm).multiplier_S)
+    multiplier_S = project(gramian([*rows, step], [slice(None)])[:-1, :-1], along, np.zeros(count), norm).multiplier_S
+    theta.add_(combine(rows, multiplier_S.tolist()))
     parts |= {"together_s": sum(parts.values()), "together_cpu_s": time.process_time() - before}
     return {**parts, "active": float(found.active_S.sum()), "limit_s": LIMIT_S}
 

@@ -14,7 +14,8 @@ from rlvrlab.recipe.load import instantiate
 STUDIES = Path(__file__).parents[2] / "studies"
 sys.path[:0] = [str(STUDIES / "interference"), str(STUDIES / "paper_a_credit_assignment")]
 import code_runs  # noqa: E402
-import nano_runs  # noqa: E402
+import nano_report  # noqa: E402
+import nano_worlds  # noqa: E402
 
 
 def outcome(*right: int) -> dict[str, str]:
@@ -32,10 +33,10 @@ def test_intransigence_is_what_training_alone_reaches_above_the_skills_own_stage
     mixed = row("mixed", start, start, start, outcome(7, 5, 4))
     by = {("sequential", 0): plain, ("alone:numbers", 0): row("alone:numbers", start, outcome(2, 9, 2))}
     by[("alone:sql", 0)] = row("alone:sql", start, outcome(1, 2, 6))
-    found = nano_runs.retained(plain, by)
+    found = nano_report.retained(plain, by)
     assert found["intransigence"] == pytest.approx((0.0 + 0.4 + 0.2) / 3)
     assert found["forgetting"] == pytest.approx((0.3 + 0.1) / 2) and found["learning"] == pytest.approx(1.7 / 3)
-    together = nano_runs.retained(mixed, by)
+    together = nano_report.retained(mixed, by)
     assert together["intransigence"] == pytest.approx((0.1 + 0.4 + 0.2) / 3) and np.isnan(together["forgetting"])
 
 
@@ -57,7 +58,7 @@ def test_the_stored_results_give_the_tables() -> None:
     kept = json.loads((STUDIES / "paper_a_credit_assignment" / "code_results.json").read_text())
     assert {one["arm"] for one in kept} == set(code_runs.ARMS)
     lines = (STUDIES / "interference" / "results" / "nano.jsonl").read_text().splitlines()
-    assert {json.loads(line)["world"] for line in lines} == set(nano_runs.WORLDS)
+    assert {json.loads(line)["world"] for line in lines} == set(nano_worlds.WORLDS)
 
 
 @pytest.mark.slow

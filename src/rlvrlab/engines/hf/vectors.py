@@ -17,8 +17,8 @@ from torch import Tensor
 from rlvrlab.batch import Floats
 from rlvrlab.types import OptimizerSettings
 
-BLOCK = 1 << 22
-"""Elements turned to double precision at a time."""
+BLOCK = 1 << 18
+"""Elements of a vector turned to double precision at a time."""
 
 
 class Trainable:
@@ -145,14 +145,22 @@ def combine(vectors: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
 
 
 def gramian(vectors: Sequence[Tensor], parts: Sequence[slice]) -> Floats:
-    """Dot products of all pairs over some parts, summed in double precision."""
-    total = torch.zeros(len(vectors), len(vectors), dtype=torch.float64, device=vectors[0].device)
+    """Dot products of all pairs over some parts, summed in double precision.
+
+    Row by row against the rows from it on: for few, long vectors that is faster than a product of matrices.
+    """
+    count, device = len(vectors), vectors[0].device
+    total = torch.zeros(count, count, dtype=torch.float64, device=device)
+    buffer = torch.empty(count, BLOCK, dtype=torch.float64, device=device)
     for part in parts:
         start, stop, _ = part.indices(vectors[0].numel())
         for at in range(start, stop, BLOCK):
-            block = torch.stack([v[at : min(at + BLOCK, stop)] for v in vectors]).double()
-            total += block @ block.T
-    return np.asarray((total + total.T).cpu().numpy() / 2)
+            block = buffer[:, : min(BLOCK, stop - at)]
+            for i, vector in enumerate(vectors):
+                block[i].copy_(vector[at : at + block.shape[1]])
+            for i in range(count):
+                total[i, i:] += torch.mv(block[i:], block[i])
+    return np.asarray((total + total.triu(1).T).cpu().numpy())
 
 
 def _module_of(name: str) -> str:
