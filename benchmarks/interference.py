@@ -141,7 +141,7 @@ def hf(steps: int, model: str, rounds: int = 3) -> dict[str, Any]:
         of_update, of_step = np.round(more_s / update_s[base], 3), round(float(more_s.mean() / step_s[base]), 3)
         found[name] = {"overhead_of_step": of_step, "overhead_of_update": of_update.tolist()}
     return {**found, "update_cpu_s": {k: round(float(v.mean()), 4) for k, v in update_s.items()},
-            "step_cpu_s": {name: round(step_s[name], 4) for name in ("pooled", "plain")}}  # fmt: skip
+            "step_cpu_s": {name: round(float(step_s[name]), 4) for name in ("pooled", "plain")}}  # fmt: skip
 
 
 def _sharing(lab: Any, words: list[str]) -> Any:

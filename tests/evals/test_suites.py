@@ -329,7 +329,7 @@ def test_a_model_folder_is_examined_like_a_run(
     """Two untrained language models in Hugging Face's layout: both in the table, told apart by their weights."""
     pytest.importorskip("torch", reason="language models need the hf extra")
     pytest.importorskip("peft", reason="language models need the hf extra")
-    from rlvrlab.cli.policies import engine_of_model, is_model
+    from rlvrlab.cli.model_folders import engine_of_model, is_model
     from rlvrlab.models import nano
 
     for seed, name in enumerate(("first", "second")):

@@ -173,8 +173,8 @@ def _budget(text: str | None) -> Any:
 
 
 def _new_folder(request: dict[str, Any], data: str, protocol: str, who: str) -> Path:
-    from rlvrlab.cli.examined import split_run
     from rlvrlab.record.evaluation import file_name
+    from rlvrlab.train.policy import split_run
 
     home = split_run(request["run"])[0] if request["run"] else Path()
     who = f"step_{who.rpartition('@')[2]}" if request["run"] else who

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 AT_ONCE = 256
 """Answers an engine draws before they are judged and kept."""
-BASE = "base"
 USUAL_SIZE = 200
 
 
@@ -51,6 +50,7 @@ def subject_of(what: str | None, words: Sequence[str], run: str | None) -> Subje
     """A recipe's environment, an environment by name, or that of the run."""
     from rlvrlab.recipe import load_recipe
     from rlvrlab.recipe.parse import parse_overrides
+    from rlvrlab.train.policy import split_run
     from rlvrlab.train.session import resolved_of
 
     if what is None:
@@ -126,7 +126,10 @@ def served(request: dict[str, Any], logprobs: int = 0) -> Iterator[Answerer]:
 
 def _engine(subject: Subject, run: str | None, engine: str | None) -> tuple[Any, dict[str, Any]]:
     if run is not None:
-        return _of_run(run)
+        from rlvrlab.train.policy import policy_of, split_run
+
+        policy = policy_of(*split_run(run))
+        return policy.engine, policy.facts
     if engine is not None:
         keys = tuple(word.removeprefix("--").removeprefix("engine.") for word in subject.engine_keys)
         return built("engine", engine, keys).build(OptimizerSettings()), {"keys": sorted(keys), "weights": "fresh"}
@@ -137,45 +140,6 @@ def _engine(subject: Subject, run: str | None, engine: str | None) -> tuple[Any,
         "keys": resolved.recipe.engine,
         "weights": "fresh",
     }
-
-
-def _of_run(text: str) -> tuple[Any, dict[str, Any]]:
-    """DIR, DIR@best, DIR@last, DIR@20, DIR@base."""
-    from rlvrlab.cli.policies import engine_of_run
-    from rlvrlab.record.experiment import summarise
-    from rlvrlab.train.lab import engine_alone
-    from rlvrlab.train.session import resolved_of
-
-    folder, which = split_run(text)
-    path = folder
-    if which == "best":
-        phases = summarise(folder)
-        if not phases:
-            raise UserError(f"{folder}: has not been evaluated yet, so there is no best; try @last")
-        # The policy before training may have been the best; it has no checkpoint.
-        which = str(list(phases.values())[-1]["best"]["step"] or BASE)
-    if which == BASE:
-        policy = engine_alone(resolved_of(folder))
-        return policy, {"run": folder.name, "checkpoint": "none: before training", "step": 0}
-    if which != "last":
-        if not which.isdigit():
-            raise UserError(f"--run {text}: {which!r} is no checkpoint; allowed: a step, best, last, base")
-        path = folder / "checkpoints" / f"global_step_{which}"
-        if not path.is_dir():
-            there = sorted(int(p.name.rpartition("_")[2]) for p in path.parent.glob("global_step_*"))
-            raise UserError(
-                f"--run {text}: no checkpoint of step {which}; there are {there or 'none'}, best, last, base"
-            )
-    _, policy, facts = engine_of_run(path)
-    return policy, facts
-
-
-def split_run(text: str) -> tuple[Path, str]:
-    """`DIR@best` to the folder and which checkpoint; a folder may have an @ in its own name."""
-    folder, at, which = text.rpartition("@")
-    if not at or Path(text).is_dir():
-        return Path(text), "last"
-    return Path(folder), which
 
 
 def name_of(identity: dict[str, Any]) -> str:

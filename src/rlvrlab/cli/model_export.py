@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlvrlab.cli.policies import engine_of_run
 from rlvrlab.errors import CheckpointError, UserError
 from rlvrlab.models import cache, resolve, smollm2
 from rlvrlab.models.card import Facts, Result, card
@@ -27,6 +26,8 @@ TOLERANCE = {"float32": 1e-3, "bfloat16": 0.25}
 
 def export_model(spec: str, output: Path, problems: int) -> dict[str, Any]:
     """Export RUN[@best|last|STEP] into a new folder; nothing is left behind when the proof fails."""
+    from rlvrlab.train.policy import policy_of
+
     run, which = _parse(spec)
     config = read_config(run)
     checkpoint = _checkpoint(run, which)
@@ -40,8 +41,8 @@ def export_model(spec: str, output: Path, problems: int) -> dict[str, Any]:
         for path in source.iterdir():
             if path.is_file() and path.suffix not in (*PICKLES, ".py"):
                 shutil.copyfile(path, draft / path.name)
-        resolved, engine, _ = engine_of_run(checkpoint)
-        proof.extend(prove(draft, resolved, engine, problems))
+        policy = policy_of(run, str(_step(checkpoint)))
+        proof.extend(prove(draft, policy.resolved, policy.engine, problems))
         facts = facts_of(run, config, _step(checkpoint), proof)
         (draft / "README.md").write_text(card(facts), encoding="utf-8", errors="backslashreplace")
 
@@ -139,10 +140,10 @@ def _parse(spec: str) -> tuple[Path, str]:
 
 def _checkpoint(run: Path, which: str) -> Path:
     """The complete checkpoint that is meant."""
-    from rlvrlab.train.checkpoint import defect
+    from rlvrlab.train import checkpoint
 
     folder = run / "checkpoints"
-    steps = sorted(_step(p) for p in folder.glob("global_step_*") if p.name.removeprefix("global_step_").isdigit())
+    steps = checkpoint.steps(folder)
     if not steps:
         raise UserError(f"{run}: no checkpoint yet; wait for one, or name another run")
     wanted = int(which) if which.isdigit() else _best(run, steps) if which == "best" else steps[-1]
@@ -150,7 +151,7 @@ def _checkpoint(run: Path, which: str) -> Path:
         kept = ", ".join(map(str, steps))
         raise UserError(f"{run}: no checkpoint of step {wanted}; kept are {kept}: name one as {run.name}@STEP")
     path = folder / f"global_step_{wanted}"
-    problem = defect(path)
+    problem = checkpoint.defect(path)
     if problem:
         raise CheckpointError(f"{path}: {problem}; name another step")
     return path

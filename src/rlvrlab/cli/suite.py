@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rlvrlab.cli import printable
+from rlvrlab.cli.model_folders import is_model
 from rlvrlab.cli.options import AS_JSON, SERVERS
-from rlvrlab.cli.policies import is_model
 from rlvrlab.cli.train import print_json
 from rlvrlab.errors import LabError, UnknownName, UserError
 
@@ -160,13 +160,14 @@ def _defect(folder: Path) -> str:
 
 
 def _answerer(folder: Path, *, chat: bool) -> Any:
-    from rlvrlab.cli.policies import engine_of_model, engine_of_run
+    from rlvrlab.cli.model_folders import engine_of_model
     from rlvrlab.evals.answering import EngineAnswerer
+    from rlvrlab.train.policy import policy_of
 
     if is_model(folder):
         return EngineAnswerer(*engine_of_model(folder, chat=chat))
-    _, engine, facts = engine_of_run(folder)
-    return EngineAnswerer(engine, facts)
+    policy = policy_of(folder)
+    return EngineAnswerer(policy.engine, policy.facts)
 
 
 def _examined(

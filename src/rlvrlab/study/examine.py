@@ -13,13 +13,10 @@ from rlvrlab.evals.protocol import Protocol, eval_at_1, eval_at_k
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.load import instantiate
 from rlvrlab.record.evaluation import file_name, read_evaluation
-from rlvrlab.record.experiment import summarise
 from rlvrlab.record.files import write_json
 from rlvrlab.study.measures import Scores, scores_of
 from rlvrlab.study.schema import USUAL_SIZE, Suite
-from rlvrlab.train import checkpoint
-from rlvrlab.train.lab import engine_alone
-from rlvrlab.train.session import resolved_of
+from rlvrlab.train.policy import policy_of
 from rlvrlab.types import Environment, Problem
 
 TOGETHER = 256
@@ -56,7 +53,8 @@ def prepared(name: str, job: dict[str, Any], resolved: Resolved) -> Prepared:
 def examine(trial: Path, run: Path, ready: Prepared) -> dict[str, Any]:
     """Evaluate on every member, resuming what was begun; returns what result.json keeps of it."""
     suite, stem = ready.suite, f"{file_name(ready.name)}_{ready.hash[:8]}"
-    answerer = _answerer(resolved_of(run), run, suite)
+    policy = policy_of(run, suite.policy)
+    answerer = EngineAnswerer(policy.engine, policy.facts, TOGETHER)
     folders: dict[str, str] = {}
     scores: dict[str, Scores] = {}
     for one in ready.members:
@@ -106,18 +104,3 @@ def _protocol(suite: Suite, resolved: Resolved) -> Protocol:
     if suite.n == 1:
         return eval_at_1(longest)
     return eval_at_k(suite.n, (1, suite.n), suite.temperature, max_tokens=longest)
-
-
-def _answerer(resolved: Resolved, run: Path, suite: Suite) -> EngineAnswerer:
-    if suite.policy == "best":
-        step = int(list(summarise(run).values())[-1]["best"]["step"])
-        # The policy before training may have been the best; it has no checkpoint.
-        path = run / "checkpoints" / f"global_step_{step}" if step else None
-    else:
-        path = checkpoint.newest(run / "checkpoints")[0]
-    engine = engine_alone(resolved)
-    facts: dict[str, Any] = {"run": run.name, "checkpoint": "none: before training", "step": 0}
-    if path is not None:
-        facts |= {"checkpoint": path.name, "step": checkpoint.load(path, engine).step}
-    engine.publish()
-    return EngineAnswerer(engine, facts, TOGETHER)

@@ -122,6 +122,16 @@ def newest(folder: Path) -> tuple[Path | None, list[str]]:
     return None, notes
 
 
+def complete(folder: Path) -> list[Path]:
+    """Complete checkpoints, newest first; nothing is set aside."""
+    return [path for path in _latest_first(folder) if defect(path) is None]
+
+
+def steps(folder: Path) -> list[int]:
+    """Of all checkpoints, complete or not, in order."""
+    return [_step(path) for path in reversed(_latest_first(folder))]
+
+
 def prune(folder: Path, keep: int, protected: set[int]) -> None:
     """Remove all but the latest `keep` and the protected steps."""
     for path in _latest_first(folder)[keep:]:

@@ -1,0 +1,34 @@
+"""A folder in Hugging Face's layout as a policy."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rlvrlab.engines.base import Engine
+
+
+def is_model(folder: Path) -> bool:
+    """A folder in Hugging Face's layout."""
+    return (folder / "config.json").is_file() and any(folder.glob("*.safetensors"))
+
+
+def engine_of_model(folder: Path, *, chat: bool) -> tuple[Engine, dict[str, Any]]:
+    """A language model and what tells it from another; `chat` wraps prompts where the tokenizer has a template."""
+    from rlvrlab.engines.hf import Hf
+    from rlvrlab.types import OptimizerSettings
+
+    files = sorted(folder.glob("*.safetensors"))
+    digest = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    template = (folder / "chat_template.jinja").is_file() or "chat_template" in _text(folder / "tokenizer_config.json")
+    engine: Any = Hf(str(folder), chat=chat and template).build(OptimizerSettings())
+    return engine, {"model": folder.name, "weights": digest.hexdigest()[:16], "chat": chat and template}
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""

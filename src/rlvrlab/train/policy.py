@@ -1,0 +1,73 @@
+"""The policy of a run, for whoever examines it: at a checkpoint, or before training.
+
+Nothing in the folder is touched: the run may still be going on.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rlvrlab.engines.base import Engine
+from rlvrlab.errors import UserError
+from rlvrlab.recipe import Resolved
+from rlvrlab.record.experiment import summarise
+from rlvrlab.train import checkpoint
+from rlvrlab.train.lab import engine_alone
+from rlvrlab.train.session import resolved_of
+
+BASE = "base"
+ALLOWED = "a step, best, last, base"
+
+
+class Policy(NamedTuple):
+    """An engine with its parameters loaded."""
+
+    resolved: Resolved
+    engine: Engine
+    facts: dict[str, Any]
+    """Run, checkpoint and step."""
+
+
+def policy_of(run: Path, which: str = "last") -> Policy:
+    """`last` is the newest complete checkpoint, `best` that of the best held-out score, `base` before training."""
+    path = checkpoint_of(run, which)
+    resolved = resolved_of(run)
+    engine = engine_alone(resolved)
+    facts: dict[str, Any] = {"run": run.name, "checkpoint": "none: before training", "step": 0}
+    if path is not None:
+        facts |= {"checkpoint": path.name, "step": checkpoint.load(path, engine).step}
+    engine.publish()
+    return Policy(resolved, engine, facts)
+
+
+def checkpoint_of(run: Path, which: str = "last") -> Path | None:
+    """Its folder; None for the policy before training."""
+    if which == "last":
+        found = checkpoint.complete(run / "checkpoints")
+        if not found:
+            raise UserError(f"{run}: no complete checkpoint yet; wait for one, or name another run")
+        return found[0]
+    if which == "best":
+        phases = summarise(run)
+        if not phases:
+            raise UserError(f"{run}: has not been evaluated yet, so there is no best; try @last")
+        # The policy before training may have been the best; it has no checkpoint.
+        which = str(list(phases.values())[-1]["best"]["step"] or BASE)
+    if which == BASE:
+        return None
+    if not which.isdigit():
+        raise UserError(f"{run}@{which}: {which!r} is no checkpoint; allowed: {ALLOWED}")
+    path = run / "checkpoints" / f"global_step_{which}"
+    if not path.is_dir():
+        there = checkpoint.steps(run / "checkpoints")
+        raise UserError(f"{run}@{which}: no checkpoint of step {which}; there are {there or 'none'}, best, last, base")
+    return path
+
+
+def split_run(text: str) -> tuple[Path, str]:
+    """`DIR@best` to the folder and which checkpoint; a folder may have an @ in its own name."""
+    folder, at, which = text.rpartition("@")
+    if not at or Path(text).is_dir():
+        return Path(text), "last"
+    return Path(folder), which
