@@ -163,6 +163,7 @@ def test_hostile_keys_are_inert_in_errors(run, tmp_path) -> None:
     no_control_characters(lines[0])
 
 
+@pytest.mark.slow
 def test_a_new_environment_checks_and_learns(tmp_path) -> None:
     """new env → check env → train: held-out accuracy ends well above its start."""
     assert "rlvr check env larger.py:Larger" in rlvr("new", "env", "larger", folder=tmp_path).stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import json
 import os
 import sys
 from typing import NoReturn
@@ -127,3 +128,8 @@ def printable(value: object) -> str:
 def printable_lines(text: str) -> str:
     """The same for a whole page."""
     return "\n".join(printable(line) for line in text.split("\n"))
+
+
+def print_json(value: object) -> None:
+    """What --json prints."""
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))

@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from rlvrlab.cli import printable
-from rlvrlab.cli.train import print_json
+from rlvrlab.cli import print_json, printable
 from rlvrlab.errors import UnknownName, UserError
 
 TOKENS_PER_ROW = 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from rlvrlab.cli.train import print_json
+from rlvrlab.cli import print_json
 from rlvrlab.errors import UserError
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from rlvrlab.cli import printable
-from rlvrlab.cli.train import print_json
+from rlvrlab.cli import print_json, printable
 
 
 @click.command("audit")

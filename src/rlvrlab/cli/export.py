@@ -23,7 +23,7 @@ def verl(recipe: Path, overrides: tuple[str, ...], folder: Path, judges: tuple[s
 
     Any key can be overridden: `engine.gpus=4`. What verl cannot honour is refused by name.
     """
-    from rlvrlab.cli.train import print_json
+    from rlvrlab.cli import print_json
     from rlvrlab.scale.verl.convert import recipe_for_verl
     from rlvrlab.scale.verl.export import export
 
@@ -46,7 +46,7 @@ def trl(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: bool) -
 
     Any key can be overridden: `filter.dead_groups="keep"`. What TRL cannot honour is refused by name.
     """
-    from rlvrlab.cli.train import print_json
+    from rlvrlab.cli import print_json
     from rlvrlab.recipe import load_recipe
     from rlvrlab.scale.export_trl import export
 
@@ -69,7 +69,7 @@ def verifiers(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: b
 
     Keys that an environment has no say in are named as left to the trainer.
     """
-    from rlvrlab.cli.train import print_json
+    from rlvrlab.cli import print_json
     from rlvrlab.recipe import load_recipe
     from rlvrlab.scale.export_verifiers import export
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from rlvrlab.cli import printable
-from rlvrlab.cli.train import print_json
+from rlvrlab.cli import print_json, printable
 
 
 @click.group("model", short_help="Get models, look at them, export trained ones.")

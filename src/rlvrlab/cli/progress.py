@@ -68,7 +68,7 @@ class Progress:
     def end(self, ended: Ended) -> None:
         """The result, and where to read more."""
         if self._as_json:
-            from rlvrlab.cli.train import print_json
+            from rlvrlab.cli import print_json
 
             print_json({"folder": str(ended.folder), "status": ended.status, "result": ended.summary})
             return

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rlvrlab.cli import printable
-from rlvrlab.cli.train import print_json
+from rlvrlab.cli import print_json, printable
 from rlvrlab.errors import LabError, UserError
 
 if TYPE_CHECKING:

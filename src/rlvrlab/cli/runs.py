@@ -60,7 +60,7 @@ def command(
     everything = list_runs(folder)
     entries = sort_runs(choose(everything, search, tags), sort)
     if as_json:
-        from rlvrlab.cli.train import print_json
+        from rlvrlab.cli import print_json
 
         print_json([entry.facts() for entry in entries])
         return 0

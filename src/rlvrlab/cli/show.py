@@ -58,7 +58,7 @@ def command(run: str, folder: Path, as_json: bool) -> int:
     entry = summarise_run(place)
     found = _looked_at(place) if entry.kind == "run" else {}
     if as_json:
-        from rlvrlab.cli.train import print_json
+        from rlvrlab.cli import print_json
 
         cards = [card._asdict() for card in found.pop("cards", [])]
         files = [name for name in FILES if (place / name).exists()]

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlvrlab.cli import printable, printable_lines
+from rlvrlab.cli import print_json, printable, printable_lines
 from rlvrlab.cli.options import AS_JSON
-from rlvrlab.cli.train import print_json
 from rlvrlab.errors import UserError
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from rich.live import Live as RichLive
 from rich.table import Table
 from rich.text import Text
 
-from rlvrlab.cli import printable
-from rlvrlab.cli.train import print_json
+from rlvrlab.cli import print_json, printable
 from rlvrlab.study.document import measured
 from rlvrlab.study.measures import is_cost
 

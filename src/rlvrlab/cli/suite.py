@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlvrlab.cli import printable
+from rlvrlab.cli import print_json, printable
 from rlvrlab.cli.model_folders import is_model
 from rlvrlab.cli.options import AS_JSON, SERVERS
-from rlvrlab.cli.train import print_json
 from rlvrlab.errors import LabError, UnknownName, UserError
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlvrlab.cli import printable
-from rlvrlab.cli.train import print_json
+from rlvrlab.cli import print_json, printable
 
 if TYPE_CHECKING:
     from rlvrlab.evals.suites.base import Ready, Skipped

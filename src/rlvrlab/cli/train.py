@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rlvrlab.cli import print_json
 from rlvrlab.errors import UserError
 
 if TYPE_CHECKING:
@@ -97,8 +97,3 @@ def _resume(folder: Path, as_json: bool) -> int:
         ended = resume(folder, progress.observe)
     progress.end(ended)
     return ended.exit_code
-
-
-def print_json(value: object) -> None:
-    """What --json prints."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))

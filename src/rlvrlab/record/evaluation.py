@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from typing import Any
 from rlvrlab.data.rows import read_problems, write_problems
 from rlvrlab.errors import InfrastructureError, RunError, UserError
 from rlvrlab.record.facts import code_state, machine, package_versions
-from rlvrlab.record.files import Lines, StorageError, mend_tail, read_lines, write_json, write_rows
+from rlvrlab.record.files import Lines, StorageError, mend_tail, read_lines, utc_now, write_json, write_rows
 from rlvrlab.record.lock import Lock
 from rlvrlab.record.redact import redact
 from rlvrlab.types import Problem
@@ -72,7 +71,7 @@ class EvaluationFolder:
                 write_problems(folder / PROBLEMS, problems)
             except OSError as error:
                 raise StorageError(folder / PROBLEMS, error) from error
-        started = before["started"] if before else _now()
+        started = before["started"] if before else utc_now()
         now = {"packages": package_versions(), "machine": machine(), "code": code_state()}
         opened.info(schema=SCHEMA, status="running", started=started, examined=wanted, **facts, **now)
         return opened
@@ -106,7 +105,7 @@ class EvaluationFolder:
         write_json(logs / "qa_summary.json", qa_summary)
         write_json(self.folder / "summary.json", summary)
         write_json(self.folder / "metrics.json", metrics)
-        self.info(status="finished", ended=_now())
+        self.info(status="finished", ended=utc_now())
 
     def close(self) -> None:
         """Let go of the folder."""
@@ -196,7 +195,3 @@ def _info_if_any(folder: Path) -> dict[str, Any] | None:
     if not isinstance(info, dict):
         raise RunError(f"{path}: not a table of facts; restore it or choose another --output")
     return info
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -9,6 +9,7 @@ import errno
 import json
 import math
 import os
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +18,11 @@ from typing import IO, Any
 import numpy as np
 
 from rlvrlab.errors import InfrastructureError
+
+
+def utc_now() -> str:
+    """As every record writes it, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 class StorageError(InfrastructureError):

@@ -28,6 +28,7 @@ from rlvrlab.record.files import (
     read_lines,
     split_lines,
     sync_folder,
+    utc_now,
     write_json,
     write_rows,
 )
@@ -105,7 +106,7 @@ class Run:
 
     def event(self, kind: str, text: str, **facts: Any) -> None:
         """Something a reader should know."""
-        self._events.append(redact({"time": _now(), "kind": kind, "text": text, **facts}))
+        self._events.append(redact({"time": utc_now(), "kind": kind, "text": text, **facts}))
 
     def warn(self, subject: str, text: str, **facts: Any) -> None:
         """A warning event, once per subject: a run that stays unwell says so once."""
@@ -185,7 +186,3 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
 def read_events(folder: Path) -> list[dict[str, Any]]:
     """All whole lines of logs/events.jsonl."""
     return read_lines(folder / "logs" / "events.jsonl")
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -12,10 +12,10 @@ import numpy as np
 import rlvrlab
 from rlvrlab.evals.statistics import Interval, bootstrap, wilson
 from rlvrlab.record.facts import code_state
-from rlvrlab.record.files import read_lines, write_atomically, write_json
+from rlvrlab.record.files import read_lines, utc_now, write_atomically, write_json
 from rlvrlab.study.board import ArmView, Board, StageView, Survey
 from rlvrlab.study.caveats import caveats
-from rlvrlab.study.folder import DOCUMENT, EVENTS, TrialState, now
+from rlvrlab.study.folder import DOCUMENT, EVENTS, TrialState
 from rlvrlab.study.identity import source_hash
 from rlvrlab.study.measures import describe, is_cost, suite_of
 from rlvrlab.study.report import decisions_page, report_page
@@ -47,7 +47,7 @@ def document(board: Board, survey: Survey, status: str, launcher: str) -> dict[s
         "launcher": launcher,
         "status": status,
         "started": events[0]["time"] if events else None,
-        "updated": now(),
+        "updated": utc_now(),
         "seeds": list(study.seeds),
         "code": {"version": rlvrlab.__version__, "source": source_hash()[:16], "commit": _commit()},
         "metrics": {metric: describe(metric) for metric in metrics},

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import UserError
-from rlvrlab.record.files import Lines, StorageError, read_lines, write_atomically, write_json
+from rlvrlab.record.files import Lines, StorageError, read_lines, utc_now, write_atomically, write_json
 from rlvrlab.record.lock import Lock
 from rlvrlab.study.load import StudyFile, load_study
 from rlvrlab.study.worker import read_result
@@ -72,13 +71,13 @@ class StudyFolder:
 
     def event(self, kind: str, **facts: Any) -> dict[str, Any]:
         """In the kernel's hands when this returns."""
-        row = {"time": now(), "kind": kind, **facts}
+        row = {"time": utc_now(), "kind": kind, **facts}
         self._events.append(row)
         return row
 
     def decide(self, decision: dict[str, Any]) -> dict[str, Any]:
         """Append one; it gets its number and its time."""
-        row = {"id": len(read_decisions(self.path)) + 1, "time": now(), **decision}
+        row = {"id": len(read_decisions(self.path)) + 1, "time": utc_now(), **decision}
         self._decisions.append(row)
         self._decisions.sync()
         return row
@@ -168,8 +167,3 @@ def _origin(path: Path) -> str:
     except (OSError, ValueError, KeyError, TypeError):
         remedy = "give the study file instead of the folder, and -o for another folder"
         raise UserError(f"{path / ORIGIN}: damaged; {remedy}") from None
-
-
-def now() -> str:
-    """UTC, to the second."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

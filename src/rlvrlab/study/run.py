@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import LabError, RecipeError
-from rlvrlab.record.files import StorageError
+from rlvrlab.record.files import StorageError, utc_now
 from rlvrlab.study import decide
 from rlvrlab.study.board import Board, StageView, Survey
 from rlvrlab.study.chain import Chain, Trial
 from rlvrlab.study.document import write_document
-from rlvrlab.study.folder import StudyFolder, TrialState, now, read_decisions, read_states
+from rlvrlab.study.folder import StudyFolder, TrialState, read_decisions, read_states
 from rlvrlab.study.launchers import Job, Launcher, Outcome
 from rlvrlab.study.load import StudyFile
 from rlvrlab.study.settings import rung_settings
@@ -179,7 +179,7 @@ class Runner:
         self.folder.event("ended", trial=name, status=status, why=why, now=then, rung=state.rung, deaths=state.deaths)
         state.status = then
         if state.attempts:
-            state.attempts[-1] |= {"ended": now(), "status": status, "why": why or None}
+            state.attempts[-1] |= {"ended": utc_now(), "status": status, "why": why or None}
         if status != "finished":
             again = "; tried again" if then == "waiting" and status != "stopped" else ""
             self._observe(f"{name}: {status}: {why}{again}", Survey([], {}, {}, {}), self.states)

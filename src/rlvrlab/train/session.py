@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from rlvrlab.recipe.parse import flatten
 from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.experiment import summarise, write_experiment
 from rlvrlab.record.facts import code_state, machine, package_versions
+from rlvrlab.record.files import utc_now
 from rlvrlab.record.redact import HIDDEN
 from rlvrlab.record.run import Run, read_config, read_info
 from rlvrlab.record.sinks.base import Sinks, find_sinks
@@ -44,7 +44,12 @@ def start(resolved: Resolved, observe: Observer, command: Sequence[str] = ()) ->
     lab = build_lab(resolved)
     find_sinks(resolved)
     config = {**resolved.config(), "folder": str(resolved.folder.resolve())}  # a resume may start elsewhere
-    facts = {"command": list(command), "data": lab.data_facts(), "started": _now(), "watched": [str(r) for r in RANGES]}
+    facts = {
+        "command": list(command),
+        "data": lab.data_facts(),
+        "started": utc_now(),
+        "watched": [str(r) for r in RANGES],
+    }
     run = Run.create(Path(resolved.recipe.output_dir), resolved.recipe.name, config, facts)
     with closing(run):
         run.event("start", f"run {run.folder.name} starts")
@@ -129,13 +134,9 @@ def _note_machine(run: Run) -> None:
 def _close(run: Run, status: str, words: str) -> None:
     """Say how it ended; on a full disk even that may fail, and must not hide why."""
     try:
-        run.info(status=status, ended=_now(), result=summarise(run.folder))
+        run.info(status=status, ended=utc_now(), result=summarise(run.folder))
         run.event("end", f"{status}: {words}")
         run.sync()
         write_experiment(run.folder)
     except (LabError, OSError) as error:
         print(f"could not record the end of the run: {error}", file=sys.stderr)
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

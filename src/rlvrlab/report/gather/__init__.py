@@ -20,12 +20,12 @@ stop it: what cannot be shown is named in `missing`.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import UserError
+from rlvrlab.record.files import utc_now
 
 Document = dict[str, Any]
 """Plain JSON, see above."""
@@ -40,7 +40,7 @@ def gather(paths: Sequence[Path] | Path) -> Document:
         raise UserError(f"report: name {KINDS}")
     kinds = [kind_of(path) for path in found]
     facts = _one(found[0], kinds[0]) if len(found) == 1 else _several(found, kinds)
-    made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    made = utc_now()
     return {"schema": SCHEMA, **facts, "path": " ".join(map(str, found)), "made": made}
 
 

@@ -21,6 +21,7 @@ from rlvrlab.evals.monitors import RANGES
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.experiment import summarise, write_experiment
 from rlvrlab.record.facts import code_state, machine, package_versions
+from rlvrlab.record.files import utc_now
 from rlvrlab.record.run import Run, read_info
 from rlvrlab.record.sinks.base import Sinks, find_sinks
 from rlvrlab.scale.verl import PLAN
@@ -61,7 +62,12 @@ def start(
     lab = build_lab(resolved)
     kept = memory(lab)
     config = {**resolved.config(), "folder": str(resolved.folder.resolve())}
-    facts = {"command": list(command), "data": lab.data_facts(), "started": _now(), "watched": [str(r) for r in RANGES]}
+    facts = {
+        "command": list(command),
+        "data": lab.data_facts(),
+        "started": utc_now(),
+        "watched": [str(r) for r in RANGES],
+    }
     run = Run.create(Path(resolved.recipe.output_dir), resolved.recipe.name, config, facts)
     with closing(run):
         home = _home(run.folder)
@@ -192,7 +198,7 @@ def blame(log: Path) -> str:
 
 
 def _note(run: Run, status: str, words: str) -> None:
-    run.info(status=status, ended=_now(), result=summarise(run.folder))
+    run.info(status=status, ended=utc_now(), result=summarise(run.folder))
     run.event("end", f"{status}: {words}")
     run.sync()
     write_experiment(run.folder)
@@ -209,7 +215,3 @@ def _addressed(wanted: Settings, address: str | None) -> Settings:
 
 def _home(folder: Path) -> Path:
     return (folder / "artifacts" / "verl").resolve()
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
