@@ -163,6 +163,7 @@ def test_probe_of_an_untrained_and_of_a_trained_toy_policy(monkeypatch, capsys, 
     assert "already there" in errors(taken)[0]
 
 
+@pytest.mark.slow
 def test_probe_of_a_served_model_whose_server_fails_now_and_then(monkeypatch, capsys, tmp_path: Path) -> None:
     """Right on every second request, refused for good on the first problem: left out, not counted wrong."""
     solutions = {p.prompt: p.meta["solution"] for p in Countdown(numbers=(2,), style="bare").problems("train", 6, 0)}

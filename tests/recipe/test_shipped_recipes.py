@@ -85,6 +85,7 @@ def test_toy_recipes_learn_what_they_were_never_shown(path: Path, seed: int, tmp
     assert last["last"]["accuracy"] >= 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("phase", "settings"),
     [

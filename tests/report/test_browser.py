@@ -16,6 +16,7 @@ from rlvrlab.record.files import to_json
 from rlvrlab.report.gather import gather
 from rlvrlab.report.page import Live, page
 
+pytestmark = pytest.mark.slow
 KINDS = {
     "run": ["run"],
     "seeds and recipes": ["run", "seed", "changed"],

@@ -107,6 +107,7 @@ def test_a_run_comes_home(recipe: Path) -> None:
     assert read_info(ended.folder)["status"] == "finished"
 
 
+@pytest.mark.slow
 def test_a_killed_worker_and_a_resume(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     original = launch.prepare
 

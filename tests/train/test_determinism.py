@@ -37,11 +37,13 @@ def in_another_process(folder: Path, **variables: str) -> Path:
     return runs.only_run(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hash_seed", ["0", "4711"])
 def test_another_process_with_another_hash_seed(whole: Path, tmp_path: Path, hash_seed: str) -> None:
     runs.assert_same(whole, in_another_process(tmp_path, PYTHONHASHSEED=hash_seed))
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_changes_nothing(tmp_path: Path) -> None:
     found = [in_another_process(tmp_path / n, OPENBLAS_NUM_THREADS=n, OMP_NUM_THREADS=n) for n in ("1", "2")]
     runs.assert_same(*found)

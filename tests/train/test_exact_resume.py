@@ -82,6 +82,7 @@ def test_killed_in_the_middle_of_a_line(whole: Whole, tmp_path: Path, line: int)
     assert runs.events(runs.only_run(tmp_path), "torn_line")
 
 
+@pytest.mark.slow
 def test_killed_again_and_again(whole: Whole, tmp_path: Path) -> None:
     """Also while rewinding and recovering; each process gets a little further than the one before."""
     pace = random.Random(5)
@@ -114,6 +115,7 @@ def by_clock(folder: Path, delay_s: float) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_killed_by_the_clock(whole: Whole, tmp_path: Path) -> None:
     by_clock(tmp_path, 1.2)
     runs.assert_same(runs.only_run(tmp_path), whole.folder)

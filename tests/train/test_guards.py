@@ -266,6 +266,7 @@ def resumed_alike(folder: Path, words: list[str], share: float) -> None:
     assert left.read_bytes() == right.read_bytes()
 
 
+@pytest.mark.slow
 def test_exact_resume_in_the_middle_of_a_protected_stage(tmp_path: Path) -> None:
     resumed_alike(tmp_path, RESUMED["ewc"], 0.9)
 

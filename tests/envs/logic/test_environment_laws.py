@@ -116,6 +116,7 @@ def test_any_text_gets_a_verdict(text: str, frame: str) -> None:
         assert 0 <= verdict.score <= 1 and (verdict.score < 1 or verdict.correct)
 
 
+@pytest.mark.slow
 def test_nothing_depends_on_the_hash_seed() -> None:
     program = (
         "import hashlib\n"
