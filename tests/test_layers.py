@@ -14,7 +14,10 @@ import rlvrlab
 
 SOURCE = Path(rlvrlab.__file__).parent
 LAYERS = (
-    {"__init__", "types", "errors", "registry", "batch", "randomness", "http_client", "http_server", "stopwatch"},
+    {
+        *("__init__", "types", "errors", "registry", "batch", "randomness", "http_client", "http_server", "stopwatch"),
+        "fate",
+    },
     {"recipe"},
     {"judge"},
     {"envs", "rewards"},

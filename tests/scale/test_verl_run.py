@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,40 @@ def test_from_recipe_to_evaluation(tmp_path: Path) -> None:
 
     told = rlvr(tmp_path, "eval", "--run", str(run), "--size", "4", "--json")
     assert told.returncode == 0, told.stderr[-2000:]
+
+
+def test_a_run_killed_half_way_takes_verl_along_and_is_resumed(tmp_path: Path) -> None:
+    pytest.importorskip("transfer_queue", reason="needs verl's environment: make verl-test")
+    text = RECIPE.replace("steps = 2", "steps = 6").replace("every = 1", "every = 2")
+    (tmp_path / "recipe.toml").write_text(text)
+    command = [sys.executable, "-c", "from rlvrlab.cli import main; main()", "train", "recipe.toml"]
+    started = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 900
+    while (
+        not (found := list(tmp_path.glob("experiments/*/logs/metrics.jsonl")))
+        or '"step": 3' not in found[0].read_text()
+    ):
+        assert started.poll() is None and time.monotonic() < until
+        time.sleep(0.3)
+    (run,) = (tmp_path / "experiments").iterdir()
+    started.kill()
+    started.wait()
+    while any(str(run) in line and "main_ppo" in line for line in commands()):
+        assert time.monotonic() < until, "verl outlived the process that launched it"
+        time.sleep(0.3)
+
+    done = rlvr(tmp_path, "train", "--resume", str(run), "--json")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert [row["step"] for row in read_metrics(run)] == list(range(7))
+    resumed = next(event for event in read_events(run) if event["kind"] == "resume")
+    assert resumed["step"] == 2 and read_info(run)["status"] == "finished"
+    assert all(defect(run / "checkpoints" / f"global_step_{step}") is None for step in (2, 4, 6))
+
+
+def commands() -> list[str]:
+    """Of all processes."""
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    return listed.stdout.splitlines()
 
 
 def test_the_presets_are_recipes_for_verl() -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlvrlab.errors import InfrastructureError, LabError, RunLocked
+from rlvrlab.fate import share_fate
 from rlvrlab.record.files import write_json
 from rlvrlab.record.lock import Lock
 
@@ -64,12 +65,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 def follow_parent() -> None:
     """Ask the kernel for SIGTERM when the study's process dies, however it dies (Linux only)."""
     parent = os.environ.get(PARENT)
-    if parent is None or not sys.platform.startswith("linux"):
-        return
-    import ctypes
-
-    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
-    if os.getppid() != int(parent):  # it died before we asked
+    if parent is not None and not share_fate(int(parent), signal.SIGTERM):
         sys.exit(STOPPED)
 
 

@@ -143,8 +143,10 @@ def _launched(plan: Plan, python: str, log: Path, output: IO[bytes], resumed: bo
         lines = [line for line in lines if not line.startswith("trainer.val_before_train=")]
         lines.append("trainer.val_before_train=False")
     environment = _environment(plan.folder, settings(plan.resolved, str(plan.folder)))
-    command = [python, "-m", "verl.trainer.main_ppo", *lines]
-    # A session of its own: Ctrl-C reaches us alone, and we end verl and its Ray together.
+    # A session of its own: Ctrl-C reaches us alone, and we end verl and its Ray together. Should we be killed, the
+    # kernel ends verl: a run that is resumed must not find another trainer in its folder.
+    fate = [sys.executable, "-m", "rlvrlab.fate", str(os.getpid())]
+    command = [*fate, python, "-m", "verl.trainer.main_ppo", *lines]
     return subprocess.Popen(  # noqa: S603
         command, stdout=output, stderr=subprocess.STDOUT, cwd=plan.folder, env=environment, start_new_session=True
     )
