@@ -1,10 +1,11 @@
 """What step credit costs.
 
-    python benchmarks/credit.py [--json] [--engine toy|hf] [--steps 12] [--sft 240]
+    python benchmarks/credit.py [--json] [--engine toy|hf|smollm2] [--steps 12] [--sft 240]
 
 Segmentation and altering in microseconds of CPU; then training steps of studies/paper_a_credit_assignment after a
 warm-up by SFT, with k = 4 and several choices of what is replayed: the share of a step that credit takes, in CPU
-seconds of all processes involved, the judge's included; calls of the verifier; hit rate. hf trains nano, needs torch.
+seconds of all processes involved, the judge's included; calls of the verifier; hit rate. hf trains nano, smollm2 a
+LoRA of SmolLM2-135M (`rlvr model get smollm2-135m`; a quarter of an hour with --steps 3 --sft 60); both need torch.
 """
 
 from __future__ import annotations
@@ -31,7 +32,17 @@ from rlvrlab.train.lab import build_lab
 from rlvrlab.train.phases import online
 
 STUDY = Path(__file__).parents[1] / "studies" / "paper_a_credit_assignment"
-RECIPES = {"toy": STUDY / "toy_counterfactual.toml", "hf": STUDY / "code_counterfactual.toml"}
+CODE = STUDY / "code_counterfactual.toml"
+RECIPES = {"toy": STUDY / "toy_counterfactual.toml", "hf": CODE, "smollm2": CODE}
+WORDS = {
+    "toy": [],
+    "hf": ["data.train_size=2000"],
+    "smollm2": [
+        *("engine.model=smollm2-135m", "engine.lora_rank=16", "sft.batch_size=16", "sft.learning_rate=5e-4"),
+        *("data.train_size=2000", "data.dev_size=20", "sft.references=960", "grpo.batch_size=8"),
+        *("grpo.learning_rate=5e-5", "optimizer.warmup_steps=5"),
+    ],
+}
 PROGRAM = " x=[v for v in x if v>4]\n x=[1]+x\n for v in x:\n  if v:\n   x=x+[v]\n return len(x)\n"
 REPEATS, WARM = 300, 2
 DELETE = 'credit.intervention_types=["delete"]'
@@ -90,7 +101,7 @@ class Meter:
 
 def training(engine: str, steps: int, sft: int) -> dict[str, dict[str, float]]:
     """The arms take turns, step by step, on one policy, so that load and progress hit all alike."""
-    words = [f"sft.steps={sft}", "data.train_size=2000"] if engine == "hf" else []
+    words = WORDS[engine] + ([f"sft.steps={sft}"] if engine != "toy" else [])
     lab = build_lab(load_recipe(RECIPES[engine], words))
     arms = {name: replace(lab, resolved=load_recipe(RECIPES[engine], [*words, *more])) for name, more in ARMS.items()}
     meters, whole, now = {name: Meter() for name in arms}, online.step_credits, Meter()

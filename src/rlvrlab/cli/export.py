@@ -6,24 +6,31 @@ from pathlib import Path
 
 import click
 
+from rlvrlab.cli import print_json
+from rlvrlab.cli.options import AS_JSON, together
+
+ANY_KEY = {"ignore_unknown_options": True, "allow_extra_args": True}
+GIVEN = together(
+    click.argument("recipe", type=click.Path(path_type=Path)),
+    click.argument("overrides", nargs=-1, type=click.UNPROCESSED),
+    click.option("-o", "--output", "folder", type=click.Path(path_type=Path), required=True, help="Folder to write."),
+    AS_JSON,
+)
+
 
 @click.group("export", short_help="Write a recipe as verl, TRL or verifiers want it.")
 def command() -> None:
     """Write a recipe as verl, TRL or verifiers want it."""
 
 
-@command.command("verl", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
-@click.argument("recipe", type=click.Path(path_type=Path))
-@click.argument("overrides", nargs=-1, type=click.UNPROCESSED)
-@click.option("-o", "--output", "folder", type=click.Path(path_type=Path), required=True, help="Folder to write.")
+@command.command("verl", context_settings=ANY_KEY)
+@GIVEN
 @click.option("--judge", "judges", multiple=True, help="Address of a judge server (`rlvr serve judge`); several share.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def verl(recipe: Path, overrides: tuple[str, ...], folder: Path, judges: tuple[str, ...], as_json: bool) -> int:
     """Write data, settings, reward module and launch scripts for verl.
 
     Any key can be overridden: `engine.gpus=4`. What verl cannot honour is refused by name.
     """
-    from rlvrlab.cli import print_json
     from rlvrlab.scale.verl.convert import recipe_for_verl
     from rlvrlab.scale.verl.export import export
 
@@ -36,17 +43,13 @@ def verl(recipe: Path, overrides: tuple[str, ...], folder: Path, judges: tuple[s
     return 0
 
 
-@command.command("trl", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
-@click.argument("recipe", type=click.Path(path_type=Path))
-@click.argument("overrides", nargs=-1, type=click.UNPROCESSED)
-@click.option("-o", "--output", "folder", type=click.Path(path_type=Path), required=True, help="Folder to write.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@command.command("trl", context_settings=ANY_KEY)
+@GIVEN
 def trl(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: bool) -> int:
     """Write data, reward function, settings and a training script for TRL's GRPOTrainer.
 
     Any key can be overridden: `filter.dead_groups="keep"`. What TRL cannot honour is refused by name.
     """
-    from rlvrlab.cli import print_json
     from rlvrlab.recipe import load_recipe
     from rlvrlab.scale.export_trl import export
 
@@ -59,17 +62,13 @@ def trl(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: bool) -
     return 0
 
 
-@command.command("verifiers", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
-@click.argument("recipe", type=click.Path(path_type=Path))
-@click.argument("overrides", nargs=-1, type=click.UNPROCESSED)
-@click.option("-o", "--output", "folder", type=click.Path(path_type=Path), required=True, help="Folder to write.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@command.command("verifiers", context_settings=ANY_KEY)
+@GIVEN
 def verifiers(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: bool) -> int:
     """Write the recipe's problems and reward as an environment package for verifiers.
 
     Keys that an environment has no say in are named as left to the trainer.
     """
-    from rlvrlab.cli import print_json
     from rlvrlab.recipe import load_recipe
     from rlvrlab.scale.export_verifiers import export
 
