@@ -5,7 +5,7 @@
 Segmentation and altering in microseconds of CPU; then training steps of studies/paper_a_credit_assignment after a
 warm-up by SFT, with k = 4 and several choices of what is replayed: the share of a step that credit takes, in CPU
 seconds of all processes involved, the judge's included; calls of the verifier; hit rate. hf trains nano, smollm2 a
-LoRA of SmolLM2-135M (`rlvr model get smollm2-135m`; a quarter of an hour with --steps 3 --sft 60); both need torch.
+LoRA of SmolLM2-135M (`rlvr model get smollm2-135m`; some ten minutes with --steps 2 --sft 30); both need torch.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ WORDS = {
     "hf": ["data.train_size=2000"],
     "smollm2": [
         *("engine.model=smollm2-135m", "engine.lora_rank=16", "sft.batch_size=16", "sft.learning_rate=5e-4"),
-        *("data.train_size=2000", "data.dev_size=20", "sft.references=960", "grpo.batch_size=8"),
+        *("data.train_size=2000", "data.dev_size=20", "sft.references=960", "grpo.batch_size=4"),
         *("grpo.learning_rate=5e-5", "optimizer.warmup_steps=5"),
     ],
 }

@@ -107,8 +107,7 @@ def test_a_run_comes_home(recipe: Path) -> None:
     assert read_info(ended.folder)["status"] == "finished"
 
 
-@pytest.mark.slow
-def test_a_killed_worker_and_a_resume(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def killed_in_step_3(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     original = launch.prepare
 
     def prepared(plan, lab, wanted):
@@ -121,11 +120,32 @@ def test_a_killed_worker_and_a_resume(recipe: Path, monkeypatch: pytest.MonkeyPa
     folder = next((recipe.parent / "runs").iterdir())
     assert read_info(folder)["status"] == "failed" and read_metrics(folder)[-1]["step"] == 2
     (folder / "artifacts" / "verl" / "die").unlink()
-    seen = []
+    return folder
+
+
+@pytest.mark.slow
+def test_a_killed_worker_and_a_resume(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, seen = killed_in_step_3(recipe, monkeypatch), []
     ended = launch.resume(folder, lambda phase, state, row: seen.append(row["step"]))
     assert ended.status == "finished" and seen == [3, 4]
     assert [row["step"] for row in read_metrics(folder)] == [0, 1, 2, 3, 4]
     assert any("resumes after step 2" in event["text"] for event in read_events(folder))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reported", [True, False])
+def test_what_verl_reported_before_we_were_killed_is_read_on_resume(
+    recipe: Path, monkeypatch: pytest.MonkeyPatch, reported: bool
+) -> None:
+    """verl was ahead of its follower: the checkpoint of step 2 is there, our line is not; perhaps not even verl's."""
+    folder = killed_in_step_3(recipe, monkeypatch)
+    behind = [folder / "logs" / "metrics.jsonl", folder / "artifacts" / "verl" / "metrics_0.jsonl"]
+    for log in behind[: 1 if reported else 2]:
+        log.write_text("".join(line + "\n" for line in log.read_text().splitlines() if '"step": 2' not in line))
+    launch.resume(folder, lambda phase, state, row: None)
+    assert [row["step"] for row in read_metrics(folder)] == ([0, 1, 2, 3, 4] if reported else [0, 1, 3, 4])
+    lost = [event["text"] for event in read_events(folder) if event["kind"] == "lost"]
+    assert lost == ([] if reported else ["verl was killed before it reported the numbers of step 2"])
 
 
 def test_verl_is_missing_or_of_another_version(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:

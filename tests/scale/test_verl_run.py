@@ -91,17 +91,13 @@ def test_from_recipe_to_evaluation(tmp_path: Path) -> None:
 
 def test_a_run_killed_half_way_takes_verl_along_and_is_resumed(tmp_path: Path) -> None:
     pytest.importorskip("transfer_queue", reason="needs verl's environment: make verl-test")
-    text = RECIPE.replace("steps = 2", "steps = 6").replace("every = 1", "every = 2")
-    (tmp_path / "recipe.toml").write_text(text)
+    (tmp_path / "recipe.toml").write_text(RECIPE.replace("steps = 2", "steps = 8").replace("every = 1", "every = 4"))
     command = [sys.executable, "-c", "from rlvrlab.cli import main; main()", "train", "recipe.toml"]
     started = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 900
-    while (
-        not (found := list(tmp_path.glob("experiments/*/logs/metrics.jsonl")))
-        or '"step": 3' not in found[0].read_text()
-    ):
+    while not list(tmp_path.glob("experiments/*/artifacts/verl/checkpoints/latest_checkpointed_iteration.txt")):
         assert started.poll() is None and time.monotonic() < until
-        time.sleep(0.3)
+        time.sleep(0.1)
     (run,) = (tmp_path / "experiments").iterdir()
     started.kill()
     started.wait()
@@ -111,11 +107,11 @@ def test_a_run_killed_half_way_takes_verl_along_and_is_resumed(tmp_path: Path) -
 
     done = rlvr(tmp_path, "train", "--resume", str(run), "--json")
     assert done.returncode == 0, done.stderr[-2000:]
-    assert [row["step"] for row in read_metrics(run)] == list(range(7))
     resumed = next(event for event in read_events(run) if event["kind"] == "resume")
-    assert resumed["step"] in (2, 4), "verl may be a step ahead of what we had read"
-    assert read_info(run)["status"] == "finished"
-    assert all(defect(run / "checkpoints" / f"global_step_{step}") is None for step in (2, 4, 6))
+    assert resumed["step"] == 4 and read_info(run)["status"] == "finished"
+    lost = [event["step"] for event in read_events(run) if event["kind"] == "lost"]  # verl reports after it has saved
+    assert [row["step"] for row in read_metrics(run)] == [step for step in range(9) if step not in lost]
+    assert all(defect(run / "checkpoints" / f"global_step_{step}") is None for step in (4, 8))
 
 
 def commands() -> list[str]:

@@ -46,6 +46,16 @@ def row_of(record: dict[str, Any], phase: str) -> dict[str, Any]:
     return {"step": step, "phase": phase, "phase_step": step, **numbers}
 
 
+def on_record(rows: list[dict[str, Any]]) -> State:
+    """Where a run stood after its last line, and its best evaluation."""
+    state = State()
+    for row in rows:
+        state = State(step=row["step"], phase_step=row["step"], best=state.best)
+        measured = accuracy_of(row)
+        state = state.evaluated(measured["accuracy"]) if measured else state
+    return state
+
+
 class Follower:
     """Reads on where it left off; `look` may be called as often as one likes."""
 
@@ -61,6 +71,19 @@ class Follower:
         for record in self._new(log):
             self._note(row_of(record, self._plan.phase.name))
         self._merge()
+
+    def catch_up(self, log: Path, step: int) -> None:
+        """What verl reported up to a checkpoint before the process that followed it was killed."""
+        rows = [row_of(record, self._plan.phase.name) for record in self._new(log)]
+        known = max((row["step"] for row in read_metrics(self._run.folder)), default=-1)
+        for row in rows:
+            if known < row["step"] <= step:
+                self._note(row)
+        if self.state.step < step:
+            lost = f"steps {self.state.step + 1} to {step}" if step > self.state.step + 1 else f"step {step}"
+            self._run.event("lost", f"verl was killed before it reported the numbers of {lost}", step=step)
+        self.state = State(step=step, phase_step=step, best=self.state.best)
+        self._read = 0
 
     def _new(self, log: Path) -> list[dict[str, Any]]:
         if not log.is_file():

@@ -22,13 +22,13 @@ from rlvrlab.recipe import Resolved
 from rlvrlab.record.experiment import summarise, write_experiment
 from rlvrlab.record.facts import code_state, machine, package_versions
 from rlvrlab.record.files import utc_now
-from rlvrlab.record.run import Run, read_info
+from rlvrlab.record.run import Run, read_info, read_metrics
 from rlvrlab.record.sinks.base import Sinks, find_sinks
 from rlvrlab.scale.verl import PLAN
 from rlvrlab.scale.verl.checkpoints import complete_steps
 from rlvrlab.scale.verl.data import memory
 from rlvrlab.scale.verl.export import OVERRIDES, check, prepare, with_model
-from rlvrlab.scale.verl.follow import Follower
+from rlvrlab.scale.verl.follow import Follower, on_record
 from rlvrlab.scale.verl.keys import Settings, settings
 from rlvrlab.scale.verl.plan import Plan
 from rlvrlab.scale.verl.spelling import override
@@ -90,7 +90,7 @@ def resume(folder: Path, observe: Observer) -> Ended:
         step = max(complete_steps(plan.folder / "checkpoints"), default=0)
         moved = run.rewind(lambda row: row["step"] <= step and step > 0, step)
         run.event("resume", f"resumes after step {step}; {moved} later lines will be made again", step=step)
-        return _go(plan, run, State(step=step, phase_step=step), observe, python, resumed=step > 0)
+        return _go(plan, run, on_record(read_metrics(folder)), observe, python, resumed=step)
 
 
 def python_of_verl() -> str:
@@ -114,7 +114,7 @@ def ask_verl(python: str, wanted: Settings) -> None:
         raise UserError(first.removeprefix("error: ") + where)
 
 
-def _go(plan: Plan, run: Run, state: State, observe: Observer, python: str, *, resumed: bool = False) -> Ended:
+def _go(plan: Plan, run: Run, state: State, observe: Observer, python: str, *, resumed: int = 0) -> Ended:
     run.info(status="running", packages=package_versions(), machine=machine(), code=code_state())
     write_experiment(run.folder)
     session = len(list(plan.folder.glob("metrics_*.jsonl")))
@@ -122,8 +122,10 @@ def _go(plan: Plan, run: Run, state: State, observe: Observer, python: str, *, r
     log.touch()
     with Interrupts() as interrupts, Sinks.open(plan.resolved, run) as sinks:
         follower = Follower(plan, run, sinks, state, observe, python)
+        if resumed:
+            follower.catch_up(plan.folder / f"metrics_{session - 1}.jsonl", resumed)
         with (run.folder / "logs" / "verl.log").open("ab") as output:
-            verl = _launched(plan, python, log, output, resumed)
+            verl = _launched(plan, python, log, output, resumed > 0)
             try:
                 while verl.poll() is None and not interrupts.received:
                     follower.look(log)
