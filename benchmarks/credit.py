@@ -5,7 +5,7 @@
 Segmentation and altering in microseconds of CPU; then training steps of studies/paper_a_credit_assignment after a
 warm-up by SFT, with k = 4 and several choices of what is replayed: the share of a step that credit takes, in CPU
 seconds of all processes involved, the judge's included; calls of the verifier; hit rate. hf trains nano, smollm2 a
-LoRA of SmolLM2-135M (`rlvr model get smollm2-135m`; some ten minutes with --steps 2 --sft 30); both need torch.
+LoRA of SmolLM2-135M (`rlvr model get smollm2-135m`; some six minutes with --steps 2 --sft 20); both need torch.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import platform
+import sys
 import tempfile
 import time
 from dataclasses import replace
@@ -44,10 +45,12 @@ WORDS = {
     ],
 }
 PROGRAM = " x=[v for v in x if v>4]\n x=[1]+x\n for v in x:\n  if v:\n   x=x+[v]\n return len(x)\n"
-REPEATS, WARM = 300, 2
+REPEATS, WARM = 300, 1
 DELETE = 'credit.intervention_types=["delete"]'
 CHOICES = ("all", "earning", "live")
 ARMS = {"delete, all": [DELETE], **{f"delete + truncate, {one}": [f"credit.examined={one}"] for one in CHOICES}}
+SLOW = ("delete + truncate, all", "delete + truncate, earning")
+"""The arms of a model whose steps take half a minute."""
 COUNTED = ("examined", "replays", "verifier_calls", "hit_rate", "nonzero")
 
 
@@ -103,7 +106,8 @@ def training(engine: str, steps: int, sft: int) -> dict[str, dict[str, float]]:
     """The arms take turns, step by step, on one policy, so that load and progress hit all alike."""
     words = WORDS[engine] + ([f"sft.steps={sft}"] if engine != "toy" else [])
     lab = build_lab(load_recipe(RECIPES[engine], words))
-    arms = {name: replace(lab, resolved=load_recipe(RECIPES[engine], [*words, *more])) for name, more in ARMS.items()}
+    chosen = {name: more for name, more in ARMS.items() if engine != "smollm2" or name in SLOW}
+    arms = {name: replace(lab, resolved=load_recipe(RECIPES[engine], [*words, *more])) for name, more in chosen.items()}
     meters, whole, now = {name: Meter() for name in arms}, online.step_credits, Meter()
 
     def timed(*given: Any) -> Any:
@@ -124,6 +128,7 @@ def training(engine: str, steps: int, sft: int) -> dict[str, dict[str, float]]:
             now, started = (meters[arm] if turn >= WARM else Meter()), cpu_seconds()
             now.metrics.append(phase.step(arms[arm], step).metrics)
             now.step_s.append(cpu_seconds() - started)
+            print(f"{arm}, step {turn}: {now.credit_s[-1]:.2f} of {now.step_s[-1]:.2f} CPU s", file=sys.stderr)
     return {name: meter.figures() for name, meter in meters.items()}
 
 
