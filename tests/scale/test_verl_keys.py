@@ -121,9 +121,18 @@ def test_plug_ins_that_need_more_than_verl_has(recipe: Path, table: str) -> None
     assert table.split("]")[0][1:] in caught.value.problems[0]
 
 
-@pytest.mark.parametrize("more", ["", "engine.rollout=cpu", "engine.lora_rank=8"])
+@pytest.mark.parametrize(
+    "more", ["", "engine.rollout=cpu", "engine.lora_rank=8", "engine.rollout=cpu engine.lora_rank=8"]
+)
 def test_every_setting_is_a_key_of_verls(recipe: Path, more: str) -> None:
-    assert [key for key in settings(recipe, *filter(None, [more])) if not spelling.is_known(key)] == []
+    assert [key for key in settings(recipe, *more.split()) if not spelling.is_known(key)] == []
+
+
+def test_the_cpu_sampler_gets_merged_weights(recipe: Path) -> None:
+    """It knows no adapters; vLLM loads them beside the base."""
+    merge = "actor_rollout_ref.model.lora.merge"
+    assert settings(recipe, "engine.lora_rank=8", "engine.rollout=cpu")[merge] is True
+    assert merge not in settings(recipe, "engine.lora_rank=8")
 
 
 def test_ppo_sets_the_critic_up(recipe: Path) -> None:

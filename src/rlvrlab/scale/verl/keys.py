@@ -188,6 +188,8 @@ def _model(resolved: Resolved) -> Settings:
     if engine["lora_rank"]:
         found[f"{MODEL}.lora_rank"] = engine["lora_rank"]
         found[f"{MODEL}.lora_alpha"] = engine["lora_alpha"] or 2 * engine["lora_rank"]
+        if engine["rollout"] == "cpu":
+            found[f"{MODEL}.lora.merge"] = True  # its sampler takes whole weights, no adapters
         found[f"{MODEL}.target_modules"] = "all-linear"
         found[f"{ROLLOUT}.load_format"] = "safetensors"
     return found
