@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tables import REFERENCE, ROUND_4, best_curves, report
 
 from rlvrlab.batch import batch_of
 from rlvrlab.recipe import Resolved, load_recipe
@@ -63,6 +64,14 @@ STRENGTHS: dict[str, list[str]] = {
     **{f"ewc {c}": ["guard.type=ewc", f"guard.coef={c}", HALF] for c in (10.0, 30.0, 100.0, 300.0)},
     **{f"l2 {c}": ["guard.type=l2", f"guard.coef={c}"] for c in (0.03, 0.1, 0.3, 1.0)},
     **{f"kl {c}": [f"kl.coef={c}"] for c in (0.2, 0.3, 0.5, 1.0)},
+}
+AFRESH = tuple(range(36, 84))
+"""The fourth round's seeds."""
+CANDIDATES: dict[str, list[str]] = {
+    **{f"replay {s}": ["guard.type=replay", f"guard.share={s}", HALF] for s in (0.0625, 0.375, 0.625, 0.875)},
+    **{f"ewc {c}": ["guard.type=ewc", f"guard.coef={c}", HALF] for c in (3.0, 20.0, 60.0, 1000.0)},
+    **{f"l2 {c}": ["guard.type=l2", f"guard.coef={c}"] for c in (0.01, 0.06, 0.2, 0.6)},
+    **{f"kl {c}": [f"kl.coef={c}"] for c in (0.15, 0.4, 0.7, 1.5)},
 }
 METHODS = [
     *("mean", "equal", "norm_balance", "pcgrad", "gradvac", "mgda"),
@@ -161,6 +170,16 @@ def run_all(path: Path, jobs: list[Job], processes: int) -> None:
                 file.write(finished.result())
 
 
+def fourth_round(path: Path) -> list[Job]:
+    """Four strengths of every guard, chosen by the tuning seeds alone; the safe update's may differ in gradient."""
+    strengths = STRENGTHS | CANDIDATES
+    rows = [row for row in map(json.loads, path.read_text().splitlines()) if row["variant"] == ROUND_3]
+    names = best_curves([row for row in rows if row["seed"] in TUNING_3], list(strengths), REFERENCE)
+    print("chosen on the tuning seeds:", ", ".join(names))
+    shown = {name: name.replace("safe_kl", "safe kl") for name in ("plain", *names)}
+    return [(ROUND_4, shown[n], s, ["kl.coef=0.1", *strengths[n]]) for s in AFRESH for n in shown]
+
+
 def matrices(path: Path) -> None:
     """Before training and after the first stage."""
     rows = []
@@ -188,7 +207,9 @@ def main() -> None:
         first = [("sequential", n, s, w) for s in (*TEST, *TUNING) for n, w in GUARDS.items()]
         second = [(ANCHORED, n, s, ["kl.coef=0.1", *GUARDS[n]]) for s in FRESH for n in AGAIN]
         third = [(ROUND_3, n, s, ["kl.coef=0.1", *w]) for s in (*MANY, *TUNING_3) for n, w in STRENGTHS.items()]
-        run_all(RESULTS / "guards.jsonl", first + second + third, processes)
+        more = [(ROUND_3, n, s, ["kl.coef=0.1", *w]) for s in TUNING_3 for n, w in CANDIDATES.items()]
+        run_all(RESULTS / "guards.jsonl", first + second + third + more, processes)
+        run_all(RESULTS / "guards.jsonl", fourth_round(RESULTS / "guards.jsonl"), processes)
     elif what == "surgery":
         jobs = [
             (variant, method, seed, [*MIXED, *words, f"surgery.type={method}", "surgery.noise_every=0"])
@@ -200,8 +221,6 @@ def main() -> None:
     elif what == "matrix":
         matrices(RESULTS / "matrix.jsonl")
     else:
-        from tables import report
-
         report(RESULTS)
 
 
