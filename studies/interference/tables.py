@@ -128,9 +128,7 @@ def _ratio(test: dict[str, list[Retention]], name: str) -> str:
     return f"{own / plain - 1:+.1%}"
 
 
-def _areas(
-    test: dict[str, list[Retention]], full: Sequence[str], floor: float | None
-) -> tuple[str, dict[str, Any]]:
+def _areas(test: dict[str, list[Retention]], full: Sequence[str], floor: float | None) -> tuple[str, dict[str, Any]]:
     """Curves of (learning, 1 − forgetting); plain training is every method's point of strength 0."""
     curve: dict[str, Any] = {}
     for kind in _kinds(full):
