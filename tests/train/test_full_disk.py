@@ -14,7 +14,7 @@ import runs
 from rlvrlab.errors import LabError, UserError
 from rlvrlab.record import run as record_run
 from rlvrlab.record.files import Lines, StorageError, read_lines, write_json
-from rlvrlab.train import checkpoint, loop, session
+from rlvrlab.train import checkpoint, loop, run_folder, session
 
 MEGABYTES = 48
 
@@ -68,7 +68,7 @@ PLACES = {
     "checkpoint": (checkpoint, "save", 2, "checkpoints/"),
     "manifest": (checkpoint, "write_json", 3, "checkpoints/"),
     "EXPERIMENT.md": (loop, "write_experiment", 2, "EXPERIMENT.md"),
-    "start": (session, "write_experiment", 1, "EXPERIMENT.md"),
+    "start": (run_folder, "write_experiment", 1, "EXPERIMENT.md"),
 }
 
 

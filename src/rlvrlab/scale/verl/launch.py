@@ -17,12 +17,9 @@ from pathlib import Path
 from typing import IO
 
 from rlvrlab.errors import InfrastructureError, UserError
-from rlvrlab.evals.monitors import RANGES
 from rlvrlab.recipe import Resolved
-from rlvrlab.record.experiment import summarise, write_experiment
-from rlvrlab.record.facts import code_state, machine, package_versions
-from rlvrlab.record.files import utc_now
-from rlvrlab.record.run import Run, read_info, read_metrics
+from rlvrlab.record.experiment import summarise
+from rlvrlab.record.run import Run, read_metrics
 from rlvrlab.record.sinks.base import Sinks, find_sinks
 from rlvrlab.scale.verl import PLAN
 from rlvrlab.scale.verl.checkpoints import complete_steps
@@ -33,6 +30,7 @@ from rlvrlab.scale.verl.keys import Settings, settings
 from rlvrlab.scale.verl.plan import Plan
 from rlvrlab.scale.verl.spelling import override
 from rlvrlab.scale.verl.validate import INSTALL
+from rlvrlab.train import run_folder
 from rlvrlab.train.lab import build_lab
 from rlvrlab.train.loop import Observer
 from rlvrlab.train.session import Ended, resolved_of
@@ -61,14 +59,7 @@ def start(
     ask_verl(python, wanted)
     lab = build_lab(resolved)
     kept = memory(lab)
-    config = {**resolved.config(), "folder": str(resolved.folder.resolve())}
-    facts = {
-        "command": list(command),
-        "data": lab.data_facts(),
-        "started": utc_now(),
-        "watched": [str(r) for r in RANGES],
-    }
-    run = Run.create(Path(resolved.recipe.output_dir), resolved.recipe.name, config, facts)
+    run = run_folder.create(lab, command)
     with closing(run):
         home = _home(run.folder)
         plan = Plan(home, resolved, tuple(judges), kept)
@@ -84,9 +75,7 @@ def resume(folder: Path, observe: Observer) -> Ended:
     with closing(Run.open(folder)) as run:
         plan = Plan.read(_home(folder))
         lab = build_lab(plan.resolved)
-        before = read_info(folder).get("data")
-        if before is not None and before != lab.data_facts():
-            raise UserError(f"{folder}: the data is not what this run started with ({before} → {lab.data_facts()})")
+        run_folder.check_data(folder, lab)
         step = max(complete_steps(plan.folder / "checkpoints"), default=0)
         moved = run.rewind(lambda row: row["step"] <= step and step > 0, step)
         run.event("resume", f"resumes after step {step}; {moved} later lines will be made again", step=step)
@@ -115,12 +104,10 @@ def ask_verl(python: str, wanted: Settings) -> None:
 
 
 def _go(plan: Plan, run: Run, state: State, observe: Observer, python: str, *, resumed: int = 0) -> Ended:
-    run.info(status="running", packages=package_versions(), machine=machine(), code=code_state())
-    write_experiment(run.folder)
     session = len(list(plan.folder.glob("metrics_*.jsonl")))
     log = plan.folder / f"metrics_{session}.jsonl"
     log.touch()
-    with Interrupts() as interrupts, Sinks.open(plan.resolved, run) as sinks:
+    with Interrupts() as interrupts, run_folder.recorded(run), Sinks.open(plan.resolved, run) as sinks:
         follower = Follower(plan, run, sinks, state, observe, python)
         if resumed:
             follower.catch_up(plan.folder / f"metrics_{session - 1}.jsonl", resumed)
@@ -180,16 +167,14 @@ def _signal(verl: subprocess.Popen[bytes], which: signal.Signals) -> None:
 def _closed(run: Run, follower: Follower, interrupts: Interrupts, code: int, plan: Plan) -> Ended:
     if interrupts.received:
         step = max(complete_steps(plan.folder / "checkpoints"), default=0)
-        _note(run, interrupts.status, f"asked to stop; --resume goes on after step {step}")
+        run_folder.close(run, interrupts.status, f"asked to stop; --resume goes on after step {step}")
         return Ended(run.folder, interrupts.status, interrupts.exit_code, summarise(run.folder))
     if code or follower.state.step < plan.phase.steps:
         why = blame(run.folder / "logs" / "verl.log")
-        _note(run, "failed", f"verl ended with code {code}: {why}")
-        remedy = (
-            f"the whole output is in {run.folder / 'logs' / 'verl.log'}; go on with: rlvr train --resume {run.folder}"
-        )
+        log = run.folder / "logs" / "verl.log"
+        remedy = f"the whole output is in {log}; go on with: rlvr train --resume {run.folder}"
         raise InfrastructureError(f"verl ended with code {code}: {why}; {remedy}")
-    _note(run, "finished", "all phases done")
+    run_folder.close(run, "finished", "all phases done")
     return Ended(run.folder, "finished", 0, summarise(run.folder))
 
 
@@ -199,13 +184,6 @@ def blame(log: Path) -> str:
     plain = [re.sub(r"\x1b\[[0-9;]*m|^\([^)]*\) ", "", re.sub(r"\x1b\[[0-9;]*m", "", line)).strip() for line in lines]
     named = [line for line in plain if BLAME.match(line)]
     return (named or [line for line in plain if line] or ["it said nothing"])[-1][:400]
-
-
-def _note(run: Run, status: str, words: str) -> None:
-    run.info(status=status, ended=utc_now(), result=summarise(run.folder))
-    run.event("end", f"{status}: {words}")
-    run.sync()
-    write_experiment(run.folder)
 
 
 def _addressed(wanted: Settings, address: str | None) -> Settings:

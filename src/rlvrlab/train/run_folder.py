@@ -1,0 +1,78 @@
+"""A run's folder from its first line to its last, whoever trains: what it starts with, where it runs, how it ended."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rlvrlab.errors import LabError, UserError
+from rlvrlab.evals.monitors import RANGES
+from rlvrlab.record.experiment import summarise, write_experiment
+from rlvrlab.record.facts import code_state, machine, package_versions
+from rlvrlab.record.files import utc_now
+from rlvrlab.record.run import Run, read_info
+from rlvrlab.train.lab import Lab
+
+
+def create(lab: Lab, command: Sequence[str]) -> Run:
+    """A new folder with all that a resume needs."""
+    resolved = lab.resolved
+    config = {**resolved.config(), "folder": str(resolved.folder.resolve())}  # a resume may start elsewhere
+    facts = {
+        "command": list(command),
+        "data": lab.data_facts(),
+        "started": utc_now(),
+        "watched": [str(r) for r in RANGES],
+    }
+    return Run.create(Path(resolved.recipe.output_dir), resolved.recipe.name, config, facts)
+
+
+def check_data(folder: Path, lab: Lab) -> None:
+    """Refuse to go on with other data."""
+    before = read_info(folder).get("data")
+    if before is not None and before != lab.data_facts():
+        raise UserError(f"{folder}: the data is not what this run started with ({before} → {lab.data_facts()})")
+
+
+@contextmanager
+def recorded(run: Run) -> Iterator[None]:
+    """While it trains: the folder says where, and if that fails, why."""
+    try:
+        _note_machine(run)
+        yield
+    except KeyboardInterrupt:
+        close(run, "killed", "stopped at once by a second Ctrl-C")
+        raise
+    except Exception as error:
+        close(run, "failed", str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}")
+        raise
+
+
+def _note_machine(run: Run) -> None:
+    """What it runs on now; where a resumed run finds other versions or another machine, that is said."""
+    before = read_info(run.folder)
+    now = {"packages": package_versions(), "machine": machine(), "code": code_state()}
+    changes = [
+        f"{key} {old} → {now[kind].get(key)}"
+        for kind in now
+        for key, old in before.get(kind, {}).items()
+        if old != now[kind].get(key)
+    ]
+    if changes:
+        text = f"not where it was before: {', '.join(changes)}; the last digits of what follows may differ"
+        run.event("environment", text)
+    run.info(status="running", **now)
+    write_experiment(run.folder)
+
+
+def close(run: Run, status: str, words: str) -> None:
+    """Say how it ended; on a full disk even that may fail, and must not hide why."""
+    try:
+        run.info(status=status, ended=utc_now(), result=summarise(run.folder))
+        run.event("end", f"{status}: {words}")
+        run.sync()
+        write_experiment(run.folder)
+    except (LabError, OSError) as error:
+        print(f"could not record the end of the run: {error}", file=sys.stderr)
