@@ -114,6 +114,22 @@ def test_a_run_killed_half_way_takes_verl_along_and_is_resumed(tmp_path: Path) -
     assert all(defect(run / "checkpoints" / f"global_step_{step}") is None for step in (4, 8))
 
 
+def test_adapters_are_trained_and_merged(tmp_path: Path) -> None:
+    for name in ("transfer_queue", "peft"):
+        pytest.importorskip(name, reason="needs verl's environment: make verl-test")
+    (tmp_path / "recipe.toml").write_text(RECIPE)
+    words = ["engine.lora_rank=8", "surgery.type=none", "checkpoint.every=2", "grpo.learning_rate=0.01"]
+    done = rlvr(tmp_path, "train", "recipe.toml", *words, "--json")
+    assert done.returncode == 0, done.stderr[-2000:]
+    run = tmp_path / json.loads(done.stdout)["folder"]
+    assert all(row["actor/grad_norm"] > 0 for row in read_metrics(run)[1:])
+    folder = run / "checkpoints" / "global_step_2" / "actor" / "huggingface"
+    assert defect(run / "checkpoints" / "global_step_2") is None and not list(folder.glob("*adapter*"))
+
+    told = rlvr(tmp_path, "eval", "--run", str(run), "--size", "4", "--json")
+    assert told.returncode == 0, told.stderr[-2000:]
+
+
 def commands() -> list[str]:
     """Of all processes."""
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
