@@ -309,6 +309,8 @@ def test_one_command_examines_every_run_of_a_folder(monkeypatch, capsys, tmp_pat
     assert [cell["model"].partition("_")[0] for cell in found["cells"]] == ["cold", "warm"]
     assert found["cells"][1]["value"] > found["cells"][0]["value"]
     assert {one["name"] for one in found["skipped"]} == {"humaneval", "notes"}
+    before = json.loads(inside(monkeypatch, capsys, *words, "--models", "out@base", "--json", folder=tmp_path).stdout)
+    assert before["cells"][1]["value"] < found["cells"][1]["value"], "before training the warm one was no better"
     shown = inside(monkeypatch, capsys, *words, "-o", "res", folder=tmp_path)
     assert shown.returncode == 0 and "skipped humaneval" in shown.stdout and "warm" in shown.stdout
     assert json.loads((tmp_path / "res" / "suite.json").read_text())["cells"] == found["cells"]

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 @click.option("--tier", type=click.Choice(["fast", "full"]), default="fast", show_default=True)
 @click.option(
     "--models",
-    type=click.Path(path_type=Path),
-    help="A folder of run folders or models (Hugging Face layout), or one of them; --server adds a served one.",
+    metavar="DIR[@STEP]",
+    help="A folder of runs or models (Hugging Face layout), or one of them; of runs the last checkpoint; or @best, @20.",
 )
 @SERVERS
 @click.option("--baseline", help="The model that the others are compared with; else the first by name.")
@@ -50,6 +50,7 @@ def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> int
     \b
     rlvr suite                                              what there is, and which data is missing
     rlvr suite graphs --models experiments/                 the fast tier
+    rlvr suite graphs --models experiments/my_run_…@best    one run, at its best checkpoint
     rlvr suite math,logic --tier full --models experiments/ --data ~/data -o results/
     """
     from rlvrlab.evals.suites import SUITES, members_of
@@ -115,14 +116,16 @@ def _models(options: dict[str, Any], stack: ExitStack) -> tuple[list[Model], lis
     from rlvrlab.cli.examined import name_of, served
     from rlvrlab.evals.suites.base import Skipped
     from rlvrlab.evals.suites.examine import Model
+    from rlvrlab.train.policy import split_run
 
     models, left_out = [], []
-    for folder in _candidates(options["models"]) if options["models"] else ():
+    home, which = split_run(options["models"] or "")
+    for folder in _candidates(home) if options["models"] else ():
         why = _defect(folder)
         if why:
             left_out.append(Skipped(folder.name, why))
         else:
-            models.append(Model(folder.name, partial(_answerer, folder, chat=not options["completions"])))
+            models.append(Model(folder.name, partial(_answerer, folder, which, chat=not options["completions"])))
     if options["servers"]:
         answerer = stack.enter_context(served(options))
         models.append(Model(name_of(answerer.identity()), lambda: answerer))
@@ -158,14 +161,14 @@ def _defect(folder: Path) -> str:
     return "" if any((folder / "checkpoints").glob("global_step_*")) else "no checkpoint yet"
 
 
-def _answerer(folder: Path, *, chat: bool) -> Any:
+def _answerer(folder: Path, which: str, *, chat: bool) -> Any:
     from rlvrlab.cli.model_folders import engine_of_model
     from rlvrlab.evals.answering import EngineAnswerer
     from rlvrlab.train.policy import policy_of
 
     if is_model(folder):
         return EngineAnswerer(*engine_of_model(folder, chat=chat))
-    policy = policy_of(folder)
+    policy = policy_of(folder, which)
     return EngineAnswerer(policy.engine, policy.facts)
 
 

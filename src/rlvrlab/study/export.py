@@ -194,7 +194,7 @@ def _evaluation(name: str, suite: Suite, folder: Path) -> str:
 
 
 def _of_suite(chosen: str, suite: Suite, folder: Path) -> list[str]:
-    parts = ["rlvr suite", shlex.quote(chosen), f'--tier {suite.tier} --models "${{run%/}}"']
+    parts = ["rlvr suite", shlex.quote(chosen), f'--tier {suite.tier} --models "${{run%/}}@{suite.policy}"']
     parts += [f"--only {shlex.quote(one)}" for one in suite.only]
     if suite.data:
         parts.append(f"--data {shlex.quote(str((folder / suite.data).resolve()))}")
