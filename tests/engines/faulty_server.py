@@ -44,6 +44,8 @@ class FaultyServer:
         self.root = "/weights"
         self.greeting: Act = lambda server, body, n: http(200, chat("Blue.", server.models[0]))
         self.connections = 0
+        self.dead = threading.Event()
+        """Nobody listens any more; wait for it before a revival."""
         self.headers: list[dict[str, str]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
@@ -74,18 +76,21 @@ class FaultyServer:
     async def listen(self, port: int = 0) -> None:
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", port)
         self.port: int = self._server.sockets[0].getsockname()[1]
+        self.dead.clear()
 
     async def stop(self) -> None:
         self._server.close()
         me = asyncio.current_task()
-        await asyncio.sleep(0.01)
+        for _ in range(50):  # turns of the loop, not time: connections accepted a moment ago have no task yet
+            await asyncio.sleep(0)
         for task in [task for task in self._tasks if task is not me]:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.sleep(0)
+        self.dead.set()
 
     def _run(self, work: Any) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -14,7 +14,7 @@ from rlvrlab.engines.openai.wire import chat_body
 from rlvrlab.errors import UserError
 from rlvrlab.types import Finish, Sampling
 
-FAST = {"pause_s": 0.01, "deadline_s": 20.0, "check_s": 60.0, "give_up_s": 20.0, "start_s": 20.0}
+FAST = {"pause_s": 0.01, "deadline_s": 60.0, "check_s": 60.0, "give_up_s": 60.0, "start_s": 60.0}
 
 
 def echo(server: FaultyServer, body: Any, number: int) -> bytes:
@@ -99,7 +99,7 @@ def test_a_server_that_hangs_after_accepting_costs_its_deadline_and_no_more() ->
     reply = asked_of(lambda *_: None, deadline_s=0.2, attempts=2)["a"]
     assert reply.finish is Finish.ERROR and reply.text == "" and reply.attempts == 2
     assert "no answer within 0.2 s" in reply.error
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < FAST["deadline_s"]
 
 
 def test_a_server_that_hangs_up_without_a_word_is_a_failure() -> None:
@@ -178,7 +178,7 @@ def test_a_replica_that_comes_back_is_used_again() -> None:
         orders = ((w, chat_body(w, Sampling(8), 7)) for w in map(str, range(12)))
         stream = servers.replies(orders)
         found |= dict(next(stream))
-        time.sleep(0.3)
+        assert server.dead.wait(60)
         server.revive()
         for ready in stream:
             found |= dict(ready)

@@ -77,11 +77,11 @@ def test_serve_answers_and_leaves_nothing(tmp_path: Path) -> None:
     try:
         found = re.search(r"http://\S+", server.stdout.readline())
         assert found
-        with urllib.request.urlopen(f"{found.group()}/v1/ping", timeout=10) as answer:
+        with urllib.request.urlopen(f"{found.group()}/v1/ping", timeout=60) as answer:
             assert json.loads(answer.read()) == "pong"
         below = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
     finally:
         os.kill(server.pid, signal.SIGINT)
-        server.communicate(timeout=20)
+        server.communicate(timeout=60)
     assert len(below) == 1
     assert not Path(f"/proc/{below[0]}").exists()

@@ -12,7 +12,7 @@ from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, TestsTas
 from rlvrlab.types import ErrorKind
 
 ADD = "def add(a, b):\n    return a + b\n"
-QUICK = Limits(cpu_s=0.3, job_cpu_s=0.6, wall_s=1.0)
+QUICK = Limits(cpu_s=0.3, job_cpu_s=3.0, wall_s=1.0)
 
 
 def test_calls_count_what_passed(judge: Judge) -> None:

@@ -50,7 +50,7 @@ def test_a_program_finds_the_interpreter_as_if_it_were_the_first(judge: Judge) -
 def ends() -> Iterator[tuple[Frames, socket.socket]]:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        theirs.settimeout(5)
+        theirs.settimeout(60)
         yield Frames(ours.fileno()), theirs
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option(
     "--models",
     metavar="DIR[@STEP]",
-    help="A folder of runs or models (Hugging Face layout), or one of them; of runs the last checkpoint; or @best, @20.",
+    help="A folder of runs or models (Hugging Face layout), or one of them; of runs the last checkpoint, or @best, @9.",
 )
 @SERVERS
 @click.option("--baseline", help="The model that the others are compared with; else the first by name.")
