@@ -53,7 +53,7 @@ def rlvr(*words: str, folder: Path, program: list[str] | None = None, **env: str
     """Run it in `folder`; no terminal, no colour wishes of the caller."""
     kept = {k: v for k, v in os.environ.items() if k not in ("FORCE_COLOR", "NO_COLOR", "COLUMNS", "PYTHONIOENCODING")}
     return subprocess.run(
-        [*(program or RLVR), *words], cwd=folder, env={**kept, **env}, capture_output=True, timeout=60, text=True,
+        [*(program or RLVR), *words], cwd=folder, env={**kept, **env}, capture_output=True, timeout=300, text=True,
         encoding="utf-8",
     )  # fmt: skip
 

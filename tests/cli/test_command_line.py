@@ -190,7 +190,7 @@ def test_completion_scripts(tmp_path, shell: str) -> None:
     done = rlvr("completion", shell, folder=tmp_path)
     assert done.returncode == 0 and "_RLVR_COMPLETE" in done.stdout
     if shutil.which(shell):
-        checked = subprocess.run([shell, "-n"], input=done.stdout, capture_output=True, text=True, timeout=20)
+        checked = subprocess.run([shell, "-n"], input=done.stdout, capture_output=True, text=True, timeout=120)
         assert checked.returncode == 0, checked.stderr
 
 

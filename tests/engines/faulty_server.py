@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 Body = dict[str, Any]
@@ -44,6 +45,7 @@ class FaultyServer:
         self.root = "/weights"
         self.greeting: Act = lambda server, body, n: http(200, chat("Blue.", server.models[0]))
         self.connections = 0
+        self._hold_at, self._go_on = math.inf, threading.Event()
         self.dead = threading.Event()
         """Nobody listens any more; wait for it before a revival."""
         self.headers: list[dict[str, str]] = []
@@ -72,6 +74,17 @@ class FaultyServer:
 
     def revive(self) -> None:
         self._run(self.listen(self.port))
+
+    @contextmanager
+    def held(self, after: int) -> Iterator[None]:
+        """After this many more requests all wait for the end of the block: whoever asks cannot finish meanwhile."""
+        self._go_on.clear()
+        self._hold_at = self.requests + after
+        try:
+            yield
+        finally:
+            self._hold_at = math.inf
+            self._go_on.set()
 
     async def listen(self, port: int = 0) -> None:
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", port)
@@ -127,4 +140,6 @@ class FaultyServer:
             return self.greeting(self, body, self.requests)
         self.requests += 1
         self.bodies.append(body)
+        if self.requests > self._hold_at:
+            self._go_on.wait(120)
         return self.act(self, body, self.requests - 1)

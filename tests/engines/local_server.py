@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,8 @@ class LocalServer:
     def __init__(self, model: str, largest_rank: int = 8) -> None:
         self.server = ModelServer(Hf(model, device="cpu"), "base", largest_rank)
         self.spoil: Spoil = lambda body, right, number: right
+        self.mute = False
+        """Hang up on everyone, also on checks."""
         self.asked: list[dict[str, Any]] = []
         self.loaded: list[str] = []
         self._inner = self.server.answer
@@ -53,26 +56,29 @@ class LocalServer:
             self.server.merging.drop(name)
         self.server.http = HttpServer(self._answer)
         self._running = asyncio.run_coroutine_threadsafe(self.server.serve("127.0.0.1", self.server.port), self._loop)
-        for _ in range(500):
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
             if self.server.port and self._listens():
                 return
-            threading.Event().wait(0.01)
+            time.sleep(0.01)
         raise AssertionError("the server does not start")
 
     def _listens(self) -> bool:
         try:
-            socket.create_connection(("127.0.0.1", self.server.port), 0.05).close()
+            socket.create_connection(("127.0.0.1", self.server.port), 1.0).close()
         except OSError:
             return False
         return True
 
     def die(self) -> None:
         """Stop listening and cut every connection."""
-        asyncio.run_coroutine_threadsafe(self.server.http.close(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self.server.http.close(), self._loop).result(60)
         self._running.cancel()
-        asyncio.run_coroutine_threadsafe(asyncio.sleep(0.05), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(asyncio.sleep(0.05), self._loop).result(60)
 
     async def _answer(self, request: Request) -> Response:
+        if self.mute:
+            raise ConnectionAbortedError
         response = await self._inner(request)
         if request.path.endswith("load_lora_adapter") and "unload" not in request.path:
             self.loaded.append(request.json()["lora_name"])

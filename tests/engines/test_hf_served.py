@@ -112,15 +112,28 @@ def test_after_a_rollback_the_same_version_is_another_policy(server: LocalServer
     assert len({name for name in server.loaded if name.startswith("policy-1-")}) == 2
 
 
-def test_a_restarted_server_is_given_the_adapter_again(server: LocalServer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_restarted_server_is_given_the_adapter_again(
+    server: LocalServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missed, say = threading.Event(), served._say
+
+    def noticed(words: str) -> None:
+        say(words)
+        missed.set()
+
+    def restart() -> None:
+        missed.wait(60)  # not before its absence was noticed, however slow the machine is
+        server.revive()
+
+    monkeypatch.setattr(served, "_say", noticed)
     here, there = engine(), engine(server.url)
     train(here)
     train(there)
     server.die()
-    timer = threading.Timer(0.8, server.revive)
-    timer.start()
+    restarting = threading.Thread(target=restart)
+    restarting.start()
     assert tokens_of(there.sample(requests(there))) == tokens_of(here.sample(requests(here)))
-    timer.join()
+    restarting.join()
     assert "waiting up to 600 s" in capsys.readouterr().err
 
 
@@ -132,12 +145,14 @@ def test_lost_in_the_middle_of_a_call_it_waits_and_the_batch_is_whole(server: Lo
         server.die()
         threading.Event().wait(0.3)
         server.spoil = lambda body, right, number: right
+        server.mute = False
         server.revive()
 
     restarting = threading.Thread(target=restart)
 
     def dying(body: dict[str, Any], right: dict[str, Any], number: int) -> dict[str, Any] | None:
         if number == first + 2:
+            server.mute = True  # until the thread gets to it: a check that passes would load the adapter once more
             restarting.start()
         return right if number < first + 2 else None
 
@@ -156,6 +171,7 @@ def test_lost_for_good_it_ends_with_what_to_do(server: LocalServer, monkeypatch:
     with pytest.raises(ServersGone, match="go on with --resume"):
         there.sample(requests(there))
     server.revive()
+    monkeypatch.setattr(served, "WAIT_S", 60.0)
     assert there.sample(requests(there))
 
 

@@ -157,7 +157,7 @@ def test_numbers_go_to_a_tracker_and_a_broken_one_costs_nothing(run, monkeypatch
     assert seen["eval/countdown/accepted_at_1"] > 0
 
 
-def wait_for(condition, seconds: float = 40.0) -> None:
+def wait_for(condition, seconds: float = 120.0) -> None:
     ends = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < ends
@@ -169,10 +169,11 @@ def test_kill_9_loses_no_finished_sample(tmp_path: Path) -> None:
     samples = tmp_path / "e" / "samples.jsonl"
     with FaultyServer(solver(0.01)) as server:
         words = ["eval", *WORDS[:-1], "60", "--server", server.url, "--concurrency", "2", "-o", "e"]
-        process = subprocess.Popen([*RLVR, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        wait_for(lambda: samples.exists() and samples.read_bytes().count(b"\n") >= 15)
-        process.kill()
-        process.communicate()
+        with server.held(after=30):  # or it might be done before it is killed
+            process = subprocess.Popen([*RLVR, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            wait_for(lambda: samples.exists() and samples.read_bytes().count(b"\n") >= 15)
+            process.kill()
+            process.communicate()
         before = read_lines(samples)
         assert 15 <= len(before) < 60
         asked = server.requests
@@ -190,10 +191,11 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     samples = tmp_path / "e" / "samples.jsonl"
     with FaultyServer(solver(0.01)) as server:
         words = ["eval", *WORDS[:-1], "60", "--server", server.url, "--concurrency", "2", "-o", "e"]
-        process = subprocess.Popen([*RLVR, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        wait_for(lambda: samples.exists() and samples.read_bytes().count(b"\n") >= 3)
-        process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=30)[1].decode()
+        with server.held(after=30):  # or it might be done before it is told
+            process = subprocess.Popen([*RLVR, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            wait_for(lambda: samples.exists() and samples.read_bytes().count(b"\n") >= 3)
+            process.send_signal(signal.SIGINT)
+            said = process.communicate(timeout=60)[1].decode()
     assert process.returncode == 130 and "rlvr eval --resume e" in said and "Traceback" not in said
     assert json.loads((tmp_path / "e" / "run_info.json").read_text())["status"] == "interrupted"
 
@@ -228,7 +230,7 @@ class TestServing:
 
         self.fake(tmp_path, monkeypatch, self.SERVES)
         with Fleet(str(model), 2, "transformers", "127.0.0.1", 0, ["--device", "cpu"]) as fleet:
-            fleet.wait(30)
+            fleet.wait(120)
             urls = {replica.url for replica in fleet.replicas}
             assert len(urls) == 2 and fleet.served_name == str(model) and not fleet.ended()
         assert all(replica.process.poll() is not None for replica in fleet.replicas)
@@ -240,7 +242,7 @@ class TestServing:
         self.fake(tmp_path, monkeypatch, "sys.exit('no such device')\n")
         fleet = Fleet(str(model), 1, "transformers", "127.0.0.1", 0, [])
         with pytest.raises(InfrastructureError, match="no such device"), fleet:
-            fleet.wait(30)
+            fleet.wait(120)
 
     @pytest.mark.parametrize(
         ("change", "said"),

@@ -35,7 +35,7 @@ class JudgeProcess:
         return int(self.url.rpartition(":")[2])
 
     def facts(self) -> dict[str, Any]:
-        with urllib.request.urlopen(f"{self.url}/v1/load", timeout=30) as answer:
+        with urllib.request.urlopen(f"{self.url}/v1/load", timeout=120) as answer:
             return json.loads(answer.read())
 
     def open_files(self) -> int:
@@ -69,7 +69,7 @@ def isolated() -> bool:
     return probe().best != "weak"
 
 
-def wait_until(true: Any, timeout_s: float = 30.0) -> None:
+def wait_until(true: Any, timeout_s: float = 60.0) -> None:
     ends = time.monotonic() + timeout_s
     while not true():
         assert time.monotonic() < ends, "waited in vain"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +13,7 @@ from rlvrlab.errors import JudgeLost
 from rlvrlab.http_server import HttpServer, Request, Response
 from rlvrlab.judge.fusion.client import FusionClient
 from rlvrlab.judge.fusion.wire import task_from_wire, task_to_wire
+from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
 
 pytestmark = pytest.mark.skipif(not isolated(), reason="this machine cannot isolate code")
@@ -45,20 +45,18 @@ def test_more_requests_than_places_and_none_is_lost() -> None:
 
 
 def test_work_for_someone_who_hung_up_is_not_done() -> None:
-    slow = StdioTask((("", ""),))
+    slow = StdioTask((("", ""),), limits=Limits(wall_s=60))
 
     async def go() -> None:
         client = FusionClient((server.url,), attempts=1, deadline_s=0.5, concurrency=8)
-        program = "import time; time.sleep(4)"
+        program = "import time; time.sleep(50)"
         found = await asyncio.gather(*(client.judge(f"{program} # {i}", slow) for i in range(6)))
         assert [verdict.correct for verdict in found] == [None] * 6
         await client.close()
 
     with JudgeProcess() as server:
         asyncio.run(go())
-        started = time.monotonic()
-        wait_until(lambda: server.facts()["load"] == 0, 10)
-        assert time.monotonic() - started < 4  # 6 programs of 4 s on 2 workers would take 12
+        wait_until(lambda: server.facts()["load"] == 0, 45)  # 6 programs of 50 s on 2 workers would take 150
 
 
 @pytest.mark.parametrize(("status", "remedy"), [("token", "RLVR_JUDGE_TOKEN"), ("path", "no judge")])
@@ -117,7 +115,7 @@ def test_what_does_not_fit_is_turned_away_before_its_body_is_read(monkeypatch, b
             server._most = 0
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n")  # and not a byte of those
-        head = await asyncio.wait_for(reader.read(), 5)
+        head = await asyncio.wait_for(reader.read(), 60)
         writer.close()
         await server.close()
         assert server.held_bytes == 0

@@ -37,7 +37,8 @@ def test_one_of_two_dies_in_the_middle_and_no_answer_is_lost() -> None:
         work = [asyncio.create_task(client.judge(f"{RIGHT if i % 2 else WRONG}  # {i}", DOUBLE)) for i in range(120)]
         while sum(task.done() for task in work) < 20:
             await asyncio.sleep(0.005)
-        await asyncio.to_thread(one.kill)
+        one.process.kill()  # here and now: in another thread it might come when all is done
+        await asyncio.to_thread(one.close)
         found = [(await task).correct for task in work]
         await client.close()
         return found
@@ -60,11 +61,11 @@ def test_all_gone_is_waited_for_and_then_a_clear_stop() -> None:
     started = time.monotonic()
     with pytest.raises(JudgeLost, match=r"no judge server has answered for 1 s .*nothing was scored"):
         asyncio.run(go(1.0))
-    assert 1.0 <= time.monotonic() - started < 10
+    assert 1.0 <= time.monotonic() - started < 60
     back: list[JudgeProcess] = []
     starting = threading.Thread(target=lambda: back.append(JudgeProcess(port=server.port)))
     starting.start()
-    assert asyncio.run(go(60.0)) is True  # it waits for a server that is started again
+    assert asyncio.run(go(120.0)) is True  # it waits for a server that is started again
     starting.join()
     back[0].close()
 
@@ -81,7 +82,7 @@ def test_training_stops_without_zero_rewards_and_resumes(tmp_path: Path) -> None
     assert not [path for path in (run / "rollouts").glob("*") if path.stat().st_size]
     assert json.loads((run / "run_info.json").read_text())["status"] == "failed"
     with JudgeProcess(port=server.port):
-        again = rlvr("train", "--resume", str(run), folder=tmp_path, **env)
+        again = rlvr("train", "--resume", str(run), folder=tmp_path, RLVR_JUDGE=server.url)
     assert again.returncode == 0, again.stderr
     rows = [json.loads(line) for path in (run / "rollouts").iterdir() for line in path.read_text().splitlines()]
     assert rows and all(row["correct"] is not None for row in rows)
