@@ -32,7 +32,7 @@ os.write(told, repr((statuses, "solution" in sys.modules, sys.argv[1:] == [sys.a
 def test_every_role_of_a_rehearsal_comes_to_a_good_end_and_leaves_nothing() -> None:
     """A rehearsal that fails would warm up nothing, and nobody would notice."""
     command = [sys.executable, "-s", "-S", "-P", "-c", REHEARSED, PACKAGE_ROOT]
-    told = subprocess.run(command, capture_output=True, check=True, timeout=60).stdout
+    told = subprocess.run(command, capture_output=True, check=True, timeout=300).stdout
     assert told.decode() == repr(([0] * 5, False, True, "__main__"))
 
 

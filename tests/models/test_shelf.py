@@ -105,7 +105,7 @@ def test_two_builders_at_once_agree(home) -> None:
 
     def build(draft: Path) -> None:
         (draft / "config.json").write_text("{}")
-        together.wait(5)
+        together.wait(60)
 
     both = [threading.Thread(target=cache.make, args=(home / "models" / "x", build)) for _ in range(2)]
     for one in both:

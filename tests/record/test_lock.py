@@ -21,7 +21,7 @@ from pathlib import Path
 from rlvrlab.record.lock import Lock
 held = Lock(Path(sys.argv[1]))
 print("held", flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -65,7 +65,7 @@ def test_the_command_refuses_a_run_that_is_going_on(tmp_path: Path) -> None:
     run = Run.open(folder)
     try:
         words = [str(Path(sys.executable).with_name("rlvr")), "train", "--resume", str(folder)]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=300)
     finally:
         run.close()
     assert done.returncode == 2

@@ -51,7 +51,7 @@ def dashboard(folder: Path) -> Iterator[dict[str, Any]]:
     finally:
         process.terminate()
         try:
-            _, errors = process.communicate(timeout=15)
+            _, errors = process.communicate(timeout=60)
         except subprocess.TimeoutExpired:
             process.kill()
             raise

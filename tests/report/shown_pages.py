@@ -14,6 +14,7 @@ class Shown:
             viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", accept_downloads=True
         )
         self.page = self.context.new_page()
+        self.page.set_default_timeout(60_000)
         self.complaints: list[str] = []
         self.page.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
@@ -26,7 +27,7 @@ class Shown:
 
     def open(self, address: str) -> Any:
         self.page.goto(address)
-        self.page.wait_for_selector("html[data-ready]", timeout=20_000)
+        self.page.wait_for_selector("html[data-ready]", timeout=60_000)
         return self.page
 
     def failed(self) -> list[str]:

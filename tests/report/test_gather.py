@@ -157,10 +157,11 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=6,
 )
+FIXTURES = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=FIXTURES)
 @given(strange=JSON, place=st.randoms(use_true_random=False), many=st.integers(1, 12))
 def test_no_strange_value_stops_it(records, tmp_path_factory, strange: Any, place: random.Random, many: int) -> None:
     folder = tmp_path_factory.mktemp("strange")

@@ -227,7 +227,7 @@ def finished(work: Coroutine[Any, Any, Any]) -> Any:
 async def collect(news: News, until: str, act=None) -> list[tuple[str, str, dict]]:
     """Messages up to the first of a kind; `act` is called once the stream has begun."""
     found: list[tuple[str, str, dict]] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async for text in stream(news, lambda: False):
             found += parsed(text)
             if act and found:

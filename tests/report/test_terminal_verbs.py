@@ -94,15 +94,20 @@ def test_tail_follows_to_the_end(tmp_path) -> None:
     run.metrics(metrics_row(3))
 
     def train() -> None:
+        followed.wait(60)  # a run that ends before anyone looks was never seen running
         for step in (4, 5):
             time.sleep(0.2)
             run.metrics(metrics_row(step))
         run.event("end", "finished: all phases done")
         run.info(status="finished")
 
+    followed, seen = threading.Event(), []
     writer = threading.Thread(target=train)
     writer.start()
-    seen = list(follow(run.folder, 10, wait=True))
+    for told in follow(run.folder, 10, wait=True):
+        seen.append(told)
+        if told[0] == "status":
+            followed.set()
     writer.join()
     run.close()
     assert [row["step"] for log, row in seen if log == "metrics"] == [3, 4, 5]
@@ -132,7 +137,7 @@ def test_ctrl_c_leaves_tail_without_a_word(tmp_path) -> None:
         line = process.stdout.readline()
         assert line, "tail ended early"
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     run.close()
     assert (process.returncode, err) == (0, "")
 

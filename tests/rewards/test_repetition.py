@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from random import Random
 
 import pytest
@@ -85,14 +84,10 @@ def test_the_end_of_a_long_text_decides() -> None:
     assert tandem_period(loop * 50 + rest) == 0
 
 
-def test_fast_enough_on_twenty_thousand_characters() -> None:
+def test_fast_enough_on_twenty_thousand_characters(quickly) -> None:
     random = Random(1)
     ragged = "".join("a" * random.randint(40, 95) + "b" for _ in range(300))
     texts = [prose(random, 20_000), prose(random, 10_000) * 2, prose(random, 4_100) * 5, "a" * 20_000, ragged]
     for text in texts:
-        times = []
-        for _ in range(3):
-            started = time.process_time()
-            tandem_period(text[:20_000])
-            times.append(time.process_time() - started)
-        assert min(times) < 0.05  # 0.02 is what the benchmark shows; loaded machines get room
+        # 0.02 is what the benchmark shows; loaded machines get room.
+        quickly(0.05, lambda text=text: tandem_period(text[:20_000]))

@@ -32,7 +32,7 @@ def test_the_same_seed_twice(whole: Path, tmp_path: Path) -> None:
 def in_another_process(folder: Path, **variables: str) -> Path:
     runs.recipe(folder, *FAST)
     words = [RLVR, "train", str(folder / "tiny.toml"), f"output_dir={folder / 'out'}", *FAST]
-    done = subprocess.run(words, env={**os.environ, **variables}, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, env={**os.environ, **variables}, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return runs.only_run(folder)
 

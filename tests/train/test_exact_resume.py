@@ -111,7 +111,7 @@ def by_clock(folder: Path, delay_s: float) -> None:
     child.wait()
     found = runs.only_run(folder)
     last = [*RLVR, "train", "--resume", str(found)] if found else words
-    done = subprocess.run(last, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(last, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
 

@@ -159,7 +159,7 @@ def test_read_only(whole: Path, disk: Path) -> None:
     with pytest.raises(UserError, match="read-only"):
         session.resume(folder, runs.quiet)
     words = [str(Path(sys.executable).with_name("rlvr")), "train", "--resume", str(folder)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2 and done.stderr.count("\n") == 1
     remount(disk, "rw")
     session.resume(folder, runs.quiet)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,11 @@ def text_of(answer: str | list[list[Any]]) -> str:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row['task']}: {row['what']}" for row in ROWS])
-def test_table_of_verdicts(row: dict[str, Any]) -> None:
+def test_table_of_verdicts(quickly: Any, row: dict[str, Any]) -> None:
     text = text_of(row["answer"])
     env = GraphEnvironment(style=row.get("style", "plain"))
-    started = time.process_time()
-    verdict = env.verify(problem(row["task"]), text)
-    assert time.process_time() - started < 0.05
+    asked = problem(row["task"])
+    verdict = quickly(0.05, lambda: env.verify(asked, text))
     assert verdict.error.value == row["error"], verdict.detail
     assert verdict.correct is {"none": True, "infra": None}.get(row["error"], False)
     if row["error"] == "infra":
