@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
+import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -17,6 +19,10 @@ if importlib.util.find_spec("hypothesis"):  # the environment for verl has none
     settings.load_profile("busy_machine")
 
 T = TypeVar("T")
+
+# A shell that starts the tests in the background has interrupts ignored, and every process started here inherits that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -141,5 +141,5 @@ class FaultyServer:
         self.requests += 1
         self.bodies.append(body)
         if self.requests > self._hold_at:
-            self._go_on.wait(120)
+            self._go_on.wait(300)
         return self.act(self, body, self.requests - 1)

@@ -72,9 +72,15 @@ class LocalServer:
 
     def die(self) -> None:
         """Stop listening and cut every connection."""
-        asyncio.run_coroutine_threadsafe(self.server.http.close(), self._loop).result(60)
+        asyncio.run_coroutine_threadsafe(self._hang_up(), self._loop).result(60)
         self._running.cancel()
         asyncio.run_coroutine_threadsafe(asyncio.sleep(0.05), self._loop).result(60)
+
+    async def _hang_up(self) -> None:
+        await self.server.http.close()
+        for _ in range(50):  # turns of the loop: connections accepted a moment ago get their tasks only now
+            await asyncio.sleep(0)
+        await self.server.http.close()
 
     async def _answer(self, request: Request) -> Response:
         if self.mute:

@@ -82,6 +82,10 @@ def test_serve_answers_and_leaves_nothing(tmp_path: Path) -> None:
         below = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
     finally:
         os.kill(server.pid, signal.SIGINT)
-        server.communicate(timeout=60)
+        try:
+            server.communicate(timeout=60)
+        finally:
+            server.kill()  # what is left running fails another test, later
+            server.communicate()
     assert len(below) == 1
     assert not Path(f"/proc/{below[0]}").exists()

@@ -133,12 +133,16 @@ def test_ctrl_c_leaves_tail_without_a_word(tmp_path) -> None:
     env = {**os.environ, "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen([*RLVR, "tail"], cwd=tmp_path, env=env, stdout=-1, stderr=-1, text=True)
     line = ""
-    while "is running" not in line:
-        line = process.stdout.readline()
-        assert line, "tail ended early"
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    run.close()
+    try:
+        while "is running" not in line:
+            line = process.stdout.readline()
+            assert line, "tail ended early"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()  # what is left running fails another test, later
+        process.communicate()
+        run.close()
     assert (process.returncode, err) == (0, "")
 
 

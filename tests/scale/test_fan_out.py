@@ -111,11 +111,16 @@ def test_what_dies_costs_nothing_that_was_finished(cluster: str, tmp_path: Path,
         over_ray = [*RLVR, *words, "-o", "many", "--ray", cluster, "--ray-workers", "2"]
         with model.held(after=20):  # or all might be done before anyone is killed
             driver = subprocess.Popen(over_ray, cwd=tmp_path, stdout=-3, stderr=-1, text=True)
-            wait_until(lambda: lines(tmp_path / "many") >= 5 or driver.poll() is not None, 120)
-            if victim == "worker":
-                os.kill(workers(tmp_path)[0], signal.SIGKILL)
-            else:
-                driver.kill()
+            try:
+                wait_until(lambda: lines(tmp_path / "many") >= 5 or driver.poll() is not None, 240)
+                if victim == "worker":
+                    os.kill(workers(tmp_path)[0], signal.SIGKILL)
+                else:
+                    driver.kill()
+            except BaseException:
+                driver.kill()  # what is left running fails another test, later
+                driver.communicate()
+                raise
         _, said = driver.communicate(timeout=240)
         if victim == "worker":
             assert driver.returncode == 0, said

@@ -100,7 +100,7 @@ def test_odd_trials_cost_only_themselves(tmp_path) -> None:
         + f"""
 [resources]
 processes = 3
-time_limit_s = 25
+time_limit_s = 60
 retries = 1
 [[ladder]]
 reward.memory = 1
@@ -128,7 +128,7 @@ die = {{ "reward.how" = "die", "reward.mark" = "{tmp_path}/died" }}
     assert [one["status"] for one in by_arm["oom"]["attempts"]] == ["oom", "oom", "finished"]
     assert [one["status"] for one in by_arm["die"]["attempts"]] == ["killed", "finished"]
     why = {one["trial"]: one["why"] for one in made["failures"]}
-    assert why[by_arm["hang"]["id"]] == "not done after resources.time_limit_s = 25"
+    assert why[by_arm["hang"]["id"]] == "not done after resources.time_limit_s = 60"
     assert why[by_arm["error"]["id"]] == "ValueError: planted"
     run = tmp_path / "out/tried" / by_arm["oom"]["run"]
     assert json.loads((run / "config.json").read_text())["recipe"]["reward"]["memory"] == 2
