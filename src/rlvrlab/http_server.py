@@ -22,6 +22,8 @@ MOST_BYTES = 512 << 20
 BACKLOG = 1024
 LOOK_S = 1.0
 """Between two looks whether the asker is still there."""
+TURNS = 8
+"""Of the event loop, from an accepted connection to the task that serves it, with room to spare."""
 REASONS = {
     200: "OK",
     400: "Bad Request",
@@ -172,6 +174,10 @@ class HttpServer:
 
     async def close(self) -> None:
         """Stop listening and end all connections."""
+        for listening in self._server.sockets:
+            asyncio.get_running_loop().remove_reader(listening.fileno())
+        for _ in range(TURNS):  # who was accepted just now has no task yet, and gets none from a closed server
+            await asyncio.sleep(0)
         self._server.close()
         connections = list(self._connections)
         for task in connections:

@@ -232,6 +232,23 @@ def test_failures_of_the_judge_are_not_kept(judge: Judge) -> None:
     assert "cached" not in judge.verify(task, "print()  # unlucky").cost
 
 
+def test_a_worker_nobody_waits_for_any_more_is_ended() -> None:
+    async def go() -> tuple[int, int]:
+        pool = Pool(size=1)
+        try:
+            asked = asyncio.ensure_future(pool.warm())
+            while not pool._workers:
+                await asyncio.sleep(0)
+            started = len(pool._workers)
+            asked.cancel()
+            await asyncio.wait({asked})
+            return started, len(pool._workers)
+        finally:
+            pool.close()
+
+    assert asyncio.run(go()) == (1, 0)
+
+
 def test_cancelled_jobs_leave_no_child() -> None:
     async def go() -> None:
         pool = Pool(size=1)

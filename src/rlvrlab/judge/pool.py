@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.orders import Image, Order, Ran
 from rlvrlab.judge.worker import Worker
 
@@ -53,7 +52,7 @@ class Pool:
         self._workers.add(worker)
         try:
             await worker.ready()
-        except InfrastructureError:
+        except BaseException:  # also when whoever asked has gone: nobody else would end it
             self._drop(worker)
             raise
         return worker
