@@ -1,4 +1,4 @@
-"""The scripts of the nano studies: what they compute from stored outcomes, and the short SQL problems."""
+"""The studies' scripts: what they compute from stored outcomes, and the short SQL problems."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ sys.path[:0] = [str(STUDIES / "interference"), str(STUDIES / "paper_a_credit_ass
 import code_runs  # noqa: E402
 import nano_report  # noqa: E402
 import nano_worlds  # noqa: E402
+import tables  # noqa: E402
 
 
 def outcome(*right: int) -> dict[str, str]:
@@ -68,3 +69,18 @@ def test_short_sql_is_judged_as_sql() -> None:
     assert all(one.prompt.startswith("#sql ") and "CREATE" not in one.prompt for one in problems)
     assert [v.correct for v in env.verify_many([(one, env.gold(one)) for one in problems])] == [True] * 3
     assert [v.correct for v in env.verify_many([(one, "SELECT 1\n") for one in problems])] == [False] * 3
+
+
+def toy_line(name: str, learning: float, kept: float) -> dict:
+    """Three skills learnt to one height; forgetting is what the first two lose on average."""
+    lost = 1 - kept
+    stages = [[learning] * 3, [learning] * 3, [learning] * 3, [learning - lost, learning - lost, learning]]
+    return {"name": name, "seed": 100, "table": stages}
+
+
+def test_a_guard_gets_the_four_strengths_that_span_the_largest_area() -> None:
+    points = {"plain": (0.7, 0.65), "l2 0.1": (0.69, 0.7), "l2 0.3": (0.68, 0.8), "l2 1.0": (0.6, 0.9)}
+    points |= {"l2 3.0": (0.5, 0.95), "l2 0.2": (0.5, 0.7)}  # the last is dominated by all others
+    names = ["plain", *(name for name in points if name != "plain")]
+    chosen = tables.best_curves([toy_line(name, *at) for name, at in points.items()], names, (0.4, 0.6))
+    assert chosen == ["l2 0.1", "l2 0.3", "l2 1.0", "l2 3.0"]
