@@ -118,7 +118,7 @@ def test_adapters_are_trained_and_merged(tmp_path: Path) -> None:
     for name in ("transfer_queue", "peft"):
         pytest.importorskip(name, reason="needs verl's environment: make verl-test")
     (tmp_path / "recipe.toml").write_text(RECIPE)
-    words = ["engine.lora_rank=8", "surgery.type=none", "checkpoint.every=2", "grpo.learning_rate=0.01"]
+    words = ["engine.lora_rank=8", "checkpoint.every=2", "grpo.learning_rate=0.01"]
     done = rlvr(tmp_path, "train", "recipe.toml", *words, "--json")
     assert done.returncode == 0, done.stderr[-2000:]
     run = tmp_path / json.loads(done.stdout)["folder"]
