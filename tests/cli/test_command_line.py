@@ -123,6 +123,7 @@ def test_a_users_mistake_is_one_line_and_exit_code_2(
     assert sorted(p.name for p in tmp_path.iterdir() if p.name != "__pycache__") == before
 
 
+@pytest.mark.slow
 def test_all_mistakes_of_a_recipe_are_printed_at_once(tmp_path) -> None:
     path = tmp_path / "bad.toml"
     path.write_text("kl_coef = 1\nseed = -1\nphases = ['gpro']\n[rollout]\nn = 0\n[env]\ntype = 'x'\n[sft]\nstep = 1")
@@ -150,6 +151,7 @@ def test_json_is_json_and_nothing_else(tmp_path, monkeypatch, capsys, words: lis
     assert isinstance(json.loads(done.stdout), dict)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words", [["doctor"], ["check", "env", "countdown"], ["train", "tiny.toml"], ["train", "tiny.toml", "--plan"]]
 )
@@ -159,6 +161,7 @@ def test_no_colours_where_there_is_no_terminal(tmp_path, words: list[str]) -> No
     assert done.returncode == 0 and done.stderr == "" and not ANSI.search(done.stdout)
 
 
+@pytest.mark.slow
 def test_progress_lines_are_asked_for(tmp_path) -> None:
     done = rlvr("train", str(tiny(tmp_path)), "record.log_interval=1", folder=tmp_path)
     assert re.findall(r"^(\w+ \d/\d) ", done.stderr, re.M) == [
@@ -171,6 +174,7 @@ def test_progress_lines_are_asked_for(tmp_path) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["doctor"], ["doctor", "--json"], ["completion", "bash"], ["--help"]])
 def test_a_reader_that_leaves_is_no_error(tmp_path, words: list[str]) -> None:
     """`rlvr … | true`: the pipe is closed before anything is written."""
@@ -202,6 +206,7 @@ def test_completion_completes_verbs(tmp_path) -> None:
     assert done.stdout == "plain,doctor\n"
 
 
+@pytest.mark.slow
 def test_doctor_finds_this_machine_sound(tmp_path) -> None:
     found = json.loads(rlvr("doctor", "--json", folder=tmp_path).stdout)
     states = {one["subject"]: one["state"] for one in found["findings"]}

@@ -111,6 +111,7 @@ def test_an_environment_that_checks_nothing_is_not_sound(run, tmp_path) -> None:
     assert "checks nothing" in errors(run("check", "env", "mine.py:Mine"))[0]
 
 
+@pytest.mark.slow
 def test_check_engine_fails_on_a_broken_engine(run, tmp_path) -> None:
     (tmp_path / "bent.py").write_text("""
 from dataclasses import dataclass

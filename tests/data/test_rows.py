@@ -14,6 +14,7 @@ from rlvrlab.errors import UserError
 PROBLEMS = Countdown(numbers=(2, 3)).problems("dev", 12, seed=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["problems.jsonl", "problems.parquet"])
 def test_there_and_back(tmp_path: Path, name: str) -> None:
     if name.endswith("parquet"):

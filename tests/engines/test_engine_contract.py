@@ -197,6 +197,7 @@ def test_the_contract_finds_out(engine: type[ToyEngine], check: str) -> None:
     assert problem is not None and "raised" not in problem
 
 
+@pytest.mark.slow
 def test_an_engine_that_splits_pairs_is_found_out(monkeypatch) -> None:
     def by_rows(batch, couples, rows):
         return micro_batches(batch, "row", rows)

@@ -128,6 +128,7 @@ def test_greedy_is_generate(name: str, graphs: bool) -> None:
         assert one.tokens == tuple(found[0, len(request.tokens) :].tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")
 def test_bfloat16_errs_no_more_than_the_model_itself(graphs: bool) -> None:
     model = model_of("llama").bfloat16()

@@ -147,6 +147,7 @@ def test_same_seed_same_problems_and_a_prefix_stays_one() -> None:
         assert env.problems("dev", 40, seed=8) != long
 
 
+@pytest.mark.slow
 def test_problems_do_not_depend_on_the_hash_seed() -> None:
     program = (
         "from rlvrlab.envs.countdown import Countdown\n"

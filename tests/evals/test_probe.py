@@ -138,6 +138,7 @@ def test_the_picture_is_sound_xml_whatever_names_the_data_has() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_probe_of_an_untrained_and_of_a_trained_toy_policy(monkeypatch, capsys, tmp_path: Path) -> None:
     recipe = tiny(tmp_path).name
     cold = inside(monkeypatch, capsys, "probe", recipe, "--n", "4", "--size", "6", "--json", folder=tmp_path)

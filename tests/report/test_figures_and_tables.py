@@ -119,6 +119,7 @@ def test_figures_fit_a_papers_column_and_can_be_read(drawn) -> None:
         assert min(sizes) >= 6, name
 
 
+@pytest.mark.slow
 def test_hostile_names_stay_text() -> None:
     pytest.importorskip("vl_convert")
     evil = '</text><script>alert(1)</script>&"'

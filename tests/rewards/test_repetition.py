@@ -47,6 +47,7 @@ def test_agrees_with_the_definition(block: str, times: int, before: str, after: 
         )
 
 
+@pytest.mark.slow
 def test_no_planted_repeat_is_missed() -> None:
     for seed in range(1000):
         random = Random(seed)

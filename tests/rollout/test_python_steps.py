@@ -198,6 +198,7 @@ def test_layout_makes_no_other_program_but_tokens_do() -> None:
     assert canonical_python("x = (\n") == "x = (\n"
 
 
+@pytest.mark.slow
 def test_ten_thousand_steps_take_a_moment(quickly) -> None:
     text = "".join(f"x{i} = {i}\n" for i in range(10_000))
     kept = np.ones(10_000, dtype=bool)

@@ -44,6 +44,7 @@ def test_more_requests_than_places_and_none_is_lost() -> None:
         wait_until(lambda: server.open_files() <= before + 2)
 
 
+@pytest.mark.slow
 def test_work_for_someone_who_hung_up_is_not_done() -> None:
     slow = StdioTask((("", ""),), limits=Limits(wall_s=60))
 

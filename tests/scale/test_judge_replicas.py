@@ -31,6 +31,7 @@ grpo = {steps = 2, batch_size = 2}
 """
 
 
+@pytest.mark.slow
 def test_one_of_two_dies_in_the_middle_and_no_answer_is_lost() -> None:
     async def go() -> list[bool | None]:
         client = FusionClient((one.url, two.url), concurrency=16, pause_s=0.01)
@@ -48,6 +49,7 @@ def test_one_of_two_dies_in_the_middle_and_no_answer_is_lost() -> None:
         assert two.facts()["answered"] > 60
 
 
+@pytest.mark.slow
 def test_all_gone_is_waited_for_and_then_a_clear_stop() -> None:
     async def go(give_up_s: float) -> bool | None:
         client = FusionClient((server.url,), give_up_s=give_up_s)

@@ -217,6 +217,7 @@ def test_a_recipe_of_another_engine(recipe: Path) -> None:
         recipe_for_verl(recipe, [])
 
 
+@pytest.mark.slow
 def test_the_command(recipe: Path, tmp_path: Path) -> None:
     from click.testing import CliRunner
 

@@ -40,6 +40,7 @@ def test_gpus_and_threads_are_dealt_out_and_given_back(tmp_path, monkeypatch) ->
     assert [log[0] for log in logs[:2]] == ["4,5", "6,7"] and logs[2][0] in ("4,5", "6,7") and logs[0][1] == "3"
 
 
+@pytest.mark.slow
 def test_a_trial_that_ignores_its_limit_is_ended(tmp_path, monkeypatch) -> None:
     stubborn = (
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"

@@ -32,6 +32,7 @@ def solved(J, u, epsilon, solver="exact"):
     return u + found.multiplier_S @ J, found
 
 
+@pytest.mark.slow
 def test_matches_brute_force_on_hundreds_of_problems() -> None:
     worst = bent = 0.0
     for seed in range(PROBLEMS):

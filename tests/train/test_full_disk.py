@@ -150,6 +150,7 @@ def remount(disk: Path, how: str) -> None:
     subprocess.run(["mount", "-o", f"remount,{how}", str(disk)], check=True, capture_output=True)
 
 
+@pytest.mark.slow
 def test_read_only(whole: Path, disk: Path) -> None:
     resolved = runs.recipe(disk, text=runs.ONLINE)
     folder = session.start(resolved, runs.quiet).folder

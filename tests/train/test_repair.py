@@ -75,6 +75,7 @@ def test_hindsight_pairs_need_both_kinds() -> None:
     assert len(hindsight(group, 1)) == 1
 
 
+@pytest.mark.slow
 def test_cards_between_phases_are_comparable_and_reproducible(tmp_path: Path) -> None:
     first = turns_run(tmp_path / "a", "eval.test_size=6", "eval.test_n=4").folder
     second = turns_run(tmp_path / "b", "eval.test_size=6", "eval.test_n=4").folder

@@ -30,6 +30,7 @@ def unchanged_accepted(env: Any, problems: list[Problem]) -> list[str]:
     return [p.id for p, v in zip(problems, verdicts, strict=True) if v.correct is not False]
 
 
+@pytest.mark.slow
 def test_some_references_are_accepted() -> None:
     env = Code(path=data_file(HUMANEVAL))
     assert refused(env, env.problems("test", 8, 0)) == []

@@ -27,6 +27,7 @@ def problem_of(env: Any, name: str) -> Problem:
     return next(problem for problem in found if problem.id == name)
 
 
+@pytest.mark.slow
 def test_table_of_verdicts() -> None:
     wrong = []
     for env_type in ENVS:
@@ -47,6 +48,7 @@ def test_the_table_covers_every_kind() -> None:
     assert {row["error"] for row in ROWS} >= {"none", "format", "syntax", "runtime", "timeout", "wrong_answer", "rule"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("env", ENVS)
 def test_self_check_passes(env: Any) -> None:
     checks = env().self_check()

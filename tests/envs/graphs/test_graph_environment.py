@@ -94,6 +94,7 @@ def test_workers_change_nothing() -> None:
     )
 
 
+@pytest.mark.slow
 def test_problems_do_not_depend_on_the_hash_seed() -> None:
     program = (
         "from rlvrlab.envs.graphs.environment import GraphEnvironment as G\n"
@@ -284,6 +285,7 @@ print(len(jobs), seen)
 """
 
 
+@pytest.mark.slow
 def test_judging_hostile_answers_executes_nothing() -> None:
     folder = os.path.dirname(__file__)
     done = subprocess.run(

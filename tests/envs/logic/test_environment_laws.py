@@ -140,6 +140,7 @@ def test_nothing_depends_on_the_hash_seed() -> None:
     assert len(found) == 1
 
 
+@pytest.mark.slow
 def test_judging_executes_and_opens_nothing() -> None:
     program = (
         "import sys\n"

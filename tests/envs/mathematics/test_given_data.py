@@ -43,6 +43,7 @@ def given(*parts: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_gsm8k_gold_is_read_and_accepted() -> None:
     env = Gsm8k(path=str(given("gsm8k")))
     assert len(env.problems("test", 1319, 0)) == 1319

@@ -41,6 +41,7 @@ def asked(skill: str) -> Problem:
     return Problem(f"t:{skill}", "minicode", skill, "", reference, meta)
 
 
+@pytest.mark.slow
 def test_table_of_verdicts() -> None:
     wrong = []
     for style in ("bare", "chat"):
@@ -86,6 +87,7 @@ def test_gold_is_accepted_and_no_cheat_is_on_many_problems() -> None:
     assert accepted == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["bare", "chat"])
 def test_self_check_passes_with_many_cheats_per_skill(style: Any) -> None:
     for skill in ("gen", "fix", "min", "out"):
