@@ -20,6 +20,8 @@ transformers = pytest.importorskip("transformers", reason="the hf engine needs T
 from rlvrlab.engines.hf import sampler as sampling  # noqa: E402
 from rlvrlab.engines.hf.sampler import HfSampler, obstacle  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 VOCAB, END, WINDOW = 61, 1, 96
 TOLERANCE = 1e-4
 """Of a float32 log-prob on a CPU."""

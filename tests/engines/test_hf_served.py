@@ -22,6 +22,8 @@ from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.objectives.sft import Sft
 from rlvrlab.types import OptimizerSettings, Request, Sampling
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

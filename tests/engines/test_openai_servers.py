@@ -122,6 +122,7 @@ def test_a_refused_request_is_not_repeated() -> None:
     assert reply.finish is Finish.ERROR and "prompt too long" in reply.error and reply.attempts == 1
 
 
+@pytest.mark.slow
 def test_retry_after_is_obeyed() -> None:
     began = time.monotonic()
     assert asked_of(once(http(429, {}, Retry_After="1")))["a"].attempts == 2

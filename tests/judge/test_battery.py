@@ -64,6 +64,7 @@ def test_a_careful_scorer_passes() -> None:
     assert {row.kind for row in rows} == {"gold", "junk", "exploit"} and len(rows) > 25
 
 
+@pytest.mark.slow
 def test_a_scorer_that_evaluates_is_caught_and_stopped() -> None:
     def careless(text: str) -> bool:
         try:

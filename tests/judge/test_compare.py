@@ -40,12 +40,14 @@ def test_a_value_equals_itself_after_the_journey(value: object) -> None:
     assert same_value(sent(value), value, EXACT)
 
 
+@pytest.mark.slow
 @calmly
 @given(plain_values(nan=True))
 def test_decoding_gives_the_value_back(value: object) -> None:
     assert same_value(plain.encode(plain.decode(sent(value))), value, EXACT)
 
 
+@pytest.mark.slow
 @calmly
 @given(plain_values(nan=False), plain_values(nan=False))
 def test_different_values_differ(one: object, other: object) -> None:

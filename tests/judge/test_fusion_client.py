@@ -97,6 +97,7 @@ def test_a_plain_server_runs_and_we_compare() -> None:
     assert outcome(answered(200, wrong))[0].error is ErrorKind.WRONG
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
 def test_passing_trouble_is_waited_out(status: int) -> None:
     verdict, requests = outcome(answered(status, {}), answered(status, {}), answered(200, FINE))
@@ -135,6 +136,7 @@ def test_what_is_no_verdict_is_not_taken_for_one(form: Any) -> None:
         verdict_from_wire(whole)
 
 
+@pytest.mark.slow
 def test_retry_after_is_honoured() -> None:
     started = time.monotonic()
     verdict, requests = outcome(answered(429, {}, Retry_After="1"), answered(200, FINE))

@@ -50,6 +50,7 @@ def test_every_plain_type_crosses_exactly(judge: Judge) -> None:
     assert (verdict.detail, verdict.passed) == ("accepted", len(values))
 
 
+@pytest.mark.slow
 def test_time_limit_is_per_call(judge: Judge) -> None:
     code = "from time import process_time as t\ndef f(x):\n    e = t() + x\n    while t() < e: pass\n    return x"
     fine = CallsTask("f", tuple(Call((0.1,), 0.1) for _ in range(4)), limits=QUICK)
@@ -60,6 +61,7 @@ def test_time_limit_is_per_call(judge: Judge) -> None:
     assert four_way(verdict.error) == "timeout"
 
 
+@pytest.mark.slow
 def test_sleeping_is_a_time_limit_with_a_flag(judge: Judge) -> None:
     verdict = judge.verify(CallsTask("f", (Call((), 1),), limits=QUICK), "import time\ndef f(): time.sleep(60)")
     assert verdict.error is ErrorKind.TIMEOUT and verdict.flags == ("idle",)

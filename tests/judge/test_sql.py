@@ -69,6 +69,7 @@ COUNTED = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 
 MANY = f"{COUNTED} SELECT (x * 7919) % 200003 AS y FROM c"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "value"),
     [

@@ -151,6 +151,7 @@ def test_any_text_under_any_kind_keeps_the_laws(text: str, kind: str) -> None:
         cut(segments, [False] * len(segments))
 
 
+@pytest.mark.slow
 def test_long_hostile_texts_take_a_moment(quickly) -> None:
     texts = (
         "<answer>" * 20_000,

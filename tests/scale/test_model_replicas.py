@@ -28,6 +28,7 @@ def examine(folder: Path, urls: list[str]) -> Kept:
         return evaluate_into(folder, ServerAnswerer(servers), env, env.problems("test", 60), eval_at_1(8))
 
 
+@pytest.mark.slow
 def test_all_gone_in_the_middle_then_back_elsewhere(tmp_path: Path) -> None:
     def lost_on_the_way(server: FaultyServer, body: Any, number: int) -> bytes:
         """Counted here and not where answers arrive, which on a busy machine may be when all are given."""

@@ -92,6 +92,7 @@ def started(recipe: Path, **options):
     return launch.start(resolved, lambda phase, state, row: seen.append(row["step"]), ["rlvr"], **options), seen
 
 
+@pytest.mark.slow
 def test_a_run_comes_home(recipe: Path) -> None:
     ended, seen = started(recipe)
     assert (ended.status, ended.exit_code, seen) == ("finished", 0, [0, 1, 2, 3, 4])

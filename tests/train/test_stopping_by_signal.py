@@ -55,6 +55,7 @@ def test_one_signal_ends_in_order(whole: Path, tmp_path: Path, number: int, stat
     assert not (folder / "logs" / "superseded.jsonl").exists(), "an orderly end leaves nothing to do again"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", [1, 2, 4, 7, 8])
 def test_a_signal_at_any_row_can_be_resumed(whole: Path, tmp_path: Path, row: int) -> None:
     """Row 1 and 7 are measurements before a phase's first step."""

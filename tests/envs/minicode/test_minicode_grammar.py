@@ -40,6 +40,7 @@ def judged(functions: list[str], calls: list[tuple[int, list[Any], Any]]) -> Any
     return shared_judge().verify(CallsTask("f", tuple(Call((i, *given), want) for i, given, want in calls)), text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLE)
 def test_every_text_means_what_its_meaning_says(name: str) -> None:
     atoms, kinds = TABLE[name]

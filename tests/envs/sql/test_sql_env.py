@@ -54,6 +54,7 @@ def verdicts() -> dict[str, Verdict]:
     return {row["what"]: verdict for row, verdict in zip(ROWS, found, strict=True)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS, ids=[row["what"] for row in ROWS])
 def test_table_of_verdicts(row: dict[str, Any], verdicts: dict[str, Verdict]) -> None:
     verdict = verdicts[row["what"]]
@@ -78,6 +79,7 @@ def test_table_is_large_enough_and_its_names_differ() -> None:
     }
 
 
+@pytest.mark.slow
 def test_databases_are_as_they_were(verdicts: dict[str, Verdict]) -> None:
     with closing(sqlite3.connect(stored(SCHEMA, {"person": SHOWN}))) as connection:
         assert [list(row) for row in connection.execute("SELECT * FROM person")] == SHOWN
