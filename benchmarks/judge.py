@@ -26,13 +26,13 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rlvrlab.judge.asserts import judge_split
 from rlvrlab.judge.code import CodeJudge
 from rlvrlab.judge.jail.limits import Limits
-from rlvrlab.judge.pool import Pool
-from rlvrlab.judge.sql import SqlJudge, SqlTask
+from rlvrlab.judge.modes.asserts import judge_split
+from rlvrlab.judge.modes.sql import SqlJudge, SqlTask
 from rlvrlab.judge.statistics import percentile
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, TestsTask
+from rlvrlab.judge.workers.pool import Pool
 
 CONCURRENCY = 4
 SOLUTION = '''\

@@ -20,7 +20,7 @@ from typing import Any
 
 from rlvrlab import __version__
 from rlvrlab.envs.graphs.environment import GraphEnvironment
-from rlvrlab.envs.graphs.tasks import GRAPHWIZ, LEARNING, NP, POLYNOMIAL
+from rlvrlab.envs.graphs.tasks.catalogue import GRAPHWIZ, LEARNING, NP, POLYNOMIAL
 from rlvrlab.rewards.repetition import tandem_period
 from rlvrlab.types import Problem
 

@@ -76,7 +76,7 @@ class Parity:
 
 def ours(folder: Path, a: Any) -> dict[str, float]:
     """Collect, credit, update, publish: what the loop does in a step."""
-    from rlvrlab.credit.grpo import Grpo
+    from rlvrlab.advantages.grpo import Grpo
     from rlvrlab.engines.hf import Hf
     from rlvrlab.objectives.ppo_clip import PpoClip
     from rlvrlab.recipe.schema import Recipe

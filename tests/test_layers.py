@@ -22,7 +22,7 @@ LAYERS = (
     {"judge"},
     {"envs", "rewards"},
     {"data"},
-    {"credit", "objectives", "surgery", "skills"},
+    {"advantages", "credit", "objectives", "surgery", "skills"},
     {"rollout"},
     {"models"},  # models on hand, from names to folders; engines load what they find there
     {"engines"},
@@ -39,13 +39,13 @@ HEAVY = {"torch", "transformers", "ray", "verl", "datasets", "peft", "trl", "vll
 MAY_BE_HEAVY = "engines/hf/"
 """The only folder whose files may import one of HEAVY at module level; its __init__ may not, nor may anyone else
 import those files at module level."""
-PURE = {"credit", "objectives", "surgery", "skills"}
+PURE = {"advantages", "credit", "objectives", "surgery", "skills"}
 IMPURE = {"os", "pathlib", "time", "socket", "subprocess", "random"}
 UNSAFE_MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle"}
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__"}
 MAY_EXECUTE = "judge/jail/"
 """The only place that runs foreign code, inside the jail."""
-MAY_MARSHAL = {"judge/worker.py", "judge/jail/zygote.py", "judge/jail/child.py"}
+MAY_MARSHAL = {"judge/workers/worker.py", "judge/jail/zygote.py", "judge/jail/child.py"}
 """The judge hands jobs into the jail this way; nothing that comes out of the jail is ever unmarshalled."""
 
 
@@ -209,7 +209,7 @@ def test_nothing_evaluates_or_unpickles() -> None:
 
 
 def test_the_trusted_side_of_the_judge_only_writes_marshal() -> None:
-    assert "marshal.load" not in (SOURCE / "judge/worker.py").read_text(encoding="utf-8")
+    assert "marshal.load" not in (SOURCE / "judge/workers/worker.py").read_text(encoding="utf-8")
 
 
 def test_the_walk_sees_the_package() -> None:

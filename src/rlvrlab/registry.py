@@ -31,7 +31,7 @@ HOMES = {
     "env": "rlvrlab.envs",
     "reward": "rlvrlab.rewards",
     "engine": "rlvrlab.engines",
-    "advantage": "rlvrlab.credit",
+    "advantage": "rlvrlab.advantages",
     "credit": "rlvrlab.credit",
     "objective": "rlvrlab.objectives",
     "surgery": "rlvrlab.surgery",

@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rlvrlab.advantages.dr_grpo import DrGrpo
+from rlvrlab.advantages.grpo import Grpo
+from rlvrlab.advantages.rloo import Rloo
 from rlvrlab.batch import Bools, Floats, Ints, RewardBatch
 from rlvrlab.credit.counterfactual import Counterfactual
-from rlvrlab.credit.dr_grpo import DrGrpo
 from rlvrlab.credit.edits import Edit
 from rlvrlab.credit.estimators import step_groups
-from rlvrlab.credit.grpo import Grpo
-from rlvrlab.credit.rloo import Rloo
 from rlvrlab.randomness import generator
 
 ADVANTAGES = {"grpo": Grpo(), "dr_grpo": DrGrpo(), "rloo": Rloo()}

@@ -19,7 +19,7 @@ from rlvrlab.evals.hacks.impossible import cheat_rate, impossible, impossible_pr
 from rlvrlab.evals.hacks.patterns import scan, scan_answer, unseen_results
 from rlvrlab.evals.hacks.signals import Trend, answer_metrics, findings, rollout_metrics, top_part
 from rlvrlab.evals.monitors import Watch
-from rlvrlab.judge.exploits import AS_BODY, AS_FUNCTION
+from rlvrlab.judge.hacks.exploits import AS_BODY, AS_FUNCTION
 from rlvrlab.judge.isolation import probe
 from rlvrlab.recipe import load_recipe
 from rlvrlab.record.run import read_events, read_metrics

@@ -18,9 +18,9 @@ from rlvrlab.judge.extract import extract_code
 from rlvrlab.judge.fusion import wire
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
-from rlvrlab.judge.orders import Ran
-from rlvrlab.judge.sql import SqlTask
+from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, TestsTask
+from rlvrlab.judge.workers.orders import Ran
 from rlvrlab.types import ErrorKind
 
 ONE = CallsTask("f", (Call((1,), 2),))

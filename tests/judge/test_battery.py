@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from rlvrlab.judge.battery import Row, hack_battery
-from rlvrlab.judge.expressions import ExpressionError, evaluate
 from rlvrlab.judge.extract import extract_code
+from rlvrlab.judge.hacks.battery import Row, hack_battery
 from rlvrlab.judge.judge import Judge
+from rlvrlab.judge.modes.expressions import ExpressionError, evaluate
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, TestsTask
 from rlvrlab.types import Check, ErrorKind, Problem, Role, Verdict
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvrlab.judge.expressions import ExpressionError, evaluate, number
+from rlvrlab.judge.modes.expressions import ExpressionError, evaluate, number
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from rlvrlab.judge.fusion.client import FusionClient
 from rlvrlab.judge.fusion.replicas import LONGEST_PAUSE_S
 from rlvrlab.judge.fusion.server import JudgeServer
 from rlvrlab.judge.fusion.wire import verdict_from_wire
-from rlvrlab.judge.pool import Pool
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
+from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import ErrorKind
 
 FINE = {"status": "Success", "message": "", "run_result": {"status": "Finished", "stdout": "6\n", "return_code": 0}}

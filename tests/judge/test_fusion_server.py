@@ -22,9 +22,9 @@ import pytest
 from rlvrlab.errors import UserError
 from rlvrlab.judge.fusion.server import JudgeServer
 from rlvrlab.judge.fusion.wire import task_from_wire, task_to_wire
-from rlvrlab.judge.orders import Order, Ran
-from rlvrlab.judge.pool import Pool
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, TestsTask
+from rlvrlab.judge.workers.orders import Order, Ran
+from rlvrlab.judge.workers.pool import Pool
 
 
 class Running:

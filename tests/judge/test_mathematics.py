@@ -8,7 +8,7 @@ import pytest
 
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
-from rlvrlab.judge.mathematics import MathTask, exactly_equal, last_boxed
+from rlvrlab.judge.modes.mathematics import MathTask, exactly_equal, last_boxed
 from rlvrlab.types import ErrorKind
 
 needs_math_verify = pytest.mark.skipif(

@@ -20,10 +20,10 @@ from rlvrlab.judge.finding import Starved, failure_of
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.jail.supervisor import PATIENCE, Watch
 from rlvrlab.judge.judge import Judge
-from rlvrlab.judge.orders import Order, Ran
-from rlvrlab.judge.pool import Pool
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
-from rlvrlab.judge.worker import Worker, lines_of
+from rlvrlab.judge.workers.orders import Order, Ran
+from rlvrlab.judge.workers.pool import Pool
+from rlvrlab.judge.workers.worker import Worker, lines_of
 from rlvrlab.types import ErrorKind
 
 ECHO = StdioTask((("x\n", "x\n"),))

@@ -15,8 +15,8 @@ import pytest
 from rlvrlab.errors import UserError
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
-from rlvrlab.judge.perturb import make_twin
-from rlvrlab.judge.sql import SqlTask, refuse_empty_gold
+from rlvrlab.judge.modes.sql import SqlTask, refuse_empty_gold
+from rlvrlab.judge.modes.sql_twins import make_twin
 from rlvrlab.judge.tasks import TestsTask
 
 pytestmark = pytest.mark.slow

@@ -12,10 +12,10 @@ import pytest
 from rlvrlab.errors import UserError
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
-from rlvrlab.judge.perturb import make_twin
-from rlvrlab.judge.sql import SqlTask, refuse_empty_gold
-from rlvrlab.judge.sql_rows import Result, same_result, tie_groups
-from rlvrlab.judge.sql_text import top_level_order
+from rlvrlab.judge.modes.sql import SqlTask, refuse_empty_gold
+from rlvrlab.judge.modes.sql_rows import Result, same_result, tie_groups
+from rlvrlab.judge.modes.sql_text import top_level_order
+from rlvrlab.judge.modes.sql_twins import make_twin
 from rlvrlab.types import ErrorKind
 
 ROWS = [(1, "ann", 1.5), (2, "bob", None), (3, "cat", 2.5), (4, "bob", 2.5)]

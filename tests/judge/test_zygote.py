@@ -14,7 +14,7 @@ import pytest
 from rlvrlab.judge.jail.frames import LARGEST_FRAME, Frames, PeerGone, text
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import StdioTask
-from rlvrlab.judge.worker import PACKAGE_ROOT
+from rlvrlab.judge.workers.worker import PACKAGE_ROOT
 
 REHEARSED = """
 import os, sys

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from oracle_cases import NEAR, SEEDS, agree, random_case
 
+from rlvrlab.advantages.dr_grpo import DrGrpo
+from rlvrlab.advantages.gae import Gae
+from rlvrlab.advantages.gdpo import Gdpo
+from rlvrlab.advantages.grpo import Grpo
+from rlvrlab.advantages.opo import Opo
+from rlvrlab.advantages.reinforce_pp import ReinforcePP
+from rlvrlab.advantages.reinforce_pp_baseline import ReinforcePPBaseline
+from rlvrlab.advantages.rloo import Rloo
 from rlvrlab.batch import RewardBatch
-from rlvrlab.credit.dr_grpo import DrGrpo
-from rlvrlab.credit.gae import Gae
-from rlvrlab.credit.gdpo import Gdpo
-from rlvrlab.credit.grpo import Grpo
-from rlvrlab.credit.opo import Opo
-from rlvrlab.credit.reinforce_pp import ReinforcePP
-from rlvrlab.credit.reinforce_pp_baseline import ReinforcePPBaseline
-from rlvrlab.credit.rloo import Rloo
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 

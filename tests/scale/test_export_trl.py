@@ -15,9 +15,9 @@ from rlvrlab.errors import InfrastructureError, RecipeError
 from rlvrlab.recipe import Resolved, load_recipe
 from rlvrlab.recipe.schema import core_keys
 from rlvrlab.registry import find
-from rlvrlab.scale.export_trl import MAPPED, OURS, REFUSED, export, refusals, settings
-from rlvrlab.scale.exported import Scorer
-from rlvrlab.scale.trl_reward import TrlReward
+from rlvrlab.scale.exports.folder import Scorer
+from rlvrlab.scale.exports.trl import MAPPED, OURS, REFUSED, export, refusals, settings
+from rlvrlab.scale.exports.trl_reward import TrlReward
 from rlvrlab.train.schedule import learning_rate
 from rlvrlab.types import unjudged
 

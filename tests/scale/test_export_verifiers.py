@@ -13,7 +13,7 @@ import pytest
 from rlvrlab.errors import RecipeError
 from rlvrlab.recipe import Resolved, load_recipe
 from rlvrlab.registry import find
-from rlvrlab.scale.export_verifiers import export, left_to_trainer, package_name, refusals
+from rlvrlab.scale.exports.verifiers import export, left_to_trainer, package_name, refusals
 from rlvrlab.types import Completion, Finish, unjudged
 
 RECIPE = """

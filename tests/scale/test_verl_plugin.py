@@ -13,8 +13,8 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
+from rlvrlab.advantages.grpo import Grpo
 from rlvrlab.batch import Scale, TokenBatch
-from rlvrlab.credit.grpo import Grpo
 from rlvrlab.objectives.cispo import Cispo
 from rlvrlab.objectives.gspo import Gspo
 from rlvrlab.objectives.ppo_clip import PpoClip

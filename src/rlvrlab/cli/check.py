@@ -65,7 +65,7 @@ def env(name: str, keys: tuple[str, ...], hacks: bool, as_json: bool) -> int:
 
 
 def _hacks(found: Any) -> list[dict[str, Any]]:
-    from rlvrlab.judge.battery import hack_battery
+    from rlvrlab.judge.hacks.battery import hack_battery
 
     return [
         {"check": f"{row.kind}: {row.name}", "answer": row.problem, "must_be": row.must_be, "judged": row.judged,

@@ -51,7 +51,7 @@ def trl(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: bool) -
     Any key can be overridden: `filter.dead_groups="keep"`. What TRL cannot honour is refused by name.
     """
     from rlvrlab.recipe import load_recipe
-    from rlvrlab.scale.export_trl import export
+    from rlvrlab.scale.exports.trl import export
 
     made = export(load_recipe(recipe, overrides), folder)
     if as_json:
@@ -70,7 +70,7 @@ def verifiers(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: b
     Keys that an environment has no say in are named as left to the trainer.
     """
     from rlvrlab.recipe import load_recipe
-    from rlvrlab.scale.export_verifiers import export
+    from rlvrlab.scale.exports.verifiers import export
 
     made = export(load_recipe(recipe, overrides), folder)
     if as_json:

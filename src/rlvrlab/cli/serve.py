@@ -40,8 +40,8 @@ def judge(
     """Speak SandboxFusion: /run_code, /submit, /v1/ping; and /judge for whole batches."""
     from rlvrlab.judge.fusion.server import JudgeServer
     from rlvrlab.judge.isolation import chosen_level
-    from rlvrlab.judge.orders import Image
-    from rlvrlab.judge.pool import Pool
+    from rlvrlab.judge.workers.orders import Image
+    from rlvrlab.judge.workers.pool import Pool
 
     image = Image(chosen_level(isolation, allow_weak))
     pool = Pool(image, workers) if workers else Pool(image)

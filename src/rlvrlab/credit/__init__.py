@@ -1,4 +1,4 @@
-"""Credit: which token deserves how much of the reward. Pure functions of rewards, groups and values.
+"""Step credit: which step of an answer earned its reward, by replaying the answer with steps changed.
 
-Array suffixes: B rows, T completion positions, G groups of answers to one problem, e.g. `advantage_BT`.
+Array suffixes: B rows, T completion positions, S steps of one answer.
 """

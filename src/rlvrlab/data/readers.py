@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.data.files import Row
-from rlvrlab.envs import clrs, gsm8k, zebra
+from rlvrlab.envs import gsm8k
 from rlvrlab.envs.answers import role_of, squeezed
 from rlvrlab.envs.arithmetic import number
 from rlvrlab.envs.arithmetic_solver import MAX_NUMBERS, solve
 from rlvrlab.envs.clrs import Clrs
+from rlvrlab.envs.clrs import environment as clrs
 from rlvrlab.envs.code.from_file import FileEnvironment
 from rlvrlab.envs.code.rows import BadColumn, CodeRow, Columns
 from rlvrlab.envs.countdown import Countdown, Instance
@@ -29,6 +30,7 @@ from rlvrlab.envs.mathematics.shapes import item_of
 from rlvrlab.envs.sql import Sql
 from rlvrlab.envs.sql.spider import asked_by_role
 from rlvrlab.envs.zebra import Zebra
+from rlvrlab.envs.zebra import environment as zebra
 from rlvrlab.errors import UserError
 from rlvrlab.types import Problem, Role
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rlvrlab.errors import UserError
-from rlvrlab.judge.expressions import number
+from rlvrlab.judge.modes.expressions import number
 from rlvrlab.randomness import key_bits
 from rlvrlab.types import Role
 

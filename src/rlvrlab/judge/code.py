@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rlvrlab.errors import InfrastructureError
-from rlvrlab.judge.assert_data import AssertReader
-from rlvrlab.judge.asserts import judge_inprocess, judge_tests
-from rlvrlab.judge.calls import judge_calls
 from rlvrlab.judge.finding import BadTask, Finding, Starved
+from rlvrlab.judge.modes.assert_data import AssertReader
+from rlvrlab.judge.modes.asserts import judge_inprocess, judge_tests
+from rlvrlab.judge.modes.calls import judge_calls
+from rlvrlab.judge.modes.stdio import judge_stdio
+from rlvrlab.judge.modes.syntax import judge_syntax
 from rlvrlab.judge.outcomes import Outcome
-from rlvrlab.judge.pool import Pool
-from rlvrlab.judge.stdio import judge_stdio
-from rlvrlab.judge.syntax import judge_syntax
 from rlvrlab.judge.tasks import CallsTask, StdioTask, SyntaxTask, Task, TestsTask
-from rlvrlab.judge.worker import Worker
+from rlvrlab.judge.workers.pool import Pool
+from rlvrlab.judge.workers.worker import Worker
 from rlvrlab.types import Verdict, unjudged
 
 SCORER_VERSION = "code-2"

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvrlab.judge.jail.limits import MEGABYTE, Limits
-from rlvrlab.judge.orders import Ran
 from rlvrlab.judge.outcomes import ERROR_KINDS, Outcome
-from rlvrlab.judge.worker import lines_of
+from rlvrlab.judge.workers.orders import Ran
+from rlvrlab.judge.workers.worker import lines_of
 from rlvrlab.types import Verdict
 
 MOST_RECORDS = 200_000

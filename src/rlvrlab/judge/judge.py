@@ -16,14 +16,15 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
-from rlvrlab.judge import code, mathematics, sql
+from rlvrlab.judge import code
 from rlvrlab.judge.isolation import chosen_level
-from rlvrlab.judge.mathematics import MathTask
-from rlvrlab.judge.orders import Image
-from rlvrlab.judge.pool import Pool, default_size
-from rlvrlab.judge.sql import SqlTask
+from rlvrlab.judge.modes import mathematics, sql
+from rlvrlab.judge.modes.mathematics import MathTask
+from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.judge.statistics import Latency, Stopwatch
 from rlvrlab.judge.tasks import Task
+from rlvrlab.judge.workers.orders import Image
+from rlvrlab.judge.workers.pool import Pool, default_size
 from rlvrlab.types import Verdict
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ import re
 from itertools import pairwise
 from typing import NamedTuple
 
-from rlvrlab.judge.sql_text import COMPOUND, words
+from rlvrlab.judge.modes.sql_text import COMPOUND, words
 from rlvrlab.rollout.segments import Segments, Siblings, Span
 from rlvrlab.types import Step
 

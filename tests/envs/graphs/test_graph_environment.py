@@ -15,7 +15,7 @@ from instances import USERS, problem
 from pydantic import TypeAdapter, ValidationError
 
 from rlvrlab.envs.graphs.environment import GraphEnvironment
-from rlvrlab.envs.graphs.tasks import GRAPHWIZ, LEARNING, NP, POLYNOMIAL, TASKS
+from rlvrlab.envs.graphs.tasks.catalogue import GRAPHWIZ, LEARNING, NP, POLYNOMIAL, TASKS
 from rlvrlab.errors import UserError
 from rlvrlab.registry import find, keys_of
 from rlvrlab.types import Environment, Role
@@ -98,7 +98,7 @@ def test_workers_change_nothing() -> None:
 def test_problems_do_not_depend_on_the_hash_seed() -> None:
     program = (
         "from rlvrlab.envs.graphs.environment import GraphEnvironment as G\n"
-        "from rlvrlab.envs.graphs.tasks import GRAPHWIZ, LEARNING, NP, POLYNOMIAL\n"
+        "from rlvrlab.envs.graphs.tasks.catalogue import GRAPHWIZ, LEARNING, NP, POLYNOMIAL\n"
         "core = NP + POLYNOMIAL + GRAPHWIZ + LEARNING\n"
         "print([(p.id, p.reference) for p in G(tasks=core, levels=(1,)).problems('train', 21, 0)])\n"
     )
@@ -131,7 +131,7 @@ def test_a_space_that_runs_dry_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_unproved_instances_are_never_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rlvrlab.envs.graphs.production.FRUITLESS_DRAWS", 30)
-    monkeypatch.setattr("rlvrlab.envs.graphs.mcsplit.MAX_NODES", 1)
+    monkeypatch.setattr("rlvrlab.envs.graphs.solvers.mcsplit.MAX_NODES", 1)
     with pytest.raises(UserError, match="found only 0"):
         GraphEnvironment(tasks=("MCS",), levels=(3,)).problems("train", 1, 0)
 

@@ -8,15 +8,15 @@ from random import Random
 import pytest
 from oracles import EASY_SIZES, ORACLES
 
-from rlvrlab.envs.graphs import tours
-from rlvrlab.envs.graphs.cliques import max_clique
-from rlvrlab.envs.graphs.edits import edit_distance, mapping_cost
 from rlvrlab.envs.graphs.environment import GraphEnvironment
 from rlvrlab.envs.graphs.graph import Graph, permuted, shape
-from rlvrlab.envs.graphs.hamilton import hamiltonian_path
-from rlvrlab.envs.graphs.isomorphism import isomorphic
-from rlvrlab.envs.graphs.mcsplit import largest_common
 from rlvrlab.envs.graphs.sampling import edited, flights, molecule, scattered
+from rlvrlab.envs.graphs.solvers import tours
+from rlvrlab.envs.graphs.solvers.cliques import max_clique
+from rlvrlab.envs.graphs.solvers.edits import edit_distance, mapping_cost
+from rlvrlab.envs.graphs.solvers.hamilton import hamiltonian_path
+from rlvrlab.envs.graphs.solvers.isomorphism import isomorphic
+from rlvrlab.envs.graphs.solvers.mcsplit import largest_common
 from rlvrlab.errors import UserError
 
 
@@ -83,7 +83,7 @@ def test_random_pairs_with_ortools_agree_with_the_core() -> None:
 
 
 def test_random_pairs_without_ortools_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rlvrlab.envs.graphs.edits_cpsat.find_spec", lambda name: None)
+    monkeypatch.setattr("rlvrlab.envs.graphs.solvers.edits_cpsat.find_spec", lambda name: None)
     with pytest.raises(UserError, match="pip install ortools"):
         GraphEnvironment(tasks=("GED_random",)).problems("train", 1, 0)
 

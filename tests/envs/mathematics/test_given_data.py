@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from rlvrlab.envs import mathematics
-from rlvrlab.envs.clrs import Clrs, _stored, graphs, lists
+from rlvrlab.envs.clrs import Clrs, graphs, lists
+from rlvrlab.envs.clrs.environment import _stored
 from rlvrlab.envs.clrs.numbers import array, decimals, matrix
 from rlvrlab.envs.gsm8k import Gsm8k
 from rlvrlab.envs.mathematics import Mathematics

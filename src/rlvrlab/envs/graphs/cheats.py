@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rlvrlab.envs.graphs.answers import Style
-from rlvrlab.envs.graphs.task import Instance, Task, bracketed
+from rlvrlab.envs.graphs.tasks.base import Instance, Task, bracketed
 
 NOBODY = "Nobody Nowhere"
 

@@ -25,8 +25,8 @@ from rlvrlab.envs.graphs.answers import Style
 from rlvrlab.envs.graphs.cheats import cheats
 from rlvrlab.envs.graphs.peers import SUITE, peer_verdict
 from rlvrlab.envs.graphs.production import STYLES, Batch, produce
-from rlvrlab.envs.graphs.task import Instance
-from rlvrlab.envs.graphs.tasks import GRAPHWIZ, LEARNING, NP, POLYNOMIAL, TASKS
+from rlvrlab.envs.graphs.tasks.base import Instance
+from rlvrlab.envs.graphs.tasks.catalogue import GRAPHWIZ, LEARNING, NP, POLYNOMIAL, TASKS
 from rlvrlab.envs.graphs.verdicts import judge
 from rlvrlab.errors import UserError, suggestion
 from rlvrlab.registry import register

@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.envs.graphs.answers import Style
 from rlvrlab.envs.graphs.graph import Graph
-from rlvrlab.envs.graphs.nlgraph_tasks import NLGRAPH_TASKS
 from rlvrlab.envs.graphs.production import STYLES
-from rlvrlab.envs.graphs.task import Infeasible, Instance, Solution, Task
+from rlvrlab.envs.graphs.tasks.base import Infeasible, Instance, Solution, Task
+from rlvrlab.envs.graphs.tasks.nlgraph import NLGRAPH_TASKS
 from rlvrlab.envs.graphs.verdicts import judge
 from rlvrlab.errors import UserError, suggestion
 from rlvrlab.randomness import key_bits, shuffled

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
-from rlvrlab.envs.graphs.edits import mapping_cost
 from rlvrlab.envs.graphs.graph import as_set, induced, members
-from rlvrlab.envs.graphs.isomorphism import isomorphic
-from rlvrlab.envs.graphs.paths import components, distances
-from rlvrlab.envs.graphs.task import Instance, Task
-from rlvrlab.envs.graphs.tours import tour_length
+from rlvrlab.envs.graphs.solvers.edits import mapping_cost
+from rlvrlab.envs.graphs.solvers.isomorphism import isomorphic
+from rlvrlab.envs.graphs.solvers.paths import components, distances
+from rlvrlab.envs.graphs.solvers.tours import tour_length
+from rlvrlab.envs.graphs.tasks.base import Instance, Task
 from rlvrlab.envs.graphs.verdicts import ALARM, parts
 from rlvrlab.rewards.repetition import tandem_period
 from rlvrlab.types import ErrorKind, Verdict

@@ -7,10 +7,10 @@ from itertools import islice
 from random import Random
 from typing import NamedTuple
 
-from rlvrlab.envs.graphs import bare
 from rlvrlab.envs.graphs.answers import Style
-from rlvrlab.envs.graphs.task import Instance, Solution, Task, role_of
-from rlvrlab.envs.graphs.tasks import TASKS
+from rlvrlab.envs.graphs.tasks import bare
+from rlvrlab.envs.graphs.tasks.base import Instance, Solution, Task, role_of
+from rlvrlab.envs.graphs.tasks.catalogue import TASKS
 from rlvrlab.randomness import key_bits
 from rlvrlab.types import Problem, Role
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from random import Random
 
 from rlvrlab.envs.graphs.graph import Edge, Graph, induced, permuted
-from rlvrlab.envs.graphs.paths import distances
+from rlvrlab.envs.graphs.solvers.paths import distances
 from rlvrlab.randomness import key_bits
 
 NETWORK_NODES = 4000

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from rlvrlab.envs.graphs.answers import Style, Unreadable, final_text
-from rlvrlab.envs.graphs.task import Duplicates, Infeasible, Instance, Task
+from rlvrlab.envs.graphs.tasks.base import Duplicates, Infeasible, Instance, Task
 from rlvrlab.rewards.repetition import tandem_period
 from rlvrlab.types import ErrorKind, Verdict, unjudged
 

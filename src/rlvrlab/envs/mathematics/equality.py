@@ -9,7 +9,7 @@ import re
 import unicodedata
 from fractions import Fraction
 
-from rlvrlab.judge.expressions import number
+from rlvrlab.judge.modes.expressions import number
 
 LONGEST = 400
 WRAPPED = re.compile(r"\\(?:text|textbf|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")

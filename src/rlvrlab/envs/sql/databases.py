@@ -1,7 +1,7 @@
 """SQLite files made here, kept in a folder of this process and removed with it; nothing is ever written elsewhere.
 
 A database is named by its content, so equal content is made once. The judge reads them; gold and prediction never share
-a connection (judge/sql.py).
+a connection (judge/modes/sql.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.judge.perturb import make_twin
+from rlvrlab.judge.modes.sql_twins import make_twin
 
 Rows = Sequence[Sequence[Any]]
 Contents = Mapping[str, Rows]

@@ -18,7 +18,7 @@ from rlvrlab.envs.answers import Row, read_each, role_of, squeezed
 from rlvrlab.envs.sql.databases import twins
 from rlvrlab.envs.sql.judging import judged
 from rlvrlab.errors import UserError
-from rlvrlab.judge.sql import SqlTask
+from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.types import Role
 
 TRAIN = ("train_spider.json", "train_others.json", "train.json")

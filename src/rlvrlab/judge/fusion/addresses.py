@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from rlvrlab.errors import UserError
 from rlvrlab.judge.fusion.client import FusionClient
-from rlvrlab.judge.pool import default_size
+from rlvrlab.judge.workers.pool import default_size
 
 ADDRESSES, TOKEN, WAIT = "RLVR_JUDGE", "RLVR_JUDGE_TOKEN", "RLVR_JUDGE_WAIT_S"
 WORKERS = "RLVR_JUDGE_WORKERS"

@@ -21,9 +21,9 @@ from rlvrlab.judge.code import ATTEMPTS, SCORER_VERSION, CodeJudge
 from rlvrlab.judge.finding import Starved
 from rlvrlab.judge.fusion import wire
 from rlvrlab.judge.fusion.submissions import judge_submission
-from rlvrlab.judge.orders import Order
-from rlvrlab.judge.pool import Pool
 from rlvrlab.judge.statistics import Stopwatch
+from rlvrlab.judge.workers.orders import Order
+from rlvrlab.judge.workers.pool import Pool
 
 LONGEST_PAUSE_S = 30
 MARK = {wire.MARK: SCORER_VERSION}

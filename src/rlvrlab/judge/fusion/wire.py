@@ -14,9 +14,9 @@ from rlvrlab.judge.compare import Comparison
 from rlvrlab.judge.finding import failure_of, records_of
 from rlvrlab.judge.jail import plain
 from rlvrlab.judge.jail.limits import Limits
-from rlvrlab.judge.orders import Ran
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, Task, TestsTask
+from rlvrlab.judge.workers.orders import Ran
 from rlvrlab.types import ErrorKind, Verdict
 
 STDERR_SHOWN = 10_000

@@ -1,0 +1,50 @@
+"""GRPO's group advantage (arXiv 2402.03300).
+
+    A_i = (r_i − mean(group)) / (std(group) + ε)             std with n − 1
+
+scale = "batch" divides by the spread of all judged rewards, "none" not at all (Dr. GRPO).
+Assumption: rewards of a group are exchangeable: same problem, same policy.
+Trap: dividing by the group's std weighs very easy and very hard problems up; a group of 8 with one success gets
+advantage 2.5. ε is 1e-6 in verl and 1e-4 in TRL.
+Trap: verl gives a lone answer A = r / (1 + ε); here it is 0 unless singleton = "verl".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from rlvrlab.advantages.groups import Groups, Singleton, groups_of, outcome
+from rlvrlab.batch import Advantages, Floats, RewardBatch
+from rlvrlab.registry import register
+from rlvrlab.types import Positive
+
+
+@register("advantage", "grpo")
+@dataclass(frozen=True)
+class Grpo:
+    """Better or worse than the other answers to the same problem, in standard deviations."""
+
+    scale: Literal["group", "batch", "none"] = "group"
+    """Whose standard deviation divides."""
+    epsilon: Positive = 1e-6
+    """Added to the standard deviation."""
+    singleton: Singleton = "zero"
+    """A lone judged answer: no signal, or its raw reward as in verl."""
+
+    def __call__(self, batch: RewardBatch) -> Advantages:
+        """Group-relative advantage."""
+        groups = groups_of(batch)
+        deviation_B = groups.deviation_B(groups.mean_B(), self.singleton)
+        if self.scale != "none":
+            deviation_B = deviation_B / (self._std_B(groups) + self.epsilon)
+        return outcome(deviation_B, batch, groups)
+
+    def _std_B(self, groups: Groups) -> Floats:
+        if self.scale == "group":
+            return groups.std_B()
+        judged = groups.score_B[groups.judged_B]
+        # A single reward has no spread; 1 leaves its advantage as it is.
+        return np.full(len(groups.score_B), judged.std(ddof=1) if len(judged) > 1 else 1.0)

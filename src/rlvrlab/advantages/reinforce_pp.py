@@ -1,0 +1,51 @@
+"""REINFORCE++: discounted return-to-go, whitened over the tokens of the batch (arXiv 2501.03262).
+
+    R_t = r_t + γ R_{t+1}             A_t = (R_t − mean R) / std R
+
+Array suffixes: B rows, T completion positions.
+Assumption: the KL penalty, if any, is in the reward. There is no group; one answer per problem is enough.
+A token without loss (tool output) takes no time step; a reward standing on it counts for the trained tokens before.
+Trap: verl drops a reward that stands on a token without loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlvrlab.advantages.groups import groups_of, judged_rewards_BT
+from rlvrlab.advantages.whiten import whitened_BT
+from rlvrlab.batch import Advantages, Bools, Floats, RewardBatch
+from rlvrlab.registry import register
+from rlvrlab.types import Fraction01
+
+
+@register("advantage", "reinforce_pp")
+@dataclass(frozen=True)
+class ReinforcePP:
+    """Return of each token against the whole batch."""
+
+    gamma: Fraction01 = 1.0
+    """Discount per trained token."""
+
+    def __call__(self, batch: RewardBatch) -> Advantages:
+        """Whitened return-to-go."""
+        counted_BT = batch.mask_BT & batch.judged_B[:, None]
+        return_BT = returns_to_go_BT(judged_rewards_BT(batch), batch.mask_BT, self.gamma)
+        return Advantages(whitened_BT(return_BT, counted_BT), None, groups_of(batch).counts())
+
+
+def returns_to_go_BT(reward_BT: Floats, mask_BT: Bools, gamma: float) -> Floats:
+    """Discounted sum of the rewards from each trained token on; 0 outside the mask."""
+    ahead_B = np.zeros(len(reward_BT))
+    # Rewards found on tokens without loss wait here for the trained token before them.
+    waiting_B = np.zeros(len(reward_BT))
+    out_BT = np.zeros_like(reward_BT)
+    for t in reversed(range(reward_BT.shape[1])):
+        trained_B = mask_BT[:, t]
+        waiting_B = waiting_B + reward_BT[:, t]
+        ahead_B = np.where(trained_B, waiting_B + gamma * ahead_B, ahead_B)
+        waiting_B = np.where(trained_B, 0.0, waiting_B)
+        out_BT[:, t] = np.where(trained_B, ahead_B, 0.0)
+    return out_BT

@@ -1,0 +1,171 @@
+"""CLRS-Text: run a textbook algorithm by hand, on sorting, searching, text, geometry and graphs.
+
+    id         clrs:insertion_sort:4:07c1d2e9a4f5
+    prompt     "insertion_sort:\\nkey: [0.55 0.708 0.29 0.51]\\npred:\\n"
+    completion [0.29 0.51 0.55 0.708]
+    with trace "insertion_sort:\\nkey: […], initial_trace: […]\\ntrace | pred:\\n" -> "[0.55 0.708 0.29 0.51], … | […]"
+    reference  "[0.29 0.51 0.55 0.708]"
+    meta       {"algorithm": "insertion_sort", "length": 4, "trace": False}
+
+26 of CLRS's 30 algorithms are made here and agree with every published sample tried; rows of that shape are read with
+`path`. The answer is the whole text after the thinking and must be equal but for spaces.
+
+Traps: sums of decimals round differently in other orders, so weights are whole thousandths inside; equal keys would
+make the answer ambiguous, so they differ; 0.550 for 0.55 is another text and not accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from rlvrlab.envs.answers import KEPT, Row, after_thinking, in_turn, read_split, role_of
+from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.clrs.tasks import TASKS, TRACED
+from rlvrlab.errors import UnknownName, UserError
+from rlvrlab.randomness import generator, key_bits, shuffled
+from rlvrlab.registry import register
+from rlvrlab.types import ErrorKind, Problem, Role, Verdict
+
+SHORTEST, LONGEST = 4, 64
+LONGEST_ANSWER = 100_000
+FRUITLESS = 3000
+THINK = "Run the algorithm. Think first, inside <think> </think>, then give what follows, in the same notation.\n\n"
+
+
+class Run(NamedTuple):
+    """One run of an algorithm: what is asked and what follows."""
+
+    algorithm: str
+    length: int
+    question: str
+    answer: str
+
+
+@register("env", "clrs")
+@dataclass(frozen=True)
+class Clrs(BaseEnvironment):
+    """Textbook algorithms run by hand."""
+
+    path: str = ""
+    """A file of CLRS-Text rows (question, answer, algo_name, length); empty: runs are made here."""
+    algorithms: tuple[str, ...] = ()
+    """Which ones, in turn; empty: all (with trace: all that have one)."""
+    lengths: tuple[int, ...] = (4, 8)
+    """Sizes of the input, in turn."""
+    trace: bool = False
+    """Ask for every state on the way, too."""
+    style: Literal["bare", "think"] = "bare"
+    """bare: the original prompt, completed by the answer. think: reasoning in <think> tags before it."""
+
+    version = "1"
+
+    def __post_init__(self) -> None:
+        for name in self.algorithms:
+            if name not in self._known:
+                raise UnknownName("clrs algorithm", name, self._known)
+        if not self.lengths or not all(SHORTEST <= length <= LONGEST for length in self.lengths):
+            raise UserError(f"clrs: lengths = {list(self.lengths)}: give sizes from {SHORTEST} to {LONGEST}")
+        if self.style not in ("bare", "think"):
+            raise UserError(f'clrs: style = {self.style!r}: allowed: "bare", "think"')
+
+    @property
+    def _known(self) -> tuple[str, ...]:
+        return TRACED if self.trace else tuple(TASKS)
+
+    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """Distinct runs; a shorter list of the same seed is the beginning of a longer one."""
+        if self.path:
+            chosen = shuffled([run for run, its in _stored(self.path) if its == role], seed, "clrs", role)[:size]
+        else:
+            kinds = [(name, length) for length in self.lengths for name in self.algorithms or self._known]
+            chosen = in_turn([self._runs(name, length, role, seed) for name, length in kinds], size)
+        if len(chosen) < size:
+            raise UserError(f"clrs: {size} {role} problems asked for, {self.path or 'the generator'} has {len(chosen)}")
+        return [self._problem(run, role) for run in chosen]
+
+    def gold(self, problem: Problem) -> str | None:
+        """The right continuation."""
+        return self._complete(problem.reference)
+
+    def verify(self, problem: Problem, text: str) -> Verdict:
+        """Equal to what follows, but for spaces; never raises on any text."""
+        tail = after_thinking(text, must_think=self.style == "think")
+        answer = None if tail is None or len(tail) > LONGEST_ANSWER else " ".join(tail.split())
+        if not answer:
+            return _verdict(ErrorKind.FORMAT, "no answer after the thinking", answer)
+        right = " ".join(problem.reference.split())
+        if answer == right:
+            return _verdict(ErrorKind.NONE, "", answer, final=1.0)
+        final = "|" in right and answer.rpartition("| ")[2] == right.rpartition("| ")[2]
+        return _verdict(ErrorKind.WRONG, "another trace" if final else "another result", answer, final=float(final))
+
+    def cheats(self, problem: Problem) -> Mapping[str, str]:
+        """Ways to ask for the reward without running anything."""
+        right = problem.reference
+        answers = {
+            "nothing": "", "question echoed": problem.prompt, "inputs echoed": problem.prompt.split("\n")[1],
+            "brackets": "[]", "right and more": f"{right} {right}", "zero more": right + "0", "cut": right[:-2],
+            "all choices": "0 1 2 3 4 5 6 7", "in words": f"The answer is {right}", "boxed": f"\\boxed{{{right}}}",
+            "tagged": f"<answer>{right}</answer>", "commented": f"{right} # sure", "field repeated": f"pred: {right}",
+            "full-width": right.translate({code: code + 0xFEE0 for code in range(ord("0"), ord("9") + 1)}),
+            "NUL": f"{right}\0", "endless": right * 50_000,
+        }  # fmt: skip
+        return {name: self._complete(answer) for name, answer in answers.items()} | {
+            "only thought": f"<think>{right}</think>",
+            "thinking without an end": f"<think>{right}",
+            "in a reopened think": f"<think>.</think><think>{right}",
+            "no text": "",
+        }
+
+    def _complete(self, answer: str) -> str:
+        return f"<think>Step by step.</think>\n{answer}" if self.style == "think" else answer
+
+    def _runs(self, name: str, length: int, role: Role, seed: int) -> Iterator[Run]:
+        random = generator(seed, "clrs", name, length, self.trace, role)
+        seen: set[str] = set()
+        fruitless = 0
+        while fruitless < FRUITLESS:
+            fruitless += 1
+            inputs, field, answer, states, initial = TASKS[name](random, length)
+            # Sorting and shortest paths are asked under several names: the role belongs to the inputs.
+            if inputs in seen or role_of("clrs", inputs) != role:
+                continue
+            seen.add(inputs)
+            fruitless = 0
+            if self.trace:
+                inputs, field = f"{inputs}, initial_trace: {initial}", f"trace | {field}"
+                answer = f"{', '.join(states)} | {answer}"
+            yield Run(name, length, f"{name}:\n{inputs}\n{field}:\n", answer)
+
+    def _problem(self, run: Run, role: Role) -> Problem:
+        return Problem(
+            id=f"clrs:{run.algorithm}:{run.length}:{key_bits(run.question):032x}"[:-20],
+            source="clrs",
+            skill="clrs",
+            prompt=(THINK if self.style == "think" else "") + run.question,
+            reference=run.answer,
+            meta={"algorithm": run.algorithm, "length": run.length, "trace": "trace |" in run.question},
+            role=role,
+        )
+
+
+@lru_cache(maxsize=8)
+def _stored(path: str) -> list[tuple[Run, Role]]:
+    return read_split(Path(path), _read, lambda run: run.question, lambda run: run.question.split("\n")[1])
+
+
+def _read(row: Row) -> Run:
+    answer = row["answer"].strip()
+    if not answer:
+        raise ValueError("column 'answer' is empty")
+    return Run(row["algo_name"], int(row["length"]), row["question"], answer)
+
+
+def _verdict(error: ErrorKind, detail: str, answer: str | None, final: float = 0.0) -> Verdict:
+    right = error is ErrorKind.NONE
+    parts = {"format": float(error is not ErrorKind.FORMAT), "final": final, "correct": float(right)}
+    return Verdict(right, float(right), error, parts, answer=answer and answer[:KEPT], detail=detail)

@@ -1,0 +1,1 @@
+"""Exact algorithms on small graphs; every optimum they give is proved."""

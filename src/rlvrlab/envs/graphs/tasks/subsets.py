@@ -1,0 +1,156 @@
+"""MCP, MIS, MVC: the largest clique, the largest independent set, the smallest vertex cover of a network.
+
+    prompt   … - Users in the network: Ada Abbott, Ivan Klein, Rosa Costa.
+             - Friendship connections: Ada Abbott and Ivan Klein, Ivan Klein and Rosa Costa.
+             … present your answer in the following format: [UserA, UserB, UserC, UserD, ...].
+    answer   [Ada Abbott, Rosa Costa]
+
+Traps, all of them paid in full by a training reward in use: one user repeated as often as the optimum; unknown names,
+which are skipped, as padding; the answer inside an unclosed <think>.
+"""
+
+# ruff: noqa: D102  (the methods are documented in Task)
+from __future__ import annotations
+
+from abc import abstractmethod
+from random import Random
+
+from rlvrlab.envs.graphs.answers import read_names
+from rlvrlab.envs.graphs.graph import as_set, members
+from rlvrlab.envs.graphs.names import people
+from rlvrlab.envs.graphs.sampling import cut_out, network, walked
+from rlvrlab.envs.graphs.solvers.cliques import complement, max_clique
+from rlvrlab.envs.graphs.tasks.base import MEDIUM, Infeasible, Instance, Solution, Task, bracketed, no_duplicates
+
+SOLVER = "clique branch and bound"
+PROOF = "exhausted search"
+
+
+class Subset(Task):
+    """A question whose answer is a set of named nodes."""
+
+    suite = "grapharena"
+    bands = MEDIUM
+    network = ("social", 3, 0.6)
+    least = 1
+    """Optima below this are too easy to ask for."""
+    opening: str
+    nodes_line: str
+    edges_line: str
+    closing: str
+
+    def draw(self, random: Random, size: int) -> Instance | None:
+        near = network(*self.network)
+        graph = cut_out(random, near, walked(random, near, size))
+        return Instance((graph,), people(random, size))
+
+    def solve(self, instance: Instance) -> Solution | None:
+        best = self.best(instance.graphs[0].adjacency())
+        return Solution(len(best), best, SOLVER, PROOF) if len(best) >= self.least else None
+
+    @abstractmethod
+    def best(self, adjacency: list[int]) -> list[int]:
+        """An optimal set."""
+
+    def ask(self, instance: Instance) -> str:
+        names, edges = instance.names, instance.graphs[0].edges
+        return "\n".join(
+            [
+                self.opening,
+                "\n**Problem to Solve**\n",
+                f"- {self.nodes_line}: {', '.join(names)}.",
+                f"- {self.edges_line}: {', '.join(f'{names[u]} and {names[v]}' for u, v in edges)}.",
+                self.closing,
+            ]
+        )
+
+    def read(self, instance: Instance, text: str, alone: bool) -> tuple[int, ...]:
+        return read_names(text, instance.names)
+
+    def measure(self, instance: Instance, answer: tuple[int, ...]) -> int:
+        no_duplicates(answer)
+        broken = self.broken(instance.graphs[0].adjacency(), as_set(answer))
+        if broken:
+            raise Infeasible(broken)
+        return len(answer)
+
+    @abstractmethod
+    def broken(self, adjacency: list[int], chosen: int) -> str:
+        """Why a set is not allowed."""
+
+    def show(self, instance: Instance, witness: list[int]) -> str:
+        return bracketed([instance.names[v] for v in witness])
+
+
+class MaximumClique(Subset):
+    """Everyone has worked with everyone."""
+
+    name = "MCP"
+    sense = "max"
+    network = ("academic", 5, 0.85)
+    opening = (
+        "You are asked to solve the Maximum Clique Problem in an undirected academic network, where nodes are authors "
+        "and edges are research collaborations. Find the largest set of authors in which every two have collaborated."
+    )
+    nodes_line = "Authors in the network"
+    edges_line = "Research collaborations between these authors"
+    closing = (
+        "Identify the clique with the maximum number of authors in this network. "
+        "Present your answer in the following format: [AuthorA, AuthorB, AuthorC, AuthorD, ...]."
+    )
+
+    def best(self, adjacency: list[int]) -> list[int]:
+        return max_clique(adjacency)
+
+    def broken(self, adjacency: list[int], chosen: int) -> str:
+        strangers = any(chosen & ~adjacency[v] & ~(1 << v) for v in members(chosen))
+        return "two of the authors have not collaborated" if strangers else ""
+
+
+class MaximumIndependentSet(Subset):
+    """No two are friends."""
+
+    name = "MIS"
+    sense = "max"
+    opening = (
+        "Your task is the Maximum Independent Set problem in a social network, where nodes are users and edges are "
+        "friendships. Find the largest set of users in which no two are friends."
+    )
+    nodes_line = "Users in the network"
+    edges_line = "Friendship connections"
+    closing = (
+        "Identify the Maximum Independent Set of this network and present your answer in the following format: "
+        "[UserA, UserB, UserC, UserD, ...]."
+    )
+
+    def best(self, adjacency: list[int]) -> list[int]:
+        return max_clique(complement(adjacency))
+
+    def broken(self, adjacency: list[int], chosen: int) -> str:
+        return "two of the users are friends" if any(chosen & adjacency[v] for v in members(chosen)) else ""
+
+
+class MinimumVertexCover(Subset):
+    """Every friendship has one of them."""
+
+    name = "MVC"
+    sense = "min"
+    least = 3
+    opening = (
+        "Your task is the Minimum Vertex Cover problem in a social network, where nodes are users and edges are "
+        "friendships. Find the smallest set of users such that every friendship has at least one of them."
+    )
+    nodes_line = "Users in the network"
+    edges_line = "Friendship connections"
+    closing = (
+        "Identify the Minimum Vertex Cover of this network and present your answer in the following format: "
+        "[UserA, UserB, UserC, UserD, ...]."
+    )
+
+    def best(self, adjacency: list[int]) -> list[int]:
+        independent = set(max_clique(complement(adjacency)))
+        return [v for v in range(len(adjacency)) if v not in independent]
+
+    def broken(self, adjacency: list[int], chosen: int) -> str:
+        uncovered = any(row & ~chosen for v, row in enumerate(adjacency) if not chosen >> v & 1)
+        return "a friendship is not covered" if uncovered else ""

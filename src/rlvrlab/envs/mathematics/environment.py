@@ -1,0 +1,179 @@
+"""Mathematics with a known final answer in a box, from any of the usual data sets or made here.
+
+    id         math:9f86d081884c7d65
+    prompt     Compute $\\\\frac{3}{4} + \\\\frac{1}{6}$ in lowest terms. … put the final answer in \\\\boxed{}.
+    completion 9/12 + 2/12 = 11/12, so \\\\boxed{\\\\frac{11}{12}}
+    reference  {"answer": "\\\\frac{11}{12}", "choices": 0}      choices > 0: the answer is one or more letters
+    meta       {"suite": "math500_test"}
+
+The answer is the last closed box after the last </think>. Numbers and letters are compared here, exactly; anything else
+by math-verify in a jailed worker (extra `math`; without it such an answer stays unjudged, never wrong).
+
+Traps: symbolic comparers execute or hang on hostile text (`9^{9^{9^9}}`), so they run where they can be killed; several
+accept a hundredth or a hundredfold of the answer; `6=5` and `5 \\\\approx 5.1` pass as 5, and letters match by accident
+of the first capital in a sentence. A box that was only thought, never closes or hedges is no answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from rlvrlab.envs.answers import KEPT, after_thinking, boxed, in_turn, read_split, squeezed
+from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.mathematics.equality import exact, is_hedged, letters, no_number
+from rlvrlab.envs.mathematics.shapes import LETTERS, Item, item_of
+from rlvrlab.envs.mathematics.synthetic import items
+from rlvrlab.envs.sql.judging import judged
+from rlvrlab.errors import UserError
+from rlvrlab.judge.modes.mathematics import MathTask
+from rlvrlab.randomness import key_bits, shuffled
+from rlvrlab.registry import register
+from rlvrlab.types import ErrorKind, Problem, Role, Verdict, unjudged
+
+PROMPTS = {
+    "plain": "{question}\nReason step by step, and put the final answer{letter} in \\boxed{{}}.",
+    "think": "{question}\nThink first, inside <think> </think>. Then put the final answer{letter} in \\boxed{{}}.",
+}
+
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+
+
+@register("env", "math")
+@dataclass(frozen=True)
+class Mathematics(BaseEnvironment):
+    """Problems whose final answer is a number, an expression or a choice."""
+
+    path: str = ""
+    """A file of any known shape, or a folder with train and test files; empty: exercises are made here."""
+    style: Literal["plain", "think"] = "plain"
+    """think: the reasoning stands in <think> tags, the answer after them."""
+
+    version = "1"
+
+    def __post_init__(self) -> None:
+        if self.style not in PROMPTS:
+            raise UserError(f'math: style = {self.style!r}: allowed: "plain", "think"')
+
+    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """Distinct problems; a shorter list of the same seed is the beginning of a longer one."""
+        if self.path:
+            found = [item for item, its_role in _stored(self.path) if its_role == role]
+            chosen = shuffled(found, seed, "math", role)[:size]
+        else:
+            chosen = in_turn([items(role, seed)], size)
+        if len(chosen) < size:
+            raise UserError(f"math: {size} {role} problems asked for, {self.path or 'the generator'} has {len(chosen)}")
+        return [self._problem(item, role) for item in chosen]
+
+    def gold(self, problem: Problem) -> str | None:
+        """The reference in a box."""
+        return self._complete(problem.reference["answer"])
+
+    def verify(self, problem: Problem, text: str) -> Verdict:
+        """Judge one completion."""
+        return self.verify_many([(problem, text)])[0]
+
+    def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
+        """What is plain is settled here; the rest goes to the jailed worker in one batch."""
+        settled = [self._settle_safely(problem, text) for problem, text in items]
+        open_tasks = [one for one in settled if not isinstance(one, Verdict)]
+        found = iter(zip(judged(open_tasks), open_tasks, strict=True))
+        return [one if isinstance(one, Verdict) else _symbolic(*next(found)) for one in settled]
+
+    def cheats(self, problem: Problem) -> Mapping[str, str]:
+        """Ways to ask for the reward without answering."""
+        right, choices = problem.reference["answer"], problem.reference["choices"]
+        value = exact(right)
+        wrong = LETTERS[(LETTERS.index(right[0]) + 1) % choices] if choices else f"{(value or 0) + 1}"
+        answers = {
+            "wrong": wrong, "empty": "", "both": f"{wrong}, {right}", "hedge": f"{right} \\text{{ or }} {wrong}",
+            "every letter": LETTERS, "not": f"not {right}", "equation": f"{wrong}={right}",
+            "roughly": f"{right} \\approx {wrong}", "full-width": right.translate(FULL_WIDTH), "endless": "9" * 10_000,
+            "nothing there": "\\text{}", "infinite": "1e400", "no number": "0/0",
+        }  # fmt: skip
+        cheats = {name: self._complete(answer) for name, answer in answers.items()}
+        thought = "" if self.style == "plain" else "<think>.</think>"
+        return cheats | {
+            "right, then wrong": f"{thought}\\boxed{{{right}}} no, \\boxed{{{wrong}}}",
+            "no box": f"{thought}The answer is {right}",
+            "open box": f"{thought}\\boxed{{{right}",
+            "right box, then an open one": f"{thought}\\boxed{{{right}}} \\boxed{{",
+            "only thought": f"<think>\\boxed{{{right}}}</think>",
+            "thinking without an end": f"<think>\\boxed{{{right}}}",
+            "answer in a reopened think": f"<think>.</think><think>\\boxed{{{right}}}",
+            "framed": f"{thought}\\fbox{{{right}}}",
+            "prompt echoed": problem.prompt,
+            "no text": "",
+        }
+
+    def _settle_safely(self, problem: Problem, text: str) -> Verdict | tuple[MathTask, str]:
+        try:
+            return self._settle(problem, text)
+        except Exception as error:  # the problem is to blame, not the answer
+            return unjudged(f"math: {problem.id}: {type(error).__name__}: {error}")
+
+    def _settle(self, problem: Problem, text: str) -> Verdict | tuple[MathTask, str]:
+        """A verdict, or a task when it takes mathematics to judge the answer."""
+        tail = after_thinking(text, must_think=self.style == "think")
+        answer = None if tail is None else boxed(tail)
+        if not answer:
+            return _verdict(ErrorKind.FORMAT, "no closed box with an answer after the thinking", None)
+        gold = problem.reference["answer"]
+        if problem.reference["choices"]:
+            chosen = letters(answer)
+            if chosen is None:
+                return _verdict(ErrorKind.SYNTAX, "a letter was expected", answer)
+            right = chosen == letters(gold)
+        elif answer == gold.strip():
+            right = True
+        elif UNPRINTABLE.search(answer) or is_hedged(answer, gold):
+            return _verdict(ErrorKind.SYNTAX, "not one answer", answer)
+        else:
+            value, expected = exact(answer), exact(gold)
+            if value is None and expected is not None and no_number(answer):
+                return _verdict(ErrorKind.SYNTAX, "not one number", answer)
+            if value is None or expected is None:
+                return MathTask(gold), answer
+            right = value == expected
+        return _verdict(ErrorKind.NONE if right else ErrorKind.WRONG, "" if right else "another answer", answer)
+
+    def _complete(self, answer: str) -> str:
+        return f"{'<think>.</think>' if self.style == 'think' else 'So'} \\boxed{{{answer}}}"
+
+    def _problem(self, item: Item, role: Role) -> Problem:
+        letter = " (the letter of the right choice)" if item.choices else ""
+        return Problem(
+            id=f"math:{key_bits(squeezed(item.question)):032x}"[:21],
+            source="math",
+            skill="math",
+            prompt=PROMPTS[self.style].format(question=item.question, letter=letter),
+            reference={"answer": item.gold, "choices": item.choices},
+            meta={"suite": Path(self.path).name.partition(".")[0] if self.path else "synthetic"},
+            role=role,
+        )
+
+
+FULL_WIDTH = {code: code + 0xFEE0 for code in range(ord("!"), ord("~") + 1)}
+
+
+@lru_cache(maxsize=32)
+def _stored(path: str) -> list[tuple[Item, Role]]:
+    return read_split(Path(path), item_of, lambda item: item.question)
+
+
+def _verdict(error: ErrorKind, detail: str, answer: str | None) -> Verdict:
+    right = error is ErrorKind.NONE
+    parts = {"format": float(error in (ErrorKind.NONE, ErrorKind.WRONG)), "correct": float(right)}
+    return Verdict(right, float(right), error, parts, answer=answer and answer[:KEPT], detail=detail)
+
+
+def _symbolic(verdict: Verdict, item: tuple[MathTask, str]) -> Verdict:
+    if verdict.correct is None:
+        return replace(verdict, answer=item[1][:KEPT])
+    parts = {"format": float(verdict.error in (ErrorKind.NONE, ErrorKind.WRONG)), "correct": float(verdict.correct)}
+    return replace(verdict, score=float(verdict.correct), parts=parts, answer=item[1][:KEPT])

@@ -1,0 +1,194 @@
+"""SQL: answer a question by a query; its result decides, on the database and on perturbed twins.
+
+    id         sql:3:9b74c9897bac770f
+    prompt     Given the SQLite database CREATE TABLE customer (…); … answer by one query: For each city …
+    completion <think>…</think>\\n```sql\\nSELECT city, COUNT(*) FROM customer GROUP BY city\\n```
+    reference  {"gold": "SELECT …", "schema": ["CREATE TABLE …"], "contents": [{"customer": [[1, "Ada", …]]}, …]}
+               or, from data,  {"gold": "SELECT …", "database": "concert_singer"}
+    meta       {"level": 3, "question": "For each city …"}
+
+Without `path`, schema, contents, question and gold are made here (levels 1 filter, 2 aggregate, 3 group, 4 join,
+5 nested and ordered); with it they are read from Spider-shaped data (spider.py). The query is the last ```sql block
+after the last </think>, or all of that text when it begins with SELECT or WITH.
+
+Traps: comparing sets ignores duplicates and order; running the prediction on gold's connection lets `DELETE FROM t`
+or a temporary table of the same name win; `SELECT 42` matches a count by luck; a result that is empty matches any
+other empty one; a scalar function never reaches the progress handler. Here the judge keeps gold and prediction apart
+and compares bags of rows on three databases; docs/sql_math_logic.md has the verdicts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+from annotated_types import Gt, Le
+
+from rlvrlab.envs.answers import KEPT, SPACE, after_thinking, fenced, in_turn
+from rlvrlab.envs.base import CHECKED_PROBLEMS, BaseEnvironment
+from rlvrlab.envs.sql import spider
+from rlvrlab.envs.sql.cheats import bombs, query_cheats, text_cheats
+from rlvrlab.envs.sql.databases import rows_of, schema_of, stored
+from rlvrlab.envs.sql.judging import judged
+from rlvrlab.envs.sql.made import Made, made_problems
+from rlvrlab.envs.sql.questions import LEVELS
+from rlvrlab.errors import UserError
+from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.modes.sql import SqlTask
+from rlvrlab.randomness import key_bits, shuffled
+from rlvrlab.registry import register
+from rlvrlab.types import Check, ErrorKind, Problem, Role, Verdict, unjudged
+
+LONGEST_QUERY = 20_000
+BARE = re.compile(r"(?:SELECT|WITH)\b", re.IGNORECASE)
+PROMPT = (
+    "Given the SQLite database\n\n{schema}\n\nanswer this question by one SQL query:\n{question}\n\n"
+    "{think}Give the query alone in a block ```sql … ```."
+)
+THINK = "Think first, inside <think> </think>. "
+
+
+@register("env", "sql")
+@dataclass(frozen=True)
+class Sql(BaseEnvironment):
+    """Questions answered by a query on SQLite."""
+
+    path: str = ""
+    """Folder of Spider-shaped data; empty: problems are made here."""
+    levels: tuple[int, ...] = (1, 2, 3, 4, 5)
+    """Levels of made problems; several alternate evenly. Not used with path."""
+    style: Literal["plain", "think"] = "plain"
+    """think: the reasoning stands in <think> tags, the query after them."""
+    timeout_s: Annotated[float, Gt(0), Le(60)] = 1.0
+    """CPU seconds a query may take on one database."""
+
+    version = "1"
+
+    def __post_init__(self) -> None:
+        if not self.levels or len(set(self.levels)) < len(self.levels) or not set(self.levels) <= set(LEVELS):
+            raise UserError(f"sql: levels = {list(self.levels)}: give distinct levels from 1 to {max(LEVELS)}")
+        if self.style not in ("plain", "think"):
+            raise UserError(f'sql: style = {self.style!r}: allowed: "plain", "think"')
+        if not 0 < self.timeout_s <= 60:
+            raise UserError(f"sql: timeout_s = {self.timeout_s}: need more than 0 and at most 60")
+
+    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """Distinct problems; a shorter list of the same seed is the beginning of a longer one."""
+        if self.path:
+            found = spider.asked_by_role(Path(self.path))[role]
+            chosen = [self._asked(row, role) for row in shuffled(found, seed, "sql", role)[:size]]
+        else:
+            streams = [made_problems(level, role, seed) for level in self.levels]
+            chosen = [self._made(one, role) for one in in_turn(streams, size)]
+        if len(chosen) < size:
+            source = self.path or f"the generator at levels {list(self.levels)}"
+            raise UserError(f"sql: {size} {role} problems asked for, {source} has {len(chosen)}")
+        return chosen
+
+    def gold(self, problem: Problem) -> str | None:
+        """The gold query in a block."""
+        return self._complete(problem.reference["gold"])
+
+    def verify(self, problem: Problem, text: str) -> Verdict:
+        """Judge one completion."""
+        return self.verify_many([(problem, text)])[0]
+
+    def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
+        """Extract each query and hand all to the judge at once."""
+        prepared = [self._prepare(problem, text) for problem, text in items]
+        tasks = [one for one in prepared if not isinstance(one, Verdict)]
+        found = iter(zip(judged(tasks), tasks, strict=True))
+        return [one if isinstance(one, Verdict) else _scored(*next(found)) for one in prepared]
+
+    def cheats(self, problem: Problem) -> Mapping[str, str]:
+        """Queries and texts that must never be judged correct."""
+        gold, task = problem.reference["gold"], self._task(problem)
+        table = next(iter(re.findall(r"(?i)\bFROM\s+(\w+)", gold)), "sqlite_master")
+        queries = query_cheats(gold, rows_of(task.database, gold), table)
+        return {name: self._complete(query) for name, query in queries.items()} | text_cheats(gold, problem.prompt)
+
+    def self_check(self) -> list[Check]:
+        """As for every environment, in one batch; the queries that never end are tried once."""
+        quick = replace(self, timeout_s=min(self.timeout_s, 0.3))
+        tried: list[tuple[Problem, str, str]] = []
+        for index, problem in enumerate(self.problems("train", CHECKED_PROBLEMS, seed=0)):
+            tried.append((problem, "gold", self._complete(problem.reference["gold"])))
+            tried += [(problem, f"cheat: {name}", text) for name, text in self.cheats(problem).items()]
+            if index == 0:
+                endless = bombs("sqlite_master" if self.path else problem.reference["schema"][0].split()[2])
+                tried += [(problem, f"cheat: {name}", self._complete(query)) for name, query in endless.items()]
+        verdicts = quick.verify_many([(problem, text) for problem, _, text in tried])
+        return [
+            Check(name, text, name == "gold", verdict) for (_, name, text), verdict in zip(tried, verdicts, strict=True)
+        ]
+
+    def _prepare(self, problem: Problem, text: str) -> tuple[SqlTask, str] | Verdict:
+        query = self._extract(text)
+        if query is None:
+            return _no_query()
+        try:
+            return self._task(problem), query
+        except Exception as error:  # the problem is to blame, not the answer
+            return unjudged(f"sql: {problem.id}: {type(error).__name__}: {error}")
+
+    def _extract(self, text: str) -> str | None:
+        tail = after_thinking(text, must_think=self.style == "think")
+        if tail is None:
+            return None
+        query = fenced(tail, ("sql", "sqlite", ""))
+        if query is None and "```" not in tail and BARE.match(tail.strip(SPACE)):
+            query = tail.strip(SPACE)
+        return query if query and len(query) <= LONGEST_QUERY else None
+
+    def _task(self, problem: Problem) -> SqlTask:
+        reference, limits = problem.reference, Limits(cpu_s=self.timeout_s, output_mb=16)
+        if "database" in reference:
+            row = spider.Asked(reference["database"], "", reference["gold"])
+            return replace(spider.task_of(Path(self.path), row), limits=limits)
+        first, *twins = (stored(reference["schema"], contents) for contents in reference["contents"])
+        return SqlTask(first, reference["gold"], tuple(twins), limits=limits)
+
+    def _complete(self, query: str) -> str:
+        thought = "<think>I read the schema.</think>\n" if self.style == "think" else ""
+        return f"{thought}```sql\n{query}\n```"
+
+    def _made(self, made: Made, role: Role) -> Problem:
+        reference = {
+            "gold": made.question.gold,
+            "schema": made.schema,
+            "contents": [dict(one) for one in made.contents],
+        }
+        return self._problem(made.level, ";\n".join(made.schema) + ";", made.question.text, reference, role)
+
+    def _asked(self, row: spider.Asked, role: Role) -> Problem:
+        schema = schema_of(spider.database_of(Path(self.path), row.database))
+        return self._problem(0, schema, row.question, {"gold": row.gold, "database": row.database}, role)
+
+    def _problem(self, level: int, schema: str, question: str, reference: Mapping[str, object], role: Role) -> Problem:
+        return Problem(
+            id=f"sql:{level}:{key_bits(schema, question, reference['gold']):032x}"[:22],
+            source="sql",
+            skill="sql",
+            prompt=PROMPT.format(schema=schema, question=question, think=THINK if self.style == "think" else ""),
+            reference=dict(reference),
+            meta={"level": level, "question": question},
+            role=role,
+        )
+
+
+def _no_query() -> Verdict:
+    parts = {"format": 0.0, "runs": 0.0, "correct": 0.0}
+    return Verdict(False, 0.0, ErrorKind.FORMAT, parts, detail="no query where it belongs")
+
+
+def _scored(verdict: Verdict, item: tuple[SqlTask, str]) -> Verdict:
+    """Right on the shown database alone is luck, so there is no partial score."""
+    query = item[1]
+    if verdict.correct is None:
+        return replace(verdict, answer=query[:KEPT])
+    runs = verdict.error in (ErrorKind.NONE, ErrorKind.WRONG)
+    parts = {"format": 1.0, "runs": float(runs), "correct": float(verdict.correct)}
+    return replace(verdict, score=float(verdict.correct), parts=parts, answer=query[:KEPT])

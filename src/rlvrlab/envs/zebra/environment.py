@@ -1,0 +1,192 @@
+"""Zebra puzzles: who lives where, from clues; the answer is the whole grid as JSON.
+
+    id         zebra:2:1f3a9c0b77d2e6a1
+    prompt     There are 3 houses, numbered 1 to 3 from left to right … 1. Ada does not live in house 2. …
+    completion <think>…</think>{"House 1": {"Name": "Ben", "Drink": "tea"}, "House 2": {…}, "House 3": {…}}
+    reference  {"House 1": {"Name": "Ben", "Drink": "tea"}, …}
+    meta       {"level": 2, "houses": 3, "attributes": 3, "clues": 6, "proof": "unique by exhaustive search"}
+
+`score` is the share of right cells, `correct` needs all of them. With `path` the rows are ZebraLogic-shaped:
+{"puzzle": …, "solution": {"header": ["House", "Name", …], "rows": [["1", "Ben", …], …]}}.
+
+Traps: a grid that gives every house the same drink has a third of that row right, so a value used twice is refused; a
+later duplicate key silently wins in JSON, so it is refused too; a value nobody has is refused, not just wrong; a deeply
+nested text must not take the reader down.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from rlvrlab.envs.answers import KEPT, SPACE, Row, after_thinking, fenced, in_turn, read_split, squeezed
+from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.zebra.maker import SIZES, Puzzle, puzzles
+from rlvrlab.envs.zebra.words import cheats_of, told
+from rlvrlab.errors import UserError
+from rlvrlab.randomness import key_bits, shuffled
+from rlvrlab.registry import register
+from rlvrlab.types import ErrorKind, Problem, Role, Verdict
+
+Answer = dict[str, dict[str, str]]
+"""Cells by house and attribute."""
+LONGEST = 10_000
+THINK = "\nThink first, inside <think> </think>, then give the JSON object alone."
+
+
+class Refused(Exception):
+    """The answer is no grid; says why."""
+
+
+@register("env", "zebra")
+@dataclass(frozen=True)
+class Zebra(BaseEnvironment):
+    """Logic grids with one solution."""
+
+    path: str = ""
+    """A file of ZebraLogic-shaped rows; empty: puzzles are made here."""
+    levels: tuple[int, ...] = (1, 2, 3)
+    """1: 2 houses with 3 attributes, 2: 3x3, 3: 4x4, 4: 5x5, 5: 6x6; several alternate evenly."""
+    style: Literal["plain", "think"] = "think"
+    """think: the reasoning stands in <think> tags, the grid after them."""
+
+    version = "1"
+
+    def __post_init__(self) -> None:
+        if not self.levels or len(set(self.levels)) < len(self.levels) or not set(self.levels) <= set(SIZES):
+            raise UserError(f"zebra: levels = {list(self.levels)}: give distinct levels from 1 to {max(SIZES)}")
+        if self.style not in ("plain", "think"):
+            raise UserError(f'zebra: style = {self.style!r}: allowed: "plain", "think"')
+
+    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """Distinct puzzles; a shorter list of the same seed is the beginning of a longer one."""
+        if self.path:
+            rows = [row for row, its_role in _stored(self.path) if its_role == role]
+            chosen = [self._given(row, role) for row in shuffled(rows, seed, "zebra", role)[:size]]
+        else:
+            streams = [puzzles(level, role, seed) for level in self.levels]
+            chosen = [self._made(puzzle, role) for puzzle in in_turn(streams, size)]
+        if len(chosen) < size:
+            raise UserError(
+                f"zebra: {size} {role} problems asked for, {self.path or 'the generator'} has {len(chosen)}"
+            )
+        return chosen
+
+    def gold(self, problem: Problem) -> str | None:
+        """The solution as JSON."""
+        return self._complete(json.dumps(problem.reference))
+
+    def verify(self, problem: Problem, text: str) -> Verdict:
+        """Read the grid strictly, then count cells; never raises on any text."""
+        tail = after_thinking(text, must_think=self.style == "think")
+        shown = None if tail is None else fenced(tail, ("json", "")) or tail.strip(SPACE)
+        if not shown or not shown.startswith("{"):
+            return _verdict(ErrorKind.FORMAT, "no JSON object after the thinking", shown)
+        try:
+            answer = _read(shown, problem.reference)
+        except Refused as reason:
+            return _verdict(ErrorKind.SYNTAX, str(reason), shown)
+        cells = [(house, name) for house, row in problem.reference.items() for name in row]
+        right = sum(_same(answer.get(house, {}).get(name), problem.reference[house][name]) for house, name in cells)
+        if right == len(cells):
+            return _verdict(ErrorKind.NONE, "", shown, right, len(cells))
+        return _verdict(ErrorKind.WRONG, f"{right} of {len(cells)} cells are right", shown, right, len(cells))
+
+    def cheats(self, problem: Problem) -> Mapping[str, str]:
+        """Ways to ask for the reward without solving it."""
+        grids = {name: self._complete(grid) for name, grid in cheats_of(problem.reference).items()}
+        gold = json.dumps(problem.reference)
+        return grids | {
+            "only thought": f"<think>{gold}</think>",
+            "thinking without an end": f"<think>{gold}",
+            "in a reopened think": f"<think>.</think><think>{gold}",
+            "two grids": self._complete(f"{gold} {gold}"),
+            "words after it": self._complete(f"{gold} I am sure"),
+            "prompt echoed": problem.prompt,
+            "no text": "",
+        }
+
+    def _complete(self, answer: str) -> str:
+        return f"<think>I go through the clues.</think>\n{answer}" if self.style == "think" else answer
+
+    def _made(self, puzzle: Puzzle, role: Role) -> Problem:
+        prompt, reference = told(puzzle)
+        houses, attributes = SIZES[puzzle.level]
+        meta = {"level": puzzle.level, "houses": houses, "attributes": attributes, "clues": len(puzzle.clues)}
+        return self._problem(prompt, reference, meta | {"proof": "unique by exhaustive search"}, role)
+
+    def _given(self, row: tuple[str, Answer], role: Role) -> Problem:
+        prompt, reference = row
+        meta = {"level": 0, "houses": len(reference), "attributes": len(reference["House 1"]), "proof": "none, given"}
+        return self._problem(prompt, reference, meta, role)
+
+    def _problem(self, prompt: str, reference: Answer, meta: Mapping[str, Any], role: Role) -> Problem:
+        shown = prompt + (THINK if self.style == "think" else "")
+        name = f"zebra:{meta['level']}:{key_bits(prompt):032x}"[:24]
+        return Problem(name, "zebra", "zebra", shown, reference, meta, role)
+
+
+@lru_cache(maxsize=8)
+def _stored(path: str) -> list[tuple[tuple[str, Answer], Role]]:
+    return read_split(Path(path), _row, lambda row: row[0])
+
+
+def _row(row: Row) -> tuple[str, Answer]:
+    header, rows = row["solution"]["header"], row["solution"]["rows"]
+    if header[0] != "House" or any(len(cells) != len(header) for cells in rows):
+        raise ValueError("column 'solution' needs a header that begins with House and rows of its length")
+    if any(cell and not cell.strip("_") for cells in rows for cell in cells):
+        raise ValueError("column 'solution' is masked (___) in this copy; get one with its solutions")
+    return row["puzzle"], {f"House {cells[0]}": dict(zip(header[1:], cells[1:], strict=True)) for cells in rows}
+
+
+def _read(text: str, reference: Answer) -> Answer:
+    """The grid a text holds: known houses, attributes and values, each value of an attribute at most once."""
+    if len(text) > LONGEST:
+        raise Refused(f"{len(text)} characters, at most {LONGEST}")
+    try:
+        answer = json.loads(text, object_pairs_hook=_no_duplicates)
+    except (ValueError, RecursionError):
+        raise Refused("not JSON") from None
+    if set(answer) == {"solution"}:
+        answer = answer["solution"]
+    if not isinstance(answer, dict) or not all(isinstance(row, dict) for row in answer.values()):
+        raise Refused("an object of houses with an object each was expected")
+    used: set[tuple[str, str]] = set()
+    for house, row in answer.items():
+        for name, value in row.items():
+            if house not in reference or name not in reference[house]:
+                raise Refused(f"no cell {house[:20]!r} {name[:20]!r}")
+            if not any(_same(value, other[name]) for other in reference.values()):
+                raise Refused(f"no such value in {house!r} {name!r}")
+            if (name, _bare(value)) in used:
+                raise Refused(f"a value of {name!r} is used twice")
+            used.add((name, _bare(value)))
+    return answer
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise Refused("a key twice")
+    return dict(pairs)
+
+
+def _bare(value: str) -> str:
+    return squeezed(value)
+
+
+def _same(value: object, right: str) -> bool:
+    return isinstance(value, str) and _bare(value) == _bare(right)
+
+
+def _verdict(error: ErrorKind, detail: str, answer: str | None, right: int = 0, cells: int = 1) -> Verdict:
+    correct, share = error is ErrorKind.NONE, right / cells
+    parts = {"format": float(error in (ErrorKind.NONE, ErrorKind.WRONG)), "cells": share, "correct": float(correct)}
+    kept = answer and answer[:KEPT]
+    return Verdict(
+        correct, share, error, parts, passed=right, total=cells if cells > 1 else 0, answer=kept, detail=detail
+    )

@@ -1,0 +1,64 @@
+"""Assert code that is nothing but data needs no tester: its calls are judged like those of `calls` mode.
+
+The code is read in the jail (jail/roles/asserts.py), once per task; in a group of completions the reading is free.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+
+from rlvrlab.judge.compare import EXACT, Comparison
+from rlvrlab.judge.finding import Finding, records_of
+from rlvrlab.judge.modes.calls import EncodedCall, judge_encoded
+from rlvrlab.judge.tasks import TestsTask
+from rlvrlab.judge.workers.orders import Order
+from rlvrlab.judge.workers.worker import Worker
+
+PYTHON = Comparison("python")
+PLANS_KEPT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The calls of all pieces of a task, and how many belong to each piece."""
+
+    calls: tuple[EncodedCall, ...]
+    sizes: tuple[int, ...]
+
+
+@dataclass
+class AssertReader:
+    """Remembers what was read."""
+
+    plans: OrderedDict[tuple[str, tuple[str, ...]], Plan | None] = field(default_factory=OrderedDict)
+
+    async def plan(self, worker: Worker, task: TestsTask) -> Plan | None:
+        """The task as data; None when its tests have to be run."""
+        key = (task.entry_point, task.tests)
+        if key not in self.plans:
+            self.plans[key] = await _read(worker, task)
+            if len(self.plans) > PLANS_KEPT:
+                self.plans.popitem(last=False)
+        return self.plans[key]
+
+
+async def _read(worker: Worker, task: TestsTask) -> Plan | None:
+    job = {"role": "asserts", "entry_point": task.entry_point, "tests": task.tests}
+    ran = await worker.run(Order(job, replace(task.limits, output_mb=16), scratch=False))
+    records = records_of(ran) or ()
+    if not records or records[0][0] != "calls":
+        return None
+    _, calls, sizes = records[0]
+    encoded = (EncodedCall(given, named, wanted, EXACT if same else PYTHON) for given, named, wanted, same in calls)
+    return Plan(tuple(encoded), tuple(sizes)) if calls else None
+
+
+async def judge_plan(worker: Worker, code: str, plan: Plan, task: TestsTask, stop: bool) -> Finding:
+    """A piece passes when all its calls do."""
+    finding, right = await judge_encoded(worker, code, task.entry_point, plan.calls, task.limits, stop)
+    finding.total, start = len(plan.sizes), 0
+    for size in plan.sizes:
+        finding.passed += start + size <= len(right) and all(right[start : start + size])
+        start += size
+    return finding

@@ -1,0 +1,127 @@
+"""Mathematical answers: exact numbers are compared here, everything else by math-verify in a killable jailed worker.
+
+    "1,000" = "1000"    "0.5" = "1/2"    "\\\\frac{\\\\sqrt{2}}{2}" = "\\\\frac{1}{\\\\sqrt{2}}" (worker)
+The extra `rlvrlab[math]` brings math-verify; without it an answer that is no plain number stays unjudged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from importlib.util import find_spec
+
+from rlvrlab.errors import InfrastructureError
+from rlvrlab.judge.finding import Finding, Starved, failure_of, records_of
+from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.modes.expressions import number
+from rlvrlab.judge.outcomes import Outcome
+from rlvrlab.judge.workers.orders import Image, Order
+from rlvrlab.judge.workers.pool import Pool
+from rlvrlab.types import Verdict, unjudged
+
+SCORER_VERSION = "mathematics-1"
+IMAGE = Image(preload=("math_verify",), roles=("mathematics",))
+LONGEST_ANSWER = 4000
+ATTEMPTS = 3
+MISSING = "math-verify is not installed: pip install 'rlvrlab[math]'"
+
+
+@dataclass(frozen=True, slots=True)
+class MathTask:
+    """A problem with a known final answer, e.g. gold = "\\\\frac{3}{4}"."""
+
+    gold: str
+    limits: Limits = field(default_factory=lambda: Limits(cpu_s=5.0, memory_mb=1024))
+
+
+def last_boxed(text: str) -> str | None:
+    """The content of the last \\\\boxed{…}, brackets balanced; None when there is none or it never closes."""
+    start = text.rfind("\\boxed{")
+    if start < 0:
+        return None
+    begin, depth = start + len("\\boxed{"), 1
+    for position in range(begin, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[position], 0)
+        if depth == 0:
+            return text[begin:position]
+    return None
+
+
+def exactly_equal(answer: str, gold: str) -> bool | None:
+    """The fast path: True or False for plain numbers, True for equal text, None where it takes more to know."""
+    one, other = _numbers(answer), _numbers(gold)
+    if one and other:
+        return bool(one & other) if len(one) != len(other) else one == other
+    return True if answer.strip() and answer.strip() == gold.strip() else None
+
+
+def _numbers(text: str) -> set[Fraction]:
+    """The exact values a text can stand for: `50%` is 50 (of a hundred) and 1/2."""
+    text = text.strip().removeprefix("$").removesuffix("$").strip()
+    for decoration in ("\\!", "\\,", "\\$", "\\ "):
+        text = text.replace(decoration, "")
+    bare = text.removesuffix("%").removesuffix("\\")
+    value = number(bare)
+    if value is None:
+        return set()
+    return {value, value / 100} if text.endswith("%") and value else {value}
+
+
+@dataclass
+class MathJudge:
+    """Answers against gold answers."""
+
+    pool: Pool = field(default_factory=lambda: Pool(IMAGE))
+
+    async def judge(self, answer: str, task: MathTask) -> Verdict:
+        """One answer."""
+        if not answer.strip() or len(answer) > LONGEST_ANSWER:
+            return Finding(Outcome.NO_CODE, "no answer, or one that never ends").verdict("none")
+        decided = exactly_equal(answer, task.gold)
+        if decided is None:
+            return await self._by_worker(answer, task)
+        finding = Finding(total=1, passed=int(decided))
+        if not decided:
+            finding.fail(Outcome.WRONG_ANSWER, f"{answer.strip()[:80]!r} is another number")
+        return finding.verdict("none")
+
+    async def judge_many(self, items: Sequence[tuple[str, MathTask]]) -> list[Verdict]:
+        """Many answers, in order."""
+        return list(await asyncio.gather(*(self.judge(answer, task) for answer, task in items)))
+
+    async def _by_worker(self, answer: str, task: MathTask) -> Verdict:
+        isolation = self.pool.image.isolation
+        if find_spec("math_verify") is None:
+            return unjudged(MISSING, isolation=isolation)
+        job = {"role": "mathematics", "gold": task.gold, "answer": answer}
+        trouble = ""
+        for _ in range(ATTEMPTS):
+            try:
+                ran = await self.pool.run(Order(job, task.limits, scratch=False))
+                finding = Finding(total=1)
+                finding.spent(ran)
+                records = records_of(ran) or ()
+                if failure := failure_of(ran, task.limits, records):
+                    finding.fail(failure[0], failure[1], *failure[2])
+                    return finding.verdict(isolation)
+                return _read(finding, [record[0] for record in records], records, isolation)
+            except (Starved, InfrastructureError, OSError) as error:
+                trouble = str(error)
+        return unjudged(f"{Outcome.JUDGE_ERROR}: {trouble}", isolation=isolation)
+
+
+def _read(finding: Finding, kinds: list[str], records: Sequence[Sequence[object]], isolation: str) -> Verdict:
+    match kinds:
+        case ["equal"] if records[0][1] is True:
+            finding.passed = 1
+        case ["equal"]:
+            finding.fail(Outcome.WRONG_ANSWER, "not equal")
+        case ["unreadable"]:
+            finding.fail(Outcome.COMPILE_ERROR, "the answer is not mathematics")
+        case ["bad_gold"]:
+            return unjudged("bad task: the gold answer cannot be read", isolation=isolation, flags=("bad_task",))
+        case _:
+            return unjudged(MISSING, isolation=isolation)
+    return finding.verdict(isolation)

@@ -1,0 +1,259 @@
+"""The SQL judge: a predicted query must return what the gold query returns, on the database and on its perturbed twins.
+
+Gold and prediction never share a connection, nor a process; the rows are compared here. Several predictions share a
+jailed child (SQL cannot reach its neighbours), which is ended and replaced when one of them takes too long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.judge.finding import Finding, Starved, failure_of, records_of, word
+from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.modes.sql_rows import Result, same_result, tie_groups
+from rlvrlab.judge.modes.sql_text import Ordering, top_level_order
+from rlvrlab.judge.outcomes import Outcome
+from rlvrlab.judge.workers.orders import Image, Order
+from rlvrlab.judge.workers.pool import Pool
+from rlvrlab.types import Verdict, unjudged
+
+SCORER_VERSION = "sql-2"
+IMAGES = {"sqlite": Image(roles=("sql",)), "duckdb": Image(preload=("duckdb",), roles=("duckdb",))}
+ROLES = {"sqlite": "sql", "duckdb": "duckdb"}
+QUERIES_PER_CHILD = 16
+GOLD_KEPT = 4096
+ATTEMPTS = 3
+
+T = TypeVar("T")
+Query = tuple[str, str]
+"""Database and SQL text."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlTask:
+    """A question answered by a query."""
+
+    database: str
+    gold: str
+    twins: tuple[str, ...] = ()
+    """Perturbed copies of the database (perturb.py): an accidental match fails on one of them."""
+    engine: Literal["sqlite", "duckdb"] = "sqlite"
+    """duckdb needs the extra `rlvrlab[duckdb]`."""
+    float_tolerance: float = 1e-6
+    most_rows: int = 10_000
+    limits: Limits = field(default_factory=lambda: Limits(cpu_s=3.0, output_mb=16))
+
+    @property
+    def databases(self) -> tuple[str, ...]:
+        """All databases on which the results must agree."""
+        return (self.database, *self.twins)
+
+
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """The right result and, where order matters, which rows tie."""
+
+    result: Result
+    ties: list[int] | None
+
+
+class BadGold(Exception):
+    """The gold query itself does not run."""
+
+
+@dataclass
+class SqlJudge:
+    """Queries against gold queries."""
+
+    pool: Pool = field(default_factory=lambda: Pool(IMAGES["sqlite"]))
+    """Its image decides which engine the tasks may ask for."""
+    _gold: OrderedDict[Query, Gold] = field(default_factory=OrderedDict)
+
+    async def judge(self, query: str, task: SqlTask) -> Verdict:
+        """One prediction."""
+        return (await self.judge_many([(query, task)]))[0]
+
+    async def judge_many(self, items: Sequence[tuple[str, SqlTask]]) -> list[Verdict]:
+        """Many predictions, in order."""
+        await self._learn_gold([task for _, task in items])
+        judged = await asyncio.gather(*(self._judge_chunk(chunk) for chunk in _chunks(items)))
+        while len(self._gold) > GOLD_KEPT:
+            self._gold.popitem(last=False)
+        return [verdict for chunk in judged for verdict in chunk]
+
+    async def _learn_gold(self, tasks: Sequence[SqlTask]) -> None:
+        """Gold results not known yet, several to a child; what fails here is met again, alone, by `gold`."""
+        missing: dict[Query, SqlTask] = {}
+        for task in tasks:
+            for key in ((database, task.gold) for database in task.databases):
+                if key not in self._gold and key not in missing and Path(key[0]).is_file():
+                    missing[key] = task
+        alike: dict[object, list[tuple[Query, SqlTask]]] = {}
+        for key, task in missing.items():
+            alike.setdefault((task.limits, task.most_rows, task.engine), []).append((key, task))
+        chunks = [chunk for some in alike.values() for chunk in _chunks(some)]
+        await asyncio.gather(*(self._learn_some(chunk) for chunk in chunks))
+
+    async def _learn_some(self, wanted: Sequence[tuple[Query, SqlTask]]) -> None:
+        orders = [top_level_order(task.gold) for _, task in wanted]
+        queries = [_gold_queries(key, order) for (key, _), order in zip(wanted, orders, strict=True)]
+        try:
+            answers = iter(await self._answers([query for some in queries for query in some], wanted[0][1]))
+        except (InfrastructureError, Starved, OSError):
+            return
+        for (key, _), order, some in zip(wanted, orders, queries, strict=True):
+            answer, *keyed = [next(answers) for _ in some]
+            if isinstance(answer, Result):
+                self._gold[key] = Gold(answer, _ties(order, answer, keyed))
+
+    async def _judge_chunk(self, items: Sequence[tuple[str, SqlTask]]) -> list[Verdict]:
+        task = items[0][1]
+        if any(other.limits != task.limits or other.most_rows != task.most_rows for _, other in items):
+            return [(await self._judge_chunk([item]))[0] for item in items]
+        queries = [(database, query) for query, other in items for database in other.databases]
+        absent = [database for database, _ in queries if not Path(database).is_file()]
+        if absent:  # one task's missing file must not unjudge its neighbours
+            if len(items) > 1:
+                return [(await self._judge_chunk([item]))[0] for item in items]
+            return [self._bad_task(f"no database {absent[0]}")]
+        try:
+            answers = await self._answers(queries, task)
+        except (InfrastructureError, Starved, OSError) as error:
+            return [unjudged(f"{Outcome.JUDGE_ERROR}: {error}", isolation=self.pool.image.isolation) for _ in items]
+        waiting = iter(answers)
+        return [await self._verdict(other, [next(waiting) for _ in other.databases]) for _, other in items]
+
+    async def _verdict(self, task: SqlTask, answers: list[Any]) -> Verdict:
+        finding = Finding(total=len(answers))
+        for database, answer in zip(task.databases, answers, strict=True):
+            try:
+                gold = await self.gold(database, task)
+            except BadGold as error:
+                return self._bad_task(str(error))
+            except (InfrastructureError, Starved, OSError) as error:
+                return unjudged(f"{Outcome.JUDGE_ERROR}: {error}", isolation=self.pool.image.isolation)
+            _compare(finding, answer, gold, task)
+        return finding.verdict(self.pool.image.isolation)
+
+    def _bad_task(self, why: str) -> Verdict:
+        """Nothing the answer can be blamed for."""
+        return unjudged(f"bad task: {why}", isolation=self.pool.image.isolation, flags=("bad_task",))
+
+    async def gold(self, database: str, task: SqlTask) -> Gold:
+        """The gold result, computed once per database and query."""
+        key = (database, task.gold)
+        if key in self._gold:
+            self._gold.move_to_end(key)
+            return self._gold[key]
+        if not Path(database).is_file():
+            raise BadGold(f"no database {database}")
+        order = top_level_order(task.gold)
+        answer, *keyed = await self._answers(_gold_queries(key, order), task)
+        if not isinstance(answer, Result):
+            raise BadGold(f"the gold query fails: {word(answer, 1)}: {word(answer, 2)}")
+        self._gold[key] = Gold(answer, _ties(order, answer, keyed))
+        return self._gold[key]
+
+    async def _answers(self, queries: Sequence[Query], task: SqlTask) -> list[Any]:
+        """A Result or a failure record per query; a child that dies on one query is replaced for the rest."""
+        answers: list[Any] = []
+        while len(answers) < len(queries):
+            rest = queries[len(answers) :]
+            found = await self._one_child(rest, task)
+            answers += found
+        return answers
+
+    async def _one_child(self, queries: Sequence[Query], task: SqlTask) -> list[Any]:
+        if task.engine == "duckdb":
+            queries = queries[:1]
+        limits = replace(task.limits, job_cpu_s=task.limits.cpu_s * len(queries))
+        job = {
+            "role": ROLES[task.engine],
+            "queries": queries,
+            "most_rows": task.most_rows,
+            "seconds": task.limits.cpu_s,
+        }
+        folders = tuple(sorted({str(Path(database).resolve()) for database, _ in queries}))
+        for attempt in range(ATTEMPTS):
+            try:
+                ran = await self.pool.run(Order(job, limits, readable=folders, scratch=False))
+                whole = replace(ran, report=ran.report[: ran.report.rfind(b"\n") + 1])
+                answers = [_answer(record) for record in records_of(whole) or ()]
+                failure = failure_of(ran, limits, ())
+                break
+            except (Starved, InfrastructureError):
+                if attempt == ATTEMPTS - 1:
+                    raise
+        # A child that was not ended on the clock may have failed of all its queries together: the rest get another one.
+        if not answers or (ran.killed and len(answers) < len(queries)):
+            answers.append(["failed", *(failure or (Outcome.RUNTIME_ERROR, "the query ended the worker", ()))])
+        return answers
+
+
+def _chunks(items: Sequence[T]) -> list[Sequence[T]]:
+    return [items[start : start + QUERIES_PER_CHILD] for start in range(0, len(items), QUERIES_PER_CHILD)]
+
+
+def _gold_queries(key: Query, order: Ordering | None) -> list[Query]:
+    """The gold query, and where it orders by something it does not show, once more with that in sight."""
+    return [key] + ([(key[0], order.keyed)] if order and order.keyed else [])
+
+
+def _answer(record: Sequence[Any]) -> Any:
+    return Result(record[1], record[2]) if record[0] == "rows" else record
+
+
+def _ties(order: Ordering | None, gold: Result, keyed: list[Any]) -> list[int] | None:
+    if order is None:
+        return None
+    if all(key.isdigit() and 0 < int(key) <= gold.columns for key in order.keys):
+        columns = [int(key) - 1 for key in order.keys]
+        return tie_groups(Result(gold.columns, [[*row, *(row[i] for i in columns)] for row in gold.rows]), gold)
+    return tie_groups(keyed[0] if keyed and isinstance(keyed[0], Result) else None, gold)
+
+
+def _compare(finding: Finding, answer: Any, gold: Gold, task: SqlTask) -> None:
+    if isinstance(answer, Result):
+        difference = same_result(answer, gold.result, gold.ties, task.float_tolerance)
+        if difference:
+            finding.fail(Outcome.WRONG_ANSWER, difference)
+        else:
+            finding.passed += 1
+    elif answer[0] == "failed":
+        finding.fail(answer[1], answer[2], *answer[3])
+    elif answer[1] == "no database":
+        finding.fail(Outcome.RUNTIME_ERROR, f"no database {answer[2]}")
+    else:
+        finding.fail(*_sql_failure(word(answer, 1), word(answer, 2)))
+
+
+def _sql_failure(kind: str, message: str) -> tuple[Outcome, str]:
+    if message == "interrupted":
+        return Outcome.TIME_LIMIT, "the query took too long"
+    if message.startswith("more than"):
+        return Outcome.OUTPUT_LIMIT, message
+    parse = (
+        "syntax error",
+        "no such",
+        "incomplete input",
+        "unrecognized token",
+        "ambiguous",
+        "one statement at a time",
+    )
+    outcome = Outcome.COMPILE_ERROR if any(text in message for text in parse) else Outcome.RUNTIME_ERROR
+    return outcome, f"{kind}: {message}"
+
+
+def refuse_empty_gold(task: SqlTask, gold: Gold) -> None:
+    """An empty result teaches to answer anything that is empty: such a task is left out when data is prepared."""
+    if not gold.result.rows or all(value is None for row in gold.result.rows for value in row):
+        raise UserError(
+            f"the gold query returns nothing on {task.database}: {json.dumps(task.gold)}; leave the task out"
+        )

@@ -1,0 +1,278 @@
+"""The trusted side of one worker: start its zygote (jail/zygote.py), hand it children to run, collect what they left.
+
+Everything a job is made of travels as descriptors of memory files; the zygote itself reads none of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import marshal
+import os
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.errors import InfrastructureError
+from rlvrlab.judge.jail.frames import scan
+from rlvrlab.judge.jail.limits import MEGABYTE
+from rlvrlab.judge.jail.supervisor import ENDED, REASONS, unread
+from rlvrlab.judge.workers.orders import Image, Order, Ran
+
+START_TIMEOUT_S = 60.0
+LARGEST_REPLY = 1 << 16
+PIPE_SIZE = 1 << 20
+LOOK_EVERY_S = 0.02
+GRACE_S = 0.01
+PACKAGE_ROOT = str(Path(__file__).resolve().parents[3])
+BOOT = (
+    "import sys; sys.path.append(sys.argv[2]); "
+    "from rlvrlab.judge.jail.heap import preload; preload(); "
+    "from rlvrlab.judge.jail.zygote import main; main(int(sys.argv[1]), *sys.argv[2:])"
+)
+
+
+class WorkerDied(InfrastructureError):
+    """A zygote ended while it held a job; the job is innocent until proven otherwise and is tried again."""
+
+
+class Child:
+    """A started child: its memory files and the future of its end."""
+
+    def __init__(self, number: int, order: Order) -> None:
+        self.number, self.limits = number, order.limits
+        self.ended: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+        self.stdout, self.stderr = os.memfd_create("stdout"), os.memfd_create("stderr")
+        # A pipe and not a file: it can be written only, and what is in it cannot be taken back.
+        self.incoming, self.report = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self.incoming, False)
+        with suppress(OSError):
+            fcntl.fcntl(self.incoming, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
+        self.heard = bytearray()
+        self.next_look: asyncio.TimerHandle | None = None
+
+    def drain(self) -> None:
+        """Take what the pipe holds; more than its limit is noted and thrown away."""
+        with suppress(BlockingIOError):
+            while piece := os.read(self.incoming, PIPE_SIZE):
+                if len(self.heard) <= self.limits.output_mb * MEGABYTE:
+                    self.heard += piece
+
+    def look_later(self) -> None:
+        """Look at the pipe now and then, so that a child with much to report never waits for long."""
+        self.next_look = asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look)
+
+    def _look(self) -> None:
+        # A pipe that is nowhere near full is left alone: its fill tells the supervisor that tests get done.
+        if unread(self.incoming) > PIPE_SIZE // 4:
+            self.drain()
+        self.look_later()
+
+    def collect(self, ended: list[Any]) -> Ran:
+        """Read what it wrote, never more than its limit."""
+        largest = self.limits.output_mb * MEGABYTE
+        stdout, stderr = (os.pread(file, largest + 1, 0) for file in (self.stdout, self.stderr))
+        self.drain()
+        code, reason, cpu_s, wall_s, peak_mb = ended
+        return Ran(code, REASONS[reason], cpu_s, wall_s, peak_mb, stdout, stderr, bytes(self.heard))
+
+    def close(self) -> None:
+        """Give the memory back."""
+        if self.next_look:
+            self.next_look.cancel()
+        for file in (self.stdout, self.stderr, self.incoming, self.report):
+            if file >= 0:
+                os.close(file)
+
+
+def memory_file(content: bytes) -> int:
+    """An anonymous file with this content, positioned at its start."""
+    file = os.memfd_create("judge")
+    view = memoryview(content)
+    while view:
+        view = view[os.write(file, view) :]
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
+
+
+def scratch_folder() -> str:
+    """One folder per user for all workers, each of which mounts its own file system there or makes a folder inside."""
+    folder = Path(tempfile.gettempdir()) / f"rlvr-judge-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise InfrastructureError(f"{folder} belongs to somebody else; remove it or set TMPDIR")
+    return str(folder)
+
+
+def _container(image: Image, scratch: str) -> list[str]:
+    """Bubblewrap around the zygote, where children may start processes: what they leave behind dies with its namespace.
+
+    Files are still Landlock's: everything below the zygote inherits the ruleset.
+    """
+    if image.isolation != "bwrap":
+        return []
+    size = str(image.scratch_mb * MEGABYTE)
+    walls = ["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
+    return ["bwrap", *walls, "--size", size, "--tmpfs", scratch, "--"]
+
+
+class Worker:
+    """The parent's handle of one zygote."""
+
+    def __init__(self, image: Image) -> None:
+        self.image = image
+        self.scratch = scratch_folder()
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.children: dict[int, Child] = {}
+        self.count = 0
+        self._dead = False
+        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with theirs:
+            self.process = self._launch(theirs.fileno())
+        self.control.setblocking(False)
+        asyncio.get_running_loop().add_reader(self.control.fileno(), self._hear)
+
+    def _launch(self, control: int) -> subprocess.Popen[bytes]:
+        site = [path for path in sys.path if path.endswith("site-packages")] if self.image.site else []
+        settings = {**asdict(self.image), "scratch": self.scratch, "site": self.image.site}
+        # -I would ignore the fixed hash seed, and with it the order of a candidate's sets would vary between workers.
+        command = [sys.executable, "-s", "-S", "-P", "-c", BOOT, str(control), PACKAGE_ROOT, json.dumps(settings)]
+        environment = {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"}
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
+        # Functions of shared libraries looked up once, not by every child that first calls them.
+        environment["LD_BIND_NOW"] = "1"
+        if site:
+            environment["PYTHONPATH"] = os.pathsep.join(site)
+        return subprocess.Popen(  # noqa: S603 - our own interpreter and module
+            [*_container(self.image, self.scratch), *command],
+            pass_fds=[control],
+            env=environment,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    async def ready(self) -> None:
+        """Wait until it can take jobs."""
+        try:
+            await asyncio.wait_for(asyncio.shield(self._ready), START_TIMEOUT_S)
+        except TimeoutError:
+            raise InfrastructureError(f"a judge worker did not start within {START_TIMEOUT_S:.0f} s") from None
+
+    def _hear(self) -> None:
+        try:
+            message = self.control.recv(LARGEST_REPLY)
+        except BlockingIOError:
+            return None
+        except OSError:
+            message = b""
+        if not message:
+            return self._mourn("a judge worker died")
+        if message.startswith(b"failed"):
+            return self._mourn(f"a judge worker {message.decode(errors='replace')}")
+        if message == b"ready":
+            self._ready.set_result(None)
+        else:
+            number, *ended = ENDED.unpack(message)
+            self.children.pop(number).ended.set_result(ended)
+        return None
+
+    def _mourn(self, reason: str) -> None:
+        self._dead = True
+        asyncio.get_running_loop().remove_reader(self.control.fileno())
+        if not self._ready.done():
+            self._ready.set_exception(WorkerDied(reason))
+        for child in self.children.values():
+            child.ended.set_exception(WorkerDied(reason))
+        self.children.clear()
+
+    @property
+    def alive(self) -> bool:
+        """Can it still take jobs?"""
+        return not self._dead and self.process.poll() is None
+
+    def start(self, order: Order) -> Child:
+        """Start one child; its `ended` future resolves when it is gone."""
+        self.count += 1
+        child = Child(self.count, order)
+        content = marshal.dumps(dict(order.job))
+        stdin, job = memory_file(order.stdin) if order.stdin else os.open(os.devnull, os.O_RDONLY), memory_file(content)
+        descriptors = [stdin, child.stdout, child.stderr, child.report]
+        descriptors += [job] if order.peer is None else [order.peer, job]
+        message = child.number, len(content), (order.limits.fields, tuple(order.readable), order.scratch)
+        self.children[child.number] = child
+        try:
+            socket.send_fds(self.control, [marshal.dumps(message)], descriptors)
+        except OSError as error:
+            child.ended.set_exception(WorkerDied(f"a judge worker takes no jobs: {error}"))
+        finally:
+            for descriptor in (stdin, job, child.report):
+                os.close(descriptor)
+            child.report = -1
+        return child
+
+    async def finish(self, child: Child) -> Ran:
+        """Wait for a child and collect what it wrote."""
+        child.look_later()
+        try:
+            return child.collect(await child.ended)
+        finally:
+            child.close()
+
+    async def run(self, order: Order) -> Ran:
+        """One child from start to end."""
+        child = self.start(order)
+        try:
+            return await self.finish(child)
+        except asyncio.CancelledError:
+            self.cancel(child)
+            raise
+
+    def cancel_soon(self, child: Child) -> None:
+        """End a child that should end by itself now, if it does not."""
+        asyncio.get_running_loop().call_later(GRACE_S, self.cancel, child)
+
+    def cancel(self, child: Child) -> None:
+        """End a child that is no longer wanted."""
+        if child.number in self.children:
+            with suppress(OSError):
+                self.control.send(marshal.dumps((child.number,)))
+
+    def close(self) -> None:
+        """End the zygote and everything below it."""
+        with suppress(ValueError, OSError):
+            asyncio.get_running_loop().remove_reader(self.control.fileno())
+        self.control.close()
+        try:
+            self.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def lines_of(report: bytes, at_most: int) -> Sequence[Any]:
+    """A child's report as JSON lines; ValueError when it is not what a role writes."""
+    lines = report.decode().split("\n")
+    if len(lines) > at_most + 1 or lines[-1]:
+        raise ValueError("the report is not made of whole lines")
+    try:
+        scanned = [(line, *scan(line, 0)) for line in lines[:-1]]
+    except (StopIteration, RecursionError):
+        raise ValueError("the report holds no JSON, or is nested too deeply") from None
+    if any(end != len(line) for line, _, end in scanned):
+        raise ValueError("a line of the report holds more than one value")
+    records = [record for _, record, _ in scanned]
+    if not all(type(record) is list and record and type(record[0]) is str for record in records):
+        raise ValueError("the report holds something else than records")
+    return records
