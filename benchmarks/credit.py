@@ -17,6 +17,7 @@ import platform
 import sys
 import tempfile
 import time
+from collections import deque
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,10 @@ from rlvrlab.recipe import load_recipe
 from rlvrlab.rollout.python_steps import canonical_python, python_steps
 from rlvrlab.rollout.segment import segment
 from rlvrlab.rollout.segments import cut
+from rlvrlab.train import step as online
 from rlvrlab.train.lab import build_lab
-from rlvrlab.train.phases import online
+from rlvrlab.train.loop import bare_steps
+from rlvrlab.train.state import Memory, State
 
 STUDY = Path(__file__).parents[1] / "studies" / "paper_a_credit_assignment"
 CODE = STUDY / "code_counterfactual.toml"
@@ -120,13 +123,13 @@ def training(engine: str, steps: int, sft: int) -> dict[str, dict[str, float]]:
     with tempfile.TemporaryDirectory() as folder:
         for name in lab.recipe.phases:
             phase = lab.resolved.phase(name)
-            phase.prepare(lab, Path(folder))
-            for step in range(phase.steps if name == "sft" else 0):
-                phase.step(lab, step)
+            if not phase.online:
+                deque(bare_steps(lab, phase, Path(folder)), maxlen=0)
         turns = [(turn, arm) for turn in range(WARM + steps) for arm in arms]
         for step, (turn, arm) in enumerate(turns):  # other problems each time: the judge remembers what it has judged
             now, started = (meters[arm] if turn >= WARM else Meter()), cpu_seconds()
-            now.metrics.append(phase.step(arms[arm], step).metrics)
+            outcome = phase.step(arms[arm], None, State(phase_step=step, step=step), Memory())
+            now.metrics.append(outcome.metrics)
             now.step_s.append(cpu_seconds() - started)
             print(f"{arm}, step {turn}: {now.credit_s[-1]:.2f} of {now.step_s[-1]:.2f} CPU s", file=sys.stderr)
     return {name: meter.figures() for name, meter in meters.items()}

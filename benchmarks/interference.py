@@ -16,8 +16,10 @@ import json
 import os
 import platform
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +31,10 @@ from rlvrlab.recipe import load_recipe
 from rlvrlab.registry import find, names
 from rlvrlab.surgery.base import Scene
 from rlvrlab.surgery.projection import project
-from rlvrlab.train.lab import build_lab
-from rlvrlab.train.rules import Rules
+from rlvrlab.train import step
+from rlvrlab.train.lab import Lab, build_lab
+from rlvrlab.train.loop import bare_steps
+from rlvrlab.train.state import Memory
 
 LIMIT_S = 0.25
 RECIPE = Path(__file__).parent.parent / "studies" / "interference" / "toy.toml"
@@ -90,12 +94,10 @@ def toy() -> dict[str, float]:
         "skill_safe, refresh 5": ["guard.type=skill_safe", "guard.refresh=5"],
     }.items():
         lab = build_lab(load_recipe(RECIPE, [*words, "grpo.steps=120"]))
-        phase = lab.resolved.phase("grpo")
-        for step in range(80):
-            phase.step(lab, step)
+        steps = bare_steps(lab, lab.resolved.phase("grpo"), RECIPE.parent)
+        deque(islice(steps, 80), maxlen=0)
         start = time.process_time()
-        for step in range(80, 120):
-            phase.step(lab, step)
+        deque(steps, maxlen=0)
         found[name] = 1000 * (time.process_time() - start) / 40
     return found
 
@@ -118,20 +120,16 @@ def hf(steps: int, model: str, rounds: int = 3) -> dict[str, Any]:
     words += ["sft.steps=300", "sft.learning_rate=0.003"] if model == "nano" else ['phases=["grpo"]']
     first = build_lab(load_recipe(NANO, words))
     if model == "nano":
-        sft = first.resolved.phase("sft")
-        sft.prepare(first, NANO.parent)
-        for step in range(sft.steps):
-            sft.step(first, step)
+        deque(bare_steps(first, first.resolved.phase("sft"), NANO.parent), maxlen=0)
         first.engine.publish()
-    labs = {name: _sharing(first, [*words, *more]) for name, more in HF_ARMS.items()}
-    for name in labs:
-        _steps(labs[name], 0, 1)  # memories are filled
+    labs = {name: replace(first, resolved=load_recipe(NANO, [*words, *more])) for name, more in HF_ARMS.items()}
+    memories = {name: _steps(labs[name], Memory(), 0, 1)[0] for name in labs}  # they are filled
     update_s, step_s = {name: np.zeros(rounds) for name in labs}, dict.fromkeys(labs, 0.0)
     turns = rounds * steps // 5
     for turn in range(turns):
         forwards = turn % 2 == 0
         for name in list(labs) if forwards else list(labs)[::-1]:
-            update, whole = _steps(labs[name], 5 + 5 * turn, 5)
+            memories[name], update, whole = _steps(labs[name], memories[name], 5 + 5 * turn, 5)
             update_s[name][turn * rounds // turns] += update / steps
             # Arms answer the same problems, and the judge remembers: only who comes first has judged them all.
             step_s[name] += whole / (5 * ((turns + 1) // 2)) if forwards else 0.0
@@ -144,15 +142,9 @@ def hf(steps: int, model: str, rounds: int = 3) -> dict[str, Any]:
             "step_cpu_s": {name: round(float(step_s[name]), 4) for name in ("pooled", "plain")}}  # fmt: skip
 
 
-def _sharing(lab: Any, words: list[str]) -> Any:
-    """The same policy and problems under other rules."""
-    resolved = load_recipe(NANO, words)
-    return replace(lab, resolved=resolved, rules=Rules(resolved))
-
-
-def _steps(lab: Any, first: int, count: int) -> np.ndarray:
+def _steps(lab: Lab, memory: Memory, first: int, count: int) -> tuple[Memory, float, float]:
     """CPU seconds of some steps' updates, and of the whole steps with sampling and the judge's processes."""
-    phase, update_s, inner, theta = lab.resolved.phase("grpo"), [0.0], lab.rules.update, lab.engine.snapshot()
+    phase, update_s, inner, theta = lab.resolved.phase("grpo"), [0.0], step.update, lab.engine.snapshot()
 
     def timed(*given: Any) -> Any:
         started = time.process_time()
@@ -160,15 +152,14 @@ def _steps(lab: Any, first: int, count: int) -> np.ndarray:
         update_s[0] += time.process_time() - started
         return found
 
-    lab.rules.update, started = timed, cpu_seconds()
-    for step in range(first, first + count):
-        lab.rules.step = step
-        phase.step(lab, step)
+    step.update, started = timed, cpu_seconds()
+    for outcome in islice(bare_steps(lab, phase, NANO.parent, memory, first), count):
+        memory = outcome.memory
     whole_s = cpu_seconds() - started
-    lab.rules.update = inner
+    step.update = inner
     lab.engine.shift([lab.engine.pull(theta)], [-1.0])  # all arms see the same policy
     lab.engine.publish()
-    return np.array([update_s[0], whole_s])
+    return memory, update_s[0], whole_s
 
 
 PARTS = ("large", "small", "toy", "hf")

@@ -82,8 +82,8 @@ def ours(folder: Path, a: Any) -> dict[str, float]:
     from rlvrlab.recipe.schema import Recipe
     from rlvrlab.rewards.binary import Binary
     from rlvrlab.rollout.collect import collect
-    from rlvrlab.train.batches import assemble, credit
-    from rlvrlab.train.update import update
+    from rlvrlab.train.batches import assemble, with_advantages
+    from rlvrlab.train.update import descend
     from rlvrlab.types import OptimizerSettings, Problem, Sampling
 
     engine = Hf(str(folder), lora_rank=RANK, device=a.device).build(OptimizerSettings())
@@ -93,8 +93,8 @@ def ours(folder: Path, a: Any) -> dict[str, float]:
 
     def step(index: int) -> None:
         rollouts = collect(engine, Parity(), Binary(), problems, n=a.group, sampling=sampling, key=(index,))
-        batch, _ = credit(assemble(rollouts, a.tokens), rollouts, Grpo(), Recipe())
-        update(engine, batch, PpoClip(), 1e-4, 1.0)
+        batch, _ = with_advantages(assemble(rollouts, a.tokens), rollouts, Grpo(), Recipe())
+        descend(engine, batch, PpoClip(), 1e-4, 1.0)
         engine.publish()
         synchronise(a)
 

@@ -122,7 +122,7 @@ def _walk(kind: str) -> None:
     _walked.add(kind)
     if importlib.util.find_spec(HOMES[kind]):
         home = importlib.import_module(HOMES[kind])
-        for module in pkgutil.iter_modules(home.__path__):
+        for module in pkgutil.iter_modules(getattr(home, "__path__", ())):  # a home may be a single file
             importlib.import_module(f"{HOMES[kind]}.{module.name}")
     for point in entry_points(group="rlvrlab.plugins"):
         try:

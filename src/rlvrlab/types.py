@@ -301,6 +301,8 @@ class Sampler(Protocol):
 
 
 Couples = Literal["row", "pair", "batch"]
+Aggregation = Literal["token-mean", "token-sum", "seq-mean-token-mean", "seq-mean-token-sum", "seq-mean-token-sum-norm"]
+"""How token losses become one number; objectives/aggregate.py has the formulas."""
 
 
 class Objective(Protocol):
@@ -309,6 +311,11 @@ class Objective(Protocol):
     @property
     def couples(self) -> Couples:
         """Which rows must be seen together: each alone, a preference pair, or all."""
+        ...
+
+    @property
+    def aggregation(self) -> Aggregation:
+        """How token losses become one number."""
         ...
 
     def __call__(self, logp_BT: NDArray[np.float64], entropy_BT: NDArray[np.float64], batch: TokenBatch) -> Loss:

@@ -20,6 +20,7 @@ import os
 import platform
 import re
 import time
+from collections import deque
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from rlvrlab.evals.evaluate import evaluate
 from rlvrlab.evals.protocol import eval_at_1
 from rlvrlab.recipe import load_recipe
 from rlvrlab.train.lab import Lab, build_lab
+from rlvrlab.train.loop import bare_steps
 
 HERE = Path(__file__).parent
 WORK = HERE.parents[1] / ".cache" / "interference"
@@ -63,10 +65,7 @@ def start(name: str, seed: int) -> None:
     from rlvrlab.engines.hf.store import export
 
     lab = build_lab(recipe(name, seed, ['phases=["sft"]', *START, f"sft.references={len(WORLDS[name].skills) * 350}"]))
-    phase = lab.resolved.phase("sft")
-    phase.prepare(lab, WORK)
-    for step in range(phase.steps):
-        phase.step(lab, step)
+    deque(bare_steps(lab, lab.resolved.phase("sft"), WORK), maxlen=0)
     lab.engine.publish()
     export(lab.engine, WORK / f"{name}_{seed}")
     print(name, seed, {skill: round(np.mean([b == "1" for b in right]), 3) for skill, right in rights(lab).items()})
@@ -101,10 +100,8 @@ def run(name: str, arm: str, seed: int, output: Path, stage: int) -> None:
     row["machine"] = f"{os.sysconf('SC_NPROCESSORS_ONLN')} × {platform.machine()}"
     watched: dict[str, list[float]] = {}
     path = output / f"{name}_{re.sub('[^a-z0-9.-]+', '_', arm)}_{seed}.json"
-    for step in range(phase.steps):
-        lab.rules.step = step
-        metrics = phase.step(lab, step).metrics
-        for key, value in metrics.items():
+    for step, outcome in enumerate(bare_steps(lab, phase, WORK)):
+        for key, value in outcome.metrics.items():
             if key.startswith(WATCHED) or key.endswith("/self_cosine"):
                 watched.setdefault(key, []).append(value)
         if (step + 1) % stage == 0:

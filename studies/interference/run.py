@@ -27,9 +27,11 @@ from rlvrlab.batch import batch_of
 from rlvrlab.recipe import Resolved, load_recipe
 from rlvrlab.rollout.collect import collect
 from rlvrlab.skills.diversity import diversity
-from rlvrlab.train.by_skill import evaluate_skills
+from rlvrlab.train.evaluation import evaluate_skills
 from rlvrlab.train.interference import interference
 from rlvrlab.train.lab import Lab, build_lab
+from rlvrlab.train.loop import bare_steps
+from rlvrlab.train.stages import stage_ended
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -98,16 +100,13 @@ def stages(resolved: Resolved) -> Iterator[tuple[Lab, int, dict[str, float]]]:
         phase = resolved.phase(name)
         lab.engine.fresh_optimizer()
         lab.engine.freeze_reference()
-        phase.prepare(lab, HERE)
-        if name == "grpo":
+        if phase.online:
             yield lab, answers, {}
-        for step in range(phase.steps):
-            lab.rules.step = step
-            outcome = phase.step(lab, step)
+        for step, outcome in enumerate(bare_steps(lab, phase, HERE)):
             answers += len(outcome.rollouts)
             for key, metric in WATCHED.items():
                 sums[key] += [outcome.metrics[metric]] if metric in outcome.metrics else []
-            if name == "grpo" and lab.rules.stage_ended(lab, phase, step + 1):
+            if stage_ended(lab, phase, step + 1):
                 yield lab, answers, {key: float(np.mean(found)) for key, found in sums.items() if found}
 
 

@@ -17,6 +17,7 @@ import json
 import os
 import platform
 import time
+from collections import deque
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,9 @@ import numpy as np
 from rlvrlab.evals.statistics import holm, sign_flip
 from rlvrlab.randomness import generator
 from rlvrlab.recipe import load_recipe
-from rlvrlab.train.by_skill import evaluate_skills
+from rlvrlab.train.evaluation import evaluate_skills
 from rlvrlab.train.lab import Lab, build_lab
+from rlvrlab.train.loop import bare_steps
 from rlvrlab.types import Problem, Verdict
 
 HERE = Path(__file__).parent
@@ -63,10 +65,7 @@ def start(seed: int) -> None:
     from rlvrlab.engines.hf.store import export
 
     lab = build_lab(recipe(seed, ['phases=["sft"]']))
-    phase = lab.resolved.phase("sft")
-    phase.prepare(lab, WORK)
-    for step in range(phase.steps):
-        phase.step(lab, step)
+    deque(bare_steps(lab, lab.resolved.phase("sft"), WORK), maxlen=0)
     lab.engine.publish()
     export(lab.engine, WORK / f"start_{seed}")
     print(f"start {seed}: {evaluate_skills(lab).value:.3f} of {HELD_OUT} held-out problems")
@@ -135,16 +134,15 @@ def run(arm: str, seed: int, output: Path, steps: int = 1000) -> None:
         "examined": found,
     }
     accuracy, path = [], output / f"{arm.replace(', ', '_').replace(' ', '')}_{seed}.json"
-    for step in range(steps):
-        open_before = [budget for budget in BUDGETS if budget not in found]
-        if not open_before:
-            break
-        accuracy.append(round(phase.step(lab, step).metrics.get("train/acc", float("nan")), 4))
-        for budget in open_before:
+    for step, outcome in enumerate(bare_steps(lab, phase, WORK)):
+        accuracy.append(round(outcome.metrics.get("train/acc", float("nan")), 4))
+        for budget in [budget for budget in BUDGETS if budget not in found]:
             if not spent.within(budget):
                 found[budget] = examined(lab, spent, step + 1, started)
         if step % 10 == 9:
             write(path, {**row, "train": accuracy})
+        if found.keys() >= BUDGETS.keys():
+            break
     write(path, {**row, "train": accuracy})
     print(f"{arm} {seed}: {len(accuracy)} steps, {(time.time() - started) / len(accuracy):.2f} s each")
 

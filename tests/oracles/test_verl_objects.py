@@ -15,7 +15,7 @@ import pytest
 
 from rlvrlab.errors import UserError
 from rlvrlab.recipe import load_recipe
-from rlvrlab.scale.verl import PLAN, keys, plan, reward, validate
+from rlvrlab.scale.verl import PLAN, job, keys, reward, validate
 from rlvrlab.scale.verl.export import export, with_model
 from rlvrlab.scale.verl.spelling import override
 
@@ -54,10 +54,10 @@ def recipe(tmp_path: Path) -> Path:
 def planned(recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder = export(load_recipe(recipe), tmp_path / "out").folder
     monkeypatch.setenv(PLAN, str(folder))
-    plan.current.cache_clear()
+    job.current.cache_clear()
     reward._desks.clear()
-    yield plan.current()
-    plan.current.cache_clear()
+    yield job.current()
+    job.current.cache_clear()
     reward._desks.clear()
 
 

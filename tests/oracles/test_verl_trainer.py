@@ -11,7 +11,7 @@ import pytest
 
 from rlvrlab.errors import InfrastructureError
 from rlvrlab.recipe import load_recipe
-from rlvrlab.scale.verl import PLAN, plan
+from rlvrlab.scale.verl import PLAN, job
 from rlvrlab.scale.verl.advantages import estimator
 from rlvrlab.scale.verl.export import export
 from rlvrlab.scale.verl.trainer import TrainerHooks
@@ -108,7 +108,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "recipe.toml").write_text(RECIPE)
     folder = export(load_recipe(tmp_path / "recipe.toml"), tmp_path / "out").folder
     monkeypatch.setenv(PLAN, str(folder))
-    plan.current.cache_clear()
+    job.current.cache_clear()
 
     def made(answers):
         """(uid, problem, text, score) of each row -> trainer, batch, queue."""
@@ -140,16 +140,16 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         return trainer, batch, queue
 
     yield made
-    plan.current.cache_clear()
+    job.current.cache_clear()
 
 
 def two(skill: str):
-    found = [p for p in plan.current().problems.values() if p.skill == skill and p.role == "train"]
+    found = [p for p in job.current().problems.values() if p.skill == skill and p.role == "train"]
     return found[:2]
 
 
 def test_credit_masks_and_labels(world) -> None:
-    current = plan.current()
+    current = job.current()
     gen, dead = two("gen")
     (out, _) = two("out")
     gold = current.env.gold(gen)

@@ -12,11 +12,11 @@ from recipe_cases import SMALL, load, problem
 
 from rlvrlab.errors import LabError, UserError
 from rlvrlab.recipe import load_recipe
-from rlvrlab.recipe.explain import phase_plans
 from rlvrlab.recipe.explain import settings as explained
 from rlvrlab.recipe.parse import MAX_BYTES, line_of, parse_overrides
 from rlvrlab.recipe.schema import core_keys
 from rlvrlab.record.run import Run
+from rlvrlab.train.plan import phase_plans
 from rlvrlab.train.session import resolved_of
 
 ENV = """

@@ -15,8 +15,9 @@ from rlvrlab.scale.verl import PLAN, keys, spelling
 from rlvrlab.scale.verl.convert import recipe_for_verl
 from rlvrlab.scale.verl.data import in_order
 from rlvrlab.scale.verl.export import export
-from rlvrlab.scale.verl.plan import Plan
+from rlvrlab.scale.verl.job import Job
 from rlvrlab.train.lab import build_lab
+from rlvrlab.train.protocols import stages_of
 
 RECIPE = """
 phases = ["grpo"]
@@ -92,7 +93,7 @@ def test_kl_goes_where_it_should(recipe: Path, place: str, key: str) -> None:
         ('phases=["sft","grpo"]', "phases"), ("objective.type=sft", "objective.type"),
         ("grpo.minibatches=3", "grpo.minibatches"), ("engine.gpus=3", "grpo.batch_size"),
         ("engine.micro_tokens=10", "engine.micro_tokens"), ("engine.tensor_parallel=4", "engine.tensor_parallel"),
-        ("guard.type=ewc", "guard.type"), ("protocol.type=sequential", "protocol.carry_optimizer"),
+        ('phases=["grpo_turns"]', "grpo_turns"), ("protocol.type=sequential", "protocol.carry_optimizer"),
         ('engine.overrides=["trainer.savefreq=1"]', "did you mean 'trainer.save_freq'"),
         ('engine.overrides=["nonsense"]', "not `key=value`"),
     ],
@@ -109,9 +110,12 @@ def test_what_verl_cannot_honour_is_refused_by_name(recipe: Path, override: str,
     [
         '[credit]\ntype = "counterfactual"\nestimator = "vine"\n',
         '[surgery]\ntype = "pcgrad"\nscope = "module"\n',
-        '[surgery]\ntype = "pcgrad"\ngroup_strategy = "difficulty"\n',
         '[guard]\ntype = "skill_safe"\nprotected = ["a"]\ngradient = "policy"\n',
-        '[guard]\ntype = "skill_safe"\n',
+        '[guard]\ntype = "skill_safe"\nprotected = ["a"]\ntrigger = "drop"\n',
+        '[credit]\ntype = "counterfactual"\nreplay = "resample"\n',
+        '[credit]\ntype = "counterfactual"\nintervention_types = ["substitute"]\n',
+        '[protocol]\ntype = "sequential"\n',
+        '[protocol]\ntype = "curriculum"\nlengths = [8]\n',
     ],
 )
 def test_plug_ins_that_need_more_than_verl_has(recipe: Path, table: str) -> None:
@@ -175,8 +179,8 @@ def test_the_folder(recipe: Path, tmp_path: Path) -> None:
     listed = (out / "overrides.txt").read_text().replace("'", "").splitlines()  # paths are quoted in the script only
     assert set(listed) <= set(shown.replace("'", "").splitlines()), "bash changed a setting"
     assert f"+ray_kwargs.ray_init.runtime_env.env_vars.{PLAN}=" in shown
-    plan = Plan.read(out)
-    assert len(plan.problems) == 48 and plan.resolved.recipe == load_recipe(recipe).recipe
+    job = Job.read(out)
+    assert len(job.problems) == 48 and job.resolved.recipe == load_recipe(recipe).recipe
     with pytest.raises(UserError, match="not empty"):
         export(load_recipe(recipe), out)
 
@@ -185,6 +189,34 @@ def test_nothing_is_written_when_something_is_wrong(recipe: Path, tmp_path: Path
     with pytest.raises(RecipeError):
         export(load_recipe(recipe, ["stop.patience=1"]), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        '[surgery]\ntype = "pcgrad"\ngroup_strategy = "difficulty"\n',
+        '[guard]\ntype = "l2"\n',
+        '[guard]\ntype = "ewc"\n',
+        '[guard]\ntype = "replay"\n',
+        '[guard]\ntype = "skill_safe"\n',
+    ],
+)
+def test_plug_ins_that_need_no_sampling_are_taken(recipe: Path, table: str) -> None:
+    recipe.write_text(RECIPE + table)
+    assert settings(recipe)["trainer.v1.trainer_mode"] == "rlvr_sync"
+
+
+def test_replay_is_laid_out_in_the_data(recipe: Path) -> None:
+    """The steps after the first stage hold remembered problems of the skill trained before."""
+    text = RECIPE.replace(
+        'type = "countdown"\nnumbers = [2]\nstyle = "bare"', 'type = "minicode"\nskills = ["gen", "out"]'
+    )
+    tables = '[protocol]\ntype = "sequential"\norder = ["out", "gen"]\ncarry_optimizer = true\n'
+    recipe.write_text(text + tables + '[guard]\ntype = "replay"\nshare = 0.25\n')
+    lab = build_lab(load_recipe(recipe))
+    phase = keys.online_phase(lab.resolved)
+    order = [problem.skill for problem in in_order(lab, phase, lab.protocol)]  # type: ignore[arg-type]
+    assert order == ["out"] * 24 + (["gen"] * 6 + ["out"] * 2) * 3
 
 
 def test_a_protocol_is_written_as_the_order_of_problems(recipe: Path) -> None:
@@ -197,11 +229,11 @@ def test_a_protocol_is_written_as_the_order_of_problems(recipe: Path) -> None:
     resolved = load_recipe(recipe)
     lab = build_lab(resolved)
     phase = keys.online_phase(resolved)
-    order = in_order(lab, phase)
+    order = in_order(lab, phase, lab.protocol)  # type: ignore[arg-type]
     assert len(order) == phase.steps * phase.batch_size
     assert [problem.skill for problem in order] == ["out"] * 24 + ["gen"] * 24
-    stage = lab.rules.stages(lab, phase)[0]
-    first = lab.rules.protocol.problems(lab, stage, "grpo", 0, 8)  # type: ignore[union-attr]
+    stage = stages_of(lab.protocol, lab.train, phase.steps)[0]
+    first = lab.protocol.problems(lab.train, lab.recipe.seed, stage, "grpo", 0, 8)  # type: ignore[union-attr]
     assert [p.id for p in order[:8]] == [p.id for p in first]
     assert settings(recipe)["data.shuffle"] is False
 

@@ -20,7 +20,7 @@ from rlvrlab.objectives.gspo import Gspo
 from rlvrlab.objectives.ppo_clip import PpoClip
 from rlvrlab.objectives.reinforce import Reinforce
 from rlvrlab.recipe import load_recipe
-from rlvrlab.scale.verl import PLAN, plan, reward
+from rlvrlab.scale.verl import PLAN, job, reward
 from rlvrlab.scale.verl.advantages import Extras, estimator, laid_out
 from rlvrlab.scale.verl.export import export
 from rlvrlab.scale.verl.losses import policy_loss, tally
@@ -55,10 +55,10 @@ def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "recipe.toml").write_text(RECIPE)
     made = export(load_recipe(tmp_path / "recipe.toml"), tmp_path / "out")
     monkeypatch.setenv(PLAN, str(made.folder))
-    plan.current.cache_clear()
+    job.current.cache_clear()
     reward._desks.clear()
-    yield plan.current()
-    plan.current.cache_clear()
+    yield job.current()
+    job.current.cache_clear()
     reward._desks.clear()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import faults
@@ -13,7 +15,12 @@ from test_protocols import SKILLS
 
 from rlvrlab.errors import TrainingDiverged
 from rlvrlab.train import session
-from rlvrlab.train.lab import Lab, build_lab
+from rlvrlab.train.guards.base import Kept
+from rlvrlab.train.guards.skill_safe import SkillSafe
+from rlvrlab.train.lab import Lab
+from rlvrlab.train.loop import bare_steps
+from rlvrlab.train.phases.base import StepOutcome
+from rlvrlab.train.session import ready_lab
 
 SEQUENTIAL = ["protocol.type=sequential"]
 SAFE = [*SEQUENTIAL, "guard.type=skill_safe", "guard.memory_per_skill=10"]
@@ -25,17 +32,18 @@ def slow(value: str):
 
 def trained(folder: Path, *words: str, until: int | None = None) -> tuple[Lab, list]:
     """A laboratory after its phases, without a run folder, and the outcomes of the on-line steps."""
-    lab = build_lab(runs.recipe(folder, *words, text=SKILLS))
+    lab = ready_lab(runs.recipe(folder, *words, text=SKILLS))
     outcomes = []
-    for name in lab.recipe.phases:
-        phase = lab.resolved.phase(name)
+    for phase in map(lab.resolved.phase, lab.recipe.phases):
         lab.engine.fresh_optimizer()
-        phase.prepare(lab, folder)
-        for step in range(phase.steps if name == "sft" or until is None else until):
-            lab.rules.step = step
-            outcome = phase.step(lab, step)
-            outcomes += [outcome] if name == "grpo" else []
+        steps = list(islice(bare_steps(lab, phase, folder), until if phase.online else None))
+        outcomes += steps if phase.online else []
     return lab, outcomes
+
+
+def going_on(lab: Lab, outcomes: list) -> Iterator[StepOutcome]:
+    """The on-line steps after those."""
+    return bare_steps(lab, lab.resolved.phase("grpo"), Path(), outcomes[-1].memory, first=len(outcomes))
 
 
 def said(outcomes: list) -> list[str]:
@@ -47,17 +55,15 @@ def said(outcomes: list) -> list[str]:
 )
 def test_the_applied_step_keeps_the_promise_under_adam(tmp_path: Path, tolerance: str) -> None:
     """Checked on the parameters themselves: ⟨∇J, θ_after − θ_before⟩ ≥ −ε, with the gradient at θ_before."""
-    lab, _ = trained(tmp_path, *SAFE, f"guard.tolerance={tolerance}", until=3)
-    phase = lab.resolved.phase("grpo")
-    bent = 0
-    for step in range(3, 9):
-        before = lab.engine.theta
-        metrics = phase.step(lab, step).metrics
+    lab, outcomes = trained(tmp_path, *SAFE, "grpo.steps=9", f"guard.tolerance={tolerance}", until=5)
+    bent, after = 0, lab.engine.theta
+    for outcome in going_on(lab, outcomes):
+        metrics, before, after = outcome.metrics, after, lab.engine.theta
         if "guard/plus/change" not in metrics:
             continue  # no group had signal, so there was no step
-        gradient = -sum(lab.rules.guard._held["plus"].vectors)
-        change = float(gradient @ (lab.engine.theta - before))
-        size = np.linalg.norm(gradient) * np.linalg.norm(lab.engine.theta - before)
+        gradient = -sum(outcome.memory.guard.live["held"]["plus"].vectors)
+        change = float(gradient @ (after - before))
+        size = np.linalg.norm(gradient) * np.linalg.norm(after - before)
         assert change == pytest.approx(metrics["guard/plus/change"], abs=1e-9 * max(size, 1e-9))
         assert change >= -metrics["guard/plus/epsilon"] - 1e-9 * max(size, 1e-9)
         assert metrics["guard/violation"] < 1e-9
@@ -126,8 +132,8 @@ def test_l2_holds_the_policy_where_the_stage_began(tmp_path: Path) -> None:
     moved = {}
     for coef in ("1e-9", "1e4"):
         slow = ["optimizer.type=sgd", "grpo.learning_rate=1e-4"]
-        lab, _ = trained(tmp_path, *SEQUENTIAL, "guard.type=l2", f"guard.coef={coef}", *slow)
-        moved[coef] = float(np.linalg.norm(lab.engine.theta - lab.rules.guard._anchor))
+        lab, outcomes = trained(tmp_path, *SEQUENTIAL, "guard.type=l2", f"guard.coef={coef}", *slow)
+        moved[coef] = float(np.linalg.norm(lab.engine.theta - outcomes[-1].memory.guard.live["anchor"]))
     assert moved["1e4"] < 0.7 * moved["1e-9"]
 
 
@@ -156,34 +162,28 @@ def test_a_skill_without_room_in_the_memory_is_not_protected_and_that_is_said(tm
 
 
 def test_contradicting_demands_are_relaxed_and_recorded(tmp_path: Path, monkeypatch) -> None:
-    lab, _ = trained(tmp_path, *SAFE, "guard.epsilon=-1.0", "guard.cap=0.9", until=3)
-    phase = lab.resolved.phase("grpo")
-    lab.rules.guard.memory["anchors"] = {}
-    lab.rules.enter(lab, phase, 3)
-    guard = lab.rules.guard
-    original = guard._refresh
+    """A second protected skill whose gradient is the exact opposite of the first one's."""
+    lab, outcomes = trained(tmp_path, *SAFE, "guard.epsilon=-1.0", "guard.cap=0.9", "grpo.steps=9", until=5)
+    before_step = SkillSafe.before_step
 
-    def opposed(now, skill):
-        metrics = original(now, skill)
-        if skill == "plus":  # a second skill that wants the exact opposite
-            held = guard._held["plus"]
-            guard._held["minus"] = held._replace(vectors=[-v for v in held.vectors])
-        return metrics
+    def opposed(self, now, kept):
+        kept, metrics = before_step(self, now, kept)
+        held = kept.live["held"]
+        if "plus" in held:
+            minus = held["plus"]._replace(vectors=[-vector for vector in held["plus"].vectors])
+            anchors = {**kept.memory["anchors"], "plus": 0.0, "minus": 0.0}
+            kept = Kept({**kept.memory, "anchors": anchors}, {**kept.live, "held": {**held, "minus": minus}})
+        return kept, metrics
 
-    monkeypatch.setattr(guard, "_refresh", opposed)
-    outcome = None
-    for step in range(3, 9):
-        guard.memory["anchors"] |= {"plus": 0.0, "minus": 0.0}
-        outcome = phase.step(lab, step)
-        if "guard/relaxed" in outcome.metrics:
-            break
+    monkeypatch.setattr(SkillSafe, "before_step", opposed)
+    outcome = next(one for one in going_on(lab, outcomes) if "guard/relaxed" in one.metrics)
     assert outcome.metrics["guard/relaxed"] == 1
     assert any("contradict" in words for words in said([outcome]))
     assert outcome.metrics["guard/correction"] <= 3.01
 
 
 def test_a_gradient_that_is_not_finite_is_refused(tmp_path: Path, monkeypatch) -> None:
-    lab, _ = trained(tmp_path, "surgery.type=pcgrad", until=1)
+    lab, before = trained(tmp_path, "surgery.type=pcgrad", until=1)
     theta, gradient = lab.engine.theta, lab.engine.gradient
 
     def broken(batch, objective):
@@ -191,7 +191,7 @@ def test_a_gradient_that_is_not_finite_is_refused(tmp_path: Path, monkeypatch) -
         return vector * np.nan, value, metrics
 
     monkeypatch.setattr(lab.engine, "gradient", broken)
-    outcomes = [lab.resolved.phase("grpo").step(lab, step) for step in range(1, 4)]
+    outcomes = list(islice(going_on(lab, before), 3))
     assert any(outcome.skipped for outcome in outcomes)
     np.testing.assert_array_equal(lab.engine.theta, theta)
     assert any("NaN or infinite" in words for words in said(outcomes))
@@ -213,7 +213,7 @@ def test_three_refused_updates_end_the_run(tmp_path: Path, monkeypatch) -> None:
 
 
 def test_a_memory_gradient_that_is_not_finite_leaves_the_step(tmp_path: Path, monkeypatch) -> None:
-    lab, _ = trained(tmp_path, *SAFE, until=3)
+    lab, before = trained(tmp_path, *SAFE, "grpo.steps=8", until=4)
     gradient = lab.engine.gradient
 
     def broken(batch, objective):
@@ -221,7 +221,7 @@ def test_a_memory_gradient_that_is_not_finite_leaves_the_step(tmp_path: Path, mo
         return (vector if batch.advantage_BT is not None else vector * np.nan), value, metrics
 
     monkeypatch.setattr(lab.engine, "gradient", broken)
-    outcomes = [lab.resolved.phase("grpo").step(lab, step) for step in range(3, 7)]
+    outcomes = list(going_on(lab, before))
     assert np.isfinite(lab.engine.theta).all()
     assert any("stays as it is" in words for words in said(outcomes))
 

@@ -14,7 +14,10 @@ from hypothesis import strategies as st
 
 from rlvrlab.errors import UserError
 from rlvrlab.train.lab import build_lab
-from rlvrlab.train.protocols.base import cut, drawn
+from rlvrlab.train.protocols import cut, drawn, stage_at, stages_of
+from rlvrlab.train.session import ready_lab
+from rlvrlab.train.stages import enter, stage_ended
+from rlvrlab.train.state import Memory, State
 from rlvrlab.types import Problem
 
 SKILLS = """
@@ -72,22 +75,30 @@ def test_a_stream_visits_everything_once_per_epoch() -> None:
 
 
 def lab_of(folder: Path, *overrides: str):
-    lab = build_lab(runs.recipe(folder, *overrides, text=SKILLS))
+    lab = ready_lab(runs.recipe(folder, *overrides, text=SKILLS))
     return lab, lab.resolved.phase("grpo")
 
 
 def skills_drawn(lab, phase, step: int, size: int = 6) -> Counter:
-    lab.rules.enter(lab, phase, step)
-    return Counter(p.skill for p in lab.rules.problems(lab, "grpo", step, size))
+    return Counter(p.skill for p in problems_at(lab, phase, step, size))
+
+
+def problems_at(lab, phase, step: int, size: int = 6) -> list[Problem]:
+    stage = stage_at(stages_of(lab.protocol, lab.train, phase.steps), step)
+    return lab.protocol.problems(lab.train, lab.recipe.seed, stage, "grpo", step - stage.first, size)
+
+
+def entered(lab, phase, step: int, memory: Memory | None = None) -> Memory:
+    return enter(lab, phase, State(phase_step=step, step=step), memory or Memory())[1]
 
 
 def test_sequential_trains_one_skill_after_the_other(tmp_path: Path) -> None:
     words = ["protocol.type=sequential", 'protocol.order=["times","plus"]', "protocol.shares=[2,1]"]
     lab, phase = lab_of(tmp_path, *words)
-    stages = lab.rules.stages(lab, phase)
+    stages = stages_of(lab.protocol, lab.train, phase.steps)
     assert [(s.name, s.first, s.last) for s in stages] == [("times", 0, 4), ("plus", 4, 6)]
     assert set(skills_drawn(lab, phase, 3)) == {"times"} and set(skills_drawn(lab, phase, 4)) == {"plus"}
-    assert [lab.rules.stage_ended(lab, phase, i) for i in range(1, 7)] == [False, False, False, True, False, True]
+    assert [stage_ended(lab, phase, i) for i in range(1, 7)] == [False, False, False, True, False, True]
 
 
 def test_single_and_mixed(tmp_path: Path) -> None:
@@ -105,24 +116,28 @@ def test_curriculum_has_levels_lengths_and_keeps_the_optimiser(tmp_path: Path) -
     words = ["protocol.type=curriculum", "protocol.lengths=[4,6]", "sft.references=40"]
     lab = build_lab(runs.recipe(tmp_path, *words, text=text))
     phase = lab.resolved.phase("grpo")
-    stages = lab.rules.stages(lab, phase)
+    stages = stages_of(lab.protocol, lab.train, phase.steps)
     assert [(s.name, s.carry, s.max_tokens) for s in stages] == [("level2", False, 4), ("level3", True, 6)]
-    lab.rules.enter(lab, phase, 0)
-    assert lab.rules.sampling(lab).max_tokens == 4
-    assert {p.meta["level"] for p in lab.rules.problems(lab, "grpo", 0, 6)} == {2}
+    memory = entered(lab, phase, 0)
+    assert {p.meta["level"] for p in problems_at(lab, phase, 0)} == {2}
     lab.engine._optimizer.count = 7
-    lab.rules.enter(lab, phase, 5)
-    assert lab.engine._optimizer.count == 7 and lab.rules.sampling(lab).max_tokens == 6
-    assert {p.meta["level"] for p in lab.rules.problems(lab, "grpo", 5, 6)} == {3}
+    entered(lab, phase, 5, memory)
+    assert lab.engine._optimizer.count == 7
+    assert {p.meta["level"] for p in problems_at(lab, phase, 5)} == {3}
+    drawn_lengths = []
+    for step in (0, 5):
+        outcome = phase.step(lab, None, State(phase_step=step, step=step), Memory())
+        drawn_lengths.append(max(len(rollout.completion.tokens) for rollout in outcome.rollouts))
+    assert drawn_lengths[0] <= 4 and drawn_lengths[1] == 6, "an untrained policy fills the room it has"
 
 
 def test_a_new_skill_begins_with_a_fresh_optimiser_and_reference(tmp_path: Path) -> None:
     for carry, left in (("false", 0), ("true", 7)):
         lab, phase = lab_of(tmp_path, "protocol.type=sequential", f"protocol.carry_optimizer={carry}")
-        lab.rules.enter(lab, phase, 0)
+        memory = entered(lab, phase, 0)
         lab.engine._optimizer.count = 7
         lab.engine.theta = lab.engine.theta + 1
-        lab.rules.enter(lab, phase, 3)
+        entered(lab, phase, 3, memory)
         assert lab.engine._optimizer.count == left
         assert np.array_equal(lab.engine.reference, lab.engine.theta) is (carry == "false")
 

@@ -12,7 +12,7 @@ import runs
 from rlvrlab.evals.evaluate import Accuracy
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.train import checkpoint, loop
-from rlvrlab.train.by_skill import BySkill
+from rlvrlab.train.evaluation import BySkill
 from rlvrlab.train.schedule import learning_rate
 from rlvrlab.train.state import Best, State
 

@@ -11,6 +11,8 @@ from rlvrlab.batch import Advantages, RewardBatch
 class AdvantageEstimator(ABC):
     """Derive a frozen dataclass from this and give it a name with @register("advantage", …)."""
 
+    name: ClassVar[str]
+    """Registered name."""
     by_parts: ClassVar[bool] = False
     """Reads the reward's named parts: a group with equal totals but different parts still has signal."""
     needs_values: ClassVar[bool] = False

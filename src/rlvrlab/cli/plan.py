@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from rlvrlab.cli import print_json, printable
 from rlvrlab.recipe import Resolved
-from rlvrlab.recipe.explain import phase_plans, settings
-from rlvrlab.train.estimate import estimate
+from rlvrlab.recipe.explain import settings
+from rlvrlab.train.plan import PhasePlan, estimate, phase_plans
 
 
 def show_plan(resolved: Resolved, as_json: bool) -> None:
@@ -33,10 +31,16 @@ def show_plan(resolved: Resolved, as_json: bool) -> None:
         table.add_row(*(Text(printable(cell)) for cell in row), style=style)
     console.print(table)
     console.print(_phases(phases))
-    console.print(_times(times))
+    title = "\nCost, from one measured step"
+    cost = Table(title=title, title_justify="left")
+    for column in ("phase", "s/step", "s/evaluation", "seconds in all"):
+        cost.add_column(column, justify="left" if column == "phase" else "right")
+    for t in times:
+        cost.add_row(t.phase, f"{t.step_s:.3f}", f"{t.eval_s:.3f}", f"{t.total_s:.0f}")
+    console.print(cost)
 
 
-def _phases(phases: list[Any]) -> Table:
+def _phases(phases: list[PhasePlan]) -> Table:
     table = Table(
         title="\nPhases (problems, effective batch and updates per step; answers and tokens in all)",
         title_justify="left",
@@ -44,16 +48,8 @@ def _phases(phases: list[Any]) -> Table:
     for column in ("phase", "steps", "problems", "batch", "updates", "answers", "tokens ≤"):
         table.add_column(column, justify="left" if column == "phase" else "right")
     for p in phases:
-        cells = (p.steps, p.problems_per_step, p.answers_per_step, p.updates_per_step, p.answers, p.max_tokens)
-        table.add_row(p.name, *(f"{cell:,}" for cell in cells))
-    return table
-
-
-def _times(times: list[Any]) -> Table:
-    title = "\nCost, from one measured step"
-    table = Table(title=title, title_justify="left")
-    for column in ("phase", "s/step", "s/evaluation", "seconds in all"):
-        table.add_column(column, justify="left" if column == "phase" else "right")
-    for t in times:
-        table.add_row(t.phase, f"{t.step_s:.3f}", f"{t.eval_s:.3f}", f"{t.total_s:.0f}")
+        more = f"–{p.most_answers:,}" if p.most_answers > p.answers else ""
+        cells = (p.steps, p.problems_per_step, p.answers_per_step, p.updates_per_step)
+        tokens = p.max_tokens // max(1, p.answers) * p.most_answers
+        table.add_row(p.name, *(f"{cell:,}" for cell in cells), f"{p.answers:,}{more}", f"{tokens:,}")
     return table

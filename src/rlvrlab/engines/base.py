@@ -1,8 +1,8 @@
 """What an engine must be able to do: a handful of verbs over opaque vectors in parameter space.
 
 Objectives, credit, surgery and the training loop are written once against `Engine` and run on any engine; contract.py
-holds the checks that every engine passes. `EngineTable` is the [engine] table of a recipe, which builds one. Suffixes of
-array names: B rows, T completion positions.
+holds the checks that every engine passes. `EngineTable` is the [engine] table of a recipe, which builds one.
+Suffixes of array names: B rows, T completion positions.
 
 Clipping needs no verb: the norm of Σ wᵢgᵢ is √(wᵀGw) with the Gramian G, so clipping is a factor on the weights.
 """
@@ -30,38 +30,15 @@ ValueObjective = Callable[[Floats, TokenBatch], tuple[float, Floats]]
 """(value_BT, batch) -> (loss, d loss / d value_BT)."""
 
 
-class Engine(Sampler, Protocol):
-    """A policy that can be sampled, scored and moved."""
-
-    name: str
-
-    @property
-    def precision(self) -> str:
-        """Arithmetic of the parameters: float64, float32, bfloat16."""
-        ...
-
-    def logprobs(self, batch: TokenBatch, policy: Policy = "current") -> tuple[Floats, Floats]:
-        """Log-probability and entropy at each completion token; 0 where nothing is seen."""
-        ...
+class Trainable(Protocol):
+    """A policy's parameters as updates, surgery and guards see them; verl's shards have these verbs too."""
 
     def gradient(self, batch: TokenBatch, objective: Objective) -> tuple[Vector, float, dict[str, float]]:
         """Gradient of the loss, its value, and the objective's metrics, whatever the micro-batch size."""
         ...
 
-    def values(self, batch: TokenBatch) -> Floats:
-        """The critic's value before each completion token."""
-        ...
-
-    def fit_values(self, batch: TokenBatch, objective: ValueObjective, learning_rate: float) -> float:
-        """One critic update; returns the loss before it."""
-        ...
-
     def snapshot(self) -> Snapshot:
         """A frozen copy of the trainable parameters."""
-        ...
-
-    def freeze_reference(self) -> None:
-        """The current policy becomes the reference; saved and restored with the engine."""
         ...
 
     def fisher(self, batch: TokenBatch) -> Vector:
@@ -84,16 +61,43 @@ class Engine(Sampler, Protocol):
         """θ += Σ wᵢvᵢ; the optimiser's state stays as it is."""
         ...
 
+    def release(self, vectors: Sequence[Vector]) -> None:
+        """These vectors will not be used again."""
+        ...
+
+
+class Engine(Sampler, Trainable, Protocol):
+    """A policy that can be sampled, scored and moved."""
+
+    name: str
+
+    @property
+    def precision(self) -> str:
+        """Arithmetic of the parameters: float64, float32, bfloat16."""
+        ...
+
+    def logprobs(self, batch: TokenBatch, policy: Policy = "current") -> tuple[Floats, Floats]:
+        """Log-probability and entropy at each completion token; 0 where nothing is seen."""
+        ...
+
+    def values(self, batch: TokenBatch) -> Floats:
+        """The critic's value before each completion token."""
+        ...
+
+    def fit_values(self, batch: TokenBatch, objective: ValueObjective, learning_rate: float) -> float:
+        """One critic update; returns the loss before it."""
+        ...
+
+    def freeze_reference(self) -> None:
+        """The current policy becomes the reference; saved and restored with the engine."""
+        ...
+
     def fresh_optimizer(self) -> None:
         """Forget momentum, e.g. when a new phase begins."""
         ...
 
     def publish(self) -> int:
         """Make the current parameters the ones `sample` uses; returns the policy version."""
-        ...
-
-    def release(self, vectors: Sequence[Vector]) -> None:
-        """These vectors will not be used again."""
         ...
 
     def save(self, folder: Path) -> None:

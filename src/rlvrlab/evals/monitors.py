@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rlvrlab.errors import UnknownName
 from rlvrlab.evals.findings import Finding
 from rlvrlab.evals.hacks.signals import Trend, findings, rollout_metrics
+from rlvrlab.registry import find
 from rlvrlab.types import Rollout
 
-__all__ = ["RANGES", "Finding", "Range", "Watch", "examine", "no_signal"]
+__all__ = ["ONLINE", "RANGES", "Finding", "Range", "Watch", "examine", "health_of"]
 
 
 class Range(NamedTuple):
@@ -22,10 +24,12 @@ class Range(NamedTuple):
     """What being outside says."""
     remedy: str
     """What to try."""
-    phases: tuple[str, ...] = ("grpo", "ppo", "reinforce")
-    """Where it applies."""
     alarm: bool = False
     """Worth an event and a line in EXPERIMENT.md at once, not only a light."""
+
+    def holds(self, value: float) -> bool:
+        """Is the value within the range?"""
+        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
 
     def __str__(self) -> str:
         bounds = f"{self.low:g}–{self.high:g}" if self.low is not None and self.high is not None else ""
@@ -48,6 +52,18 @@ RANGES = (
           "look at logs/events.jsonl and the rollouts' detail", alarm=True),
 )  # fmt: skip
 
+ONLINE = tuple(r.metric for r in RANGES)
+"""What on-line phases are watched by; a phase says which of the ranges hold for it (`Phase.health`)."""
+
+
+def health_of(phase: object) -> tuple[str, ...]:
+    """The ranges that hold in a phase that a record names; none where that name is not known here."""
+    try:
+        health: tuple[str, ...] = find("phase", str(phase)).health
+    except UnknownName:
+        return ()
+    return health
+
 
 class Watch:
     """The monitors of a run: health ranges, and whether the reward is earned (see hacks/)."""
@@ -59,30 +75,16 @@ class Watch:
         """Further metrics of a step, under hack/."""
         return rollout_metrics(rollouts) | self._trend.metrics(row)
 
-    def examine(self, phase: str, row: Mapping[str, Any]) -> list[Finding]:
-        """What is not normal in a step's row."""
-        return examine(phase, row) + findings(row)
+    def examine(self, health: Collection[str], row: Mapping[str, Any]) -> list[Finding]:
+        """What is not normal in a step's row; `health` are the ranges that hold in its phase."""
+        return examine(health, row) + findings(row)
 
 
-def examine(phase: str, metrics: Mapping[str, float]) -> list[Finding]:
-    """What is not normal in one step's metrics."""
-    found = []
-    for r in RANGES:
-        value = metrics.get(r.metric)
-        if phase not in r.phases or value is None:
-            continue
-        if (r.low is not None and value < r.low) or (r.high is not None and value > r.high):
-            found.append(Finding(r.metric, value, f"{r.metric} is {value:.3g}: {r.meaning}; {r.remedy}", r.alarm))
-    return found
-
-
-NO_SIGNAL = (
-    "no signal: every group's answers earned the same reward ({why}), so there is no gradient to follow; {remedy}"
-)
-
-
-def no_signal(all_wrong: int, all_right: int) -> str:
-    """Why a step had nothing to learn from, and what to do about it."""
-    if all_wrong >= all_right:
-        return NO_SIGNAL.format(why="all wrong", remedy="do SFT first, take easier problems or a partial reward")
-    return NO_SIGNAL.format(why="all right", remedy="take harder problems; this set has nothing left to teach")
+def examine(health: Collection[str], metrics: Mapping[str, float]) -> list[Finding]:
+    """Metrics of one step that are outside the ranges named in `health`."""
+    outside = [(r, metrics[r.metric]) for r in RANGES if r.metric in health and r.metric in metrics]
+    return [
+        Finding(r.metric, value, f"{r.metric} is {value:.3g}: {r.meaning}; {r.remedy}", r.alarm)
+        for r, value in outside
+        if not r.holds(value)
+    ]

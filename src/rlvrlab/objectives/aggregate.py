@@ -15,15 +15,13 @@ Trap: seq-mean-token-mean gives a token of a short answer more weight, which let
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.objectives.masking import masked
-from rlvrlab.types import Loss
+from rlvrlab.types import Aggregation, Loss
 
-Aggregation = Literal["token-mean", "token-sum", "seq-mean-token-mean", "seq-mean-token-sum", "seq-mean-token-sum-norm"]
+__all__ = ["Aggregation", "aggregate", "token_mean", "weights_BT"]
 
 
 def weights_BT(batch: TokenBatch, mode: Aggregation) -> Floats:

@@ -13,11 +13,16 @@ from rlvrlab.types import Couples, Loss
 class PolicyObjective(ABC):
     """Derive a frozen dataclass from this and give it a name with @register("objective", …)."""
 
+    name: ClassVar[str]
+    """Registered name."""
     couples: ClassVar[Couples] = "row"
     """Rows that must be in the same micro-batch: each alone, a preference pair, or all."""
     aggregation: Aggregation = "token-mean"
     """How token losses become one number. KL, entropy and the weights of groups in surgery follow it; an objective that
     is no sum over tokens (dpo) keeps this default for them."""
+
+    uses_advantages: ClassVar[bool] = True
+    """Trains on advantages of sampled answers; False for imitation and preferences."""
 
     @abstractmethod
     def __call__(self, logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch) -> Loss:

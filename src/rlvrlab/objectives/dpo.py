@@ -44,6 +44,7 @@ class Dpo(PolicyObjective):
     """Weight of the chosen rows' negative log-likelihood."""
 
     couples: ClassVar[Couples] = "pair"
+    uses_advantages: ClassVar[bool] = False
 
     def __call__(self, logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch) -> Loss:
         """Mean over all pairs of the update."""

@@ -9,6 +9,7 @@ Trap: a mean per micro-batch weighs tokens of short batches more; here the mean 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,6 +27,8 @@ class Sft(PolicyObjective):
 
     aggregation: Aggregation = "token-mean"
     """How token losses become one number."""
+
+    uses_advantages: ClassVar[bool] = False
 
     def __call__(self, logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch) -> Loss:
         """Weighted negative log-likelihood."""

@@ -1,4 +1,4 @@
-"""What a recipe means in numbers, before anything runs."""
+"""A recipe's values and where each one comes from."""
 
 from __future__ import annotations
 
@@ -17,53 +17,17 @@ class Setting(NamedTuple):
     origin: str
 
 
-class PhasePlan(NamedTuple):
-    """One phase in numbers."""
-
-    name: str
-    steps: int
-    problems_per_step: int
-    answers_per_step: int
-    """Effective batch: problems × rollout.n, or references, or two per pair."""
-    updates_per_step: int
-    answers: int
-    """Over the whole phase, for verification too."""
-    max_tokens: int
-    """Generated at most, without refills."""
-
-
 def settings(resolved: Resolved) -> list[Setting]:
-    """Every value, in the schema's order."""
-    found = []
+    """Every value, in the schema's order; what the recipe leaves to its phases is named by them."""
+    rows = []
+    phases = [find("phase", name, resolved.folder) for name in resolved.recipe.phases]
+    left_to_phases = {
+        "advantage": [phase.default_advantage for phase in phases],
+        "objective": [phase.default_objective for phase in phases],
+    }
     for key, value in flatten(resolved.plain()):
         origin = resolved.origins.get(key, "default")
-        if key in ("advantage", "objective") and value is None:
-            value, origin = _of_phases(resolved, key), "phase default"
-        found.append(Setting(key, value, origin))
-    return found
-
-
-def _of_phases(resolved: Resolved, kind: str) -> str | None:
-    """What the phases take when the recipe leaves it to them."""
-    chosen = [getattr(find("phase", name), f"default_{kind}", None) for name in resolved.recipe.phases]
-    return ", ".join(name for name in chosen if name) or None
-
-
-def phase_plans(resolved: Resolved) -> list[PhasePlan]:
-    """What each phase will do."""
-    recipe = resolved.recipe
-    plans = []
-    for name in recipe.phases:
-        table = recipe.phase_tables[name]
-        steps, size = table["steps"], table["batch_size"]
-        if name == "sft":
-            plans.append(PhasePlan(name, steps, size, size, 1, 0, 0))
-        elif name == "dpo":
-            answers = table["problems"] * recipe.rollout.n
-            plans.append(PhasePlan(name, steps, size, 2 * size, 1, answers, answers * recipe.rollout.max_tokens))
-        else:
-            per_step = size * recipe.rollout.n
-            updates = table.get("minibatches", 1) * table.get("epochs", 1)
-            answers = steps * per_step
-            plans.append(PhasePlan(name, steps, size, per_step, updates, answers, answers * recipe.rollout.max_tokens))
-    return plans
+        if value is None and key in left_to_phases:
+            value, origin = ", ".join(filter(None, left_to_phases[key])) or None, "phase default"
+        rows.append(Setting(key, value, origin))
+    return rows

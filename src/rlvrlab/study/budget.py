@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rlvrlab.recipe import Resolved
-from rlvrlab.recipe.explain import PhasePlan, phase_plans
-from rlvrlab.train.protocols.base import cut
+from rlvrlab.train.plan import PhasePlan, phase_plans
+from rlvrlab.train.protocols import cut
 
 
 class Budget(NamedTuple):

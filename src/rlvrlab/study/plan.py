@@ -156,7 +156,7 @@ class _Prices:
 
     def _measured(self, trial: Trial) -> float | None:
         """Seconds per step, the evaluations in between included."""
-        from rlvrlab.train.estimate import estimate
+        from rlvrlab.train.plan import estimate
 
         full = self._chain.resolved(trial.settings)
         least = max(int(table.get("batch_size", 0)) for table in full.recipe.phase_tables.values())

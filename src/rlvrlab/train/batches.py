@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from rlvrlab.batch import Advantages, Floats, RewardBatch, TokenBatch, batch_of, pad
+from rlvrlab.advantages.base import AdvantageEstimator
+from rlvrlab.batch import RewardBatch, TokenBatch, batch_of, pad
 from rlvrlab.engines.base import Engine
 from rlvrlab.objectives.correction import Correction
 from rlvrlab.objectives.kl import penalised_reward_BT
 from rlvrlab.randomness import generator
 from rlvrlab.recipe import Recipe
 from rlvrlab.types import Rollout
-
-AdvantageFunction = Callable[[RewardBatch], Advantages]
 
 
 def assemble(rollouts: Sequence[Rollout], horizon: int) -> TokenBatch:
@@ -44,19 +43,23 @@ def score(batch: TokenBatch, engine: Engine, recipe: Recipe, *, reused: bool, cr
     return batch
 
 
-def credit(
-    batch: TokenBatch, rollouts: Sequence[Rollout], advantage: AdvantageFunction, recipe: Recipe
+def with_advantages(
+    batch: TokenBatch, rollouts: Sequence[Rollout], advantage: AdvantageEstimator, recipe: Recipe
 ) -> tuple[TokenBatch, dict[str, float]]:
     """Outcome on the last token, KL in the reward where wanted, then the estimator; and the sampler's correction."""
-    reward_BT = _outcome_BT(batch, rollouts)
+    assert batch.group_B is not None
+    reward_BT = np.zeros(batch.tokens_BT.shape)
+    for i, rollout in enumerate(rollouts):
+        if rollout.reward is not None and batch.loss_BT[i].any():
+            reward_BT[i, np.flatnonzero(batch.loss_BT[i])[-1]] = rollout.reward.value
     if recipe.kl.coef > 0 and recipe.kl.place == "reward":
         assert batch.old_BT is not None and batch.reference_BT is not None
         reward_BT = penalised_reward_BT(
             reward_BT, batch.old_BT, batch.reference_BT, batch.loss_BT, recipe.kl.coef, recipe.kl.estimator
         )
     judged_B = np.array([r.reward is not None for r in rollouts])
-    assert batch.group_B is not None
-    parts = _parts(rollouts)
+    names = dict.fromkeys(name for r in rollouts if r.reward is not None for name in r.reward.parts)
+    parts = {name: np.array([r.reward.parts.get(name, 0.0) if r.reward else 0.0 for r in rollouts]) for name in names}
     given = advantage(RewardBatch(reward_BT, batch.loss_BT, batch.group_B, judged_B, batch.value_BT, parts))
     batch = replace(batch, advantage_BT=given.advantage_BT, return_BT=given.return_BT)
     metrics = {f"advantage/{name}": float(count) for name, count in given.counts.items()}
@@ -74,17 +77,3 @@ def minibatches(batch: TokenBatch, count: int, epochs: int, *key: object) -> Ite
         order = generator(*key, "minibatch", epoch).permutation(groups) if count > 1 else groups
         for part in np.array_split(order, min(count, len(groups))):
             yield batch.rows(np.flatnonzero(np.isin(batch.group_B, part))).rescaled()
-
-
-def _parts(rollouts: Sequence[Rollout]) -> dict[str, Floats]:
-    """The rewards' named parts by row; 0 where a row lacks one."""
-    names = dict.fromkeys(name for r in rollouts if r.reward is not None for name in r.reward.parts)
-    return {name: np.array([r.reward.parts.get(name, 0.0) if r.reward else 0.0 for r in rollouts]) for name in names}
-
-
-def _outcome_BT(batch: TokenBatch, rollouts: Sequence[Rollout]) -> Floats:
-    reward_BT = np.zeros(batch.tokens_BT.shape)
-    for i, rollout in enumerate(rollouts):
-        if rollout.reward is not None and batch.loss_BT[i].any():
-            reward_BT[i, np.flatnonzero(batch.loss_BT[i])[-1]] = rollout.reward.value
-    return reward_BT

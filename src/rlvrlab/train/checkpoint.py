@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,15 @@ from rlvrlab.engines.base import Engine
 from rlvrlab.errors import CheckpointError, TrainingDiverged
 from rlvrlab.record.files import StorageError, sync_folder, write_json
 from rlvrlab.train.lab import Lab
-from rlvrlab.train.state import State
+from rlvrlab.train.state import Memory, State
 
 MANIFEST = "manifest.json"
-RULES = "rules.json"
+MEMORY = "rules.json"
+"""What protocol, surgery and guard remember; absent where the recipe has none of them."""
 
 
-def save(folder: Path, engine: Engine, state: State, rules: dict[str, Any] | None = None) -> Path:
-    """Write checkpoints/global_step_N; returns it. A policy that is not finite is never saved.
-
-    `rules` is what protocol, surgery and guard remember.
-    """
+def save(folder: Path, engine: Engine, state: State, memory: Memory | None = None) -> Path:
+    """Write checkpoints/global_step_N; returns it. A policy that is not finite is never saved."""
     if not finite(engine):
         raise TrainingDiverged(
             f"parameters are NaN or infinite after step {state.step}; start again with a lower learning rate; "
@@ -39,8 +38,8 @@ def save(folder: Path, engine: Engine, state: State, rules: dict[str, Any] | Non
         shutil.rmtree(draft, ignore_errors=True)
         engine.save(draft / "actor")
         write_json(draft / "trainer.json", state.to_json())
-        if rules is not None:
-            write_json(draft / RULES, rules)
+        if memory is not None:
+            write_json(draft / MEMORY, memory.to_json())
         files = {str(p.relative_to(draft)): _facts(p) for p in sorted(draft.rglob("*")) if p.is_file()}
         for below in (p for p in draft.rglob("*") if p.is_dir()):
             sync_folder(below)
@@ -73,20 +72,22 @@ def load(path: Path, engine: Engine) -> State:
     return State.from_json(json.loads((path / "trainer.json").read_text()))
 
 
-def restore_rules(folder: Path, lab: Lab, step: int) -> None:
-    """What protocol, surgery and guard knew at that step; anchors are rebuilt from their own checkpoints."""
+def restore_memory(folder: Path, lab: Lab, step: int) -> Memory:
+    """What protocol, surgery and guard knew at that step; a guard's anchors are rebuilt from their own checkpoints."""
     path = folder / f"global_step_{step}"
-    if not lab.rules.active or not (path / RULES).exists():
-        return
-
-    def load_anchor(anchor: int) -> None:
-        problem = defect(folder / f"global_step_{anchor}")
+    if not lab.remembers or not (path / MEMORY).exists():
+        return Memory()
+    memory = Memory.from_json(json.loads((path / MEMORY).read_text()))
+    kept = memory.guard
+    for anchor in sorted(lab.guard.anchors(kept)) if lab.guard else ():
+        place = folder / f"global_step_{anchor}"
+        problem = defect(place)
         if problem:
-            raise CheckpointError(f"{folder / f'global_step_{anchor}'}: {problem}; the guard's anchor is in it")
-        lab.engine.load(folder / f"global_step_{anchor}" / "actor")
-
-    lab.rules.restore(lab, json.loads((path / RULES).read_text()), load_anchor)
+            raise CheckpointError(f"{place}: {problem}; the guard's anchor is in it")
+        lab.engine.load(place / "actor")
+        kept = lab.guard.rebuild(lab.engine, kept, anchor) if lab.guard else kept
     lab.engine.load(path / "actor")
+    return replace(memory, guard=kept)
 
 
 def defect(path: Path) -> str | None:

@@ -1,10 +1,20 @@
 """Step credit in training: which steps, which replays, and what the tokens get. Switched on by a [credit] table.
 
 judged rollouts -> steps -> plan -> replays (one call of the verifier) -> credit of steps -> advantages of tokens
+
 The group's advantage is computed as ever; credit is mapped onto it afterwards. A group whose answers all earned the
 same has no advantage, yet deleting a step may show what its answers are made of: such groups are kept when credit has
 something to say. Whatever is not known (not examined, not judged, no longer running) leaves the token its group's
 advantage, and is counted.
+
+A run keeps the steps of each answer beside it in rollouts/step_N.jsonl:
+    "steps": [{"start": 0, "end": 6, "kind": "statement", "credit": 0.25, "advantage": 1.1},
+              {"start": 6, "end": 12, "kind": "statement", "credit": null, "advantage": 0.85, "examined": false}]
+start, end   characters of the completion
+credit       in units of reward; null: not known, because nobody asked (`examined` is there, and false) or because no
+             altered answer ran and was judged
+advantage    mean over the step's tokens as they were trained on, credit included; null: not trained on
+Suffixes: B rows, T tokens, S steps, E edits.
 """
 
 from __future__ import annotations
@@ -12,60 +22,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
 from rlvrlab.batch import Bools, Floats, Ints, TokenBatch
-from rlvrlab.credit.edits import Edit, Invalid, Plan, coalition
+from rlvrlab.credit.base import StepCredit
+from rlvrlab.credit.edits import Edit, Plan, coalition
 from rlvrlab.credit.estimators import step_groups
-from rlvrlab.credit.steps import Decode, step_of_tokens, token_spans
+from rlvrlab.credit.steps import GLUE, Decode, step_of_tokens, token_spans
 from rlvrlab.randomness import generator
 from rlvrlab.rollout.replay import COUNTED, Replayer, Trajectory
 from rlvrlab.rollout.segment import segment
 from rlvrlab.rollout.segments import Segments
 from rlvrlab.train.lab import Lab
 from rlvrlab.types import Environment, RewardFunction, Rollout, Sampler, Sampling
-
-
-class StepCredit(Protocol):
-    """What a credit plug-in must be able to do; credit/counterfactual.py is the one there is."""
-
-    estimator: str
-    segmentation: str
-    samples: int
-    invalid: Invalid
-
-    @property
-    def label(self) -> str:
-        """unbiased or shaping."""
-        ...
-
-    @property
-    def wants_empty(self) -> bool:
-        """Must the answer without any step be judged too?"""
-        ...
-
-    @property
-    def keeps_dead_groups(self) -> bool:
-        """Can it teach something where a group has no advantage?"""
-        ...
-
-    def examines(self, reward: float, least: float) -> bool:
-        """Is an answer worth replays that earned so much, in a group where the least was this?"""
-        ...
-
-    def plan(self, steps: int, rng: np.random.Generator) -> Plan:
-        """What to replay."""
-        ...
-
-    def normalised(self, credit_S: Floats, total: float) -> Floats:
-        """Credit on the scale asked for."""
-        ...
-
-    def mapped(self, group_T: Floats, step_T: Ints, credit_S: Floats) -> Floats:
-        """Token advantages."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -119,10 +90,9 @@ class StepCredits:
 
 def step_credits(lab: Lab, rollouts: Sequence[Rollout]) -> StepCredits:
     """Credit of every judged answer of a collection, or nothing where the recipe wants none."""
-    plugin: StepCredit | None = lab.resolved.build("credit")
-    if plugin is None:
+    if lab.credit is None:
         return StepCredits()
-    return credit_of(plugin, rollouts, lab.env, lab.reward, lab.engine, lab.sampling)
+    return credit_of(lab.credit, rollouts, lab.env, lab.reward, lab.engine, lab.sampling)
 
 
 def credit_of(
@@ -171,7 +141,7 @@ def _remembering(decode: Decode) -> Decode:
 
 def _examined(plugin: StepCredit, judged: list[Rollout]) -> list[Rollout]:
     """The others keep their group's advantage; answers that began alike are compared whatever they earned."""
-    if plugin.estimator == "step_groups":
+    if not plugin.needs_replays:
         return judged
     earned = [(rollout, rollout.reward.value) for rollout in judged if rollout.reward is not None]
     least: dict[str, float] = {}
@@ -195,7 +165,7 @@ def _segmented(rollouts: Sequence[Rollout], plugin: StepCredit, decode: Decode) 
 
 def _plan(plugin: StepCredit, one: Trajectory) -> Plan | None:
     """Keyed by the rollout, so that it is the same on any machine and after any restart."""
-    if not len(one.segments) or plugin.estimator == "step_groups":
+    if not len(one.segments) or not plugin.needs_replays:
         return None
     return plugin.plan(len(one.segments), generator("credit", one.rollout.id))
 
@@ -217,7 +187,7 @@ def _solved(
     plugin: StepCredit, asked: Sequence[Trajectory], plans: Sequence[Plan | None], values: Sequence[Floats]
 ) -> list[Floats]:
     reward_B = np.array([one.rollout.reward.value for one in asked if one.rollout.reward is not None])
-    if plugin.estimator == "step_groups":
+    if not plugin.needs_replays:
         ids = {group: i for i, group in enumerate(dict.fromkeys(one.rollout.group_id for one in asked))}
         group_B = np.array([ids[one.rollout.group_id] for one in asked], dtype=np.int64)
         return step_groups([_places(one) for one in asked], reward_B, group_B)
@@ -255,3 +225,45 @@ def _metrics(plugin: StepCredit, answers: dict[str, Credited], counts: Counter[s
         "credit/hit_rate": whole["cache_hits"] / max(1, whole["replays"]),
         **{f"credit/{name}": float(whole[name]) for name in COUNTED},
     }
+
+
+def step_rows(
+    credits: StepCredits, batch: TokenBatch | None = None, used: Sequence[Rollout] = ()
+) -> dict[str, list[dict[str, Any]]]:
+    """By rollout; `batch` is what `used` were trained on, and None where nothing was."""
+    trained: dict[str, Floats] = {}
+    if credits.answers and batch is not None and batch.advantage_BT is not None:
+        advantage_BT = np.where(batch.loss_BT, batch.advantage_BT, np.nan)
+        trained = {rollout.id: advantage_BT[row] for row, rollout in enumerate(used)}
+    return {name: _rows(one, trained.get(name)) for name, one in credits.answers.items()}
+
+
+def _rows(one: Credited, advantage_T: Floats | None) -> list[dict[str, Any]]:
+    steps = one.trajectory.segments.steps
+    mean_S = np.full(len(steps), np.nan) if advantage_T is None else _means(one, advantage_T)
+    return [
+        {
+            "start": step.span[0],
+            "end": step.span[1],
+            "kind": step.kind,
+            "credit": _number(credit),
+            "advantage": _number(mean),
+            **({} if examined else {"examined": False}),
+        }
+        for step, credit, mean, examined in zip(steps, one.raw_S, mean_S, one.examined_S, strict=True)
+    ]
+
+
+def _means(one: Credited, advantage_T: Floats) -> Floats:
+    """Over the tokens of each step; NaN is a token that is not trained on."""
+    step_T = one.trajectory.step_T
+    advantage_T = advantage_T[: len(step_T)]
+    used_T = (step_T != GLUE) & ~np.isnan(advantage_T)
+    count_S = np.bincount(step_T[used_T], minlength=len(one.raw_S))
+    sum_S = np.bincount(step_T[used_T], advantage_T[used_T], minlength=len(one.raw_S))
+    return np.where(count_S > 0, sum_S / np.maximum(count_S, 1), np.nan)
+
+
+def _number(value: float) -> float | None:
+    """Six decimals are plenty, and + 0.0 turns −0.0 into 0.0."""
+    return round(float(value), 6) + 0.0 if np.isfinite(value) else None

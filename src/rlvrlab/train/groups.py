@@ -32,6 +32,18 @@ class Sorted(NamedTuple):
         """How many groups there were."""
         return sum(self.reasons.values())
 
+    @property
+    def why_silent(self) -> str:
+        """Why there is nothing to learn from, and what to do about it."""
+        if self.reasons[UNJUDGED] == self.groups:
+            return "no signal: not one answer could be judged; look at `detail` in the rollouts, then mend the judge"
+        if self.reasons[ALL_WRONG] >= self.reasons[ALL_RIGHT]:
+            why, remedy = "all wrong", "do SFT first, take easier problems or a partial reward"
+        else:
+            why, remedy = "all right", "take harder problems; this set has nothing left to teach"
+        same = f"every group's answers earned the same reward ({why}), so there is no gradient to follow"
+        return f"no signal: {same}; {remedy}"
+
 
 def sort_groups(rollouts: Sequence[Rollout], *, by_parts: bool = False) -> Sorted:
     """Split by signal; rollouts of a group are neighbours. `by_parts`: equal totals of different parts are signal."""

@@ -13,14 +13,13 @@ import numpy as np
 
 from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.errors import UserError
-from rlvrlab.rollout.collect import collect
 from rlvrlab.skills.interference import Agreement, agreement, first_order, measured
 from rlvrlab.surgery.conflict import cosines
-from rlvrlab.train.batches import assemble, credit, score
+from rlvrlab.train.batches import assemble, score, with_advantages
 from rlvrlab.train.groups import sort_groups
 from rlvrlab.train.lab import Lab
-from rlvrlab.train.phases.online import OnlinePhase
-from rlvrlab.train.protocols.base import skills_of
+from rlvrlab.train.phases.base import OnlinePhase
+from rlvrlab.train.protocols import skills_of
 from rlvrlab.types import Rollout
 
 
@@ -42,7 +41,7 @@ def interference(lab: Lab, phase: OnlinePhase, length: float, key: tuple[object,
     for skill in skills_of(lab.train):
         live = sort_groups(_asked(lab, skill, (*key, "gradient"))).live
         if live:
-            vectors.append(lab.engine.gradient(_batch(lab, phase, live), phase._objective(lab))[0])
+            vectors.append(lab.engine.gradient(_batch(lab, phase, live), phase.regularised(lab.resolved))[0])
             names.append(skill)
     if len(names) < 2:
         raise UserError(f"interference: {len(names)} skills have a gradient, two are needed; train a little first")
@@ -69,12 +68,10 @@ def _rewards(lab: Lab, names: list[str], key: tuple[object, ...]) -> Floats:
 
 def _asked(lab: Lab, skill: str, key: tuple[object, ...]) -> list[Rollout]:
     problems = [problem for problem in lab.train if problem.skill == skill]
-    full = (lab.recipe.seed, "interference", *key)
-    n, sampling = lab.recipe.rollout.n, lab.sampling
-    return collect(lab.engine, lab.env, lab.reward, problems, n=n, sampling=sampling, key=full)
+    return lab.ask(problems, (lab.recipe.seed, "interference", *key))
 
 
 def _batch(lab: Lab, phase: OnlinePhase, rollouts: list[Rollout]) -> TokenBatch:
     batch = assemble(rollouts, lab.recipe.rollout.max_tokens)
-    batch = score(batch, lab.engine, lab.recipe, reused=False, critic=phase.critic)
-    return credit(batch, rollouts, phase._advantage(lab), lab.recipe)[0]
+    batch = score(batch, lab.engine, lab.recipe, reused=False, critic=phase.critic is not None)
+    return with_advantages(batch, rollouts, phase.advantage(lab.resolved), lab.recipe)[0]

@@ -1,25 +1,30 @@
-"""Everything a run needs, built once from its recipe."""
+"""Everything a run needs, built once from its recipe. Nothing in it changes but the engine's parameters."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, cast
 
+from rlvrlab.credit.base import StepCredit
 from rlvrlab.data.loading import load
 from rlvrlab.data.roles import Use, require
 from rlvrlab.engines.base import Engine
 from rlvrlab.errors import UserError
-from rlvrlab.randomness import shuffled
 from rlvrlab.recipe import Recipe, Resolved
-from rlvrlab.train.rules import Rules
-from rlvrlab.types import Environment, Problem, RewardFunction, Role, Sampling
+from rlvrlab.rollout.collect import collect
+from rlvrlab.surgery.base import Surgery
+from rlvrlab.train.grouping import Grouping
+from rlvrlab.train.guards.base import Guard
+from rlvrlab.train.protocols import TrainingProtocol, drawn
+from rlvrlab.types import Environment, Problem, RewardFunction, Role, Rollout, Sampling
 
 
 @dataclass(frozen=True)
 class Lab:
-    """Recipe, policy, environment, problems."""
+    """Recipe, policy, environment, problems, and the plug-ins that shape updates."""
 
     resolved: Resolved
     engine: Engine
@@ -31,16 +36,41 @@ class Lab:
     """For the cards between phases; nothing is chosen by them."""
     files: Mapping[str, Any] = field(default_factory=dict)
     """By role: the data file used in place of the environment's own problems, with its hashes."""
-    rules: Rules = field(default=cast(Rules, None))
-    """Protocol, surgery and guard, with what they remember."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rules", self.rules or Rules(self.resolved))
 
     @property
     def recipe(self) -> Recipe:
         """The settings."""
         return self.resolved.recipe
+
+    @cached_property
+    def protocol(self) -> TrainingProtocol | None:
+        """How on-line phases are cut into stages."""
+        return cast(TrainingProtocol | None, self.resolved.build("protocol"))
+
+    @cached_property
+    def surgery(self) -> Surgery | None:
+        """How gradients of different groups are combined."""
+        return cast(Surgery | None, self.resolved.build("surgery"))
+
+    @cached_property
+    def guard(self) -> Guard | None:
+        """What protects skills that are not being trained."""
+        return cast(Guard | None, self.resolved.build("guard"))
+
+    @cached_property
+    def credit(self) -> StepCredit | None:
+        """How the steps of an answer share its reward."""
+        return cast(StepCredit | None, self.resolved.build("credit"))
+
+    @cached_property
+    def grouping(self) -> Grouping:
+        """Which problems belong together, for surgery."""
+        return Grouping(self.surgery, self.train, self.recipe.seed)
+
+    @property
+    def remembers(self) -> bool:
+        """Does anything have a memory that checkpoints must hold?"""
+        return not (self.protocol is None and self.surgery is None and self.guard is None)
 
     @property
     def sampling(self) -> Sampling:
@@ -48,15 +78,20 @@ class Lab:
         r = self.recipe.rollout
         return Sampling(max_tokens=r.max_tokens, temperature=r.temperature, top_p=r.top_p)
 
+    def ask(
+        self,
+        problems: Sequence[Problem],
+        key: tuple[object, ...],
+        sampling: Sampling | None = None,
+        n: int | None = None,
+    ) -> list[Rollout]:
+        """Judged answers of the policy to each problem: `n` of them, rollout.n where nothing else is said."""
+        n, sampling = n or self.recipe.rollout.n, sampling or self.sampling
+        return collect(self.engine, self.env, self.reward, problems, n=n, sampling=sampling, key=key)
+
     def problems_at(self, stream: str, step: int, size: int) -> list[Problem]:
         """The `step`-th slice of an endless stream that visits every training problem once per epoch, reshuffled."""
-        first, last = step * size, (step + 1) * size
-        chosen: list[Problem] = []
-        for epoch in range(first // len(self.train), (last - 1) // len(self.train) + 1):
-            order = shuffled(self.train, self.recipe.seed, stream, "epoch", epoch)
-            offset = epoch * len(self.train)
-            chosen += order[max(0, first - offset) : last - offset]
-        return list({p.id: p for p in chosen}.values())  # over an epoch's edge one may come twice: one group, not two
+        return drawn(self.train, (self.recipe.seed, stream), step * size, (step + 1) * size)
 
     def data_facts(self) -> dict[str, Any]:
         """What was trained and evaluated on, by content."""
@@ -71,10 +106,7 @@ class Lab:
 
 def engine_alone(resolved: Resolved) -> Engine:
     """A recipe's engine with its embedded sampler: a policy is examined without the servers that helped train it."""
-    config = resolved.build("engine")
-    if hasattr(config, "sampler"):
-        config = replace(config, sampler="embedded")
-    return cast(Engine, config.build(resolved.recipe.optimizer.settings()))
+    return cast(Engine, resolved.build("engine").alone().build(resolved.recipe.optimizer.settings()))
 
 
 def build_lab(resolved: Resolved) -> Lab:
@@ -87,9 +119,7 @@ def build_lab(resolved: Resolved) -> Lab:
     _check_roles(train, dev)
     engine = resolved.build("engine").build(recipe.optimizer.settings())
     test = env.problems("test", recipe.eval.test_size, recipe.data.seed) if recipe.eval.test_size else []
-    lab = Lab(resolved, engine, env, resolved.build("reward"), tuple(train), tuple(dev), tuple(test), files)
-    lab.rules.check_phases(lab)
-    return lab
+    return Lab(resolved, engine, env, resolved.build("reward"), tuple(train), tuple(dev), tuple(test), files)
 
 
 def build_problems(resolved: Resolved) -> dict[Role, list[Problem]]:
@@ -112,7 +142,7 @@ def _problems(resolved: Resolved, env: Environment, role: Role, use: Use, files:
     return list(loaded.problems)
 
 
-def content_hash(problems: tuple[Problem, ...]) -> str:
+def content_hash(problems: Sequence[Problem]) -> str:
     """Hash of the problems' contents, in order."""
     return hashlib.sha256("\n".join(problem.key for problem in problems).encode()).hexdigest()[:16]
 

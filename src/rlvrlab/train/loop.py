@@ -1,10 +1,15 @@
-"""THE loop: every phase, every engine, every recipe goes through here."""
+"""The loop: phases, evaluations, checkpoints and early stops. What one step of a phase does is the phase's own.
+
+Every phase, engine and recipe goes through here; the on-line step is train/step.py.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from rlvrlab.errors import TrainingDiverged
 from rlvrlab.evals.monitors import Watch
@@ -13,83 +18,101 @@ from rlvrlab.record.run import Run, read_metrics
 from rlvrlab.rollout.collect import as_row
 from rlvrlab.stopwatch import watching
 from rlvrlab.train import checkpoint
-from rlvrlab.train.by_skill import BySkill, evaluate_skills
 from rlvrlab.train.card import BASELINE, write_card
+from rlvrlab.train.evaluation import BySkill, evaluate_skills
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Phase, StepOutcome
-from rlvrlab.train.phases.online import OnlinePhase
 from rlvrlab.train.signals import Interrupts
-from rlvrlab.train.state import State
+from rlvrlab.train.stages import stage_ended
+from rlvrlab.train.state import Memory, State
 
 Observer = Callable[[Phase, State, dict[str, Any]], None]
 MAX_SKIPPED = 3
-CLOCK_S = 5e-5
-"""Parts of a step shorter than this did not happen."""
+SHORTEST_S = 5e-5
+"""Parts of a step that took less time than this are not worth a metric."""
+
+
+class Watched(NamedTuple):
+    """A run in progress, with what looks at its steps."""
+
+    lab: Lab
+    run: Run
+    watch: Watch
+    observe: Observer
 
 
 def train(lab: Lab, run: Run, state: State, interrupts: Interrupts, observe: Observer) -> State:
     """Run the phases from `state` on, until the end or until asked to stop."""
-    watch = Watch(read_metrics(run.folder))
-    checkpoint.restore_rules(run.folder / "checkpoints", lab, state.step)
+    at = Watched(lab, run, Watch(read_metrics(run.folder)), observe)
+    memory = checkpoint.restore_memory(run.folder / "checkpoints", lab, state.step)
     while state.phase < len(lab.recipe.phases) and not interrupts.received:
         phase: Phase = lab.resolved.phase(lab.recipe.phases[state.phase])
         if state.phase_step == 0:
-            state = _begin(lab, run, watch, phase, state, observe)
-        phase.prepare(lab, run.folder / "artifacts")
+            state, memory = _begin(at, phase, state, memory)
+        data = phase.prepare(lab, run.folder / "artifacts")
         index = state.phase
         while state.phase == index and not interrupts.received:
             started = time.perf_counter()
-            lab.rules.step = state.step
             with watching() as spent:
-                outcome = phase.step(lab, state.phase_step)
-            outcome.metrics.update({f"time/{name}_s": round(s, 4) for name, s in spent.items() if s > CLOCK_S})
+                outcome = phase.step(lab, data, state, memory)
+            outcome.metrics.update({f"time/{name}_s": round(s, 4) for name, s in spent.items() if s > SHORTEST_S})
+            memory = outcome.memory
             state = state.stepped(silent=outcome.silent, skipped=outcome.skipped)
-            stage_ended = _stage_ended(lab, phase, state)
-            evaluation = evaluate_skills(lab) if stage_ended or _due(lab, phase, state) else None
+            over = stage_ended(lab, phase, state.phase_step)
+            evaluation = evaluate_skills(lab) if over or _due(lab, phase, state) else None
             state = state.evaluated(evaluation.value) if evaluation else state
-            row = _record(lab, run, watch, phase, state, outcome, evaluation, time.perf_counter() - started)
+            row = _record(at, phase, state, outcome, evaluation, time.perf_counter() - started)
             if state.phase_step == phase.steps or _enough(lab, state):
-                state = _end(lab, run, phase, state)
-            if stage_ended or _checkpoint_due(lab, state):
-                _checkpoint(lab, run, state)
+                state = _end(at, phase, state)
+            if over or _checkpoint_due(lab, state):
+                memory = _checkpoint(at, state, memory)
             observe(phase, state, row)
     if interrupts.received and state.phase_step:
-        _checkpoint(lab, run, state)
+        _checkpoint(at, state, memory)
     return state
 
 
-def _begin(lab: Lab, run: Run, watch: Watch, phase: Phase, state: State, observe: Observer) -> State:
+def bare_steps(
+    lab: Lab, phase: Phase, artifacts: Path, memory: Memory | None = None, first: int = 0
+) -> Iterator[StepOutcome]:
+    """The steps of one phase without a run folder, evaluations or checkpoints: for experiments and benchmarks."""
+    data, memory = phase.prepare(lab, artifacts), memory or Memory()
+    for step in range(first, phase.steps):
+        outcome = phase.step(lab, data, State(phase_step=step, step=step), memory)
+        memory = outcome.memory
+        yield outcome
+
+
+def _begin(at: Watched, phase: Phase, state: State, memory: Memory) -> tuple[State, Memory]:
     """A fresh optimiser, a frozen reference and a measurement before the first step of a phase."""
+    lab, run = at.lab, at.run
     lab.engine.fresh_optimizer()
     lab.engine.freeze_reference()
-    if lab.rules.guard:
-        _checkpoint(lab, run, state)  # anchors are rebuilt from checkpoints, also one at the very beginning
+    if lab.guard:
+        memory = _checkpoint(at, state, memory)  # anchors are rebuilt from checkpoints, also one at the very beginning
     if state.phase == 0 and lab.recipe.eval.test_size:
         write_card(lab, run.folder, 0, BASELINE, state.step)
     evaluation = evaluate_skills(lab)
     state = state.evaluated(evaluation.value)
     run.event("phase", f"phase {phase.name} begins at {evaluation.value:.3f} held-out accuracy", step=state.step)
-    observe(phase, state, _record(lab, run, watch, phase, state, StepOutcome({}), evaluation, None))
-    return state
+    at.observe(phase, state, _record(at, phase, state, StepOutcome({}, memory), evaluation, None))
+    return state, memory
 
 
-def _end(lab: Lab, run: Run, phase: Phase, state: State) -> State:
+def _end(at: Watched, phase: Phase, state: State) -> State:
+    lab, run = at.lab, at.run
     assert state.best is not None
     if lab.recipe.eval.test_size:
-        write_card(lab, run.folder, state.phase + 1, phase.name, state.step, control=getattr(phase, "control", False))
+        write_card(lab, run.folder, state.phase + 1, phase.name, state.step, control=phase.control)
     text = f"phase {phase.name} ends; best {state.best.accuracy:.3f} at step {state.best.step}"
     run.event("phase", text, step=state.step)
-    if getattr(phase, "control", False):
+    if phase.control:
         origin = state.kept[-1]
         checkpoint.load(run.folder / "checkpoints" / f"global_step_{origin}", lab.engine)
         run.event(
             "control", f"{phase.name} was a control arm: the policy is again that of step {origin}", step=state.step
         )
     return state.next_phase()
-
-
-def _stage_ended(lab: Lab, phase: Phase, state: State) -> bool:
-    return isinstance(phase, OnlinePhase) and lab.rules.stage_ended(lab, phase, state.phase_step)
 
 
 def _due(lab: Lab, phase: Phase, state: State) -> bool:
@@ -108,20 +131,14 @@ def _enough(lab: Lab, state: State) -> bool:
 
 
 def _record(
-    lab: Lab,
-    run: Run,
-    watch: Watch,
-    phase: Phase,
-    state: State,
-    outcome: StepOutcome,
-    evaluation: BySkill | None,
-    seconds: float | None,
+    at: Watched, phase: Phase, state: State, outcome: StepOutcome, evaluation: BySkill | None, seconds: float | None
 ) -> dict[str, Any]:
     """Metrics line, rollouts, events; on the disk when this returns."""
+    lab, run = at.lab, at.run
     row: dict[str, Any] = {"step": state.step, "phase": phase.name, "phase_step": state.phase_step, **outcome.metrics}
     if evaluation:
         row |= evaluation.metrics(lab.env.name)
-    row |= watch.measure(row, outcome.rollouts)
+    row |= at.watch.measure(row, outcome.rollouts)
     if seconds is not None:
         row["time/step_s"] = round(seconds, 4)
     run.metrics(row)
@@ -131,7 +148,7 @@ def _record(
         run.event(kind, words, step=state.step)
     for note in outcome.notes:
         run.warn("no_signal", note, step=state.step)
-    for finding in watch.examine(phase.name, row):
+    for finding in at.watch.examine(phase.health, row):
         if finding.alarm:
             run.warn(finding.metric, finding.text, step=state.step)
     if outcome.skipped:
@@ -153,9 +170,13 @@ def _checkpoint_due(lab: Lab, state: State) -> bool:
     return best or state.phase_step % lab.recipe.checkpoint.every == 0
 
 
-def _checkpoint(lab: Lab, run: Run, state: State) -> None:
-    folder = run.folder / "checkpoints"
+def _checkpoint(at: Watched, state: State, memory: Memory) -> Memory:
+    """Save, and forget what a resumed run would not know either, so that both go on alike."""
+    lab, folder = at.lab, at.run.folder / "checkpoints"
     if not (folder / f"global_step_{state.step}").exists():
-        checkpoint.save(folder, lab.engine, state, lab.rules.state() if lab.rules.active else None)
-    protected = {*state.kept, *lab.rules.anchors(), *(() if state.best is None else (state.best.step,))}
+        memory = replace(memory, guard=lab.guard.saved(memory.guard)) if lab.guard else memory
+        checkpoint.save(folder, lab.engine, state, memory if lab.remembers else None)
+    anchors = lab.guard.anchors(memory.guard) if lab.guard else set()
+    protected = {*state.kept, *anchors, *(() if state.best is None else (state.best.step,))}
     checkpoint.prune(folder, lab.recipe.checkpoint.keep, protected)
+    return memory

@@ -21,6 +21,7 @@ from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.loop import Observer, train
 from rlvrlab.train.phases.base import Phase
 from rlvrlab.train.signals import Interrupts
+from rlvrlab.train.stages import check_phases
 from rlvrlab.train.state import State
 
 
@@ -37,7 +38,7 @@ class Ended:
 
 def start(resolved: Resolved, observe: Observer, command: Sequence[str] = ()) -> Ended:
     """A new run; everything that can be wrong is found before its folder is made."""
-    lab = build_lab(resolved)
+    lab = ready_lab(resolved)
     find_sinks(resolved)
     run = run_folder.create(lab, command)
     with closing(run):
@@ -49,7 +50,7 @@ def resume(folder: Path, observe: Observer) -> Ended:
     """Go on from the newest complete checkpoint; without one, from the beginning."""
     resolved = resolved_of(folder)
     with closing(Run.open(folder)) as run:
-        lab = build_lab(resolved)
+        lab = ready_lab(resolved)
         run_folder.check_data(folder, lab)
         path, notes = checkpoint.newest(folder / "checkpoints")
         state = checkpoint.load(path, lab.engine) if path else State()
@@ -59,6 +60,13 @@ def resume(folder: Path, observe: Observer) -> Ended:
             run.event("recovered", note)
         run.event("resume", f"resumes after step {state.step}; {moved} later lines will be made again", step=state.step)
         return _go(lab, run, state, observe)
+
+
+def ready_lab(resolved: Resolved) -> Lab:
+    """Everything a run needs; what cannot work together is refused here, before anything is trained."""
+    lab = build_lab(resolved)
+    check_phases(lab)
+    return lab
 
 
 def resolved_of(folder: Path) -> Resolved:

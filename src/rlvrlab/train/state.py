@@ -1,9 +1,13 @@
-"""Where a run stands: small, plain, saved with every checkpoint."""
+"""Where a run stands and what it remembers: small, plain, saved with every checkpoint."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+from rlvrlab.surgery.base import Memory as SurgeryMemory
+from rlvrlab.train.grouping import Difficulty
+from rlvrlab.train.guards.base import Kept
 
 
 @dataclass(frozen=True)
@@ -70,3 +74,29 @@ class State:
         best = data["best"]
         changes = {"best": None if best is None else Best(**best), "kept": tuple(data["kept"])}
         return cls(**{**data, **changes})
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What protocol, surgery and guard remember from step to step. A step takes one and gives the next one back."""
+
+    stage: tuple[str, int] | None = None
+    """Phase and index of the stage that has begun."""
+    surgery: SurgeryMemory = field(default_factory=dict)
+    """Plain data of the surgery method."""
+    difficulty: Difficulty = field(default_factory=Difficulty)
+    """Running pass rates, where groups are made by difficulty."""
+    guard: Kept = field(default_factory=Kept)
+    """What the guard remembers; its live part is not saved."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for a checkpoint."""
+        stage = None if self.stage is None else list(self.stage)
+        return {"stage": stage, "surgery": self.surgery, **self.difficulty._asdict(), "guard": self.guard.memory}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Memory:
+        """Back from plain data; a guard's live part has to be rebuilt from its anchors."""
+        difficulty = Difficulty(**{name: data[name] for name in Difficulty._fields})
+        stage = None if data["stage"] is None else (data["stage"][0], data["stage"][1])
+        return cls(stage, data["surgery"], difficulty, Kept(data["guard"]))

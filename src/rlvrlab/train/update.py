@@ -1,21 +1,24 @@
-"""One optimiser step: gradients, surgery, clip, apply, guard; refused when it is not finite."""
+"""One optimiser step: gradients by group, surgery, clip, apply, guard; refused when it is not finite.
+
+The same functions serve the engines of this package and verl's shards: all they ask of `engine` are the verbs gradient,
+gramian, step and release. Suffixes: S groups, A vectors (a group may be given as two halves that add up to it).
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from rlvrlab.batch import Floats, TokenBatch
-from rlvrlab.engines.base import Engine, Vector
-from rlvrlab.surgery.base import Memory, Scene, Surgery
+from rlvrlab.engines.base import Trainable, Vector
+from rlvrlab.surgery.base import Memory as SurgeryMemory
+from rlvrlab.surgery.base import Scene, Surgery
 from rlvrlab.surgery.conflict import conflict, noise
-from rlvrlab.types import Objective
-
-if TYPE_CHECKING:
-    from rlvrlab.train.guards.base import Guard, Moment
+from rlvrlab.train.guards.base import NOTHING, Guard, Kept, Moment
+from rlvrlab.types import Aggregation, Objective
 
 
 class Applied(NamedTuple):
@@ -26,12 +29,23 @@ class Applied(NamedTuple):
     """The loss or gradient was NaN or infinite: the parameters are as they were."""
 
 
+class Backward(NamedTuple):
+    """One backward pass over a group, or over half of one."""
+
+    vector: Vector
+    group: int
+    value: float
+    metrics: dict[str, float]
+
+
 class Gradients(NamedTuple):
-    """Gradients of several groups' losses; a group may be given as two halves that add up to it."""
+    """Gradients of several groups' losses."""
 
     vectors: list[Vector]
     owner_A: list[int]
     """Group of each vector."""
+    share_S: Floats
+    """What each group's loss counts in that of the whole batch."""
     value_S: Floats
     """Loss of each group."""
     entropy_S: Floats
@@ -39,80 +53,82 @@ class Gradients(NamedTuple):
     metrics: dict[str, float]
     """Of the objective, averaged over the groups by their share."""
 
+    @classmethod
+    def of(cls, passes: Sequence[Backward], share_S: Floats) -> Gradients:
+        """Add up what the backward passes found."""
+        value_S, entropy_S = np.zeros(len(share_S)), np.zeros(len(share_S))
+        metrics: dict[str, float] = {}
+        for one in passes:
+            value_S[one.group] += one.value
+            entropy_S[one.group] += one.metrics.get("actor/entropy", 0.0)
+            for name, value in one.metrics.items():
+                metrics[name] = metrics.get(name, 0.0) + value * float(share_S[one.group])
+        return cls([one.vector for one in passes], [one.group for one in passes], share_S, value_S, entropy_S, metrics)
+
     @property
     def gather_SA(self) -> Floats:
         """Adds up each group's vectors."""
         return (np.arange(len(self.value_S))[:, None] == np.array(self.owner_A)[None, :]).astype(np.float64)
 
 
-def update(
-    engine: Engine, batch: TokenBatch, objective: Objective, learning_rate: float, max_grad_norm: float
-) -> Applied:
-    """Descend the objective on one batch. √(wᵀGw) is the norm, so clipping is a factor on the weight."""
-    gradient, value, metrics = engine.gradient(batch, objective)
-    norm = math.sqrt(float(engine.gramian([gradient])["global"][0, 0]))
-    metrics |= {"actor/loss": value, "actor/grad_norm": norm, "actor/lr": learning_rate}
-    if not (math.isfinite(value) and math.isfinite(norm)):
-        return Applied(metrics, skipped=True)
-    weight = min(1.0, max_grad_norm / norm) if max_grad_norm and norm > 0 else 1.0
-    engine.step([gradient], [weight], learning_rate)
-    engine.release([gradient])
-    return Applied(metrics, skipped=False)
-
-
 def gradients(
-    engine: Engine, groups: Mapping[str, TokenBatch], objective: Objective, share_S: Floats, *, halved: bool
+    engine: Trainable, groups: Mapping[str, TokenBatch], objective: Objective, share_S: Floats, *, halved: bool = False
 ) -> Gradients:
     """One backward call per group, or two where halves are wanted; the work is the same."""
-    vectors: list[Vector] = []
-    owner_A: list[int] = []
-    value_S, entropy_S = np.zeros(len(groups)), np.zeros(len(groups))
-    total: dict[str, float] = {}
-    for i, batch in enumerate(groups.values()):
-        for part in problem_halves(batch) if halved else [batch]:
+    passes = []
+    for group, whole in enumerate(groups.values()):
+        for part in problem_halves(whole) if halved else [whole]:
             vector, value, metrics = engine.gradient(part, objective)
-            vectors.append(vector)
-            owner_A.append(i)
-            value_S[i] += value
-            entropy_S[i] += metrics.get("actor/entropy", 0.0)
-            for name, one in metrics.items():
-                total[name] = total.get(name, 0.0) + one * float(share_S[i])
-    return Gradients(vectors, owner_A, value_S, entropy_S, total)
+            passes.append(Backward(vector, group, value, metrics))
+    return Gradients.of(passes, share_S)
 
 
-def careful_update(
-    engine: Engine,
+def descend(engine: Trainable, batch: TokenBatch, objective: Objective, rate: float, max_grad_norm: float) -> Applied:
+    """One optimiser step on a whole batch, without surgery or guard."""
+    whole = gradients(engine, {"all": batch}, objective, np.ones(1))
+    return apply(engine, whole, whole.share_S, rate, max_grad_norm)[0]
+
+
+def apply(
+    engine: Trainable,
     found: Gradients,
     weight_S: Floats,
-    share_S: Floats,
-    learning_rate: float,
+    rate: float,
     max_grad_norm: float,
-    guard: Guard | None,
-    now: Moment,
-) -> Applied:
-    """Step along Σ wᵢgᵢ plus the guard's terms, clipped as a whole; then let the guard correct the step."""
-    terms = guard.terms(now) if guard else []
+    guard: Guard | None = None,
+    now: Moment | None = None,
+    kept: Kept = NOTHING,
+) -> tuple[Applied, Kept]:
+    """Step along Σ wᵢgᵢ plus the guard's terms, clipped as a whole; then let the guard correct the step.
+
+    √(wᵀGw) is the norm of the sum, so clipping is a factor on the weights.
+    """
+    terms = guard.terms(now, kept) if guard and now else []
     vectors = [*found.vectors, *(vector for vector, _ in terms)]
     weights = np.array([*weight_S[found.owner_A], *(weight for _, weight in terms)])
     gramian = engine.gramian(vectors)["global"]
     norm = math.sqrt(max(float(weights @ gramian @ weights), 0.0)) if np.isfinite(gramian).all() else math.nan
-    value = float(found.value_S @ share_S)
-    metrics = found.metrics | {"actor/loss": value, "actor/grad_norm": norm, "actor/lr": learning_rate}
+    value = float(found.value_S @ found.share_S)
+    metrics = found.metrics | {"actor/loss": value, "actor/grad_norm": norm, "actor/lr": rate}
     if not (math.isfinite(value) and math.isfinite(norm)):
         engine.release(vectors)
-        return Applied(metrics, skipped=True)
-    metrics |= guard.before_step(now) if guard else {}
+        return Applied(metrics, skipped=True), kept
+    if guard and now:
+        kept, more = guard.before_step(now, kept)
+        metrics |= more
     clip = min(1.0, max_grad_norm / norm) if max_grad_norm and norm > 0 else 1.0
-    applied = engine.step(vectors, [float(w) for w in clip * weights], learning_rate)
+    moved = engine.step(vectors, [float(w) for w in clip * weights], rate)
     engine.release(vectors)
-    metrics |= guard.after_step(now, applied) if guard else {}
-    engine.release([applied])
-    return Applied(metrics, skipped=False)
+    if guard and now:
+        kept, more = guard.after_step(now, kept, moved)
+        metrics |= more
+    engine.release([moved])
+    return Applied(metrics, skipped=False), kept
 
 
 def operate(
-    engine: Engine, surgery: Surgery, found: Gradients, scene: Scene, memory: Memory
-) -> tuple[Floats, Memory, dict[str, float]]:
+    engine: Trainable, surgery: Surgery, found: Gradients, scene: Scene, memory: SurgeryMemory
+) -> tuple[Floats, SurgeryMemory, dict[str, float]]:
     """Weights of the groups, what the method remembers, and how much the groups disagree."""
     gather_SA = found.gather_SA
     halves_AA = engine.gramian(found.vectors)["global"]
@@ -147,17 +163,16 @@ def problem_halves(batch: TokenBatch) -> list[TokenBatch]:
     return [batch.rows(np.flatnonzero(first_B)), batch.rows(np.flatnonzero(~first_B))]
 
 
-def shares(batch: TokenBatch, groups: Sequence[TokenBatch], objective: Objective) -> Floats:
-    """What each group's own loss counts in the loss of the whole batch, under the objective's aggregation."""
-    inner = getattr(objective, "objective", objective)
-    mode = str(getattr(inner, "aggregation", "token-mean"))
-    if mode == "token-sum":
-        return np.ones(len(groups))
-    field = "tokens" if mode == "token-mean" else "rows"
-    return np.array([getattr(g.scale, field) for g in groups]) / max(1, getattr(batch.scale, field))
+def shares(rows_S: Sequence[int] | Floats, tokens_S: Sequence[int] | Floats, aggregation: Aggregation) -> Floats:
+    """What each group's own loss counts in the loss of the whole batch; given are its rows and tokens with loss."""
+    if aggregation == "token-sum":
+        return np.ones(len(rows_S))
+    count_S = np.asarray(tokens_S if aggregation == "token-mean" else rows_S, dtype=np.float64)
+    share_S: Floats = count_S / max(1.0, float(count_S.sum()))
+    return share_S
 
 
-def mean_metrics(rows: list[dict[str, float]]) -> dict[str, float]:
+def mean_metrics(rows: Sequence[dict[str, float]]) -> dict[str, float]:
     """Average over the updates of a step, key by key."""
     keys = dict.fromkeys(key for row in rows for key in row)
     return {key: float(np.mean([row[key] for row in rows if key in row])) for key in keys}

@@ -73,4 +73,3 @@ def _without_seed(table: Any) -> Any:
     if table["seed"] != 0:
         raise ValueError("seed is no longer a key: an adapter begins with the same values in every run; remove it")
     return {key: value for key, value in table.items() if key != "seed"}
-

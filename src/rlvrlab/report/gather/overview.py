@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any
 
 from rlvrlab.evals.hacks.signals import findings
-from rlvrlab.evals.monitors import RANGES, Range
+from rlvrlab.evals.monitors import RANGES, Range, health_of
 from rlvrlab.report.gather.reading import Fact, Line, Section, as_table, number, place, rounded, section, words
 from rlvrlab.report.gather.record import METRICS, RunRecord
 
@@ -136,7 +136,7 @@ def _lights(run: RunRecord) -> list[Fact]:
 
 
 def _light(run: RunRecord, watched: Range) -> Fact:
-    rows = [line for line in run.metrics if line.row.get("phase") in watched.phases]
+    rows = [line for line in run.metrics if watched.metric in health_of(line.row.get("phase"))]
     seen = [(line, line.row[watched.metric]) for line in rows if isinstance(line.row.get(watched.metric), int | float)]
     light = {"metric": watched.metric, "range": str(watched).removeprefix(watched.metric).strip(),
              "meaning": watched.meaning, "remedy": watched.remedy}  # fmt: skip

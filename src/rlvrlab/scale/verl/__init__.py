@@ -11,4 +11,4 @@ Nothing here imports verl, Ray or torch before it is used.
 VERSION = "0.9.1"
 """The only version of verl this room is tested with."""
 PLAN = "RLVR_VERL_PLAN"
-"""Environment variable that leads every Ray process to the folder of the run's plan."""
+"""Environment variable that leads every Ray process to the folder of the run's job."""

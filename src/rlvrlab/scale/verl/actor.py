@@ -10,36 +10,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from rlvrlab.batch import Floats
-from rlvrlab.objectives.aggregate import Aggregation
-from rlvrlab.scale.verl.guarding import ShardGuard
+from rlvrlab.scale.verl.guarding import ActorShards, ShardGuard
+from rlvrlab.scale.verl.job import current
 from rlvrlab.scale.verl.losses import tally
-from rlvrlab.scale.verl.plan import current
 from rlvrlab.scale.verl.rows import Ranks, counts, part_of
-from rlvrlab.scale.verl.shards import Shards
 from rlvrlab.surgery.base import Memory, Scene, Surgery
 from rlvrlab.train.schedule import learning_rate
-from rlvrlab.train.update import Gradients, careful_update, operate
+from rlvrlab.train.update import Backward, Gradients, apply, operate, shares
 
 GROUP, FACTS = "rlvr_group", "rlvr_facts"
 """Fields of a batch: the group of each row, and what is known of the groups."""
 RULES = "rlvr_rules.json"
 """Beside verl's checkpoint: what surgery and guard remember."""
-
-
-class Passed(NamedTuple):
-    """One group's backward pass, or that of half a group."""
-
-    value: float
-    """Loss, over all ranks."""
-    entropy: float
-    """Mean entropy of its tokens, over all ranks; 0 where verl was not asked for it."""
-    metrics: dict[str, float]
-    """Such that the mean over ranks is right."""
 
 
 class EngineHooks:
@@ -51,17 +38,17 @@ class EngineHooks:
     def initialize(self) -> None:
         """verl's own, then what surgery and guard need."""
         super().initialize()  # type: ignore[misc]
-        plan = current()
+        job = current()
         self._rlvr_memory = {}
-        self._rlvr_surgery: Surgery | None = plan.resolved.build("surgery")
-        self._rlvr_guard = ShardGuard(plan, self) if plan.resolved.recipe.guard else None
+        self._rlvr_surgery: Surgery | None = job.resolved.build("surgery")
+        self._rlvr_guard = ShardGuard(job, self) if job.resolved.recipe.guard else None
 
     def _build_lr_scheduler(self, optimizer: Any) -> Any:
         """The recipe's schedule; verl steps it once per collection."""
         from torch.optim.lr_scheduler import LambdaLR
 
-        plan = current()
-        settings, steps = plan.resolved.recipe.optimizer, plan.phase.steps
+        job = current()
+        settings, steps = job.resolved.recipe.optimizer, job.phase.steps
         return LambdaLR(optimizer, lambda step: learning_rate(1.0, step, steps, settings))
 
     def train_batch(self, data: Any, loss_function: Any) -> Any:
@@ -78,8 +65,9 @@ class EngineHooks:
         import torch
 
         found = super().save_checkpoint(local_path, *arguments, **named)  # type: ignore[misc]
+        # Every rank: what a guard forgets now it computes anew together with the others.
+        memory = {"surgery": self._rlvr_memory, "guard": self._rlvr_guard.plain() if self._rlvr_guard else {}}
         if torch.distributed.get_rank() == 0:
-            memory = {"surgery": self._rlvr_memory, "guard": self._rlvr_guard.memory if self._rlvr_guard else {}}
             Path(local_path, RULES).write_text(json.dumps(memory), encoding="utf-8")
         return found
 
@@ -100,16 +88,10 @@ class EngineHooks:
         facts = tu.get(data, FACTS, None) if GROUP in set(data.keys()) else None
         return None if facts is None else dict(facts)
 
-    def rlvr_shards(self) -> Shards:
-        """This rank's part of the trained parameters."""
-        import torch
-
-        mesh = self.device_mesh  # type: ignore[attr-defined]
-        # In a hybrid mesh only the last dimension shards; along the other one parameters are copies.
-        group = mesh.get_group(mesh.ndim - 1)
-        shards = Shards(self.module.parameters(), group, torch.distributed.get_world_size() > 1)  # type: ignore[attr-defined]
-        shards.apply = self.optimizer_step  # type: ignore[attr-defined]
-        return shards
+    @property
+    def rlvr_guarded(self) -> bool:
+        """Does a guard want to know what the optimiser really did?"""
+        return self._rlvr_guard is not None
 
     def rlvr_ranks(self) -> Ranks:
         """The ranks among which rows are divided."""
@@ -131,6 +113,7 @@ class EngineHooks:
         return outputs
 
     def _rlvr_groups(self, data: Any, loss_function: Any, facts: dict[str, Any]) -> Any:
+        """A backward pass for every group of rows, surgery on their Gramian, and one step."""
         column = data[GROUP].values() if data[GROUP].is_nested else data[GROUP].reshape(-1)
         label_B = np.asarray(column.cpu(), dtype=np.int64)
         count_A3 = counts(data, label_B, len(facts["owner"]), self.rlvr_ranks())
@@ -141,21 +124,25 @@ class EngineHooks:
         owner_A = [owners.index(facts["owner"][a]) for a in present]
         count_S2 = np.zeros((len(owners), 2))
         np.add.at(count_S2, owner_A, count_A3[present, :2])
-        shards, vectors, passes = self.rlvr_shards(), [], []
+        shards, passes = ActorShards(self), []
         self.optimizer_zero_grad()  # type: ignore[attr-defined]
         for a, owner in zip(present, owner_A, strict=True):
             part = part_of(data, np.flatnonzero(label_B == a).tolist(), int(count_A3[a, 2]))
-            passes.append(self._rlvr_pass(part, loss_function, count_A3[a, :2], count_S2[owner]))
-            vectors.append(shards.take())
-        share_S = shares(count_S2)
-        found = _gradients(vectors, owner_A, passes, share_S)
-        return self._rlvr_update(shards, found, share_S, owners, facts)
+            value, metrics = self._rlvr_pass(part, loss_function, count_A3[a, :2], count_S2[owner])
+            passes.append(Backward(shards.take(), owner, value, metrics))
+        share_S = shares(count_S2[:, 0], count_S2[:, 1], current().objective.aggregation)
+        return self._rlvr_update(shards, Gradients.of(passes, share_S), owners, facts)
 
-    def _rlvr_pass(self, part: Any, loss_function: Any, own_2: Floats, whole_2: Floats) -> Passed:
-        """Backward of (part of) a group; both counts are (rows, tokens) with loss, over all ranks."""
+    def _rlvr_pass(
+        self, part: Any, loss_function: Any, own_2: Floats, whole_2: Floats
+    ) -> tuple[float, dict[str, float]]:
+        """Backward of (part of) a group; both counts are (rows, tokens) with loss, over all ranks.
+
+        Loss and entropy are those of all ranks; the other metrics are such that the mean over ranks is right.
+        """
         from verl.utils import tensordict_utils as tu
 
-        column = {"token-sum": None, "token-mean": 1}.get(aggregation(), 0)
+        column = {"token-sum": None, "token-mean": 1}.get(current().objective.aggregation, 0)
         factor = 1.0 if column is None else float(own_2[column] / max(1.0, whole_2[column]))
         tu.assign_non_tensor(part, global_batch_size=max(1, int(own_2[0])))
 
@@ -171,53 +158,26 @@ class EngineHooks:
         metrics |= {name: float(one.aggregate()) * factor for name, one in sums.items()}
         both = [float(np.sum(outputs["loss"])), metrics.get("actor/entropy_loss", 0.0)]
         value, entropy = ranks.total(both) / ranks.size
-        return Passed(float(value), float(entropy), metrics)
+        known = {"actor/entropy": float(entropy)} if "actor/entropy_loss" in metrics else {}
+        return float(value), metrics | known
 
     def _rlvr_update(
-        self, shards: Shards, found: Gradients, share_S: Floats, owners: list[int], facts: dict[str, Any]
+        self, shards: ActorShards, found: Gradients, owners: list[int], facts: dict[str, Any]
     ) -> dict[str, Any]:
-        names = tuple(str(facts["names"][s]) for s in owners)
-        weight_S = share_S
+        weight_S = found.share_S
         metrics: dict[str, float] = {}
         if self._rlvr_surgery is not None:
+            names = tuple(str(facts["names"][s]) for s in owners)
             success_S = np.array([facts["success"][s] for s in owners])
-            scene = Scene(np.zeros((0, 0)), share_S, success_S, names, tuple(facts["key"]))
-            engine: Any = shards
-            weight_S, self._rlvr_memory, metrics = operate(engine, self._rlvr_surgery, found, scene, self._rlvr_memory)
+            scene = Scene(np.zeros((0, 0)), found.share_S, success_S, names, tuple(facts["key"]))
+            weight_S, self._rlvr_memory, metrics = operate(shards, self._rlvr_surgery, found, scene, self._rlvr_memory)
         rate = self.optimizer.param_groups[0]["lr"]  # type: ignore[attr-defined]
-        guard = self._rlvr_guard
-        now: Any = guard.moment(int(facts["step"])) if guard else None
-        shards.wants_displacement = guard is not None
-        acting: Any = shards
         # verl's optimizer_step clips: the limit here is 0, which never does.
-        applied = careful_update(acting, found, weight_S, share_S, rate, 0.0, guard.inner if guard else None, now)
+        if self._rlvr_guard is None:
+            applied, _ = apply(shards, found, weight_S, rate, 0.0)
+        else:
+            guard, now = self._rlvr_guard, self._rlvr_guard.moment(int(facts["step"]))
+            applied, guard.kept = apply(shards, found, weight_S, rate, 0.0, guard.guard, now, guard.kept)
         done: dict[str, Any] = {name: [value] for name, value in (applied.metrics | metrics).items()}
         done |= {"grad_norm": done.pop("actor/grad_norm")[0], "actor/skipped": [float(applied.skipped)]}
-        return {"model_output": {}, "loss": [float(found.value_S @ share_S)], "metrics": done}
-
-
-def _gradients(vectors: list[Any], owner_A: list[int], passes: list[Passed], share_S: Floats) -> Gradients:
-    value_S, entropy_S = np.zeros(len(share_S)), np.zeros(len(share_S))
-    metrics: dict[str, float] = {}
-    for owner, one in zip(owner_A, passes, strict=True):
-        value_S[owner] += one.value
-        entropy_S[owner] += one.entropy
-        for name, value in one.metrics.items():
-            metrics[name] = metrics.get(name, 0.0) + float(share_S[owner]) * value
-    return Gradients(vectors, owner_A, value_S, entropy_S, metrics)
-
-
-def aggregation() -> Aggregation:
-    """Of the recipe's objective."""
-    mode: Aggregation = getattr(current().objective, "aggregation", "token-mean")
-    return mode
-
-
-def shares(count_S2: Floats) -> Floats:
-    """What each group's own loss counts in the loss of the whole mini-batch, as in train/update.py."""
-    mode = aggregation()
-    if mode == "token-sum":
-        return np.ones(len(count_S2))
-    column = count_S2[:, 1 if mode == "token-mean" else 0]
-    share_S: Floats = column / max(1.0, float(column.sum()))
-    return share_S
+        return {"model_output": {}, "loss": [float(found.value_S @ found.share_S)], "metrics": done}

@@ -18,7 +18,7 @@ import numpy as np
 
 from rlvrlab.batch import Bools, Floats, RewardBatch
 from rlvrlab.registry import find
-from rlvrlab.scale.verl.plan import current, is_planned
+from rlvrlab.scale.verl.job import current, has_job
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def laid_out(given: Extras) -> Iterator[Extras]:
 
 
 def estimator(name: str) -> Callable[..., tuple[Any, Any]]:
-    """A function as verl registers it; its settings are the plan's where that has the same estimator."""
+    """A function as verl registers it; its settings are the job's where that has the same estimator."""
 
     def compute(
         token_level_rewards: Any, response_mask: Any, index: Sequence[Any] | None = None, config: Any = None, **_: Any
@@ -76,6 +76,6 @@ def reward_batch(reward_BT: Floats, mask_BT: Bools, index: Sequence[Any] | None,
 
 
 def _settings(name: str) -> Any:
-    if is_planned() and type(current().advantage).name == name:
+    if has_job() and type(current().advantage).name == name:
         return current().advantage
     return find("advantage", name)()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rlvrlab.batch import Floats, Ints, pad
-from rlvrlab.scale.verl.plan import Plan
+from rlvrlab.scale.verl.job import Job
 from rlvrlab.scale.verl.reward import completion_of
 from rlvrlab.types import ErrorKind, Reward, Rollout, Verdict
 
@@ -35,11 +35,11 @@ class Collection:
     """By row of verl's batch."""
 
     @classmethod
-    def fetch(cls, plan: Plan, batch: Any, tokenizer: Any, step: int) -> Collection:
+    def fetch(cls, job: Job, batch: Any, tokenizer: Any, step: int) -> Collection:
         """From the queue; the critic's values too, where there are any."""
         import transfer_queue as tq
 
-        wanted = [*FIELDS, "values"] if plan.phase.critic else FIELDS
+        wanted = [*FIELDS, "values"] if job.phase.critic else FIELDS
         data = tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=wanted)
         uids, infos, extras = (data.pop(name).tolist() for name in ("uid", "extra_info", "extra_fields"))
         answers = [row.tolist() for row in data["responses"].unbind()]
@@ -51,17 +51,17 @@ class Collection:
         again = _occurrence([infos[first[uids[i]]]["id"] for i in order], [uids[i] for i in order])
         rollouts = []
         for i in order:
-            problem = plan.problems[infos[i]["id"]]
+            problem = job.problems[infos[i]["id"]]
             session = batch.keys[i].rsplit("_", 2)[1]
             text = tokenizer.decode(answers[i], skip_special_tokens=True)
-            completion = completion_of(plan, text, tuple(answers[i]))
+            completion = completion_of(job, text, tuple(answers[i]))
             said = extras[i].get("reward_extra_info", {}) if isinstance(extras[i], dict) else {}
             verdict, reward = _judged(said, scores[i])
-            group = f"{step}/{plan.phase.name}/{problem.id}{again[uids[i]]}"
+            group = f"{step}/{job.phase.name}/{problem.id}{again[uids[i]]}"
             rollouts.append(
                 Rollout(f"{group}/{session}", uids[i], problem, tuple(asked[i]), completion, verdict, reward)
             )
-        value_BT = pad([row.tolist() for row in data["values"].unbind()]) if plan.phase.critic else None
+        value_BT = pad([row.tolist() for row in data["values"].unbind()]) if job.phase.critic else None
         words = SimpleNamespace(
             decode=lambda tokens: tokenizer.decode(list(tokens), skip_special_tokens=True),
             encode=lambda text: tuple(tokenizer.encode(text, add_special_tokens=False)),

@@ -12,10 +12,12 @@ from rlvrlab.data.files import parquet, write_bytes
 from rlvrlab.data.rows import write_problems
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import shuffled
-from rlvrlab.scale.verl.plan import DEV, TRAIN
-from rlvrlab.train.guards.bank import Bank
+from rlvrlab.scale.verl.job import DEV, TRAIN
+from rlvrlab.train.guards.base import Place, protected_in
+from rlvrlab.train.guards.memory import RemembersSkills
 from rlvrlab.train.lab import Lab
-from rlvrlab.train.phases.online import OnlinePhase
+from rlvrlab.train.phases.base import OnlinePhase
+from rlvrlab.train.protocols import TrainingProtocol, stages_of
 from rlvrlab.types import Problem
 
 
@@ -25,42 +27,45 @@ def write_data(lab: Lab, phase: OnlinePhase, folder: Path) -> None:
         raise UserError(f"data.train_size: {len(lab.train)} problems are less than one batch of {phase.batch_size}")
     write_problems(folder / DEV, lab.dev)
     write_problems(folder / TRAIN, lab.train)
-    if lab.rules.protocol is not None:
+    if lab.protocol is not None:
         place = {problem.id: index for index, problem in enumerate(lab.train)}
-        table = parquet().read_table(folder / TRAIN).take([place[p.id] for p in in_order(lab, phase)])
+        table = parquet().read_table(folder / TRAIN).take([place[p.id] for p in in_order(lab, phase, lab.protocol)])
         buffer = io.BytesIO()
         parquet().write_table(table, buffer, compression="zstd")
         write_bytes(folder / TRAIN, buffer.getvalue())
 
 
-def in_order(lab: Lab, phase: OnlinePhase) -> list[Problem]:
-    """Every step's problems under the recipe's protocol, each step exactly one batch."""
-    protocol = lab.rules.protocol
-    assert protocol is not None
-    found: list[Problem] = []
-    for stage in lab.rules.stages(lab, phase):
+def in_order(lab: Lab, phase: OnlinePhase, protocol: TrainingProtocol) -> list[Problem]:
+    """Every step's problems under the recipe's protocol and guard, each step exactly one batch."""
+    seed, stages, order = lab.recipe.seed, stages_of(protocol, lab.train, phase.steps), []
+    for stage in stages:
         pool = [problem for problem in lab.train if problem.skill in stage.skills]
+        protected = protected_in(stage, stages, lab.guard.protected) if lab.guard else ()
         for step in range(stage.last - stage.first):
-            chosen = protocol.problems(lab, stage, phase.name, step, phase.batch_size)
-            found += _filled(chosen, pool, phase.batch_size, (lab.recipe.seed, stage.name, step))
-    return found
+            chosen = protocol.problems(lab.train, seed, stage, phase.name, step, phase.batch_size)
+            chosen = _filled(chosen, pool, phase.batch_size, (seed, stage.name, step))
+            at = stage.first + step
+            place = Place(stage, protected, phase.name, at, at, seed, lab.train)
+            order += lab.guard.mixed_in(place, chosen, phase.name) if lab.guard else chosen
+    return order
 
 
-def memory(lab: Lab) -> dict[str, list[tuple[str, str]]]:
-    """Prompts and gold answers of the skills that the guard protects."""
-    guard = lab.recipe.guard
-    if guard is None:
+def memory(lab: Lab, phase: OnlinePhase) -> dict[str, list[tuple[str, str]]]:
+    """Prompts and reference answers of every skill that the guard will protect in some stage."""
+    guard = lab.guard
+    if not (isinstance(guard, RemembersSkills) and guard.needs_answers):
         return {}
-    bank = Bank({}, guard["memory_per_skill"], guard["memory_total"])
-    found = {}
-    for skill in guard["protected"]:
-        pairs = [(problem.prompt, lab.env.gold(problem)) for problem in bank.problems(lab, skill)]
+    stages = stages_of(lab.protocol, lab.train, phase.steps)
+    skills = dict.fromkeys(skill for stage in stages for skill in protected_in(stage, stages, guard.protected))
+    problems, answers = guard.problems(lab.train, lab.recipe.seed), {}
+    for skill in skills:
+        pairs = [(problem.prompt, lab.env.gold(problem)) for problem in problems.get(skill, [])]
         known = [(prompt, gold) for prompt, gold in pairs if gold is not None]
         if not known:
             why = "its problems have no reference answer" if pairs else "no training problem has this skill"
             raise UserError(f"guard.protected: skill {skill!r} cannot be protected on verl: {why}")
-        found[skill] = known
-    return found
+        answers[skill] = known
+    return answers
 
 
 def _filled(chosen: Sequence[Problem], pool: Sequence[Problem], size: int, key: tuple[object, ...]) -> list[Problem]:

@@ -14,12 +14,13 @@ from rlvrlab.recipe import Resolved
 from rlvrlab.record.files import write_atomically
 from rlvrlab.scale.verl import VERSION
 from rlvrlab.scale.verl.data import memory, write_data
+from rlvrlab.scale.verl.job import Job
 from rlvrlab.scale.verl.keys import Settings, online_phase, settings
-from rlvrlab.scale.verl.plan import Plan
 from rlvrlab.scale.verl.scripts import CLUSTER, NODE, README, REWARD, array
 from rlvrlab.scale.verl.spelling import is_known, override, suggested
 from rlvrlab.scale.verl.validate import composed, installed
-from rlvrlab.train.lab import Lab, build_lab
+from rlvrlab.train.lab import Lab
+from rlvrlab.train.session import ready_lab
 
 HERE = "${HERE}"
 """The folder, as the launch scripts find it."""
@@ -42,13 +43,13 @@ def export(resolved: Resolved, folder: Path, judges: Sequence[str] = ()) -> Expo
     resolved = with_model(resolved)
     wanted = settings(resolved, str(folder.resolve()))
     checked = check(wanted)
-    lab = build_lab(resolved)
-    plan = Plan(folder, resolved, tuple(judges), memory(lab))
+    lab = ready_lab(resolved)
+    job = Job(folder, resolved, tuple(judges), memory(lab, online_phase(resolved)))
     made = not folder.exists()
     try:
-        prepare(plan, lab, wanted)
+        prepare(job, lab, wanted)
         lines = [override(key, value) for key, value in settings(resolved, HERE).items()]
-        _scripts(plan, lines)
+        _scripts(job, lines)
     except BaseException:
         if made:
             shutil.rmtree(folder, ignore_errors=True)
@@ -56,14 +57,14 @@ def export(resolved: Resolved, folder: Path, judges: Sequence[str] = ()) -> Expo
     return Exported(folder, lines, checked)
 
 
-def prepare(plan: Plan, lab: Lab, wanted: Settings) -> None:
-    """Data, plan, reward module and the list of settings."""
-    plan.folder.mkdir(parents=True, exist_ok=True)
-    write_data(lab, online_phase(plan.resolved), plan.folder)
-    plan.write()
-    write_atomically(plan.folder / "reward.py", REWARD)
+def prepare(job: Job, lab: Lab, wanted: Settings) -> None:
+    """Data, job, reward module and the list of settings."""
+    job.folder.mkdir(parents=True, exist_ok=True)
+    write_data(lab, online_phase(job.resolved), job.folder)
+    job.write()
+    write_atomically(job.folder / "reward.py", REWARD)
     lines = [override(key, value) for key, value in wanted.items()]
-    write_atomically(plan.folder / OVERRIDES, "\n".join(lines) + "\n")
+    write_atomically(job.folder / OVERRIDES, "\n".join(lines) + "\n")
 
 
 def check(wanted: Settings) -> str:
@@ -85,14 +86,14 @@ def with_model(resolved: Resolved) -> Resolved:
     return replace(resolved, recipe=recipe)
 
 
-def _scripts(plan: Plan, lines: Sequence[str]) -> None:
-    recipe = plan.resolved.recipe
+def _scripts(job: Job, lines: Sequence[str]) -> None:
+    recipe = job.resolved.recipe
     for name, text in (("launch.sh", NODE), ("launch_cluster.sh", CLUSTER)):
-        path = plan.folder / name
+        path = job.folder / name
         write_atomically(path, text.replace("@OVERRIDES@", array(lines)))
         path.chmod(0o755)
     facts = {"@NAME@": recipe.name, "@VERSION@": VERSION, "@GPUS@": str(recipe.engine["gpus"])}
     page = README
     for mark, value in facts.items():
         page = page.replace(mark, value)
-    write_atomically(plan.folder / "README.md", page)
+    write_atomically(job.folder / "README.md", page)

@@ -13,7 +13,7 @@ from rlvrlab.record.experiment import accuracy_of, write_experiment
 from rlvrlab.record.run import Run, read_metrics
 from rlvrlab.record.sinks.base import Sinks
 from rlvrlab.scale.verl.checkpoints import complete_steps, index
-from rlvrlab.scale.verl.plan import Plan
+from rlvrlab.scale.verl.job import Job
 from rlvrlab.train import checkpoint
 from rlvrlab.train.loop import Observer
 from rlvrlab.train.state import State
@@ -59,8 +59,8 @@ def on_record(rows: list[dict[str, Any]]) -> State:
 class Follower:
     """Reads on where it left off; `look` may be called as often as one likes."""
 
-    def __init__(self, plan: Plan, run: Run, sinks: Sinks, state: State, observe: Observer, python: str) -> None:
-        self._plan, self._run, self._sinks, self._observe, self._python = plan, run, sinks, observe, python
+    def __init__(self, job: Job, run: Run, sinks: Sinks, state: State, observe: Observer, python: str) -> None:
+        self._job, self._run, self._sinks, self._observe, self._python = job, run, sinks, observe, python
         self.state = state
         self._watch = Watch(read_metrics(run.folder))
         self._read = 0
@@ -69,12 +69,12 @@ class Follower:
     def look(self, log: Path) -> None:
         """New lines of verl's log, their answers, and new checkpoints."""
         for record in self._new(log):
-            self._note(row_of(record, self._plan.phase.name))
+            self._note(row_of(record, self._job.phase.name))
         self._merge()
 
     def catch_up(self, log: Path, step: int) -> None:
         """What verl reported up to a checkpoint before the process that followed it was killed."""
-        rows = [row_of(record, self._plan.phase.name) for record in self._new(log)]
+        rows = [row_of(record, self._job.phase.name) for record in self._new(log)]
         known = max((row["step"] for row in read_metrics(self._run.folder)), default=-1)
         for row in rows:
             if known < row["step"] <= step:
@@ -104,16 +104,16 @@ class Follower:
         self._run.metrics(row)
         self._sinks.log(row)
         self._take_answers(step)
-        for finding in self._watch.examine(self._plan.phase.name, row):
+        for finding in self._watch.examine(self._job.phase.health, row):
             if finding.alarm:
                 self._run.warn(finding.metric, finding.text, step=step)
         self._run.sync()
         if measured:
             write_experiment(self._run.folder)
-        self._observe(self._plan.phase, self.state, row)  # type: ignore[arg-type]
+        self._observe(self._job.phase, self.state, row)
 
     def _take_answers(self, step: int) -> None:
-        path = self._plan.folder / "rollouts" / f"step_{step}.jsonl"
+        path = self._job.folder / "rollouts" / f"step_{step}.jsonl"
         if path.is_file():
             rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
             self._run.rollouts(step, rows)
@@ -121,7 +121,7 @@ class Follower:
 
     def _merge(self) -> None:
         """Each complete checkpoint of verl's once; one that cannot be merged is said and left where it is."""
-        raw, folder = self._plan.folder / "checkpoints", self._run.folder / "checkpoints"
+        raw, folder = self._job.folder / "checkpoints", self._run.folder / "checkpoints"
         for step in complete_steps(raw):
             if (folder / f"global_step_{step}").exists() or step in self._refused or step > self.state.step:
                 continue
@@ -133,4 +133,4 @@ class Follower:
                 self._run.event("checkpoint", f"verl's checkpoint of step {step} was not merged: {error}", step=step)
                 continue
             self._run.event("checkpoint", f"verl's checkpoint of step {step} merged and loaded back", step=step)
-            checkpoint.prune(folder, self._plan.resolved.recipe.checkpoint.keep, {best.step} if best else set())
+            checkpoint.prune(folder, self._job.resolved.recipe.checkpoint.keep, {best.step} if best else set())

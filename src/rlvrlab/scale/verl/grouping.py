@@ -1,34 +1,44 @@
-"""Which group each answer belongs to, for surgery in the actor's update."""
+"""Which group each answer belongs to, for surgery in the actor's update: train/grouping.py, with verl's rows."""
 
 from __future__ import annotations
 
-from functools import cached_property
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rlvrlab.batch import Ints
+from rlvrlab.errors import InfrastructureError
+from rlvrlab.record.files import write_json
 from rlvrlab.scale.verl.collection import Collection
-from rlvrlab.scale.verl.plan import Plan
-from rlvrlab.skills import groups as grouping
-from rlvrlab.train.rules import owners
+from rlvrlab.scale.verl.job import Job
+from rlvrlab.surgery.base import Surgery
+from rlvrlab.train.grouping import Difficulty, Grouping, asked_in
 
 
 class Labels:
-    """Groups by the recipe's strategy; dealt into halves where the noise of gradients is asked for."""
+    """Groups by the recipe's strategy; dealt into halves where the noise of gradients is asked for.
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._surgery = plan.resolved.build("surgery")
+    Pass rates of the whole run, which grouping by difficulty needs, are kept beside verl's checkpoints: one file for
+    each step at which verl saves.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._surgery: Surgery | None = job.resolved.build("surgery")
+        self._grouping = Grouping(self._surgery, job.train, job.resolved.recipe.seed)
+        self._difficulty: Difficulty | None = None
 
     def of(self, found: Collection, step: int) -> tuple[Ints, dict[str, Any] | None]:
         """A label per rollout and what is known of the groups; None where nothing wants groups."""
-        recipe = self._plan.resolved.recipe
+        recipe = self._job.resolved.recipe
         if self._surgery is None and recipe.guard is None:
             return np.zeros(len(found.rollouts), dtype=np.int64), None
-        asked = owners(found.rollouts)
+        difficulty = self._observed(found, step)
+        asked = asked_in(found.rollouts)
         groups = list(dict.fromkeys(rollout.group_id for rollout in found.rollouts))
-        named = self._names([problem for problem, _ in asked])
+        named = self._grouping.names([one.problem for one in asked], difficulty)
         names = sorted(set(named))
         every = self._surgery.noise_every if self._surgery else 0
         halves = 2 if every and step % every == 0 else 1
@@ -37,27 +47,37 @@ class Labels:
             members = [group for group, own in zip(groups, named, strict=True) if own == name]
             place |= {group: s * halves + i % halves for i, group in enumerate(members)}
         rates: dict[str, list[float]] = {name: [] for name in names}
-        for (_, rate), own in zip(asked, named, strict=True):
-            rates[own].append(rate)
+        for one, own in zip(asked, named, strict=True):
+            rates[own].append(one.pass_rate)
         facts = {
             "names": names,
             "owner": [s for s in range(len(names)) for _ in range(halves)],
             "success": [float(np.mean(rates[name])) for name in names],
             "step": step,
-            "key": [recipe.seed, self._plan.phase.name, step],
+            "key": [recipe.seed, self._job.phase.name, step],
         }
         return np.array([place[rollout.group_id] for rollout in found.rollouts], dtype=np.int64), facts
 
-    def _names(self, problems: list[Any]) -> list[str]:
-        if self._surgery is None:
-            return ["all"] * len(problems)
-        return grouping.labels(self._surgery.group_strategy, problems, self._known)
+    def _observed(self, found: Collection, step: int) -> Difficulty:
+        """The pass rates with this collection in them; after a resume, from the file of the step it goes on from."""
+        if self._surgery is None or not self._surgery.needs_pass_rates:
+            return Difficulty()
+        if self._difficulty is None:
+            self._difficulty = self._read(step) if step else Difficulty()
+        self._difficulty = self._grouping.observed(self._difficulty, found.rollouts)
+        if (step + 1) % self._job.resolved.recipe.checkpoint.every == 0 or step + 1 == self._job.phase.steps:
+            write_json(self._file(step + 1), self._difficulty._asdict())
+        return self._difficulty
 
-    @cached_property
-    def _known(self) -> dict[str, str]:
-        strategy = self._surgery.group_strategy
-        if strategy not in ("embedding", "random"):
-            return {}
-        make = grouping.by_embedding if strategy == "embedding" else grouping.at_random
-        trained = [problem for problem in self._plan.problems.values() if problem.role == "train"]
-        return make(trained, self._surgery.num_groups, self._plan.resolved.recipe.seed)
+    def _read(self, step: int) -> Difficulty:
+        try:
+            return Difficulty(**json.loads(self._file(step).read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            raise InfrastructureError(
+                f"{self._file(step)}: the pass rates that surgery groups by are missing; begin the run anew"
+            ) from None
+
+    def _file(self, step: int) -> Path:
+        folder = self._job.folder / "difficulty"
+        folder.mkdir(exist_ok=True)
+        return folder / f"step_{step}.json"

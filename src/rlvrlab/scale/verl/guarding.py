@@ -1,116 +1,133 @@
-"""The skill-safe step inside verl's update: the guard of train/guards with what a shard can do.
+"""The recipe's guard inside verl's update: the same guard as everywhere, with what a shard can do.
 
-Protected skills are remembered by the reference answers in the plan: nothing is sampled in the middle of an update.
-The rows of the memory are divided among the ranks like any others.
+Nothing is sampled in the middle of an update, so protected skills are remembered by the reference answers in the job.
+The rows of the memory are divided among the ranks like any others. A guard's anchors are parameters of an earlier step:
+each rank keeps its own shard of them under anchors/ in the job's folder and rebuilds from there after a resume.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from rlvrlab.batch import Scale, TokenBatch
+from rlvrlab.errors import InfrastructureError
 from rlvrlab.objectives.sft import Sft
-from rlvrlab.scale.verl.plan import Plan
+from rlvrlab.scale.verl.job import Job
 from rlvrlab.scale.verl.rows import part_of
 from rlvrlab.scale.verl.shards import Shards, Vector
-from rlvrlab.train.guards.base import Moment, protected_in
-from rlvrlab.train.guards.projector import Projector
-from rlvrlab.train.guards.skill_safe import SkillSafe
-from rlvrlab.train.protocols.base import Stage, skills_of
+from rlvrlab.train.guards.base import NOTHING, Guard, Kept, Moment, protected_in
+from rlvrlab.train.protocols import Stage, stage_at, stages_of
 from rlvrlab.types import Objective
 
 
-class ShardProjector(Projector):
-    """Anchors without sampling."""
-
-    def _anchor(self, now: Moment, skill: str) -> None:
-        self.memory["anchors"][skill] = self._value(now, skill, self._bank.batch(skill))
-
-    def _value(self, now: Moment, skill: str, batch: TokenBatch | None) -> float:
-        assert batch is not None
-        vector, value, _ = now.lab.engine.gradient(batch, Sft())
-        now.lab.engine.release([vector])
-        return -value
-
-
 class ShardGuard:
-    """A guard and the moments it is asked at."""
+    """A guard, what it remembers, and the moments it is asked at."""
 
-    def __init__(self, plan: Plan, engine: Any) -> None:
-        self._plan, self._engine = plan, engine
-        table: SkillSafe = plan.resolved.build("guard")
-        self.inner = ShardProjector(table)
-        self._stage: int | None = None
+    def __init__(self, job: Job, engine: Any) -> None:
+        guard: Guard = job.resolved.build("guard")
+        self.guard = guard
+        self.kept: Kept = NOTHING
+        self._job, self._engine = job, engine
+        self._begun: int | None = None
+        self._rebuilt = True
 
-    @property
-    def memory(self) -> dict[str, Any]:
-        """Plain data for a checkpoint."""
-        return {"stage": self._stage, **self.inner.memory}
+    def plain(self) -> dict[str, Any]:
+        """Plain data for a checkpoint; what it does not hold is forgotten, as in a resumed run."""
+        self.kept = self.guard.saved(self.kept)
+        return {"stage": self._begun, **self.kept.memory}
 
-    def restore(self, memory: dict[str, Any]) -> None:
-        """Back from a checkpoint."""
-        self._stage = memory.pop("stage", None)
-        self.inner.memory.clear()
-        self.inner.memory.update(memory)
+    def restore(self, plain: dict[str, Any]) -> None:
+        """Back from a checkpoint; anchors are rebuilt when the parameters are next at hand."""
+        self._begun = plain.get("stage")
+        self.kept = Kept({name: value for name, value in plain.items() if name != "stage"})
+        self._rebuilt = False
 
     def moment(self, step: int) -> Moment:
         """Where training stands; begins a stage where one is due."""
-        stage = next((s for s in self._stages if s.first <= step < s.last), self._stages[-1])
-        protected = protected_in(stage, self._stages[: stage.index], tuple(self.inner.table.protected))
-        lab: Any = SimpleNamespace(engine=Verbs(self._engine), recipe=self._plan.resolved.recipe)
-        now = Moment(lab, self._plan.phase, stage, step, step, protected)
-        if self._stage != stage.index:
-            self._remember()
-            self.inner.begin(now)
-            self._stage = stage.index
+        stage, recipe, shards = stage_at(self._stages, step), self._job.resolved.recipe, ActorShards(self._engine)
+        protected = protected_in(stage, self._stages, self.guard.protected)
+        now = Moment(stage, protected, self._job.phase.name, step, step, recipe.seed, self._job.train, engine=shards)
+        if not self._rebuilt:
+            self._rebuild(shards)
+        if self._begun != stage.index:
+            self.kept = self.guard.begin(now, self._with_references())
+            self._begun = stage.index
+            for anchor in self.guard.anchors(self.kept) & {step}:
+                shards.write(self._anchor_file(anchor))
         return now
 
     @cached_property
     def _stages(self) -> list[Stage]:
-        trained = [problem for problem in self._plan.problems.values() if problem.role == "train"]
-        protocol, steps = self._plan.resolved.build("protocol"), self._plan.phase.steps
-        if protocol is None:
-            return [Stage(0, "all", tuple(skills_of(trained)), 0, steps)]
-        found: list[Stage] = protocol.stages(trained, steps)
-        return found
+        return stages_of(self._job.resolved.build("protocol"), self._job.train, self._job.phase.steps)
 
-    def _remember(self) -> None:
+    def _anchor_file(self, step: int) -> Any:
+        return self._job.folder / "anchors" / f"step_{step}_rank_{self._engine.rlvr_ranks().rank}.safetensors"
+
+    def _rebuild(self, shards: ActorShards) -> None:
+        aside = shards.snapshot()
+        for step in sorted(self.guard.anchors(self.kept)):
+            path = self._anchor_file(step)
+            if not path.is_file():
+                raise InfrastructureError(
+                    f"{path}: the guard's anchor is missing; resume with as many processes as the run began with"
+                )
+            shards.read(path)
+            self.kept = self.guard.rebuild(shards, self.kept, step)
+        shards.restore(aside)
+        self._rebuilt = True
+
+    def _with_references(self) -> Kept:
+        """What is remembered, with the job's reference answers in place of sampled ones."""
         tokenizer = self._engine.model_config.tokenizer
-        answers: dict[str, Any] = self.inner.memory.setdefault("answers", {})
-        for skill, pairs in self._plan.memory.items():
-            answers[skill] = {
+        answers = {
+            skill: {
                 str(i): {"prompt": _prompt(tokenizer, prompt), "answers": [_answer(tokenizer, gold)]}
                 for i, (prompt, gold) in enumerate(pairs)
             }
+            for skill, pairs in self._job.memory.items()
+        }
+        return self.kept._replace(memory={**self.kept.memory, **({"answers": answers} if answers else {})})
 
 
-class Verbs:
-    """gradient, gramian, shift, release: what the projector asks of an engine."""
+class ActorShards(Shards):
+    """The verbs that update and guard ask of an engine, on the shards of verl's actor."""
 
     def __init__(self, engine: Any) -> None:
+        import torch
+
+        mesh = engine.device_mesh
+        # In a hybrid mesh only the last dimension shards; along the other one parameters are copies.
+        group = mesh.get_group(mesh.ndim - 1)
+        several = torch.distributed.get_world_size() > 1
+        super().__init__(engine.module.parameters(), group, several, engine.optimizer_step, engine.rlvr_guarded)
         self._engine = engine
-        self._shards: Shards = engine.rlvr_shards()
 
     def gradient(self, batch: TokenBatch, objective: Objective) -> tuple[Vector, float, dict[str, float]]:
         """Of rows that every rank knows; each computes its part of them. Gradients under way are set aside."""
         engine, ranks = self._engine, self._engine.rlvr_ranks()
-        aside = self._shards.take()
+        aside = self.take()
         mine = list(range(ranks.rank, len(batch), ranks.size))
-        size = -(-len(batch) // ranks.size)
-        data = part_of(_data(engine, batch), mine, size)
-        found = engine.forward_backward_batch(data, _loss(objective, batch.scale), forward_only=False)
-        vector = self._shards.take()
-        for parameter, gradient in zip(self._shards.parameters, aside, strict=True):
+        data = part_of(_data(engine, batch), mine, -(-len(batch) // ranks.size))
+        outputs = engine.forward_backward_batch(data, _loss(objective, batch.scale), forward_only=False)
+        vector = self.take()
+        for parameter, gradient in zip(self.parameters, aside, strict=True):
             parameter.grad = gradient
-        value = float(ranks.total(float(np.sum(found["loss"])))) / ranks.size
+        value = float(ranks.total(float(np.sum(outputs["loss"])))) / ranks.size
         return vector, value, {}
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._shards, name)
+    def fisher(self, batch: TokenBatch) -> Vector:
+        """The mean over rows of the squared gradient of one row's log-likelihood: a backward pass for each row."""
+        total: Vector = [None] * len(self.parameters)
+        objective = Sft(aggregation="token-sum")
+        for row in range(len(batch)):
+            vector, _, _ = self.gradient(batch.rows([row]).rescaled(), objective)
+            squares = [None if one is None else one.detach() ** 2 / len(batch) for one in vector]
+            total = [b if a is None else a if b is None else a + b for a, b in zip(total, squares, strict=True)]
+        return total
 
 
 def _loss(objective: Objective, scale: Scale) -> Any:
@@ -126,12 +143,12 @@ def _loss(objective: Objective, scale: Scale) -> Any:
         logp_BT = log_prob.detach().cpu().double().numpy()
         rows = ((),) * len(mask_BT)
         batch = TokenBatch(rows, np.zeros(mask_BT.shape, dtype=np.int64), mask_BT, mask_BT, scale)
-        found = objective(logp_BT, np.zeros_like(logp_BT), batch)
+        loss = objective(logp_BT, np.zeros_like(logp_BT), batch)
         ranks = int(data["dp_size"])
         exact = torch.promote_types(log_prob.dtype, torch.float32)
-        coefficient = torch.as_tensor(found.c_logp_BT * ranks, dtype=exact, device=log_prob.device)
+        coefficient = torch.as_tensor(loss.c_logp_BT * ranks, dtype=exact, device=log_prob.device)
         moving = torch.where(mask, log_prob.to(exact) - log_prob.detach().to(exact), 0.0)
-        return (coefficient * moving).sum() + found.value * ranks, {}
+        return (coefficient * moving).sum() + loss.value * ranks, {}
 
     return compute
 
@@ -176,10 +193,10 @@ def _data(engine: Any, batch: TokenBatch) -> Any:
 def _prompt(tokenizer: Any, text: str) -> list[int]:
     """As verl's rollouts ask."""
     message = [{"role": "user", "content": text}]
-    found: list[int] = tokenizer.apply_chat_template(
+    tokens: Sequence[int] = tokenizer.apply_chat_template(
         message, add_generation_prompt=True, tokenize=True, return_dict=False
     )
-    return list(found)
+    return list(tokens)
 
 
 def _answer(tokenizer: Any, text: str) -> list[int]:

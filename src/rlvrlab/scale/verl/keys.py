@@ -11,10 +11,10 @@ from typing import Any
 
 from rlvrlab.errors import RecipeError, UserError
 from rlvrlab.recipe import Recipe, Resolved
-from rlvrlab.registry import find
+from rlvrlab.registry import find, names
 from rlvrlab.scale.verl import PLAN
 from rlvrlab.scale.verl.spelling import is_known, split, suggested
-from rlvrlab.train.phases.online import OnlinePhase, Ppo
+from rlvrlab.train.phases.base import Critic, OnlinePhase, Phase
 
 Settings = dict[str, Any]
 
@@ -44,12 +44,10 @@ MAPPED = {
 """What `settings` reads."""
 
 ACTOR, ROLLOUT, MODEL = "actor_rollout_ref.actor", "actor_rollout_ref.rollout", "actor_rollout_ref.model"
-OBJECTIVES = ("ppo_clip", "gspo", "cispo", "reinforce")
 PLAIN_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 """verl wraps every prompt in a chat template; this one leaves it as it is."""
 NEVER_CLIPS = 1e9
 MICRO_TOKENS = 16384
-REPLAYS_SAMPLE = ("vine",)
 
 
 def settings(resolved: Resolved, home: str) -> Settings:
@@ -65,8 +63,8 @@ def settings(resolved: Resolved, home: str) -> Settings:
         **_update(resolved, phase),
         **_credit(resolved, phase),
         **_trainer(resolved, phase, home),
-        **(_critic(resolved, phase) if isinstance(phase, Ppo) else {}),
-        **(_on_cpu(resolved) if resolved.recipe.engine["rollout"] == "cpu" else {}),
+        **(_critic(resolved, phase.critic) if phase.critic else {}),
+        **(_on_cpu(resolved, phase) if resolved.recipe.engine["rollout"] == "cpu" else {}),
     }
     return {**found, **_own(resolved)}
 
@@ -89,51 +87,42 @@ def refusals(resolved: Resolved) -> list[str]:
             found.append(f"{key}: {why}; leave it out for verl")
     if recipe.optimizer.type != "adam":
         found.append('optimizer.type: verl is driven with AdamW here; set optimizer.type = "adam"')
-    objective = (recipe.objective or {}).get("type")
-    if objective is not None and objective not in OBJECTIVES:
-        found.append(f"objective.type: {objective!r} has no advantage to train on; use {', '.join(OBJECTIVES)}")
-    found += _refused_plugins(recipe)
+    found += _refused_plugins(resolved)
     if not found:
         found += _refused_sizes(resolved)
     return found
 
 
 def _refused_phases(resolved: Resolved) -> list[str]:
-    recipe = resolved.recipe
-    online = len(recipe.phases) == 1 and issubclass(find("phase", recipe.phases[0], resolved.folder), OnlinePhase)
-    if online and recipe.phases[0] != "repair":
-        return []
-    remedy = 'keep one of grpo, reinforce, ppo; run what comes before with engine.type = "hf" and name its result'
-    return [f"phases: verl trains one online phase, not {recipe.phases}; {remedy} in engine.model"]
+    phases: list[Phase] = [resolved.phase(name) for name in resolved.recipe.phases]
+    if len(phases) > 1 or not phases[0].online:
+        remedy = 'keep one of them; run what comes before with engine.type = "hf" and name its result in engine.model'
+        return [f"phases: verl trains one online phase, not {resolved.recipe.phases}; {remedy}"]
+    if phases[0].tries > 1:
+        why = "asks again after a failed try, and verl's rollouts have one turn here"
+        return [f'phases: {phases[0].name!r} {why}; use "grpo", or engine.type = "hf"']
+    return []
 
 
-def _refused_plugins(recipe: Recipe) -> list[str]:
-    found = []
-    credit, surgery, guard, protocol = (
-        recipe.credit or {},
-        recipe.surgery or {},
-        recipe.guard or {},
-        recipe.protocol or {},
+def _refused_plugins(resolved: Resolved) -> list[str]:
+    """What the plug-ins say they need and verl's step cannot give them."""
+    objective, credit, surgery, guard, protocol = (
+        resolved.build(kind) for kind in ("objective", "credit", "surgery", "guard", "protocol")
     )
-    if credit.get("estimator") in REPLAYS_SAMPLE or "resample" in credit.get("intervention_types", ()):
-        found.append("credit: vine and resample draw new answers in the middle of verl's step; use another estimator")
-    if credit.get("replay") == "regenerate":
-        found.append('credit.replay: "regenerate" draws new answers in the middle of verl\'s step; use "fixed"')
-    if surgery.get("scope") == "module":
+    middle = "draws new answers in the middle of verl's step, which is not possible"
+    found = []
+    if objective is not None and not objective.uses_advantages:
+        able = ", ".join(name for name in names("objective") if find("objective", name).uses_advantages)
+        found.append(f"objective.type: {objective.name!r} has no advantage to train on; use {able}")
+    if credit is not None and credit.needs_sampling:
+        found.append(f"credit: {credit.name} as set here {middle}; use an estimator and interventions that only cut")
+    if surgery is not None and surgery.scope == "module":
         found.append('surgery.scope: shards have no modules; use "global"')
-    if surgery.get("group_strategy") == "difficulty":
-        found.append("surgery.group_strategy: difficulty needs pass rates of the whole run, which verl does not keep")
-    if guard.get("type") not in (None, "skill_safe"):
-        found.append(f"guard.type: {guard['type']!r} needs what verl's update does not have; use skill_safe")
-    if guard.get("gradient", "likelihood") != "likelihood":
-        found.append('guard.gradient: sampling in the middle of verl\'s update is not possible; use "likelihood"')
-    if guard.get("trigger", "always") != "always":
-        found.append('guard.trigger: sampling in the middle of verl\'s update is not possible; use "always"')
-    if guard and not guard.get("protected"):
-        found.append("guard.protected: list the skills to protect")
-    if protocol.get("lengths"):
+    if guard is not None and guard.needs_sampling:
+        found.append(f"guard: {guard.name} as set here {middle}; use a gradient and a trigger that need none")
+    if protocol is not None and protocol.changes_length:
         found.append("protocol.lengths: verl has one longest answer for the whole run; leave it out")
-    if protocol.get("type") == "sequential" and not protocol.get("carry_optimizer"):
+    if protocol is not None and protocol.restarts_optimizer:
         found.append("protocol.carry_optimizer: verl keeps its optimiser from stage to stage; set it to true")
     return found
 
@@ -233,8 +222,8 @@ def _update(resolved: Resolved, phase: OnlinePhase) -> Settings:
         f"{ACTOR}.optim.clip_grad": optimizer.max_grad_norm or NEVER_CLIPS,
         f"{ACTOR}.optim.override_optimizer_config": {"eps": optimizer.epsilon},
         f"{ACTOR}.fsdp_config.seed": recipe.seed,
-        f"{ACTOR}.policy_loss.loss_mode": f"rlvr_{objective_name(resolved, phase)}",
-        f"{ACTOR}.loss_agg_mode": aggregation(resolved, phase),
+        f"{ACTOR}.policy_loss.loss_mode": f"rlvr_{type(phase.objective(resolved)).name}",
+        f"{ACTOR}.loss_agg_mode": phase.objective(resolved).aggregation,
         f"{ACTOR}.loss_scale_factor": recipe.rollout.max_tokens,
         f"{ACTOR}.entropy_coeff": recipe.entropy.coef,
         f"{ACTOR}.calculate_entropy": True,
@@ -245,26 +234,10 @@ def _update(resolved: Resolved, phase: OnlinePhase) -> Settings:
     return found
 
 
-def objective_name(resolved: Resolved, phase: OnlinePhase) -> str:
-    """The recipe's objective, or the phase's own."""
-    return str(resolved.recipe.objective["type"]) if resolved.recipe.objective else phase.default_objective
-
-
-def advantage_name(resolved: Resolved, phase: OnlinePhase) -> str:
-    """The recipe's estimator, or the phase's own."""
-    return str(resolved.recipe.advantage["type"]) if resolved.recipe.advantage else phase.default_advantage
-
-
-def aggregation(resolved: Resolved, phase: OnlinePhase) -> str:
-    """How the objective makes one number of many tokens; verl's KL and entropy follow it."""
-    objective = resolved.build("objective") or find("objective", phase.default_objective)()
-    return str(getattr(objective, "aggregation", "token-mean"))
-
-
 def _credit(resolved: Resolved, phase: OnlinePhase) -> Settings:
     recipe = resolved.recipe
     found: Settings = {
-        "algorithm.adv_estimator": f"rlvr_{advantage_name(resolved, phase)}",
+        "algorithm.adv_estimator": f"rlvr_{type(phase.advantage(resolved)).name}",
         "algorithm.use_kl_in_reward": recipe.kl.coef > 0 and recipe.kl.place == "reward",
         "algorithm.filter_groups.enable": recipe.filter.dead_groups == "refill",
         "algorithm.rollout_correction.rollout_is": None
@@ -300,24 +273,24 @@ def _trainer(resolved: Resolved, phase: OnlinePhase, home: str) -> Settings:
     }
 
 
-def _critic(resolved: Resolved, phase: Ppo) -> Settings:
+def _critic(resolved: Resolved, critic: Critic) -> Settings:
     engine = resolved.recipe.engine
     return {
         "critic.enable": True,
         "critic.model.path": engine["model"],
         "critic.model.enable_gradient_checkpointing": engine["gradient_checkpointing"],
-        "critic.optim.lr": phase.value_learning_rate,
-        "critic.ppo_epochs": phase.value_epochs,
-        "critic.cliprange_value": NEVER_CLIPS if phase.value_clip is None else phase.value_clip,
+        "critic.optim.lr": critic.learning_rate,
+        "critic.ppo_epochs": critic.epochs,
+        "critic.cliprange_value": NEVER_CLIPS if critic.clip is None else critic.clip,
         "critic.ppo_max_token_len_per_gpu": micro_tokens(resolved),
     }
 
 
-def _on_cpu(resolved: Resolved) -> Settings:
+def _on_cpu(resolved: Resolved, phase: OnlinePhase) -> Settings:
     """A machine without a GPU: Ray is told of as many as the recipe wants; they are names, not devices."""
     engine = resolved.recipe.engine
     parts = [f"{ACTOR}.fsdp_config", "actor_rollout_ref.ref.fsdp_config"]
-    parts += ["critic.fsdp"] if resolved.recipe.phases == ["ppo"] else []
+    parts += ["critic.fsdp"] if phase.critic else []
     float32 = {f"{part}.mixed_precision.param_dtype": "fp32" for part in parts}
     return float32 | {
         "trainer.device": "cpu",

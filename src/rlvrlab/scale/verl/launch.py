@@ -26,14 +26,13 @@ from rlvrlab.scale.verl.checkpoints import complete_steps
 from rlvrlab.scale.verl.data import memory
 from rlvrlab.scale.verl.export import OVERRIDES, check, prepare, with_model
 from rlvrlab.scale.verl.follow import Follower, on_record
-from rlvrlab.scale.verl.keys import Settings, settings
-from rlvrlab.scale.verl.plan import Plan
+from rlvrlab.scale.verl.job import Job
+from rlvrlab.scale.verl.keys import Settings, online_phase, settings
 from rlvrlab.scale.verl.spelling import override
 from rlvrlab.scale.verl.validate import INSTALL
 from rlvrlab.train import run_folder
-from rlvrlab.train.lab import build_lab
 from rlvrlab.train.loop import Observer
-from rlvrlab.train.session import Ended, resolved_of
+from rlvrlab.train.session import Ended, ready_lab, resolved_of
 from rlvrlab.train.signals import Interrupts
 from rlvrlab.train.state import State
 
@@ -57,15 +56,15 @@ def start(
     check(wanted)
     find_sinks(resolved)
     ask_verl(python, wanted)
-    lab = build_lab(resolved)
-    kept = memory(lab)
+    lab = ready_lab(resolved)
+    kept = memory(lab, online_phase(resolved))
     run = run_folder.create(lab, command)
     with closing(run):
         home = _home(run.folder)
-        plan = Plan(home, resolved, tuple(judges), kept)
-        prepare(plan, lab, _addressed(settings(resolved, str(home)), address))
+        job = Job(home, resolved, tuple(judges), kept)
+        prepare(job, lab, _addressed(settings(resolved, str(home)), address))
         run.event("start", f"run {run.folder.name} starts on verl", address=address or "this machine")
-        return _go(plan, run, State(), observe, python)
+        return _go(job, run, State(), observe, python)
 
 
 def resume(folder: Path, observe: Observer) -> Ended:
@@ -73,13 +72,13 @@ def resume(folder: Path, observe: Observer) -> Ended:
     python = python_of_verl()
     resolved_of(folder)
     with closing(Run.open(folder)) as run:
-        plan = Plan.read(_home(folder))
-        lab = build_lab(plan.resolved)
+        job = Job.read(_home(folder))
+        lab = ready_lab(job.resolved)
         run_folder.check_data(folder, lab)
-        step = max(complete_steps(plan.folder / "checkpoints"), default=0)
+        step = max(complete_steps(job.folder / "checkpoints"), default=0)
         moved = run.rewind(lambda row: row["step"] <= step and step > 0, step)
         run.event("resume", f"resumes after step {step}; {moved} later lines will be made again", step=step)
-        return _go(plan, run, on_record(read_metrics(folder)), observe, python, resumed=step)
+        return _go(job, run, on_record(read_metrics(folder)), observe, python, resumed=step)
 
 
 def python_of_verl() -> str:
@@ -103,16 +102,16 @@ def ask_verl(python: str, wanted: Settings) -> None:
         raise UserError(first.removeprefix("error: ") + where)
 
 
-def _go(plan: Plan, run: Run, state: State, observe: Observer, python: str, *, resumed: int = 0) -> Ended:
-    session = len(list(plan.folder.glob("metrics_*.jsonl")))
-    log = plan.folder / f"metrics_{session}.jsonl"
+def _go(job: Job, run: Run, state: State, observe: Observer, python: str, *, resumed: int = 0) -> Ended:
+    session = len(list(job.folder.glob("metrics_*.jsonl")))
+    log = job.folder / f"metrics_{session}.jsonl"
     log.touch()
-    with Interrupts() as interrupts, run_folder.recorded(run), Sinks.open(plan.resolved, run) as sinks:
-        follower = Follower(plan, run, sinks, state, observe, python)
+    with Interrupts() as interrupts, run_folder.recorded(run), Sinks.open(job.resolved, run) as sinks:
+        follower = Follower(job, run, sinks, state, observe, python)
         if resumed:
-            follower.catch_up(plan.folder / f"metrics_{session - 1}.jsonl", resumed)
+            follower.catch_up(job.folder / f"metrics_{session - 1}.jsonl", resumed)
         with (run.folder / "logs" / "verl.log").open("ab") as output:
-            verl = _launched(plan, python, log, output, resumed > 0)
+            verl = _launched(job, python, log, output, resumed > 0)
             try:
                 while verl.poll() is None and not interrupts.received:
                     follower.look(log)
@@ -120,24 +119,24 @@ def _go(plan: Plan, run: Run, state: State, observe: Observer, python: str, *, r
             finally:
                 _end(verl)
         follower.look(log)
-        return _closed(run, follower, interrupts, verl.returncode, plan)
+        return _closed(run, follower, interrupts, verl.returncode, job)
 
 
-def _launched(plan: Plan, python: str, log: Path, output: IO[bytes], resumed: bool) -> subprocess.Popen[bytes]:
-    lines = (plan.folder / OVERRIDES).read_text(encoding="utf-8").splitlines()
+def _launched(job: Job, python: str, log: Path, output: IO[bytes], resumed: bool) -> subprocess.Popen[bytes]:
+    lines = (job.folder / OVERRIDES).read_text(encoding="utf-8").splitlines()
     variable = "+ray_kwargs.ray_init.runtime_env.env_vars.VERL_FILE_LOGGER_PATH="
     lines = [line for line in lines if not line.startswith(variable)]
-    lines += [f"{variable}{log}", f"hydra.run.dir={plan.folder / 'hydra'}"]
+    lines += [f"{variable}{log}", f"hydra.run.dir={job.folder / 'hydra'}"]
     if resumed:
         lines = [line for line in lines if not line.startswith("trainer.val_before_train=")]
         lines.append("trainer.val_before_train=False")
-    environment = _environment(plan.folder, settings(plan.resolved, str(plan.folder)))
+    environment = _environment(job.folder, settings(job.resolved, str(job.folder)))
     # A session of its own: Ctrl-C reaches us alone, and we end verl and its Ray together. Should we be killed, the
     # kernel ends verl: a run that is resumed must not find another trainer in its folder.
     fate = [sys.executable, "-m", "rlvrlab.fate", str(os.getpid())]
     command = [*fate, python, "-m", "verl.trainer.main_ppo", *lines]
     return subprocess.Popen(  # noqa: S603
-        command, stdout=output, stderr=subprocess.STDOUT, cwd=plan.folder, env=environment, start_new_session=True
+        command, stdout=output, stderr=subprocess.STDOUT, cwd=job.folder, env=environment, start_new_session=True
     )
 
 
@@ -164,12 +163,12 @@ def _signal(verl: subprocess.Popen[bytes], which: signal.Signals) -> None:
         os.killpg(verl.pid, which)
 
 
-def _closed(run: Run, follower: Follower, interrupts: Interrupts, code: int, plan: Plan) -> Ended:
+def _closed(run: Run, follower: Follower, interrupts: Interrupts, code: int, job: Job) -> Ended:
     if interrupts.received:
-        step = max(complete_steps(plan.folder / "checkpoints"), default=0)
+        step = max(complete_steps(job.folder / "checkpoints"), default=0)
         run_folder.close(run, interrupts.status, f"asked to stop; --resume goes on after step {step}")
         return Ended(run.folder, interrupts.status, interrupts.exit_code, summarise(run.folder))
-    if code or follower.state.step < plan.phase.steps:
+    if code or follower.state.step < job.phase.steps:
         why = blame(run.folder / "logs" / "verl.log")
         log = run.folder / "logs" / "verl.log"
         remedy = f"the whole output is in {log}; go on with: rlvr train --resume {run.folder}"

@@ -15,7 +15,7 @@ import numpy as np
 
 from rlvrlab.batch import Floats, Scale, TokenBatch
 from rlvrlab.registry import find
-from rlvrlab.scale.verl.plan import current, is_planned
+from rlvrlab.scale.verl.job import current, has_job
 from rlvrlab.types import Objective
 
 ROWS = "rlvr_rows"
@@ -23,7 +23,7 @@ ROWS = "rlvr_rows"
 
 
 def policy_loss(name: str) -> Callable[..., tuple[Any, dict[str, Any]]]:
-    """A function as verl registers it; its settings are the plan's where that has the same objective."""
+    """A function as verl registers it; its settings are the job's where that has the same objective."""
 
     def compute(
         old_log_prob: Any,
@@ -110,7 +110,7 @@ def _array(tensor: Any) -> Floats:
 
 
 def _settings(name: str) -> Objective:
-    if is_planned() and type(current().objective).name == name:  # type: ignore[attr-defined]
+    if has_job() and type(current().objective).name == name:
         return current().objective
     objective: Objective = find("objective", name)()
     return objective

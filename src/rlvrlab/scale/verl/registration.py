@@ -5,9 +5,8 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from rlvrlab.registry import names
-from rlvrlab.scale.verl.keys import OBJECTIVES
-from rlvrlab.scale.verl.plan import is_planned
+from rlvrlab.registry import find, names
+from rlvrlab.scale.verl.job import has_job
 
 
 def algorithms(core: Any) -> None:
@@ -18,7 +17,7 @@ def algorithms(core: Any) -> None:
     for name in names("advantage"):
         if f"rlvr_{name}" not in core.ADV_ESTIMATOR_REGISTRY:
             core.register_adv_est(f"rlvr_{name}")(estimator(name))
-    for name in OBJECTIVES:
+    for name in [name for name in names("objective") if find("objective", name).uses_advantages]:
         core.register_policy_loss(f"rlvr_{name}")(policy_loss(name))
 
 
@@ -41,7 +40,7 @@ def engines(module: Any) -> None:
     from rlvrlab.scale.verl.actor import EngineHooks
 
     plain = module.FSDPEngineWithLMHead
-    ours = type("RlvrEngine", (EngineHooks, plain), {}) if is_planned() else plain
+    ours = type("RlvrEngine", (EngineHooks, plain), {}) if has_job() else plain
     known = module.EngineRegistry._engines
     for backend in ("fsdp", "fsdp2"):
         table = known["language_model"][backend]

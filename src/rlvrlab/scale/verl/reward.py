@@ -1,4 +1,4 @@
-"""compute_score as verl calls it: environment, judge and reward of the plan.
+"""compute_score as verl calls it: environment, judge and reward of the job.
 
 Answers that arrive while others are being judged wait and go to the verifier together. An answer that could not be
 judged is asked about again, with growing pauses, for PATIENCE_S seconds: a judge server may be restarting. If it still
@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from rlvrlab.errors import InfrastructureError, UserError
-from rlvrlab.scale.verl.plan import Plan, current
+from rlvrlab.scale.verl.job import Job, current
 from rlvrlab.types import Completion, Finish, Problem, Verdict, unjudged
 
 PATIENCE_S = float(os.environ.get("RLVR_JUDGE_PATIENCE_S", "120"))
@@ -31,20 +31,20 @@ async def compute_score(
     data_source: str, solution_str: str, ground_truth: str, extra_info: dict[str, Any] | None = None, **_: Any
 ) -> dict[str, Any]:
     """The score and its named parts; every answer of a run has the same names."""
-    plan = current()
-    problem = problem_of(plan, extra_info or {}, ground_truth)
-    verdict = await _patiently(plan, problem, solution_str)
+    job = current()
+    problem = problem_of(job, extra_info or {}, ground_truth)
+    verdict = await _patiently(job, problem, solution_str)
     tokens = tuple((extra_info or {}).get(TOKENS, ()))
-    return scored(plan, problem, completion_of(plan, solution_str, tokens), verdict)
+    return scored(job, problem, completion_of(job, solution_str, tokens), verdict)
 
 
-def completion_of(plan: Plan, text: str, tokens: tuple[int, ...]) -> Completion:
+def completion_of(job: Job, text: str, tokens: tuple[int, ...]) -> Completion:
     """The answer as a reward sees it; one that fills all its room was cut off."""
-    full = len(tokens) >= plan.resolved.recipe.rollout.max_tokens
+    full = len(tokens) >= job.resolved.recipe.rollout.max_tokens
     return Completion(text, tokens, (), Finish.LENGTH if full else Finish.STOP)
 
 
-def scored(plan: Plan, problem: Problem, completion: Completion, verdict: Verdict) -> dict[str, Any]:
+def scored(job: Job, problem: Problem, completion: Completion, verdict: Verdict) -> dict[str, Any]:
     """What verl keeps of an answer. `acc` is what its validation reports."""
     found: dict[str, Any] = {
         "score": math.nan,
@@ -55,7 +55,7 @@ def scored(plan: Plan, problem: Problem, completion: Completion, verdict: Verdic
         "detail": verdict.detail[:200],
     }
     if verdict.correct is not None:
-        given = plan.reward(problem, completion, verdict)
+        given = job.reward(problem, completion, verdict)
         if not math.isfinite(given.value):
             raise InfrastructureError(f"reward of {problem.id} is {given.value}; a reward must be a finite number")
         found |= {"score": given.value, "acc": float(verdict.correct)}
@@ -63,19 +63,19 @@ def scored(plan: Plan, problem: Problem, completion: Completion, verdict: Verdic
     return found
 
 
-def problem_of(plan: Plan, extra_info: dict[str, Any], ground_truth: str) -> Problem:
-    """The problem of a row; its reference comes from the plan's own files."""
+def problem_of(job: Job, extra_info: dict[str, Any], ground_truth: str) -> Problem:
+    """The problem of a row; its reference comes from the job's own files."""
     name = extra_info.get("id")
-    problem = plan.problems.get(str(name))
+    problem = job.problems.get(str(name))
     if problem is None:
-        raise UserError(f"{plan.folder}: no problem {name!r}; train with the Parquet files of this folder")
+        raise UserError(f"{job.folder}: no problem {name!r}; train with the Parquet files of this folder")
     return problem
 
 
-async def _patiently(plan: Plan, problem: Problem, text: str) -> Verdict:
+async def _patiently(job: Job, problem: Problem, text: str) -> Verdict:
     start, pause = time.monotonic(), FIRST_PAUSE_S
     while True:
-        verdict = await asyncio.wrap_future(_desk(plan).hand_in(problem, text))
+        verdict = await asyncio.wrap_future(_desk(job).hand_in(problem, text))
         if verdict.correct is not None or time.monotonic() - start >= PATIENCE_S:
             return verdict
         await asyncio.sleep(pause)
@@ -98,12 +98,12 @@ class ManagerHooks:
 class Desk:
     """Takes answers from any thread and judges in batches, in a thread of its own."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+    def __init__(self, job: Job) -> None:
+        self._job = job
         self._waiting: list[tuple[Problem, str, Future[Verdict]]] = []
         self._arrived = threading.Condition()
-        if plan.judges:
-            judge_elsewhere(plan.judges)
+        if job.judges:
+            judge_elsewhere(job.judges)
         threading.Thread(target=self._work, name="rlvr-reward", daemon=True).start()
 
     def hand_in(self, problem: Problem, text: str) -> Future[Verdict]:
@@ -121,7 +121,7 @@ class Desk:
                     self._arrived.wait()
                 taken, self._waiting = self._waiting, []
             try:
-                verdicts = self._plan.env.verify_many([(problem, text) for problem, text, _ in taken])
+                verdicts = self._job.env.verify_many([(problem, text) for problem, text, _ in taken])
             except InfrastructureError as error:  # the judge is lost; verl would drop what raises without a count
                 verdicts = [unjudged(str(error))] * len(taken)
             except BaseException as error:
@@ -136,10 +136,10 @@ _desks: dict[int, Desk] = {}
 _opening = threading.Lock()
 
 
-def _desk(plan: Plan) -> Desk:
+def _desk(job: Job) -> Desk:
     """One per process: threads do not survive a fork."""
     with _opening:
-        return _desks.setdefault(os.getpid(), _desks.get(os.getpid()) or Desk(plan))
+        return _desks.setdefault(os.getpid(), _desks.get(os.getpid()) or Desk(job))
 
 
 def judge_elsewhere(addresses: tuple[str, ...]) -> None:

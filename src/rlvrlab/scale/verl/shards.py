@@ -8,6 +8,7 @@ parameters: one all-reduce of an S × S matrix. Works on plain parameters, on FS
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,19 +23,25 @@ CHUNK = 1 << 22
 class Shards:
     """The trained parameters of this process."""
 
-    def __init__(self, parameters: Iterable[Any], group: Any = None, distributed: bool = False) -> None:
+    def __init__(
+        self,
+        parameters: Iterable[Any],
+        group: Any = None,
+        distributed: bool = False,
+        apply: Callable[[], Any] = lambda: None,
+        displacement: bool = False,
+    ) -> None:
+        """`apply` clips and lets the optimiser step on what is in the gradients; `displacement` asks what it did."""
         self.parameters = [p for p in parameters if p.requires_grad]
         self._group, self._distributed = group, distributed
-        self.apply: Callable[[], Any] = lambda: None
-        """Clips and lets the optimiser step on what is in the gradients."""
-        self.wants_displacement = False
+        self._apply, self._displacement = apply, displacement
 
     def take(self) -> Vector:
         """What backward left in the gradients, which are empty afterwards."""
-        found = [p.grad for p in self.parameters]
+        vector = [p.grad for p in self.parameters]
         for p in self.parameters:
             p.grad = None
-        return found
+        return vector
 
     def gramian(self, vectors: Sequence[Vector], scope: str = "global") -> dict[str, Floats]:
         """Dot products of all pairs, summed over the processes."""
@@ -61,11 +68,11 @@ class Shards:
 
         for i, p in enumerate(self.parameters):
             p.grad = _combined([vector[i] for vector in vectors], weights)
-        if not self.wants_displacement:
-            self.apply()
+        if not self._displacement:
+            self._apply()
             return [None] * len(self.parameters)
         before = [_local(p).detach().clone() for p in self.parameters]
-        self.apply()
+        self._apply()
         with torch.no_grad():
             return [_local(p).detach() - old for p, old in zip(self.parameters, before, strict=True)]
 
@@ -79,10 +86,46 @@ class Shards:
                     if vector[i] is not None:
                         _local(p).add_(_local(vector[i]).to(_local(p).dtype), alpha=weight)
 
+    def snapshot(self) -> Vector:
+        """A copy of the parameters."""
+        return [p.detach().clone() for p in self.parameters]
+
+    def restore(self, snapshot: Vector) -> None:
+        """Back to a snapshot, to the last bit."""
+        import torch
+
+        with torch.no_grad():
+            for p, stored in zip(self.parameters, snapshot, strict=True):
+                _local(p).copy_(_local(stored))
+
+    def pull(self, snapshot: Vector, diagonal: Vector | None = None) -> Vector:
+        """Gradient of ½ Σ dᵢ (θᵢ − θ*ᵢ)², with d = 1 where no diagonal is given."""
+        distance = [p.detach() - anchor for p, anchor in zip(self.parameters, snapshot, strict=True)]
+        if diagonal is None:
+            return distance
+        return [None if d is None else d * one for d, one in zip(diagonal, distance, strict=True)]
+
     def release(self, vectors: Sequence[Vector]) -> None:
         """Their memory is free again."""
         for vector in vectors:
             vector[:] = [None] * len(vector)
+
+    def write(self, path: Path) -> None:
+        """This process's shards into a file."""
+        from safetensors.torch import save_file
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_file({str(i): _local(p).detach().cpu().contiguous() for i, p in enumerate(self.parameters)}, path)
+
+    def read(self, path: Path) -> None:
+        """Back from `write`."""
+        import torch
+        from safetensors.torch import load_file
+
+        stored = load_file(path)
+        with torch.no_grad():
+            for i, p in enumerate(self.parameters):
+                _local(p).copy_(stored[str(i)])
 
 
 def _local(tensor: Any) -> Any:

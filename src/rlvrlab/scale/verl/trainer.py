@@ -19,10 +19,9 @@ from rlvrlab.scale.verl.actor import FACTS, GROUP
 from rlvrlab.scale.verl.advantages import Extras, laid_out
 from rlvrlab.scale.verl.collection import Collection
 from rlvrlab.scale.verl.grouping import Labels
-from rlvrlab.scale.verl.plan import Plan, current
-from rlvrlab.train.by_skill import BySkill
-from rlvrlab.train.credit import StepCredits, credit_of
-from rlvrlab.train.credit_record import step_rows
+from rlvrlab.scale.verl.job import Job, current
+from rlvrlab.train.credit import StepCredits, credit_of, step_rows
+from rlvrlab.train.evaluation import BySkill
 from rlvrlab.train.groups import metrics_of, sort_groups
 from rlvrlab.types import Sampling
 
@@ -43,26 +42,25 @@ class TrainerHooks:
         with open_dict(config):
             config.trainer.v1.trainer_mode = "sync"  # our name led here; for verl it is the synchronous trainer
         super().__init__(config)  # type: ignore[call-arg]
-        self._rlvr_plan: Plan = current()
-        self._rlvr_labels = Labels(self._rlvr_plan)
+        self._rlvr_job: Job = current()
+        self._rlvr_labels = Labels(self._rlvr_job)
         self._rlvr_metrics: dict[str, float] = {}
         self._rlvr_silent = False
 
     def _compute_advantage(self, batch: Any, metrics: dict[str, Any]) -> Any:
         """verl's own around our estimator; then step credit, masks and labels."""
-        plan, step = self._rlvr_plan, self.global_steps - 1
-        found = Collection.fetch(plan, batch, self.tokenizer, step)
+        job, step = self._rlvr_job, self.global_steps - 1
+        found = Collection.fetch(job, batch, self.tokenizer, step)
         self._rlvr_refuse(found)
         with laid_out(Extras(found.value_BT, found.parts)) as given:
             after = super()._compute_advantage(batch, metrics)  # type: ignore[misc]
-        by_parts = getattr(plan.advantage, "by_parts", False)
-        kinds = sort_groups(found.rollouts, by_parts=by_parts)
+        kinds = sort_groups(found.rollouts, by_parts=job.advantage.by_parts)
         credits = self._rlvr_credits(found)
         spoken = {rollout.id for rollout in credits.speaking(kinds.dead)}
         live = {rollout.id for rollout in kinds.live} | spoken
         self._rlvr_silent = not live and not self.use_critic  # type: ignore[attr-defined]
         self._rlvr_metrics = metrics_of(found.rollouts, kinds) | given.counts | credits.metrics
-        kept = [r.id in live or plan.resolved.recipe.filter.dead_groups == "keep" for r in found.rollouts]
+        kept = [r.id in live or job.resolved.recipe.filter.dead_groups == "keep" for r in found.rollouts]
         found.put_back(after, self._rlvr_credited(found, credits), None if self._rlvr_silent else kept)
         self._rlvr_label(found, after, step)
         self._rlvr_record(found, credits)
@@ -84,12 +82,12 @@ class TrainerHooks:
         self, sources: Any, uids: Any, infos: dict[str, list[Any]], turns: Any, **_: Any
     ) -> dict[str, float]:
         """Held-out accuracy of the whole and of every skill, with intervals, as without verl."""
-        plan = self._rlvr_plan
-        skills = [plan.problems[name].skill for name in infos["problem"]]
+        job = self._rlvr_job
+        skills = [job.problems[name].skill for name in infos["problem"]]
         rows = list(zip(infos["acc"], infos["judged"], infos["error"], skills, strict=True))
         names = list(dict.fromkeys(skills))
         parts = {name: _accuracy([row for row in rows if row[3] == name]) for name in names}
-        return BySkill(_accuracy(rows), parts).metrics(plan.env.name)
+        return BySkill(_accuracy(rows), parts).metrics(job.env.name)
 
     def _rlvr_refuse(self, found: Collection) -> None:
         unjudged = sum(rollout.reward is None for rollout in found.rollouts)
@@ -101,13 +99,13 @@ class TrainerHooks:
             )
 
     def _rlvr_credits(self, found: Collection) -> StepCredits:
-        plan = self._rlvr_plan
-        plugin = plan.resolved.build("credit")
+        job = self._rlvr_job
+        plugin = job.resolved.build("credit")
         if plugin is None:
             return StepCredits()
-        settings = plan.resolved.recipe.rollout
+        settings = job.resolved.recipe.rollout
         sampling = Sampling(settings.max_tokens, settings.temperature, settings.top_p)
-        return credit_of(plugin, found.rollouts, plan.env, plan.reward, found.sampler, sampling)
+        return credit_of(plugin, found.rollouts, job.env, job.reward, found.sampler, sampling)
 
     def _rlvr_credited(self, found: Collection, credits: StepCredits) -> dict[str, Any]:
         """Token advantages by row, where step credit changes them."""
@@ -128,9 +126,9 @@ class TrainerHooks:
         batch.extra_info[FACTS] = facts
 
     def _rlvr_record(self, found: Collection, credits: StepCredits) -> None:
-        if self._rlvr_plan.resolved.recipe.record.rollouts == "none":
+        if self._rlvr_job.resolved.recipe.record.rollouts == "none":
             return
-        folder = self._rlvr_plan.folder / "rollouts"
+        folder = self._rlvr_job.folder / "rollouts"
         folder.mkdir(exist_ok=True)
         steps = step_rows(credits)
         rows = [as_row(rollout, steps.get(rollout.id)) for rollout in found.rollouts]

@@ -1,101 +1,134 @@
 """What a guard may do in a training step, and what it must remember.
 
-A guard's recipe table is a frozen dataclass; `build` makes the object that works. Its `memory` is plain data, saved
-with every checkpoint. Vectors and snapshots are not saved: they are functions of the parameters at an anchor, whose
-checkpoint is kept, and of the memory, so `rebuild` makes them again to the last bit.
+A guard is a frozen dataclass: its fields are its recipe keys, and it has no state of its own. What it remembers is
+handed to it and handed back, as `Kept`. The plain part is saved with every checkpoint. Vectors and snapshots are not:
+they are functions of the parameters at an anchor, whose checkpoint is kept, and of the plain part, so `rebuild` makes
+them again to the last bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, ClassVar, NamedTuple
 
-from rlvrlab.engines.base import Vector
-from rlvrlab.train.protocols.base import Stage
-from rlvrlab.types import Problem, Rollout
-
-if TYPE_CHECKING:
-    from rlvrlab.train.lab import Lab
-    from rlvrlab.train.phases.online import OnlinePhase
+from rlvrlab.batch import TokenBatch
+from rlvrlab.engines.base import Trainable, Vector
+from rlvrlab.train.protocols import Stage
+from rlvrlab.types import Objective, Problem, Rollout
 
 Event = tuple[str, str]
 """(kind, words) for logs/events.jsonl."""
+Ask = Callable[[Sequence[Problem], tuple[object, ...], bool], list[Rollout]]
+"""(problems, key, greedy) -> judged answers of the current policy."""
 
 
-@dataclass
-class Moment:
-    """Where training stands when a guard is asked."""
+class Kept(NamedTuple):
+    """What a guard remembers from step to step."""
 
-    lab: Lab
-    phase: OnlinePhase
+    memory: dict[str, Any] = {}  # noqa: RUF012 -- never changed in place: a guard hands back a new one
+    """Plain data, saved with every checkpoint."""
+    live: dict[str, Any] = {}  # noqa: RUF012
+    """Vectors, snapshots and whatever else can be made again; never saved."""
+
+
+NOTHING = Kept()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where training stands, as far as it can be known without a policy."""
+
     stage: Stage
+    protected: tuple[str, ...]
+    """Skills to protect in this stage."""
+    phase: str
     phase_step: int
     step: int
     """Updates done in the whole run: the checkpoint that an anchor set now can be rebuilt from."""
-    protected: tuple[str, ...]
-    """Skills to protect in this stage."""
-    events: list[Event] = field(default_factory=list)
-
-    def say(self, words: str) -> None:
-        """Put it on record."""
-        self.events.append(("guard", words))
+    seed: int
+    train: Sequence[Problem]
+    """All training problems."""
 
     def key(self, *purpose: object) -> tuple[object, ...]:
-        """Randomness of this step."""
-        return (self.lab.recipe.seed, "guard", self.phase.name, self.phase_step, *purpose)
+        """A key for what is random in this step."""
+        return (self.seed, "guard", self.phase, self.phase_step, *purpose)
 
 
-class GuardTable(Protocol):
-    """The recipe table of a guard."""
+@dataclass(frozen=True)
+class Moment(Place):
+    """Where training stands when a guard is asked, and what the guard may use."""
 
-    protected: tuple[str, ...]
+    engine: Trainable
+    answers: int = 1
+    """Answers drawn to each problem (rollout.n)."""
+    ask: Ask | None = None
+    """Draws and judges answers; None where nothing can be sampled in the middle of a step (verl)."""
+    policy_loss: Callable[[list[Rollout]], tuple[TokenBatch, Objective]] | None = None
+    """Batch and objective with which the phase itself would train on these answers."""
+    events: list[Event] = field(default_factory=list)
+    """What protocol, surgery and guard have to say about this step."""
 
-    def build(self) -> Guard:
-        """The object that works."""
-        ...
+    def say(self, words: str) -> None:
+        """Put a guard's remark on record."""
+        self.events.append(("guard", words))
+
+    def asked(self, problems: Sequence[Problem], *purpose: object, greedy: bool = False) -> list[Rollout]:
+        """Judged answers to a guard's own problems; none where nothing can be sampled."""
+        return self.ask(problems, self.key(*purpose), greedy) if self.ask and problems else []
 
 
 class Guard:
-    """Does nothing; derive from it and override what the method needs."""
+    """Protects skills that are not being trained. This one does nothing: override what the method needs."""
 
-    def __init__(self) -> None:
-        self.memory: dict[str, Any] = {}
+    protected: tuple[str, ...] = ()
+    """Skills to protect when they are not trained; empty protects those of earlier stages."""
+    needs_answers: ClassVar[bool] = False
+    """Does it remember skills by answers to a few problems? Where none can be sampled, references take their place."""
 
-    def begin(self, now: Moment) -> None:
+    @property
+    def needs_sampling(self) -> bool:
+        """Must answers be drawn in the middle of a step? Where the trainer cannot do that, the guard is refused."""
+        return False
+
+    def begin(self, now: Moment, kept: Kept) -> Kept:
         """A stage begins; the parameters are those the stage before ended with."""
+        return kept
 
-    def observe(self, now: Moment, rollouts: Sequence[Rollout]) -> None:
-        """Judged answers of this step."""
+    def observe(self, now: Moment, kept: Kept, rollouts: Sequence[Rollout]) -> Kept:
+        """Look at the judged answers of this step before they are trained on."""
+        return kept
 
-    def mixed_in(self, now: Moment, chosen: list[Problem], stream: str) -> list[Problem]:
+    def mixed_in(self, place: Place, chosen: list[Problem], stream: str) -> list[Problem]:
         """The problems of this step, some perhaps replaced."""
         return chosen
 
-    def terms(self, now: Moment) -> list[tuple[Vector, float]]:
+    def terms(self, now: Moment, kept: Kept) -> list[tuple[Vector, float]]:
         """Gradients of further loss terms, with their weights."""
         return []
 
-    def before_step(self, now: Moment) -> dict[str, float]:
+    def before_step(self, now: Moment, kept: Kept) -> tuple[Kept, dict[str, float]]:
         """The last look at the parameters before the optimiser moves them."""
-        return {}
+        return kept, {}
 
-    def after_step(self, now: Moment, applied: Vector) -> dict[str, float]:
+    def after_step(self, now: Moment, kept: Kept, applied: Vector) -> tuple[Kept, dict[str, float]]:
         """`applied` is what the optimiser really did; a guard may shift the parameters on."""
-        return {}
+        return kept, {}
 
-    def saved(self) -> None:
-        """A checkpoint was written; whatever it does not hold must not be used any more."""
+    def saved(self, kept: Kept) -> Kept:
+        """A checkpoint was written: drop what a resumed run would not have either."""
+        return kept
 
-    def anchors(self) -> set[int]:
+    def anchors(self, kept: Kept) -> set[int]:
         """Steps whose checkpoints `rebuild` needs."""
         return set()
 
-    def rebuild(self, lab: Lab, step: int) -> None:
+    def rebuild(self, engine: Trainable, kept: Kept, step: int) -> Kept:
         """The engine holds the parameters of that step: make again what was made there."""
+        return kept
 
 
-def protected_in(stage: Stage, before: Sequence[Stage], listed: Sequence[str]) -> tuple[str, ...]:
+def protected_in(stage: Stage, stages: Sequence[Stage], listed: Sequence[str]) -> tuple[str, ...]:
     """Listed skills that this stage does not train; without a list, those trained in earlier stages."""
-    candidates = listed or [skill for earlier in before for skill in earlier.skills]
-    return tuple(dict.fromkeys(skill for skill in candidates if skill not in stage.skills))
+    earlier = [skill for before in stages[: stage.index] for skill in before.skills]
+    return tuple(dict.fromkeys(skill for skill in listed or earlier if skill not in stage.skills))

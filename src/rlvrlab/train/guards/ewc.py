@@ -3,27 +3,25 @@
     ½ coef Σ_s Σ_i F_s,i (θ_i − θ*_s,i)²        F_s: mean over sampled answers of the squared gradient of ONE answer
 
 Trap: squaring the gradient of a batch's mean, as a well-known library does, is another and much smaller quantity.
+Where nothing can be sampled in the middle of training (verl), F_s is measured on the reference answers.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import ClassVar
 
-from rlvrlab.engines.base import Snapshot, Vector
+from rlvrlab.engines.base import Trainable, Vector
 from rlvrlab.registry import register
-from rlvrlab.train.guards.bank import Bank
-from rlvrlab.train.guards.base import Guard, Moment
+from rlvrlab.train.guards.base import Kept, Moment
+from rlvrlab.train.guards.memory import RemembersSkills, answers_batch, sampled
 from rlvrlab.types import Count, Positive
-
-if TYPE_CHECKING:
-    from rlvrlab.train.lab import Lab
 
 
 @register("guard", "ewc")
 @dataclass(frozen=True)
-class Ewc:
-    """Elastic weight consolidation with a per-answer Fisher diagonal."""
+class Ewc(RemembersSkills):
+    """Elastic weight consolidation with a per-answer Fisher diagonal: one anchor and one diagonal per skill."""
 
     coef: Positive = 100.0
     """Strength."""
@@ -34,50 +32,44 @@ class Ewc:
     memory_total: Count = 256
     """For all skills together."""
 
-    def build(self) -> Guard:
-        """The springs."""
-        return Springs(self)
+    needs_answers: ClassVar[bool] = True
 
-
-class Springs(Guard):
-    """One anchor and one diagonal per skill."""
-
-    def __init__(self, table: Ewc) -> None:
-        super().__init__()
-        self._coef = table.coef
-        self._bank = Bank(self.memory, table.memory_per_skill, table.memory_total)
-        self._live: dict[str, tuple[Snapshot, Vector]] = {}
-
-    def begin(self, now: Moment) -> None:
+    def begin(self, now: Moment, kept: Kept) -> Kept:
         """Anchor what is newly protected; what is trained again is let go."""
-        steps: dict[str, int] = self.memory.setdefault("steps", {})
-        for skill in [name for name in steps if name in now.stage.skills]:
-            del steps[skill]
-            self._live.pop(skill, None)
+        kept = self.with_problems(now, kept)
+        trained = set(now.stage.skills)
+        steps = {skill: step for skill, step in kept.memory.get("steps", {}).items() if skill not in trained}
+        springs = {skill: spring for skill, spring in kept.live.get("springs", {}).items() if skill not in trained}
+        kept = Kept({**kept.memory, "steps": steps}, {**kept.live, "springs": springs})
         for skill in now.protected:
-            if skill not in steps:
-                answers = self._bank.sample(now, skill)
-                if not answers:
-                    now.say(f"ewc: no room in the memory for skill {skill!r}; it is not protected")
-                    continue
-                steps[skill] = now.step
-                self._measure(now.lab, skill)
+            if skill in steps:
+                continue
+            kept = sampled(now, kept, skill)
+            if answers_batch(kept, skill) is None:
+                now.say(f"ewc: no room in the memory for skill {skill!r}; it is not protected")
+                continue
+            steps = {**kept.memory["steps"], skill: now.step}
+            kept = self._measured(now.engine, kept._replace(memory={**kept.memory, "steps": steps}), skill)
+        return kept
 
-    def terms(self, now: Moment) -> list[tuple[Vector, float]]:
-        """F (θ − θ*), skill by skill."""
-        live = [self._live[skill] for skill in now.protected if skill in self._live]
-        return [(now.lab.engine.pull(snapshot, diagonal), self._coef) for snapshot, diagonal in live]
+    def terms(self, now: Moment, kept: Kept) -> list[tuple[Vector, float]]:
+        """The pulls F (θ − θ*), skill by skill."""
+        springs = kept.live.get("springs", {})
+        return [(now.engine.pull(*springs[skill]), self.coef) for skill in now.protected if skill in springs]
 
-    def anchors(self) -> set[int]:
+    def anchors(self, kept: Kept) -> set[int]:
         """Where the skills were anchored."""
-        return set(self.memory.get("steps", {}).values())
+        return set(kept.memory.get("steps", {}).values())
 
-    def rebuild(self, lab: Lab, step: int) -> None:
+    def rebuild(self, engine: Trainable, kept: Kept, step: int) -> Kept:
         """The stored answers give the same diagonal at the same parameters."""
-        for skill, anchored in self.memory.get("steps", {}).items():
+        for skill, anchored in kept.memory.get("steps", {}).items():
             if anchored == step:
-                self._measure(lab, skill)
+                kept = self._measured(engine, kept, skill)
+        return kept
 
-    def _measure(self, lab: Lab, skill: str) -> None:
-        batch: Any = self._bank.batch(skill)
-        self._live[skill] = (lab.engine.snapshot(), lab.engine.fisher(batch))
+    def _measured(self, engine: Trainable, kept: Kept, skill: str) -> Kept:
+        batch = answers_batch(kept, skill)
+        assert batch is not None
+        springs = {**kept.live.get("springs", {}), skill: (engine.snapshot(), engine.fisher(batch))}
+        return kept._replace(live={**kept.live, "springs": springs})

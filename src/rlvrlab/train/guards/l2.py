@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from rlvrlab.engines.base import Snapshot, Vector
+from rlvrlab.engines.base import Trainable, Vector
 from rlvrlab.registry import register
-from rlvrlab.train.guards.base import Guard, Moment
+from rlvrlab.train.guards.base import Guard, Kept, Moment
 from rlvrlab.types import Positive
-
-if TYPE_CHECKING:
-    from rlvrlab.train.lab import Lab
 
 
 @register("guard", "l2")
 @dataclass(frozen=True)
-class L2:
+class L2(Guard):
     """½ coef |θ − θ*|² added to the loss, while there is something to protect."""
 
     coef: Positive = 0.01
@@ -24,35 +20,19 @@ class L2:
     protected: tuple[str, ...] = ()
     """Skills to protect when they are not trained; empty protects those of earlier stages."""
 
-    def build(self) -> Guard:
-        """The spring."""
-        return Spring(self.coef)
-
-
-class Spring(Guard):
-    """Holds a snapshot."""
-
-    def __init__(self, coef: float) -> None:
-        super().__init__()
-        self._coef = coef
-        self._anchor: Snapshot | None = None
-
-    def begin(self, now: Moment) -> None:
+    def begin(self, now: Moment, kept: Kept) -> Kept:
         """Anchor where the stage begins."""
-        if now.protected:
-            self.memory["step"] = now.step
-            self._anchor = now.lab.engine.snapshot()
+        return Kept({"step": now.step}, {"anchor": now.engine.snapshot()}) if now.protected else kept
 
-    def terms(self, now: Moment) -> list[tuple[Vector, float]]:
-        """θ − θ*."""
-        if not now.protected or self._anchor is None:
-            return []
-        return [(now.lab.engine.pull(self._anchor), self._coef)]
+    def terms(self, now: Moment, kept: Kept) -> list[tuple[Vector, float]]:
+        """The pull θ − θ*."""
+        anchored = now.protected and "anchor" in kept.live
+        return [(now.engine.pull(kept.live["anchor"]), self.coef)] if anchored else []
 
-    def anchors(self) -> set[int]:
-        """The one anchor."""
-        return {self.memory["step"]} if "step" in self.memory else set()
+    def anchors(self, kept: Kept) -> set[int]:
+        """Where the stage began."""
+        return {kept.memory["step"]} if "step" in kept.memory else set()
 
-    def rebuild(self, lab: Lab, step: int) -> None:
+    def rebuild(self, engine: Trainable, kept: Kept, step: int) -> Kept:
         """The snapshot alone."""
-        self._anchor = lab.engine.snapshot()
+        return kept._replace(live={"anchor": engine.snapshot()})

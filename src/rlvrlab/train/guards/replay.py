@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from rlvrlab.randomness import generator
 from rlvrlab.registry import register
-from rlvrlab.train.guards.bank import Bank
-from rlvrlab.train.guards.base import Guard, Moment
+from rlvrlab.train.guards.base import Kept, Moment, Place
+from rlvrlab.train.guards.memory import RemembersSkills, remembered
 from rlvrlab.types import Count, Fraction01, Problem
 
 
 @register("guard", "replay")
 @dataclass(frozen=True)
-class Replay:
+class Replay(RemembersSkills):
     """Rehearse remembered problems."""
 
     share: Fraction01 = 0.25
@@ -25,30 +25,20 @@ class Replay:
     memory_total: Count = 256
     """For all skills together."""
 
-    def build(self) -> Guard:
-        """The rehearsal."""
-        return Rehearsal(self)
-
-
-class Rehearsal(Guard):
-    """Needs no state: the remembered problems are a function of the seed."""
-
-    def __init__(self, table: Replay) -> None:
-        super().__init__()
-        self._share = table.share
-        self._bank = Bank({}, table.memory_per_skill, table.memory_total)
-
-    def begin(self, now: Moment) -> None:
+    def begin(self, now: Moment, kept: Kept) -> Kept:
         """Say whom there is no room for."""
+        kept = self.with_problems(now, kept)
         for skill in now.protected:
-            if not self._bank.problems(now.lab, skill):
+            if not remembered(kept, skill):
                 now.say(f"replay: no room in the memory for skill {skill!r}; it is not protected")
+        return kept
 
-    def mixed_in(self, now: Moment, chosen: list[Problem], stream: str) -> list[Problem]:
-        """Replace the last ones of the batch."""
-        pool = [problem for skill in now.protected for problem in self._bank.problems(now.lab, skill)]
-        count = min(len(pool), round(self._share * len(chosen)))
+    def mixed_in(self, place: Place, chosen: list[Problem], stream: str) -> list[Problem]:
+        """Replace the last problems of the batch by remembered ones."""
+        problems = self.problems(place.train, place.seed)
+        pool = [problem for skill in place.protected for problem in problems.get(skill, [])]
+        count = min(len(pool), round(self.share * len(chosen)))
         if not count:
             return chosen
-        order = generator(*now.key("replay", stream)).permutation(len(pool))[:count]
+        order = generator(*place.key("replay", stream)).permutation(len(pool))[:count]
         return chosen[: len(chosen) - count] + [pool[i] for i in order]

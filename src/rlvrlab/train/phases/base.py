@@ -1,16 +1,32 @@
-"""What the loop needs from a phase."""
+"""What a phase says about itself, and what the loop asks of it.
+
+A phase is a frozen dataclass: its fields are the keys of its recipe table, and it has no state of its own. Everything
+that other rooms must know about it (plan, budget, monitors, verl, report) is declared here with a default, so that
+nobody needs to know a phase by its name.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, NamedTuple
 
+from rlvrlab.advantages.base import AdvantageEstimator
+from rlvrlab.batch import TokenBatch
+from rlvrlab.engines.base import Engine
+from rlvrlab.evals.monitors import ONLINE
+from rlvrlab.objectives.base import PolicyObjective
+from rlvrlab.objectives.regularise import Regularised
+from rlvrlab.recipe import Recipe, Resolved
+from rlvrlab.registry import find
 from rlvrlab.train.lab import Lab
-from rlvrlab.types import Rollout
+from rlvrlab.train.state import Memory, State
+from rlvrlab.types import Count, Objective, Positive, Rollout
 
 StepRow = dict[str, Any]
-"""A step of an answer with its credit, see train/credit_record.py."""
+"""A step of an answer with its credit, see train/credit.py."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +34,8 @@ class StepOutcome:
     """What one step did."""
 
     metrics: dict[str, float]
+    memory: Memory
+    """What protocol, surgery and guard remember after it."""
     rollouts: list[Rollout] = field(default_factory=list)
     """Judged answers, for the record."""
     silent: bool = False
@@ -32,17 +50,130 @@ class StepOutcome:
     """Steps of answers with their credit, by rollout, for the record; empty without [credit]."""
 
 
-class Phase(Protocol):
+class Draws(NamedTuple):
+    """How many answers a phase draws from the policy."""
+
+    before: int = 0
+    """Once, before its first step."""
+    per_step: int = 0
+    """In every step, without refills and second tries."""
+    most_per_step: int = 0
+    """In a step with all refills and second tries; equal to `per_step` where the number is fixed."""
+
+
+class Critic(NamedTuple):
+    """How a value function is trained beside the policy."""
+
+    learning_rate: float
+    epochs: int
+    clip: float | None
+
+
+class Phase(ABC):
     """A stretch of training with one kind of step."""
 
-    name: str
     steps: int
     batch_size: int
 
-    def prepare(self, lab: Lab, artifacts: Path) -> None:
-        """Before the phase's next step; called again after a resume, when what it made is already there."""
-        ...
+    name: ClassVar[str]
+    """Registered name."""
+    online: ClassVar[bool] = False
+    """Trains on answers that the current policy draws in the same step."""
+    control: ClassVar[bool] = False
+    """A control arm: the next phase starts from the policy before it."""
+    tries: ClassVar[int] = 1
+    """Turns of a problem within one step: 2 answers the judge's feedback on failed tries."""
+    default_advantage: ClassVar[str | None] = None
+    default_objective: ClassVar[str | None] = None
+    health: ClassVar[tuple[str, ...]] = ("actor/entropy",)
+    """Metrics whose ranges in evals/monitors.py hold in this phase."""
+    rows_per_item: ClassVar[int] = 1
+    """Answers trained on per item of batch_size; rollout.n for on-line phases, see `batch_rows`."""
 
-    def step(self, lab: Lab, phase_step: int) -> StepOutcome:
-        """One step; a pure function of recipe, policy and `phase_step`."""
-        ...
+    @property
+    def updates_per_step(self) -> int:
+        """Optimiser steps in one step of the phase."""
+        return 1
+
+    @property
+    def critic(self) -> Critic | None:
+        """The value function that the phase trains beside the policy, if any."""
+        return None
+
+    def batch_rows(self, recipe: Recipe) -> int:
+        """Answers that one step trains on."""
+        return self.batch_size * self.rows_per_item
+
+    def draws(self, recipe: Recipe, available: int) -> Draws:
+        """Answers drawn from the policy, with so many training problems at hand; none by default."""
+        return Draws()
+
+    def prepare(self, lab: Lab, artifacts: Path) -> Any:
+        """What the steps train on, made before the first one and kept in `artifacts`; a resumed run reads it back."""
+        return None
+
+    @abstractmethod
+    def step(self, lab: Lab, data: Any, state: State, memory: Memory) -> StepOutcome:
+        """One step on what `prepare` gave; a pure function of recipe, policy, state and memory."""
+
+
+@dataclass(frozen=True)
+class OnlinePhase(Phase):
+    """What GRPO, PPO, REINFORCE and their kin share; the step itself is train/step.py."""
+
+    steps: Count = 200
+    """Collections."""
+    batch_size: Count = 16
+    """Problems per collection; each gets rollout.n answers."""
+    learning_rate: Positive = 0.01
+    """Peak; [optimizer] shapes it."""
+    minibatches: Count = 1
+    """Parts a collection is updated in."""
+    epochs: Count = 1
+    """Passes over a collection."""
+
+    online: ClassVar[bool] = True
+    default_advantage: ClassVar[str]
+    default_objective: ClassVar[str]
+    health: ClassVar[tuple[str, ...]] = ONLINE
+
+    @property
+    def updates_per_step(self) -> int:
+        """Parts times passes."""
+        return self.minibatches * self.epochs
+
+    def batch_rows(self, recipe: Recipe) -> int:
+        """Each problem's answers."""
+        return self.batch_size * recipe.rollout.n
+
+    def draws(self, recipe: Recipe, available: int) -> Draws:
+        """rollout.n answers per problem and try, and again for every refill."""
+        refills = recipe.filter.max_refills if recipe.filter.dead_groups == "refill" else 0
+        once = min(self.batch_size, available) * recipe.rollout.n
+        return Draws(0, once, once * (1 + refills) * self.tries)
+
+    def advantage(self, resolved: Resolved) -> AdvantageEstimator:
+        """The recipe's estimator, or the phase's own."""
+        chosen: AdvantageEstimator = resolved.build("advantage") or find("advantage", self.default_advantage)()
+        return chosen
+
+    def objective(self, resolved: Resolved) -> PolicyObjective:
+        """The recipe's objective, or the phase's own, without KL and entropy."""
+        chosen: PolicyObjective = resolved.build("objective") or find("objective", self.default_objective)()
+        return chosen
+
+    def regularised(self, resolved: Resolved) -> Objective:
+        """The objective with the recipe's KL and entropy terms."""
+        recipe, objective = resolved.recipe, self.objective(resolved)
+        kl_in_loss = recipe.kl.coef if recipe.kl.place == "loss" else 0.0
+        if not kl_in_loss and not recipe.entropy.coef:
+            return objective
+        return Regularised(objective, kl_in_loss, recipe.kl.estimator, recipe.entropy.coef)
+
+    def second_tries(self, lab: Lab, firsts: Sequence[Rollout], phase_step: int) -> list[Rollout]:
+        """Answers to feedback on failed first tries, for phases with more than one."""
+        return []
+
+    def fit_critic(self, engine: Engine, batch: TokenBatch) -> dict[str, float]:
+        """Train the value function, for phases that have one."""
+        return {}

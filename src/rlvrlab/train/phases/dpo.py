@@ -5,11 +5,11 @@ The pairs are drawn once, judged, and kept in artifacts/dpo_pairs.jsonl; a resum
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, product
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from annotated_types import Ge
@@ -18,21 +18,25 @@ from rlvrlab.batch import TokenBatch, batch_of
 from rlvrlab.errors import UserError
 from rlvrlab.objectives.dpo import Dpo
 from rlvrlab.randomness import generator
+from rlvrlab.recipe import Recipe
 from rlvrlab.record.files import read_lines, write_rows
 from rlvrlab.registry import register
-from rlvrlab.rollout.collect import collect
+from rlvrlab.rollout.trainable import why_not
 from rlvrlab.train.lab import Lab
-from rlvrlab.train.phases.base import StepOutcome
+from rlvrlab.train.phases.base import Draws, Phase, StepOutcome
 from rlvrlab.train.schedule import learning_rate
-from rlvrlab.train.update import update
+from rlvrlab.train.state import Memory, State
+from rlvrlab.train.update import descend
 from rlvrlab.types import Count, Fraction01, NonNegative, Positive, Rollout
 
 PAIRS = "dpo_pairs.jsonl"
+Pair = dict[str, Any]
+"""A row of that file: problem, prompt, chosen and rejected as tokens and as texts."""
 
 
 @register("phase", "dpo")
 @dataclass(frozen=True)
-class DpoPhase:
+class DpoPhase(Phase):
     """Prefer verified right answers of the own policy to wrong ones."""
 
     steps: Count = 50
@@ -58,45 +62,54 @@ class DpoPhase:
     length_ratio: Annotated[float, Ge(1)] | None = None
     """Longest answer over shortest in a pair, at most; None pairs any, and then length may be what is learnt."""
 
-    def prepare(self, lab: Lab, artifacts: Path) -> None:
+    rows_per_item: ClassVar[int] = 2
+
+    def draws(self, recipe: Recipe, available: int) -> Draws:
+        """All answers come before the first step."""
+        return Draws(before=min(self.problems, available) * recipe.rollout.n)
+
+    def prepare(self, lab: Lab, artifacts: Path) -> list[Pair]:
         """Make the pairs, unless a run that is being resumed has them already."""
         path = artifacts / PAIRS
         if not path.exists():
-            chosen = lab.problems_at("dpo", 0, min(self.problems, len(lab.train)))
-            key = (lab.recipe.seed, "dpo")
-            n = lab.recipe.rollout.n
-            rollouts = collect(lab.engine, lab.env, lab.reward, chosen, n=n, sampling=lab.sampling, key=key)
-            write_rows(path, self.pairs(rollouts))
+            asked = lab.problems_at("dpo", 0, min(self.problems, len(lab.train)))
+            write_rows(path, self.pairs(lab.ask(asked, (lab.recipe.seed, "dpo"))))
         pairs = read_lines(path)
         if not pairs:
             raise UserError("dpo: no problem got both right and wrong answers; do SFT first or raise dpo.problems")
-        object.__setattr__(self, "_pairs", pairs)
+        return pairs
 
-    def step(self, lab: Lab, phase_step: int) -> StepOutcome:
+    def step(self, lab: Lab, data: list[Pair], state: State, memory: Memory) -> StepOutcome:
         """One batch of pairs, drawn by key."""
-        pairs: list[dict[str, Any]] = self._pairs  # type: ignore[attr-defined]
-        draw = generator(lab.recipe.seed, "dpo", phase_step)
-        size = min(self.batch_size, len(pairs))
-        batch = pair_batch([pairs[i] for i in draw.choice(len(pairs), size, replace=False)])
+        draw = generator(lab.recipe.seed, "dpo", state.phase_step)
+        chosen = draw.choice(len(data), min(self.batch_size, len(data)), replace=False)
+        batch = pair_batch([data[i] for i in chosen])
         batch = replace(batch, reference_BT=lab.engine.logprobs(batch, "reference")[0])
         objective = Dpo(loss=self.loss, beta=self.beta, label_smoothing=self.label_smoothing, sft_coef=self.sft_coef)
         settings = lab.recipe.optimizer
-        rate = learning_rate(self.learning_rate, phase_step, self.steps, settings)
-        applied = update(lab.engine, batch, objective, rate, settings.max_grad_norm)
+        rate = learning_rate(self.learning_rate, state.phase_step, self.steps, settings)
+        applied = descend(lab.engine, batch, objective, rate, settings.max_grad_norm)
         lab.engine.publish()
-        return StepOutcome(applied.metrics | {"dpo/pairs": float(len(pairs))}, skipped=applied.skipped)
+        return StepOutcome(applied.metrics | {"dpo/pairs": float(len(data))}, memory, skipped=applied.skipped)
 
-    def pairs(self, rollouts: Sequence[Rollout]) -> list[dict[str, Any]]:
+    def pairs(self, rollouts: Sequence[Rollout]) -> list[Pair]:
         """Distinct right answers against distinct wrong ones of the same group that differ as the settings ask."""
         rows = []
-        for _, members in groupby(rollouts, key=lambda rollout: rollout.group_id):
-            group = list(members)
-            right = list({r.completion.text: r for r in group if r.verdict.correct is True}.values())
-            wrong = list({r.completion.text: r for r in group if r.verdict.correct is False}.values())
+        for right, wrong in right_and_wrong(rollouts):
             # Diagonals first: every answer appears once before one appears twice.
             order = sorted(product(range(len(right)), range(len(wrong))), key=lambda ij: (abs(ij[0] - ij[1]), ij))
             fit = [(right[i], wrong[j]) for i, j in order if self._fits(right[i], wrong[j])]
-            rows += [_row(chosen, rejected) for chosen, rejected in fit[: self.pairs_per_problem]]
+            rows += [
+                {
+                    "problem": chosen.problem.id,
+                    "prompt": list(chosen.prompt_tokens),
+                    "chosen": list(chosen.completion.tokens),
+                    "rejected": list(rejected.completion.tokens),
+                    "chosen_text": chosen.completion.text,
+                    "rejected_text": rejected.completion.text,
+                }
+                for chosen, rejected in fit[: self.pairs_per_problem]
+            ]
         return rows
 
     def _fits(self, chosen: Rollout, rejected: Rollout) -> bool:
@@ -105,18 +118,16 @@ class DpoPhase:
         return close and chosen.verdict.score - rejected.verdict.score >= self.margin
 
 
-def _row(chosen: Rollout, rejected: Rollout) -> dict[str, Any]:
-    return {
-        "problem": chosen.problem.id,
-        "prompt": list(chosen.prompt_tokens),
-        "chosen": list(chosen.completion.tokens),
-        "rejected": list(rejected.completion.tokens),
-        "chosen_text": chosen.completion.text,
-        "rejected_text": rejected.completion.text,
-    }
+def right_and_wrong(rollouts: Sequence[Rollout]) -> Iterator[tuple[list[Rollout], list[Rollout]]]:
+    """Of each group, the distinct answers that may be imitated and the distinct ones that are plainly wrong."""
+    for _, members in groupby(rollouts, key=lambda rollout: rollout.group_id):
+        reasons = [(rollout, why_not(rollout)) for rollout in members]
+        right = {r.completion.text: r for r, reason in reasons if reason is None}
+        wrong = {r.completion.text: r for r, reason in reasons if reason == "wrong"}
+        yield list(right.values()), list(wrong.values())
 
 
-def pair_batch(pairs: Sequence[dict[str, Any]]) -> TokenBatch:
+def pair_batch(pairs: Sequence[Pair]) -> TokenBatch:
     """Rows chosen, rejected, chosen, rejected, …"""
     prompts = [pair["prompt"] for pair in pairs for _ in range(2)]
     answers = [pair[side] for pair in pairs for side in ("chosen", "rejected")]

@@ -7,17 +7,17 @@ import os
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
 
+from rlvrlab.advantages.base import AdvantageEstimator
 from rlvrlab.data.files import read_rows
 from rlvrlab.data.rows import from_row
 from rlvrlab.errors import UserError
+from rlvrlab.objectives.base import PolicyObjective
 from rlvrlab.recipe import Resolved, resolve
 from rlvrlab.record.files import write_json
-from rlvrlab.registry import find
 from rlvrlab.scale.verl import PLAN
-from rlvrlab.train.phases.online import OnlinePhase
-from rlvrlab.types import Environment, Objective, Problem, RewardFunction
+from rlvrlab.train.phases.base import OnlinePhase
+from rlvrlab.types import Environment, Problem, RewardFunction
 
 FILE = "plan.json"
 TRAIN, DEV = "train.parquet", "dev.parquet"
@@ -25,7 +25,7 @@ SCHEMA = 1
 
 
 @dataclass(frozen=True)
-class Plan:
+class Job:
     """A recipe on its way through verl."""
 
     folder: Path
@@ -42,7 +42,7 @@ class Plan:
         write_json(self.folder / FILE, content)
 
     @classmethod
-    def read(cls, folder: Path) -> Plan:
+    def read(cls, folder: Path) -> Job:
         """Back from plan.json."""
         try:
             content = json.loads((folder / FILE).read_text(encoding="utf-8"))
@@ -50,7 +50,7 @@ class Plan:
             given = {key: value for key, value in config["recipe"].items() if value is not None}
             again = resolve(given, {}, Path(config["folder"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UserError(f"{folder / FILE}: not a plan ({error}); export the recipe again") from None
+            raise UserError(f"{folder / FILE}: not a job of ours ({error}); export the recipe again") from None
         memory = {skill: [(p, a) for p, a in rows] for skill, rows in content["memory"].items()}
         return cls(folder, Resolved(again.recipe, config["origins"], again.folder), tuple(content["judges"]), memory)
 
@@ -73,15 +73,14 @@ class Plan:
         return reward
 
     @cached_property
-    def advantage(self) -> Any:
+    def advantage(self) -> AdvantageEstimator:
         """The recipe's estimator, or the phase's own."""
-        return self.resolved.build("advantage") or find("advantage", self.phase.default_advantage)()
+        return self.phase.advantage(self.resolved)
 
     @cached_property
-    def objective(self) -> Objective:
+    def objective(self) -> PolicyObjective:
         """The recipe's objective, or the phase's own; KL and entropy are added by verl."""
-        objective: Objective = self.resolved.build("objective") or find("objective", self.phase.default_objective)()
-        return objective
+        return self.phase.objective(self.resolved)
 
     @cached_property
     def problems(self) -> dict[str, Problem]:
@@ -90,16 +89,21 @@ class Plan:
         rows = ((from_row(row, f"{path}:{number}")) for path in paths for number, row in read_rows(path))
         return {problem.id: problem for problem in rows}
 
+    @cached_property
+    def train(self) -> list[Problem]:
+        """Training problems, each once."""
+        return [problem for problem in self.problems.values() if problem.role == "train"]
+
 
 @cache
-def current() -> Plan:
-    """The plan of this process."""
+def current() -> Job:
+    """The job of this process."""
     folder = os.environ.get(PLAN)
     if not folder:
         raise UserError(f"the environment variable {PLAN} is not set: verl was not started by a launch script of ours")
-    return Plan.read(Path(folder))
+    return Job.read(Path(folder))
 
 
-def is_planned() -> bool:
+def has_job() -> bool:
     """Does this process belong to a run of ours?"""
     return bool(os.environ.get(PLAN))

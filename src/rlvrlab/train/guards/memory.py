@@ -1,0 +1,100 @@
+"""A few problems per skill and answers to them: what a skill is remembered by once it is no longer trained.
+
+The answers stand in a guard's plain memory under "answers":
+    {skill: {problem id: {"prompt": tokens, "answers": [tokens, …]}}}
+Which problems stand for a skill is a function of the training problems and the seed, so it is not saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rlvrlab.batch import TokenBatch, batch_of
+from rlvrlab.rollout.trainable import usable
+from rlvrlab.skills.memory import quotas, stratified
+from rlvrlab.train.guards.base import Guard, Kept, Moment
+from rlvrlab.train.protocols import skills_of
+from rlvrlab.types import Problem, Rollout
+
+KEPT_ANSWERS = 2
+"""Latest distinct right answers per problem."""
+
+
+class RemembersSkills(Guard):
+    """A guard that remembers skills by a few problems, and perhaps by answers to them."""
+
+    memory_per_skill: int
+    memory_total: int
+
+    def problems(self, train: Sequence[Problem], seed: int) -> dict[str, list[Problem]]:
+        """The problems that stand for each skill: stratified by level, the same in every run of the seed."""
+        skills = skills_of(train)
+        room = quotas(skills, self.memory_per_skill, self.memory_total)
+        own = {name: [problem for problem in train if problem.skill == name] for name in skills}
+        return {name: stratified(own[name], room[name], seed, name) for name in skills}
+
+    def with_problems(self, now: Moment, kept: Kept) -> Kept:
+        """With the remembered problems at hand; choosing them takes a look at every training problem."""
+        if "problems" in kept.live:
+            return kept
+        return kept._replace(live={**kept.live, "problems": self.problems(now.train, now.seed)})
+
+
+def remembered(kept: Kept, skill: str) -> list[Problem]:
+    """The problems that stand for a skill; the guard has called `with_problems` before."""
+    problems: list[Problem] = kept.live["problems"].get(skill, [])
+    return problems
+
+
+def with_answers(kept: Kept, rollouts: Sequence[Rollout], most: int, *, only_usable: bool = True) -> Kept:
+    """With these answers to remembered problems added, the latest `most` distinct ones of each problem."""
+    answers = {skill: dict(rows) for skill, rows in kept.memory.get("answers", {}).items()}
+    wanted = {problem.id for problems in kept.live["problems"].values() for problem in problems}
+    for rollout in rollouts:
+        if rollout.problem.id not in wanted or (only_usable and not usable(rollout)):
+            continue
+        rows = answers.setdefault(rollout.problem.skill, {})
+        tokens = list(rollout.completion.tokens)
+        before = rows.get(rollout.problem.id, {"prompt": list(rollout.prompt_tokens), "answers": []})
+        others = [answer for answer in before["answers"] if answer != tokens]
+        rows[rollout.problem.id] = {**before, "answers": [*others, tokens][-most:]}
+    return kept._replace(memory={**kept.memory, "answers": answers})
+
+
+def refilled(now: Moment, kept: Kept, skill: str) -> tuple[Kept, int]:
+    """Remembered problems without a right answer are asked once more; also how many answers that took."""
+    stored = kept.memory.get("answers", {}).get(skill, {})
+    missing = [problem for problem in remembered(kept, skill) if problem.id not in stored]
+    rollouts = now.asked(missing, "fill", skill)
+    return with_answers(kept, rollouts, KEPT_ANSWERS), len(rollouts)
+
+
+def sampled(now: Moment, kept: Kept, skill: str) -> Kept:
+    """The skill's answers are replaced by what the policy says now, right or wrong.
+
+    Where nothing can be sampled the answers that are there stay.
+    """
+    if now.ask is None:
+        return kept
+    rollouts = now.asked(remembered(kept, skill), "sample", skill)
+    emptied = {**kept.memory.get("answers", {}), skill: {}}
+    kept = kept._replace(memory={**kept.memory, "answers": emptied})
+    return with_answers(kept, rollouts, now.answers, only_usable=False)
+
+
+def answers_batch(kept: Kept, skill: str) -> TokenBatch | None:
+    """All answers to the skill's problems; None when there are none."""
+    stored: dict[str, Any] = kept.memory.get("answers", {}).get(skill, {})
+    rows = [(item["prompt"], answer) for item in stored.values() for answer in item["answers"]]
+    return batch_of([p for p, _ in rows], [a for _, a in rows], skill=skill) if rows else None
+
+
+def halves(batch: TokenBatch) -> list[TokenBatch]:
+    """Two parts of whole prompts that add up to the batch, or the batch itself where it has only one prompt."""
+    prompts = list(dict.fromkeys(batch.prompts))
+    if len(prompts) < 2:
+        return [batch]
+    first = set(prompts[::2])
+    split = [[i for i, prompt in enumerate(batch.prompts) if (prompt in first) is side] for side in (True, False)]
+    return [batch.rows(index) for index in split]

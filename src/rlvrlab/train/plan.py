@@ -1,0 +1,102 @@
+"""What a recipe will do and cost, before anything is trained: what `rlvr train RECIPE --plan` shows.
+
+Sizes and numbers of answers come from what each phase declares; seconds from a step of each phase and part of an
+evaluation, measured on a throw-away policy.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from rlvrlab.errors import UserError
+from rlvrlab.evals.evaluate import greedy
+from rlvrlab.recipe import Resolved
+from rlvrlab.train.lab import build_lab
+from rlvrlab.train.phases.base import Phase
+from rlvrlab.train.state import Memory, State
+
+SOME = 64
+"""Held-out problems that an evaluation is judged by."""
+PATIENCE_S = 20.0
+"""A first step that takes longer is not repeated."""
+
+
+class PhasePlan(NamedTuple):
+    """One phase in numbers."""
+
+    name: str
+    steps: int
+    problems_per_step: int
+    answers_per_step: int
+    """Effective batch: problems × rollout.n, or references, or two per pair."""
+    updates_per_step: int
+    answers: int
+    """Drawn and verified over the whole phase, without refills and second tries."""
+    most_answers: int
+    """The same with all refills and second tries that could happen."""
+    max_tokens: int
+    """Generated at most for `answers`."""
+
+
+def phase_plans(resolved: Resolved, available: int | None = None) -> list[PhasePlan]:
+    """What each phase will do with so many training problems; the recipe's own number where it is not given."""
+    recipe, plans = resolved.recipe, []
+    for name in recipe.phases:
+        phase: Phase = resolved.phase(name)
+        draws = phase.draws(recipe, recipe.data.train_size if available is None else available)
+        answers = draws.before + phase.steps * draws.per_step
+        plans.append(
+            PhasePlan(
+                name,
+                phase.steps,
+                phase.batch_size,
+                phase.batch_rows(recipe),
+                phase.updates_per_step,
+                answers,
+                draws.before + phase.steps * draws.most_per_step,
+                answers * recipe.rollout.max_tokens,
+            )
+        )
+    return plans
+
+
+class Estimate(NamedTuple):
+    """Seconds for one phase; early answers run to max_tokens, so this errs on the long side."""
+
+    phase: str
+    step_s: float
+    eval_s: float
+    total_s: float
+
+
+def estimate(resolved: Resolved) -> list[Estimate]:
+    """Phase by phase; a phase that cannot start on an untrained policy (DPO) is left out."""
+    lab = build_lab(resolved)
+    some = lab.dev[:SOME]
+    eval_s = _seconds(lambda: greedy(lab.engine, lab.env, some, resolved.recipe.rollout.max_tokens))
+    eval_s *= len(lab.dev) / max(1, len(some))
+    estimates = []
+    with tempfile.TemporaryDirectory() as artifacts:
+        for name in resolved.recipe.phases:
+            phase: Phase = resolved.phase(name)
+            try:
+                data = phase.prepare(lab, Path(artifacts))
+            except UserError:
+                continue
+            memory = Memory()
+            step_s = _seconds(lambda: phase.step(lab, data, State(), memory))  # noqa: B023 -- called here and now
+            if step_s < PATIENCE_S:  # the first one pays for caches
+                step_s = _seconds(lambda: phase.step(lab, data, State(phase_step=1, step=1), memory))  # noqa: B023
+            evaluations = 2 + phase.steps // resolved.recipe.eval.every if resolved.recipe.eval.every else 2
+            estimates.append(Estimate(name, step_s, eval_s, phase.steps * step_s + evaluations * eval_s))
+    return estimates
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started

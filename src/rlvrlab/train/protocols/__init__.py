@@ -1,1 +1,0 @@
-"""Which skills are trained when: single, mixed, sequential, curriculum."""

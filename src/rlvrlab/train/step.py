@@ -1,0 +1,141 @@
+"""The on-line step, on one screen: GRPO, PPO, REINFORCE and their kin differ in what they declare, not in their step.
+
+collect → judge → sort and filter → advantages → step credit → update (surgery, guard) → record
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from rlvrlab.batch import TokenBatch
+from rlvrlab.stopwatch import timed
+from rlvrlab.surgery.base import Scene
+from rlvrlab.train.batches import assemble, minibatches, score, with_advantages
+from rlvrlab.train.credit import step_credits, step_rows
+from rlvrlab.train.grouping import asked_in
+from rlvrlab.train.groups import Sorted, metrics_of, sort_groups
+from rlvrlab.train.guards.base import Moment
+from rlvrlab.train.lab import Lab
+from rlvrlab.train.phases.base import OnlinePhase, StepOutcome
+from rlvrlab.train.schedule import learning_rate
+from rlvrlab.train.stages import enter
+from rlvrlab.train.state import Memory, State
+from rlvrlab.train.update import Applied, apply, gradients, mean_metrics, operate, shares
+from rlvrlab.types import Objective, Rollout
+
+
+def online_step(lab: Lab, phase: OnlinePhase, state: State, memory: Memory) -> StepOutcome:
+    """One collection and the updates on it."""
+    recipe, engine = lab.recipe, lab.engine
+    now, memory = enter(lab, phase, state, memory)
+    # collect and judge
+    rollouts, kinds = collect_groups(lab, phase, now)
+    memory = observe(lab, now, memory, rollouts)
+    # credit of steps; a group without signal stays if its steps have some
+    with timed("credit"):
+        credits = step_credits(lab, rollouts)
+    metrics = metrics_of(rollouts, kinds) | credits.metrics
+    metrics |= {"stage/index": float(now.stage.index)} if lab.protocol else {}
+    # filter
+    spoken = credits.speaking(kinds.dead)
+    used = rollouts if recipe.filter.dead_groups == "keep" else [*kinds.live, *spoken]
+    silent = not kinds.live and not spoken
+    if not used or (silent and phase.critic is None):
+        notes, steps = [kinds.why_silent], step_rows(credits)
+        return StepOutcome(metrics, memory, rollouts, silent=True, notes=notes, events=now.events, steps=steps)
+    # advantages
+    batch = assemble(used, recipe.rollout.max_tokens)
+    batch = score(batch, engine, recipe, reused=phase.updates_per_step > 1, critic=phase.critic is not None)
+    batch, counts = with_advantages(batch, used, phase.advantage(lab.resolved), recipe)
+    batch = credits.on(batch, used)
+    # update
+    objective = phase.regularised(lab.resolved)
+    applied: list[Applied] = []
+    with timed("update"):
+        parts = minibatches(batch, phase.minibatches, phase.epochs, recipe.seed, phase.name, state.phase_step)
+        for i, part in enumerate(parts):
+            one, memory = update(lab, phase, now, memory, part, used, objective, i)
+            applied.append(one)
+    metrics |= counts | mean_metrics([one.metrics for one in applied]) | phase.fit_critic(engine, batch)
+    engine.publish()
+    skipped, steps = any(one.skipped for one in applied), step_rows(credits, batch, used)
+    return StepOutcome(metrics, memory, rollouts, silent=silent, skipped=skipped, events=now.events, steps=steps)
+
+
+def collect_groups(lab: Lab, phase: OnlinePhase, now: Moment) -> tuple[list[Rollout], Sorted]:
+    """A batch of judged answers; with refill, other problems in place of those whose group is dead."""
+    by_parts, size = phase.advantage(lab.resolved).by_parts, phase.batch_size
+    sampling = replace(lab.sampling, max_tokens=now.stage.max_tokens or lab.sampling.max_tokens)
+    refills = lab.recipe.filter.max_refills if lab.recipe.filter.dead_groups == "refill" else 0
+    rollouts: list[Rollout] = []
+    for attempt in range(1 + refills):
+        stream = phase.name if attempt == 0 else f"{phase.name}/refill{attempt}"
+        if lab.protocol is None:
+            problems = lab.problems_at(stream, now.phase_step, size)
+        else:
+            at = now.phase_step - now.stage.first
+            problems = lab.protocol.problems(lab.train, lab.recipe.seed, now.stage, stream, at, size)
+        problems = lab.guard.mixed_in(now, problems, stream) if lab.guard else problems
+        rollouts += lab.ask(problems, (lab.recipe.seed, stream, now.phase_step), sampling)
+        kinds = sort_groups(rollouts, by_parts=by_parts)
+        if len(kinds.live) >= size * lab.recipe.rollout.n:
+            break
+    seconds = phase.second_tries(lab, rollouts, now.phase_step)
+    return [*rollouts, *seconds], sort_groups([*rollouts, *seconds], by_parts=by_parts) if seconds else kinds
+
+
+def observe(lab: Lab, now: Moment, memory: Memory, rollouts: Sequence[Rollout]) -> Memory:
+    """What guard and grouping learn from judged answers, before they are trained on."""
+    kept = lab.guard.observe(now, memory.guard, rollouts) if lab.guard else memory.guard
+    return replace(memory, guard=kept, difficulty=lab.grouping.observed(memory.difficulty, rollouts))
+
+
+def update(
+    lab: Lab,
+    phase: OnlinePhase,
+    now: Moment,
+    memory: Memory,
+    batch: TokenBatch,
+    used: Sequence[Rollout],
+    objective: Objective,
+    part: int,
+) -> tuple[Applied, Memory]:
+    """One optimiser step on a part of the collection; `used` are the rollouts the whole collection is made of."""
+    settings, engine, surgery = lab.recipe.optimizer, lab.engine, lab.surgery
+    rate = learning_rate(phase.learning_rate, now.phase_step, phase.steps, settings)
+    groups, rates = {"all": batch}, {"all": [0.0]}
+    if surgery is not None:
+        groups, rates = _by_group(lab, memory, batch, used)
+    sizes = [one.scale for one in groups.values()]
+    share_S = shares([s.rows for s in sizes], [s.tokens for s in sizes], objective.aggregation)
+    halved = surgery is not None and bool(surgery.noise_every) and now.phase_step % surgery.noise_every == 0
+    found = gradients(engine, groups, objective, share_S, halved=halved)
+    weight_S, metrics = share_S, {f"surgery/size/{name}": float(len(own)) for name, own in rates.items() if surgery}
+    if surgery is not None:
+        success_S = np.array([np.mean(own) for own in rates.values()])
+        key = (lab.recipe.seed, phase.name, now.phase_step, part)
+        scene = Scene(np.zeros((0, 0)), share_S, success_S, tuple(groups), key)
+        try:
+            weight_S, remembered, more = operate(engine, surgery, found, scene, memory.surgery)
+        except ValueError as error:
+            engine.release(found.vectors)
+            now.events.append(("surgery", str(error)))
+            return Applied(metrics, skipped=True), memory
+        memory, metrics = replace(memory, surgery=remembered), metrics | more
+    applied, kept = apply(engine, found, weight_S, rate, settings.max_grad_norm, lab.guard, now, memory.guard)
+    return Applied(applied.metrics | metrics, applied.skipped), replace(memory, guard=kept)
+
+
+def _by_group(
+    lab: Lab, memory: Memory, batch: TokenBatch, used: Sequence[Rollout]
+) -> tuple[dict[str, TokenBatch], dict[str, list[float]]]:
+    """The batch by group of surgery, in alphabetical order, and the pass rates of each group's problems."""
+    assert batch.group_B is not None
+    asked, present = asked_in(used), np.unique(batch.group_B)
+    names = lab.grouping.names([asked[i].problem for i in present], memory.difficulty)
+    members = {n: [i for i, name in zip(present, names, strict=True) if name == n] for n in sorted(set(names))}
+    parts = {n: batch.rows(np.flatnonzero(np.isin(batch.group_B, ids))).rescaled() for n, ids in members.items()}
+    return parts, {n: [asked[i].pass_rate for i in ids] for n, ids in members.items()}
