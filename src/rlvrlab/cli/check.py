@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from rlvrlab.cli import print_json, printable
+from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UnknownName, UserError
 
 TOKENS_PER_ROW = 16

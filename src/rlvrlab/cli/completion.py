@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from rlvrlab.cli import print_json
+from rlvrlab.cli.printing import print_json
 from rlvrlab.errors import UserError
 
 
@@ -20,7 +20,7 @@ def command(shell: str, as_json: bool) -> int:
     zsh    rlvr completion zsh >> ~/.zshrc
     fish   rlvr completion fish > ~/.config/fish/completions/rlvr.fish
     """
-    from rlvrlab.cli import rlvr
+    from rlvrlab.cli.main import rlvr
 
     found = get_completion_class(shell)
     if found is None:

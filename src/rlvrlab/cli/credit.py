@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from rlvrlab.cli import printable
+from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ def command(
     A line's number is what the reward loses without it. `?` is unknown: the altered program does not run, or was not
     judged. The reward of FILE is its share of tests passed; that of RUN is the recipe's.
     """
-    from rlvrlab.cli import print_json
     from rlvrlab.recipe.load import instantiate
     from rlvrlab.record.files import write_json
 

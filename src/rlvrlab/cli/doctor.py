@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import click
 
-from rlvrlab.cli import print_json
+from rlvrlab.cli.printing import print_json
 
 
 class Finding(NamedTuple):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from rlvrlab.cli import print_json
 from rlvrlab.cli.options import AS_JSON, together
+from rlvrlab.cli.printing import print_json
 
 ANY_KEY = {"ignore_unknown_options": True, "allow_extra_args": True}
 GIVEN = together(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rlvrlab.cli import print_json
+from rlvrlab.cli.printing import print_json
 from rlvrlab.errors import UserError
 from rlvrlab.registry import names
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rlvrlab.cli import print_json, printable
+from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.explain import phase_plans, settings
 from rlvrlab.train.estimate import estimate

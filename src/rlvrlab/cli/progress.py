@@ -14,7 +14,7 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 from rich.text import Text
 
-from rlvrlab.cli import printable
+from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.experiment import accuracy_of, percent
 from rlvrlab.record.run import read_events
@@ -68,8 +68,6 @@ class Progress:
     def end(self, ended: Ended) -> None:
         """The result, and where to read more."""
         if self._as_json:
-            from rlvrlab.cli import print_json
-
             print_json({"folder": str(ended.folder), "status": ended.status, "result": ended.summary})
             return
         table = Table(title=Text(printable(f"{ended.folder.name}: {ended.status}")), title_justify="left")

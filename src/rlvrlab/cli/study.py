@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlvrlab.cli import print_json, printable, printable_lines
 from rlvrlab.cli.options import AS_JSON
+from rlvrlab.cli.printing import print_json, printable, printable_lines
 from rlvrlab.errors import UserError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from rich.live import Live as RichLive
 from rich.table import Table
 from rich.text import Text
 
-from rlvrlab.cli import print_json, printable
+from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.study.document import measured
 from rlvrlab.study.measures import is_cost
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rlvrlab.cli import print_json
+from rlvrlab.cli.printing import print_json
 from rlvrlab.errors import UserError
 
 if TYPE_CHECKING:
