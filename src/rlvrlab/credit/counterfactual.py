@@ -30,7 +30,7 @@ import numpy as np
 
 from rlvrlab.batch import Floats, Ints
 from rlvrlab.credit import estimators
-from rlvrlab.credit.edits import Intervention, Plan, ReplayMode, chosen_steps
+from rlvrlab.credit.edits import Intervention, ReplayMode, Replays, chosen_steps
 from rlvrlab.credit.mapping import Length, Mapping, mapped
 from rlvrlab.credit.normalisation import WEIGHTS, Normalisation, normalised
 from rlvrlab.errors import UserError
@@ -103,7 +103,7 @@ class Counterfactual:
         """Can it teach something where all answers of a group earned the same?"""
         return self.mapping in ("add", "replace") and (self.weight > 0 or self.mapping == "replace")
 
-    def plan(self, steps: int, rng: np.random.Generator) -> Plan:
+    def plan(self, steps: int, rng: np.random.Generator) -> Replays:
         """What to replay of an answer with so many steps."""
         if self.estimator == "shapley":
             return estimators.shapley(steps, self.samples, rng)
