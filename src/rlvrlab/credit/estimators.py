@@ -9,7 +9,8 @@
     step_groups     c_i = v(N) − mean of the other answers that share the steps before i (as GiGPO, 2505.10978)
 
 Each estimator returns Replays: what to replay, and how to solve for the credit afterwards, so all replays of a
-collection go to the verifier at once. Unknown rewards (NaN) make unknown credit, never 0. Assumption: a deterministic verifier.
+collection go to the verifier at once. Unknown rewards (NaN) make unknown credit, never 0. The verifier is taken to be
+deterministic.
 Which of them are unbiased as advantages is said in counterfactual.py and shown in tests/credit/test_bias_table.py.
 Suffixes: S steps, E edits, C coalitions, M permutations.
 """
