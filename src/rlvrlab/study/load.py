@@ -27,7 +27,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "resources": Resources,
     "halving": Round,
 }
-"""Tables of a study file -> their keys."""
+"""Table of a study file -> what may stand in it."""
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
 _BEST = re.compile(r"""\s*best\(\s*(?:"([^"]*)"|'([^']*)')\s*\)\s*(?:\.\s*([A-Za-z_][\w.]*))?\s*""", re.ASCII)
 
