@@ -290,7 +290,10 @@ class Tokenizer(Protocol):
 class Sampler(Protocol):
     """Whatever can answer: an engine, or a server."""
 
-    tokenizer: Tokenizer
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """How its prompts and answers become tokens."""
+        ...
 
     def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
         """`n` completions for each request; tokens in, tokens out."""

@@ -113,7 +113,7 @@ def adapter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     engine = Hf(tiny(), lora_rank=4, device="cpu").build(OptimizerSettings())
     engine.weights.add(0.3 * needs_torch.torch.ones_like(engine.weights.theta))
     folder = tmp_path_factory.mktemp("adapter")
-    store.export_adapter(engine, folder)
+    store.export_adapter(folder, engine.peft)
     return folder
 
 
@@ -168,5 +168,5 @@ def test_pickles_and_adapters_of_other_models_are_refused(server: LocalServer, a
     load = {"lora_name": "p", "lora_path": str(tmp_path)}
     assert "No adapter found" in post(server, "/v1/load_lora_adapter", load)[1]["detail"]
     engine = Hf(tiny("gpt2"), lora_rank=4, device="cpu").build(OptimizerSettings())
-    store.export_adapter(engine, tmp_path)
+    store.export_adapter(tmp_path, engine.peft)
     assert "an adapter of another model" in post(server, "/v1/load_lora_adapter", load)[1]["detail"]

@@ -91,7 +91,7 @@ def test_trl_entropy_bonus(torch, trl_policy_loss, gradient, seed):
     theirs = trl_policy_loss(batch, "grpo", entropy_coef=0.2)
     value, slope_BT = gradient(lambda leaf: theirs(torch.tensor(logp_BT), leaf), entropy_BT)
     policy = PpoClip(0.2, 0.28, aggregation=SEQ)
-    ours = Regularised(policy, entropy_coef=0.2, aggregation=TOKEN)(logp_BT, entropy_BT, batch)
+    ours = Regularised(policy, entropy_coef=0.2, terms=TOKEN)(logp_BT, entropy_BT, batch)
     agree(ours.value, value, EXACT)
     agree(ours.c_entropy_BT, slope_BT, EXACT)
 

@@ -105,12 +105,22 @@ def test_a_wrong_value_is_one_line_with_its_place(tmp_path, text: str, key: str)
         ("[data]\ntrain_size = 10", "but data.train_size is 10"),
         ("[rollout]\nn = 1", "needs n ≥ 2"),
         ("[rollout]\ntemperature = 0.7", "set correction.level"),
+        (
+            "[kl]\ncoef = 0.1\nestimator = 'k1'",
+            'recipe.toml:3: kl.estimator: "k1" in the loss has expected gradient 0 and does not pull to the reference; '
+            'allowed there: k2, k3; use one of them, or set kl.place = "reward"',
+        ),
         ("[env]\ntype = 'countdown'\nnumbers = [9]", "give distinct levels from 2 to"),
         ("output_dir = 'a\\u0000b'".replace("'", '"'), "NUL"),
     ],
 )
 def test_names_and_contradictions(tmp_path, text: str, expected: str) -> None:
     assert expected in problem(tmp_path, text)
+
+
+def test_k1_is_fine_in_the_reward_and_where_kl_is_off(tmp_path) -> None:
+    assert load(tmp_path, "[kl]\ncoef = 0.1\nestimator = 'k1'\nplace = 'reward'").recipe.kl.estimator == "k1"
+    assert load(tmp_path, "[kl]\nestimator = 'k1'").recipe.kl.coef == 0
 
 
 def test_a_table_of_a_phase_that_does_not_run_is_checked_too(tmp_path) -> None:

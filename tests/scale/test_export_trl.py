@@ -62,7 +62,7 @@ def test_every_key_has_its_place() -> None:
         ("advantage.type=rloo", "advantage.type"),
         ("objective.type=reinforce", "objective.type"),
         ("objective={type='ppo_clip',aggregation='token-sum'}", "objective"),
-        ("kl={coef=0.1,estimator='k1'}", "kl.estimator"),
+        ("kl={coef=0.1,estimator='k2'}", "kl.estimator"),
         ("kl={coef=0.1,place='reward'}", "kl.place"),
         ("optimizer.type=sgd", "optimizer.type"),
         ("optimizer.weight_decay=0.1", "optimizer.weight_decay"),

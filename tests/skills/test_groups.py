@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from collections import Counter
+from typing import get_args
 
+import numpy as np
+import pytest
+
+from rlvrlab.errors import UserError
 from rlvrlab.skills import groups
 from rlvrlab.types import Problem
 
@@ -18,8 +21,24 @@ def test_metadata_strategies_read_the_problem() -> None:
     problems = [problem(0, skill="a", tool="sql"), problem(1, skill="b", task_type="repair", source="other")]
     assert groups.labels("task_type", problems, {}) == ["a", "repair"]
     assert groups.labels("source", problems, {}) == ["src", "other"]
-    assert groups.labels("tool", problems, {}) == ["sql", "none"]
+    assert groups.labels("tool", problems[:1], {}) == ["sql"]
     assert groups.labels("difficulty", problems, {"id0": "difficulty1"}) == ["difficulty1", "unknown"]
+
+
+def test_a_strategy_that_the_problems_cannot_answer_is_refused() -> None:
+    """One group of everything would look like surgery and be none."""
+    with pytest.raises(UserError, match=r'"tool": problem id1 has no \'tool\'.*allowed: task_type, source, difficulty'):
+        groups.labels("tool", [problem(0, tool="sql"), problem(1)], {})
+    with pytest.raises(UserError, match=r"unknown surgery\.group_strategy 'tols'.*did you mean 'tool'"):
+        groups.labels("tols", [problem(0)], {})
+
+
+def test_what_each_strategy_needs() -> None:
+    assert set(groups.STRATEGIES) == set(get_args(groups.Strategy))
+    assert [name for name, entry in groups.STRATEGIES.items() if entry.needs_pass_rates] == ["difficulty"]
+    problems = [problem(i) for i in range(9)]
+    assert groups.divided("random", problems, 3, 0) == groups.at_random(problems, 3, 0)
+    assert groups.divided("source", problems, 3, 0) == groups.divided("difficulty", problems, 3, 0) == {}
 
 
 def test_difficulty_bins_are_quantiles_of_a_running_rate() -> None:
@@ -27,7 +46,7 @@ def test_difficulty_bins_are_quantiles_of_a_running_rate() -> None:
     for _ in range(30):
         rates = groups.running_rates(rates, {f"id{i}": i / 99 for i in range(100)})
     found = groups.by_difficulty(rates, groups.difficulty_edges(list(rates.values()), 4))
-    assert groups.sizes(list(found.values())) == {f"difficulty{i}": 25 for i in range(4)}
+    assert Counter(found.values()) == {f"difficulty{i}": 25 for i in range(4)}
     assert found["id0"] == "difficulty0" and found["id99"] == "difficulty3"
     moved = groups.running_rates({"x": 1.0}, {"x": 0.0, "new": 0.25})
     assert moved == {"x": groups.MOMENTUM, "new": 0.25}
@@ -60,15 +79,5 @@ def test_fewer_distinct_prompts_make_fewer_clusters() -> None:
 def test_random_groups_are_fixed_even_and_follow_the_seed() -> None:
     problems = [problem(i) for i in range(400)]
     found = groups.at_random(problems, 4, 0)
-    assert all(70 < size < 130 for size in groups.sizes(list(found.values())).values())
+    assert all(70 < size < 130 for size in Counter(found.values()).values())
     assert found == groups.at_random(problems[::-1], 4, 0) and found != groups.at_random(problems, 4, 1)
-
-
-@given(st.lists(st.sampled_from("abc"), max_size=20))
-def test_sizes_do_not_depend_on_the_order(names: list[str]) -> None:
-    assert groups.sizes(names) == groups.sizes(sorted(names)) and sum(groups.sizes(names).values()) == len(names)
-
-
-def test_effective_groups() -> None:
-    assert np.isclose(groups.effective_groups([5, 5, 5, 0]), 3)
-    assert groups.effective_groups([9]) == 1 and groups.effective_groups([]) == 0

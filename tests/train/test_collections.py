@@ -148,8 +148,9 @@ def without_kl(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return runs.run(tmp_path_factory.mktemp("plain"), *TWICE, text=runs.ONLINE).folder
 
 
-@pytest.mark.parametrize("place", ["loss", "reward"])
-@pytest.mark.parametrize("estimator", ["k1", "k2", "k3"])
+@pytest.mark.parametrize(
+    ("place", "estimator"), [("loss", "k2"), ("loss", "k3"), ("reward", "k1"), ("reward", "k2"), ("reward", "k3")]
+)
 def test_kl_in_loss_and_in_reward(tmp_path: Path, without_kl: Path, place: str, estimator: str) -> None:
     settings = ["kl.coef=0.5", f"kl.place={place}", f"kl.estimator={estimator}", *TWICE]
     folder = runs.run(tmp_path, *settings, text=runs.ONLINE).folder

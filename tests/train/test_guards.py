@@ -88,7 +88,7 @@ def test_pooling_is_training_without_surgery(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "strategy",
-    ["difficulty", *(pytest.param(s, marks=pytest.mark.slow) for s in ("source", "tool", "embedding", "random"))],
+    ["difficulty", *(pytest.param(s, marks=pytest.mark.slow) for s in ("source", "embedding", "random"))],
 )
 def test_every_grouping_trains(tmp_path: Path, strategy: str) -> None:
     words = ["surgery.type=pcgrad", f"surgery.group_strategy={strategy}", "surgery.num_groups=3", "grpo.steps=3"]

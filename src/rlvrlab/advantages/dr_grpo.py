@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rlvrlab.advantages.base import AdvantageEstimator
 from rlvrlab.advantages.groups import Singleton, groups_of, outcome
 from rlvrlab.batch import Advantages, RewardBatch
 from rlvrlab.registry import register
@@ -17,7 +18,7 @@ from rlvrlab.registry import register
 
 @register("advantage", "dr_grpo")
 @dataclass(frozen=True)
-class DrGrpo:
+class DrGrpo(AdvantageEstimator):
     """Better or worse than the other answers to the same problem, in units of reward."""
 
     singleton: Singleton = "zero"

@@ -12,9 +12,11 @@ An unjudged row gets advantage 0 and its own value as target, so the critic does
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from rlvrlab.advantages.base import AdvantageEstimator
 from rlvrlab.advantages.groups import groups_of, judged_rewards_BT
 from rlvrlab.advantages.whiten import whitened_BT
 from rlvrlab.batch import Advantages, Bools, Floats, RewardBatch
@@ -25,7 +27,7 @@ from rlvrlab.types import Fraction01
 
 @register("advantage", "gae")
 @dataclass(frozen=True)
-class Gae:
+class Gae(AdvantageEstimator):
     """Temporal differences of the critic's values."""
 
     gamma: Fraction01 = 1.0
@@ -34,6 +36,8 @@ class Gae:
     """0 trusts the critic, 1 trusts the return."""
     whiten: bool = True
     """Advantages with mean 0 and standard deviation 1 over the batch; returns are never whitened."""
+
+    needs_values: ClassVar[bool] = True
 
     def __call__(self, batch: RewardBatch) -> Advantages:
         """Advantages and the critic's targets."""

@@ -17,6 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rlvrlab.advantages.base import AdvantageEstimator
 from rlvrlab.advantages.groups import Singleton, groups_of
 from rlvrlab.advantages.grpo import Grpo
 from rlvrlab.advantages.whiten import whitened_BT
@@ -28,7 +29,7 @@ from rlvrlab.types import Positive
 
 @register("advantage", "gdpo")
 @dataclass(frozen=True)
-class Gdpo:
+class Gdpo(AdvantageEstimator):
     """Each reward part in standard deviations of its group, then their weighted sum."""
 
     weights: Mapping[str, float] = field(default_factory=dict)

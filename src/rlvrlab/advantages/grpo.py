@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 
+from rlvrlab.advantages.base import AdvantageEstimator
 from rlvrlab.advantages.groups import Groups, Singleton, groups_of, outcome
 from rlvrlab.batch import Advantages, Floats, RewardBatch
 from rlvrlab.registry import register
@@ -24,7 +25,7 @@ from rlvrlab.types import Positive
 
 @register("advantage", "grpo")
 @dataclass(frozen=True)
-class Grpo:
+class Grpo(AdvantageEstimator):
     """Better or worse than the other answers to the same problem, in standard deviations."""
 
     scale: Literal["group", "batch", "none"] = "group"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rlvrlab.advantages.base import AdvantageEstimator
 from rlvrlab.advantages.groups import Singleton, groups_of, outcome
 from rlvrlab.batch import Advantages, RewardBatch
 from rlvrlab.registry import register
@@ -19,7 +20,7 @@ from rlvrlab.registry import register
 
 @register("advantage", "opo")
 @dataclass(frozen=True)
-class Opo:
+class Opo(AdvantageEstimator):
     """Length-weighted baseline."""
 
     singleton: Singleton = "zero"

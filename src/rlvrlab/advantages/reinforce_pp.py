@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rlvrlab.advantages.base import AdvantageEstimator
 from rlvrlab.advantages.groups import groups_of, judged_rewards_BT
 from rlvrlab.advantages.whiten import whitened_BT
 from rlvrlab.batch import Advantages, Bools, Floats, RewardBatch
@@ -23,7 +24,7 @@ from rlvrlab.types import Fraction01
 
 @register("advantage", "reinforce_pp")
 @dataclass(frozen=True)
-class ReinforcePP:
+class ReinforcePP(AdvantageEstimator):
     """Return of each token against the whole batch."""
 
     gamma: Fraction01 = 1.0

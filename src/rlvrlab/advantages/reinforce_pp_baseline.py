@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rlvrlab.advantages.base import AdvantageEstimator
 from rlvrlab.advantages.groups import Singleton, groups_of
 from rlvrlab.advantages.whiten import whitened_BT
 from rlvrlab.batch import Advantages, RewardBatch
@@ -21,7 +22,7 @@ from rlvrlab.registry import register
 
 @register("advantage", "reinforce_pp_baseline")
 @dataclass(frozen=True)
-class ReinforcePPBaseline:
+class ReinforcePPBaseline(AdvantageEstimator):
     """Group-centred reward on the scale of the batch."""
 
     singleton: Singleton = "zero"

@@ -30,7 +30,8 @@ import numpy as np
 
 from rlvrlab.batch import Floats, Ints
 from rlvrlab.credit import estimators
-from rlvrlab.credit.edits import Intervention, ReplayMode, Replays, chosen_steps
+from rlvrlab.credit.base import Label, Segmentation, StepCredit
+from rlvrlab.credit.edits import Intervention, Invalid, ReplayMode, Replays, chosen_steps, intervention
 from rlvrlab.credit.mapping import Length, Mapping, mapped
 from rlvrlab.credit.normalisation import WEIGHTS, Normalisation, normalised
 from rlvrlab.errors import UserError
@@ -38,16 +39,13 @@ from rlvrlab.registry import register
 from rlvrlab.types import Count, CountOrZero, NonNegative
 
 Estimator = Literal["leave_one_out", "prefix", "tail", "shapley", "banzhaf", "vine", "step_groups"]
-Segmentation = Literal["auto", "python", "sql", "turns", "text", "words"]
-Invalid = Literal["skip", "zero", "count"]
 Examined = Literal["all", "earning", "live"]
-Label = Literal["unbiased", "shaping"]
 SEES_THE_PAST_ONLY = ("truncate", "resample")
 
 
 @register("credit", "counterfactual")
 @dataclass(frozen=True)
-class Counterfactual:
+class Counterfactual(StepCredit):
     """Credit of steps by replaying the answer without them."""
 
     estimator: Estimator = "leave_one_out"
@@ -92,6 +90,18 @@ class Counterfactual:
         """Is the expected update still the policy gradient, or has it been shaped?"""
         linear = self.credit_normalization == "signed" and self.mapping in ("add", "replace") and self.length == "token"
         return "unbiased" if linear and self._past_only() and self._whole() else "shaping"
+
+    @property
+    def needs_replays(self) -> bool:
+        """step_groups only compares the answers of a group with one another."""
+        return self.estimator != "step_groups"
+
+    @property
+    def needs_sampling(self) -> bool:
+        """vine, replay = "resample", and the interventions resample and substitute let the policy write again."""
+        if self.estimator != "leave_one_out":
+            return self.estimator == "vine"
+        return any(intervention(kind, 1, 0, self.replay).sampled for kind in self.intervention_types)
 
     @property
     def wants_empty(self) -> bool:

@@ -19,6 +19,8 @@ from rlvrlab.batch import Bools, Floats, Ints
 How = Literal["keep", "null", "substitute", "swap", "resume", "resume_null"]
 Intervention = Literal["delete", "truncate", "substitute", "null", "reorder", "resample"]
 ReplayMode = Literal["fixed", "resample"]
+Invalid = Literal["skip", "zero", "count"]
+"""What an altered program that no longer runs is worth: unknown, no credit, or the reward it gets."""
 SAMPLED: tuple[How, ...] = ("substitute", "resume", "resume_null")
 """These ask the policy, so they cost tokens and may be drawn several times."""
 COALITION = -1

@@ -1,21 +1,23 @@
 """What an engine must be able to do: a handful of verbs over opaque vectors in parameter space.
 
-Everything above this line (objectives, credit, surgery, the loop) is written once and runs on any engine. The contract
-that every engine passes is tests/engines/contract.py. Suffixes: B rows, T completion positions, S vectors.
+Objectives, credit, surgery and the training loop are written once against `Engine` and run on any engine; contract.py
+holds the checks that every engine passes. `EngineTable` is the [engine] table of a recipe, which builds one. Suffixes of
+array names: B rows, T completion positions.
 
 Clipping needs no verb: the norm of Σ wᵢgᵢ is √(wᵀGw) with the Gramian G, so clipping is a factor on the weights.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
 from rlvrlab.batch import Floats, Ints, TokenBatch
-from rlvrlab.types import Couples, Objective, Sampler
+from rlvrlab.types import Couples, Objective, OptimizerSettings, Sampler
 
 Vector = Any
 """A point or direction in the engine's trainable parameters; only the engine that made it can read it."""
@@ -32,8 +34,11 @@ class Engine(Sampler, Protocol):
     """A policy that can be sampled, scored and moved."""
 
     name: str
-    precision: str
-    """Arithmetic of the parameters: float64, float32, bfloat16."""
+
+    @property
+    def precision(self) -> str:
+        """Arithmetic of the parameters: float64, float32, bfloat16."""
+        ...
 
     def logprobs(self, batch: TokenBatch, policy: Policy = "current") -> tuple[Floats, Floats]:
         """Log-probability and entropy at each completion token; 0 where nothing is seen."""
@@ -98,6 +103,26 @@ class Engine(Sampler, Protocol):
     def load(self, folder: Path) -> None:
         """Continue from `save`."""
         ...
+
+
+class EngineTable(ABC):
+    """The [engine] table of a recipe; a plug-in of kind `engine` is a frozen dataclass that derives from it."""
+
+    @abstractmethod
+    def build(self, optimizer: OptimizerSettings) -> Engine:
+        """The engine, with its policy loaded."""
+
+    def beside(self, folder: Path) -> Self:
+        """The same table with its relative paths looked up in the recipe's folder."""
+        return self
+
+    def implies(self) -> dict[str, Any]:
+        """Core keys that this table sets where the recipe leaves them out, e.g. {"correction.level": "token"}."""
+        return {}
+
+    def alone(self) -> Self:
+        """The same policy without other programs that help to train it: answers are drawn in this process."""
+        return self
 
 
 def micro_batches(batch: TokenBatch, couples: Couples, rows: int) -> Iterator[Ints]:

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
+from rlvrlab.engines.base import EngineTable
 from rlvrlab.errors import UserError
 from rlvrlab.registry import register
 from rlvrlab.types import Count, CountOrZero, NonNegative, OptimizerSettings
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 @register("engine", "verl")
 @dataclass(frozen=True)
-class Verl:
+class Verl(EngineTable):
     """A causal language model trained by verl on one node or a Ray cluster."""
 
     model: str
@@ -54,8 +55,8 @@ class Verl:
     overrides: tuple[str, ...] = ()
     """Further settings of verl, each `key=value` in Hydra's spelling; they win over what the recipe says."""
 
-    def beside(self, folder: Path) -> Verl:
-        """With the model's folder looked up beside the recipe first, then where the command was started."""
+    def beside(self, folder: Path) -> Self:
+        """The model's folder is looked up beside the recipe first, then where the command was started."""
         from rlvrlab.models import locate
 
         return replace(self, model=locate(self.model, folder))
@@ -74,7 +75,7 @@ class Merged:
 
     def load(self, folder: Path) -> None:
         """The model in `folder`/huggingface."""
-        from rlvrlab.engines.hf import Hf
+        from rlvrlab.engines.hf.table import Hf
 
         self._engine = Hf(str(folder / "huggingface"), chat=self._table.chat).build(self._optimizer)
 

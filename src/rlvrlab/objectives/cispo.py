@@ -12,23 +12,23 @@ Trap: the coefficient is not the derivative of the value, because ρ is held con
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.errors import UserError
 from rlvrlab.objectives.aggregate import Aggregation, aggregate, token_mean
+from rlvrlab.objectives.base import PolicyObjective
 from rlvrlab.objectives.diagnostics import policy_metrics
 from rlvrlab.objectives.masking import masked, needed
 from rlvrlab.objectives.ratio import exponential, log_ratio_BT
 from rlvrlab.registry import register
-from rlvrlab.types import Couples, Loss, NonNegative, Positive
+from rlvrlab.types import Loss, NonNegative, Positive
 
 
 @register("objective", "cispo")
 @dataclass(frozen=True)
-class Cispo:
+class Cispo(PolicyObjective):
     """REINFORCE with a bounded importance weight."""
 
     ratio_high: Positive = 5.0
@@ -37,8 +37,6 @@ class Cispo:
     """Lower bound of the weight; None leaves small ratios alone."""
     aggregation: Aggregation = "token-mean"
     """How token losses become one number."""
-
-    couples: ClassVar[Couples] = "row"
 
     def __post_init__(self) -> None:
         if self.ratio_low is not None and self.ratio_low > self.ratio_high:

@@ -23,6 +23,7 @@ from annotated_types import Ge, Lt
 from rlvrlab.batch import Floats, Ints, TokenBatch
 from rlvrlab.errors import UserError
 from rlvrlab.objectives.aggregate import token_mean
+from rlvrlab.objectives.base import PolicyObjective
 from rlvrlab.objectives.masking import masked, missing, needed
 from rlvrlab.registry import register
 from rlvrlab.types import Couples, Loss, NonNegative, Positive
@@ -30,7 +31,7 @@ from rlvrlab.types import Couples, Loss, NonNegative, Positive
 
 @register("objective", "dpo")
 @dataclass(frozen=True)
-class Dpo:
+class Dpo(PolicyObjective):
     """Prefer the chosen answer over the rejected one, relative to the reference policy."""
 
     loss: Literal["sigmoid", "ipo", "hinge", "robust"] = "sigmoid"

@@ -14,22 +14,23 @@ Guard: |log s_i| is cut at 20 (verl: at most 10; TRL: none).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.objectives.aggregate import Aggregation, aggregate, token_mean
+from rlvrlab.objectives.base import PolicyObjective
 from rlvrlab.objectives.diagnostics import policy_metrics
 from rlvrlab.objectives.masking import needed
 from rlvrlab.objectives.ratio import Ratio, Surrogate, clipped_surrogate, exponential, log_ratio_BT
 from rlvrlab.registry import register
-from rlvrlab.types import Couples, Fraction01, Loss, NonNegative
+from rlvrlab.types import Fraction01, Loss, NonNegative
 
 
 @register("objective", "gspo")
 @dataclass(frozen=True)
-class Gspo:
+class Gspo(PolicyObjective):
     """PPO-clip with one ratio per answer."""
 
     clip_low: Fraction01 = 3e-4
@@ -40,8 +41,6 @@ class Gspo:
     """Whether a token keeps its own advantage or shares the row's mean."""
     aggregation: Aggregation = "seq-mean-token-mean"
     """How token losses become one number."""
-
-    couples: ClassVar[Couples] = "row"
 
     def __call__(self, logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch) -> Loss:
         """The clipped surrogate of answer ratios."""

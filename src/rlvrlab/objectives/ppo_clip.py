@@ -12,23 +12,24 @@ Trap: verl turns the dual clip on by default (3.0), TRL off; on the same input t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from annotated_types import Gt
 
 from rlvrlab.batch import Bools, Floats, TokenBatch
 from rlvrlab.objectives.aggregate import Aggregation, aggregate, token_mean
+from rlvrlab.objectives.base import PolicyObjective
 from rlvrlab.objectives.diagnostics import policy_metrics
 from rlvrlab.objectives.masking import needed
 from rlvrlab.objectives.ratio import Surrogate, clipped_surrogate, exponential, log_ratio_BT
 from rlvrlab.registry import register
-from rlvrlab.types import Couples, Fraction01, Loss, NonNegative
+from rlvrlab.types import Fraction01, Loss, NonNegative
 
 
 @register("objective", "ppo_clip")
 @dataclass(frozen=True)
-class PpoClip:
+class PpoClip(PolicyObjective):
     """Improve on the collected batch without leaving its neighbourhood."""
 
     clip_low: Fraction01 = 0.2
@@ -39,8 +40,6 @@ class PpoClip:
     """With negative advantage, a ratio above this is not pushed down either; it bounds the loss."""
     aggregation: Aggregation = "token-mean"
     """How token losses become one number."""
-
-    couples: ClassVar[Couples] = "row"
 
     def __call__(self, logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch) -> Loss:
         """The clipped surrogate."""

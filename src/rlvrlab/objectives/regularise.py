@@ -16,17 +16,18 @@ import numpy as np
 
 from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.objectives.aggregate import Aggregation, aggregate, weights_BT
+from rlvrlab.objectives.base import PolicyObjective
 from rlvrlab.objectives.diagnostics import reference_metrics
 from rlvrlab.objectives.kl import KlEstimator, kl_BT, kl_slope_BT
 from rlvrlab.objectives.masking import masked, needed
-from rlvrlab.types import Couples, Loss, NonNegative, Objective
+from rlvrlab.types import Couples, Loss, NonNegative
 
 
 @dataclass(frozen=True)
 class Regularised:
     """An objective with KL and entropy terms; itself an objective."""
 
-    objective: Objective
+    objective: PolicyObjective
     """What is regularised."""
     kl_coef: NonNegative = 0.0
     """Weight of the KL to the reference; 0 needs no reference."""
@@ -36,13 +37,18 @@ class Regularised:
     """Weight of the entropy bonus; negative values sharpen the policy."""
     kl_bound: float | None = None
     """verl cuts k3 at 10; None does not."""
-    aggregation: Aggregation | None = None
-    """None takes the objective's own, or token-mean where it has none."""
+    terms: Aggregation | None = None
+    """How KL and entropy become one number; None takes the objective's own aggregation."""
 
     @property
     def couples(self) -> Couples:
-        """As the objective inside."""
+        """Rows that the objective inside must see together."""
         return self.objective.couples
+
+    @property
+    def aggregation(self) -> Aggregation:
+        """How the objective inside makes one number of token losses."""
+        return self.objective.aggregation
 
     def __call__(self, logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch) -> Loss:
         """The sum of the terms."""
@@ -52,7 +58,7 @@ class Regularised:
             c_logp_BT = loss.c_logp_BT + self.kl_coef * kl.c_logp_BT
             loss = loss._replace(value=loss.value + self.kl_coef * kl.value, c_logp_BT=c_logp_BT)
         if self.entropy_coef:
-            slope_BT = -self.entropy_coef * weights_BT(batch, self._mode())
+            slope_BT = -self.entropy_coef * weights_BT(batch, self.terms or self.aggregation)
             before_BT = loss.c_entropy_BT if loss.c_entropy_BT is not None else np.zeros_like(slope_BT)
             bonus = float((slope_BT * masked(entropy_BT, batch)).sum())
             loss = loss._replace(value=loss.value + bonus, c_entropy_BT=before_BT + slope_BT)
@@ -67,8 +73,4 @@ class Regularised:
         here_BT, there_BT = masked(logp_BT, batch), needed(batch, "reference_BT", "KL in the loss")
         value_BT = kl_BT(here_BT, there_BT, self.kl_estimator, self.kl_bound)
         slope_BT = kl_slope_BT(here_BT, there_BT, self.kl_estimator, self.kl_bound)
-        return aggregate(value_BT, slope_BT, batch, self._mode())
-
-    def _mode(self) -> Aggregation:
-        own: Aggregation = getattr(self.objective, "aggregation", "token-mean")
-        return self.aggregation or own
+        return aggregate(value_BT, slope_BT, batch, self.terms or self.aggregation)

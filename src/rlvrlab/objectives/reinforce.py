@@ -10,25 +10,23 @@ Trap: the value is no measure of progress; only its gradient means something.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.objectives.aggregate import Aggregation, aggregate
+from rlvrlab.objectives.base import PolicyObjective
 from rlvrlab.objectives.diagnostics import policy_metrics
 from rlvrlab.objectives.masking import masked, needed
 from rlvrlab.registry import register
-from rlvrlab.types import Couples, Loss
+from rlvrlab.types import Loss
 
 
 @register("objective", "reinforce")
 @dataclass(frozen=True)
-class Reinforce:
+class Reinforce(PolicyObjective):
     """Make tokens with positive advantage likelier."""
 
     aggregation: Aggregation = "token-mean"
     """How token losses become one number."""
-
-    couples: ClassVar[Couples] = "row"
 
     def __call__(self, logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch) -> Loss:
         """Advantage-weighted negative log-likelihood."""

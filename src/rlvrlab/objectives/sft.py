@@ -9,25 +9,23 @@ Trap: a mean per micro-batch weighs tokens of short batches more; here the mean 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.objectives.aggregate import Aggregation, aggregate, token_mean
+from rlvrlab.objectives.base import PolicyObjective
 from rlvrlab.registry import register
-from rlvrlab.types import Couples, Loss
+from rlvrlab.types import Loss
 
 
 @register("objective", "sft")
 @dataclass(frozen=True)
-class Sft:
+class Sft(PolicyObjective):
     """Imitate the given completions."""
 
     aggregation: Aggregation = "token-mean"
     """How token losses become one number."""
-
-    couples: ClassVar[Couples] = "row"
 
     def __call__(self, logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch) -> Loss:
         """Weighted negative log-likelihood."""

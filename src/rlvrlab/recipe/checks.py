@@ -31,6 +31,9 @@ def contradictions(recipe: Recipe) -> list[tuple[str, str]]:
         found.append(("correction.level", f"servers never compute exactly as the trainer does; {remedy}"))
     if recipe.rollout.n == 1 and "grpo" in recipe.phases and recipe.advantage is None:
         found.append(("rollout.n", "grpo compares answers to one problem and needs n ≥ 2; raise it or use reinforce"))
+    if recipe.kl.coef > 0 and recipe.kl.estimator == "k1" and recipe.kl.place == "loss":
+        why = '"k1" in the loss has expected gradient 0 and does not pull to the reference; allowed there: k2, k3'
+        found.append(("kl.estimator", f'{why}; use one of them, or set kl.place = "reward"'))
     for name in recipe.record.sinks:
         if ".py:" not in name and name not in names("sink"):
             found.append(("record.sinks", f"unknown sink {name!r}{suggestion(name, names('sink'))}"))

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic_core import to_jsonable_python
 
+from rlvrlab.engines.base import EngineTable
 from rlvrlab.errors import LabError, RecipeError, UnknownName, UserError, suggestion
 from rlvrlab.recipe.checks import contradictions
 from rlvrlab.recipe.parse import MAX_BYTES, Tree, flatten, line_of, parse_overrides, place, read_toml
@@ -166,9 +167,12 @@ class _Report:
         except ValidationError as error:
             self._add(error, f"{prefix}.", [f"{prefix}.{key}" for key in keys_of(find(kind, table["type"], folder))])
             return {}
-        if hasattr(plugin, "beside"):
+        if kind == "engine":
+            if not isinstance(plugin, EngineTable):
+                remedy = "derive it from rlvrlab.engines.base.EngineTable"
+                self.problems.append(f"{self._where(prefix + '.type')}: {table['type']!r} builds no engine; {remedy}")
+                return {}
             plugin = plugin.beside(folder)
-        if hasattr(plugin, "implies"):
             self.implied |= {key: (value, prefix) for key, value in plugin.implies().items()}
         values = json.loads(_adapter(type(plugin)).dump_json(plugin))
         return {"type": table["type"], **values}

@@ -67,7 +67,9 @@ class Kl(_Section):
     """Stay near the reference policy: the one each online phase starts from."""
 
     coef: NonNegative = Field(0.0, description="0 switches it off")
-    estimator: Literal["k1", "k2", "k3"] = Field("k3", description="k1 unbiased, k2 low variance, k3 both")
+    estimator: Literal["k1", "k2", "k3"] = Field(
+        "k3", description="k1 unbiased, k2 low variance, k3 both; in the loss k2 or k3"
+    )
     place: Literal["loss", "reward"] = Field("loss", description="add it to the loss or subtract it from the reward")
 
 

@@ -17,12 +17,12 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from rlvrlab.batch import Floats, Ints
-from rlvrlab.credit.edits import Edit
+from rlvrlab.credit.edits import Edit, Invalid
 from rlvrlab.rollout.segment import canonical, segment, sound
 from rlvrlab.rollout.segments import Edited, Segments, Validity, cut, swapped
 from rlvrlab.rollout.unseen import unseen
@@ -39,7 +39,6 @@ from rlvrlab.types import (
     Verdict,
 )
 
-Invalid = Literal["skip", "zero", "count"]
 NOT_DEFINED = re.compile(r"NameError|UnboundLocalError|no such (?:table|column)|ambiguous column")
 VALIDITY: tuple[Validity, ...] = ("valid", "repaired", "invalid")
 COUNTED = ("replays", "verifier_calls", "cache_hits", "extra_tokens", *VALIDITY, "unjudged", "timeouts")

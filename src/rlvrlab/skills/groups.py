@@ -1,17 +1,18 @@
 """Which problems belong together.
 
 task_type, source and tool read the problem; difficulty bins a running pass rate by its quantiles; embedding clusters
-the prompts; random is the control: a finding that random groups show as well is no finding about groups.
+the prompts; random is the control: a finding that random groups show as well is no finding about groups. What each one
+needs is in STRATEGIES.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from rlvrlab.batch import Floats
+from rlvrlab.errors import UnknownName, UserError
 from rlvrlab.randomness import key_bits
 from rlvrlab.skills.embedding import centres, features, nearest
 from rlvrlab.types import Problem
@@ -21,17 +22,6 @@ MOMENTUM = 0.7
 """Of a problem's running pass rate."""
 EDGES_EVERY = 10
 """Steps between new quantiles: between them a problem changes its group only by its own rate."""
-
-
-def labels(strategy: Strategy, problems: Sequence[Problem], known: Mapping[str, str]) -> list[str]:
-    """The group of each problem; `known` holds those that had to be worked out (difficulty, embedding, random)."""
-    if strategy == "task_type":
-        return [str(problem.meta.get("task_type", problem.skill)) for problem in problems]
-    if strategy == "source":
-        return [problem.source for problem in problems]
-    if strategy == "tool":
-        return [str(problem.meta.get("tool", "none")) for problem in problems]
-    return [known.get(problem.id, "unknown") for problem in problems]
 
 
 def at_random(problems: Sequence[Problem], count: int, seed: int) -> dict[str, str]:
@@ -66,13 +56,50 @@ def by_difficulty(rates: Mapping[str, float], edges: Sequence[float]) -> dict[st
     return {name: f"difficulty{int(np.searchsorted(edges, rate))}" for name, rate in rates.items()}
 
 
-def sizes(names: Sequence[str]) -> dict[str, int]:
-    """Problems per group, in the groups' alphabetical order, so that the order of a batch does not matter."""
-    return {name: list(names).count(name) for name in sorted(set(names))}
+class Grouping(NamedTuple):
+    """Where a strategy gets its groups from; exactly one of the three."""
+
+    read: Callable[[Problem], str | None] | None = None
+    """From the problem itself; None where the problem does not say."""
+    divide: Callable[[Sequence[Problem], int, int], dict[str, str]] | None = None
+    """From all training problems, once: (problems, number of groups, seed) to the group of each problem's id."""
+    needs_pass_rates: bool = False
+    """From pass rates that the run keeps up to date."""
 
 
-def effective_groups(counts: Sequence[float] | Floats) -> float:
-    """exp of the entropy of the sizes: S for equal groups, 1 when one holds everything."""
-    share = np.asarray([count for count in counts if count > 0], dtype=np.float64)
-    share = share / share.sum() if len(share) else share
-    return float(np.exp(-(share * np.log(share)).sum())) if len(share) else 0.0
+STRATEGIES: dict[Strategy, Grouping] = {
+    "task_type": Grouping(read=lambda problem: str(problem.meta.get("task_type", problem.skill))),
+    "source": Grouping(read=lambda problem: problem.source),
+    "tool": Grouping(read=lambda problem: str(problem.meta["tool"]) if "tool" in problem.meta else None),
+    "difficulty": Grouping(needs_pass_rates=True),
+    "embedding": Grouping(divide=by_embedding),
+    "random": Grouping(divide=at_random),
+}
+
+
+def grouping(strategy: Strategy) -> Grouping:
+    """The strategy's entry, or an error that lists the names."""
+    if strategy not in STRATEGIES:
+        raise UnknownName("surgery.group_strategy", strategy, STRATEGIES)
+    return STRATEGIES[strategy]
+
+
+def divided(strategy: Strategy, problems: Sequence[Problem], count: int, seed: int) -> dict[str, str]:
+    """Groups that are worked out once from all training problems; empty for strategies that do not."""
+    divide = grouping(strategy).divide
+    return divide(problems, count, seed) if divide else {}
+
+
+def labels(strategy: Strategy, problems: Sequence[Problem], known: Mapping[str, str]) -> list[str]:
+    """The group of each problem; `known` holds those that had to be worked out (difficulty, embedding, random)."""
+    read = grouping(strategy).read
+    if read is None:
+        return [known.get(problem.id, "unknown") for problem in problems]
+    named = [read(problem) for problem in problems]
+    if None in named:
+        others = ", ".join(name for name in STRATEGIES if name != strategy)
+        raise UserError(
+            f'surgery.group_strategy = "{strategy}": problem {problems[named.index(None)].id} has no {strategy!r} in '
+            f"its meta, so its group is not known; give it one or use another strategy; allowed: {others}"
+        )
+    return [name for name in named if name is not None]

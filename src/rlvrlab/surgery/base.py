@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from annotated_types import Ge, Le
 
 from rlvrlab.batch import Floats, Ints
-from rlvrlab.skills.groups import Strategy
+from rlvrlab.skills.groups import Strategy, grouping
 from rlvrlab.types import Count, CountOrZero
 
 Memory = dict[str, Any]
@@ -66,7 +66,10 @@ class Surgery(ABC):
     noise_every: CountOrZero = 10
     """Steps between split-half and permutation controls; 0 never. They cost a second backward call, not more work."""
 
-    stateful: ClassVar[bool] = False
+    @property
+    def needs_pass_rates(self) -> bool:
+        """The groups follow pass rates of the whole run, which the loop must keep."""
+        return grouping(self.group_strategy).needs_pass_rates
 
     def __call__(self, scene: Scene, memory: Memory) -> Weighed:
         """Weights for all groups; 0 for dead ones."""

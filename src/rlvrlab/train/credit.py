@@ -17,11 +17,11 @@ from typing import Protocol
 import numpy as np
 
 from rlvrlab.batch import Bools, Floats, Ints, TokenBatch
-from rlvrlab.credit.edits import Edit, Replays, coalition
+from rlvrlab.credit.edits import Edit, Invalid, Replays, coalition
 from rlvrlab.credit.estimators import step_groups
 from rlvrlab.credit.steps import Decode, step_of_tokens, token_spans
 from rlvrlab.randomness import generator
-from rlvrlab.rollout.replay import COUNTED, Invalid, Replayer, Trajectory
+from rlvrlab.rollout.replay import COUNTED, Replayer, Trajectory
 from rlvrlab.rollout.segment import segment
 from rlvrlab.rollout.segments import Segments
 from rlvrlab.train.lab import Lab

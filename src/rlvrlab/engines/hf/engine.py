@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -14,8 +13,9 @@ from torch import Tensor
 
 from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.engines.base import Policy, Scope, ValueObjective
-from rlvrlab.engines.hf import EMBEDDED, load, store
+from rlvrlab.engines.hf import load, store
 from rlvrlab.engines.hf.body import Body
+from rlvrlab.engines.hf.config import EMBEDDED, HfConfig
 from rlvrlab.engines.hf.critic import Critic
 from rlvrlab.engines.hf.generate import PlainSampler
 from rlvrlab.engines.hf.passes import GradientPass, Hidden, hidden_rows, score_rows
@@ -23,9 +23,6 @@ from rlvrlab.engines.hf.sampler import HfSampler, obstacle
 from rlvrlab.engines.hf.vectors import FlatOptimizer, Trainable, combine, gramian
 from rlvrlab.errors import UserError
 from rlvrlab.types import Completion, Loss, Objective, OptimizerSettings, Request, Tokenizer
-
-if TYPE_CHECKING:
-    from rlvrlab.engines.hf import Hf
 
 MICRO_TOKENS = {"cpu": 4096, "cuda": 32768}
 Result = TypeVar("Result")
@@ -36,7 +33,7 @@ class HfEngine:
 
     name = "hf"
 
-    def __init__(self, config: Hf, optimizer: OptimizerSettings) -> None:
+    def __init__(self, config: HfConfig, optimizer: OptimizerSettings) -> None:
         self.config, self.optimizer_settings = config, optimizer
         self.device = load.device_of(config)
         self.model = load.load_model(config, self.device)
@@ -55,9 +52,10 @@ class HfEngine:
         self._sampler: Any = None
         self._stale = True
         self.fresh_optimizer()
-        if config.sampler != EMBEDDED:
-            self._sampler = make_sampler(self)  # a server that is not there or not right is found out now
-            self._stale = False
+        if config.sampler != EMBEDDED:  # a server that is not there or not right is found out now
+            from rlvrlab.engines.hf.served import ServedSampler
+
+            self._sampler, self._stale = ServedSampler(self), False
 
     def fresh_optimizer(self) -> None:
         """Zero moments for policy and critic."""
@@ -74,7 +72,7 @@ class HfEngine:
                 )
                 raise UserError(f"{what} do not fit the model's window of {self.body.window}; shorten one of them")
         if self._sampler is None:
-            self._sampler = make_sampler(self)
+            self._sampler = embedded_sampler(self.model, self.tokenizer, self.device)
         if self._stale:
             self._sampler.refresh()
             self._stale = False
@@ -160,12 +158,35 @@ class HfEngine:
 
     def save(self, folder: Path) -> None:
         """Trainer state, the merged model in huggingface/, and the adapter in PEFT's layout."""
-        store.save(self, folder)
+        state = {"theta": self.weights.theta, "reference": self.reference, "critic": self.critic.weight}
+        state |= {f"optimizer.{key}": value for key, value in self.optimizer.state().items()}
+        state |= {f"critic_optimizer.{key}": value for key, value in self.critic.optimizer.state().items()}
+        store.save(folder, state, self._facts())
+        quantized = self.config.quantize != "none"
+        store.export(folder / "huggingface", self.model, self.tokenizer, quantized=quantized)
+        if self.peft is not None:
+            store.export_adapter(folder / "adapter", self.peft)
 
     def load(self, folder: Path) -> None:
         """Refuses the state of another model or adapter."""
-        store.load(self, folder)
+        state, facts = store.load(folder, self.device, self._facts())
+        self.weights.set(state["theta"])
+        self.reference, self.critic.weight = state["reference"], state["critic"]
+        for prefix, optimizer in (("optimizer.", self.optimizer), ("critic_optimizer.", self.critic.optimizer)):
+            optimizer.restore({key.removeprefix(prefix): x for key, x in state.items() if key.startswith(prefix)})
+        self.version = int(facts["version"])
         self._stale = True
+
+    def _facts(self) -> dict[str, Any]:
+        """What tells a checkpoint of this engine from one that it cannot continue."""
+        trained = [[name, list(shape)] for name, shape in zip(self.weights.names, self.weights.shapes, strict=True)]
+        return {
+            "model": self.config.model,
+            "version": self.version,
+            "precision": self.precision,
+            "optimizer": self.optimizer_settings.type,
+            "trained": trained,
+        }
 
     def _logprobs(self, batch: TokenBatch, flat: Tensor | None) -> tuple[Floats, Floats]:
         with self.weights.swapped(flat):
@@ -177,48 +198,33 @@ class HfEngine:
     def _backward(self, batch: TokenBatch, asked: Objective | Loss) -> GradientPass:
         """The gradient of an objective, or of known coefficients."""
         work = GradientPass(self.body, self.weights, self.micro_tokens, batch)
-        with self._recomputing():
-            _ = work.given(asked) if isinstance(asked, Loss) else work.asked(asked)
-        return work
-
-    @contextmanager
-    def _recomputing(self) -> Iterator[None]:
-        """Transformers checkpoints activations only in training mode; changing the mode visits every module."""
-        if self.config.gradient_checkpointing:
+        checkpointed = self.config.gradient_checkpointing
+        if checkpointed:  # Transformers does so only in training mode; changing the mode visits every module
             self.model.train()
         try:
-            yield
+            _ = work.given(asked) if isinstance(asked, Loss) else work.asked(asked)
         finally:
-            if self.config.gradient_checkpointing:
+            if checkpointed:
                 self.model.eval()
+        return work
 
     def _sparing(self, work: Callable[..., Result], *args: Any) -> Result:
         """Out of memory halves the micro-batch once in an engine's life; the next time it is the user's turn."""
         try:
             return work(*args)
         except (MemoryError, RuntimeError) as error:
-            if not _out_of_memory(error):
+            told = any(words in str(error) for words in ("can't allocate memory", "not enough memory"))
+            if not told and not isinstance(error, torch.OutOfMemoryError | MemoryError):
                 raise
             if self._halved:
-                raise self._too_little_memory() from error
+                small = f"{self.device} with micro-batches of {self.micro_tokens} tokens"
+                remedy = "lower engine.micro_tokens, or set engine.gradient_checkpointing = true"
+                raise UserError(f"out of memory on {small}; {remedy}") from error
         self._halved, self.micro_tokens = True, max(1, self.micro_tokens // 2)
         warnings.warn(f"out of memory: micro-batches are halved to {self.micro_tokens} tokens", stacklevel=3)
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
         return self._sparing(work, *args)
-
-    def _too_little_memory(self) -> UserError:
-        remedy = "lower engine.micro_tokens, or set engine.gradient_checkpointing = true"
-        return UserError(f"out of memory on {self.device} with micro-batches of {self.micro_tokens} tokens; {remedy}")
-
-
-def make_sampler(engine: HfEngine) -> Any:
-    """Servers where the recipe names some, else what is here."""
-    if engine.config.sampler == EMBEDDED:
-        return embedded_sampler(engine.model, engine.tokenizer, engine.device)
-    from rlvrlab.engines.hf.served import ServedSampler
-
-    return ServedSampler(engine)
 
 
 def embedded_sampler(model: Any, tokenizer: Tokenizer, device: torch.device) -> HfSampler | PlainSampler:
@@ -226,9 +232,3 @@ def embedded_sampler(model: Any, tokenizer: Tokenizer, device: torch.device) -> 
     if obstacle(model):
         return PlainSampler(model, tokenizer, device)
     return HfSampler(model, tokenizer, device)
-
-
-def _out_of_memory(error: BaseException) -> bool:
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
-        return True
-    return "can't allocate memory" in str(error) or "not enough memory" in str(error)

@@ -7,21 +7,19 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from rlvrlab.engines.hf.config import HfConfig
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.errors import UserError
 from rlvrlab.models import resolve
 
-if TYPE_CHECKING:
-    from rlvrlab.engines.hf import Hf
-
 PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 
 
-def load_tokenizer(config: Hf, vocab_size: int) -> HfTokenizer:
+def load_tokenizer(config: HfConfig, vocab_size: int) -> HfTokenizer:
     """The tokenizer that lies with the model."""
     from transformers import AutoTokenizer
 
@@ -33,7 +31,7 @@ def load_tokenizer(config: Hf, vocab_size: int) -> HfTokenizer:
     return HfTokenizer(found, vocab_size, config.model, chat=config.chat)
 
 
-def load_model(config: Hf, device: torch.device) -> Any:
+def load_model(config: HfConfig, device: torch.device) -> Any:
     """The model as it is on disk, on the device, without dropout."""
     source = check_source(config.model)
     dtype = dtype_of(config, device)
@@ -75,7 +73,7 @@ def check_source(model: str) -> str:
     return str(folder)
 
 
-def device_of(config: Hf) -> torch.device:
+def device_of(config: HfConfig) -> torch.device:
     """What `device` means here."""
     if config.device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -88,7 +86,7 @@ def device_of(config: Hf) -> torch.device:
     return device
 
 
-def dtype_of(config: Hf, device: torch.device) -> torch.dtype:
+def dtype_of(config: HfConfig, device: torch.device) -> torch.dtype:
     """What `dtype` means here."""
     if config.dtype == "auto":
         return torch.bfloat16 if device.type == "cuda" else torch.float32
@@ -99,7 +97,7 @@ def dtype_of(config: Hf, device: torch.device) -> torch.dtype:
     return torch.bfloat16
 
 
-def add_adapter(model: Any, config: Hf) -> Any:
+def add_adapter(model: Any, config: HfConfig) -> Any:
     """A PEFT model around (and inside) the model; its first values are the same in every run."""
     from peft import LoraConfig, get_peft_model
 
@@ -128,7 +126,7 @@ def without_dropout(model: Any) -> Any:
     return model.eval()
 
 
-def _quantization(config: Hf, device: torch.device, dtype: torch.dtype) -> dict[str, Any]:
+def _quantization(config: HfConfig, device: torch.device, dtype: torch.dtype) -> dict[str, Any]:
     if config.quantize == "none":
         return {}
     if not config.lora_rank:

@@ -21,13 +21,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
 from rlvrlab.engines.hf import store
+from rlvrlab.engines.hf.config import HfConfig
 from rlvrlab.engines.hf.generate import distribution
+from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.engines.openai.adapters import load_adapter, unload_adapter
 from rlvrlab.engines.openai.servers import Servers, ServersGone
 from rlvrlab.engines.openai.wire import Reply, spread, token_body
@@ -36,9 +38,6 @@ from rlvrlab.http_client import Host
 from rlvrlab.models import cache
 from rlvrlab.randomness import key_bits
 from rlvrlab.types import Completion, Finish, Request, Sampling
-
-if TYPE_CHECKING:
-    from rlvrlab.engines.hf.engine import HfEngine
 
 KEY_ENV = "RLVR_API_KEY"
 WAIT_S = 600.0
@@ -53,10 +52,22 @@ MISMATCH = {"float32": 0.05, "bfloat16": 0.2}
 """Mean difference of log-probs, in nats, above which server and trainer are not the same policy."""
 
 
+class Trainer(Protocol):
+    """What is asked of the engine whose adapter the servers load."""
+
+    config: HfConfig
+    precision: str
+    device: torch.device
+    model: Any
+    peft: Any
+    tokenizer: HfTokenizer
+    version: int
+
+
 class ServedSampler:
     """Servers that sample from the adapter this engine trains."""
 
-    def __init__(self, engine: HfEngine) -> None:
+    def __init__(self, engine: Trainer) -> None:
         """Refuses servers that are not there, take no adapters, or hold another model."""
         self._engine, self.tokenizer = weakref.proxy(engine), engine.tokenizer
         self._urls = [url.strip() for url in engine.config.sampler.split(",") if url.strip()]
@@ -115,7 +126,7 @@ class ServedSampler:
         """Version and content make the name: equal names are equal weights, also after a rollback."""
         version = self._engine.version
         draft = self._home / "draft"
-        store.export_adapter(self._engine, draft)
+        store.export_adapter(draft, self._engine.peft)
         digest = hashlib.sha256(str(self._home).encode())
         digest.update((draft / "adapter_model.safetensors").read_bytes())
         self._name = f"policy-{version}-{digest.hexdigest()[:8]}"

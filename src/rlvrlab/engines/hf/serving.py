@@ -22,7 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlvrlab.engines.hf import Hf, load
+from rlvrlab.engines.hf import load
+from rlvrlab.engines.hf.config import HfConfig
 from rlvrlab.engines.hf.engine import embedded_sampler
 from rlvrlab.engines.hf.merging import Merging
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
@@ -60,7 +61,7 @@ class Waiting(NamedTuple):
 class ModelServer:
     """One model, its adapters, and what waits for them."""
 
-    config: Hf
+    config: HfConfig
     name: str
     largest_rank: int = 0
     """Of adapters; 0 takes none."""
@@ -274,7 +275,7 @@ def main() -> None:
     parser.add_argument("--dtype", default="auto", choices=["auto", "bfloat16", "float32"])
     parser.add_argument("--device", default="auto")
     given = parser.parse_args()
-    config = Hf(given.model, dtype=given.dtype, device=given.device)
+    config = HfConfig(given.model, dtype=given.dtype, device=given.device)
     server = ModelServer(config, given.served_model_name, given.adapters)
     asyncio.run(server.serve(given.host, given.port))
 

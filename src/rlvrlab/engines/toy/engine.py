@@ -11,11 +11,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from rlvrlab.batch import Floats, Ints, TokenBatch
-from rlvrlab.engines.base import Policy, Scope, ValueObjective, add_metrics, micro_batches
+from rlvrlab.engines.base import EngineTable, Policy, Scope, ValueObjective, add_metrics, micro_batches
 from rlvrlab.engines.toy.features import contexts_of, view_prompts
 from rlvrlab.engines.toy.optimizer import Optimizer
 from rlvrlab.engines.toy.policy import Inputs, Layout, backward, entropy, log_softmax
-from rlvrlab.engines.toy.sampler import sample
+from rlvrlab.engines.toy.sampler import Published, sample
 from rlvrlab.engines.toy.tokenizer import ToyTokenizer
 from rlvrlab.errors import CheckpointError
 from rlvrlab.registry import register
@@ -24,7 +24,7 @@ from rlvrlab.types import Completion, Count, CountOrZero, Loss, Objective, Optim
 
 @register("engine", "toy")
 @dataclass(frozen=True)
-class Toy:
+class Toy(EngineTable):
     """A log-linear policy in plain NumPy with exact gradients."""
 
     slots: Count = 3
@@ -79,7 +79,8 @@ class ToyEngine:
 
     def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
         """Keyed sampling, all requests abreast."""
-        return sample(self, requests)
+        published = Published(self.theta, self.layout, self.tokenizer, self.config.scale, self.version)
+        return sample(published, requests)
 
     def logprobs(self, batch: TokenBatch, policy: Policy = "current") -> tuple[Floats, Floats]:
         """Exact scores of every seen token."""

@@ -3,62 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
 from rlvrlab.batch import Floats, Ints
 from rlvrlab.engines.toy.features import PromptView, advance, view_prompts
-from rlvrlab.engines.toy.policy import Inputs, log_softmax
+from rlvrlab.engines.toy.policy import Inputs, Layout, log_softmax
+from rlvrlab.engines.toy.tokenizer import ToyTokenizer
 from rlvrlab.randomness import generator
 from rlvrlab.types import Completion, Finish, Request, Sampling
 
-if TYPE_CHECKING:
-    from rlvrlab.engines.toy.engine import ToyEngine
+
+class Published(NamedTuple):
+    """The policy that answers are drawn from."""
+
+    theta: Floats
+    layout: Layout
+    tokenizer: ToyTokenizer
+    scale: float
+    version: int
 
 
-def sample(engine: ToyEngine, requests: Sequence[Request]) -> list[list[Completion]]:
+def sample(policy: Published, requests: Sequence[Request]) -> list[list[Completion]]:
     """Requests of equal sampling settings go abreast."""
     out: list[list[Completion]] = [[] for _ in requests]
     for settings in dict.fromkeys(request.sampling for request in requests):
         chosen = [i for i, request in enumerate(requests) if request.sampling == settings]
-        drawn = iter(_abreast(engine, [requests[i] for i in chosen], settings))
+        drawn = iter(_abreast(policy, [requests[i] for i in chosen], settings))
         for i in chosen:
             out[i] = [next(drawn) for _ in range(requests[i].n)]
     return out
 
 
-def _abreast(engine: ToyEngine, requests: Sequence[Request], settings: Sampling) -> list[Completion]:
+def _abreast(policy: Published, requests: Sequence[Request], settings: Sampling) -> list[Completion]:
     prompts = [request.tokens for request in requests for _ in range(request.n)]
     uniform_NT = np.concatenate(
         [generator("sample", *request.key).random((request.n, settings.max_tokens)) for request in requests]
     )
-    view = view_prompts(prompts, engine.tokenizer, engine.config.slots, engine.config.scale)
+    view = view_prompts(prompts, policy.tokenizer, policy.layout.slots, policy.scale)
     shape_N = view.shape_N
     tokens: list[list[int]] = [[] for _ in prompts]
     logprobs: list[list[float]] = [[] for _ in prompts]
     live_N = np.arange(len(prompts))
     for t in range(settings.max_tokens):
-        logp_NV = _distribution(engine, view, shape_N, live_N, t, settings)
+        logp_NV = _distribution(policy, view, shape_N, live_N, t, settings)
         token_N = _draw(logp_NV, uniform_NT[live_N, t], settings)
         for i, token, logp in zip(live_N, token_N, logp_NV[np.arange(len(token_N)), token_N], strict=True):
             tokens[i].append(int(token))
             logprobs[i].append(float(logp))
         shape_N = shape_N.copy()
         shape_N[live_N] = advance(shape_N[live_N], view.slots_NM[live_N], token_N)
-        live_N = live_N[[not _ended(engine, tokens[i], settings) for i in live_N]]
+        live_N = live_N[[not _ended(policy, tokens[i], settings) for i in live_N]]
         if not len(live_N):
             break
-    return [_completion(engine, t, lp, settings) for t, lp in zip(tokens, logprobs, strict=True)]
+    return [_completion(policy, t, lp, settings) for t, lp in zip(tokens, logprobs, strict=True)]
 
 
 def _distribution(
-    engine: ToyEngine, view: PromptView, shape_N: Ints, live_N: Ints, t: int, settings: Sampling
+    policy: Published, view: PromptView, shape_N: Ints, live_N: Ints, t: int, settings: Sampling
 ) -> Floats:
     """Log-probs actually sampled from: at the temperature, within the nucleus."""
     position_N = np.full(len(live_N), t)
-    inputs = Inputs.of(view.dense_ND[live_N], view.slots_NM[live_N], position_N, shape_N[live_N], engine.layout)
-    logp_NV = log_softmax(engine.theta, engine.layout, inputs)
+    inputs = Inputs.of(view.dense_ND[live_N], view.slots_NM[live_N], position_N, shape_N[live_N], policy.layout)
+    logp_NV = log_softmax(policy.theta, policy.layout, inputs)
     if settings.temperature not in (0.0, 1.0):
         logp_NV = _renormalise(logp_NV / settings.temperature)
     if settings.top_p < 1.0:
@@ -83,12 +91,12 @@ def _draw(logp_NV: Floats, uniform_N: Floats, settings: Sampling) -> Ints:
     return (cumulative < uniform_N[:, None] * cumulative[:, -1:]).sum(axis=1)
 
 
-def _ended(engine: ToyEngine, tokens: list[int], settings: Sampling) -> bool:
-    if tokens[-1] == engine.tokenizer.end:
+def _ended(policy: Published, tokens: list[int], settings: Sampling) -> bool:
+    if tokens[-1] == policy.tokenizer.end:
         return True
-    return bool(settings.stop) and engine.tokenizer.decode(tokens).endswith(settings.stop)
+    return bool(settings.stop) and policy.tokenizer.decode(tokens).endswith(settings.stop)
 
 
-def _completion(engine: ToyEngine, tokens: list[int], logprobs: list[float], settings: Sampling) -> Completion:
-    finish = Finish.STOP if _ended(engine, tokens, settings) else Finish.LENGTH
-    return Completion(engine.tokenizer.decode(tokens), tuple(tokens), tuple(logprobs), finish, engine.version)
+def _completion(policy: Published, tokens: list[int], logprobs: list[float], settings: Sampling) -> Completion:
+    finish = Finish.STOP if _ended(policy, tokens, settings) else Finish.LENGTH
+    return Completion(policy.tokenizer.decode(tokens), tuple(tokens), tuple(logprobs), finish, policy.version)

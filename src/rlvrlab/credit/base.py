@@ -1,0 +1,68 @@
+"""What a step credit method says about itself and must be able to do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from rlvrlab.batch import Floats, Ints
+from rlvrlab.credit.edits import Invalid, Replays
+
+Label = Literal["unbiased", "shaping"]
+Segmentation = Literal["auto", "python", "sql", "turns", "text", "words"]
+
+
+class StepCredit(ABC):
+    """Derive a frozen dataclass from this and give it a name with @register("credit", …)."""
+
+    samples: int = 1
+    """Continuations per state, where the policy writes again."""
+    segmentation: Segmentation = "auto"
+    """What a step is."""
+    invalid: Invalid = "skip"
+    """What an altered program that no longer runs is worth."""
+    needs_steps_segmented: ClassVar[bool] = True
+    """Answers must be cut into steps; False for a method that gives credit to tokens directly."""
+
+    @property
+    def label(self) -> Label:
+        """Is the expected update still the policy gradient, or has it been shaped? In doubt it has."""
+        return "shaping"
+
+    @property
+    def needs_replays(self) -> bool:
+        """Judges altered answers; False where the answers of a group are only compared with one another."""
+        return True
+
+    @property
+    def needs_sampling(self) -> bool:
+        """Draws new answers from the policy while the update waits."""
+        return False
+
+    @property
+    def wants_empty(self) -> bool:
+        """Must the answer without any step be judged too?"""
+        return False
+
+    @property
+    def keeps_dead_groups(self) -> bool:
+        """Can it teach something where all answers of a group earned the same?"""
+        return False
+
+    def examines(self, reward: float, least: float) -> bool:
+        """Is an answer worth replays that earned `reward`, in a group where the worst earned `least`?"""
+        return True
+
+    @abstractmethod
+    def plan(self, steps: int, rng: np.random.Generator) -> Replays:
+        """What to replay of an answer with so many steps."""
+
+    @abstractmethod
+    def normalised(self, credit_S: Floats, total: float) -> Floats:
+        """Credit on the scale asked for; `total` is what the whole answer earned above the empty one."""
+
+    @abstractmethod
+    def mapped(self, group_T: Floats, step_T: Ints, credit_S: Floats) -> Floats:
+        """Advantages of tokens from the group's advantage and the credit of their steps."""

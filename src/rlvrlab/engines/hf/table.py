@@ -1,0 +1,75 @@
+"""The [engine] table of a recipe that trains a causal language model of Transformers, with LoRA or all parameters.
+
+    [engine]
+    type = "hf"
+    model = "models/smollm2-135m"
+    lora_rank = 16
+
+Only safetensors are read and no code that comes with a model is run. Nothing here imports torch before `build`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from rlvrlab.engines.base import EngineTable
+from rlvrlab.engines.hf.config import EMBEDDED, HfConfig
+from rlvrlab.errors import UserError
+from rlvrlab.registry import register
+from rlvrlab.types import OptimizerSettings
+
+if TYPE_CHECKING:
+    from rlvrlab.engines.hf.engine import HfEngine
+
+
+@register("engine", "hf")
+@dataclass(frozen=True)
+class Hf(HfConfig, EngineTable):
+    """A causal language model on Transformers and PEFT."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Recipes and runs from before `sampler` may still hold `seed`."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(_without_seed, handler(source))
+
+    def implies(self) -> dict[str, Any]:
+        """Servers compute with other kernels than the trainer, which token-wise importance weights correct."""
+        return {} if self.sampler == EMBEDDED else {"correction.level": "token"}
+
+    def alone(self) -> Self:
+        """Without the servers that draw its answers while it trains."""
+        return replace(self, sampler=EMBEDDED)
+
+    def beside(self, folder: Path) -> Self:
+        """The model's folder is looked up beside the recipe first, then where the command was started."""
+        from rlvrlab.models import locate
+
+        return replace(self, model=locate(self.model, folder))
+
+    def build(self, optimizer: OptimizerSettings) -> HfEngine:
+        """Load the model; needs the `hf` extra."""
+        if self.sampler != EMBEDDED and not self.lora_rank:
+            remedy = "set engine.lora_rank, e.g. 16, or engine.sampler = 'embedded'"
+            raise UserError(f"engine.sampler: servers take adapters, and lora_rank = 0 trains all weights; {remedy}")
+        try:
+            import peft  # noqa: F401
+            import torch  # noqa: F401
+            import transformers  # noqa: F401
+        except ImportError as error:
+            raise UserError(f"engine hf needs {error.name}; install it with: pip install 'rlvrlab[hf]'") from None
+        from rlvrlab.engines.hf.engine import HfEngine
+        from rlvrlab.models import resolve
+
+        return HfEngine(replace(self, model=str(resolve(self.model))), optimizer)
+
+
+def _without_seed(table: Any) -> Any:
+    if not isinstance(table, dict) or "seed" not in table:
+        return table
+    if table["seed"] != 0:
+        raise ValueError("seed is no longer a key: an adapter begins with the same values in every run; remove it")
+    return {key: value for key, value in table.items() if key != "seed"}
