@@ -14,8 +14,9 @@ from typing import Any
 
 from rlvrlab.errors import LabError, UserError
 from rlvrlab.study.chain import Chain, Trial
-from rlvrlab.study.folder import TrialState
+from rlvrlab.study.folder import TrialState, read_decisions, read_states
 from rlvrlab.study.identity import digest
+from rlvrlab.study.load import StudyFile
 from rlvrlab.study.measures import Scores, is_cost, pooled, suite_of
 from rlvrlab.study.schema import Settings, Stage
 from rlvrlab.study.select import Candidate, Recommendation, choose
@@ -83,6 +84,11 @@ class Board:
         self.chain, self.folder, self.states, self.decisions = chain, folder, states, decisions
         self._scores: dict[Path, dict[str, Scores]] = {}
         self._arms: dict[str, list[ArmView]] = {}
+
+    @classmethod
+    def read(cls, file: StudyFile, folder: Path) -> Board:
+        """The board of a study folder as it is on disk; nothing is written."""
+        return cls(Chain(file), folder, read_states(folder), read_decisions(folder))
 
     def survey(self) -> Survey:
         """Look at every stage in order, and at confirmations once all of them are decided."""

@@ -11,7 +11,6 @@ from rlvrlab.errors import LabError, RecipeError
 from rlvrlab.recipe import Resolved
 from rlvrlab.study.board import Board
 from rlvrlab.study.chain import Chain, Trial
-from rlvrlab.study.folder import read_decisions, read_states
 from rlvrlab.study.identity import digest
 from rlvrlab.study.load import StudyFile
 from rlvrlab.study.schema import Stage
@@ -63,9 +62,8 @@ class Plan:
 
 def plan_study(file: StudyFile, folder: Path, *, cost: bool = True) -> Plan:
     """Stage by stage; an undecided winner is assumed to be the costliest arm. Raises RecipeError with all mistakes."""
-    chain = Chain(file)
-    board = Board(chain, folder, read_states(folder), read_decisions(folder))
-    choices = dict(board.survey().choices)
+    board = Board.read(file, folder)
+    chain, choices = board.chain, dict(board.survey().choices)
     plan, seen, problems = Plan(file.study.name, str(folder)), dict[str, Trial](), list[str]()
     prices = _Prices(chain)
     for stage in chain.order():
