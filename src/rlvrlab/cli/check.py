@@ -105,7 +105,7 @@ def engine(name: str, keys: tuple[str, ...], as_json: bool) -> int:
 
 
 def built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
-    """The plug-in as a recipe's table would make it."""
+    """The plug-in of this name with KEY=VALUE words, as a recipe's table would make it."""
     from dataclasses import MISSING, fields
 
     from pydantic import ValidationError

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ESTIMATORS = ("leave_one_out", "prefix", "tail", "shapley", "banzhaf")
 INTERVENTIONS = ("delete", "truncate", "null", "reorder")
-"""Those that need no policy."""
+"""Interventions that need no policy."""
 UNKNOWN, NO_STEP = "?", ""
 """In place of a line's credit."""
 BAR = 8

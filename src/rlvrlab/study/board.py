@@ -43,7 +43,7 @@ class StageView:
     stage: Stage
     needs: list[str]
     suites: dict[str, str]
-    """Name -> hash."""
+    """Suites its trials are examined on: name -> hash."""
     status: str = "blocked"
     arms: list[ArmView] = field(default_factory=list)
     inputs: Settings = field(default_factory=dict)
@@ -246,7 +246,7 @@ class Board:
         return candidates
 
     def scores(self, trial: str, metric: str) -> dict[str, float]:
-        """Problem -> score of one trial."""
+        """Problem -> score of one finished trial, on the suite of the metric."""
         result = self.states[trial].result
         assert result is not None
         path = self.folder / "trials" / trial / result["evaluated"][suite_of(metric)]["scores"]

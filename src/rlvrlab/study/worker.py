@@ -35,7 +35,7 @@ PARENT = "RLVR_STUDY_PARENT"
 
 
 def main(words: list[str]) -> int:
-    """Run the job of a trial folder."""
+    """Run the job of the trial folder that is named; the exit code says how it ended."""
     follow_parent()
     folder = Path(words[0])
     lock = _locked(folder)

@@ -25,7 +25,7 @@ TICK_S = {"slurm": 2.0, "local": 0.1, "debug": 0.0}
 
 @dataclass
 class Slurm:
-    """resources.processes jobs at a time."""
+    """Keeps up to resources.processes jobs queued or running."""
 
     resources: Resources
     name: str = "slurm"
