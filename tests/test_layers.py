@@ -32,7 +32,7 @@ LAYERS = (
     {"report"},
     {"scale"},
     {"study"},
-    {"cli"},
+    {"cli", "__main__"},
 )
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 HEAVY = {"torch", "transformers", "ray", "verl", "datasets", "peft", "trl", "vllm"}

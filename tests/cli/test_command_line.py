@@ -14,8 +14,9 @@ import pytest
 from click.testing import CliRunner
 from command_line import RLVR, errors, inside, rlvr, tiny
 
-from rlvrlab.cli import VERBS, printable
-from rlvrlab.cli import rlvr as program
+from rlvrlab.cli.main import VERBS
+from rlvrlab.cli.main import rlvr as program
+from rlvrlab.cli.printing import printable
 
 ANSI = re.compile(r"\x1b|\x9b")
 
@@ -69,6 +70,12 @@ def test_the_installed_command_is_this_one(tmp_path) -> None:
     done = rlvr("--version", folder=tmp_path, program=[found])
     assert done.returncode == 0 and done.stdout.startswith("rlvr, version ")
     assert errors(rlvr("nonsense", folder=tmp_path, program=[found]))
+
+
+def test_the_package_itself_runs_as_the_command(tmp_path) -> None:
+    done = rlvr("--version", folder=tmp_path, program=[sys.executable, "-m", "rlvrlab"])
+    assert done.returncode == 0 and done.stdout.startswith("rlvr, version ")
+    assert errors(rlvr("nonsense", folder=tmp_path, program=[sys.executable, "-m", "rlvrlab"]))
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,13 @@ import pytest
 
 from rlvrlab.credit import estimators
 from rlvrlab.credit.counterfactual import Counterfactual
-from rlvrlab.credit.edits import Plan
+from rlvrlab.credit.edits import Replays
 
 LENGTH, ACTIONS, POLICIES = 4, 3, 20
 TRAJECTORIES = list(itertools.product(range(ACTIONS), repeat=LENGTH))
 HISTORIES = [h for t in range(LENGTH) for h in itertools.product(range(ACTIONS), repeat=t)]
 ALL = np.arange(LENGTH)
-PLANS: dict[str, Plan] = {
+PLANS: dict[str, Replays] = {
     "delete": estimators.leave_one_out(LENGTH, ALL, ("delete",), "fixed"),
     "tail": Counterfactual(estimator="tail", counterfactual_k=0).plan(LENGTH, np.random.default_rng(0)),
     "prefix": estimators.prefix_difference(LENGTH, ALL),
@@ -78,7 +78,7 @@ class Enumerated:
             return reward(self.kind, history)
         return sum(self.policy[history][a] * self.value((*history, a)) for a in range(ACTIONS))
 
-    def credit(self, plan: Plan) -> np.ndarray:
+    def credit(self, plan: Replays) -> np.ndarray:
         """Of each step of each trajectory; sampled edits by their exact expectation."""
         values = {h: self.value(h) for h in HISTORIES}
 

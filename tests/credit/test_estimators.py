@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rlvrlab.credit import estimators
 from rlvrlab.credit.counterfactual import Counterfactual
-from rlvrlab.credit.edits import Plan
+from rlvrlab.credit.edits import Replays
 from rlvrlab.errors import UserError
 
 Game = Callable[[frozenset[int]], float]
@@ -27,7 +27,7 @@ def random_game(steps: int, seed: int) -> Game:
     return lambda kept: float(values[sum(1 << i for i in kept)])
 
 
-def play(plan: Plan, game: Game, steps: int):
+def play(plan: Replays, game: Game, steps: int):
     values = [game(frozenset(np.flatnonzero(edit.kept_S))) for edit in plan.edits]
     return plan.solve(np.array(values, dtype=np.float64), game(frozenset(range(steps))))
 

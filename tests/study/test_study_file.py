@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from study_lab import HEAD, write_study
 
 from rlvrlab.errors import RecipeError, UserError
-from rlvrlab.study.expressions import parse_best
-from rlvrlab.study.load import load_study
+from rlvrlab.study.load import load_study, parse_best
 from rlvrlab.study.plan import plan_study
 
 A = '[[stages]]\nname = "a"\nfactors = { "rollout.n" = [2, 4] }\n'

@@ -7,9 +7,9 @@ import json
 import pytest
 from study_lab import decision, find_study, run_study, stage, write_study
 
-from rlvrlab.cli.study import _surveyed
 from rlvrlab.errors import RunLocked, UserError
 from rlvrlab.study import decide
+from rlvrlab.study.board import Board
 from rlvrlab.study.folder import StudyFolder
 from rlvrlab.study.load import load_study
 from rlvrlab.study.report import decisions_page, report_page
@@ -158,8 +158,8 @@ def test_a_person_decides_and_the_log_says_so(tmp_path) -> None:
     assert ended.status == "waiting" and ended.exit_code == 3 and len(launcher.jobs) == 2
     assert stage(made, "n")["status"] == "blocked"
     folder = tmp_path / "out" / "tried"
-    board, survey = _surveyed(folder, None)
-    view = survey.stages[0]
+    board = Board.read(*find_study(folder))
+    view = board.survey().stages[0]
     with pytest.raises(UserError, match="'steps=3' has no finished trial to choose; finished arms: steps=2, steps=4"):
         decide.override(board, view, "steps=3", "x", "me")
     opened = StudyFolder(folder, board.chain.file)

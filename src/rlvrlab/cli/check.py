@@ -8,13 +8,14 @@ from typing import Any
 
 import click
 
-from rlvrlab.cli import print_json, printable
+from rlvrlab.cli.options import AS_JSON
+from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UnknownName, UserError
 
 TOKENS_PER_ROW = 16
-"""About what a row of the engine contract takes."""
+"""About as many tokens as a row of the engine contract has."""
 ALL_ROWS = {"micro_batch": 0, "micro_tokens": 1 << 20}
-"""What an engine's key says when everything goes at once."""
+"""An engine's key -> the value with which all rows go at once."""
 
 
 @click.group("check", short_help="Check a recipe, an environment or an engine.")
@@ -25,7 +26,7 @@ def command() -> None:
 @command.command("recipe", context_settings={"ignore_unknown_options": True})
 @click.argument("path", type=click.Path(path_type=Path))
 @click.argument("overrides", nargs=-1, type=click.UNPROCESSED)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@AS_JSON
 def recipe(path: Path, overrides: tuple[str, ...], as_json: bool) -> int:
     """Resolve a recipe; every mistake at once."""
     from rlvrlab.recipe import load_recipe
@@ -43,41 +44,41 @@ def recipe(path: Path, overrides: tuple[str, ...], as_json: bool) -> int:
 @click.argument("name")
 @click.argument("keys", nargs=-1, type=click.UNPROCESSED)
 @click.option("--hacks", is_flag=True, help="Also junk and every applicable exploit, in a process of their own.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@AS_JSON
 def env(name: str, keys: tuple[str, ...], hacks: bool, as_json: bool) -> int:
     """Gold answers must be judged correct, every listed cheat must not.
 
     KEYS set the environment's own: `rlvr check env countdown numbers=[2]`.
     """
-    found = built("env", name, keys)
-    tried = _hacks(found) if hacks else []  # first: it forks, and a judge's threads would not survive that
-    checks = found.self_check()
+    environment, rows = built("env", name, keys), list[dict[str, Any]]()
+    if hacks:  # before the checks: it forks, and a judge's threads would not survive that
+        from rlvrlab.judge.hacks.battery import hack_battery
+
+        rows += [
+            {"check": f"{hack.kind}: {hack.name}", "answer": hack.problem, "must_be": hack.must_be,
+             "judged": hack.judged, "ok": hack.ok, "error": hack.note.partition(":")[0], "detail": hack.note}
+            for hack in hack_battery(environment)
+        ]  # fmt: skip
+    checks = environment.self_check()
     if not checks:
         raise UserError(f"environment {name} checks nothing: give it `gold` or `cheats`")
-    rows = tried + [
+    rows += [
         {"check": c.name, "answer": c.text, "must_be": c.expected, "judged": c.verdict.correct, "ok": c.ok,
          "error": str(c.verdict.error), "detail": c.verdict.detail}
         for c in checks
     ]  # fmt: skip
-    if as_json or any(not row["ok"] for row in rows):
-        return _report(f"environment {name}", rows, ("check", "judged", "error", "answer"), as_json)
-    return _report(f"environment {name}", _by_check(rows), ("check", "judged", "error", "answer"), as_json)
-
-
-def _hacks(found: Any) -> list[dict[str, Any]]:
-    from rlvrlab.judge.hacks.battery import hack_battery
-
-    return [
-        {"check": f"{row.kind}: {row.name}", "answer": row.problem, "must_be": row.must_be, "judged": row.judged,
-         "ok": row.ok, "error": row.note.partition(":")[0], "detail": row.note}
-        for row in hack_battery(found)
-    ]  # fmt: skip
+    if not as_json and all(row["ok"] for row in rows):
+        # When all is well, one line per kind of check, with its first answer as the example.
+        counts = Counter(row["check"] for row in rows)
+        first = {row["check"]: row for row in reversed(rows)}
+        rows = [{**first[kind], "check": f"{kind} ×{counts[kind]}"} for kind in counts]
+    return _report(f"environment {name}", rows, ("check", "judged", "error", "answer"), as_json)
 
 
 @command.command("engine")
 @click.argument("name")
 @click.argument("keys", nargs=-1, type=click.UNPROCESSED)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@AS_JSON
 def engine(name: str, keys: tuple[str, ...], as_json: bool) -> int:
     """The contract of every engine: probabilities, exact gradients, micro-batches, save and load, keyed sampling.
 
@@ -104,7 +105,7 @@ def engine(name: str, keys: tuple[str, ...], as_json: bool) -> int:
 
 
 def built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
-    """The plug-in as a recipe's table would make it."""
+    """The plug-in of this name with KEY=VALUE words, as a recipe's table would make it."""
     from dataclasses import MISSING, fields
 
     from pydantic import ValidationError
@@ -131,15 +132,8 @@ def built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
         raise UserError(f"{kind} {name!r}: {where}: {first['msg'].lower()}") from None
 
 
-def _by_check(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """When all is well, one line per kind of check, with its first answer as the example."""
-    counts = Counter(row["check"] for row in rows)
-    first = {row["check"]: row for row in reversed(rows)}
-    return [{**first[name], "check": f"{name} ×{counts[name]}"} for name in counts]
-
-
 def _report(what: str, rows: list[dict[str, Any]], columns: tuple[str, ...], as_json: bool) -> int:
-    """A table, and exit code 1 when something failed."""
+    """Print a table of checks; the exit code is 1 when one failed."""
     failed = [row for row in rows if not row["ok"]]
     if as_json:
         print_json({"subject": what, "ok": not failed, "checks": rows})
@@ -151,15 +145,10 @@ def _report(what: str, rows: list[dict[str, Any]], columns: tuple[str, ...], as_
     table = Table("", *columns, box=None)
     for row in rows:
         mark = Text("✓", style="green") if row["ok"] else Text("✗", style="bold red")
-        table.add_row(mark, *(Text(_short(row[column])) for column in columns))
+        texts = [printable(row[column]) for column in columns]
+        table.add_row(mark, *(Text(text if len(text) <= 60 else text[:57] + "…") for text in texts))
     console = Console()
     console.print(table)
     verdict = f"{printable(what)}: {len(rows) - len(failed)} of {len(rows)} checks hold"
     console.print(Text(verdict, "red" if failed else "green"))
     return 1 if failed else 0
-
-
-def _short(value: object) -> str:
-    """What fits into a table."""
-    text = printable(value)
-    return text if len(text) <= 60 else text[:57] + "…"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from rlvrlab.cli import print_json
+from rlvrlab.cli.options import AS_JSON
+from rlvrlab.cli.printing import print_json
 from rlvrlab.errors import UserError
 
 
 @click.command("completion", short_help="Print a shell's completion script.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@AS_JSON
 def command(shell: str, as_json: bool) -> int:
     """Print a shell's completion script.
 
@@ -20,12 +21,12 @@ def command(shell: str, as_json: bool) -> int:
     zsh    rlvr completion zsh >> ~/.zshrc
     fish   rlvr completion fish > ~/.config/fish/completions/rlvr.fish
     """
-    from rlvrlab.cli import rlvr
+    from rlvrlab.cli.main import rlvr
 
-    found = get_completion_class(shell)
-    if found is None:
+    completion = get_completion_class(shell)
+    if completion is None:
         raise UserError(f"no completion for {shell!r}")
-    script = found(rlvr, {}, "rlvr", "_RLVR_COMPLETE").source()
+    script = completion(rlvr, {}, "rlvr", "_RLVR_COMPLETE").source()
     if as_json:
         print_json({"shell": shell, "script": script})
     else:

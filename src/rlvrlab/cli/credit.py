@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from rlvrlab.cli import printable
+from rlvrlab.cli.options import AS_JSON
+from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
 
 if TYPE_CHECKING:
@@ -17,9 +19,11 @@ if TYPE_CHECKING:
 
 ESTIMATORS = ("leave_one_out", "prefix", "tail", "shapley", "banzhaf")
 INTERVENTIONS = ("delete", "truncate", "null", "reorder")
-"""Those that need no policy."""
-UNKNOWN, GLUE = "?", ""
+"""Interventions that need no policy."""
+UNKNOWN, NO_STEP = "?", ""
+"""In place of a line's credit."""
 BAR = 8
+"""Characters of the longest bar."""
 
 
 @click.command("credit", short_help="Show which lines of an answer earned its reward.")
@@ -32,7 +36,7 @@ BAR = 8
 @click.option("-k", "budget", default=0, show_default=True, help="Steps examined per answer; 0 all.")
 @click.option("--segmentation", default="auto", show_default=True, help="auto, python, sql, turns, text or words.")
 @click.option("--output", type=click.Path(path_type=Path), help="Data of the heat map; RUN has analysis/credit.json.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@AS_JSON
 def command(
     path: Path,
     problem: Path | None,
@@ -55,7 +59,6 @@ def command(
     A line's number is what the reward loses without it. `?` is unknown: the altered program does not run, or was not
     judged. The reward of FILE is its share of tests passed; that of RUN is the recipe's.
     """
-    from rlvrlab.cli import print_json
     from rlvrlab.recipe.load import instantiate
     from rlvrlab.record.files import write_json
 
@@ -65,19 +68,20 @@ def command(
     except ValueError:
         raise UserError(f"segmentation {segmentation!r} or k {budget}: see `rlvr credit --help`") from None
     if path.is_dir():
-        found = _of_run(plugin, path, step, take)
+        credits = _of_run(plugin, path, step, take)
         output = output or path / "analysis" / "credit.json"
     else:
-        found = _of_file(plugin, path, problem)
-    data = {"estimator": estimator, "label": plugin.label, "cost": found.metrics, "answers": _data(found)}
+        credits = _of_file(plugin, path, problem)
+    answers = [_answer(name, one) for name, one in credits.answers.items()]
+    data = {"estimator": estimator, "label": plugin.label, "cost": credits.metrics, "answers": answers}
     if output is not None:
         write_json(output, data)
     if as_json:
         print_json(data)
         return 0
-    for one in data["answers"]:
-        _show(one)
-    calls, replays = found.metrics["credit/verifier_calls"], found.metrics["credit/replays"]
+    for answer in answers:
+        _show(answer)
+    calls, replays = credits.metrics["credit/verifier_calls"], credits.metrics["credit/replays"]
     click.echo(f"{estimator} ({plugin.label}): {replays:.0f} replays, {calls:.0f} judged")
     return 0
 
@@ -111,10 +115,15 @@ def _of_run(plugin: Any, folder: Path, step: int | None, take: int) -> StepCredi
 
     resolved = resolved_of(folder)
     env, data = resolved.build("env"), resolved.recipe.data
-    path = _rollouts_file(folder, step)
+    recorded = {int(path.stem.removeprefix("step_")): path for path in (folder / "rollouts").glob("step_*.jsonl")}
+    if not recorded:
+        raise UserError(f"{folder}: no recorded answers; train with record.rollouts=all")
+    chosen = max(recorded) if step is None else step
+    if chosen not in recorded:
+        raise UserError(f"{folder}: no answers of step {chosen}; recorded: {min(recorded)} to {max(recorded)}")
     known = {problem.id: problem for problem in env.problems("train", data.train_size, data.seed)}
     rollouts: dict[tuple[str, str], Rollout] = {}
-    for row in read_lines(path):
+    for row in read_lines(recorded[chosen]):
         if row["reward"] is None or len(rollouts) >= take or (row["problem"], row["completion"]) in rollouts:
             continue
         stored = Problem(row["problem"], env.name, row["skill"], row["prompt"], row["reference"])
@@ -123,18 +132,8 @@ def _of_run(plugin: Any, folder: Path, step: int | None, take: int) -> StepCredi
         key = row["problem"], row["completion"]
         rollouts[key] = _rollout(row["id"], problem, row["completion"], verdict, row["reward"])
     if not rollouts:
-        raise UserError(f"{path}: no judged answers in it; choose another --step")
+        raise UserError(f"{recorded[chosen]}: no judged answers in it; choose another --step")
     return credit_of(plugin, list(rollouts.values()), env, resolved.build("reward"), NoPolicy(), Sampling())
-
-
-def _rollouts_file(folder: Path, step: int | None) -> Path:
-    found = {int(path.stem.removeprefix("step_")): path for path in (folder / "rollouts").glob("step_*.jsonl")}
-    if not found:
-        raise UserError(f"{folder}: no recorded answers; train with record.rollouts=all")
-    chosen = max(found) if step is None else step
-    if chosen not in found:
-        raise UserError(f"{folder}: no answers of step {chosen}; recorded: {min(found)} to {max(found)}")
-    return found[chosen]
 
 
 def _rollout(name: str, problem: Problem, text: str, verdict: Verdict, value: float) -> Rollout:
@@ -151,27 +150,27 @@ def _score(problem: Problem, completion: Completion, verdict: Verdict) -> Reward
 
 
 class Characters:
-    """Code points as tokens."""
+    """A tokenizer whose tokens are code points, one per character."""
 
     vocab_size, end = 0x110000, -1
 
     def encode(self, text: str) -> tuple[int, ...]:
-        """Of each character."""
+        """The code points of a text."""
         return tuple(map(ord, text))
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Back."""
+        """The text of code points."""
         return "".join(map(chr, tokens))
 
 
 class NoPolicy:
-    """Nobody to ask for more."""
+    """A sampler for answers whose policy is not at hand: it has a tokenizer and refuses to sample."""
 
     def __init__(self) -> None:
         self.tokenizer: Tokenizer = Characters()
 
     def sample(self, requests: Sequence[Request]) -> NoReturn:
-        """There is no policy here."""
+        """Refuse, since there is no policy here."""
         raise UserError("credit that asks the policy again is only measured in training")
 
 
@@ -192,38 +191,36 @@ class _Judged:
         return found
 
 
-def _data(found: StepCredits) -> list[dict[str, Any]]:
-    """What a heat map needs: the text, its steps by character with their credit, and its lines."""
-    rows = []
-    for name, one in found.answers.items():
-        rollout = one.trajectory.rollout
-        steps = [
-            {"start": step.span[0], "end": step.span[1], "kind": step.kind, "credit": _number(credit)}
-            for step, credit in zip(one.trajectory.segments.steps, one.raw_S, strict=True)
-        ]
-        lines = [{"text": text, "credit": credit} for text, credit in _lines(one)]
-        reward = None if rollout.reward is None else rollout.reward.value
-        facts = {"id": name, "problem": rollout.problem.id, "correct": rollout.verdict.correct, "reward": reward}
-        rows.append({**facts, "text": rollout.completion.text, "steps": steps, "lines": lines})
-    return rows
+def _answer(name: str, one: Credited) -> dict[str, Any]:
+    """What a heat map needs: the text, its steps by character with their credit, and its lines.
 
-
-def _lines(one: Credited) -> Iterator[tuple[str, float | str]]:
-    """Each line with the credit of the step in which its first character that is not space stands."""
-    text, at = one.trajectory.rollout.completion.text, 0
-    owner = {place: step.index for step in one.trajectory.segments.steps for place in range(*step.span)}
-    for line in text.splitlines(keepends=True):
-        step = owner.get(at + len(line) - len(line.lstrip()))
-        credit = None if step is None else _number(one.raw_S[step])
-        yield line.rstrip("\r\n"), GLUE if step is None else UNKNOWN if credit is None else credit
+    A line has the credit of the step in which its first character that is not space stands.
+    """
+    rollout, steps = one.trajectory.rollout, one.trajectory.segments.steps
+    known_S = [None if math.isnan(value) else round(float(value), 6) for value in one.raw_S]
+    owner = {place: step.index for step in steps for place in range(*step.span)}
+    lines, at = [], 0
+    for line in rollout.completion.text.splitlines(keepends=True):
+        index = owner.get(at + len(line) - len(line.lstrip()))
+        credit = NO_STEP if index is None else UNKNOWN if known_S[index] is None else known_S[index]
+        lines.append({"text": line.rstrip("\r\n"), "credit": credit})
         at += len(line)
-
-
-def _number(value: float) -> float | None:
-    return None if value != value else round(float(value), 6)  # NaN differs from itself
+    return {
+        "id": name,
+        "problem": rollout.problem.id,
+        "correct": rollout.verdict.correct,
+        "reward": None if rollout.reward is None else rollout.reward.value,
+        "text": rollout.completion.text,
+        "steps": [
+            {"start": step.span[0], "end": step.span[1], "kind": step.kind, "credit": credit}
+            for step, credit in zip(steps, known_S, strict=True)
+        ],
+        "lines": lines,
+    }
 
 
 def _show(one: dict[str, Any]) -> None:
+    """Print an answer line by line, each after its credit as a number and a bar."""
     mark = {True: "✓", False: "✗", None: "?"}[one["correct"]]
     click.echo(printable(f"{mark} {one['id']}  reward {one['reward']:g}"))
     most = max((abs(line["credit"]) for line in one["lines"] if isinstance(line["credit"], float)), default=0.0) or 1.0

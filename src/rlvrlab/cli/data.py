@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from rlvrlab.cli import print_json, printable
 from rlvrlab.cli.check import built
 from rlvrlab.cli.data_audit import audit, manifest
 from rlvrlab.cli.data_prepare import prepare
+from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rlvrlab.cli import print_json, printable
+from rlvrlab.cli.printing import print_json, printable
 
 
 @click.command("audit")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlvrlab.cli import print_json
 from rlvrlab.cli.check import built
+from rlvrlab.cli.printing import print_json
 from rlvrlab.errors import UnknownName, UserError
 
 if TYPE_CHECKING:

@@ -6,18 +6,21 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 import click
 
-from rlvrlab.cli import print_json
+from rlvrlab.cli.options import AS_JSON
+from rlvrlab.cli.printing import print_json
+
+SINKS = {"wandb": "wandb", "trackio": "trackio", "tensorboard": "tensorboardX"}
+"""Sink, and the extra of rlvrlab that brings it -> the module it needs."""
 
 
 class Finding(NamedTuple):
-    """One line of the examination."""
+    """One line of what `rlvr doctor` prints."""
 
     subject: str
     state: str
@@ -27,13 +30,21 @@ class Finding(NamedTuple):
 
 
 @click.command("doctor", short_help="Look at this machine: what works, what is missing, what to do.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@AS_JSON
 def command(as_json: bool) -> int:
     """Look at this machine: what works, what is missing, what to do."""
-    found = [finding for examine in EXAMINATIONS for finding in examine()]
-    broken = any(finding.state == "problem" for finding in found)
+    from rlvrlab.registry import HOMES, names
+
+    findings = [*_system(), *_storage(), *_isolation()]
+    findings += [Finding(f"{kind}s", "ok", ", ".join(names(kind))) for kind in HOMES if names(kind)]
+    for name, module in SINKS.items():
+        if find_spec(module):
+            findings.append(Finding(f"sink {name}", "ok", "installed"))
+        else:
+            findings.append(Finding(f"sink {name}", "missing", "optional", f"pip install 'rlvrlab[{name}]'"))
+    broken = any(finding.state == "problem" for finding in findings)
     if as_json:
-        print_json({"ok": not broken, "findings": [finding._asdict() for finding in found]})
+        print_json({"ok": not broken, "findings": [finding._asdict() for finding in findings]})
         return 1 if broken else 0
     from rich.console import Console
     from rich.table import Table
@@ -41,8 +52,8 @@ def command(as_json: bool) -> int:
 
     table = Table("", "what", "found", "remedy", box=None)
     marks = {"ok": Text("✓", "green"), "missing": Text("–", "yellow"), "problem": Text("✗", "red")}
-    for f in found:
-        table.add_row(marks[f.state], f.subject, Text(f.fact), Text(f.remedy))
+    for one in findings:
+        table.add_row(marks[one.state], one.subject, Text(one.fact), Text(one.remedy))
     Console().print(table)
     return 1 if broken else 0
 
@@ -86,31 +97,13 @@ def _locking() -> Finding:
     return Finding("file locks", "problem", "two writers were let in", "put output_dir on a local disk")
 
 
-def _plugins() -> list[Finding]:
-    from rlvrlab.registry import HOMES, names
-
-    return [Finding(f"{kind}s", "ok", ", ".join(names(kind))) for kind in HOMES if names(kind)]
-
-
-def _extras() -> list[Finding]:
-    extras = {"wandb": "wandb", "trackio": "trackio", "tensorboard": "tensorboardX"}
-    return [
-        Finding(f"sink {name}", "ok", "installed") if find_spec(module)
-        else Finding(f"sink {name}", "missing", "optional", f"pip install 'rlvrlab[{name}]'")
-        for name, module in extras.items()
-    ]  # fmt: skip
-
-
 def _isolation() -> list[Finding]:
     from rlvrlab.judge.isolation import probe
 
-    found = probe()
-    level = f"{found.best} (Landlock {found.landlock_version}, seccomp {'yes' if found.seccomp else 'no'})"
-    strong = found.best != "weak"
+    kernel = probe()
+    level = f"{kernel.best} (Landlock {kernel.landlock_version}, seccomp {'yes' if kernel.seccomp else 'no'})"
+    strong = kernel.best != "weak"
     jail = Finding(
         "judge", "ok" if strong else "missing", level, "" if strong else "code is refused, or judged remotely"
     )
-    return [jail, *(Finding("judge", "missing", "optional", remark) for remark in found.remarks)]
-
-
-EXAMINATIONS: tuple[Callable[[], list[Finding]], ...] = (_system, _storage, _isolation, _plugins, _extras)
+    return [jail, *(Finding("judge", "missing", "optional", remark) for remark in kernel.remarks)]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlvrlab.cli import print_json, printable
 from rlvrlab.cli.options import AS_JSON, FREE_WORDS, SUBJECT, policy
+from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import LabError, UserError
 
 if TYPE_CHECKING:

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from rlvrlab.cli import print_json
-from rlvrlab.cli.options import AS_JSON, together
+from rlvrlab.cli.options import AS_JSON, FREE_WORDS, together
+from rlvrlab.cli.printing import print_json
 
-ANY_KEY = {"ignore_unknown_options": True, "allow_extra_args": True}
 GIVEN = together(
     click.argument("recipe", type=click.Path(path_type=Path)),
     click.argument("overrides", nargs=-1, type=click.UNPROCESSED),
@@ -23,7 +22,7 @@ def command() -> None:
     """Write a recipe as verl, TRL or verifiers want it."""
 
 
-@command.command("verl", context_settings=ANY_KEY)
+@command.command("verl", context_settings=FREE_WORDS)
 @GIVEN
 @click.option("--judge", "judges", multiple=True, help="Address of a judge server (`rlvr serve judge`); several share.")
 def verl(recipe: Path, overrides: tuple[str, ...], folder: Path, judges: tuple[str, ...], as_json: bool) -> int:
@@ -43,7 +42,7 @@ def verl(recipe: Path, overrides: tuple[str, ...], folder: Path, judges: tuple[s
     return 0
 
 
-@command.command("trl", context_settings=ANY_KEY)
+@command.command("trl", context_settings=FREE_WORDS)
 @GIVEN
 def trl(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: bool) -> int:
     """Write data, reward function, settings and a training script for TRL's GRPOTrainer.
@@ -62,7 +61,7 @@ def trl(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: bool) -
     return 0
 
 
-@command.command("verifiers", context_settings=ANY_KEY)
+@command.command("verifiers", context_settings=FREE_WORDS)
 @GIVEN
 def verifiers(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: bool) -> int:
     """Write the recipe's problems and reward as an environment package for verifiers.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlvrlab.cli import printable
+from rlvrlab.cli.printing import printable
 from rlvrlab.errors import UserError
 
 if TYPE_CHECKING:

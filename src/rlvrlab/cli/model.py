@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rlvrlab.cli import print_json, printable
+from rlvrlab.cli.printing import print_json, printable
 
 
 @click.group("model", short_help="Get models, look at them, export trained ones.")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from rlvrlab.cli import print_json
+from rlvrlab.cli.options import AS_JSON
+from rlvrlab.cli.printing import print_json
 from rlvrlab.errors import UserError
 from rlvrlab.registry import names
 
@@ -23,7 +24,7 @@ def command() -> None:
 
 @command.command("env")
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@AS_JSON
 def env(name: str, as_json: bool) -> int:
     """Write NAME.py and NAME.toml here: an environment that passes its own check, and a recipe that trains on it."""
     if not NAME.fullmatch(name):

@@ -16,7 +16,7 @@ FREE_WORDS = {"ignore_unknown_options": True, "allow_extra_args": True}
 
 
 def together(*options: Decorator) -> Decorator:
-    """Several as one, listed by --help in this order."""
+    """One decorator for several options, which --help lists in this order."""
 
     def decorated(command: Command) -> Command:
         for option in reversed(options):

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rlvrlab.cli import print_json, printable
+from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.explain import settings
 from rlvrlab.train.plan import PhasePlan, estimate, phase_plans

@@ -14,7 +14,7 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 from rich.text import Text
 
-from rlvrlab.cli import printable
+from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.experiment import accuracy_of, percent
 from rlvrlab.record.run import read_events
@@ -25,10 +25,12 @@ from rlvrlab.train.state import State
 
 WIDE = 100
 """Columns of a terminal in which everything fits on one line."""
+SHOWN = {"train/acc": "train", "actor/entropy": "entropy", "groups/zero_variance": "dead", "sft/nll": "nll"}
+"""Metric -> its name on the line of a step."""
 
 
 class Progress:
-    """Observes a session."""
+    """Shows the steps of a session as they are taken, and its result at the end."""
 
     def __init__(self, resolved: Resolved, as_json: bool) -> None:
         self._interval = resolved.recipe.record.log_interval
@@ -53,11 +55,14 @@ class Progress:
         self._bars.stop()
 
     def observe(self, phase: Phase, state: State, row: dict[str, Any]) -> None:
-        """After each step."""
+        """Show one step; `row` are its metrics."""
         measured = accuracy_of(row)
         if measured:
             self._accuracy = f"held-out {percent(measured) if self._wide else percent(measured).partition(' [')[0]}"
-        facts = f"{self._accuracy}  {_facts(row)}" if self._wide or not self._live else self._accuracy
+        facts = self._accuracy
+        if self._wide or not self._live:
+            numbers = (f"{short} {row[key]:.2f}" for key, short in SHOWN.items() if row.get(key) is not None)
+            facts += f"  {'  '.join(numbers)}"
         if self._live:
             if phase.name not in self._tasks:
                 self._tasks[phase.name] = self._bars.add_task(phase.name, total=phase.steps, facts="")
@@ -66,10 +71,8 @@ class Progress:
             print(f"{phase.name} {row['phase_step']}/{phase.steps}  {facts}", file=sys.stderr)
 
     def end(self, ended: Ended) -> None:
-        """The result, and where to read more."""
+        """Show the result, warnings, and where to read more."""
         if self._as_json:
-            from rlvrlab.cli import print_json
-
             print_json({"folder": str(ended.folder), "status": ended.status, "result": ended.summary})
             return
         table = Table(title=Text(printable(f"{ended.folder.name}: {ended.status}")), title_justify="left")
@@ -104,8 +107,3 @@ def _print_cards(out: Console, folder: Path) -> None:
         table.add_row(*row)
     out.print(table)
     out.print("In %, greedy, 95 % intervals; changes of accepted@1 are paired by problem (McNemar).", style="dim")
-
-
-def _facts(row: dict[str, Any]) -> str:
-    names = {"train/acc": "train", "actor/entropy": "entropy", "groups/zero_variance": "dead", "sft/nll": "nll"}
-    return "  ".join(f"{short} {row[key]:.2f}" for key, short in names.items() if row.get(key) is not None)

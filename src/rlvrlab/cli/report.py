@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rlvrlab.cli import print_json, printable
+from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import LabError, UserError
 
 if TYPE_CHECKING:

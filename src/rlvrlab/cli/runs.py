@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rlvrlab.cli import printable
+from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
 
 if TYPE_CHECKING:
@@ -60,8 +60,6 @@ def command(
     everything = list_runs(folder)
     entries = sort_runs(choose(everything, search, tags), sort)
     if as_json:
-        from rlvrlab.cli import print_json
-
         print_json([entry.facts() for entry in entries])
         return 0
     _print(folder, entries, len(everything))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from rlvrlab.cli import printable, printable_lines
+from rlvrlab.cli.printing import printable, printable_lines
 from rlvrlab.errors import InfrastructureError, UserError
 
 

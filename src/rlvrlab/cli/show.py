@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlvrlab.cli import printable
+from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.cli.runs import COLOURS, PIPE_WIDTH, duration, share_of, steps_of, tokens_of
 
 if TYPE_CHECKING:
@@ -58,8 +58,6 @@ def command(run: str, folder: Path, as_json: bool) -> int:
     entry = summarise_run(place)
     found = _looked_at(place) if entry.kind == "run" else {}
     if as_json:
-        from rlvrlab.cli import print_json
-
         cards = [card._asdict() for card in found.pop("cards", [])]
         files = [name for name in FILES if (place / name).exists()]
         print_json({**entry.facts(), **found, "cards": cards, "files": files})

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlvrlab.cli import print_json, printable, printable_lines
 from rlvrlab.cli.options import AS_JSON
-from rlvrlab.errors import UserError
+from rlvrlab.cli.printing import print_json, printable, printable_lines
+from rlvrlab.errors import UserError, suggestion
 
 if TYPE_CHECKING:
     from rlvrlab.study.board import Board, StageView, Survey
@@ -50,13 +50,13 @@ def plan(study: Path, folder: Path | None, no_cost: bool, as_json: bool) -> int:
     from rlvrlab.study.plan import plan_study
 
     file, home = _found(study, folder)
-    found = plan_study(file, home, cost=not no_cost)
+    planned = plan_study(file, home, cost=not no_cost)
     if as_json:
-        print_json(found.plain())
+        print_json(planned.plain())
     else:
         from rlvrlab.cli.study_tables import show_plan
 
-        show_plan(found)
+        show_plan(planned)
     return 0
 
 
@@ -207,6 +207,7 @@ def export(study: Path, output: Path, as_json: bool) -> int:
 
 
 def _found(study: Path, folder: Path | None) -> tuple[StudyFile, Path]:
+    """The study file and its folder, or the one that -o names."""
     from rlvrlab.study.folder import find_study
 
     file, home = find_study(study)
@@ -214,18 +215,18 @@ def _found(study: Path, folder: Path | None) -> tuple[StudyFile, Path]:
 
 
 def _surveyed(study: Path, folder: Path | None) -> tuple[Board, Survey]:
+    """Where a study stands, read from its folder."""
     from rlvrlab.study.board import Board
-    from rlvrlab.study.chain import Chain
-    from rlvrlab.study.folder import read_decisions, read_states
 
     file, home = _found(study, folder)
     if not home.is_dir():
         raise UserError(f"{home}: this study has not been run yet; `rlvr study run {study}` does")
-    board = Board(Chain(file), home.resolve(), read_states(home), read_decisions(home))
+    board = Board.read(file, home.resolve())
     return board, board.survey()
 
 
 def _written(board: Board) -> dict[str, Any]:
+    """Write study.json, REPORT.md and DECISIONS.md anew."""
     from rlvrlab.study.document import write_document
     from rlvrlab.study.run import status_of
 
@@ -234,8 +235,7 @@ def _written(board: Board) -> dict[str, Any]:
 
 
 def _stage(survey: Survey, name: str) -> StageView:
-    from rlvrlab.errors import suggestion
-
+    """A stage that can be chosen for: its trials are all over."""
     known = {view.name: view for view in survey.stages}
     if name not in known:
         raise UserError(f"no stage {name!r}{suggestion(name, known)}")

@@ -12,12 +12,12 @@ from rich.live import Live as RichLive
 from rich.table import Table
 from rich.text import Text
 
-from rlvrlab.cli import print_json, printable
+from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.study.document import measured
 from rlvrlab.study.measures import is_cost
 
 if TYPE_CHECKING:
-    from rlvrlab.study.board import ArmView, Board, StageView, Survey
+    from rlvrlab.study.board import Board, StageView, Survey
     from rlvrlab.study.folder import TrialState
     from rlvrlab.study.plan import Plan
     from rlvrlab.study.run import Ended
@@ -46,7 +46,7 @@ class Live:
             self._live.stop()
 
     def observe(self, words: str, survey: Survey, states: dict[str, TrialState]) -> None:
-        """After each event, and now and then."""
+        """Say what happened, if anything, and redraw the table now and then."""
         if words and not self._as_json:
             if self._on:
                 self._live.console.print(Text(printable(words), "dim"), soft_wrap=True)
@@ -57,7 +57,7 @@ class Live:
             self._drawn = time.monotonic()
 
     def end(self, ended: Ended) -> None:
-        """How it ended and where to read more."""
+        """Say how the session ended, what was decided, and where to read more."""
         if self._as_json:
             written = json.loads((ended.folder / "study.json").read_text(encoding="utf-8"))
             print_json({"folder": str(ended.folder), "result": ended.status, **written})
@@ -78,7 +78,7 @@ class Live:
 
 
 def progress_table(name: str, survey: Survey, states: dict[str, TrialState]) -> Table:
-    """One line per stage."""
+    """One line per stage: its status, its trials, its decision."""
     table = Table(title=Text(printable(name)), title_justify="left", box=None)
     for column in ("stage", "status", "trials", "running", "failed", "decision"):
         table.add_column(column, no_wrap=column != "decision")
@@ -96,7 +96,7 @@ def progress_table(name: str, survey: Survey, states: dict[str, TrialState]) -> 
 
 
 def show_status(board: Board, survey: Survey) -> None:
-    """Stages, and the arms with their numbers."""
+    """Print the stages, their arms with their numbers, and the trials that failed."""
     console = Console()
     console.print(progress_table(board.chain.file.study.name, survey, board.states))
     for view in survey.stages:
@@ -113,20 +113,16 @@ def _arms(board: Board, view: StageView) -> Table:
     table = Table("arm", *metrics, "trials", title=Text(f"\n{printable(view.name)}"), title_justify="left", box=None)
     for arm in view.arms:
         chosen = view.decision is not None and view.decision.get("chosen") == arm.name
-        cells = [_cell(board, view, arm, metric) for metric in metrics]
+        done = [t.id for t in arm.trials if (state := board.states.get(t.id)) and state.covers(view.suites)]
+        numbers = [measured(board, done, metric) for metric in metrics]
+        cells = ["–" if one is None else f"{one['value']:.3f} [{one['low']:.3f}, {one['high']:.3f}]" for one in numbers]
         table.add_row(Text(printable(arm.name), "bold green" if chosen else "dim" if arm.dropped else ""), *cells,
                       arm.dropped or str(len(arm.trials)))  # fmt: skip
     return table
 
 
-def _cell(board: Board, view: StageView, arm: ArmView, metric: str) -> str:
-    done = [t.id for t in arm.trials if (state := board.states.get(t.id)) and state.covers(view.suites)]
-    found = measured(board, done, metric)
-    return "–" if found is None else f"{found['value']:.3f} [{found['low']:.3f}, {found['high']:.3f}]"
-
-
 def show_decision(made: dict[str, Any]) -> None:
-    """One decision with its numbers."""
+    """Print one decision with its numbers."""
     console = Console()
     console.print(Text(printable(made["words"]), "bold"), soft_wrap=True)
     if made["candidates"]:
@@ -145,18 +141,18 @@ def show_decision(made: dict[str, Any]) -> None:
         console.print(table)
 
 
-def show_plan(found: Plan) -> None:
-    """Stages with their arms, trials, reuse and cost."""
+def show_plan(plan: Plan) -> None:
+    """Print the stages with their arms, trials, reuse and cost."""
     console = Console()
-    table = Table(title=Text(printable(found.name)), title_justify="left", box=None)
+    table = Table(title=Text(printable(plan.name)), title_justify="left", box=None)
     for column in ("stage", "starts from", "arms", "trials", "new", "done", "reused", "tokens ≤", "seconds ≈"):
         table.add_column(column, justify="left" if column in ("stage", "starts from") else "right")
-    for one in found.stages:
+    for one in plan.stages:
         seconds = "–" if one.seconds is None else f"{one.seconds:,.0f}"
         table.add_row(
             Text(printable(one.name)), Text(printable(one.starts_from or "the recipe")), str(len(one.arms)),
             str(one.trials), str(one.new), str(one.done), str(one.reused), f"{one.tokens:,}", seconds,
         )  # fmt: skip
     console.print(table)
-    for line in found.notes:
+    for line in plan.notes:
         console.print(Text(printable(line), "dim"), soft_wrap=True)

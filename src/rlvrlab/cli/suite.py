@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlvrlab.cli import print_json, printable
 from rlvrlab.cli.model_folders import is_model
 from rlvrlab.cli.options import AS_JSON, SERVERS
+from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import LabError, UnknownName, UserError
 
 if TYPE_CHECKING:

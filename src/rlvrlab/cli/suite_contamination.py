@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlvrlab.cli import print_json, printable
+from rlvrlab.cli.printing import print_json, printable
 
 if TYPE_CHECKING:
     from rlvrlab.evals.suites.base import Ready, Skipped

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from rlvrlab.cli import printable
+from rlvrlab.cli.printing import printable
 
 if TYPE_CHECKING:
     from rlvrlab.evals.compare import Row

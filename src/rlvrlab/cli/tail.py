@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from rlvrlab.cli import printable
+from rlvrlab.cli.printing import printable
 
 POLL_S = 0.5
 SHOWN = {

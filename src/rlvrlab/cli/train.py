@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rlvrlab.cli import print_json
+from rlvrlab.cli.options import AS_JSON, FREE_WORDS
+from rlvrlab.cli.printing import print_json
 from rlvrlab.errors import UserError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 @click.command(
     "train",
     short_help="Run a recipe, or resume a run.",
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    context_settings=FREE_WORDS,
 )
 @click.argument("recipe", required=False, type=click.Path(path_type=Path))
 @click.argument("overrides", nargs=-1, type=click.UNPROCESSED)
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 @click.option("--engine", help="Train with this engine in place of the recipe's, e.g. verl.")
 @click.option("--address", help="With verl: the Ray cluster, e.g. auto or ray://HEAD:10001; none starts Ray here.")
 @click.option("--judge", "judges", multiple=True, help="With verl: a judge server's address; several share the work.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@AS_JSON
 def command(
     recipe: Path | None,
     overrides: tuple[str, ...],
@@ -57,7 +58,14 @@ def command(
     if plan:
         from rlvrlab.cli.plan import show_plan
 
-        _show_settings(resolved, as_json) if on_verl(resolved) else show_plan(resolved, as_json)
+        if not on_verl(resolved):
+            show_plan(resolved, as_json)
+            return 0
+        from rlvrlab.scale.verl.keys import settings
+        from rlvrlab.scale.verl.spelling import override
+
+        lines = [override(key, value) for key, value in settings(resolved, "RUN/artifacts/verl").items()]
+        print_json({"verl": lines}) if as_json else click.echo("\n".join(lines))
         return 0
     from rlvrlab.cli.progress import Progress
 
@@ -77,15 +85,6 @@ def _loaded(recipe: Path, overrides: tuple[str, ...], engine: str | None) -> Res
 
         return recipe_for_verl(recipe, overrides)
     return load_recipe(recipe, overrides if engine is None else [*overrides, f"engine.type={engine}"])
-
-
-def _show_settings(resolved: Resolved, as_json: bool) -> None:
-    """What verl would be told; what it cannot honour is refused."""
-    from rlvrlab.scale.verl.keys import settings
-    from rlvrlab.scale.verl.spelling import override
-
-    lines = [override(key, value) for key, value in settings(resolved, "RUN/artifacts/verl").items()]
-    print_json({"verl": lines}) if as_json else click.echo("\n".join(lines))
 
 
 def _resume(folder: Path, as_json: bool) -> int:

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from rlvrlab.batch import Floats, Ints
-from rlvrlab.credit.edits import Invalid, Plan
+from rlvrlab.credit.edits import Invalid, Replays
 
 Label = Literal["unbiased", "shaping"]
 Segmentation = Literal["auto", "python", "sql", "turns", "text", "words"]
@@ -56,7 +56,7 @@ class StepCredit(ABC):
         return True
 
     @abstractmethod
-    def plan(self, steps: int, rng: np.random.Generator) -> Plan:
+    def plan(self, steps: int, rng: np.random.Generator) -> Replays:
         """What to replay of an answer with so many steps."""
 
     @abstractmethod

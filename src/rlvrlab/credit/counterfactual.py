@@ -31,7 +31,7 @@ import numpy as np
 from rlvrlab.batch import Floats, Ints
 from rlvrlab.credit import estimators
 from rlvrlab.credit.base import Label, Segmentation, StepCredit
-from rlvrlab.credit.edits import Intervention, Invalid, Plan, ReplayMode, chosen_steps, intervention
+from rlvrlab.credit.edits import Intervention, Invalid, ReplayMode, Replays, chosen_steps, intervention
 from rlvrlab.credit.mapping import Length, Mapping, mapped
 from rlvrlab.credit.normalisation import WEIGHTS, Normalisation, normalised
 from rlvrlab.errors import UserError
@@ -113,7 +113,7 @@ class Counterfactual(StepCredit):
         """Can it teach something where all answers of a group earned the same?"""
         return self.mapping in ("add", "replace") and (self.weight > 0 or self.mapping == "replace")
 
-    def plan(self, steps: int, rng: np.random.Generator) -> Plan:
+    def plan(self, steps: int, rng: np.random.Generator) -> Replays:
         """What to replay of an answer with so many steps."""
         if self.estimator == "shapley":
             return estimators.shapley(steps, self.samples, rng)

@@ -56,8 +56,8 @@ class Estimate(NamedTuple):
     """Standard error where the estimate was sampled, 0 where it is exact, NaN where nothing is known."""
 
 
-class Plan(NamedTuple):
-    """What to replay, and what to make of it."""
+class Replays(NamedTuple):
+    """The altered trajectories to replay, and how their rewards become credit."""
 
     edits: tuple[Edit, ...]
     """Each once; never the unaltered trajectory, whose reward is known."""

@@ -8,8 +8,9 @@
     vine            c_i = V(≤ i) − V(< i), V the mean reward of the policy's own continuations (VinePPO, 2410.01679)
     step_groups     c_i = v(N) − mean of the other answers that share the steps before i (as GiGPO, 2505.10978)
 
-Each estimator is a Plan: it names what to replay and solves for the credit afterwards, so all replays of a collection
-go to the verifier at once. Unknown rewards (NaN) make unknown credit, never 0. Assumption: a deterministic verifier.
+Each estimator returns Replays: what to replay, and how to solve for the credit afterwards, so all replays of a
+collection go to the verifier at once. Unknown rewards (NaN) make unknown credit, never 0. The verifier is taken to be
+deterministic.
 Which of them are unbiased as advantages is said in counterfactual.py and shown in tests/credit/test_bias_table.py.
 Suffixes: S steps, E edits, C coalitions, M permutations.
 """
@@ -22,7 +23,7 @@ from math import comb
 import numpy as np
 
 from rlvrlab.batch import Bools, Floats, Ints
-from rlvrlab.credit.edits import Edit, Estimate, Intervention, Plan, ReplayMode, before, coalition, intervention
+from rlvrlab.credit.edits import Edit, Estimate, Intervention, ReplayMode, Replays, before, coalition, intervention
 
 EXACT = 10
 """Up to so many steps Shapley and Banzhaf enumerate all coalitions."""
@@ -30,7 +31,7 @@ MAX_REPLAYS = 1 << EXACT
 """Replays of one answer at most, whatever its number of steps."""
 
 
-def leave_one_out(steps: int, chosen_S: Ints, kinds: Sequence[Intervention], replay: ReplayMode) -> Plan:
+def leave_one_out(steps: int, chosen_S: Ints, kinds: Sequence[Intervention], replay: ReplayMode) -> Replays:
     """Intervene on each chosen step; several kinds are averaged."""
     asked = [[intervention(kind, steps, int(i), replay) for kind in kinds] for i in chosen_S]
     book = _Book(edit for edits in asked for edit in edits)
@@ -46,22 +47,22 @@ def leave_one_out(steps: int, chosen_S: Ints, kinds: Sequence[Intervention], rep
         credit_S[chosen_S] = np.where(count_S > 0, whole - mean_S, np.nan)
         return _exact(credit_S)
 
-    return book.plan(solve)
+    return book.replays(solve)
 
 
-def prefix_difference(steps: int, chosen_S: Ints) -> Plan:
+def prefix_difference(steps: int, chosen_S: Ints) -> Replays:
     """What each chosen step adds to the steps before it."""
     ends = {int(j): coalition(before(steps, int(j))) for i in chosen_S for j in (i, i + 1)}
     return _differences(steps, chosen_S, ends)
 
 
-def vine(steps: int, chosen_S: Ints) -> Plan:
+def vine(steps: int, chosen_S: Ints) -> Replays:
     """The change of the policy's own value across each chosen step; after the last one it is the reward."""
     ends = {int(j): Edit("resume", int(j), before(steps, int(j)).tobytes()) for i in chosen_S for j in (i, i + 1)}
     return _differences(steps, chosen_S, ends)
 
 
-def shapley(steps: int, samples: int, rng: np.random.Generator) -> Plan:
+def shapley(steps: int, samples: int, rng: np.random.Generator) -> Replays:
     """Exact up to EXACT steps, then antithetic permutations: each adds up to v(N) − v(∅) by itself."""
     if steps <= EXACT:
         return _enumerated(steps, _shapley_weights(steps))
@@ -78,10 +79,10 @@ def shapley(steps: int, samples: int, rng: np.random.Generator) -> Plan:
         np.put_along_axis(gain_MS, np.array(orders_MS), np.diff(np.append(value_E, whole)[at_MS], axis=1), axis=1)
         return _sampled(gain_MS)
 
-    return book.plan(solve)
+    return book.replays(solve)
 
 
-def banzhaf(steps: int, samples: int, rng: np.random.Generator) -> Plan:
+def banzhaf(steps: int, samples: int, rng: np.random.Generator) -> Replays:
     """Exact up to EXACT steps, then `samples` random coalitions per step and their complements, all used for each."""
     if steps <= EXACT:
         return _enumerated(steps, np.full(steps, 0.5 ** (steps - 1)))
@@ -98,7 +99,7 @@ def banzhaf(steps: int, samples: int, rng: np.random.Generator) -> Plan:
         without_S, error_without_S = _column_means(value_C, ~kept_CS)
         return Estimate(with_S - without_S, np.sqrt(error_with_S + error_without_S))
 
-    return book.plan(solve)
+    return book.replays(solve)
 
 
 def step_groups(prefixes: Sequence[Sequence[Hashable]], reward_B: Floats, group_B: Ints) -> list[Floats]:
@@ -125,15 +126,15 @@ class _Book:
         """Its place among the values, of which the last is the whole's."""
         return self.index.get(edit, -1)
 
-    def plan(self, solve: Callable[[Floats, float], Estimate]) -> Plan:
-        return Plan(tuple(self.index), solve)
+    def replays(self, solve: Callable[[Floats, float], Estimate]) -> Replays:
+        return Replays(tuple(self.index), solve)
 
 
 def _is_whole(edit: Edit) -> bool:
     return edit.how in ("keep", "resume") and 0 not in edit.kept
 
 
-def _differences(steps: int, chosen_S: Ints, ends: dict[int, Edit]) -> Plan:
+def _differences(steps: int, chosen_S: Ints, ends: dict[int, Edit]) -> Replays:
     book = _Book(ends.values())
 
     at_S2 = np.array([[book.at(ends[int(i)]), book.at(ends[int(i) + 1])] for i in chosen_S])
@@ -143,10 +144,10 @@ def _differences(steps: int, chosen_S: Ints, ends: dict[int, Edit]) -> Plan:
         credit_S[chosen_S] = np.diff(np.append(value_E, whole)[at_S2], axis=1)[:, 0]
         return _exact(credit_S)
 
-    return book.plan(solve)
+    return book.replays(solve)
 
 
-def _enumerated(steps: int, weight_K: Floats) -> Plan:
+def _enumerated(steps: int, weight_K: Floats) -> Replays:
     """All coalitions; the weight of a marginal contribution depends on the size of what it is added to."""
     kept_CS = (np.arange(1 << steps)[:, None] >> np.arange(steps)) & 1 == 1
     edits = [coalition(kept_S) for kept_S in kept_CS]
@@ -161,14 +162,14 @@ def _enumerated(steps: int, weight_K: Floats) -> Plan:
             credit_S[i] = weight_K[size_C[without_C]] @ (value_C[without_C | 1 << i] - value_C[without_C])
         return _exact(credit_S)
 
-    return book.plan(solve)
+    return book.replays(solve)
 
 
 def _shapley_weights(steps: int) -> Floats:
     return np.array([1.0 / (steps * comb(steps - 1, size)) for size in range(steps)])
 
 
-def _marginals(steps: int, samples: int, rng: np.random.Generator) -> Plan:
+def _marginals(steps: int, samples: int, rng: np.random.Generator) -> Replays:
     """Too many steps for whole permutations: single marginals of randomly chosen steps; the others stay unknown."""
     count = max(1, min(steps, MAX_REPLAYS // (2 * samples)))
     chosen_S = np.sort(rng.choice(steps, size=count, replace=False))
@@ -185,7 +186,7 @@ def _marginals(steps: int, samples: int, rng: np.random.Generator) -> Plan:
             gain_MS[:, i] = np.diff(np.append(value_E, whole)[at_M2], axis=1)[:, 0]
         return _sampled(gain_MS)
 
-    return book.plan(solve)
+    return book.replays(solve)
 
 
 def _around(order_S: Ints, step: int) -> tuple[Edit, Edit]:

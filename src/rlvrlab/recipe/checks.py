@@ -8,33 +8,35 @@ from rlvrlab.registry import find, names
 
 
 def contradictions(recipe: Recipe) -> list[tuple[str, str]]:
-    """(key, what is wrong and the remedy)."""
-    found = []
+    """Pairs of a key and what is wrong with it, remedy included."""
+    problems = []
     if len(set(recipe.phases)) < len(recipe.phases):
-        found.append(("phases", f"{recipe.phases} names a phase twice; each has one table"))
+        problems.append(("phases", f"{recipe.phases} names a phase twice; each has one table"))
     if recipe.phases[0] in names("phase") and getattr(find("phase", recipe.phases[0]), "control", False):
-        found.append(
+        problems.append(
             ("phases", f"{recipe.phases[0]!r} is a control arm and cannot be the first; put its origin before it")
         )
     for name in dict.fromkeys(recipe.phases):
         size = recipe.phase_tables.get(name, {}).get("batch_size", 0)
         if size > recipe.data.train_size:
             words = f"{size} problems per step but data.train_size is {recipe.data.train_size}"
-            found.append((f"{name}.batch_size", words))
+            problems.append((f"{name}.batch_size", words))
     for key in ("top_p", "temperature"):
         value = getattr(recipe.rollout, key)
         if value != 1 and recipe.correction.level == "none":
             remedy = "set correction.level = 'token'"
-            found.append((f"rollout.{key}", f"at {value} the sampler is not the trained policy; {remedy}"))
+            problems.append((f"rollout.{key}", f"at {value} the sampler is not the trained policy; {remedy}"))
     if recipe.engine.get("sampler", "embedded") != "embedded" and recipe.correction.level == "none":
         remedy = "remove the key or set 'token'"
-        found.append(("correction.level", f"servers never compute exactly as the trainer does; {remedy}"))
+        problems.append(("correction.level", f"servers never compute exactly as the trainer does; {remedy}"))
     if recipe.rollout.n == 1 and "grpo" in recipe.phases and recipe.advantage is None:
-        found.append(("rollout.n", "grpo compares answers to one problem and needs n ≥ 2; raise it or use reinforce"))
+        problems.append(
+            ("rollout.n", "grpo compares answers to one problem and needs n ≥ 2; raise it or use reinforce")
+        )
     if recipe.kl.coef > 0 and recipe.kl.estimator == "k1" and recipe.kl.place == "loss":
         why = '"k1" in the loss has expected gradient 0 and does not pull to the reference; allowed there: k2, k3'
-        found.append(("kl.estimator", f'{why}; use one of them, or set kl.place = "reward"'))
+        problems.append(("kl.estimator", f'{why}; use one of them, or set kl.place = "reward"'))
     for name in recipe.record.sinks:
         if ".py:" not in name and name not in names("sink"):
-            found.append(("record.sinks", f"unknown sink {name!r}{suggestion(name, names('sink'))}"))
-    return found
+            problems.append(("record.sinks", f"unknown sink {name!r}{suggestion(name, names('sink'))}"))
+    return problems

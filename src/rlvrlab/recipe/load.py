@@ -7,7 +7,7 @@ import difflib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,14 +68,18 @@ class Resolved:
 
 
 def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Resolved:
-    """Read, extend, override, check."""
+    """Read a file, put it over the one it extends, put the overrides over both, and check; see `resolve`."""
     tree, text = read_toml(path)
     sources = {path.name: text}
     origins = {key: path.name for key, _ in flatten(tree)}
     base_name = tree.pop("extends", None)
     if base_name is not None:
         origins.pop("extends", None)
-        base, base_text = _base(path, base_name)
+        if not isinstance(base_name, str):
+            raise UserError(f"{path}: extends takes a file name, got {base_name!r}")
+        base, base_text = read_toml(path.parent / base_name)
+        if "extends" in base:
+            raise UserError(f"{path}: extends {base_name}, which extends another; one level only, merge the two")
         sources.setdefault(Path(base_name).name, base_text)
         below = {key: Path(base_name).name for key, _ in flatten(base)}
         _change(base, below, dict(flatten(tree)), path.parent)
@@ -110,7 +114,9 @@ def resolve(tree: Tree, origins: dict[str, str], folder: Path, sources: Mapping[
         report.contradictions(recipe)
     if recipe is None or report.problems:
         raise RecipeError(sorted(report.problems, key=_line))
-    return Resolved(recipe, _with_defaults(recipe, origins), folder)
+    resolved = Resolved(recipe, origins, folder)
+    every = {key: origins.get(key, "default") for key, _ in flatten(resolved.plain())}
+    return replace(resolved, origins=every)
 
 
 def instantiate(kind: str, table: dict[str, Any], folder: Path) -> Any:
@@ -205,8 +211,8 @@ class _Report:
         origins = {origin for k, origin in self.origins.items() if k == key or k.startswith(f"{key}.")}
         if origins == {"override"}:
             return f"override {key}"
-        found = ((name, line_of(text, key)) for name, text in self.sources.items())
-        return next((f"{name}:{line}: {key}" for name, line in found if line), key)
+        lines = ((name, line_of(text, key)) for name, text in self.sources.items())
+        return next((f"{name}:{line}: {key}" for name, line in lines if line), key)
 
 
 def _nearest_key(key: str, known: list[str]) -> str:
@@ -219,7 +225,7 @@ def _nearest_key(key: str, known: list[str]) -> str:
     beside = [candidate for candidate in everything if candidate.rpartition(".")[0] == table]
     # Loosely, only the last part counts: a shared table name makes any two keys look alike.
     leaves = {candidate.rpartition(".")[2]: candidate for candidate in beside}
-    near += [leaves[found] for found in difflib.get_close_matches(leaf, leaves, n=1, cutoff=0.6)]
+    near += [leaves[close] for close in difflib.get_close_matches(leaf, leaves, n=1, cutoff=0.6)]
     if near:
         return f"; did you mean {near[0]!r}?"
     return f"; allowed: {', '.join(beside or everything)}"
@@ -246,16 +252,6 @@ def _keys(kind: str, name: str, folder: Path, table: Tree) -> set[str]:
         return set(table)
 
 
-def _base(path: Path, base_name: Any) -> tuple[Tree, str]:
-    """The recipe that another one extends."""
-    if not isinstance(base_name, str):
-        raise UserError(f"{path}: extends takes a file name, got {base_name!r}")
-    base, text = read_toml(path.parent / base_name)
-    if "extends" in base:
-        raise UserError(f"{path}: extends {base_name}, which extends another; one level only, merge the two")
-    return base, text
-
-
 def _with_implied(
     recipe: Recipe, origins: dict[str, str], implied: Mapping[str, tuple[Any, str]], tree: Tree
 ) -> tuple[Recipe, dict[str, str]]:
@@ -271,17 +267,11 @@ def _with_implied(
 
 def _defaults(cls: type[Any]) -> Tree:
     """A plug-in's default values as plain data; a key that must be given has none."""
-    found = {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in fields(cls) if f.init}
-    return {key: to_jsonable_python(value) for key, value in found.items() if value is not MISSING}
-
-
-def _with_defaults(recipe: Recipe, origins: dict[str, str]) -> dict[str, str]:
-    tables = recipe.model_dump()
-    tables |= tables.pop("phase_tables")
-    return {key: origins.get(key, "default") for key, _ in flatten(tables)}
+    usual = {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in fields(cls) if f.init}
+    return {key: to_jsonable_python(value) for key, value in usual.items() if value is not MISSING}
 
 
 def _line(problem: str) -> int:
-    """Where it stands in the file; problems without a line come last, in the order found."""
-    found = re.match(r"[^\s:]+:(\d+): ", problem)
-    return int(found.group(1)) if found else MAX_BYTES
+    """Sorts problems by their line in the file; those without one come last, in the order found."""
+    match = re.match(r"[^\s:]+:(\d+): ", problem)
+    return int(match[1]) if match else MAX_BYTES

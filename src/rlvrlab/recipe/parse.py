@@ -21,7 +21,7 @@ _KEY = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*=")
 
 
 def read_toml(path: Path) -> tuple[Tree, str]:
-    """The file's tables and its text."""
+    """The file's tables and its text; a UserError says why it cannot be had."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -50,7 +50,7 @@ def read_toml(path: Path) -> tuple[Tree, str]:
 
 def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
     """`a.b=v`, `--a.b=v` and `--a.b v` to {"a.b": v}; values are TOML, or else plain text."""
-    found: dict[str, Any] = {}
+    overrides: dict[str, Any] = {}
     waiting = list(words)
     while waiting:
         word = waiting.pop(0)
@@ -68,8 +68,8 @@ def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
         parsed = parse_value(value)
         if key.count(".") >= MAX_DEPTH or too_deep(parsed):
             raise UserError(f"override {word[:60]!r}: nested too deeply")
-        found |= dict(flatten({key: parsed}))
-    return found
+        overrides |= dict(flatten({key: parsed}))
+    return overrides
 
 
 def parse_value(text: str) -> Any:
@@ -120,11 +120,11 @@ def line_of(text: str, dotted: str) -> int | None:
     lines: dict[str, int] = {}
     header = ""
     for number, line in enumerate(text.split("\n"), 1):
-        if found := _HEADER.match(line):
-            header = found[1].strip()
+        if match := _HEADER.match(line):
+            header = match[1].strip()
             lines.setdefault(header, number)
-        elif found := _KEY.match(line):
-            lines.setdefault(f"{header}.{found[1]}".strip("."), number)
+        elif match := _KEY.match(line):
+            lines.setdefault(f"{header}.{match[1]}".strip("."), number)
     while dotted and dotted not in lines:
         dotted = dotted.rpartition(".")[0]
     return lines.get(dotted)

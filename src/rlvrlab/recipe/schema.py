@@ -27,7 +27,7 @@ class _Section(BaseModel):
 
 
 class Data(_Section):
-    """Which problems."""
+    """Which problems are trained on and held out."""
 
     train_size: Size = Field(2000, description="distinct training problems; of a file, all unless this is set")
     dev_size: Size = Field(200, description="held-out problems that choose the best checkpoint; of a file likewise")
@@ -112,14 +112,14 @@ class Stop(_Section):
 
 
 class Checkpoint(_Section):
-    """What survives."""
+    """How often the state of training is saved, and how many of these are kept."""
 
     every: Count = Field(10, description="steps between checkpoints")
     keep: Count = Field(2, description="latest ones to keep; the best one is always kept")
 
 
 class Record(_Section):
-    """What is written down."""
+    """What is written into the run folder and elsewhere."""
 
     rollouts: Literal["all", "none"] = Field("all", description="store every judged answer under rollouts/")
     log_interval: CountOrZero = Field(0, description="steps between progress lines where there is no terminal; 0 none")
@@ -131,7 +131,7 @@ def _plugin(kind: str, default: str) -> Any:
 
 
 class Recipe(_Section):
-    """One experiment."""
+    """One experiment: every key of a recipe file, and the phases' tables by name."""
 
     name: str = Field("run", description="names the run folder")
     question: str = Field("", description="what this run is meant to find out; opens EXPERIMENT.md")

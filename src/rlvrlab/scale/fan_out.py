@@ -123,7 +123,7 @@ class RayAnswerer:
         return identity
 
     def answers(self, asks: Iterable[Ask]) -> Iterator[Ready]:
-        """As they come from the workers, already judged."""
+        """Lists of answers as the workers hand them over, already judged."""
         waiting = list(asks)
         size = min(LARGEST_SHARD, max(1, math.ceil(len(waiting) / (SHARDS_EACH * len(self._workers)))))
         shards = [waiting[i : i + size] for i in range(0, len(waiting), size)][::-1]

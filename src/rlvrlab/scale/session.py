@@ -13,12 +13,10 @@ if TYPE_CHECKING:
     from rlvrlab.recipe import Resolved
     from rlvrlab.train.loop import Observer
 
-VERL = "verl"
-
 
 def on_verl(resolved: Resolved) -> bool:
-    """Does verl own the loop?"""
-    return bool(resolved.recipe.engine["type"] == VERL)
+    """True when verl owns the training loop."""
+    return bool(resolved.recipe.engine["type"] == "verl")
 
 
 def start(
@@ -28,7 +26,7 @@ def start(
     address: str | None = None,
     judges: Sequence[str] = (),
 ) -> Ended:
-    """A new run; `address` (of a Ray cluster) and `judges` are for verl."""
+    """Train a new run to its end; `address` (of a Ray cluster) and `judges` are for verl."""
     if on_verl(resolved):
         from rlvrlab.scale.verl import launch
 
@@ -37,7 +35,7 @@ def start(
 
 
 def resume(folder: Path, observe: Observer) -> Ended:
-    """Go on with a run folder."""
+    """Go on with a run folder from its last checkpoint."""
     if on_verl(resolved_of(folder)):
         from rlvrlab.scale.verl import launch
 

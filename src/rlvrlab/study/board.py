@@ -14,34 +14,36 @@ from typing import Any
 
 from rlvrlab.errors import LabError, UserError
 from rlvrlab.study.chain import Chain, Trial
-from rlvrlab.study.folder import TrialState
+from rlvrlab.study.folder import TrialState, read_decisions, read_states
 from rlvrlab.study.identity import digest
+from rlvrlab.study.load import StudyFile
 from rlvrlab.study.measures import Scores, is_cost, pooled, suite_of
-from rlvrlab.study.schema import Select, Settings, Stage
+from rlvrlab.study.schema import Settings, Stage
 from rlvrlab.study.select import Candidate, Recommendation, choose
 
 
 @dataclass
 class ArmView:
-    """One arm as it stands."""
+    """One arm with its trials."""
 
     name: str
     own: Settings
     settings: Settings
     trials: list[Trial]
     dropped: str | None = None
+    """The halving round that dropped it, in words."""
 
 
 @dataclass
 class StageView:
-    """One stage as it stands."""
+    """Where one stage stands: blocked, running, waiting (for a person), decided or failed."""
 
     name: str
     kind: str
     stage: Stage
     needs: list[str]
     suites: dict[str, str]
-    """Name -> hash."""
+    """Suites its trials are examined on: name -> hash."""
     status: str = "blocked"
     arms: list[ArmView] = field(default_factory=list)
     inputs: Settings = field(default_factory=dict)
@@ -63,7 +65,7 @@ class StageView:
 
 @dataclass
 class Survey:
-    """The whole study."""
+    """Where the whole study stands, and what it wants next."""
 
     stages: list[StageView]
     wanted: dict[str, tuple[Trial, dict[str, str]]]
@@ -74,7 +76,7 @@ class Survey:
 
 
 class Board:
-    """Surveys a study."""
+    """Surveys a study: what its stages need, which trials are wanted, which decisions are due."""
 
     def __init__(
         self, chain: Chain, folder: Path, states: dict[str, TrialState], decisions: list[dict[str, Any]]
@@ -83,16 +85,19 @@ class Board:
         self._scores: dict[Path, dict[str, Scores]] = {}
         self._arms: dict[str, list[ArmView]] = {}
 
+    @classmethod
+    def read(cls, file: StudyFile, folder: Path) -> Board:
+        """The board of a study folder as it is on disk; nothing is written."""
+        return cls(Chain(file), folder, read_states(folder), read_decisions(folder))
+
     def survey(self) -> Survey:
-        """Stage by stage."""
+        """Look at every stage in order, and at confirmations once all of them are decided."""
         survey = Survey([], {}, {}, {})
         for stage in self.chain.order():
             survey.stages.append(self._stage(stage, survey))
         if all(view.status == "decided" for view in survey.stages):
-            for view in list(survey.stages):
-                confirmed = self._confirmation(view, survey)
-                if confirmed is not None:
-                    survey.stages.append(confirmed)
+            confirmations = [self._confirmation(view, survey) for view in survey.stages]
+            survey.stages += [view for view in confirmations if view is not None]
         return survey
 
     def _stage(self, stage: Stage, survey: Survey) -> StageView:
@@ -122,7 +127,7 @@ class Board:
         return view
 
     def _arm_views(self, stage: Stage, choices: dict[str, str]) -> list[ArmView]:
-        key = digest([stage.name, {name: choices[name] for name in sorted(self._above(stage))}])
+        key = digest([stage.name, {name: choices[name] for name in self.chain.file.all_needs(stage)}])
         if key not in self._arms:
             problems = self.chain.check(stage, choices)
             if problems:
@@ -134,15 +139,8 @@ class Board:
             ]  # fmt: skip
         return [ArmView(arm.name, arm.own, arm.settings, arm.trials) for arm in self._arms[key]]
 
-    def _above(self, stage: Stage) -> set[str]:
-        """All stages it depends on."""
-        found: set[str] = set()
-        for name in self.chain.file.needs(stage):
-            found |= {name, *self._above(self.chain.file.stage(name))}
-        return found
-
     def _halved(self, view: StageView, number: int, small: Settings, survey: Survey) -> bool:
-        """One round; False while it is not over."""
+        """Go through one halving round and drop its losers; False while it is not over."""
         trials = {arm.name: self.chain.trials(view.stage, arm.name, survey.choices, small) for arm in view.live}
         self._ask(view, trials, survey)
         if not self._all_over(view, [trial for own in trials.values() for trial in own]):
@@ -162,9 +160,8 @@ class Board:
         return True
 
     def _settle(self, view: StageView, kind: str, survey: Survey) -> None:
-        """All trials are over: is the choice made?"""
-        finished = self.candidates(view)
-        if not finished:
+        """All trials are over: take the decision that was made on them, or say that one is due."""
+        if not self.candidates(view):
             view.status, view.note = "failed", "no arm has a finished trial"
             return
         view.evidence = self._evidence(view, kind, {arm.name: arm.trials for arm in view.live})
@@ -185,21 +182,21 @@ class Board:
         if decision["runner_up"] is None:
             return None
         last = later[-1]
-        found = StageView(f"confirm_{view.name}", "confirm", view.stage, [view.name, last.name], view.suites)
+        again = StageView(f"confirm_{view.name}", "confirm", view.stage, [view.name, last.name], view.suites)
         for arm in (decision["chosen"], decision["runner_up"]):
             choices = {**survey.choices, view.name: arm}
             settings = self.chain.settings(last, survey.choices[last.name], choices)
             trials = self.chain.seeded(settings, view.stage.seeds or self.chain.file.study.seeds)
-            found.arms.append(ArmView(arm, self.chain.arm(view.stage, arm).own, settings, trials))
-        self._ask(found, {arm.name: arm.trials for arm in found.arms}, survey)
-        if self._all_over(found, [trial for arm in found.arms for trial in arm.trials]):
-            self._settle(found, "confirmation", survey)
+            again.arms.append(ArmView(arm, self.chain.arm(view.stage, arm).own, settings, trials))
+        self._ask(again, {arm.name: arm.trials for arm in again.arms}, survey)
+        if self._all_over(again, [trial for arm in again.arms for trial in arm.trials]):
+            self._settle(again, "confirmation", survey)
         else:
-            found.status = "running"
-        return found
+            again.status = "running"
+        return again
 
     def _ask(self, view: StageView, trials: dict[str, list[Trial]], survey: Survey) -> None:
-        """Seed by seed, so that a stage has all arms at one seed early."""
+        """Want these trials, seed by seed, so that a stage has all arms at one seed early."""
         for column in zip(*trials.values(), strict=True):
             for arm, trial in zip(trials, column, strict=True):
                 _, suites = survey.wanted.setdefault(trial.id, (trial, {}))
@@ -237,7 +234,7 @@ class Board:
     ) -> list[Candidate]:
         """Arms with at least one finished trial."""
         named = metrics if metrics is not None else list(self.metrics_of(view))
-        found = []
+        candidates = []
         for arm in view.live:
             own = [t for t in (trials or {}).get(arm.name, arm.trials) if self._finished(t, view)]
             if own:
@@ -245,11 +242,11 @@ class Board:
                 costs = {"tokens": float(own[0].budget.tokens), "answers": float(own[0].budget.answers),
                          "seconds": sum(seconds) / len(seconds)}  # fmt: skip
                 scores = {m: [self.scores(t.id, m) for t in own] for m in named if not is_cost(m)}
-                found.append(Candidate(arm.name, tuple(t.id for t in own), scores, costs))
-        return found
+                candidates.append(Candidate(arm.name, tuple(t.id for t in own), scores, costs))
+        return candidates
 
     def scores(self, trial: str, metric: str) -> dict[str, float]:
-        """Problem -> score of one trial."""
+        """Problem -> score of one finished trial, on the suite of the metric."""
         result = self.states[trial].result
         assert result is not None
         path = self.folder / "trials" / trial / result["evaluated"][suite_of(metric)]["scores"]
@@ -263,10 +260,9 @@ class Board:
         return pooled(self._scores[path], metric)
 
     def recommendation(self, view: StageView, trials: dict[str, list[Trial]] | None = None) -> Recommendation:
-        """What the rule says."""
-        rule: Select = view.stage.select
-        return choose(rule, self.metrics_of(view), self.candidates(view, trials))
+        """What the stage's rule makes of its finished trials, or of those given."""
+        return choose(view.stage.select, self.metrics_of(view), self.candidates(view, trials))
 
     def suite_hash(self, name: str) -> str:
-        """Another suite under the same name is another evaluation."""
+        """Changes with the suite's keys: another suite under the same name is another evaluation."""
         return digest(self.chain.file.study.suites[name].model_dump())[:16]

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rlvrlab.recipe import Resolved
-from rlvrlab.train.plan import PhasePlan, phase_plans
-from rlvrlab.train.protocols import cut
+from rlvrlab.train.plan import phase_plans
 
 
 class Budget(NamedTuple):
-    """Of one trial."""
+    """What one trial spends on training; tokens are an upper bound."""
 
     steps: int
     answers: int
@@ -21,25 +20,14 @@ class Budget(NamedTuple):
 def budget_of(resolved: Resolved) -> Budget:
     """All phases together; a curriculum's response lengths count as they are, not as the longest."""
     plans = phase_plans(resolved)
-    tokens = sum(_tokens(resolved, plan) for plan in plans)
-    return Budget(sum(plan.steps for plan in plans), sum(plan.answers for plan in plans), tokens)
+    return Budget(*(sum(amounts) for amounts in zip(*((p.steps, p.answers, p.max_tokens) for p in plans), strict=True)))
 
 
 def unequal(budgets: Mapping[str, Budget], parity: Sequence[str]) -> str | None:
-    """Why arms are no fair comparison, or nothing."""
+    """Why arms are no fair comparison, or None."""
     for what in parity:
         spent = {arm: getattr(budget, what) for arm, budget in budgets.items()}
         if len(set(spent.values())) > 1:
             listed = ", ".join(f"{arm} {amount:,}" for arm, amount in spent.items())
             return f"parity asks for equal {what}, but: {listed}; change grpo.steps, rollout.n or the lengths"
     return None
-
-
-def _tokens(resolved: Resolved, plan: PhasePlan) -> int:
-    protocol = resolved.recipe.protocol or {}
-    lengths = protocol.get("lengths") or []
-    if not lengths or not plan.answers or plan.name == "dpo" or plan.steps < len(lengths):
-        return plan.max_tokens
-    stages = cut(plan.steps, protocol.get("shares") or [1.0] * len(lengths), "protocol")
-    per_step = plan.answers // plan.steps
-    return sum((last - first) * per_step * length for (first, last), length in zip(stages, lengths, strict=True))

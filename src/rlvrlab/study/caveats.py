@@ -12,23 +12,21 @@ MOST_COMBINATIONS = 64
 
 
 def caveats(board: Board, survey: Survey) -> list[dict[str, Any]]:
-    """All of them, stage by stage."""
-    found: list[dict[str, Any]] = []
+    """Rows {kind, stages, text}, stage by stage."""
+    rows: list[dict[str, Any]] = []
     for view in survey.stages:
-        if view.kind == "compare":
-            found += _interactions(board, view, survey)
-        if view.decision is not None:
-            found += _of_decision(board, view)
-    return found
+        if view.decision is None:
+            continue
+        if view.kind == "compare" and len(view.arms) > 1:
+            rows += _interactions(board, view, view.decision["chosen"], survey)
+        rows += _of_decision(board, view, view.decision)
+    return rows
 
 
-def _interactions(board: Board, view: StageView, survey: Survey) -> list[dict[str, Any]]:
+def _interactions(board: Board, view: StageView, chosen: str, survey: Survey) -> list[dict[str, Any]]:
     """Arms of an earlier stage that were never tried with those of a later one."""
-    found = []
+    rows = []
     later = {stage.name for stage in board.chain.downstream(view.name)}
-    decision = view.decision
-    if decision is None or len(view.arms) < 2:
-        return []
     for other in survey.stages:
         if other.kind != "compare" or other.name not in later or len(other.arms) < 2 or not other.arms[0].trials:
             continue
@@ -36,18 +34,18 @@ def _interactions(board: Board, view: StageView, survey: Survey) -> list[dict[st
         run = _together(board, view, other, survey.choices)
         if run < combinations:
             text = (
-                f"{other.name} was compared under {view.name} = {decision['chosen']} only: {combinations - run} of "
+                f"{other.name} was compared under {view.name} = {chosen} only: {combinations - run} of "
                 f"{combinations} combinations were not run, so an interaction would go unseen"
             )
-            found.append({"kind": "interaction", "stages": [view.name, other.name], "text": text})
-    return found
+            rows.append({"kind": "interaction", "stages": [view.name, other.name], "text": text})
+    return rows
 
 
 def _together(board: Board, view: StageView, other: StageView, choices: dict[str, str]) -> int:
     """Combinations of arms that some finished trial has, whichever stage asked for it."""
     if len(view.arms) * len(other.arms) > MOST_COMBINATIONS:
         return len(other.arms)
-    found = 0
+    count = 0
     for arm in view.arms:
         for late in other.arms:
             try:
@@ -55,17 +53,16 @@ def _together(board: Board, view: StageView, other: StageView, choices: dict[str
             except LabError:  # this combination cannot even be written down
                 continue
             states = [board.states.get(trial.id) for trial in trials]
-            found += any(state is not None and state.result is not None for state in states)
-    return found
+            count += any(state is not None and state.result is not None for state in states)
+    return count
 
 
-def _of_decision(board: Board, view: StageView) -> list[dict[str, Any]]:
-    decision = view.decision
-    assert decision is not None
-    found = []
+def _of_decision(board: Board, view: StageView, decision: dict[str, Any]) -> list[dict[str, Any]]:
+    """What weakens one decision: a person's override, few or failed seeds, changed code, little power."""
+    rows = []
 
     def add(kind: str, text: str) -> None:
-        found.append({"kind": kind, "stages": [view.name], "text": text})
+        rows.append({"kind": kind, "stages": [view.name], "text": text})
 
     if decision["by"] == "person" and decision["chosen"] != decision["recommended"]:
         add("override", f"{view.name}: a person chose {decision['chosen']} over {decision['recommended']}")
@@ -87,4 +84,4 @@ def _of_decision(board: Board, view: StageView) -> list[dict[str, Any]]:
     least = max((one["detectable"] for one in tied), default=0.0)
     if least > 0 and not decision["significant"]:
         add("power", f"{view.name}: differences below {100 * least:.1f} points could not have been seen 4 times in 5")
-    return found
+    return rows

@@ -12,9 +12,8 @@ from rlvrlab.errors import RecipeError, UserError, suggestion
 from rlvrlab.recipe import Resolved, load_recipe
 from rlvrlab.recipe.parse import flatten
 from rlvrlab.study.budget import Budget, budget_of, unequal
-from rlvrlab.study.expressions import parse_best
-from rlvrlab.study.identity import ID_LENGTH, identity_of, trial_hash
-from rlvrlab.study.load import StudyFile
+from rlvrlab.study.identity import ID_LENGTH, digest, identity_of
+from rlvrlab.study.load import StudyFile, parse_best
 from rlvrlab.study.schema import Settings, Stage
 from rlvrlab.study.settings import layered, words
 
@@ -62,9 +61,8 @@ class Chain:
         return list(self._arms[stage.name].values())
 
     def arm(self, stage: Stage, name: str) -> Arm:
-        """By name."""
-        self.arms(stage)
-        known = self._arms[stage.name]
+        """The arm of a stage with this name; an unknown name raises UserError with the nearest one."""
+        known = {arm.name: arm for arm in self.arms(stage)}
         if name not in known:
             raise UserError(f"stage {stage.name}: no arm {name!r}{suggestion(name, known)}")
         return known[name]
@@ -85,7 +83,7 @@ class Chain:
 
     def inputs(self, stage: Stage, choices: Choices) -> Settings:
         """The values of a stage's best(…).key expressions."""
-        found = {}
+        values = {}
         for key, text in stage.inputs.items():
             best = parse_best(text, key, keyed=True)
             plain = dict(flatten(self.resolved(self.winner(best.stage, choices)).plain()))
@@ -93,8 +91,8 @@ class Chain:
                 raise UserError(
                     f"stages.{stage.name}.inputs.{key}: {text}: no such key{suggestion(best.key or '', plain)}"
                 )
-            found[key] = plain[best.key]
-        return found
+            values[key] = plain[best.key]
+        return values
 
     def resolved(self, settings: Settings) -> Resolved:
         """The base recipe with these settings."""
@@ -112,19 +110,19 @@ class Chain:
     def seeded(self, settings: Settings, seeds: Sequence[int]) -> list[Trial]:
         """Trials of the same settings with different seeds."""
         resolved = self.resolved(settings)
-        budget, identity = budget_of(resolved), identity_of(resolved, 0, self.file.study.code)
-        return [self._trial(settings, {**identity, "seed": seed}, budget) for seed in seeds]
-
-    def _trial(self, settings: Settings, identity: dict[str, Any], budget: Budget) -> Trial:
-        name = trial_hash(identity)
-        # The first way of saying it stays: two stages may ask for the same trial in other words.
-        return self._trials.setdefault(
-            name, Trial(name[:ID_LENGTH], name, identity["seed"], settings, identity, budget)
-        )
+        budget, unseeded = budget_of(resolved), identity_of(resolved, 0, self.file.study.code)
+        trials = []
+        for seed in seeds:
+            identity = {**unseeded, "seed": seed}
+            name = digest(identity)
+            # Two stages may ask for the same trial in other words; the settings of the first one stay.
+            trial = Trial(name[:ID_LENGTH], name, seed, settings, identity, budget)
+            trials.append(self._trials.setdefault(name, trial))
+        return trials
 
     def check(self, stage: Stage, choices: Choices) -> list[str]:
-        """What is wrong with a stage's arms, all at once; needs its inputs."""
-        found: list[str] = []
+        """What is wrong with a stage's arms, all at once; the stages it starts from must be among the choices."""
+        problems: list[str] = []
         budgets: dict[str, Budget] = {}
         same: dict[str, str] = {}
         for arm in self.arms(stage):
@@ -132,56 +130,43 @@ class Chain:
                 first = self.trials(stage, arm.name, choices)[0]
                 budgets[arm.name] = first.budget
                 if same.setdefault(first.id, arm.name) != arm.name:
-                    found.append(
+                    problems.append(
                         f"stages.{stage.name}: arms {same[first.id]} and {arm.name} are one and the same recipe"
                     )
                 for one in stage.halving:
                     self.trials(stage, arm.name, choices, one.set)
             except RecipeError as error:
-                found += [f"stages.{stage.name}, arm {arm.name}: {problem}" for problem in error.problems]
+                problems += [f"stages.{stage.name}, arm {arm.name}: {problem}" for problem in error.problems]
             except UserError as error:
-                found.append(f"stages.{stage.name}, arm {arm.name}: {error}")
+                problems.append(f"stages.{stage.name}, arm {arm.name}: {error}")
         uneven = unequal(budgets, stage.parity)
-        return [*found, f"stages.{stage.name}: {uneven}"] if uneven else found
+        return [*problems, f"stages.{stage.name}: {uneven}"] if uneven else problems
+
+    def check_first(self) -> list[str]:
+        """What is wrong with the stages that need no other: mistakes to find before anything runs."""
+        ready = [stage for stage in self.order() if not self.file.needs(stage)]
+        return [problem for stage in ready for problem in self.check(stage, {})]
 
     def downstream(self, name: str) -> list[Stage]:
         """Stages that start, directly or not, from this one's winner, in the file's order."""
-        reached = {name}
-        found = []
-        for stage in self.order():
-            if stage.name != name and reached & set(self.file.needs(stage)):
-                reached.add(stage.name)
-                found.append(stage)
-        return found
+        return [stage for stage in self.order() if name in self.file.all_needs(stage)]
 
     def order(self) -> list[Stage]:
-        """Stages so that what one needs comes before it."""
-        done: dict[str, Stage] = {}
-
-        def visit(stage: Stage) -> Iterator[Stage]:
-            for need in self.file.needs(stage):
-                yield from visit(self.file.stage(need))
-            if stage.name not in done:
-                done[stage.name] = stage
-                yield stage
-
-        return [stage for first in self.file.study.stages for stage in visit(first)]
+        """All stages, each after those whose winners it starts from."""
+        stages = self.file.study.stages
+        names = dict.fromkeys(name for stage in stages for name in [*self.file.all_needs(stage), stage.name])
+        return [self.file.stage(name) for name in names]
 
 
 def _crossed(stage: Stage) -> Iterator[Arm]:
+    """Every named arm with every combination of factors, e.g. `muse, lr=0.1, n=8`."""
     named: list[tuple[str, Settings]] = list(stage.arms.items()) or [("", {})]
     grids = [[(key, value) for value in values] for key, values in stage.factors.items()]
-    labels = _labels(stage.factors)
+    leaves = [key.rpartition(".")[2] for key in stage.factors]
     for (name, own), cells in itertools.product(named, itertools.product(*grids)):
-        parts = [name, *(f"{labels[key]}={_short(value)}" for key, value in cells)]
+        parts = [name]
+        for (key, value), leaf in zip(cells, leaves, strict=True):
+            label = leaf if leaves.count(leaf) == 1 else key
+            text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), default=str)
+            parts.append(f"{label}={text}")
         yield Arm(", ".join(filter(None, parts)) or ONLY, layered(own, dict(cells)))
-
-
-def _labels(factors: Mapping[str, Any]) -> dict[str, str]:
-    """The last part of a key, where that tells factors apart."""
-    leaves = [key.rpartition(".")[2] for key in factors]
-    return {key: leaf if leaves.count(leaf) == 1 else key for key, leaf in zip(factors, leaves, strict=True)}
-
-
-def _short(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), default=str)

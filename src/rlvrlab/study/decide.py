@@ -14,10 +14,18 @@ from rlvrlab.study.select import Recommendation
 def choice(board: Board, view: StageView, kind: str = "choice") -> dict[str, Any]:
     """The rule's decision for a stage whose trials are over."""
     recommended = board.recommendation(view)
-    found = _facts(board, view, recommended, kind)
-    if kind == "confirmation":
-        found["words"] = _confirmed(view, recommended)
-    return found
+    decision = _facts(board, view, recommended, kind)
+    if kind != "confirmation":
+        return decision
+    # The question is another one: does the order of the chain's beginning hold at its end?
+    first, second = view.arms[0].name, view.arms[1].name
+    if not recommended.significant:
+        words = f"{first} and {second} cannot be told apart at the end of the chain either"
+    elif recommended.chosen == first:
+        words = f"{first} is better than {second} at the end of the chain too: the choice holds"
+    else:
+        words = f"{second} is better than {first} at the end of the chain: the greedy choice was wrong; select {second}"
+    return decision | {"words": words}
 
 
 def override(board: Board, view: StageView, arm: str, reason: str, who: str) -> dict[str, Any]:
@@ -27,17 +35,17 @@ def override(board: Board, view: StageView, arm: str, reason: str, who: str) -> 
     if arm not in known:
         remedy = f"finished arms: {', '.join(known)}"
         raise UserError(f"stage {view.name}: arm {arm!r} has no finished trial to choose; {remedy}")
-    found = _facts(board, view, recommended, "choice")
+    decision = _facts(board, view, recommended, "choice")
     agrees = "as the rule recommends" if arm == recommended.chosen else f"the rule recommends {recommended.chosen}"
     words = f"{arm}: chosen by {who} ({agrees}): {reason}"
     if arm != recommended.chosen:
-        found |= {"runner_up": recommended.chosen, "significant": False}
-    return found | {"chosen": arm, "by": "person", "reason": reason, "who": who, "words": words}
+        decision |= {"runner_up": recommended.chosen, "significant": False}
+    return decision | {"chosen": arm, "by": "person", "reason": reason, "who": who, "words": words}
 
 
 def halving(board: Board, view: StageView) -> dict[str, Any]:
-    """Which arms go on: the best share by the rule's score; chance is not weighed, the full size will."""
-    one, trials = view.stage.halving[view.round], view.small
+    """Which arms go on: the best share by the rule's score, without a test; the trials of full size are tested."""
+    trials = view.small
     candidates = board.candidates(view, trials)
     if not candidates:
         kept = [arm.name for arm in view.live]
@@ -46,29 +54,29 @@ def halving(board: Board, view: StageView) -> dict[str, Any]:
     recommended = board.recommendation(view, trials)
     value = recommended.score or {recommended.chosen: 0.0}
     order = sorted((c.arm for c in candidates), key=lambda arm: -value.get(arm, -math.inf))
-    count = max(1, math.ceil(one.keep * len(view.live)))
+    count = max(1, math.ceil(view.stage.halving[view.round].keep * len(view.live)))
     kept, gone = order[:count], [arm.name for arm in view.live if arm.name not in order[:count]]
     words = f"round {view.round + 1}: {', '.join(kept)} go on; dropped: {', '.join(gone) or 'none'}"
-    found = _facts(board, view, recommended, "halving", trials)
-    return found | {"kept": kept, "chosen": order[0], "runner_up": None, "significant": False, "words": words}
+    decision = _facts(board, view, recommended, "halving", trials)
+    return decision | {"kept": kept, "chosen": order[0], "runner_up": None, "significant": False, "words": words}
 
 
 def _facts(
     board: Board, view: StageView, recommended: Recommendation, kind: str, trials: dict[str, list[Trial]] | None = None
 ) -> dict[str, Any]:
-    metrics = list(board.metrics_of(view))
-    rule = view.stage.select
-    candidates = [
-        {
-            "arm": one.arm,
-            "score": recommended.score.get(one.arm),
-            "metrics": {m: _mean([v for column in one.scores[m] for v in column.values()])
-                        if m in one.scores else one.costs[m.partition(".")[2]] for m in metrics},
-            "cost": one.costs[rule.cost],
-            "trials": list(one.trials),
-        }
-        for one in board.candidates(view, trials)
-    ]  # fmt: skip
+    """The decision with the numbers it rests on, each beside the trials it came from."""
+    candidates = []
+    for one in board.candidates(view, trials):
+        metrics: dict[str, float | None] = {}
+        for metric in board.metrics_of(view):
+            if metric in one.scores:
+                values = [value for column in one.scores[metric] for value in column.values()]
+                metrics[metric] = sum(values) / len(values) if values else None
+            else:
+                metrics[metric] = one.costs[metric.partition(".")[2]]
+        score, cost = recommended.score.get(one.arm), one.costs[view.stage.select.cost]
+        row = {"arm": one.arm, "score": score, "metrics": metrics, "cost": cost, "trials": list(one.trials)}
+        candidates.append(row)
     return _bare(view, kind) | {
         "chosen": recommended.chosen,
         "recommended": recommended.chosen,
@@ -82,22 +90,9 @@ def _facts(
 
 
 def _bare(view: StageView, kind: str) -> dict[str, Any]:
+    """A decision's keys in their order, before anything is decided."""
     rule = view.stage.select
     return {"stage": view.name, "kind": kind, "rule": rule.rule, "alpha": rule.alpha, "min_effect": rule.min_effect,
             "cost": rule.cost, "chosen": None, "recommended": None, "runner_up": None, "by": "rule", "reason": None,
             "who": None, "significant": False, "words": "", "candidates": [], "comparisons": [], "front": None,
             "evidence": view.evidence}  # fmt: skip
-
-
-def _confirmed(view: StageView, recommended: Recommendation) -> str:
-    """Does the order of the chain's beginning hold at its end?"""
-    first, second = view.arms[0].name, view.arms[1].name
-    if not recommended.significant:
-        return f"{first} and {second} cannot be told apart at the end of the chain either"
-    if recommended.chosen == first:
-        return f"{first} is better than {second} at the end of the chain too: the choice holds"
-    return f"{second} is better than {first} at the end of the chain: the greedy choice was wrong; select {second}"
-
-
-def _mean(values: list[float]) -> float | None:
-    return sum(values) / len(values) if values else None

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import rlvrlab
-from rlvrlab.evals.statistics import Interval, bootstrap, wilson
+from rlvrlab.evals.statistics import bootstrap, wilson
 from rlvrlab.record.facts import code_state
 from rlvrlab.record.files import read_lines, utc_now, write_atomically, write_json
 from rlvrlab.study.board import ArmView, Board, StageView, Survey
@@ -38,6 +37,7 @@ def document(board: Board, survey: Survey, status: str, launcher: str) -> dict[s
     study = board.chain.file.study
     events = read_lines(board.folder / EVENTS)
     metrics = dict.fromkeys(m for view in survey.stages for m in shown_metrics(board, view))
+    given_up = {name: state for name in survey.wanted if (state := board.states.get(name)) and state.given_up}
     return {
         "schema": SCHEMA,
         "kind": "study",
@@ -55,13 +55,16 @@ def document(board: Board, survey: Survey, status: str, launcher: str) -> dict[s
         "trials": {name: _trial(board, name, survey) for name in survey.wanted},
         "decisions": board.decisions,
         "caveats": caveats(board, survey),
-        "failures": [_failure(board, name) for name in survey.wanted if _given_up(board, name)],
+        "failures": [
+            {"trial": name, "status": state.status, "why": state.why, "log": f"trials/{name}/log.txt"}
+            for name, state in given_up.items()
+        ],
     }
 
 
 @cache
 def _commit() -> str | None:
-    """Asking git takes longer than all the rest."""
+    """Remembered, because asking git takes longer than all the rest of the document."""
     return code_state().get("commit")
 
 
@@ -101,7 +104,7 @@ def _stage(board: Board, view: StageView, survey: Survey) -> dict[str, Any]:
 
 def _arm(board: Board, view: StageView, arm: ArmView) -> dict[str, Any]:
     trials = [t.id for t in arm.trials if (state := board.states.get(t.id)) and state.covers(view.suites)]
-    metrics = {m: found for m in shown_metrics(board, view) if (found := measured(board, trials, m))}
+    metrics = {m: numbers for m in shown_metrics(board, view) if (numbers := measured(board, trials, m))}
     decision = view.decision or {}
     scores = {one["arm"]: one["score"] for one in decision.get("candidates", ())}
     return {
@@ -126,16 +129,13 @@ def measured(board: Board, trials: Sequence[str], metric: str) -> dict[str, Any]
     if not keys:
         return None
     score_SP = np.array([[column[key] for key in keys] for column in columns])
-    low, high = _interval(score_SP, metric)
+    if len(trials) == 1 and np.isin(score_SP, (0.0, 1.0)).all():
+        low, high = wilson(int(score_SP.sum()), len(keys))
+    else:
+        low, high = bootstrap(score_SP.mean(axis=0), "study", metric, resamples=2000)
     spread = float(score_SP.mean(axis=1).std(ddof=1)) if len(trials) > 1 else None
     return {"value": float(score_SP.mean()), "low": low, "high": high, "problems": len(keys), "seeds": len(trials),
             "spread": spread}  # fmt: skip
-
-
-def _interval(score_SP: Any, metric: str) -> Interval:
-    if len(score_SP) == 1 and np.isin(score_SP, (0.0, 1.0)).all():
-        return wilson(int(score_SP.sum()), score_SP.shape[1])
-    return bootstrap(score_SP.mean(axis=0), "study", metric, resamples=2000)
 
 
 def _trial(board: Board, name: str, survey: Survey) -> dict[str, Any]:
@@ -144,6 +144,10 @@ def _trial(board: Board, name: str, survey: Survey) -> dict[str, Any]:
     result = state.result or {}
     done = {s: one for s, one in result.get("evaluated", {}).items() if suites.get(s) == one["hash"]}
     home = f"trials/{name}"
+    begun = sorted((board.folder / home / "runs").glob("rung*/*/config.json"))
+    run = f"{home}/{result['run']}" if result else None
+    if not result and begun:
+        run = begun[-1].parent.relative_to(board.folder).as_posix()
     shown = [m for view in survey.stages for m in shown_metrics(board, view) if suite_of(m) in done]
     metrics = {m: measured(board, [name], m) for m in dict.fromkeys(shown)}
     return {
@@ -153,7 +157,7 @@ def _trial(board: Board, name: str, survey: Survey) -> dict[str, Any]:
         "settings": trial.settings,
         "status": state.status,
         "stages": [{"stage": stage, "arm": arm} for stage, arm in survey.owners[name]],
-        "run": f"{home}/{result['run']}" if result else _begun(board.folder, name),
+        "run": run,
         "attempts": state.attempts,
         "identity": trial.identity,
         "data": result.get("data"),
@@ -161,17 +165,3 @@ def _trial(board: Board, name: str, survey: Survey) -> dict[str, Any]:
         "evaluations": {s: {m: f"{home}/{path}" for m, path in one["members"].items()} for s, one in done.items()},
         "metrics": {m: {k: one[k] for k in ("value", "low", "high", "problems")} for m, one in metrics.items() if one},
     }
-
-
-def _begun(folder: Path, name: str) -> str | None:
-    runs = sorted((folder / "trials" / name / "runs").glob("rung*/*/config.json"))
-    return runs[-1].parent.relative_to(folder).as_posix() if runs else None
-
-
-def _given_up(board: Board, name: str) -> bool:
-    return board.states.get(name, TrialState()).given_up
-
-
-def _failure(board: Board, name: str) -> dict[str, Any]:
-    state = board.states[name]
-    return {"trial": name, "status": state.status, "why": state.why, "log": f"trials/{name}/log.txt"}

@@ -45,9 +45,21 @@ class Prepared(NamedTuple):
 
 
 def prepared(name: str, job: dict[str, Any], resolved: Resolved) -> Prepared:
-    """Draw the problems."""
-    suite = Suite.model_validate(job["suite"])
-    return Prepared(name, job["hash"], suite, *_members(name, suite, resolved, Path(job["folder"])))
+    """Draw the problems of a suite, as the trial's job.json describes it."""
+    suite, folder = Suite.model_validate(job["suite"]), Path(job["folder"])
+    if suite.suite is not None:
+        return Prepared(name, job["hash"], suite, *_named_members(name, suite.suite, suite, folder))
+    table, home = (suite.env, folder) if suite.env else (resolved.recipe.env, resolved.folder)
+    env: Environment = instantiate("env", table, home)
+    longest = suite.max_tokens or resolved.recipe.rollout.max_tokens
+    if suite.n == 1:
+        protocol = eval_at_1(longest)
+    else:
+        protocol = eval_at_k(suite.n, (1, suite.n), suite.temperature, max_tokens=longest)
+    protocol = replace(protocol, run_timeout_s=None, memory_mb=None)  # the environment's own
+    problems = env.problems(suite.role, suite.size or USUAL_SIZE, suite.seed)
+    only = Member(name, env, table["type"], home, tuple(problems), protocol)
+    return Prepared(name, job["hash"], suite, [only], {})
 
 
 def examine(trial: Path, run: Path, ready: Prepared) -> dict[str, Any]:
@@ -72,18 +84,8 @@ def examine(trial: Path, run: Path, ready: Prepared) -> dict[str, Any]:
     return {"hash": ready.hash, "members": folders, "skipped": ready.skipped, "scores": below}
 
 
-def _members(name: str, suite: Suite, resolved: Resolved, folder: Path) -> tuple[list[Member], dict[str, str]]:
-    if suite.suite is None:
-        table = suite.env or resolved.recipe.env
-        home = folder if suite.env else resolved.folder
-        env: Environment = instantiate("env", table, home)
-        protocol = replace(_protocol(suite, resolved), run_timeout_s=None, memory_mb=None)  # the environment's own
-        problems = env.problems(suite.role, suite.size or USUAL_SIZE, suite.seed)
-        return [Member(name, env, table["type"], home, tuple(problems), protocol)], {}
-    return _of_suite(name, suite.suite, suite, folder)
-
-
-def _of_suite(name: str, chosen: str, suite: Suite, folder: Path) -> tuple[list[Member], dict[str, str]]:
+def _named_members(name: str, chosen: str, suite: Suite, folder: Path) -> tuple[list[Member], dict[str, str]]:
+    """Members of a suite of `rlvr suite`, and why others are skipped."""
     # Named suites bring every reader and environment along: a trial without one starts in half the time.
     from rlvrlab.evals.suites import members_of
     from rlvrlab.evals.suites.base import Skipped, data_folder, prepare
@@ -95,12 +97,5 @@ def _of_suite(name: str, chosen: str, suite: Suite, folder: Path) -> tuple[list[
     ready = [one for one in made if not isinstance(one, Skipped)]
     if not ready:
         raise UserError(f"suites.{name}: no member can be examined here: {skipped}")
-    found = [Member(one.member.name, one.env, one.member.env, Path(), one.problems, one.protocol) for one in ready]
-    return found, skipped
-
-
-def _protocol(suite: Suite, resolved: Resolved) -> Protocol:
-    longest = suite.max_tokens or resolved.recipe.rollout.max_tokens
-    if suite.n == 1:
-        return eval_at_1(longest)
-    return eval_at_k(suite.n, (1, suite.n), suite.temperature, max_tokens=longest)
+    members = [Member(one.member.name, one.env, one.member.env, Path(), one.problems, one.protocol) for one in ready]
+    return members, skipped

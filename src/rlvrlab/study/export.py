@@ -18,8 +18,7 @@ from rlvrlab.errors import RecipeError, UserError
 from rlvrlab.recipe.parse import flatten
 from rlvrlab.record.files import write_atomically
 from rlvrlab.study.chain import Chain
-from rlvrlab.study.expressions import parse_best
-from rlvrlab.study.load import StudyFile
+from rlvrlab.study.load import StudyFile, parse_best
 from rlvrlab.study.measures import direction, is_cost, suite_of
 from rlvrlab.study.schema import USUAL_SIZE, Settings, Stage, Suite
 from rlvrlab.study.settings import as_toml, words
@@ -78,11 +77,10 @@ print(max(known, key=known.get))
 
 
 def export_study(file: StudyFile, output: Path) -> list[Path]:
-    """Write the scripts; returns them."""
+    """Write the scripts into a folder and return their paths."""
     chain = Chain(file)
     order = chain.order()
-    ready = [stage for stage in order if not file.needs(stage)]
-    problems = [problem for stage in ready for problem in chain.check(stage, {})] + _clashes(chain, order)
+    problems = chain.check_first() + _clashes(chain, order)
     if problems:
         raise RecipeError([f"{file.path.name}: {problem}" for problem in problems])
     try:
@@ -108,18 +106,19 @@ def _clashes(chain: Chain, order: list[Stage]) -> list[str]:
     shells = {"stages": [(stage.name, _symbol(stage.name)) for stage in order]}
     for stage in order:
         shells[f"stages.{stage.name}"] = [(arm.name, _folder(arm.name)) for arm in chain.arms(stage)]
-    found = []
+    problems = []
     for where, pairs in shells.items():
         first: dict[str, str] = {}
         for name, word in pairs:
             if first.setdefault(word, name) != name:
-                found.append(f"{where}: {first[word]!r} and {name!r} are both {word} in a shell; rename one")
-    return found
+                problems.append(f"{where}: {first[word]!r} and {name!r} are both {word} in a shell; rename one")
+    return problems
 
 
 def _head(file: StudyFile, words_about: str) -> str:
+    name = " ".join(file.path.name.split())  # a comment ends with its line, and a file's name may hold a line break
     return (
-        f"#!/bin/sh\n# {words_about} Made by `rlvr study export {_plain(file.path.name)}`.\n"
+        f"#!/bin/sh\n# {words_about} Made by `rlvr study export {name}`.\n"
         'set -eu\nhere=$(cd "$(dirname "$0")" && pwd)\n'
     )
 
@@ -127,15 +126,19 @@ def _head(file: StudyFile, words_about: str) -> str:
 def _settings_script(chain: Chain, order: list[Stage]) -> str:
     """One function per stage: `settings_volume ARM` prints its overrides, one per line."""
     lines = ["# Recipe keys of every arm, one `key=value` per line; sourced by the stages.", LAYERED]
-    fixed = chain.file.study.fixed
+    usual = dict(flatten(chain.resolved({}).plain()))
     for stage in order:
-        lines += [f"settings_{_symbol(stage.name)}() {{", *_echo(fixed)]
+        lines += [f"settings_{_symbol(stage.name)}() {{", *_echo(chain.file.study.fixed)]
         if stage.base is not None:
             name = parse_best(stage.base, "base", keyed=False).stage
             lines.append(f'  settings_{_symbol(name)} "$BEST_{_symbol(name)}"')
         lines += _echo(stage.fixed)
-        for key, text in stage.inputs.items():
-            lines += _input(chain, key, text)
+        for key, text in stage.inputs.items():  # what the winner sets, else what the base recipe has
+            best = parse_best(text, key, keyed=True)
+            name, wanted = _symbol(best.stage), str(best.key)
+            lines += _echo({key: usual[wanted]}) if usual.get(wanted) is not None else []
+            rename = shlex.quote(f"s/^{re.escape(wanted)}=/{key}=/p")
+            lines.append(f'  settings_{name} "$BEST_{name}" | layered | sed -n {rename}')
         lines.append('  case "$1" in')
         for arm in chain.arms(stage):
             lines += [f"  {_folder(arm.name)})", *(f"  {line}" for line in _echo(arm.own)), "    ;;"]
@@ -143,30 +146,15 @@ def _settings_script(chain: Chain, order: list[Stage]) -> str:
     return "\n".join(lines)
 
 
-def _input(chain: Chain, key: str, text: str) -> list[str]:
-    """best("volume").data.train_size: what the winner sets, else what the base recipe has."""
-    best = parse_best(text, key, keyed=True)
-    usual = dict(flatten(chain.resolved({}).plain())).get(best.key or "")
-    name = _symbol(best.stage)
-    default = [] if usual is None else [_said(f"{key}={as_toml(usual)}")]
-    rename = shlex.quote(f"s/^{re.escape(str(best.key))}=/{key}=/p")
-    find = f'settings_{name} "$BEST_{name}" | layered | sed -n {rename}'
-    return [f"  {line}" for line in [*default, find]]
-
-
 def _echo(settings: Settings) -> list[str]:
-    return [f"  {_said(word)}" for word in words(settings)]
-
-
-def _said(word: str) -> str:
-    """A line as it stands: some shells' echo would read the backslashes in it."""
-    return f"printf '%s\\n' {shlex.quote(word)}"
+    """Lines that print the settings as they stand: some shells' echo would read the backslashes in them."""
+    return [f"  printf '%s\\n' {shlex.quote(word)}" for word in words(settings)]
 
 
 def _stage_script(chain: Chain, stage: Stage) -> str:
     file = chain.file
     lines = [_head(file, f"Stage {stage.name}."), '. "$here/settings.sh"']
-    for need in _all_needs(file, stage):
+    for need in file.all_needs(stage):
         name = _symbol(need)
         lines += [f': "${{BEST_{name}:=$(python3 "$here/choose.py" {shlex.quote(need)})}}"', f"export BEST_{name}"]
     arms = " ".join(shlex.quote(_folder(arm.name)) for arm in chain.arms(stage))
@@ -187,34 +175,29 @@ def _stage_script(chain: Chain, stage: Stage) -> str:
 
 
 def _evaluation(name: str, suite: Suite, folder: Path) -> str:
-    parts = _of_suite(suite.suite, suite, folder) if suite.suite is not None else _of_environment(suite, folder)
-    if suite.max_tokens:
-        parts.append(f"--max-tokens {suite.max_tokens}")
+    """The `rlvr suite` or `rlvr eval` that examines a run on one suite of the study."""
+    policy = f'"${{run%/}}@{suite.policy}"'
+    if suite.suite is not None:
+        parts = ["rlvr suite", shlex.quote(suite.suite), f"--tier {suite.tier} --models {policy}"]
+        parts += [f"--only {shlex.quote(one)}" for one in suite.only]
+        parts += [f"--data {shlex.quote(str((folder / suite.data).resolve()))}"] if suite.data else []
+        parts += [f"--size {suite.size}"] if suite.size else []
+    else:
+        env, parts = dict(suite.env or {}), ["rlvr eval"]
+        if env:
+            kind = str(env.pop("type"))
+            # A plug-in of one's own lies beside the study file; the scripts may be run from anywhere.
+            parts.append(shlex.quote(str((folder / kind).resolve()) if ".py:" in kind else kind))
+        parts += [shlex.quote(f"{key}={as_toml(value)}") for key, value in env.items()]
+        parts += [f"--run {policy} --size {suite.size or USUAL_SIZE} --role {suite.role}"]
+        if suite.n > 1:
+            parts.append(f"--protocol @k --n {suite.n} --k 1,{suite.n} --temperature {suite.temperature}")
+    parts += [f"--max-tokens {suite.max_tokens}"] if suite.max_tokens else []
     return " ".join([*parts, f'--seed {suite.seed} -o "$dir/eval_{name}"'])
 
 
-def _of_suite(chosen: str, suite: Suite, folder: Path) -> list[str]:
-    parts = ["rlvr suite", shlex.quote(chosen), f'--tier {suite.tier} --models "${{run%/}}@{suite.policy}"']
-    parts += [f"--only {shlex.quote(one)}" for one in suite.only]
-    if suite.data:
-        parts.append(f"--data {shlex.quote(str((folder / suite.data).resolve()))}")
-    return [*parts, f"--size {suite.size}"] if suite.size else parts
-
-
-def _of_environment(suite: Suite, folder: Path) -> list[str]:
-    env, parts = dict(suite.env or {}), ["rlvr eval"]
-    if env:
-        kind = str(env.pop("type"))
-        # A plug-in of one's own lies beside the study file; the scripts may be run from anywhere.
-        parts.append(shlex.quote(str((folder / kind).resolve()) if ".py:" in kind else kind))
-    parts += [shlex.quote(f"{key}={as_toml(value)}") for key, value in env.items()]
-    parts += [f'--run "${{run%/}}@{suite.policy}" --size {suite.size or USUAL_SIZE} --role {suite.role}']
-    if suite.n > 1:
-        parts.append(f"--protocol @k --n {suite.n} --k 1,{suite.n} --temperature {suite.temperature}")
-    return parts
-
-
 def _choosing(chain: Chain, stage: Stage) -> dict[str, Any]:
+    """What choose.py has to know of a stage."""
     metrics = stage.select.metrics or {f"{s}.accepted": 1.0 for s in stage.suites or chain.file.study.suites}
     parts = []
     for metric, weight in metrics.items():
@@ -225,21 +208,8 @@ def _choosing(chain: Chain, stage: Stage) -> dict[str, Any]:
     return {"arms": [_folder(arm.name) for arm in chain.arms(stage)], "metrics": parts}
 
 
-def _all_needs(file: StudyFile, stage: Stage) -> list[str]:
-    """Earlier stages first."""
-    found: list[str] = []
-    for name in file.needs(stage):
-        found += [*_all_needs(file, file.stage(name)), name]
-    return list(dict.fromkeys(found))
-
-
 def _symbol(name: str) -> str:
     return re.sub(r"\W", "_", name, flags=re.ASCII)
-
-
-def _plain(text: str) -> str:
-    """On one line, whatever it holds: a comment ends there."""
-    return " ".join(text.split())
 
 
 def _folder(arm: str) -> str:

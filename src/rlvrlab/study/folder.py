@@ -19,19 +19,19 @@ EVENTS, DECISIONS = "events.jsonl", "decisions.jsonl"
 
 @dataclass
 class TrialState:
-    """What is known of a trial."""
+    """What the folder knows of a trial."""
 
     status: str = "waiting"
     """waiting, running, finished, failed, timed_out."""
     rung: int = 0
-    """Of the out-of-memory ladder: 0 is as asked."""
+    """Of the out-of-memory ladder; 0 trains the settings as they were asked for."""
     deaths: int = 0
     """Times its process or machine died."""
     attempts: list[dict[str, Any]] = field(default_factory=list)
     result: dict[str, Any] | None = None
 
     def covers(self, suites: dict[str, str]) -> bool:
-        """Is it trained, and examined on all of these (name -> hash)?"""
+        """True when it is trained, and examined on all of these suites (name -> hash)."""
         done = self.result["evaluated"] if self.result else {}
         return self.result is not None and all(name in done and done[name]["hash"] == h for name, h in suites.items())
 
@@ -49,12 +49,12 @@ class TrialState:
 
     @property
     def why(self) -> str:
-        """Of the last attempt."""
+        """Why the last attempt ended, or nothing."""
         return str(self.attempts[-1].get("why") or "") if self.attempts else ""
 
 
 class StudyFolder:
-    """Open for writing: one process at a time."""
+    """A study folder open for writing, by one process at a time."""
 
     def __init__(self, path: Path, file: StudyFile) -> None:
         self.path = path.resolve()
@@ -70,7 +70,7 @@ class StudyFolder:
         write_json(self.path / ORIGIN, {"name": file.study.name, "file": str(file.path.resolve())})
 
     def event(self, kind: str, **facts: Any) -> dict[str, Any]:
-        """In the kernel's hands when this returns."""
+        """Append one to events.jsonl; a killed process loses none, a dead machine may lose the last ones."""
         row = {"time": utc_now(), "kind": kind, **facts}
         self._events.append(row)
         return row
@@ -83,7 +83,7 @@ class StudyFolder:
         return row
 
     def trial(self, name: str) -> Path:
-        """Its folder, made when it is not there."""
+        """A trial's folder, made when it is not there."""
         path = self.path / "trials" / name
         try:
             path.mkdir(exist_ok=True)
@@ -92,7 +92,7 @@ class StudyFolder:
         return path
 
     def close(self) -> None:
-        """Let the next one in."""
+        """Let another process open it."""
         self._events.close()
         self._decisions.close()
         self.lock.release()
@@ -102,8 +102,18 @@ def read_states(path: Path) -> dict[str, TrialState]:
     """From the events, and from the trials' own results: a result that was written counts, whoever saw it."""
     states: dict[str, TrialState] = {}
     for row in read_lines(path / EVENTS):
-        if "trial" in row:
-            _apply(states.setdefault(row["trial"], TrialState()), row)
+        if "trial" not in row:
+            continue
+        state = states.setdefault(row["trial"], TrialState())
+        if row["kind"] == "started":
+            state.begin(row["time"], row["rung"])
+            state.status, state.rung = "waiting", row["rung"]  # until its end is known: whoever ran it may be dead
+        elif row["kind"] == "ended":
+            if state.attempts:
+                state.attempts[-1] |= {"ended": row["time"], "status": row["status"], "why": row.get("why") or None}
+            state.status, state.rung, state.deaths = row["now"], row["rung"], row["deaths"]
+        elif row["kind"] == "retry":
+            state.status, state.deaths = "waiting", 0
     for folder in (path / "trials").glob("*"):
         result = read_result(folder)
         if result is not None:
@@ -112,20 +122,8 @@ def read_states(path: Path) -> dict[str, TrialState]:
     return states
 
 
-def _apply(state: TrialState, row: dict[str, Any]) -> None:
-    if row["kind"] == "started":
-        state.begin(row["time"], row["rung"])
-        state.status, state.rung = "waiting", row["rung"]  # until its end is known: whoever ran it may be dead
-    elif row["kind"] == "ended":
-        if state.attempts:
-            state.attempts[-1] |= {"ended": row["time"], "status": row["status"], "why": row.get("why") or None}
-        state.status, state.rung, state.deaths = row["now"], row["rung"], row["deaths"]
-    elif row["kind"] == "retry":
-        state.status, state.deaths = "waiting", 0
-
-
 def read_decisions(path: Path) -> list[dict[str, Any]]:
-    """In order of time."""
+    """Every decision of a study folder, the oldest first; a later one on the same evidence takes its place."""
     return read_lines(path / DECISIONS)
 
 

@@ -22,44 +22,34 @@ ID_LENGTH = 12
 
 
 def digest(value: Any) -> str:
-    """Of plain data, whatever the order of its keys."""
+    """SHA-256 of plain data, whatever the order of its keys."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
 
 
 def identity_of(resolved: Resolved, seed: int, code: Literal["source", "version"]) -> dict[str, Any]:
-    """The four parts, each short enough to read."""
+    """The four parts, each short enough to read; a trial's name is the beginning of their digest."""
     plain = {key: value for key, value in resolved.plain().items() if key not in WITHOUT}
-    own = sorted(_own_files(resolved))
+    # A procedural environment is its own manifest: name, version and (in the recipe's part) its keys.
+    kind = resolved.recipe.env["type"]
+    environment = [kind, str(find("env", kind, resolved.folder).version)]
+    tables = [getattr(resolved.recipe, name) for name in PLUGIN_TABLES]
+    own = [table["type"].rpartition(":")[0] for table in tables if table and ".py:" in table["type"]]
+    own_files = sorted((path.name, file_hash(path)) for name in own if (path := resolved.folder / name).is_file())
     return {
         "recipe": digest(plain)[:16],
-        "data": digest([_environment(resolved), sorted(_data_files(resolved)), _model_files(resolved)])[:16],
-        "code": digest([rlvrlab.__version__, source_hash() if code == "source" else "", own])[:16],
+        "data": digest([environment, sorted(_data_files(resolved)), _model_files(resolved)])[:16],
+        "code": digest([rlvrlab.__version__, source_hash() if code == "source" else "", own_files])[:16],
         "seed": seed,
     }
-
-
-def trial_hash(identity: dict[str, Any]) -> str:
-    """The trial's name is the beginning of it."""
-    return digest(identity)
-
-
-def _environment(resolved: Resolved) -> list[str]:
-    """A procedural environment is its own manifest: name, version and (in the recipe's part) its keys."""
-    cls = find("env", resolved.recipe.env["type"], resolved.folder)
-    return [resolved.recipe.env["type"], str(getattr(cls, "version", ""))]
 
 
 def _data_files(resolved: Resolved) -> list[tuple[str, str]]:
     """Every file that the environment's and the data table's keys name, by content."""
     tables = {"env": resolved.recipe.env, "data": resolved.recipe.data.model_dump()}
     texts = [(key, value) for key, value in flatten(tables) if isinstance(value, str) and 0 < len(value) < 4096]
-    found = []
-    for key, value in texts:
-        path = resolved.folder / value if key.startswith("data.") else Path(value)
-        if path.is_file():
-            found.append((key, file_hash(path)))
-    return found
+    paths = [(key, resolved.folder / value if key.startswith("data.") else Path(value)) for key, value in texts]
+    return [(key, file_hash(path)) for key, path in paths if path.is_file()]
 
 
 def _model_files(resolved: Resolved) -> list[tuple[str, str]]:
@@ -71,16 +61,8 @@ def _model_files(resolved: Resolved) -> list[tuple[str, str]]:
     return [(path.name, file_hash(path)) for path in sorted([*folder.glob("*.safetensors"), *folder.glob("*.json")])]
 
 
-def _own_files(resolved: Resolved) -> list[tuple[str, str]]:
-    """The user's plug-in files named as `file.py:Class`."""
-    tables = [getattr(resolved.recipe, kind) for kind in PLUGIN_TABLES]
-    names = [table["type"] for table in tables if table and ".py:" in table["type"]]
-    paths = [resolved.folder / name.rpartition(":")[0] for name in names]
-    return [(path.name, file_hash(path)) for path in paths if path.is_file()]
-
-
 def file_hash(path: Path) -> str:
-    """Of its content; read again only when size or time changed."""
+    """SHA-256 of a file's content; it is read again only when its size or time changed."""
     stat = path.stat()
     return _file_hash(path, stat.st_size, stat.st_mtime_ns)
 
@@ -93,11 +75,11 @@ def _file_hash(path: Path, size: int, changed_ns: int) -> str:
 
 @cache
 def source_hash() -> str:
-    """Of the package's source files that a result can depend on."""
+    """SHA-256 of the package's source files that a result can depend on."""
     home = Path(rlvrlab.__file__).parent
-    found = hashlib.sha256()
+    sha = hashlib.sha256()
     for path in sorted(home.rglob("*.py")):
         name = path.relative_to(home).as_posix()
         if name.partition("/")[0] not in OUTSIDE:
-            found.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
-    return found.hexdigest()
+            sha.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
+    return sha.hexdigest()

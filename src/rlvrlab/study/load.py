@@ -6,21 +6,52 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from rlvrlab.errors import LabError, RecipeError, UserError, suggestion
 from rlvrlab.recipe.load import instantiate
 from rlvrlab.recipe.parse import line_of, read_toml
-from rlvrlab.study.expressions import Best, parse_best
 from rlvrlab.study.measures import COSTS, MEASURES, is_cost, metric_names, pass_k, suite_of
 from rlvrlab.study.schema import Resources, Round, Select, Settings, Stage, Study, Suite
 
 OWN = {"seed": "seeds", "output_dir": "output", "name": "name", "question": "question"}
 """Recipe keys that the study sets itself -> the study's key for them."""
+SECTIONS: dict[str, type[BaseModel]] = {
+    "stages": Stage,
+    "suites": Suite,
+    "select": Select,
+    "resources": Resources,
+    "halving": Round,
+}
+"""Table of a study file -> what may stand in it."""
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
+_BEST = re.compile(r"""\s*best\(\s*(?:"([^"]*)"|'([^']*)')\s*\)\s*(?:\.\s*([A-Za-z_][\w.]*))?\s*""", re.ASCII)
+
+
+class Best(NamedTuple):
+    """The winner of a stage, or one of its settings."""
+
+    stage: str
+    key: str | None
+
+
+def parse_best(text: str, where: str, *, keyed: bool) -> Best:
+    """Read best("volume") or, where `keyed`, best("volume").data.train_size: the only expressions of a study file."""
+    match = _BEST.fullmatch(text)
+    if match is None:
+        raise UserError(f'{where}: {text!r} is not of the form best("STAGE"){".recipe.key" if keyed else ""}')
+    stage, key = match[1] if match[1] is not None else match[2], match[3]
+    if keyed and key is None:
+        raise UserError(f'{where}: {text!r} names no recipe key; write e.g. best("{stage}").data.train_size')
+    if key is not None and not all(part.isidentifier() for part in key.split(".")):
+        raise UserError(f"{where}: {key!r} is not a dotted recipe key")
+    if not keyed and key is not None:
+        raise UserError(f'{where}: takes a whole winner, best("{stage}"); single keys belong into inputs')
+    return Best(stage, key)
 
 
 @dataclass(frozen=True)
@@ -33,22 +64,31 @@ class StudyFile:
 
     @property
     def recipe(self) -> Path:
-        """The base recipe."""
+        """The base recipe, whose path is relative to the study file."""
         return self.path.parent / self.study.recipe
 
     @property
     def folder(self) -> Path:
-        """Where the study is kept."""
+        """Where the study is kept unless the command says otherwise."""
         return Path(self.study.output) / self.study.name
 
     def stage(self, name: str) -> Stage:
-        """By name."""
+        """The stage of this name, which must exist."""
         return next(stage for stage in self.study.stages if stage.name == name)
 
     def needs(self, stage: Stage) -> list[str]:
-        """Stages whose winners it starts from, in the file's order."""
-        wanted = {best.stage for best in references(stage)}
+        """Stages whose winners it starts from, in the file's order; a malformed best(…) raises UserError."""
+        wanted = {parse_best(text, key, keyed=True).stage for key, text in stage.inputs.items()}
+        if stage.base is not None:
+            wanted.add(parse_best(stage.base, "base", keyed=False).stage)
         return [other.name for other in self.study.stages if other.name in wanted]
+
+    def all_needs(self, stage: Stage) -> list[str]:
+        """Stages it starts from directly or through others; each comes after those it needs itself."""
+        names: list[str] = []
+        for name in self.needs(stage):
+            names += [*self.all_needs(self.stage(name)), name]
+        return list(dict.fromkeys(names))
 
 
 def load_study(path: Path) -> StudyFile:
@@ -62,27 +102,22 @@ def load_study(path: Path) -> StudyFile:
         raise RecipeError([f"{path.name}{line}" for line in _complaints(error, tree, text)]) from None
     except RecursionError:
         raise UserError(f"{path}: nested too deeply") from None
-    found = StudyFile(study, path, text)
-    problems = list(_contradictions(found))
+    file = StudyFile(study, path, text)
+    problems = list(_contradictions(file))
     if problems:
         raise RecipeError([f"{path.name}: {problem}" for problem in dict.fromkeys(problems)])
-    return found
-
-
-def references(stage: Stage) -> list[Best]:
-    """Every best(…) of a stage; malformed ones are found by `load_study`."""
-    found = [parse_best(stage.base, "base", keyed=False)] if stage.base is not None else []
-    return found + [parse_best(text, key, keyed=True) for key, text in stage.inputs.items()]
+    return file
 
 
 def _complaints(error: ValidationError, tree: dict[str, Any], text: str) -> Iterator[str]:
     for item in error.errors(include_url=False):
-        where = _place(item["loc"], tree)
+        loc = item["loc"]
+        where = _place(loc, tree)
         line = line_of(text, where) if where.partition(".")[0] != "stages" else None
         place = f":{line}: {where}" if line else f": {where}"
         if item["type"] == "extra_forbidden":
-            leaf = str(item["loc"][-1])
-            yield f"{place}: unknown key{suggestion(leaf, _keys(item['loc']))}"
+            section = next((SECTIONS[str(part)] for part in reversed(loc[:-1]) if part in SECTIONS), Study)
+            yield f"{place}: unknown key{suggestion(str(loc[-1]), list(section.model_fields))}"
         elif item["type"] == "missing":
             yield f"{place}: is missing"
         elif item["type"] == "too_short":
@@ -97,23 +132,13 @@ def _place(loc: tuple[int | str, ...], tree: Any) -> str:
     """stages.volume.factors instead of stages.0.factors."""
     parts: list[str] = []
     for part in loc:
-        tree = _below(tree, part)
+        if isinstance(tree, list):
+            tree = tree[part] if isinstance(part, int) and part < len(tree) else None
+        else:
+            tree = tree.get(part) if isinstance(tree, dict) else None
         name = tree.get("name") if isinstance(part, int) and isinstance(tree, dict) else None
         parts.append(name if isinstance(name, str) else str(part))
     return ".".join(parts)
-
-
-def _below(tree: Any, part: int | str) -> Any:
-    if isinstance(tree, list):
-        return tree[part] if isinstance(part, int) and part < len(tree) else None
-    return tree.get(part) if isinstance(tree, dict) else None
-
-
-def _keys(loc: tuple[int | str, ...]) -> list[str]:
-    tables: dict[str, Any] = {"suites": Suite, "select": Select, "resources": Resources, "halving": Round}
-    names = [str(part) for part in loc[:-1] if not isinstance(part, int)]
-    inner = next((tables[name] for name in reversed(names) if name in tables), Stage if "stages" in names else Study)
-    return list(inner.model_fields)
 
 
 def _contradictions(file: StudyFile) -> Iterator[str]:
@@ -131,7 +156,12 @@ def _contradictions(file: StudyFile) -> Iterator[str]:
     yield from (f"stages: two are named {name!r}" for name in dict.fromkeys(names) if names.count(name) > 1)
     for stage in study.stages:
         yield from _stage(stage, names, study)
-    yield from _cycles(file)
+    try:
+        TopologicalSorter({stage.name: file.needs(stage) for stage in study.stages}).prepare()
+    except UserError:
+        pass  # a malformed best(…), which its stage has complained about
+    except CycleError as error:
+        yield f"stages: {' → '.join(reversed(error.args[1]))} is a circle; a stage can only start from earlier winners"
     gpus = study.resources
     if gpus.launcher == "local" and gpus.gpus > len(gpus.gpu_ids):
         yield f"resources.gpus: a trial takes {gpus.gpus}, gpu_ids has {len(gpus.gpu_ids)}; list the GPUs it may use"
@@ -192,18 +222,15 @@ def _metrics(where: str, stage: Stage, study: Study) -> Iterator[str]:
         if weight <= 0:
             yield f"{where}.select.metrics.{metric}: weight {weight}; above 0 (what is better is known of each metric)"
         owner, _, measure = metric.partition(".")
-        suite = suites.get(suite_of(metric))
-        if suite is not None and (k := pass_k(measure)) is not None and k > suite.n:
+        suite, k = suites.get(suite_of(metric)), pass_k(measure)
+        # cross/countdown.accepted is one member of a named suite
+        of_member = suite is not None and "/" in owner and (measure in MEASURES or k is not None)
+        if suite is not None and k is not None and k > suite.n:
             yield f"{where}.select.metrics: {metric} needs suites.{owner}.n of {k} or more, it is {suite.n}"
-        elif metric not in metric_names(suites) and not (suite is not None and _of_member(owner, measure)):
+        elif metric not in metric_names(suites) and not of_member:
             yield f"{where}.select.metrics: no metric {metric!r}{suggestion(metric, metric_names(suites))}"
     if stage.select.rule == "weighted" and any(map(is_cost, stage.select.metrics)):
         yield f"{where}.select.metrics: costs have no share in a weighted sum; use lexicographic, pareto or select.cost"
-
-
-def _of_member(owner: str, measure: str) -> bool:
-    """`cross/countdown.accepted`: one member of a named suite."""
-    return "/" in owner and (measure in MEASURES or pass_k(measure) is not None)
 
 
 def _reserved(where: str, own: Settings) -> Iterator[str]:
@@ -212,31 +239,3 @@ def _reserved(where: str, own: Settings) -> Iterator[str]:
             yield f"{where}: {key} is set by the study; use its own key `{OWN[key]}`"
         elif not all(part.isidentifier() for part in key.split(".")):
             yield f"{where}: {key!r} is not a dotted recipe key such as rollout.n"
-
-
-def _cycles(file: StudyFile) -> Iterator[str]:
-    names = [stage.name for stage in file.study.stages]
-    try:
-        edges = {stage.name: file.needs(stage) for stage in file.study.stages}
-    except UserError:
-        return
-    state: dict[str, int] = {}
-
-    def visit(name: str, path: list[str]) -> list[str] | None:
-        if state.get(name) == 1:
-            return [*path[path.index(name) :], name]
-        if state.get(name) == 2:
-            return None
-        state[name] = 1
-        for other in edges[name]:
-            found = visit(other, [*path, name])
-            if found:
-                return found
-        state[name] = 2
-        return None
-
-    for name in names:
-        cycle = visit(name, [])
-        if cycle:
-            yield f"stages: {' → '.join(cycle)} is a circle; a stage can only start from earlier winners"
-            return

@@ -35,25 +35,25 @@ def suite_of(metric: str) -> str:
 
 
 def is_cost(metric: str) -> bool:
-    """Counted, not sampled."""
+    """True of `cost.tokens` and the like, which are counted and not sampled."""
     return suite_of(metric) == COSTS
 
 
 def pass_k(measure: str) -> int | None:
-    """8 of pass@8."""
-    found = _PASS.fullmatch(measure)
-    return int(found[1]) if found else None
+    """8 of pass@8; None of any other measure."""
+    match = _PASS.fullmatch(measure)
+    return int(match[1]) if match else None
 
 
 def metric_names(suites: Mapping[str, Suite]) -> list[str]:
     """What a selection rule may name, members of named suites aside."""
-    found = [f"{name}.{measure}" for name in suites for measure in MEASURES]
-    found += [f"{name}.pass@{suite.n}" for name, suite in suites.items() if suite.n > 1]
-    return [*found, *(f"{COSTS}.{unit}" for unit in COST_UNITS)]
+    names = [f"{name}.{measure}" for name in suites for measure in MEASURES]
+    names += [f"{name}.pass@{suite.n}" for name, suite in suites.items() if suite.n > 1]
+    return [*names, *(f"{COSTS}.{unit}" for unit in COST_UNITS)]
 
 
 def describe(metric: str) -> dict[str, str]:
-    """For study.json."""
+    """A metric's suite, measure, direction and unit, as study.json keeps them."""
     suite, _, measure = metric.partition(".")
     if suite == COSTS:
         return {"suite": "", "measure": measure, "better": "lower", "unit": COST_UNITS[measure]}
@@ -74,16 +74,15 @@ def scores_of(stored: Stored, ks: Iterable[int]) -> Scores:
         problem = problems[row["problem"]]
         if row.get("turn", 0) == 0:
             answers[problem.key].append(from_row(row, problem))
-    found: Scores = {name: {} for name in MEASURES}
-    found |= {f"pass@{k}": {} for k in ks if k > 1}
+    scores: Scores = {name: {} for name in [*MEASURES, *(f"pass@{k}" for k in ks if k > 1)]}
     for key, own in answers.items():
         values: dict[str, float | None] = {name: score(own) for name, score in COMPARED.items()}
         judged = [one.verdict.correct for one in own if one.verdict.correct is not None]
         values |= {f"pass@{k}": pass_at_k(len(judged), sum(judged), k) for k in ks if 1 < k <= len(judged)}
         for name, value in values.items():
-            if value is not None and name in found:
-                found[name][key] = value
-    return {name: column for name, column in found.items() if column}
+            if value is not None and name in scores:
+                scores[name][key] = value
+    return {name: column for name, column in scores.items() if column}
 
 
 def pooled(by_member: Mapping[str, Scores], metric: str) -> dict[str, float]:
@@ -92,8 +91,8 @@ def pooled(by_member: Mapping[str, Scores], metric: str) -> dict[str, float]:
     only = owner.partition("/")[2]
     columns = {m: s[measure] for m, s in by_member.items() if measure in s and (not only or m == only)}
     total = sum(len(column) for column in columns.values())
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
     for member, column in columns.items():
         scale = total / (len(columns) * len(column))
-        found |= {f"{member}:{problem}": scale * score for problem, score in column.items()}
-    return found
+        scores |= {f"{member}:{problem}": scale * score for problem, score in column.items()}
+    return scores

@@ -11,20 +11,19 @@ from rlvrlab.errors import LabError, RecipeError
 from rlvrlab.recipe import Resolved
 from rlvrlab.study.board import Board
 from rlvrlab.study.chain import Chain, Trial
-from rlvrlab.study.folder import read_decisions, read_states
 from rlvrlab.study.identity import digest
 from rlvrlab.study.load import StudyFile
 from rlvrlab.study.schema import Stage
 
 MEASURED = 3
-"""Kinds of trials whose steps are really timed; others are taken in proportion to their tokens."""
+"""Kinds of trials whose steps are really timed; the others are assumed to take as long as the first of these."""
 SMALL_TRAIN, SMALL_DEV = 64, 16
-"""Enough problems to time a step on."""
+"""Problems that suffice to time a step."""
 
 
 @dataclass
 class PlannedStage:
-    """One stage in numbers."""
+    """What one stage would run, and what that costs."""
 
     name: str
     starts_from: str
@@ -38,14 +37,14 @@ class PlannedStage:
     reused: int
     """Asked for by an earlier stage as well."""
     tokens: int
-    """At most, of the new ones."""
+    """Of the new trials, at most."""
     seconds: float | None
-    """Of training the new ones, one after the other."""
+    """Of training the new trials one after the other; None when it was not measured."""
 
 
 @dataclass
 class Plan:
-    """The whole study."""
+    """What `rlvr study plan` shows."""
 
     name: str
     folder: str
@@ -53,7 +52,7 @@ class Plan:
     notes: list[str] = field(default_factory=list)
 
     def plain(self) -> dict[str, Any]:
-        """For --json."""
+        """The plan as --json prints it, with the totals over all stages."""
         keys = ("trials", "new", "done", "reused", "tokens")
         total = {key: sum(getattr(one, key) for one in self.stages) for key in keys}
         seconds = [one.seconds for one in self.stages]
@@ -63,11 +62,9 @@ class Plan:
 
 def plan_study(file: StudyFile, folder: Path, *, cost: bool = True) -> Plan:
     """Stage by stage; an undecided winner is assumed to be the costliest arm. Raises RecipeError with all mistakes."""
-    chain = Chain(file)
-    states, decisions = read_states(folder), read_decisions(folder)
-    board = Board(chain, folder, states, decisions)
-    choices = dict(board.survey().choices)
-    found, seen, problems = Plan(file.study.name, str(folder)), dict[str, Trial](), list[str]()
+    board = Board.read(file, folder)
+    chain, choices = board.chain, dict(board.survey().choices)
+    plan, seen, problems = Plan(file.study.name, str(folder)), dict[str, Trial](), list[str]()
     prices = _Prices(chain)
     for stage in chain.order():
         if any(name not in choices for name in file.needs(stage)):
@@ -76,18 +73,21 @@ def plan_study(file: StudyFile, folder: Path, *, cost: bool = True) -> Plan:
         problems += mistakes
         if mistakes:
             continue
-        found.stages.append(_planned(board, stage, choices, seen, prices if cost else None))
+        plan.stages.append(_planned(board, stage, choices, seen, prices if cost else None))
         if stage.name not in choices:
-            choices[stage.name] = _costliest(chain, stage, choices)
+            tokens = {arm.name: chain.trials(stage, arm.name, choices)[0].budget.tokens for arm in chain.arms(stage)}
+            choices[stage.name] = costliest = max(tokens, key=tokens.__getitem__)
             if chain.downstream(stage.name):
-                found.notes.append(
-                    f"{stage.name}: not decided yet; {choices[stage.name]} is assumed to win (costliest)"
-                )
+                plan.notes.append(f"{stage.name}: not decided yet; {costliest} is assumed to win (costliest)")
     if problems:
         raise RecipeError([f"{file.path.name}: {problem}" for problem in problems])
-    found.notes += _totals(found, file.study.resources.processes, cost)
-    found.notes += prices.notes
-    return found
+    total, processes = plan.plain()["total"], file.study.resources.processes
+    words = f"{total['new']} trials to run, {total['done']} done, {total['reused']} shared with an earlier stage"
+    if cost and total["seconds"] is not None:
+        seconds, at_once = _clock(total["seconds"]), _clock(total["seconds"] / processes)
+        words += f"; about {seconds} of training, {at_once} with {processes} at once, evaluations not counted"
+    plan.notes += [words, *prices.notes]
+    return plan
 
 
 def _planned(
@@ -97,32 +97,22 @@ def _planned(
     arms = [arm.name for arm in chain.arms(stage)]
     asked = [t for arm in arms for t in chain.trials(stage, arm, choices)]
     asked += [t for arm in arms for one in stage.halving for t in chain.trials(stage, arm, choices, one.set)]
+    finished = {name for name, state in board.states.items() if state.status == "finished"}
     unique = {trial.id: trial for trial in asked}
-    reused = sum(name in seen for name in unique)
-    done = sum(name not in seen and not _to_do(board, name) for name in unique)
-    new = [t for name, t in unique.items() if name not in seen and _to_do(board, name)]
+    first_asked = {name: trial for name, trial in unique.items() if name not in seen}
+    new = [trial for name, trial in first_asked.items() if name not in finished]
     seen |= unique
-    seconds = None if prices is None else prices.seconds(new)
-    return PlannedStage(stage.name, ", ".join(board.chain.file.needs(stage)), arms, len(asked), len(new), done, reused,
-                        sum(t.budget.tokens for t in new), seconds)  # fmt: skip
-
-
-def _to_do(board: Board, name: str) -> bool:
-    state = board.states.get(name)
-    return state is None or state.status != "finished"
-
-
-def _costliest(chain: Chain, stage: Stage, choices: Mapping[str, str]) -> str:
-    return max((arm.name for arm in chain.arms(stage)), key=lambda n: chain.trials(stage, n, choices)[0].budget.tokens)
-
-
-def _totals(found: Plan, processes: int, cost: bool) -> list[str]:
-    total = found.plain()["total"]
-    words = f"{total['new']} trials to run, {total['done']} done, {total['reused']} shared with an earlier stage"
-    if not cost or total["seconds"] is None:
-        return [words]
-    seconds, at_once = _clock(total["seconds"]), _clock(total["seconds"] / processes)
-    return [f"{words}; about {seconds} of training, {at_once} with {processes} at once, evaluations not counted"]
+    return PlannedStage(
+        name=stage.name,
+        starts_from=", ".join(chain.file.needs(stage)),
+        arms=arms,
+        trials=len(asked),
+        new=len(new),
+        done=len(first_asked) - len(new),
+        reused=len(unique) - len(first_asked),
+        tokens=sum(trial.budget.tokens for trial in new),
+        seconds=None if prices is None else prices.seconds(new),
+    )
 
 
 def _clock(seconds: float) -> str:
@@ -141,18 +131,16 @@ class _Prices:
 
     def seconds(self, trials: Sequence[Trial]) -> float | None:
         """Of all of them, one after the other; None when nothing could be timed."""
-        found = [self._of(trial) for trial in trials]
-        return None if any(one is None for one in found) else float(sum(one or 0.0 for one in found))
-
-    def _of(self, trial: Trial) -> float | None:
-        resolved = self._chain.resolved(trial.settings)
-        kind = digest(_kind(resolved))
-        if kind not in self._known and len([k for k in self._known.values() if k]) < MEASURED:
-            self._known[kind] = self._measured(trial)
-            if self._rate is None and self._known[kind]:
-                self._rate = self._known[kind]
-        rate = self._known.get(kind) or self._rate
-        return None if rate is None else rate * max(1, trial.budget.steps)
+        total: float | None = 0.0
+        for trial in trials:
+            kind = _kind(self._chain.resolved(trial.settings))
+            if kind not in self._known and len([k for k in self._known.values() if k]) < MEASURED:
+                self._known[kind] = self._measured(trial)
+                if self._rate is None and self._known[kind]:
+                    self._rate = self._known[kind]
+            rate = self._known.get(kind) or self._rate
+            total = None if rate is None or total is None else total + rate * max(1, trial.budget.steps)
+        return total
 
     def _measured(self, trial: Trial) -> float | None:
         """Seconds per step, the evaluations in between included."""
@@ -171,19 +159,16 @@ class _Prices:
             self.notes += [] if note in self.notes else [note]
             return None
         scale = full.recipe.data.dev_size / small["data.dev_size"]
-        extra = sum((one.total_s - _steps(full, one.phase) * one.step_s) * (scale - 1) for one in times)
+        steps = {phase: int(table["steps"]) for phase, table in full.recipe.phase_tables.items()}
+        extra = sum((one.total_s - steps[one.phase] * one.step_s) * (scale - 1) for one in times)
         return (sum(one.total_s for one in times) + extra) / max(1, trial.budget.steps) if times else None
 
 
-def _steps(resolved: Resolved, phase: str) -> int:
-    return int(resolved.recipe.phase_tables[phase]["steps"])
-
-
-def _kind(resolved: Resolved) -> Any:
-    """What decides how long a step takes: all but sizes, seeds, step counts and learning rates."""
+def _kind(resolved: Resolved) -> str:
+    """The same for trials whose steps take equally long: sizes, seeds, step counts and learning rates do not matter."""
     plain = {
         k: v for k, v in resolved.plain().items() if k not in ("data", "seed", "name", "question", "output_dir", "stop")
     }
     for phase in resolved.recipe.phases:
         plain[phase] = {k: v for k, v in plain[phase].items() if k not in ("steps", "learning_rate")}
-    return plain
+    return digest(plain)

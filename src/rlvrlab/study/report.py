@@ -60,39 +60,32 @@ def decisions_page(made: dict[str, Any]) -> str:
         lines += [f"By {one['by']}: {rule}; significant: {'yes' if one['significant'] else 'no'}.", ""]
         if one["front"]:
             lines += [f"Pareto front: {', '.join(one['front'])}.", ""]
-        lines += [*_candidates(made, one), ""] if one["candidates"] else []
+        if one["candidates"]:
+            names = list(one["candidates"][0]["metrics"])
+            lines += [*_table(("arm", "score", *names, f"cost ({one['cost']})", "trials"), (
+                (c["arm"], _number(c["score"]), *(_number(c["metrics"][m]) for m in names), _number(c["cost"]),
+                 ", ".join(_link((made["trials"].get(t) or {}).get("run"), t) for t in c["trials"]))
+                for c in one["candidates"])), ""]  # fmt: skip
         if one["comparisons"]:
             head = ("metric", "leader − other", "difference [95 %]", "p", "p (Holm)", "detectable", "tied")
             lines += [*_table(head, (
-                (c["metric"], f"{c['arm']} − {c['versus']}", _difference(c), f"{c['p']:.2g}", f"{c['p_holm']:.2g}",
-                 f"{c['detectable']:.3f}", "tied" if c["tied"] else "") for c in one["comparisons"])), ""]  # fmt: skip
+                (c["metric"], f"{c['arm']} − {c['versus']}", f"{c['mean']:+.3f} [{c['low']:+.3f}, {c['high']:+.3f}]",
+                 f"{c['p']:.2g}", f"{c['p_holm']:.2g}", f"{c['detectable']:.3f}", "tied" if c["tied"] else "")
+                for c in one["comparisons"])), ""]  # fmt: skip
     if not made["decisions"]:
         lines.append("None yet.")
     return "\n".join(lines) + "\n"
 
 
-def _candidates(made: dict[str, Any], decision: dict[str, Any]) -> list[str]:
-    names = list(decision["candidates"][0]["metrics"])
-    rows = [
-        (one["arm"], _number(one["score"]), *(_number(one["metrics"][m]) for m in names), _number(one["cost"]),
-         ", ".join(_link((made["trials"].get(t) or {}).get("run"), t) for t in one["trials"]))
-        for one in decision["candidates"]
-    ]  # fmt: skip
-    return _table(("arm", "score", *names, f"cost ({decision['cost']})", "trials"), rows)
-
-
-def _metric(made: dict[str, Any], found: dict[str, Any] | None, name: str) -> str:
-    if found is None:
+def _metric(made: dict[str, Any], numbers: dict[str, Any] | None, name: str) -> str:
+    """62.5 [55.1, 69.2] ± 1.4 %: the mean, its interval over problems, its spread over seeds."""
+    if numbers is None:
         return "–"
     share = made["metrics"].get(name, {}).get("unit") == "share"
     scale, digits = (100.0, 1) if share else (1.0, 2)
-    low, value, high = (f"{scale * found[key]:.{digits}f}" for key in ("low", "value", "high"))
-    spread = f" ± {scale * found['spread']:.{digits}f}" if found["spread"] is not None else ""
+    low, value, high = (f"{scale * numbers[key]:.{digits}f}" for key in ("low", "value", "high"))
+    spread = f" ± {scale * numbers['spread']:.{digits}f}" if numbers["spread"] is not None else ""
     return f"{value} [{low}, {high}]{spread}{' %' if share else ''}"
-
-
-def _difference(one: dict[str, Any]) -> str:
-    return f"{one['mean']:+.3f} [{one['low']:+.3f}, {one['high']:+.3f}]"
 
 
 def _link(path: str | None, text: str | None = None) -> str:
@@ -108,8 +101,7 @@ def _number(value: Any) -> str:
 def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> list[str]:
     columns = [str(cell) for cell in head]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    return lines + [f"| {' | '.join(_cell(cell) for cell in row)} |" for row in rows]
-
-
-def _cell(value: Any) -> str:
-    return " ".join(str(value).replace("|", "\\|").split())
+    for row in rows:
+        cells = [" ".join(str(cell).replace("|", "\\|").split()) for cell in row]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines

@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rlvrlab.errors import LabError, RecipeError
+from rlvrlab.recipe.parse import flatten
 from rlvrlab.record.files import StorageError, utc_now
 from rlvrlab.study import decide
-from rlvrlab.study.board import Board, StageView, Survey
+from rlvrlab.study.board import Board, Survey
 from rlvrlab.study.chain import Chain, Trial
 from rlvrlab.study.document import write_document
 from rlvrlab.study.folder import StudyFolder, TrialState, read_decisions, read_states
@@ -44,7 +44,7 @@ class Ended:
 
 
 class Runner:
-    """One session."""
+    """One session of a study: from `rlvr study run` until nothing is left to do, or it is interrupted."""
 
     def __init__(self, file: StudyFile, folder: Path, launcher: Launcher, observe: Observer) -> None:
         self.chain, self.launcher, self._observe = Chain(file), launcher, observe
@@ -65,7 +65,9 @@ class Runner:
 
     def run(self) -> Ended:
         """Until the study is finished, waits for a person, or is interrupted."""
-        self._check_first()
+        problems = self.chain.check_first()
+        if problems:
+            raise RecipeError([f"{self.chain.file.path.name}: {problem}" for problem in problems])
         self.folder.event("session", launcher=self.launcher.name)
         with Interrupts() as interrupts:
             try:
@@ -87,15 +89,8 @@ class Runner:
         return Ended(self.folder.path, status, code, survey)
 
     def close(self) -> None:
-        """Release the folder."""
+        """Let another process open the study folder."""
         self.folder.close()
-
-    def _check_first(self) -> None:
-        """Mistakes in stages that can already be resolved stop the study before anything runs."""
-        ready = [stage for stage in self.chain.order() if not self.chain.file.needs(stage)]
-        problems = [problem for stage in ready for problem in self.chain.check(stage, {})]
-        if problems:
-            raise RecipeError([f"{self.chain.file.path.name}: {problem}" for problem in problems])
 
     def _surveyed(self) -> Survey:
         """Decide whatever is due; each decision may open the next stage."""
@@ -105,17 +100,12 @@ class Runner:
             if not due:
                 return survey
             for view in due:
-                self._decide(view, survey)
-
-    def _decide(self, view: StageView, survey: Survey) -> None:
-        made = (
-            decide.halving(self.board, view)
-            if view.due == "halving"
-            else decide.choice(self.board, view, view.due or "")
-        )
-        made = self.folder.decide(made)
-        self.decisions.append(made)
-        self._observe(f"{view.name}: {made['words']}", survey, self.states)
+                if view.due == "halving":
+                    decision = self.folder.decide(decide.halving(self.board, view))
+                else:
+                    decision = self.folder.decide(decide.choice(self.board, view, view.due or ""))
+                self.decisions.append(decision)
+                self._observe(f"{view.name}: {decision['words']}", survey, self.states)
 
     def _launch(self, survey: Survey) -> None:
         for name, (trial, suites) in survey.wanted.items():
@@ -126,34 +116,35 @@ class Runner:
                 continue
             folder = self.folder.trial(name)
             try:
-                _write(folder / JOB, self._job(trial, suites, state))
+                self._write_job(folder / JOB, trial, suites, state.rung)
             except LabError as error:
                 self._take_end(name, "failed", str(error), "failed")
                 continue
-            self._begin(name, trial, state, survey)
+            row = self.folder.event("started", trial=name, rung=state.rung)
+            state.begin(row["time"], state.rung)
+            state.status = "running"
+            self._running[name] = trial
+            stage, arm = survey.owners[name][0]
+            self._observe(f"{name}: starts ({stage}, {arm}, seed {trial.seed})", survey, self.states)
             self.launcher.start(Job(name, folder))
 
-    def _begin(self, name: str, trial: Trial, state: TrialState, survey: Survey) -> None:
-        row = self.folder.event("started", trial=name, rung=state.rung)
-        state.begin(row["time"], state.rung)
-        state.status = "running"
-        self._running[name] = trial
-        self._observe(f"{name}: starts ({_owner(survey, name)}, seed {trial.seed})", survey, self.states)
-
-    def _job(self, trial: Trial, suites: dict[str, str], state: TrialState) -> dict[str, Any]:
-        from rlvrlab.recipe.parse import flatten
-
+    def _write_job(self, path: Path, trial: Trial, suites: dict[str, str], rung: int) -> None:
+        """Not synced to disk: the job is written anew before every attempt."""
         file, study = self.chain.file, self.chain.file.study
         more = {}
-        if state.rung:
-            more = rung_settings(study.ladder, state.rung, dict(flatten(self.chain.resolved(trial.settings).plain())))
+        if rung:
+            more = rung_settings(study.ladder, rung, dict(flatten(self.chain.resolved(trial.settings).plain())))
         home = str(file.path.parent.resolve())
-        return {
+        job = {
             "name": study.name, "recipe": str(file.recipe.resolve()), "settings": trial.settings, "seed": trial.seed,
-            "more": more, "rung": state.rung, "identity": trial.identity, "code": study.code, "command": [],
+            "more": more, "rung": rung, "identity": trial.identity, "code": study.code, "command": [],
             "suites": {name: {"hash": value, "folder": home, "suite": study.suites[name].model_dump()}
                        for name, value in suites.items()},
         }  # fmt: skip
+        try:
+            path.write_text(json.dumps(job, ensure_ascii=False, indent=1), encoding="utf-8")
+        except OSError as error:
+            raise StorageError(path, error) from error
 
     def _take(self, outcome: Outcome) -> None:
         """Where an attempt's end leads: done, one rung up, once more, or given up."""
@@ -201,23 +192,10 @@ class Runner:
 
 
 def status_of(survey: Survey) -> str:
-    """Of the whole study when nothing runs."""
-    found = {view.status for view in survey.stages}
-    if "failed" in found:
+    """The status of the whole study when none of its trials runs."""
+    statuses = {view.status for view in survey.stages}
+    if "failed" in statuses:
         return "failed"
-    if "waiting" in found:
+    if "waiting" in statuses:
         return "waiting"
-    return "finished" if found == {"decided"} else "running"
-
-
-def _write(path: Path, job: dict[str, Any]) -> None:
-    """Not synced: it is written anew before every attempt."""
-    try:
-        path.write_text(json.dumps(job, ensure_ascii=False, indent=1), encoding="utf-8")
-    except OSError as error:
-        raise StorageError(path, error) from error
-
-
-def _owner(survey: Survey, trial: str) -> str:
-    stage, arm = survey.owners[trial][0]
-    return f"{stage}, {arm}"
+    return "finished" if statuses == {"decided"} else "running"

@@ -25,7 +25,7 @@ CostName = Literal["tokens", "answers", "seconds"]
 
 
 def settings(tree: Any) -> Settings:
-    """Nested tables to dotted keys."""
+    """Nested tables to dotted keys; what is no table is left to the schema to complain about."""
     return dict(flatten(tree)) if isinstance(tree, dict) else tree
 
 
@@ -107,7 +107,7 @@ class Stage(_Section):
 
 
 class Resources(_Section):
-    """Where trials run."""
+    """Where trials run, how many at once, and what each may take."""
 
     launcher: Literal["local", "ray", "slurm"] = Field("local", description="`--launcher` overrides it")
     processes: Count = Field(1, description="trials at once")
@@ -122,7 +122,7 @@ class Resources(_Section):
 
 
 class Study(_Section):
-    """One chain."""
+    """A chain of comparisons: the whole study file."""
 
     name: str
     question: str = Field("", description="what the chain is meant to find out")

@@ -44,14 +44,14 @@ class Compared:
     tied: bool
 
     def plain(self) -> dict[str, Any]:
-        """For the decision log."""
+        """The comparison as the decision log keeps it: one flat row."""
         whole = asdict(self)
         return {**{k: v for k, v in whole.items() if k != "difference"}, **self.difference._asdict()}
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What the rule says."""
+    """The arm a rule chooses, and the comparisons it rests on."""
 
     chosen: str
     runner_up: str | None
@@ -83,14 +83,14 @@ class _Contest:
 
     def __post_init__(self) -> None:
         self.by_name = {one.arm: one for one in self.candidates}
-        self.common = {metric: self._common(metric) for metric in self.metrics if not is_cost(metric)}
-
-    def _common(self, metric: str) -> list[str]:
-        columns = [column for one in self.candidates for column in one.scores.get(metric, ({},))]
-        shared = [problem for problem in columns[0] if all(problem in column for column in columns)]
-        if not shared:
-            raise UserError(f"{metric}: the arms share no judged problem; look at their evaluations")
-        return shared
+        self.common: dict[str, list[str]] = {}
+        for metric in self.metrics:
+            if is_cost(metric):
+                continue
+            columns = [column for one in self.candidates for column in one.scores.get(metric, ({},))]
+            self.common[metric] = [key for key in columns[0] if all(key in column for column in columns)]
+            if not self.common[metric]:
+                raise UserError(f"{metric}: the arms share no judged problem; look at their evaluations")
 
     def matrix(self, arm: str, metric: str) -> Floats:
         """Seeds × shared problems, turned so that more is better."""
@@ -106,12 +106,12 @@ class _Contest:
     def blocks(self, arm: str) -> Blocks:
         """All metrics by weight; those of one suite share their problems and so a block."""
         total = sum(self.metrics.values())
-        found: dict[tuple[str, ...], Floats] = {}
+        blocks: dict[tuple[str, ...], Floats] = {}
         for metric, weight in self.metrics.items():
             key = tuple(self.common[metric])
             part = weight / total * self.matrix(arm, metric)
-            found[key] = found[key] + part if key in found else part
-        return list(found.values())
+            blocks[key] = blocks[key] + part if key in blocks else part
+        return list(blocks.values())
 
     def versus(self, metric: str, leader: str, others: Sequence[str]) -> list[Compared]:
         """The leader against each, p values Holm-adjusted together."""
@@ -121,12 +121,11 @@ class _Contest:
         def blocks(arm: str) -> Blocks:
             return self.blocks(arm) if metric == COMBINED else [self.matrix(arm, metric)]
 
-        found = [compare_blocks(blocks(other), blocks(leader), "study", metric, other, leader) for other in others]
-        adjusted = holm([one.p for one in found])
-        least = self.rule.min_effect
+        made = [compare_blocks(blocks(other), blocks(leader), "study", metric, other, leader) for other in others]
+        adjusted = holm([one.p for one in made])
         return [
-            Compared(metric, leader, other, one, p, p >= self.rule.alpha or one.mean < least)
-            for other, one, p in zip(others, found, adjusted, strict=True)
+            Compared(metric, leader, other, one, p, p >= self.rule.alpha or one.mean < self.rule.min_effect)
+            for other, one, p in zip(others, made, adjusted, strict=True)
         ]
 
     def together(self, rows: Sequence[Compared]) -> list[Compared]:
@@ -152,7 +151,7 @@ class _Contest:
         return max((arm for arm in arms if self.cost(arm) <= least * (1 + SAME_COST)), key=key)
 
     def cost(self, arm: str) -> float:
-        """As the rule counts it."""
+        """What an arm costs, in the unit the rule breaks ties by."""
         return float(self.by_name[arm].costs[self.rule.cost])
 
 
@@ -207,7 +206,8 @@ def _pareto(contest: _Contest) -> Recommendation:
                 beaten.add(other)
                 compared += own
     front = [arm for arm in arms if arm not in beaten]
-    value = {arm: _share_sum(contest, arm) for arm in arms}
+    sampled = {metric: weight for metric, weight in contest.metrics.items() if not is_cost(metric)}
+    value = {arm: float(sum(w * contest.value(arm, metric) for metric, w in sampled.items())) for arm in arms}
     chosen = contest.cheapest(front, value.__getitem__)
     if not compared:  # nobody dominates anybody: show what was looked at
         rest = [arm for arm in arms if arm != chosen]
@@ -220,11 +220,6 @@ def _pareto(contest: _Contest) -> Recommendation:
     if len(front) == 1 and not significant:
         words += ", for its cost: no suite tells it from all others"
     return Recommendation(chosen, runner_up, significant, words, tuple(compared), tuple(front), value)
-
-
-def _share_sum(contest: _Contest, arm: str) -> float:
-    sampled = [metric for metric in contest.metrics if not is_cost(metric)]
-    return float(sum(contest.metrics[metric] * contest.value(arm, metric) for metric in sampled))
 
 
 def _words(contest: _Contest, chosen: str, leader: str, tied: Sequence[str]) -> str:

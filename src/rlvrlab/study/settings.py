@@ -15,14 +15,14 @@ HALF = "/2"
 
 def layered(*layers: Mapping[str, Any]) -> Settings:
     """Later layers win; where one chooses another plug-in, the keys that earlier ones gave the old one go."""
-    found: Settings = {}
+    settings: Settings = {}
     for layer in layers:
         for kind in PLUGIN_TABLES:
             wanted = layer.get(f"{kind}.type")
-            if wanted is not None and wanted != found.get(f"{kind}.type", wanted):
-                found = {key: value for key, value in found.items() if not key.startswith(f"{kind}.")}
-        found |= layer
-    return found
+            if wanted is not None and wanted != settings.get(f"{kind}.type", wanted):
+                settings = {key: value for key, value in settings.items() if not key.startswith(f"{kind}.")}
+        settings |= layer
+    return settings
 
 
 def words(settings: Mapping[str, Any]) -> list[str]:
@@ -48,14 +48,14 @@ def as_toml(value: Any) -> str:
 
 def rung_settings(ladder: list[Settings], rung: int, now: Mapping[str, Any]) -> Settings:
     """What the first `rung` rungs add; `"/2"` halves the value in force (`now`: the resolved recipe, dotted)."""
-    found: Settings = {}
+    added: Settings = {}
     for step in ladder[:rung]:
         for key, value in step.items():
             if value != HALF:
-                found[key] = value
+                added[key] = value
                 continue
-            before = found.get(key, now.get(key))
+            before = added.get(key, now.get(key))
             if not isinstance(before, int) or isinstance(before, bool) or before < 2:
                 raise UserError(f"ladder: {key} is {before!r}, which cannot be halved; give the rung a number")
-            found[key] = before // 2
-    return found
+            added[key] = before // 2
+    return added

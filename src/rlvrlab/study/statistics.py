@@ -20,22 +20,22 @@ Blocks = Sequence[Floats]
 
 
 def score(blocks: Blocks) -> float:
-    """An arm's value."""
+    """An arm's value: the sum over suites of its mean over seeds and problems."""
     return float(sum(block_SP.mean() for block_SP in blocks))
 
 
 def compare_blocks(before: Blocks, after: Blocks, *key: object) -> Difference:
-    """after − before."""
+    """How much higher `after` scores than `before`; several suites are resampled as the head of this file says."""
     if len(before) == 1:
         return compare_seeds(before[0], after[0], *key)
-    problems = sum(block_SP.shape[1] for block_SP in before)
-    return resampled_difference(score(after) - score(before), _drawn(before, after, *key), problems)
-
-
-def _drawn(before: Blocks, after: Blocks, *key: object) -> Floats:
     rng = generator(*key, "strata")
-    found_R = np.zeros(RESAMPLES)
-    shares = [_seed_shares(rng, len(side[0])) for side in (before, after)]
+    drawn_R = np.zeros(RESAMPLES)
+    shares = []  # how much each seed counts in each resample (resamples × seeds)
+    for seeds in (len(before[0]), len(after[0])):
+        if seeds == 1:
+            shares.append(np.ones((RESAMPLES, 1)))
+        else:
+            shares.append(rng.multinomial(seeds, np.full(seeds, 1 / seeds), RESAMPLES) / seeds)
     for old_SP, new_SP in zip(before, after, strict=True):
         problems = old_SP.shape[1]
         rows = max(1, 1_000_000 // problems)  # in slices: thousands of problems would not fit in memory at once
@@ -43,12 +43,5 @@ def _drawn(before: Blocks, after: Blocks, *key: object) -> Floats:
             part = slice(start, start + rows)
             delta_RP = shares[1][part] @ new_SP - shares[0][part] @ old_SP
             index = rng.integers(0, problems, delta_RP.shape)
-            found_R[part] += np.take_along_axis(delta_RP, index, axis=1).mean(axis=1)
-    return found_R
-
-
-def _seed_shares(rng: np.random.Generator, seeds: int) -> Floats:
-    """How much each seed counts in each resample."""
-    if seeds == 1:
-        return np.ones((RESAMPLES, 1))
-    return rng.multinomial(seeds, np.full(seeds, 1 / seeds), RESAMPLES) / seeds
+            drawn_R[part] += np.take_along_axis(delta_RP, index, axis=1).mean(axis=1)
+    return resampled_difference(score(after) - score(before), drawn_R, sum(block_SP.shape[1] for block_SP in before))

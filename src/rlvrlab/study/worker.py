@@ -35,7 +35,7 @@ PARENT = "RLVR_STUDY_PARENT"
 
 
 def main(words: list[str]) -> int:
-    """Run the job of a trial folder."""
+    """Run the job of the trial folder that is named; the exit code says how it ended."""
     follow_parent()
     folder = Path(words[0])
     lock = _locked(folder)
@@ -47,17 +47,16 @@ def main(words: list[str]) -> int:
     except Exception as error:
         if is_out_of_memory(error):
             return _failed(folder, OUT_OF_MEMORY, f"out of memory: {error}".rstrip(": "))
-        if not isinstance(error, LabError):
-            traceback.print_exc()
-        return _failed(
-            folder, FAILED, str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
-        )
+        if isinstance(error, LabError):
+            return _failed(folder, FAILED, str(error))
+        traceback.print_exc()
+        return _failed(folder, FAILED, f"{type(error).__name__}: {error}")
     finally:
         lock.release()
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Python's, torch's, or a library's that only says so."""
+    """True of Python's and torch's errors, and of a library's that only says so."""
     named = type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError)
     return named or "out of memory" in str(error).lower()
 
@@ -70,6 +69,7 @@ def follow_parent() -> None:
 
 
 def _locked(folder: Path) -> Lock:
+    """Wait for a predecessor whose study was killed: it ends after its step."""
     until = time.monotonic() + LOCK_WAIT_S
     while True:
         try:
@@ -108,9 +108,9 @@ def _resolved(folder: Path, home: Path, job: dict[str, Any]) -> Resolved:
     from rlvrlab.study.settings import words
 
     recipe, own = Path(job["recipe"]), {"name": job["name"], "output_dir": str(home), "seed": job["seed"]}
-    found = identity_of(load_recipe(recipe, words(job["settings"])), job["seed"], job["code"])
-    if found != job["identity"]:
-        changed = ", ".join(key for key in found if found[key] != job["identity"][key])
+    now, planned = identity_of(load_recipe(recipe, words(job["settings"])), job["seed"], job["code"]), job["identity"]
+    if now != planned:
+        changed = ", ".join(key for key in now if now[key] != planned[key])
         raise InfrastructureError(f"{folder.name}: {changed} changed since the trial was planned; run the study again")
     given = words({**job["settings"], **job["more"], **own})
     job["command"] = ["rlvr", "train", *map(shlex.quote, [str(recipe), *given])]
@@ -133,10 +133,10 @@ def _trained(resolved: Resolved, command: list[str]) -> Path | None:
 def read_result(folder: Path) -> dict[str, Any] | None:
     """result.json of a trial, if it is there and whole."""
     try:
-        found = json.loads((folder / RESULT).read_text(encoding="utf-8"))
+        result = json.loads((folder / RESULT).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) and {"run", "evaluated", "rung"} <= set(found) else None
+    return result if isinstance(result, dict) and {"run", "evaluated", "rung"} <= set(result) else None
 
 
 def read_failure(folder: Path) -> str:

@@ -28,7 +28,7 @@ import numpy as np
 
 from rlvrlab.batch import Bools, Floats, Ints, TokenBatch
 from rlvrlab.credit.base import StepCredit
-from rlvrlab.credit.edits import Edit, Plan, coalition
+from rlvrlab.credit.edits import Edit, Replays, coalition
 from rlvrlab.credit.estimators import step_groups
 from rlvrlab.credit.steps import GLUE, Decode, step_of_tokens, token_spans
 from rlvrlab.randomness import generator
@@ -163,14 +163,14 @@ def _segmented(rollouts: Sequence[Rollout], plugin: StepCredit, decode: Decode) 
     return found
 
 
-def _plan(plugin: StepCredit, one: Trajectory) -> Plan | None:
+def _plan(plugin: StepCredit, one: Trajectory) -> Replays | None:
     """Keyed by the rollout, so that it is the same on any machine and after any restart."""
     if not len(one.segments) or not plugin.needs_replays:
         return None
     return plugin.plan(len(one.segments), generator("credit", one.rollout.id))
 
 
-def _edits(plugin: StepCredit, one: Trajectory, plan: Plan | None) -> tuple[Edit, ...]:
+def _edits(plugin: StepCredit, one: Trajectory, plan: Replays | None) -> tuple[Edit, ...]:
     if plan is None:
         return ()
     empty = coalition(np.zeros(len(one.segments), dtype=bool))
@@ -184,7 +184,7 @@ def _total(plugin: StepCredit, one: Trajectory, value_E: Floats) -> float:
 
 
 def _solved(
-    plugin: StepCredit, asked: Sequence[Trajectory], plans: Sequence[Plan | None], values: Sequence[Floats]
+    plugin: StepCredit, asked: Sequence[Trajectory], plans: Sequence[Replays | None], values: Sequence[Floats]
 ) -> list[Floats]:
     reward_B = np.array([one.rollout.reward.value for one in asked if one.rollout.reward is not None])
     if not plugin.needs_replays:
@@ -197,7 +197,7 @@ def _solved(
     ]
 
 
-def _asked(raw_S: Floats, plan: Plan | None) -> Bools:
+def _asked(raw_S: Floats, plan: Replays | None) -> Bools:
     """The steps of which something would be known had every altered answer got a value."""
     known_S: Bools = ~np.isnan(raw_S)
     if plan is None or known_S.all():

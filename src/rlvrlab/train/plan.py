@@ -17,6 +17,7 @@ from rlvrlab.evals.evaluate import greedy
 from rlvrlab.recipe import Resolved
 from rlvrlab.train.lab import build_lab
 from rlvrlab.train.phases.base import Phase
+from rlvrlab.train.protocols import TrainingProtocol
 from rlvrlab.train.state import Memory, State
 
 SOME = 64
@@ -45,10 +46,13 @@ class PhasePlan(NamedTuple):
 def phase_plans(resolved: Resolved, available: int | None = None) -> list[PhasePlan]:
     """What each phase will do with so many training problems; the recipe's own number where it is not given."""
     recipe, plans = resolved.recipe, []
+    protocol: TrainingProtocol | None = resolved.build("protocol")
     for name in recipe.phases:
         phase: Phase = resolved.phase(name)
         draws = phase.draws(recipe, recipe.data.train_size if available is None else available)
         answers = draws.before + phase.steps * draws.per_step
+        longest = recipe.rollout.max_tokens
+        lengths = protocol.lengths_in_all(phase.steps, longest) if protocol else phase.steps * longest
         plans.append(
             PhasePlan(
                 name,
@@ -58,7 +62,7 @@ def phase_plans(resolved: Resolved, available: int | None = None) -> list[PhaseP
                 phase.updates_per_step,
                 answers,
                 draws.before + phase.steps * draws.most_per_step,
-                answers * recipe.rollout.max_tokens,
+                draws.before * longest + draws.per_step * lengths,
             )
         )
     return plans

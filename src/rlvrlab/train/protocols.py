@@ -54,6 +54,10 @@ class TrainingProtocol(ABC):
         """Does the longest answer differ from stage to stage?"""
         return False
 
+    def lengths_in_all(self, steps: int, longest: int) -> int:
+        """The longest answer of each step, added up over a phase's steps."""
+        return steps * longest
+
     @abstractmethod
     def stages(self, train: Sequence[Problem], steps: int) -> list[Stage]:
         """The stages of a phase of `steps` steps, without gaps; raises UserError when they cannot be."""
@@ -154,6 +158,13 @@ class Curriculum(TrainingProtocol):
     def changes_length(self) -> bool:
         """Where lengths are given."""
         return bool(self.lengths)
+
+    def lengths_in_all(self, steps: int, longest: int) -> int:
+        """Each level has its own length and its share of the steps."""
+        if not self.lengths or steps < len(self.lengths):
+            return steps * longest
+        bounds = cut(steps, self.shares or [1.0] * len(self.lengths), "protocol")
+        return sum((last - first) * length for (first, last), length in zip(bounds, self.lengths, strict=True))
 
     def stages(self, train: Sequence[Problem], steps: int) -> list[Stage]:
         """Levels must exist; every stage trains all skills that have the level."""

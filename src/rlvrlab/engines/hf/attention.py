@@ -23,7 +23,7 @@ NAME = "rlvrlab_shared_prefix"
 
 
 @dataclass(frozen=True)
-class Plan:
+class PackedIndices:
     """A packed row's indices on the device."""
 
     prompts: Tensor
@@ -40,11 +40,11 @@ class Plan:
     rows: int
 
 
-_active: Plan | None = None
-"""The plan of the pass under way; not thread-local, because autograd recomputes checkpoints on a thread of its own."""
+_active: PackedIndices | None = None
+"""Those of the pass under way; not thread-local, because autograd recomputes checkpoints on a thread of its own."""
 
 
-def plan_of(shared: Shared, device: Any) -> Plan:
+def indices_of(shared: Shared, device: Any) -> PackedIndices:
     """Indices and mask of a layout, once per forward pass."""
     rows, width = shared.answer_CT.shape
     sees_CP = np.arange(shared.prompt_GP.shape[1]) < shared.prompt_length_G[shared.group_C][:, None]
@@ -55,7 +55,7 @@ def plan_of(shared: Shared, device: Any) -> Plan:
     def moved(array: Any) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(device, non_blocking=True)
 
-    return Plan(
+    return PackedIndices(
         prompts=moved(shared.prompt_GP.ravel()),
         answers=moved(shared.answer_CT.ravel()),
         group=moved(shared.group_C),
@@ -67,14 +67,14 @@ def plan_of(shared: Shared, device: Any) -> Plan:
 
 
 @contextmanager
-def packed_attention(config: Any, plan: Plan | None) -> Iterator[None]:
-    """Within, the model attends by the plan; without one, as it always does."""
+def packed_attention(config: Any, indices: PackedIndices | None) -> Iterator[None]:
+    """Within, the model attends by these indices; without one, as it always does."""
     global _active
-    if plan is None:
+    if indices is None:
         yield
         return
     register()
-    before, _active = config._attn_implementation, plan
+    before, _active = config._attn_implementation, indices
     config._attn_implementation = NAME
     try:
         yield
@@ -99,23 +99,23 @@ def shared_prefix_attention(
     **_: Any,
 ) -> tuple[Tensor, None]:
     """(1, H, N, D) in, (1, N, H, D) out."""
-    plan = _active
-    assert plan is not None and query.shape[0] == 1, "packed attention without a plan"
+    indices = _active
+    assert indices is not None and query.shape[0] == 1, "packed attention without indices"
     q, k, v = query[0], key[0], value[0]
     shared_heads = {"enable_gqa": True} if q.shape[0] != k.shape[0] else {}
 
     def table(x: Tensor, index: Tensor, rows: int) -> Tensor:
         return x.index_select(1, index).view(x.shape[0], rows, -1, x.shape[2]).transpose(0, 1)
 
-    own = [table(x, plan.prompts, plan.groups) for x in (q, k, v)]
+    own = [table(x, indices.prompts, indices.groups) for x in (q, k, v)]
     out = [scaled_dot_product_attention(*own, is_causal=True, scale=scaling, **shared_heads)]
-    if plan.answers.numel():
-        asked = table(q, plan.answers, plan.rows)
+    if indices.answers.numel():
+        asked = table(q, indices.answers, indices.rows)
         # Indexing by group, unlike index_select, adds up gradients in a fixed order on a GPU too.
         seen = [
-            torch.cat([x[plan.group], table(y, plan.answers, plan.rows)], 2)
+            torch.cat([x[indices.group], table(y, indices.answers, indices.rows)], 2)
             for x, y in zip(own[1:], (k, v), strict=True)
         ]
-        out.append(scaled_dot_product_attention(asked, *seen, attn_mask=plan.mask, scale=scaling, **shared_heads))
+        out.append(scaled_dot_product_attention(asked, *seen, attn_mask=indices.mask, scale=scaling, **shared_heads))
     flat = torch.cat([x.transpose(1, 2).reshape(-1, q.shape[0], v.shape[2]) for x in out])
-    return flat.index_select(0, plan.back)[None], None
+    return flat.index_select(0, indices.back)[None], None

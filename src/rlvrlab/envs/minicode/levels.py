@@ -26,7 +26,7 @@ FLAT_DRAW = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Template:
     """One pool per statement, in any order unless the kinds forbid it."""
 
     pools: tuple[Pool, ...]
@@ -35,36 +35,36 @@ class Plan:
     shuffled: bool = False
 
     def draw(self, random: Random) -> Program:
-        """A random program of this plan."""
+        """A random program of this template."""
         pools = sample(self.pools, len(self.pools), random) if self.shuffled else self.pools
         atoms = tuple(draw_atom(pool, random) for pool in pools)
         end = self.ends[0] if random.random() < PLAIN_END else pick(self.ends[1:], random)
         return Program(self.arguments, atoms, end)
 
 
-LEVELS: dict[int, tuple[Plan, ...]] = {
-    1: (Plan((LISTS,)),),
-    2: (Plan((LISTS, LISTS)),),
-    3: (Plan((LISTS, LISTS, LISTS)),),
-    4: (Plan((BRANCHES, LISTS, LISTS), shuffled=True),),
-    5: (Plan((LOOPS, LISTS, LISTS), shuffled=True),),
-    6: (Plan((TEXTS, TEXTS, TEXTS), TEXT_ENDS, ("text",)),),
+LEVELS: dict[int, tuple[Template, ...]] = {
+    1: (Template((LISTS,)),),
+    2: (Template((LISTS, LISTS)),),
+    3: (Template((LISTS, LISTS, LISTS)),),
+    4: (Template((BRANCHES, LISTS, LISTS), shuffled=True),),
+    5: (Template((LOOPS, LISTS, LISTS), shuffled=True),),
+    6: (Template((TEXTS, TEXTS, TEXTS), TEXT_ENDS, ("text",)),),
     7: (
-        Plan((TEXTS, TABLES, DICTS, DICTS), DICT_ENDS, ("text",)),
-        Plan((DICTS, DICTS, DICTS), DICT_ENDS, ("dict",)),
+        Template((TEXTS, TABLES, DICTS, DICTS), DICT_ENDS, ("text",)),
+        Template((DICTS, DICTS, DICTS), DICT_ENDS, ("dict",)),
     ),
     8: (
-        Plan((BY_NUMBER, LISTS, LISTS), arguments=("list", "number"), shuffled=True),
-        Plan((BY_LIST, LISTS, LISTS), arguments=("list", "list"), shuffled=True),
+        Template((BY_NUMBER, LISTS, LISTS), arguments=("list", "number"), shuffled=True),
+        Template((BY_LIST, LISTS, LISTS), arguments=("list", "list"), shuffled=True),
     ),
-    9: (Plan((BY_NUMBER, BRANCHES, LOOPS, LISTS, LISTS), arguments=("list", "number"), shuffled=True),),
+    9: (Template((BY_NUMBER, BRANCHES, LOOPS, LISTS, LISTS), arguments=("list", "number"), shuffled=True),),
 }
 
 
 def draw_program(level: int, random: Random) -> Program:
     """A random program of this level."""
-    plans = LEVELS[level]
-    return (plans[0] if len(plans) == 1 else pick(plans, random)).draw(random)
+    templates = LEVELS[level]
+    return (templates[0] if len(templates) == 1 else pick(templates, random)).draw(random)
 
 
 def draw_atom(pool: Pool, random: Random) -> Atom:

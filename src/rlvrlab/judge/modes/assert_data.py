@@ -16,11 +16,11 @@ from rlvrlab.judge.workers.orders import Order
 from rlvrlab.judge.workers.worker import Worker
 
 PYTHON = Comparison("python")
-PLANS_KEPT = 4096
+PARSED_KEPT = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ParsedTests:
     """The calls of all pieces of a task, and how many belong to each piece."""
 
     calls: tuple[EncodedCall, ...]
@@ -31,19 +31,19 @@ class Plan:
 class AssertReader:
     """Remembers what was read."""
 
-    plans: OrderedDict[tuple[str, tuple[str, ...]], Plan | None] = field(default_factory=OrderedDict)
+    parsed: OrderedDict[tuple[str, tuple[str, ...]], ParsedTests | None] = field(default_factory=OrderedDict)
 
-    async def plan(self, worker: Worker, task: TestsTask) -> Plan | None:
+    async def parse(self, worker: Worker, task: TestsTask) -> ParsedTests | None:
         """The task as data; None when its tests have to be run."""
         key = (task.entry_point, task.tests)
-        if key not in self.plans:
-            self.plans[key] = await _read(worker, task)
-            if len(self.plans) > PLANS_KEPT:
-                self.plans.popitem(last=False)
-        return self.plans[key]
+        if key not in self.parsed:
+            self.parsed[key] = await _read(worker, task)
+            if len(self.parsed) > PARSED_KEPT:
+                self.parsed.popitem(last=False)
+        return self.parsed[key]
 
 
-async def _read(worker: Worker, task: TestsTask) -> Plan | None:
+async def _read(worker: Worker, task: TestsTask) -> ParsedTests | None:
     job = {"role": "asserts", "entry_point": task.entry_point, "tests": task.tests}
     ran = await worker.run(Order(job, replace(task.limits, output_mb=16), scratch=False))
     records = records_of(ran) or ()
@@ -51,14 +51,14 @@ async def _read(worker: Worker, task: TestsTask) -> Plan | None:
         return None
     _, calls, sizes = records[0]
     encoded = (EncodedCall(given, named, wanted, EXACT if same else PYTHON) for given, named, wanted, same in calls)
-    return Plan(tuple(encoded), tuple(sizes)) if calls else None
+    return ParsedTests(tuple(encoded), tuple(sizes)) if calls else None
 
 
-async def judge_plan(worker: Worker, code: str, plan: Plan, task: TestsTask, stop: bool) -> Finding:
+async def judge_parsed(worker: Worker, code: str, parsed: ParsedTests, task: TestsTask, stop: bool) -> Finding:
     """A piece passes when all its calls do."""
-    finding, right = await judge_encoded(worker, code, task.entry_point, plan.calls, task.limits, stop)
-    finding.total, start = len(plan.sizes), 0
-    for size in plan.sizes:
+    finding, right = await judge_encoded(worker, code, task.entry_point, parsed.calls, task.limits, stop)
+    finding.total, start = len(parsed.sizes), 0
+    for size in parsed.sizes:
         finding.passed += start + size <= len(right) and all(right[start : start + size])
         start += size
     return finding

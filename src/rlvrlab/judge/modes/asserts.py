@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from rlvrlab.judge.finding import BadTask, Failure, Finding, failure_of, raised, records_of, word
-from rlvrlab.judge.modes.assert_data import AssertReader, judge_plan
+from rlvrlab.judge.modes.assert_data import AssertReader, judge_parsed
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.tasks import TestsTask
 from rlvrlab.judge.workers.orders import Order, Ran
@@ -25,8 +25,8 @@ WEAK = "integrity: weak"
 
 async def judge_tests(worker: Worker, code: str, task: TestsTask, stop: bool, reader: AssertReader) -> Finding:
     """As data where the tests are nothing else, by running them otherwise."""
-    if plan := await reader.plan(worker, task):
-        return await judge_plan(worker, _program(code, task), plan, task, stop)
+    if parsed := await reader.parse(worker, task):
+        return await judge_parsed(worker, _program(code, task), parsed, task, stop)
     return await judge_split(worker, code, task, stop)
 
 

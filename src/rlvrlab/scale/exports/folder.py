@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rlvrlab.data.files import write_lines
 from rlvrlab.data.rows import from_row, to_row
@@ -21,7 +21,7 @@ from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.recipe import Recipe, Resolved, resolve
 from rlvrlab.record.files import write_json
 from rlvrlab.train.lab import build_problems
-from rlvrlab.types import Completion, Environment, Problem, Reward, RewardFunction, Verdict
+from rlvrlab.types import Completion, Environment, Reward, RewardFunction, Verdict
 
 RECIPE = "recipe.json"
 COLUMN = "rlvr_problem"
@@ -29,7 +29,7 @@ SHOWN = 200
 
 
 class Scored(NamedTuple):
-    """One answer."""
+    """What an answer is worth."""
 
     reward: Reward | None
     """None where it could not be judged."""
@@ -44,7 +44,7 @@ class Scorer:
 
     @cached_property
     def resolved(self) -> Resolved:
-        """The recipe."""
+        """The exported recipe, read from recipe.json."""
         path = self._folder / RECIPE
         try:
             config = json.loads(path.read_text(encoding="utf-8"))
@@ -71,22 +71,17 @@ class Scorer:
         if verdicts and all(verdict.correct is None for verdict in verdicts):
             why = verdicts[0].detail[:SHOWN]
             raise InfrastructureError(f"not one of {len(verdicts)} answers could be judged ({why}); mend the judge")
-        return [
-            Scored(self._rewarded(problem, completion, verdict), verdict)
-            for problem, completion, verdict in zip(problems, completions, verdicts, strict=True)
-        ]
-
-    def _rewarded(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward | None:
-        if verdict.correct is None:
-            return None
-        given = self._reward(problem, completion, verdict)
-        if not math.isfinite(given.value):
-            raise InfrastructureError(f"reward of {problem.id} is {given.value}; a reward must be a finite number")
-        return given
+        scored = []
+        for problem, completion, verdict in zip(problems, completions, verdicts, strict=True):
+            reward = None if verdict.correct is None else self._reward(problem, completion, verdict)
+            if reward is not None and not math.isfinite(reward.value):
+                raise InfrastructureError(f"reward of {problem.id} is {reward.value}; a reward must be a finite number")
+            scored.append(Scored(reward, verdict))
+        return scored
 
 
 def new_folder(folder: Path) -> None:
-    """An export writes into a folder of its own."""
+    """Make the folder of an export, or refuse one that holds anything."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         taken = any(folder.iterdir())
@@ -103,33 +98,30 @@ def filled(text: str, words: Mapping[str, str]) -> str:
     return re.sub("|".join(map(re.escape, words)), lambda mark: words[mark[0]], text)
 
 
-def write_common(folder: Path, resolved: Resolved, prompt: Callable[[Problem], Any]) -> dict[str, int]:
-    """recipe.json and the problems; how many of each."""
-    problems = build_problems(resolved)
-    for name, some in problems.items():
-        write_lines(folder / f"{name}.jsonl", _rows(some, prompt))
+def write_common(folder: Path, resolved: Resolved, *, chat: bool) -> dict[str, int]:
+    """Write recipe.json and the problems; returns how many of each role. `chat`: prompts are a user's messages."""
+    counts = {}
+    for name, problems in build_problems(resolved).items():
+        lines = []
+        for index, problem in enumerate(problems):
+            prompt = [{"role": "user", "content": problem.prompt}] if chat else problem.prompt
+            row = {"prompt": prompt, "skill": problem.skill}
+            row[COLUMN] = json.dumps(to_row(problem, index), ensure_ascii=False)
+            lines.append(json.dumps(row, ensure_ascii=False))
+        write_lines(folder / f"{name}.jsonl", lines)
+        counts[str(name)] = len(lines)
     write_json(folder / RECIPE, {"recipe": resolved.recipe.model_dump(), "folder": str(resolved.folder.resolve())})
-    return {str(name): len(some) for name, some in problems.items()}
-
-
-def _rows(problems: Iterable[Problem], prompt: Callable[[Problem], Any]) -> Iterable[str]:
-    for index, problem in enumerate(problems):
-        row = {
-            "prompt": prompt(problem),
-            "skill": problem.skill,
-            COLUMN: json.dumps(to_row(problem, index), ensure_ascii=False),
-        }
-        yield json.dumps(row, ensure_ascii=False)
+    return counts
 
 
 def unusual(resolved: Resolved, reasons: dict[str, str]) -> list[str]:
     """Keys among `reasons` whose value is not the default, each as `key: why; how to leave it out`."""
     mine, usual = resolved.recipe.model_dump(), Recipe().model_dump()
-    found = []
+    lines = []
     for key, why in reasons.items():
         section, _, name = key.partition(".")
         value, default = (tables[section][name] if name else tables[section] for tables in (mine, usual))
         if value != default:
             remedy = "leave it out" if default is None else f"export with {key}={json.dumps(default)}"
-            found.append(f"{key} = {json.dumps(value, default=str)[:60]}: {why}; {remedy}")
-    return found
+            lines.append(f"{key} = {json.dumps(value, default=str)[:60]}: {why}; {remedy}")
+    return lines

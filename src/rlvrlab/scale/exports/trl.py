@@ -17,7 +17,6 @@ from rlvrlab.record.files import write_atomically, write_json
 from rlvrlab.registry import find
 from rlvrlab.scale.exports.folder import filled, new_folder, unusual, write_common
 from rlvrlab.scale.exports.trl_texts import README, REWARD, TRAIN
-from rlvrlab.types import Problem
 
 VERSION = "1.16"
 OURS = {
@@ -33,7 +32,7 @@ MAPPED = {
     "kl.coef", "entropy.coef", "checkpoint.every", "checkpoint.keep", "record.sinks", "record.log_interval",
     "filter.dead_groups",
 }  # fmt: skip
-"""What `settings` and `refusals` read."""
+"""Keys that `settings` translates or `refusals` looks at."""
 AFTERWARDS = "TRL does not examine greedily; use `rlvr eval` on its checkpoints"
 REFUSED = {
     "credit": "TRL credits whole answers",
@@ -63,7 +62,7 @@ MOST_ROWS = 16
 
 
 class Exported(NamedTuple):
-    """What was written."""
+    """The folder that was written, GRPOTrainer's settings, and how many problems of each role."""
 
     folder: Path
     settings: dict[str, Any]
@@ -72,17 +71,18 @@ class Exported(NamedTuple):
 
 def export(resolved: Resolved, folder: Path) -> Exported:
     """Write the whole folder; nothing is written while something is refused."""
+    from rlvrlab.models import resolve
+
     problems = refusals(resolved)
     if problems:
         raise RecipeError(problems)
-    resolved = _with_model(resolved)
-    wanted, chat = settings(resolved), resolved.recipe.engine["chat"]
-
-    def prompt(problem: Problem) -> Any:
-        return [{"role": "user", "content": problem.prompt}] if chat else problem.prompt
-
+    model = resolve(resolved.build("engine").model)
+    engine = {**resolved.recipe.engine, "model": str(model.resolve() if model.is_dir() else model)}
+    # The model as any process finds it: a folder by its full path, a hub id as it stands.
+    resolved = replace(resolved, recipe=resolved.recipe.model_copy(update={"engine": engine}))
+    wanted = settings(resolved)
     new_folder(folder)
-    counts = write_common(folder, resolved, prompt)
+    counts = write_common(folder, resolved, chat=engine["chat"])
     write_json(folder / "settings.json", wanted)
     write_atomically(folder / "reward.py", REWARD)
     write_atomically(folder / "train.py", TRAIN)
@@ -100,22 +100,20 @@ def refusals(resolved: Resolved) -> list[str]:
         return [
             f'phases = {recipe.phases}: TRL\'s GRPOTrainer is one grpo phase; {before}; export with phases=["grpo"]'
         ]
-    found = unusual(resolved, REFUSED)
+    problems = unusual(resolved, REFUSED)
     if recipe.filter.dead_groups != "keep":
-        found.append(
+        problems.append(
             "filter.dead_groups: TRL keeps groups without signal in the mean; export with filter.dead_groups=keep"
         )
     if recipe.kl.coef and (recipe.kl.estimator != "k3" or recipe.kl.place != "loss"):
-        found.append("kl.estimator, kl.place: TRL's penalty is k3 in the loss; export with both so, or kl.coef=0")
+        problems.append("kl.estimator, kl.place: TRL's penalty is k3 in the loss; export with both so, or kl.coef=0")
     if recipe.optimizer.type != "adam":
-        found.append('optimizer.type: TRL is driven with AdamW here; export with optimizer.type="adam"')
-    return (
-        found
-        + _refused_engine(resolved)
-        + _refused_advantage(resolved)
-        + _refused_objective(resolved)
-        + _sizes(resolved)
-    )
+        problems.append('optimizer.type: TRL is driven with AdamW here; export with optimizer.type="adam"')
+    problems += _refused_engine(resolved) + _refused_advantage(resolved) + _refused_objective(resolved)
+    parts, size = recipe.phase_tables["grpo"]["minibatches"], recipe.phase_tables["grpo"]["batch_size"]
+    if size % parts:
+        problems.append(f"grpo.minibatches: {parts} parts of {size} problems; it must divide them")
+    return problems
 
 
 def _refused_engine(resolved: Resolved) -> list[str]:
@@ -125,35 +123,37 @@ def _refused_engine(resolved: Resolved) -> list[str]:
             f"engine.type = {table['type']!r}: it has no model TRL can train; export with engine.type=hf engine.model=…"
         ]
     usual = {item.name: item.default for item in fields(find("engine", "hf")) if item.default is not MISSING}
-    found = [
+    problems = [
         f"engine.{key} = {value!r}: TRL has no counterpart; export with engine.{key}={usual.get(key)!r}"
         for key, value in table.items()
         if key not in ENGINE_KEYS and value != usual.get(key)
     ]
     if table["device"] not in ("auto", "cpu", "cuda"):
-        found.append(f'engine.device = {table["device"]!r}: choose a GPU by CUDA_VISIBLE_DEVICES; export with "cuda"')
+        problems.append(
+            f'engine.device = {table["device"]!r}: choose a GPU by CUDA_VISIBLE_DEVICES; export with "cuda"'
+        )
     if decay and not table["lora_rank"]:
-        found.append(
+        problems.append(
             "optimizer.weight_decay: TRL leaves norms and biases out of it; export with LoRA or weight_decay=0"
         )
-    return found
+    return problems
 
 
 def _refused_advantage(resolved: Resolved) -> list[str]:
     advantage = resolved.recipe.advantage or {"type": "grpo", "scale": "group", "epsilon": 1e-6}
     if advantage["type"] not in ("grpo", "dr_grpo"):
         return [f"advantage.type = {advantage['type']!r}: TRL has grpo and dr_grpo; take one of them"]
-    found = []
+    problems = []
     if advantage.get("singleton", "zero") != "zero":
-        found.append(
+        problems.append(
             'advantage.singleton: a lone answer has advantage 0 in TRL; export with advantage.singleton="zero"'
         )
     if advantage.get("scale", "none") != "none" and advantage["epsilon"] != TRL_EPSILON:
         remedy = 'export with advantage.type="grpo" advantage.epsilon=1e-4'
-        found.append(
+        problems.append(
             f"advantage.epsilon = {advantage['epsilon']:g}: TRL adds {TRL_EPSILON:g} to the deviation; {remedy}"
         )
-    return found
+    return problems
 
 
 def _refused_objective(resolved: Resolved) -> list[str]:
@@ -174,21 +174,14 @@ def _refused_objective(resolved: Resolved) -> list[str]:
             return [f"objective.type = {other!r}: TRL has ppo_clip, gspo and cispo; take one of them"]
 
 
-def _sizes(resolved: Resolved) -> list[str]:
-    table = resolved.recipe.phase_tables["grpo"]
-    if table["batch_size"] % table["minibatches"]:
-        return [
-            f"grpo.minibatches: {table['minibatches']} parts of {table['batch_size']} problems; it must divide them"
-        ]
-    return []
-
-
 def settings(resolved: Resolved) -> dict[str, Any]:
     """`config` are GRPOConfig's arguments; the rest is what train.py needs."""
-    recipe, engine = resolved.recipe, resolved.recipe.engine
-    updates = recipe.phase_tables["grpo"]["minibatches"] * recipe.phase_tables["grpo"]["epochs"]
+    recipe, engine, optimizer = resolved.recipe, resolved.recipe.engine, resolved.recipe.optimizer
+    table, targets = recipe.phase_tables["grpo"], engine["lora_targets"]
+    updates = table["minibatches"] * table["epochs"]
     lora = {"r": engine["lora_rank"], "lora_alpha": engine["lora_alpha"] or 2 * engine["lora_rank"],
-            "target_modules": _targets(engine["lora_targets"])}  # fmt: skip
+            "target_modules": targets if targets == "all-linear" else [part.strip() for part in targets.split(",")],
+            }  # fmt: skip
     return {
         "model": engine["model"],
         "dtype": engine["dtype"],
@@ -198,8 +191,23 @@ def settings(resolved: Resolved) -> dict[str, Any]:
         "config": {
             **_batches(resolved, updates),
             **_loss(resolved),
-            **_optimizer(resolved),
-            **_record(resolved, updates),
+            "learning_rate": table["learning_rate"],
+            "optim": "adamw_torch",
+            "adam_beta1": optimizer.beta1,
+            "adam_beta2": optimizer.beta2,
+            "adam_epsilon": optimizer.epsilon,
+            "weight_decay": optimizer.weight_decay,
+            "max_grad_norm": optimizer.max_grad_norm,
+            "disable_dropout": True,
+            "gradient_checkpointing": engine["gradient_checkpointing"],
+            "output_dir": "output",
+            "run_name": recipe.name,
+            "seed": recipe.seed,
+            "save_strategy": "steps",
+            "save_steps": recipe.checkpoint.every * updates,
+            "save_total_limit": recipe.checkpoint.keep,
+            "logging_steps": recipe.record.log_interval or 1,
+            "report_to": recipe.record.sinks or "none",
         },
     }
 
@@ -226,61 +234,18 @@ def _loss(resolved: Resolved) -> dict[str, Any]:
     recipe = resolved.recipe
     objective: Any = resolved.build("objective") or find("objective", "ppo_clip")()
     advantage = recipe.advantage or {"type": "grpo", "scale": "group"}
-    found = {
+    loss = {
         "beta": recipe.kl.coef,
         "entropy_coef": recipe.entropy.coef,
         "scale_rewards": advantage.get("scale", "none"),
     }
     if objective.name == "cispo":
-        return {**found, "loss_type": "cispo", "epsilon_high": objective.ratio_high}
-    found |= {
+        return {**loss, "loss_type": "cispo", "epsilon_high": objective.ratio_high}
+    loss |= {
         "loss_type": SPREADS[objective.aggregation],
         "epsilon": objective.clip_low,
         "epsilon_high": objective.clip_high,
     }
     if objective.name == "gspo":
-        return {**found, "importance_sampling_level": "sequence"}
-    return {**found, "delta": objective.dual_clip}
-
-
-def _optimizer(resolved: Resolved) -> dict[str, Any]:
-    optimizer = resolved.recipe.optimizer
-    return {
-        "learning_rate": resolved.recipe.phase_tables["grpo"]["learning_rate"],
-        "optim": "adamw_torch",
-        "adam_beta1": optimizer.beta1,
-        "adam_beta2": optimizer.beta2,
-        "adam_epsilon": optimizer.epsilon,
-        "weight_decay": optimizer.weight_decay,
-        "max_grad_norm": optimizer.max_grad_norm,
-        "disable_dropout": True,
-        "gradient_checkpointing": resolved.recipe.engine["gradient_checkpointing"],
-    }
-
-
-def _record(resolved: Resolved, updates: int) -> dict[str, Any]:
-    recipe = resolved.recipe
-    return {
-        "output_dir": "output",
-        "run_name": recipe.name,
-        "seed": recipe.seed,
-        "save_strategy": "steps",
-        "save_steps": recipe.checkpoint.every * updates,
-        "save_total_limit": recipe.checkpoint.keep,
-        "logging_steps": recipe.record.log_interval or 1,
-        "report_to": recipe.record.sinks or "none",
-    }
-
-
-def _targets(text: str) -> str | list[str]:
-    return text if text == "all-linear" else [part.strip() for part in text.split(",")]
-
-
-def _with_model(resolved: Resolved) -> Resolved:
-    """The model as any process finds it: a folder by its full path, a hub id as it stands."""
-    from rlvrlab.models import resolve
-
-    model = resolve(resolved.build("engine").model)
-    text = str(model.resolve()) if model.is_dir() else str(model)
-    recipe = resolved.recipe.model_copy(update={"engine": {**resolved.recipe.engine, "model": text}})
-    return replace(resolved, recipe=recipe)
+        return {**loss, "importance_sampling_level": "sequence"}
+    return {**loss, "delta": objective.dual_clip}

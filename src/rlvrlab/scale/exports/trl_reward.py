@@ -33,29 +33,29 @@ class TrlReward:
     ) -> list[float | None]:
         """`columns` are those of the data set; `rlvr_problem` says what was asked."""
         tokens = completion_ids or [()] * len(completions)
-        answers = [self._completion(text, ids) for text, ids in zip(completions, tokens, strict=True)]
+        room = self._scorer.resolved.recipe.rollout.max_tokens
+        answers = []
+        for completion, ids in zip(completions, tokens, strict=True):
+            text = completion if isinstance(completion, str) else str(completion[-1]["content"])
+            finish = Finish.LENGTH if len(ids) >= room and ids[-1] != self.end else Finish.STOP
+            answers.append(Completion(text, tuple(ids), (), finish))
         scored = self._scorer.score(columns[COLUMN], answers)
         if log_metric is not None:
             for name, value in metrics(scored).items():
                 log_metric(name, value)
         return [None if one.reward is None else one.reward.value for one in scored]
 
-    def _completion(self, text: str | list[Message], ids: Sequence[int]) -> Completion:
-        words = text if isinstance(text, str) else str(text[-1]["content"])
-        full = len(ids) >= self._scorer.resolved.recipe.rollout.max_tokens and ids[-1] != self.end
-        return Completion(words, tuple(ids), (), Finish.LENGTH if full else Finish.STOP)
-
 
 def metrics(scored: Sequence[Scored]) -> dict[str, float]:
     """Accuracy, named parts of the reward, and the share that could not be judged."""
     known = [one for one in scored if one.reward is not None]
-    found = {
+    shares = {
         "rlvr/unjudged": 1 - len(known) / len(scored),
         "rlvr/acc": sum(one.verdict.correct is True for one in known) / max(1, len(known)),
     }
     parts = [dict(one.reward.parts) for one in known if one.reward is not None]
     names = dict.fromkeys(name for one in parts for name in one)
-    return found | {f"rlvr/reward/{name}": sum(one.get(name, 0.0) for one in parts) / len(parts) for name in names}
+    return shares | {f"rlvr/reward/{name}": sum(one.get(name, 0.0) for one in parts) / len(parts) for name in names}
 
 
 def trainer_class(folder: Path, updates_per_collection: int) -> type[Any]:
@@ -67,10 +67,10 @@ def trainer_class(folder: Path, updates_per_collection: int) -> type[Any]:
     steps: int = recipe.phase_tables["grpo"]["steps"]
 
     class RecipeTrainer(GRPOTrainer):  # type: ignore[misc]
-        """With the schedule of the recipe."""
+        """GRPOTrainer with the schedule of the recipe."""
 
         def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
-            """One rate for all updates on a collection."""
+            """Give all updates on a collection the same rate."""
 
             def share(update: int) -> float:
                 return learning_rate(1.0, update // updates_per_collection, steps, recipe.optimizer)

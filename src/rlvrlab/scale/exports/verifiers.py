@@ -18,16 +18,14 @@ from rlvrlab.recipe import Resolved
 from rlvrlab.record.files import write_atomically
 from rlvrlab.scale.exports.folder import filled, new_folder, write_common
 from rlvrlab.scale.exports.verifiers_texts import INIT, PYPROJECT, README, TASKSET
-from rlvrlab.types import Problem
 
 VERSION = "0.4"
 CARRIED = ("env", "reward", "data", "name", "question", "output_dir", "phases")
 """Tables and keys that the package holds, or that say nothing about it."""
-COUNTS_TOKENS = "overlong"
 
 
 class Exported(NamedTuple):
-    """What was written."""
+    """The package that was written, and what it could not carry over."""
 
     folder: Path
     package: str
@@ -45,8 +43,7 @@ def export(resolved: Resolved, folder: Path) -> Exported:
     new_folder(folder)
     home = folder / package
     home.mkdir()
-    counts = write_common(home, resolved, _prompt)
-    rollout = resolved.recipe.rollout
+    counts = write_common(home, resolved, chat=True)
     words = {
         "@PACKAGE@": package,
         "@DASHED@": package.replace("_", "-"),
@@ -54,7 +51,7 @@ def export(resolved: Resolved, folder: Path) -> Exported:
         "@OURS@": __version__,
         "@NAME@": resolved.recipe.name,
         "@COUNTS@": f"{counts['train']} training and {counts['dev']} held-out problems",
-        "@MAX_TOKENS@": str(rollout.max_tokens),
+        "@MAX_TOKENS@": str(resolved.recipe.rollout.max_tokens),
         "@LEFT@": "\n".join(f"- `{key} = {json.dumps(value, default=str)}`" for key, value in left.items())
         or "- nothing",
     }
@@ -66,16 +63,16 @@ def export(resolved: Resolved, folder: Path) -> Exported:
 
 def refusals(resolved: Resolved) -> list[str]:
     """What would change the reward and cannot be had there."""
-    recipe, found = resolved.recipe, []
+    recipe, problems = resolved.recipe, []
     if recipe.kl.coef and recipe.kl.place == "reward":
-        found.append('kl.place = "reward": an environment knows no reference policy; export with kl.place="loss"')
+        problems.append('kl.place = "reward": an environment knows no reference policy; export with kl.place="loss"')
     if "repair" in recipe.phases:
-        found.append("phases: repair asks again after feedback, and this package asks once; leave repair out")
-    if COUNTS_TOKENS in json.dumps(recipe.reward, default=str):
-        found.append(f"reward: {COUNTS_TOKENS} counts tokens, which a served model does not tell; use another reward")
+        problems.append("phases: repair asks again after feedback, and this package asks once; leave repair out")
+    if "overlong" in json.dumps(recipe.reward, default=str):
+        problems.append("reward: overlong counts tokens, which a served model does not tell; use another reward")
     if recipe.protocol is not None:
-        found.append("protocol: an environment gives all its problems alike; leave it out and export a skill each")
-    return found
+        problems.append("protocol: an environment gives all its problems alike; leave it out and export a skill each")
+    return problems
 
 
 def left_to_trainer(resolved: Resolved) -> dict[str, Any]:
@@ -87,7 +84,3 @@ def left_to_trainer(resolved: Resolved) -> dict[str, Any]:
 def package_name(name: str) -> str:
     """A name Python can import, and nobody else is likely to have."""
     return "rlvr_" + re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
-
-
-def _prompt(problem: Problem) -> Any:
-    return [{"role": "user", "content": problem.prompt}]

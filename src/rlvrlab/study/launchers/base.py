@@ -44,7 +44,7 @@ class Launcher(Protocol):
 
     @property
     def free(self) -> bool:
-        """Is there a place for one more?"""
+        """True while one more job may start."""
 
     def start(self, job: Job) -> None:
         """Begin it; returns at once."""
@@ -57,14 +57,14 @@ class Launcher(Protocol):
 
 
 def launcher_of(name: str, resources: Resources) -> Launcher:
-    """By name; its package is imported only then."""
+    """The launcher of this name; the package it needs is imported only now."""
     module = importlib.import_module(f"rlvrlab.study.launchers.{name}")
     made: Launcher = getattr(module, LAUNCHERS[name])(resources)
     return made
 
 
 def worker_command(folder: Path) -> list[str]:
-    """The process of a trial."""
+    """The command line of a trial's process."""
     return [sys.executable, "-m", "rlvrlab.study.worker", str(folder)]
 
 
@@ -112,7 +112,7 @@ def run_worker(folder: str, resources_json: str) -> Outcome:
 
 
 def timed_out(job: Job, resources: Resources) -> Outcome:
-    """Words for it."""
+    """The outcome of an attempt that reached its time limit."""
     return Outcome(job.trial, "timed_out", f"not done after resources.time_limit_s = {resources.time_limit_s:g}")
 
 
@@ -122,7 +122,7 @@ def one_line(error: BaseException) -> str:
 
 
 def end(child: subprocess.Popen[bytes], grace_s: float = GRACE_S) -> None:
-    """Ask, wait, insist."""
+    """Ask a child to end, wait, and kill it when it does not."""
     child.terminate()
     try:
         child.wait(grace_s)

@@ -23,7 +23,7 @@ from rlvrlab.study.schema import Resources
 from rlvrlab.study.worker import PARENT
 
 TICK_S = 0.05
-"""Where the kernel cannot tell us of a child's end (no pidfd)."""
+"""Between two looks, where the kernel cannot tell us of a child's end (no pidfd)."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class _Running:
 
 @dataclass
 class Local:
-    """resources.processes of them."""
+    """Runs up to resources.processes children at once."""
 
     resources: Resources
     name: str = "local"
@@ -51,7 +51,7 @@ class Local:
 
     @property
     def free(self) -> bool:
-        """A process and the GPUs it needs."""
+        """True while one more process may run and the GPUs it needs are left."""
         return len(self._running) < self.resources.processes and len(self._gpus) >= self.resources.gpus
 
     def start(self, job: Job) -> None:
@@ -72,16 +72,22 @@ class Local:
         """Children that ended, and those whose time is up."""
         deadline = time.monotonic() + timeout_s
         while True:
-            found = [self._ended(one) for one in list(self._running.values()) if one.child.poll() is not None]
+            outcomes = []
+            for one in [one for one in self._running.values() if one.child.poll() is not None]:
+                self._forget(one)
+                code = one.child.returncode
+                outcomes.append(timed_out(one.job, self.resources) if one.too_late else outcome_of(one.job, code))
             now = time.monotonic()
-            if found or now >= deadline or not self._running:
-                return found
+            if outcomes or now >= deadline or not self._running:
+                return outcomes
             for one in self._running.values():
-                self._hurry(one, now)
+                if one.until is not None and now >= one.until:
+                    (one.child.kill if one.too_late else one.child.terminate)()
+                    one.too_late, one.until = True, now + GRACE_S
             self._sleep(min([deadline, *(one.until for one in self._running.values() if one.until)]) - now)
 
     def close(self) -> None:
-        """Ask all at once, then insist."""
+        """Ask all children at once to end, then end those that have not."""
         for one in self._running.values():
             one.child.terminate()
         until = time.monotonic() + GRACE_S
@@ -90,6 +96,7 @@ class Local:
             self._forget(one)
 
     def _sleep(self, seconds: float) -> None:
+        """So long, or until a child ends."""
         watched = [one.watch for one in self._running.values() if one.watch is not None]
         if len(watched) < len(self._running):
             time.sleep(min(TICK_S, max(0.0, seconds)))
@@ -98,16 +105,6 @@ class Local:
             for descriptor in watched:
                 selector.register(descriptor, selectors.EVENT_READ)
             selector.select(max(0.0, seconds))
-
-    def _ended(self, one: _Running) -> Outcome:
-        self._forget(one)
-        return timed_out(one.job, self.resources) if one.too_late else outcome_of(one.job, one.child.returncode)
-
-    def _hurry(self, one: _Running, now: float) -> None:
-        if one.until is None or now < one.until:
-            return
-        (one.child.kill if one.too_late else one.child.terminate)()
-        one.too_late, one.until = True, now + GRACE_S
 
     def _forget(self, one: _Running) -> None:
         if one.watch is not None:

@@ -16,7 +16,6 @@ from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.study.launchers.base import Job, Outcome, one_line, run_worker
 from rlvrlab.study.schema import Resources
 
-HERE = "here"
 PROBE_S = 3.0
 """Ray itself tries for minutes before it says that a cluster is not there, and ends this process when it goes away."""
 
@@ -44,9 +43,8 @@ class Ray:
             ray.init(address=address or "local", include_dashboard=None if address else False, log_to_driver=False,
                      logging_level="error", **here)  # fmt: skip
         except Exception as error:  # Ray has many ways of not being there
-            where = address or HERE
             raise InfrastructureError(
-                f"ray: no cluster at {where} ({one_line(error)}); check --address and how Ray "
+                f"ray: no cluster at {address or 'here'} ({one_line(error)}); check --address and how Ray "
                 "authenticates there (RAY_AUTH_MODE), or leave the address out"
             ) from None
         self._gcs, self._probed = str(ray.get_runtime_context().gcs_address), time.monotonic()
@@ -61,7 +59,7 @@ class Ray:
         return len(self._running) < self.resources.processes
 
     def start(self, job: Job) -> None:
-        """Submit it."""
+        """Submit it as a task, which Ray repeats by itself when its worker dies."""
         try:
             reference = self._task.remote(str(job.folder), self.resources.model_dump_json())
         except Exception as error:
@@ -69,11 +67,14 @@ class Ray:
         self._running[reference] = job
 
     def wait(self, timeout_s: float) -> list[Outcome]:
-        """Tasks that ended."""
+        """Tasks that ended; an InfrastructureError when the cluster went away."""
         if not self._running:
             return []
         try:
-            self._probe()
+            if time.monotonic() - self._probed > PROBE_S:
+                self._probed = time.monotonic()
+                if not self._ray.is_initialized() or not _reachable(self._gcs):
+                    raise ConnectionError(f"nothing listens at {self._gcs} any more")
             done, _ = self._ray.wait(list(self._running), num_returns=1, timeout=timeout_s)
         except Exception as error:
             raise _gone(error) from None
@@ -97,17 +98,11 @@ class Ray:
             pass
         self._running.clear()
 
-    def _probe(self) -> None:
-        if time.monotonic() - self._probed > PROBE_S:
-            self._probed = time.monotonic()
-            if not self._ray.is_initialized() or not _reachable(self._gcs):
-                raise ConnectionError(f"nothing listens at {self._gcs} any more")
-
     def _outcome(self, reference: Any) -> Outcome:
         job = self._running.pop(reference)
         try:
-            found: Outcome = self._ray.get(reference)
-            return found
+            outcome: Outcome = self._ray.get(reference)
+            return outcome
         except self._ray.exceptions.WorkerCrashedError as error:
             return Outcome(
                 job.trial, "killed", f"its Ray worker died more often than resources.retries: {one_line(error)}"

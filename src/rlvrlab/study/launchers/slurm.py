@@ -25,7 +25,7 @@ TICK_S = {"slurm": 2.0, "local": 0.1, "debug": 0.0}
 
 @dataclass
 class Slurm:
-    """resources.processes jobs at a time."""
+    """Keeps up to resources.processes jobs queued or running."""
 
     resources: Resources
     name: str = "slurm"
@@ -63,24 +63,24 @@ class Slurm:
         self._running[job.trial] = (job, submitted)
 
     def wait(self, timeout_s: float) -> list[Outcome]:
-        """Jobs that ended."""
+        """Jobs that ended; one that vanished (cancelled, preempted, node failure) counts as killed."""
         until = time.monotonic() + max(timeout_s, TICK_S[self.resources.cluster])
-        while True:
-            found = [name for name, (_, submitted) in self._running.items() if submitted.done()]
-            if found or not self._running or time.monotonic() >= until:
-                return [self._outcome(name) for name in found]
+        while not (done := [name for name, (_, submitted) in self._running.items() if submitted.done()]):
+            if not self._running or time.monotonic() >= until:
+                return []
             time.sleep(TICK_S[self.resources.cluster])
+        outcomes = []
+        for name in done:
+            job, submitted = self._running.pop(name)
+            try:
+                outcomes.append(submitted.result())
+            except Exception as error:
+                why = f"its job {submitted.job_id} died: {one_line(error)}"
+                outcomes.append(Outcome(job.trial, "killed", why))
+        return outcomes
 
     def close(self) -> None:
-        """Cancel what runs."""
+        """Cancel the jobs that are queued or running."""
         for _, submitted in self._running.values():
             submitted.cancel(check=False)
         self._running.clear()
-
-    def _outcome(self, name: str) -> Outcome:
-        job, submitted = self._running.pop(name)
-        try:
-            found: Outcome = submitted.result()
-            return found
-        except Exception as error:  # the job vanished: cancelled, preempted, node failure
-            return Outcome(job.trial, "killed", f"its job {submitted.job_id} died: {one_line(error)}")

@@ -1,0 +1,110 @@
+"""The group of verbs, and the program around it that turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import sys
+from typing import NoReturn
+
+import click
+
+from rlvrlab import __version__
+from rlvrlab.cli.printing import fail, printable
+from rlvrlab.errors import LabError, RecipeError, suggestion
+
+VERBS = {
+    "train": "Run a recipe, or resume a run.",
+    "probe": "Ask whether there is signal to train on.",
+    "suite": "Examine every model of a folder on a suite of data sets.",
+    "study": "Run chains of experiments that choose, explain and resume.",
+    "eval": "Evaluate a policy under a named protocol.",
+    "compare": "Compare two evaluations on the same problems.",
+    "rescore": "Judge stored answers again.",
+    "runs": "List the runs of a folder.",
+    "show": "Show how a run is doing.",
+    "tail": "Follow what a run writes.",
+    "export": "Write a recipe as verl, TRL or verifiers want it.",
+    "model": "Get models, look at them, export trained ones.",
+    "data": "Make, prepare, audit and look at data.",
+    "check": "Check a recipe, an environment or an engine.",
+    "judge": "Judge solutions against a problem.",
+    "credit": "Show which lines of an answer earned its reward.",
+    "report": "Write one HTML page to look at.",
+    "serve": "Serve the judge, a model or the dashboard.",
+    "new": "Write the skeleton of an environment.",
+    "doctor": "Look at this machine: what works, what is missing, what to do.",
+    "completion": "Print a shell's completion script.",
+}
+"""Verb -> one line, as shown by --help; tests/cli keeps them equal to the commands' own."""
+
+
+class Verbs(click.Group):
+    """A group whose commands are the modules of this package, imported when they are asked for."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """The verbs in the order of the table, which is the order of work, not the alphabet."""
+        return list(VERBS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """Import the file of the verb and return its `command`."""
+        if name not in VERBS:
+            return None
+        command: click.Command = importlib.import_module(f"rlvrlab.cli.{name}").command
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table of verbs without importing any of them."""
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Refuse an unknown verb with a suggestion of the nearest one."""
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            raise click.UsageError(f"no verb {args[0]!r}{suggestion(args[0], VERBS)}")
+        return super().resolve_command(context, args)
+
+
+@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="rlvr")
+def rlvr() -> None:
+    """The laboratory for reinforcement learning with verifiable rewards.
+
+    \b
+    rlvr train recipes/toy_countdown.toml          the whole loop on a CPU
+    rlvr train recipes/toy_countdown.toml --plan   what would happen, and why
+    """
+
+
+def main() -> NoReturn:
+    """Run the command; deliberate errors become one line on stderr and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal without ✓ gets \u2713, not a traceback
+    try:
+        code = rlvr.main(standalone_mode=False) or 0
+        sys.stdout.flush()
+        sys.exit(code)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        fail("interrupted", 130)
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        sys.exit(2)
+    except click.ClickException as error:
+        context: click.Context | None = getattr(error, "ctx", None)
+        where = f" (see `{context.command_path} --help`)" if context else ""
+        fail(f"{error.format_message()}{where}", 2)
+    except RecipeError as error:
+        for line in error.problems:
+            print(f"error: {printable(line)}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except LabError as error:
+        fail(str(error), error.exit_code)
+    except BrokenPipeError:
+        # The reader of a pipe left (`rlvr … | head`); Python would complain once more when it flushes. Where click or
+        # rich notice it before, they leave with 1 too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

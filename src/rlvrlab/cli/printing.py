@@ -1,0 +1,30 @@
+"""What every verb prints through: text that is safe in a terminal, JSON, and the one line of an error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import NoReturn
+
+import click
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """Print one error line on stderr and leave with this exit code."""
+    print(f"error: {printable(message)}", file=sys.stderr)
+    sys.exit(code)
+
+
+def printable(value: object) -> str:
+    """One line without control characters: answers, file names and plug-ins' words may be hostile to a terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
+
+
+def printable_lines(text: str) -> str:
+    """`printable` for each line of a page; its line ends stay."""
+    return "\n".join(printable(line) for line in text.split("\n"))
+
+
+def print_json(value: object) -> None:
+    """Print what --json promises: one document, anything JSON does not know as its string."""
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
