@@ -12,7 +12,8 @@ import re
 from functools import lru_cache
 
 from rlvrlab.envs.code.answer import CODE_LIKE, MARK, PYTHON
-from rlvrlab.rollout.python_steps import canonical_python, parses, python_steps
+from rlvrlab.envs.code.trees import parses
+from rlvrlab.rollout.python_steps import canonical_python, python_steps
 from rlvrlab.rollout.segments import Edited, Kind, Segments, Span
 from rlvrlab.rollout.sql_steps import canonical_sql, sql_steps
 from rlvrlab.rollout.text_steps import RESULT, text_steps, turn_steps, word_steps
@@ -37,7 +38,7 @@ def segment(text: str, kind: str = "auto") -> Segments:
 
 def sound(segments: Segments, edited: Edited) -> bool:
     """Can the altered answer be what it was meant to be? Only Python is parsed; a query is left to its verifier."""
-    return segments.kind != "python" or segments.broken or parses(edited.code, segments.header)
+    return segments.kind != "python" or segments.broken or parses(segments.header + edited.code)
 
 
 def canonical(kind: Kind, edited: Edited) -> tuple[str, str, str]:
