@@ -140,8 +140,11 @@ class _Reader:
                 unfinished.append(inner)
 
     def _block(self, body: list[ast.stmt], parent: int, fill: bool) -> Block:
-        documented = len(body) > 1 and _is_docstring(body[0])
-        runs = _runs(body[1:] if documented else body)
+        documented = False
+        match body:
+            case [ast.Expr(value=ast.Constant(value=str())), *rest] if rest:
+                documented, body = True, rest
+        runs = _runs(body)
         members, first_neutral = list[int](), ""
         for run, following in zip_longest(runs, [run[0] for run in runs[1:]]):
             node, at = run[0], self._at(run[0])
@@ -150,7 +153,11 @@ class _Reader:
             neutral = line if alone else "pass;" if following else "pass"
             first_neutral = first_neutral or (line if alone else "pass")
             blocks = _blocks(node)
-            head_end = min(self._block_start(blocks[0]), extent[1]) if blocks else extent[1]
+            head_end = extent[1]
+            if blocks:  # the first one begins at its line, or right at its statement on the header's line
+                begin = self._at(blocks[0][0])
+                row = self._row(begin)
+                head_end = min(self.lines[row] if self._indent(row) >= begin else begin, head_end)
             index = self.add((extent[0], head_end), extent, type(node).__name__.lower(), parent, neutral)
             members.append(index)
             for inner in blocks:
@@ -168,12 +175,6 @@ class _Reader:
             return (start, self._at(following)), False
         semicolon = SEMICOLON.match(self.text, end, line_end)
         return (start, semicolon.end() if semicolon else end), False
-
-    def _block_start(self, body: list[ast.stmt]) -> int:
-        """At its line, or right at the statement when it shares the header's line."""
-        at = self._at(body[0])
-        row = self._row(at)
-        return self.lines[row] if self._indent(row) >= at else at
 
     def _at(self, node: ast.stmt) -> int:
         decorators = getattr(node, "decorator_list", ())
@@ -204,10 +205,6 @@ class _Reader:
             assert space is not None
             self._indents[row] = space.end()
         return self._indents[row]
-
-
-def _is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _runs(body: list[ast.stmt]) -> list[list[ast.stmt]]:

@@ -25,7 +25,7 @@ SQL = ("sql", "sqlite", "postgres", "duckdb", "")
 @lru_cache(maxsize=512)  # answers of one group are often equal
 def segment(text: str, kind: str = "auto") -> Segments:
     """The steps of an answer; what is in no step is glue."""
-    start = _after_thinking(text)
+    start = len(text) - len(text.rpartition("</think>")[2])
     fences = _fences(text, start)
     if kind == "auto":
         kind = _kind(text, start, fences)
@@ -61,25 +61,20 @@ def _kind(text: str, start: int, fences: list[tuple[str, Span]]) -> str:
     return "python" if not fences and any(CODE_LIKE.match(line[:200].lstrip()) for line in lines) else "text"
 
 
-def _after_thinking(text: str) -> int:
-    closed = text.rfind("</think>")
-    return 0 if closed < 0 else closed + len("</think>")
-
-
 def _last(fences: list[tuple[str, Span]], languages: tuple[str, ...]) -> Span | None:
     return next((span for language, span in reversed(fences) if language in languages), None)
 
 
 def _fences(text: str, at: int) -> list[tuple[str, Span]]:
     """Language and content of each fenced block, an unfinished one only where there is no other."""
-    found: list[tuple[str, Span]] = []
+    blocks: list[tuple[str, Span]] = []
     fence, language, begin = "", "", 0
     for line in text[at:].split("\n"):
         mark = MARK.match(line) if "```" in line or "~~~" in line else None
         if not fence and mark:
             fence, language, begin = mark.group(1), mark.group(2).lower(), min(at + len(line) + 1, len(text))
         elif fence and mark and mark.group(1).startswith(fence) and not line[mark.end(1) :].strip():
-            found.append((language, (begin, at)))
+            blocks.append((language, (begin, at)))
             fence = ""
         at += len(line) + 1
-    return found or ([(language, (begin, len(text)))] if fence else [])
+    return blocks or ([(language, (begin, len(text)))] if fence else [])

@@ -70,7 +70,12 @@ def canonical_sql(query: str) -> str:
 
 def _clauses(outer: list[_Word], end: int) -> list[_Clause]:
     """The clauses of the outermost level; from the first UNION on, each arm with all its clauses is one."""
-    heads = [i for i, word in enumerate(outer) if _is_head(word.name, outer[i - 1].name if i else "")]
+    heads = []
+    for i, word in enumerate(outer):
+        # LEFT OUTER JOIN begins one clause, not three; a later WITH is something else.
+        joins = word.name in JOINS and (i == 0 or outer[i - 1].name not in JOINS)
+        if joins or word.name in CLAUSES or (word.name == "WITH" and i == 0):
+            heads.append(i)
     arms = [i for i in heads if outer[i].name in COMPOUND]
     heads = [i for i in heads if i < arms[0]] + arms if arms else heads
     stop = next((i for i, word in enumerate(outer) if word.name == ";"), len(outer))
@@ -81,13 +86,6 @@ def _clauses(outer: list[_Word], end: int) -> list[_Clause]:
             close = outer[until].start if until < len(outer) else end
             clauses.append(_Clause(outer[i:until], keyword[-1].end, close))
     return clauses
-
-
-def _is_head(name: str, before: str) -> bool:
-    """Does a word begin a clause? `LEFT OUTER JOIN` begins one, not three; a later WITH belongs to something else."""
-    if name == "WITH":
-        return not before
-    return name in CLAUSES or (name in JOINS and before not in JOINS)
 
 
 class _Reader:
