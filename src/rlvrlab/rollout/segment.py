@@ -28,7 +28,14 @@ def segment(text: str, kind: str = "auto") -> Segments:
     start = len(text) - len(text.rpartition("</think>")[2])
     fences = _fences(text, start)
     if kind == "auto":
-        kind = _kind(text, start, fences)
+        languages = {language for language, _ in fences}
+        lines = [] if fences else text[start:].split("\n")
+        if "sql" in languages or (not fences and QUERY.match(text, start)):
+            kind = "sql"
+        elif RESULT.search(text):
+            kind = "turns"
+        elif languages & set(PYTHON) or any(CODE_LIKE.match(line[:200].lstrip()) for line in lines):
+            kind = "python"
     if kind == "python":
         return python_steps(text, _last(fences, PYTHON) or (start, len(text)))
     if kind == "sql":
@@ -49,19 +56,8 @@ def canonical(kind: Kind, edited: Edited) -> tuple[str, str, str]:
     return before, canonical_sql(edited.code) if kind == "sql" else edited.code, after
 
 
-def _kind(text: str, start: int, fences: list[tuple[str, Span]]) -> str:
-    languages = {language for language, _ in fences}
-    if "sql" in languages or (not fences and QUERY.match(text, start)):
-        return "sql"
-    if RESULT.search(text):
-        return "turns"
-    if languages & set(PYTHON):
-        return "python"
-    lines = text[start:].split("\n")
-    return "python" if not fences and any(CODE_LIKE.match(line[:200].lstrip()) for line in lines) else "text"
-
-
 def _last(fences: list[tuple[str, Span]], languages: tuple[str, ...]) -> Span | None:
+    """The content of the last block in one of these languages."""
     return next((span for language, span in reversed(fences) if language in languages), None)
 
 

@@ -102,7 +102,14 @@ def cut(segments: Segments, kept_S: Bools | Sequence[bool], instead: Mapping[int
         elif instead and index in instead and not above:
             cuts[segments.extents[index]] = instead[index]
     repaired = _mend(segments, gone, cuts)
-    text, (first, last) = _apply(segments.text, cuts, segments.region)
+    pieces, at, (first, last) = list[str](), 0, segments.region
+    for (start, end), new in sorted(cuts.items()):
+        pieces += [segments.text[at:start], new]
+        at = max(at, end)
+        change = len(new) - (end - start)
+        first += change if end <= segments.region[0] else 0
+        last += change if start < segments.region[1] or start == end == segments.region[1] else 0
+    text, last = "".join([*pieces, segments.text[at:]]), max(first, last)
     return Edited(text, "repaired" if repaired else "valid", text[first:last], (text[:first], text[last:]))
 
 
@@ -145,15 +152,3 @@ def _mend(segments: Segments, gone: Sequence[bool], cuts: dict[Span, str]) -> bo
             if changed is not None:
                 cuts[start + lead, end] = changed[lead:]
     return repaired
-
-
-def _apply(text: str, cuts: Mapping[Span, str], region: Span) -> tuple[str, Span]:
-    """The new text, and where the region is in it."""
-    pieces, at, first, last = list[str](), 0, region[0], region[1]
-    for (start, end), new in sorted(cuts.items()):
-        pieces += [text[at:start], new]
-        at = max(at, end)
-        change = len(new) - (end - start)
-        first += change if end <= region[0] else 0
-        last += change if start < region[1] or (start == end == region[1]) else 0
-    return "".join([*pieces, text[at:]]), (first, max(first, last))
