@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -151,14 +152,49 @@ def test_any_text_under_any_kind_keeps_the_laws(text: str, kind: str) -> None:
         cut(segments, [False] * len(segments))
 
 
-@pytest.mark.slow
-def test_long_hostile_texts_take_a_moment(quickly) -> None:
-    texts = (
-        "<answer>" * 20_000,
-        "`" * 100_000,
-        "(" * 50_000,
-        "a. " * 30_000,
-        "SELECT " + "(" * 9_000,
-        "\n" * 10**5,
-    )
-    quickly(5, lambda: [segment(text) for text in texts])
+HOSTILE = {
+    "statements on one line": ("python", "x='é';"),
+    "one statement per line": ("python", "x = 1\n"),
+    "joins": ("sql", "JOIN u ON a "),
+    "clauses": ("sql", "ORDER BY a "),
+    "arms": ("sql", "UNION SELECT a "),
+    "queries": ("sql", "SELECT a; "),
+    "spaces": ("text", " "),
+    "carriage returns": ("text", "\r"),
+    "blank lines": ("text", " " * 999 + "\n"),
+    "answers": ("text", "<answer>"),
+    "marks": ("auto", "`"),
+    "brackets": ("auto", "("),
+    "sentences": ("auto", "It is so. "),
+    "line ends": ("auto", "\n"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_four_times_the_text_takes_about_four_times_as_long(name: str) -> None:
+    """Quadratic work would take sixteen times; short times say nothing and pass."""
+    kind, unit = HOSTILE[name]
+
+    def seconds(size: int) -> float:
+        text = (unit * (size // len(unit) + 1))[:size]
+        spent = []
+        for _ in range(3):
+            segment.cache_clear()
+            started = time.thread_time()
+            segment(text, kind)
+            spent.append(time.thread_time() - started)
+        return min(spent)
+
+    assert seconds(40_000) < 8 * seconds(10_000) + 0.05
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_megabyte_takes_a_second(quickly, name: str) -> None:
+    kind, unit = HOSTILE[name]
+    text = unit * (10**6 // len(unit))
+
+    def segmented() -> int:
+        segment.cache_clear()
+        return len(segment(text, kind))
+
+    quickly(1, segmented)

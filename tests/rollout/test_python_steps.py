@@ -182,6 +182,11 @@ def test_any_text_has_steps_without_a_crash(text: str) -> None:
         swapped(segments, index)
 
 
+def test_a_long_chain_of_elifs_is_as_deep_as_it_likes() -> None:
+    segments = python_steps("if a:\n x\n" + "elif b:\n y\n" * 800)
+    assert len(segments) == 2 * 801 and max(segments.parents) == 1600 and not segments.broken
+
+
 def test_neighbours_change_places() -> None:
     segments = python_steps("a = 1\nb = 2\nc = 3")
     assert swapped(segments, 0).text == "b = 2\na = 1\nc = 3"

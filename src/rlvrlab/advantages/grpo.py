@@ -14,11 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from rlvrlab.advantages.base import AdvantageEstimator
-from rlvrlab.advantages.groups import Groups, Singleton, groups_of, outcome
-from rlvrlab.batch import Advantages, Floats, RewardBatch
+from rlvrlab.advantages.groups import Singleton, groups_of, outcome
+from rlvrlab.batch import Advantages, RewardBatch
 from rlvrlab.registry import register
 from rlvrlab.types import Positive
 
@@ -39,13 +37,11 @@ class Grpo(AdvantageEstimator):
         """Group-relative advantage."""
         groups = groups_of(batch)
         deviation_B = groups.deviation_B(groups.mean_B(), self.singleton)
-        if self.scale != "none":
-            deviation_B = deviation_B / (self._std_B(groups) + self.epsilon)
-        return outcome(deviation_B, batch, groups)
-
-    def _std_B(self, groups: Groups) -> Floats:
         if self.scale == "group":
-            return groups.std_B()
-        judged = groups.score_B[groups.judged_B]
-        # A single reward has no spread; 1 leaves its advantage as it is.
-        return np.full(len(groups.score_B), judged.std(ddof=1) if len(judged) > 1 else 1.0)
+            deviation_B = deviation_B / (groups.std_B() + self.epsilon)
+        elif self.scale == "batch":
+            judged = groups.score_B[groups.judged_B]
+            # A single reward has no spread; 1 leaves its advantage as it is.
+            spread = float(judged.std(ddof=1)) if len(judged) > 1 else 1.0
+            deviation_B = deviation_B / (spread + self.epsilon)
+        return outcome(deviation_B, batch, groups)

@@ -41,6 +41,7 @@ from rlvrlab.types import Count, CountOrZero, NonNegative
 Estimator = Literal["leave_one_out", "prefix", "tail", "shapley", "banzhaf", "vine", "step_groups"]
 Examined = Literal["all", "earning", "live"]
 SEES_THE_PAST_ONLY = ("truncate", "resample")
+"""Interventions whose outcome does not depend on the step or on what follows it."""
 
 
 @register("credit", "counterfactual")
@@ -69,7 +70,7 @@ class Counterfactual(StepCredit):
     mapping: Mapping = "add"
     """add to the group's advantage, redistribute it, gate it, or replace it."""
     weight: NonNegative = 1.0
-    """Of the credit in add and replace."""
+    """Factor on the credit where mapping is add or replace."""
     length: Length = "token"
     """token: every token gets its step's credit; step: a step's sum does not depend on its length."""
 
@@ -89,7 +90,13 @@ class Counterfactual(StepCredit):
     def label(self) -> Label:
         """Is the expected update still the policy gradient, or has it been shaped?"""
         linear = self.credit_normalization == "signed" and self.mapping in ("add", "replace") and self.length == "token"
-        return "unbiased" if linear and self._past_only() and self._whole() else "shaping"
+        if self.estimator == "leave_one_out":
+            forgets = self.replay == "resample" and "null" not in self.intervention_types
+            sees_past_only = forgets or set(self.intervention_types) <= set(SEES_THE_PAST_ONLY)
+        else:
+            sees_past_only = self.estimator in ("tail", "vine", "step_groups")
+        all_steps = self.estimator == "step_groups" or (self.counterfactual_k == 0 and self.examined == "all")
+        return "unbiased" if linear and sees_past_only and all_steps else "shaping"
 
     @property
     def needs_replays(self) -> bool:
@@ -136,18 +143,9 @@ class Counterfactual(StepCredit):
         return normalised(credit_S, self.credit_normalization, total=total)
 
     def mapped(self, group_T: Floats, step_T: Ints, credit_S: Floats) -> Floats:
-        """Token advantages."""
+        """Advantages of tokens from the group's advantage and the credit of their steps."""
         return mapped(group_T, step_T, credit_S, self.mapping, self.weight, self.length)
 
     def _chosen(self, steps: int, replays_per_step: int, rng: np.random.Generator) -> Ints:
         most = max(1, estimators.MAX_REPLAYS // replays_per_step)
         return chosen_steps(steps, min(self.counterfactual_k or most, most), rng)
-
-    def _past_only(self) -> bool:
-        if self.estimator != "leave_one_out":
-            return self.estimator in ("tail", "vine", "step_groups")
-        forgets = self.replay == "resample" and "null" not in self.intervention_types
-        return forgets or set(self.intervention_types) <= set(SEES_THE_PAST_ONLY)
-
-    def _whole(self) -> bool:
-        return self.estimator == "step_groups" or (self.counterfactual_k == 0 and self.examined == "all")

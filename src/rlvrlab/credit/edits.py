@@ -66,12 +66,12 @@ class Replays(NamedTuple):
 
 
 def coalition(kept_S: Bools | Iterable[bool], step: int = COALITION) -> Edit:
-    """These steps alone."""
+    """The answer with these steps alone."""
     return Edit("keep", step, np.asarray(kept_S, dtype=np.bool_).tobytes())
 
 
 def before(steps: int, index: int) -> Bools:
-    """The steps before one."""
+    """Mask of the steps before number `index`."""
     return np.arange(steps) < index
 
 

@@ -65,13 +65,13 @@ def vine(steps: int, chosen_S: Ints) -> Replays:
 def shapley(steps: int, samples: int, rng: np.random.Generator) -> Replays:
     """Exact up to EXACT steps, then antithetic permutations: each adds up to v(N) − v(∅) by itself."""
     if steps <= EXACT:
-        return _enumerated(steps, _shapley_weights(steps))
+        return _enumerated(steps, np.array([1.0 / (steps * comb(steps - 1, size)) for size in range(steps)]))
     if samples * steps > MAX_REPLAYS:
         return _marginals(steps, samples, rng)
     orders_MS = _antithetic([rng.permutation(steps) for _ in range((samples + 1) // 2)], samples)
-    chains = [[coalition(kept_S) for kept_S in _growing(order_S)] for order_S in orders_MS]
+    # Each chain begins with no step and has one more each time.
+    chains = [[coalition(np.argsort(order_S) < size) for size in range(steps + 1)] for order_S in orders_MS]
     book = _Book(edit for chain in chains for edit in chain)
-
     at_MS = np.array([[book.at(edit) for edit in chain] for chain in chains])
 
     def solve(value_E: Floats, whole: float) -> Estimate:
@@ -108,11 +108,15 @@ def step_groups(prefixes: Sequence[Sequence[Hashable]], reward_B: Floats, group_
     for row, keys in enumerate(prefixes):
         for key in dict.fromkeys(keys):
             members.setdefault((int(group_B[row]), key), []).append(row)
-    found = []
+    credit = []
     for row, keys in enumerate(prefixes):
-        peers = [[j for j in members[int(group_B[row]), key] if j != row] for key in keys]
-        found.append(np.array([reward_B[row] - _known_mean(reward_B[rows]) for rows in peers], dtype=np.float64))
-    return found
+        credit_S = np.full(len(keys), np.nan)
+        for step, key in enumerate(keys):
+            peers = [reward_B[j] for j in members[int(group_B[row]), key] if j != row and not np.isnan(reward_B[j])]
+            if peers:
+                credit_S[step] = reward_B[row] - np.mean(peers)
+        credit.append(credit_S)
+    return credit
 
 
 class _Book:
@@ -120,7 +124,8 @@ class _Book:
 
     def __init__(self, edits: Iterable[Edit]) -> None:
         wanted = dict.fromkeys(edits)
-        self.index = {edit: i for i, edit in enumerate(edit for edit in wanted if not _is_whole(edit))}
+        altered = [edit for edit in wanted if edit.how not in ("keep", "resume") or 0 in edit.kept]
+        self.index = {edit: i for i, edit in enumerate(altered)}
 
     def at(self, edit: Edit) -> int:
         """Its place among the values, of which the last is the whole's."""
@@ -128,10 +133,6 @@ class _Book:
 
     def replays(self, solve: Callable[[Floats, float], Estimate]) -> Replays:
         return Replays(tuple(self.index), solve)
-
-
-def _is_whole(edit: Edit) -> bool:
-    return edit.how in ("keep", "resume") and 0 not in edit.kept
 
 
 def _differences(steps: int, chosen_S: Ints, ends: dict[int, Edit]) -> Replays:
@@ -165,10 +166,6 @@ def _enumerated(steps: int, weight_K: Floats) -> Replays:
     return book.replays(solve)
 
 
-def _shapley_weights(steps: int) -> Floats:
-    return np.array([1.0 / (steps * comb(steps - 1, size)) for size in range(steps)])
-
-
 def _marginals(steps: int, samples: int, rng: np.random.Generator) -> Replays:
     """Too many steps for whole permutations: single marginals of randomly chosen steps; the others stay unknown."""
     count = max(1, min(steps, MAX_REPLAYS // (2 * samples)))
@@ -177,12 +174,12 @@ def _marginals(steps: int, samples: int, rng: np.random.Generator) -> Replays:
     for i in map(int, chosen_S):
         orders = _antithetic([rng.permutation(steps) for _ in range((samples + 1) // 2)], samples)
         pairs[i] = [_around(order_S, i) for order_S in orders]
-    book = _Book(edit for found in pairs.values() for pair in found for edit in pair)
+    book = _Book(edit for around in pairs.values() for pair in around for edit in pair)
 
     def solve(value_E: Floats, whole: float) -> Estimate:
         gain_MS = np.full((samples, steps), np.nan)
-        for i, found in pairs.items():
-            at_M2 = np.array([[book.at(edit) for edit in pair] for pair in found])
+        for i, around in pairs.items():
+            at_M2 = np.array([[book.at(edit) for edit in pair] for pair in around])
             gain_MS[:, i] = np.diff(np.append(value_E, whole)[at_M2], axis=1)[:, 0]
         return _sampled(gain_MS)
 
@@ -202,12 +199,6 @@ def _antithetic(orders: Sequence[Ints], samples: int) -> list[Ints]:
     return [one for order_S in orders for one in (order_S, order_S[::-1])][:samples]
 
 
-def _growing(order_S: Ints) -> list[Bools]:
-    """∅, then one step more each time."""
-    rank_S = np.argsort(order_S)
-    return [rank_S < size for size in range(len(order_S) + 1)]
-
-
 def _exact(credit_S: Floats) -> Estimate:
     return Estimate(credit_S, np.where(np.isnan(credit_S), np.nan, 0.0))
 
@@ -219,11 +210,6 @@ def _sampled(gain_MS: Floats) -> Estimate:
     if len(pairs) < 2:
         return Estimate(mean_S, np.full(len(mean_S), np.nan))
     return Estimate(mean_S, np.std(pairs, axis=0, ddof=1) / np.sqrt(len(pairs)))
-
-
-def _known_mean(values: Sequence[float] | Floats) -> float:
-    known = [value for value in values if not np.isnan(value)]
-    return float(np.mean(known)) if known else float("nan")
 
 
 def _column_means(value_C: Floats, kept_CS: Bools) -> tuple[Floats, Floats]:

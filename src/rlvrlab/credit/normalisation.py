@@ -30,32 +30,26 @@ def normalised(credit_S: Floats, method: Normalisation, scale: float = 1.0, tota
     """Credit on its new scale; `total` is v(N) − v(∅), for sum_preserving."""
     out_S = np.full(len(credit_S), np.nan)
     known_S = ~np.isnan(credit_S)
-    if known_S.any():
-        out_S[known_S] = _known(credit_S[known_S], method, scale, total, len(credit_S))
+    if not known_S.any():
+        return out_S
+    c = credit_S[known_S]
+    match method:
+        case "signed":
+            out_S[known_S] = c
+        case "clip":
+            out_S[known_S] = np.clip(c, -scale, scale)
+        case "zscore":
+            out_S[known_S] = 0.0 if np.ptp(c) == 0 else (c - c.mean()) / (c.std() + SMALL)
+        case "rank":
+            _, group, counts = np.unique(c, return_inverse=True, return_counts=True)
+            mean_rank = np.cumsum(counts) - (counts + 1) / 2
+            out_S[known_S] = mean_rank[group] / (len(c) - 1) - 0.5 if len(c) > 1 else 0.0
+        case "sum_preserving":
+            out_S[known_S] = c + (total * len(c) / len(credit_S) - c.sum()) / len(c)
+        case "share":
+            mass = np.abs(c).sum()
+            out_S[known_S] = (np.abs(c) / mass if mass > 0 else 1 / len(c)) * len(c) / len(credit_S)
+        case "abs_softmax":
+            weight = np.exp((np.abs(c) - np.abs(c).max()) / scale)
+            out_S[known_S] = weight / weight.sum() * len(c) / len(credit_S)
     return out_S
-
-
-def _known(c: Floats, method: Normalisation, scale: float, total: float, steps: int) -> Floats:
-    if method == "clip":
-        return np.clip(c, -scale, scale)
-    if method == "zscore":
-        return np.zeros_like(c) if np.ptp(c) == 0 else (c - c.mean()) / (c.std() + SMALL)
-    if method == "rank":
-        return _centred_ranks(c)
-    if method == "sum_preserving":
-        return c + (total * len(c) / steps - c.sum()) / len(c)
-    if method == "share":
-        mass = np.abs(c).sum()
-        return (np.abs(c) / mass if mass > 0 else np.full(len(c), 1 / len(c))) * len(c) / steps
-    if method == "abs_softmax":
-        weight = np.exp((np.abs(c) - np.abs(c).max()) / scale)
-        return weight / weight.sum() * len(c) / steps
-    return c
-
-
-def _centred_ranks(c: Floats) -> Floats:
-    if len(c) == 1:
-        return np.zeros(1)
-    _, group, counts = np.unique(c, return_inverse=True, return_counts=True)
-    mean_rank = np.cumsum(counts) - (counts + 1) / 2
-    return np.asarray(mean_rank[group] / (len(c) - 1) - 0.5)

@@ -31,7 +31,9 @@ def token_spans(text: str, tokens: Sequence[int], decode: Decode) -> Ints:
     ends = None if REPLACEMENT in text else _piece_ends(text, tokens, pieces, decode)
     ends_T = np.array(_prefix_ends(text, tokens, decode) if ends is None else ends, dtype=np.int64)
     starts_T = np.concatenate([[0], ends_T[:-1]]) if len(ends_T) else ends_T
-    unfinished_T = (ends_T == starts_T) & (starts_T < len(text)) & _bytes_of_later(pieces, ends_T)
+    # Tokens that add no whole character, yet are followed by one that does, are parts of it.
+    part_T = np.array([piece != "" for piece in pieces], dtype=bool) & (ends_T < ends_T.max(initial=0))
+    unfinished_T = (ends_T == starts_T) & (starts_T < len(text)) & part_T
     return np.stack([starts_T, np.where(unfinished_T, starts_T + 1, ends_T)], axis=1)
 
 
@@ -41,15 +43,13 @@ def step_of_tokens(spans_T2: Ints, steps: Sequence[tuple[int, int]]) -> Ints:
     owner = np.full(size + 1, GLUE, dtype=np.int64)
     for index, (start, end) in enumerate(steps):
         owner[start:end] = index
-    return np.array([_most(owner[start:end]) for start, end in spans_T2], dtype=np.int64)
-
-
-def _most(owners: Ints) -> int:
-    inside = owners[owners != GLUE]
-    if not len(inside):
-        return GLUE
-    found, counts = np.unique(inside, return_counts=True)
-    return int(found[counts.argmax()])  # found is sorted, argmax takes the first: a tie goes to the earlier step
+    step_T = np.full(len(spans_T2), GLUE, dtype=np.int64)
+    for token, (start, end) in enumerate(spans_T2):
+        inside = owner[start:end]
+        touched, counts = np.unique(inside[inside != GLUE], return_counts=True)
+        if len(touched):
+            step_T[token] = touched[counts.argmax()]  # sorted, and argmax takes the first: a tie goes to the earlier
+    return step_T
 
 
 def _piece_ends(text: str, tokens: Sequence[int], pieces: Sequence[str], decode: Decode) -> list[int] | None:
@@ -58,13 +58,13 @@ def _piece_ends(text: str, tokens: Sequence[int], pieces: Sequence[str], decode:
     base = 0  # where the run of tokens began that is still in the middle of a character
     for token, piece in zip(tokens, pieces, strict=True):
         run.append(token)
-        found = piece if len(run) == 1 else decode(run)
-        whole = found.rstrip(REPLACEMENT)
+        decoded = piece if len(run) == 1 else decode(run)
+        whole = decoded.rstrip(REPLACEMENT)
         if at < len(text) and (len(run) > LONGEST_RUN or not text.startswith(whole, base)):
             return None
         at = min(base + len(whole), len(text))
         ends.append(at)
-        if whole == found or at == len(text):
+        if whole == decoded or at == len(text):
             base, run = at, []
     return ends if at == len(text) else None
 
@@ -88,9 +88,3 @@ def _agreed(prefix: str, text: str, known: int) -> int:
     while known < end and prefix[known] == text[known] and not (prefix[known] == REPLACEMENT and known + 1 == end):
         known += 1
     return known
-
-
-def _bytes_of_later(pieces: Sequence[str], ends_T: Ints) -> np.ndarray:
-    """Tokens that add no whole character yet are followed by one that does: parts of it."""
-    later_T = np.array([end < ends_T[-1] for end in ends_T], dtype=bool)
-    return later_T & np.array([piece != "" for piece in pieces], dtype=bool)

@@ -43,17 +43,14 @@ class Correction:
 
     def __call__(self, batch: TokenBatch) -> tuple[Floats, dict[str, float]]:
         """weight_BT for the batch, 0 outside the mask, and what it looks like."""
-        raw_BT = self._raw_BT(batch)
+        log_BT = needed(batch, "old_BT", "correction") - needed(batch, "behaviour_BT", "correction")
+        if self.level == "sequence":
+            log_BT = np.broadcast_to(log_BT.sum(axis=1, keepdims=True), log_BT.shape)
+        raw_BT = exponential(log_BT).value_BT
         inside_BT = (raw_BT <= self.high) & ((raw_BT >= self.low) | (self.mode == "truncate"))
         kept_BT = np.minimum(raw_BT, self.high) if self.mode == "truncate" else np.where(inside_BT, raw_BT, 0.0)
         weight_BT = np.where(batch.loss_BT, kept_BT, 0.0)
         return weight_BT, _metrics(weight_BT, raw_BT, inside_BT, batch)
-
-    def _raw_BT(self, batch: TokenBatch) -> Floats:
-        log_BT = needed(batch, "old_BT", "correction") - needed(batch, "behaviour_BT", "correction")
-        if self.level == "sequence":
-            log_BT = np.broadcast_to(log_BT.sum(axis=1, keepdims=True), log_BT.shape)
-        return exponential(log_BT).value_BT
 
 
 def _metrics(weight_BT: Floats, raw_BT: Floats, inside_BT: Bools, batch: TokenBatch) -> dict[str, float]:

@@ -42,7 +42,7 @@ def log_ratio_BT(logp_BT: Floats, batch: TokenBatch) -> Floats:
 
 
 def exponential(log_BT: Floats) -> Ratio:
-    """exp with the guard."""
+    """exp cut at the limit, and its derivative."""
     value_BT = np.exp(np.clip(log_BT, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT))
     return Ratio(value_BT, np.where(np.abs(log_BT) <= LOG_RATIO_LIMIT, value_BT, 0.0))
 

@@ -15,12 +15,10 @@ from rlvrlab.types import (
     Finish,
     Problem,
     Request,
-    Reward,
     RewardFunction,
     Rollout,
     Sampler,
     Sampling,
-    Verdict,
     unjudged,
 )
 
@@ -52,46 +50,32 @@ def judged_rollouts(
     prompts: Sequence[tuple[int, ...]],
     answers: Sequence[Sequence[Completion]],
 ) -> list[Rollout]:
-    """Judge sampled answers in one call; `groups` are (group id, problem), parallel to prompts and answers."""
-    flat = [(i, sample, one) for i, group in enumerate(answers) for sample, one in enumerate(group)]
-    verdicts = _judge(env, [(groups[i][1], completion) for i, _, completion in flat])
-    return [
-        Rollout(
-            id=f"{groups[i][0]}/{sample}",
-            group_id=groups[i][0],
-            problem=groups[i][1],
-            prompt_tokens=prompts[i],
-            completion=completion,
-            verdict=verdict,
-            reward=_reward(reward, groups[i][1], completion, verdict),
-        )
-        for (i, sample, completion), verdict in zip(flat, verdicts, strict=True)
+    """Judge sampled answers in one call; `groups` are (group id, problem), parallel to prompts and answers.
+
+    A completion the sampler failed to produce is not judged; equal answers to one problem are judged once.
+    """
+    flat = [
+        (*groups[i], prompts[i], sample, completion)
+        for i, group in enumerate(answers)
+        for sample, completion in enumerate(group)
     ]
-
-
-def _judge(env: Environment, items: Sequence[tuple[Problem, Completion]]) -> list[Verdict]:
-    """A completion the sampler failed to produce is not judged; equal answers to one problem are judged once."""
     wanted = {
         (problem.id, completion.text): (problem, completion.text)
-        for problem, completion in items
+        for _, problem, _, _, completion in flat
         if completion.finish is not Finish.ERROR
     }
     with timed("judge"):
-        found = dict(zip(wanted, env.verify_many(list(wanted.values())), strict=True))
+        verdicts = dict(zip(wanted, env.verify_many(list(wanted.values())), strict=True))
     failed = unjudged("the sampler failed")
-    return [
-        failed if completion.finish is Finish.ERROR else found[problem.id, completion.text]
-        for problem, completion in items
-    ]
-
-
-def _reward(reward: RewardFunction, problem: Problem, completion: Completion, verdict: Verdict) -> Reward | None:
-    if verdict.correct is None:
-        return None
-    given = reward(problem, completion, verdict)
-    if not math.isfinite(given.value):
-        raise InfrastructureError(f"reward of {problem.id} is {given.value}; a reward must be a finite number")
-    return given
+    rollouts = []
+    for group, problem, prompt, sample, completion in flat:
+        sampled = completion.finish is not Finish.ERROR
+        verdict = verdicts[problem.id, completion.text] if sampled else failed
+        given = None if verdict.correct is None else reward(problem, completion, verdict)
+        if given is not None and not math.isfinite(given.value):
+            raise InfrastructureError(f"reward of {problem.id} is {given.value}; a reward must be a finite number")
+        rollouts.append(Rollout(f"{group}/{sample}", group, problem, prompt, completion, verdict, given))
+    return rollouts
 
 
 def as_row(rollout: Rollout, steps: Sequence[dict[str, Any]] | None = None) -> dict[str, Any]:

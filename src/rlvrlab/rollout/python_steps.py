@@ -7,7 +7,7 @@
 Imports in a row are one step, docstrings are glue. An answer may only continue what the prompt began (an indented
 body); it is then parsed under a header of its own. What does not parse: the sound beginning in steps, and all the rest
 as one step `broken`, so that deleting it can show what it costs. Measured on stdlib functions: cutting lines leaves
-41 % of programs unparsable, this 0 %.
+41 % of programs unparsable, this 0 %. The time is linear in the length, also for a line of ten thousand statements.
 """
 
 from __future__ import annotations
@@ -17,34 +17,46 @@ import io
 import re
 import tokenize
 from bisect import bisect_right
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import zip_longest
 
+import numpy as np
+
+from rlvrlab.batch import Ints
 from rlvrlab.envs.code.trees import NOT_PYTHON, parsed
 from rlvrlab.rollout.segments import Segments, Siblings, Span
 from rlvrlab.types import Step
 
 HEADER = "def _():\n"
 LONGEST = 400_000
+"""A program with more characters is one broken step; parsing it would take too long."""
 TRIES = 12
 """Shorter beginnings tried of a program that does not parse."""
+CONTINUES = re.compile(r"(?:[ \t]*(?:#.*)?\r?\n)*[ \t]+[^\s#]")
+"""An indented first statement: the answer continues a function that the prompt began."""
 LINE_END = re.compile(r"\r\n|\r|\n")
+SPACE = re.compile(r"\s*")
+NOTHING_MORE = re.compile(r"\s*(?:#|\Z)")
+SEMICOLON = re.compile(r"[ \t]*;")
 ELIF = re.compile(r"elif\b")
-BLOCKS = ("body", "orelse", "finalbody")
+Block = Iterator["Block"]
+"""Reads one block, and hands over each inner block before it goes on."""
 
 
 def python_steps(text: str, region: Span | None = None) -> Segments:
     """The program in `region` (all of the text by default) in steps."""
     start, end = region or (0, len(text))
     code = text[start:end]
-    header = HEADER if re.match(r"(?:[ \t]*(?:#.*)?\r?\n)*[ \t]+[^\s#]", code) else ""
-    tree, sound = _sound(header, code)
-    reader = _Reader(text, start, header, code[:sound])
+    header = HEADER if CONTINUES.match(code) else ""
+    tree, size = _longest_sound(header, code)
+    reader = _Reader(text, start, header, code[:size])
     if tree is not None:
         body = tree.body[0].body if header and isinstance(tree.body[0], ast.FunctionDef) else tree.body
-        reader.block(body, -1, fill=bool(header))
-    broken = bool(code[sound:].strip())
+        reader.read(body, fill=bool(header))
+    broken = bool(code[size:].strip())
     if broken:
-        reader.add((start + sound, end), (start + sound, end), "broken", -1, "")
+        reader.add((start + size, end), (start + size, end), "broken", -1, "")
     return Segments(
         text,
         "python",
@@ -59,27 +71,18 @@ def python_steps(text: str, region: Span | None = None) -> Segments:
     )
 
 
-def parses(code: str, header: str) -> bool:
-    """Would it compile as far as the grammar goes?"""
-    try:
-        parsed(header + code)
-    except NOT_PYTHON:
-        return False
-    return True
-
-
 @lru_cache(maxsize=512)  # answers of one group are often equal, and so are what is left of them
 def canonical_python(code: str) -> str:
     """Its tokens, so that layout makes no difference; comments stay, for a verifier may count them."""
     try:
-        found = list(tokenize.generate_tokens(io.StringIO(code).readline))
+        tokens = list(tokenize.generate_tokens(io.StringIO(code).readline))
     except (tokenize.TokenError, SyntaxError, ValueError, SystemError):  # the last is Python 3.12's own mistake
         return code
-    words = ((t.type, "" if t.type in (tokenize.INDENT, tokenize.NEWLINE) else t.string) for t in found)
+    words = ((t.type, "" if t.type in (tokenize.INDENT, tokenize.NEWLINE) else t.string) for t in tokens)
     return "\0".join(f"{kind}{word}" for kind, word in words if kind != tokenize.NL)
 
 
-def _sound(header: str, code: str) -> tuple[ast.Module | None, int]:
+def _longest_sound(header: str, code: str) -> tuple[ast.Module | None, int]:
     """The tree of the longest beginning that parses, and how many characters it has."""
     if len(code) > LONGEST:
         return None, 0
@@ -87,7 +90,7 @@ def _sound(header: str, code: str) -> tuple[ast.Module | None, int]:
     size = len(code)
     for _ in range(TRIES):
         try:
-            tree = parsed(header + code[:size])
+            return parsed(header + code[:size]), size
         except SyntaxError as error:
             line = (error.lineno or 1) - 1 - header.count("\n")
             below = [end for end in ends[: max(0, line)] if end < size]
@@ -96,13 +99,11 @@ def _sound(header: str, code: str) -> tuple[ast.Module | None, int]:
             size = below[-1]
         except NOT_PYTHON:
             break
-        else:
-            return tree, size
     return None, 0
 
 
 class _Reader:
-    """Collects steps, in the order of the text."""
+    """Collects the steps of a sound program `code`, which begins at `offset` of the text, in the order of the text."""
 
     def __init__(self, text: str, offset: int, header: str, code: str) -> None:
         self.steps: list[Step] = []
@@ -110,12 +111,17 @@ class _Reader:
         self.parents: list[int] = []
         self.neutral: list[str] = []
         self.siblings: list[Siblings] = []
-        self.text, self.offset = text, offset
+        self.text = text
         self.skipped = header.count("\n")
-        self.lines = [0, *(match.end() for match in LINE_END.finditer(code)), len(code)]
-        self.code = code
+        ends = (match.end() for match in LINE_END.finditer(code))
+        self.lines = [offset, *(offset + end for end in ends), offset + len(code)]
+        """Where each line begins, and where the last one ends."""
+        self.ascii = code.isascii()
+        self._characters: dict[int, Ints] = {}
+        self._indents: dict[int, int] = {}
 
     def add(self, span: Span, extent: Span, kind: str, parent: int, neutral: str) -> int:
+        """A new step; returns its number."""
         index = len(self.steps)
         self.steps.append(Step(index, kind, span, self.text[span[0] : span[1]]))
         self.extents.append(extent)
@@ -123,97 +129,98 @@ class _Reader:
         self.neutral.append(neutral)
         return index
 
-    def block(self, body: list[ast.stmt], parent: int, fill: bool) -> None:
-        """The statements of one block."""
+    def read(self, body: list[ast.stmt], *, fill: bool) -> None:
+        """All statements of a program. A chain of elifs is one block within the other, too deep for recursion."""
+        unfinished = [self._block(body, -1, fill)]
+        while unfinished:
+            inner = next(unfinished[-1], None)
+            if inner is None:
+                unfinished.pop()
+            else:
+                unfinished.append(inner)
+
+    def _block(self, body: list[ast.stmt], parent: int, fill: bool) -> Block:
+        documented = False
+        match body:
+            case [ast.Expr(value=ast.Constant(value=str())), *rest] if rest:
+                documented, body = True, rest
         runs = _runs(body)
-        members, first_neutral = [], ""
-        for position, run in enumerate(runs):
-            following = runs[position + 1][0] if position + 1 < len(runs) else None
-            extent, alone = self._extent(run, following)
-            indent = self.text[extent[0] : self._at(run[0])] if alone else ""
-            neutral = f"{indent}pass\n" if alone else "pass;" if following else "pass"
-            first_neutral = first_neutral or (f"{indent}pass\n" if alone else "pass")
-            members.append(self._statement(run[0], extent, parent, neutral))
-        documented = len(runs) < len(_runs(body, everything=True))
+        members, first_neutral = list[int](), ""
+        for run, following in zip_longest(runs, [run[0] for run in runs[1:]]):
+            node, at = run[0], self._at(run[0])
+            extent, alone = self._extent(at, self._offset(run[-1].end_lineno, run[-1].end_col_offset), following)
+            line = f"{self.text[extent[0] : at]}pass\n"
+            neutral = line if alone else "pass;" if following else "pass"
+            first_neutral = first_neutral or (line if alone else "pass")
+            blocks = _blocks(node)
+            head_end = extent[1]
+            if blocks:  # the first one begins at its line, or right at its statement on the header's line
+                begin = self._at(blocks[0][0])
+                row = self._row(begin)
+                head_end = min(self.lines[row] if self._indent(row) >= begin else begin, head_end)
+            index = self.add((extent[0], head_end), extent, type(node).__name__.lower(), parent, neutral)
+            members.append(index)
+            for inner in blocks:
+                yield self._block(inner, index, fill=ELIF.match(self.text, self._at(inner[0])) is None)
         if members:
             self.siblings.append(Siblings(tuple(members), first_neutral if fill and not documented else ""))
 
-    def _statement(self, node: ast.stmt, extent: Span, parent: int, neutral: str) -> int:
-        blocks = _blocks(node)
-        kind = type(node).__name__.lower()
-        if not blocks:
-            return self.add(extent, extent, kind, parent, neutral)
-        head_end = min(self._line_start_or(blocks[0][0][0]), extent[1])
-        index = self.add((extent[0], head_end), extent, kind, parent, neutral)
-        for body, fill in blocks:
-            elif_chain = ELIF.match(self.text, self._at(body[0])) is not None
-            self.block(body, index, fill=fill and not elif_chain)
-        return index
-
-    def _extent(self, run: list[ast.stmt], following: ast.stmt | None) -> tuple[Span, bool]:
+    def _extent(self, start: int, end: int, following: ast.stmt | None) -> tuple[Span, bool]:
         """All lines of a statement that has them for itself; otherwise up to the statement after it."""
-        start, end = self._at(run[0]), self._end(run[-1])
-        line_start, line_end = self._line_of(start)[0], self._line_of(max(start, end - 1))[1]
-        rest = self.text[end:line_end].strip()
-        alone = not self.text[line_start:start].strip() and (not rest or rest.startswith("#"))
-        if alone:
-            return (line_start, line_end), True
-        if following is not None and self._line_of(self._at(following)) == self._line_of(max(start, end - 1)):
+        row, last = self._row(start), self._row(max(start, end - 1))
+        line_end = self.lines[last + 1]
+        if self._indent(row) >= start and NOTHING_MORE.match(self.text, end, line_end):
+            return (self.lines[row], line_end), True
+        if following is not None and self._row(self._at(following)) == last:
             return (start, self._at(following)), False
-        tail = len(self.text[end:line_end]) - len(self.text[end:line_end].lstrip(" \t"))
-        has_semicolon = self.text[end + tail : end + tail + 1] == ";"
-        return (start, end + tail + 1 if has_semicolon else end), False
-
-    def _line_start_or(self, node: ast.stmt) -> int:
-        """Where a block begins: at its line, or right at the statement when it shares the header's line."""
-        at = self._at(node)
-        line_start = self._line_of(at)[0]
-        return at if self.text[line_start:at].strip() else line_start
+        semicolon = SEMICOLON.match(self.text, end, line_end)
+        return (start, semicolon.end() if semicolon else end), False
 
     def _at(self, node: ast.stmt) -> int:
-        first = min([node, *getattr(node, "decorator_list", ())], key=lambda part: (part.lineno, part.col_offset))
-        at = self._offset(first.lineno, first.col_offset)
-        return at if first is node else self.text.rfind("@", 0, at)
+        decorators = getattr(node, "decorator_list", ())
+        if not decorators:
+            return self._offset(node.lineno, node.col_offset)
+        return self.text.rfind("@", 0, self._offset(decorators[0].lineno, decorators[0].col_offset))
 
-    def _end(self, node: ast.stmt) -> int:
-        assert node.end_lineno is not None and node.end_col_offset is not None
-        return self._offset(node.end_lineno, node.end_col_offset)
+    def _offset(self, line: int | None, column: int | None) -> int:
+        """Of Python's line and column in the text; columns are counted in bytes of UTF-8."""
+        assert line is not None and column is not None
+        row = line - 1 - self.skipped
+        if self.ascii:
+            return self.lines[row] + column
+        if row not in self._characters:
+            content = self.text[self.lines[row] : self.lines[row + 1]].encode("utf-8", "surrogatepass")
+            begins = np.frombuffer(content, np.uint8) & 0xC0 != 0x80
+            self._characters[row] = np.append(0, np.cumsum(begins))
+        return self.lines[row] + int(self._characters[row][column])
 
-    def _offset(self, line: int, column: int) -> int:
-        """Python counts columns in bytes of UTF-8."""
-        start = self.lines[line - 1 - self.skipped]
-        here = self.code[start : self.lines[line - self.skipped]]
-        if not here.isascii():
-            column = len(here.encode("utf-8", "surrogatepass")[:column].decode("utf-8", "surrogatepass"))
-        return self.offset + start + column
+    def _row(self, at: int) -> int:
+        """The line that holds a place of the text."""
+        return min(bisect_right(self.lines, at) - 1, len(self.lines) - 2)
 
-    def _line_of(self, at: int) -> Span:
-        """The line that holds a place, with its line end."""
-        row = min(bisect_right(self.lines, at - self.offset) - 1, len(self.lines) - 2)
-        return self.offset + self.lines[row], self.offset + self.lines[row + 1]
+    def _indent(self, row: int) -> int:
+        """Where the first word of a line begins."""
+        if row not in self._indents:
+            space = SPACE.match(self.text, self.lines[row])
+            assert space is not None
+            self._indents[row] = space.end()
+        return self._indents[row]
 
 
-def _runs(body: list[ast.stmt], everything: bool = False) -> list[list[ast.stmt]]:
-    """Statements, imports in a row together; a docstring is none."""
+def _runs(body: list[ast.stmt]) -> list[list[ast.stmt]]:
+    """Statements, imports in a row together."""
     runs: list[list[ast.stmt]] = []
-    for position, node in enumerate(body):
-        if not everything and position == 0 and len(body) > 1 and _is_docstring(node):
-            continue
-        imports = isinstance(node, ast.Import | ast.ImportFrom)
-        if imports and runs and isinstance(runs[-1][-1], ast.Import | ast.ImportFrom):
+    for node in body:
+        if runs and all(isinstance(one, ast.Import | ast.ImportFrom) for one in (node, runs[-1][-1])):
             runs[-1].append(node)
         else:
             runs.append([node])
     return runs
 
 
-def _is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
-def _blocks(node: ast.stmt) -> list[tuple[list[ast.stmt], bool]]:
-    """The lists of statements below a statement, in order; each must not be left empty."""
-    found = [(getattr(node, name, None), True) for name in BLOCKS]
-    found += [(part.body, True) for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ()))]
-    blocks = [(body, fill) for body, fill in found if isinstance(body, list) and body]
-    return sorted(blocks, key=lambda block: (block[0][0].lineno, block[0][0].col_offset))
+def _blocks(node: ast.stmt) -> list[list[ast.stmt]]:
+    """The lists of statements below a statement, in the order of the text."""
+    bodies = [getattr(node, name, None) for name in ("body", "orelse", "finalbody")]
+    bodies += [part.body for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ()))]
+    blocks = [body for body in bodies if isinstance(body, list) and body]
+    return sorted(blocks, key=lambda body: (body[0].lineno, body[0].col_offset))

@@ -65,6 +65,10 @@ class _Version(NamedTuple):
     finish: Finish
 
 
+Drawn = list[tuple[str, Finish]]
+"""Whole answers that the policy wrote from a beginning."""
+
+
 @dataclass
 class Replayer:
     """What replaying needs; `counts` grows with every call."""
@@ -83,13 +87,22 @@ class Replayer:
     def values(self, trajectories: Sequence[Trajectory]) -> list[Floats]:
         """The value of each trajectory's edits, NaN where there is none; one call of sampler and verifier each."""
         first = self._first(trajectories)
-        self._know(trajectories)
-        versions = self._versions(trajectories, set(first.values()))
+        answers = {(one.rollout.problem.id, one.rollout.completion.text): one for one in trajectories}
+        for one in answers.values():
+            whole = cut(one.segments, [True] * len(one.segments))
+            self._verdicts.setdefault(_key(one, whole), one.rollout.verdict)
+        drawn = self._continuations(trajectories)
+        versions = {}
+        for i, e in sorted(set(first.values())):
+            versions[i, e] = _versions(trajectories[i], trajectories[i].edits[e], drawn.get((i, e), []))
         verdicts = self._judge(trajectories, versions)
         worth = {}
-        for (i, e), found in versions.items():
-            one = trajectories[i]
-            worth[i, e] = self._mean(one, one.edits[e], found, verdicts[i, e])
+        for at, altered in versions.items():
+            seen: Counter[str] = Counter()
+            one, edit = trajectories[at[0]], trajectories[at[0]].edits[at[1]]
+            pairs = zip(altered, verdicts[at], strict=True)
+            known = [value for pair in pairs if (value := self._value(one, edit, *pair, seen)) is not None]
+            worth[at] = (sum(known) / len(known) if known else float("nan")), seen
         values = [np.full(len(one.edits), np.nan) for one in trajectories]
         for (i, e), same in first.items():
             values[i][e], seen = worth[same]
@@ -101,65 +114,49 @@ class Replayer:
     def _first(self, trajectories: Sequence[Trajectory]) -> dict[Place, Place]:
         """Where each edit stands first: equal answers to a problem are altered, judged and rewarded once."""
         known: dict[object, Place] = {}
-        found = {}
+        first = {}
         for i, one in enumerate(trajectories):
             answer = one.rollout.problem.id, one.rollout.completion.text, one.rollout.completion.finish
             for e, edit in enumerate(one.edits):
                 alone = edit.sampled or not self.cached
-                found[i, e] = (i, e) if alone else known.setdefault((answer, edit), (i, e))
-        return found
+                first[i, e] = (i, e) if alone else known.setdefault((answer, edit), (i, e))
+        return first
 
-    def _know(self, trajectories: Sequence[Trajectory]) -> None:
-        """The verdicts on the answers as they stand."""
-        answers = {(one.rollout.problem.id, one.rollout.completion.text): one for one in trajectories}
-        for one in answers.values():
-            whole = cut(one.segments, [True] * len(one.segments))
-            self._verdicts.setdefault(_key(one, whole), one.rollout.verdict)
+    def _continuations(self, trajectories: Sequence[Trajectory]) -> dict[Place, Drawn]:
+        """What the policy writes from before the step of each sampled edit, where there is room for more tokens.
 
-    def _versions(self, trajectories: Sequence[Trajectory], places: set[Place]) -> dict[Place, list[_Version]]:
-        drawn = self._continuations(trajectories)
-        found = {}
-        for i, e in sorted(places):
-            one, edit = trajectories[i], trajectories[i].edits[e]
-            if edit.sampled:
-                found[i, e] = [_continued(one, edit, *version) for version in drawn[i, e]]
-            else:
-                found[i, e] = [_Version(edited, one.rollout.completion.finish) for edited in _altered(one, edit)]
-        return found
-
-    def _continuations(self, trajectories: Sequence[Trajectory]) -> dict[Place, list[tuple[str, Finish]]]:
-        """What the policy writes after the prefix of each sampled edit, as whole answers."""
-        prefixes, requests = {}, []
+        The beginning is made of the very tokens the policy wrote, whatever the tokenizer.
+        """
+        beginnings, requests = {}, []
+        encode, decode = self.sampler.tokenizer.encode, self.sampler.tokenizer.decode
         for i, one in enumerate(trajectories):
             for e, edit in enumerate(one.edits):
-                prefix = _prefix_tokens(one, edit, self.sampler) if edit.sampled else ()
-                room = self.sampling.max_tokens - len(prefix)
-                if edit.sampled and room > 0:
-                    prefixes[i, e] = prefix
+                if not edit.sampled:
+                    continue
+                later = np.flatnonzero(one.step_T >= edit.step)
+                tokens = one.rollout.completion.tokens[: int(later[0]) if len(later) else None]
+                if edit.how == "resume_null":
+                    tokens = (*tokens, *encode(one.segments.neutral[edit.step]))
+                if len(tokens) < self.sampling.max_tokens:
+                    beginnings[i, e] = tokens
                     key = ("replay", one.rollout.id, edit.how, edit.step)
-                    settings = replace(self.sampling, max_tokens=room)
-                    requests.append(Request((*one.rollout.prompt_tokens, *prefix), self.samples, key, settings))
-        answers = dict(zip(prefixes, self.sampler.sample(requests) if requests else [], strict=True))
+                    settings = replace(self.sampling, max_tokens=self.sampling.max_tokens - len(tokens))
+                    requests.append(Request((*one.rollout.prompt_tokens, *tokens), self.samples, key, settings))
+        answers = dict(zip(beginnings, self.sampler.sample(requests) if requests else [], strict=True))
         self.counts["extra_tokens"] += sum(len(c.tokens) for group in answers.values() for c in group)
-        decode = self.sampler.tokenizer.decode
         return {
-            (i, e): [
-                (decode((*prefixes[i, e], *c.tokens)), c.finish)
-                for c in answers.get((i, e), ())
-                if c.finish is not Finish.ERROR
-            ]
-            for i, one in enumerate(trajectories)
-            for e, edit in enumerate(one.edits)
-            if edit.sampled
+            at: [(decode((*beginnings[at], *c.tokens)), c.finish) for c in group if c.finish is not Finish.ERROR]
+            for at, group in answers.items()
         }
 
     def _judge(
         self, trajectories: Sequence[Trajectory], versions: dict[Place, list[_Version]]
     ) -> dict[Place, list[Verdict]]:
-        keys = {at: [_key(trajectories[at[0]], v.edited) for v in found] for at, found in versions.items()}
+        """The verdicts of all versions, each program judged once."""
+        keys = {at: [_key(trajectories[at[0]], v.edited) for v in altered] for at, altered in versions.items()}
         wanted: dict[object, tuple[Rollout, str]] = {}
-        for at, found in versions.items():
-            for number, (key, version) in enumerate(zip(keys[at], found, strict=True)):
+        for at, altered in versions.items():
+            for number, (key, version) in enumerate(zip(keys[at], altered, strict=True)):
                 known = self.cached and (key in self._verdicts or key in wanted)
                 self.counts["replays"] += 1
                 self.counts["cache_hits"] += known
@@ -172,28 +169,24 @@ class Replayer:
         if self.cached:
             self._verdicts.update(judged)
         return {
-            at: [verdicts[key if self.cached else (key, at, number)] for number, key in enumerate(found)]
-            for at, found in keys.items()
+            at: [verdicts[key if self.cached else (key, at, number)] for number, key in enumerate(own)]
+            for at, own in keys.items()
         }
-
-    def _mean(
-        self, one: Trajectory, edit: Edit, versions: list[_Version], verdicts: list[Verdict]
-    ) -> tuple[float, Counter[str]]:
-        """Over the versions that have a value, and what was seen of them."""
-        seen: Counter[str] = Counter()
-        pairs = zip(versions, verdicts, strict=True)
-        values = [value for pair in pairs if (value := self._value(one, edit, *pair, seen)) is not None]
-        return (sum(values) / len(values) if values else float("nan")), seen
 
     def _value(
         self, one: Trajectory, edit: Edit, version: _Version, verdict: Verdict, seen: Counter[str]
     ) -> float | None:
+        """The reward of a version; None where it says nothing about the step. `seen` counts what was met."""
         assert one.rollout.reward is not None
         if verdict.correct is None:
             seen["unjudged"] += 1
             return None
         seen["timeouts"] += verdict.error is ErrorKind.TIMEOUT
-        validity = _validity(one, edit, version.edited, verdict)
+        validity = version.edited.validity
+        if edit.how in ("resume", "resume_null"):
+            validity = "valid"  # what the policy itself wrote is never an invalid alteration
+        elif not sound(one.segments, version.edited) or (_breaks(verdict) and not _breaks(one.rollout.verdict)):
+            validity = "invalid"
         seen[validity] += 1
         if validity == "invalid" and self.invalid == "skip" and edit.step >= 0:
             return None
@@ -204,52 +197,34 @@ class Replayer:
         return self.reward(one.rollout.problem, completion, verdict).value
 
 
-def _altered(one: Trajectory, edit: Edit) -> list[Edited]:
-    """The answer as a fixed replay has it; empty where there is nothing to alter."""
-    segments = one.segments
+def _versions(one: Trajectory, edit: Edit, drawn: Drawn) -> list[_Version]:
+    """The altered answers that an edit means; none where there is nothing to alter."""
+    segments, finish = one.segments, one.rollout.completion.finish
     if edit.how == "keep":
-        return [cut(segments, edit.kept_S)]
+        return [_Version(cut(segments, edit.kept_S), finish)]
     if edit.how == "null":
-        return [cut(segments, edit.kept_S, {edit.step: segments.neutral[edit.step]})]
-    other = swapped(segments, edit.step)
-    return [] if other is None else [other]
-
-
-def _continued(one: Trajectory, edit: Edit, text: str, finish: Finish) -> _Version:
-    """What the policy wrote, as a whole answer; of a substitute only the one step, in its place."""
-    fresh = segment(text, one.segments.kind)
-    if edit.how != "substitute":
-        return _Version(cut(fresh, [True] * len(fresh)), finish)
-    new = fresh.piece(edit.step) if edit.step < len(fresh) else ""
-    old = one.segments.piece(edit.step)
-    if old.endswith("\n") and new and not new.endswith("\n"):
-        new += "\n"
-    return _Version(cut(one.segments, edit.kept_S, {edit.step: new}), one.rollout.completion.finish)
-
-
-def _prefix_tokens(one: Trajectory, edit: Edit, sampler: Sampler) -> tuple[int, ...]:
-    """The tokens before the step: an exact beginning of what the policy wrote, whatever the tokenizer."""
-    tokens = one.rollout.completion.tokens
-    inside = np.flatnonzero(one.step_T >= edit.step)
-    prefix = tokens[: int(inside[0])] if len(inside) else tokens
-    if edit.how == "resume_null":
-        return (*prefix, *sampler.tokenizer.encode(one.segments.neutral[edit.step]))
-    return prefix
+        return [_Version(cut(segments, edit.kept_S, {edit.step: segments.neutral[edit.step]}), finish)]
+    if edit.how == "swap":
+        other = swapped(segments, edit.step)
+        return [] if other is None else [_Version(other, finish)]
+    versions = []
+    for text, its_finish in drawn:
+        fresh = segment(text, segments.kind)
+        if edit.how == "substitute":  # only the one step of what the policy wrote, in its place
+            new = fresh.piece(edit.step) if edit.step < len(fresh) else ""
+            if segments.piece(edit.step).endswith("\n") and new and not new.endswith("\n"):
+                new += "\n"
+            versions.append(_Version(cut(segments, edit.kept_S, {edit.step: new}), finish))
+        else:
+            versions.append(_Version(cut(fresh, [True] * len(fresh)), its_finish))
+    return versions
 
 
 def _key(one: Trajectory, edited: Edited) -> object:
+    """Equal for programs that no verifier can tell apart."""
     if one.segments.kind == "python" and unseen(edited.code, one.segments.header):
         return one.rollout.problem.id, edited.around
     return one.rollout.problem.id, canonical(one.segments.kind, edited)
-
-
-def _validity(one: Trajectory, edit: Edit, edited: Edited, verdict: Verdict) -> Validity:
-    """Broken by the alteration, not before it; what the policy itself wrote is never an invalid alteration."""
-    if edit.how in ("resume", "resume_null"):
-        return "valid"
-    if not sound(one.segments, edited) or (_breaks(verdict) and not _breaks(one.rollout.verdict)):
-        return "invalid"
-    return edited.validity
 
 
 def _breaks(verdict: Verdict) -> bool:

@@ -12,7 +12,8 @@ import re
 from functools import lru_cache
 
 from rlvrlab.envs.code.answer import CODE_LIKE, MARK, PYTHON
-from rlvrlab.rollout.python_steps import canonical_python, parses, python_steps
+from rlvrlab.envs.code.trees import parses
+from rlvrlab.rollout.python_steps import canonical_python, python_steps
 from rlvrlab.rollout.segments import Edited, Kind, Segments, Span
 from rlvrlab.rollout.sql_steps import canonical_sql, sql_steps
 from rlvrlab.rollout.text_steps import RESULT, text_steps, turn_steps, word_steps
@@ -24,10 +25,17 @@ SQL = ("sql", "sqlite", "postgres", "duckdb", "")
 @lru_cache(maxsize=512)  # answers of one group are often equal
 def segment(text: str, kind: str = "auto") -> Segments:
     """The steps of an answer; what is in no step is glue."""
-    start = _after_thinking(text)
+    start = len(text) - len(text.rpartition("</think>")[2])
     fences = _fences(text, start)
     if kind == "auto":
-        kind = _kind(text, start, fences)
+        languages = {language for language, _ in fences}
+        lines = [] if fences else text[start:].split("\n")
+        if "sql" in languages or (not fences and QUERY.match(text, start)):
+            kind = "sql"
+        elif RESULT.search(text):
+            kind = "turns"
+        elif languages & set(PYTHON) or any(CODE_LIKE.match(line[:200].lstrip()) for line in lines):
+            kind = "python"
     if kind == "python":
         return python_steps(text, _last(fences, PYTHON) or (start, len(text)))
     if kind == "sql":
@@ -37,7 +45,7 @@ def segment(text: str, kind: str = "auto") -> Segments:
 
 def sound(segments: Segments, edited: Edited) -> bool:
     """Can the altered answer be what it was meant to be? Only Python is parsed; a query is left to its verifier."""
-    return segments.kind != "python" or segments.broken or parses(edited.code, segments.header)
+    return segments.kind != "python" or segments.broken or parses(segments.header + edited.code)
 
 
 def canonical(kind: Kind, edited: Edited) -> tuple[str, str, str]:
@@ -48,37 +56,21 @@ def canonical(kind: Kind, edited: Edited) -> tuple[str, str, str]:
     return before, canonical_sql(edited.code) if kind == "sql" else edited.code, after
 
 
-def _kind(text: str, start: int, fences: list[tuple[str, Span]]) -> str:
-    languages = {language for language, _ in fences}
-    if "sql" in languages or (not fences and QUERY.match(text, start)):
-        return "sql"
-    if RESULT.search(text):
-        return "turns"
-    if languages & set(PYTHON):
-        return "python"
-    lines = text[start:].split("\n")
-    return "python" if not fences and any(CODE_LIKE.match(line[:200].lstrip()) for line in lines) else "text"
-
-
-def _after_thinking(text: str) -> int:
-    closed = text.rfind("</think>")
-    return 0 if closed < 0 else closed + len("</think>")
-
-
 def _last(fences: list[tuple[str, Span]], languages: tuple[str, ...]) -> Span | None:
+    """The content of the last block in one of these languages."""
     return next((span for language, span in reversed(fences) if language in languages), None)
 
 
 def _fences(text: str, at: int) -> list[tuple[str, Span]]:
     """Language and content of each fenced block, an unfinished one only where there is no other."""
-    found: list[tuple[str, Span]] = []
+    blocks: list[tuple[str, Span]] = []
     fence, language, begin = "", "", 0
     for line in text[at:].split("\n"):
         mark = MARK.match(line) if "```" in line or "~~~" in line else None
         if not fence and mark:
             fence, language, begin = mark.group(1), mark.group(2).lower(), min(at + len(line) + 1, len(text))
         elif fence and mark and mark.group(1).startswith(fence) and not line[mark.end(1) :].strip():
-            found.append((language, (begin, at)))
+            blocks.append((language, (begin, at)))
             fence = ""
         at += len(line) + 1
-    return found or ([(language, (begin, len(text)))] if fence else [])
+    return blocks or ([(language, (begin, len(text)))] if fence else [])

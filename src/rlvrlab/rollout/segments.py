@@ -91,18 +91,26 @@ class Segments:
 
 def cut(segments: Segments, kept_S: Bools | Sequence[bool], instead: Mapping[int, str] | None = None) -> Edited:
     """The answer with only some of its steps; `instead` exchanges the text of steps that stay."""
-    gone = _gone(segments, kept_S)
+    gone: list[bool] = []
     cuts: dict[Span, str] = {}
+    """New text of places in the answer."""
     for index, parent in enumerate(segments.parents):
         above = parent >= 0 and gone[parent]
+        gone.append(above or not kept_S[index])
         if gone[index] and not above:
             cuts[segments.extents[index]] = ""
         elif instead and index in instead and not above:
             cuts[segments.extents[index]] = instead[index]
     repaired = _mend(segments, gone, cuts)
-    text, region = _apply(segments.text, cuts, segments.region)
-    code = text[region[0] : region[1]]
-    return Edited(text, "repaired" if repaired else "valid", code, (text[: region[0]], text[region[1] :]))
+    pieces, at, (first, last) = list[str](), 0, segments.region
+    for (start, end), new in sorted(cuts.items()):
+        pieces += [segments.text[at:start], new]
+        at = max(at, end)
+        change = len(new) - (end - start)
+        first += change if end <= segments.region[0] else 0
+        last += change if start < segments.region[1] or start == end == segments.region[1] else 0
+    text, last = "".join([*pieces, segments.text[at:]]), max(first, last)
+    return Edited(text, "repaired" if repaired else "valid", text[first:last], (text[:first], text[last:]))
 
 
 def swapped(segments: Segments, index: int) -> Edited | None:
@@ -113,22 +121,13 @@ def swapped(segments: Segments, index: int) -> Edited | None:
     first, second = sorted((index, other))
     row = next(row for row in segments.siblings if index in row.members)
     leads = {member: row.leads[at] if row.leads else 0 for at, member in enumerate(row.members)}
-    lead, body, tail = zip(*(_split(segments.piece(i), leads[i]) for i in (first, second)), strict=True)
-    instead = {first: lead[0] + body[1] + tail[0], second: lead[1] + body[0] + tail[1]}
+    # The separator before a step, and the space, line end or semicolon after it, stay in their place.
+    bodies = {i: segments.piece(i)[leads[i] :].rstrip(" \t\r\n;") for i in (first, second)}
+    instead = {}
+    for i, body in ((first, bodies[second]), (second, bodies[first])):
+        piece = segments.piece(i)
+        instead[i] = piece[: leads[i]] + body + piece[leads[i] + len(bodies[i]) :]
     return cut(segments, [True] * len(segments), instead)
-
-
-def _split(piece: str, lead: int) -> tuple[str, str, str]:
-    """Separator, body, and the space, line end or semicolon after it, which stay in their place."""
-    body = piece[lead:].rstrip(" \t\r\n;")
-    return piece[:lead], body, piece[lead + len(body) :]
-
-
-def _gone(segments: Segments, kept_S: Bools | Sequence[bool]) -> list[bool]:
-    gone: list[bool] = []
-    for index, parent in enumerate(segments.parents):
-        gone.append(not kept_S[index] or (parent >= 0 and gone[parent]))
-    return gone
 
 
 def _mend(segments: Segments, gone: Sequence[bool], cuts: dict[Span, str]) -> bool:
@@ -153,14 +152,3 @@ def _mend(segments: Segments, gone: Sequence[bool], cuts: dict[Span, str]) -> bo
             if changed is not None:
                 cuts[start + lead, end] = changed[lead:]
     return repaired
-
-
-def _apply(text: str, cuts: Mapping[Span, str], region: Span) -> tuple[str, Span]:
-    pieces, at, first, last = list[str](), 0, region[0], region[1]
-    for (start, end), new in sorted(cuts.items()):
-        pieces += [text[at:start], new]
-        at = max(at, end)
-        change = len(new) - (end - start)
-        first += change if end <= region[0] else 0
-        last += change if start < region[1] or (start == end == region[1]) else 0
-    return "".join([*pieces, text[at:]]), (first, max(first, last))

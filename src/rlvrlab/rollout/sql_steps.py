@@ -11,7 +11,7 @@ is one step. Just enough grammar for that, no third party.
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 from rlvrlab.judge.modes.sql_text import COMPOUND, words
@@ -21,6 +21,7 @@ from rlvrlab.types import Step
 JOINS = {"JOIN", "NATURAL", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "OUTER"}
 CLAUSES = {"SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "WINDOW"} | COMPOUND
 LONGEST = 100_000
+"""A query with more characters has no steps."""
 SPACES = re.compile(r"\s+")
 QUOTED = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|--[^\n]*)""")
 
@@ -31,31 +32,32 @@ class _Word(NamedTuple):
     end: int
 
 
-class _Part(NamedTuple):
-    """One clause: its keyword and what follows, up to the next clause."""
+class _Clause(NamedTuple):
+    """A keyword and what follows it, up to the next clause."""
 
-    name: str
-    start: int
+    words: list[_Word]
+    """Its words of the outermost level, the keyword first."""
     body: int
+    """Where the keyword ends: after `ORDER BY`."""
     end: int
 
 
 def sql_steps(text: str, region: Span | None = None) -> Segments:
     """The query in `region` (all of the text by default) in steps."""
     start, end = region or (0, len(text))
-    found = _Found(text)
+    reader = _Reader(text)
     if end - start <= LONGEST:
         outer = [_Word(w.text.upper(), start + w.start, start + w.start + len(w.text)) for w in words(text[start:end])]
-        for part in _parts(outer, end):
-            found.add(part, [word for word in outer if part.start <= word.start < part.end])
+        for clause in _clauses(outer, end):
+            reader.add(clause)
     return Segments(
         text,
         "sql",
-        tuple(found.steps),
-        tuple(step.span for step in found.steps),
-        (-1,) * len(found.steps),
-        tuple(found.siblings),
-        tuple(found.neutral),
+        tuple(reader.steps),
+        tuple(step.span for step in reader.steps),
+        (-1,) * len(reader.steps),
+        tuple(reader.siblings),
+        tuple(reader.neutral),
         (start, end),
     )
 
@@ -66,57 +68,51 @@ def canonical_sql(query: str) -> str:
     return "".join(part if i % 2 else SPACES.sub(" ", part) for i, part in enumerate(parts)).strip().rstrip(";").strip()
 
 
-def _parts(outer: list[_Word], end: int) -> list[_Part]:
-    """The clauses of the outermost level; after a UNION everything to its end is one part."""
-    heads = [i for i, word in enumerate(outer) if _is_head(outer, i)]
-    stop = next((word.start for word in outer if word.name == ";"), end)
-    parts = []
-    for position, i in enumerate(heads):
-        name, width = outer[i].name, 2 if outer[i].name in ("GROUP", "ORDER") else 1
-        if name in COMPOUND:
-            later = [j for j in heads[position + 1 :] if outer[j].name in COMPOUND]
-            parts.append(_Part(name, outer[i].start, outer[i].end, outer[later[0]].start if later else stop))
-            continue
-        if any(outer[j].name in COMPOUND for j in heads[:position]):
-            continue
-        following = heads[position + 1] if position + 1 < len(heads) else None
-        last = outer[min(i + width - 1, len(outer) - 1)]
-        parts.append(_Part(name, outer[i].start, last.end, stop if following is None else outer[following].start))
-    return [part for part in parts if part.start < stop]
+def _clauses(outer: list[_Word], end: int) -> list[_Clause]:
+    """The clauses of the outermost level; from the first UNION on, each arm with all its clauses is one."""
+    heads = []
+    for i, word in enumerate(outer):
+        # LEFT OUTER JOIN begins one clause, not three; a later WITH is something else.
+        joins = word.name in JOINS and (i == 0 or outer[i - 1].name not in JOINS)
+        if joins or word.name in CLAUSES or (word.name == "WITH" and i == 0):
+            heads.append(i)
+    arms = [i for i in heads if outer[i].name in COMPOUND]
+    heads = [i for i in heads if i < arms[0]] + arms if arms else heads
+    stop = next((i for i, word in enumerate(outer) if word.name == ";"), len(outer))
+    clauses = []
+    for i, until in zip_longest(heads, heads[1:], fillvalue=stop):
+        if i < stop:
+            keyword = outer[i : i + 2] if outer[i].name in ("GROUP", "ORDER") else outer[i : i + 1]
+            close = outer[until].start if until < len(outer) else end
+            clauses.append(_Clause(outer[i:until], keyword[-1].end, close))
+    return clauses
 
 
-def _is_head(outer: list[_Word], i: int) -> bool:
-    name = outer[i].name
-    if name == "WITH":
-        return i == 0
-    if name in JOINS:
-        return i == 0 or outer[i - 1].name not in JOINS
-    return name in CLAUSES
+class _Reader:
+    """Collects the steps of a query."""
 
-
-class _Found:
     def __init__(self, text: str) -> None:
         self.text = text
         self.steps: list[Step] = []
         self.siblings: list[Siblings] = []
         self.neutral: list[str] = []
 
-    def add(self, part: _Part, inside: list[_Word]) -> None:
+    def add(self, clause: _Clause) -> None:
         """One clause as one step or several."""
-        keyword = (part.start, part.body)
-        if part.name == "SELECT":
-            skip = next((w.end for w in inside[1:2] if w.name in ("DISTINCT", "ALL")), part.body)
-            self._list(skip, part.end, _commas(inside, skip), "column", " NULL", None)
-        elif part.name == "WITH":
-            skip = next((w.end for w in inside[1:2] if w.name == "RECURSIVE"), part.body)
-            self._list(skip, part.end, _commas(inside, skip), "cte", "", (part.start, skip))
-        elif part.name in ("WHERE", "HAVING"):
-            self._list(part.body, part.end, _conjunctions(inside), "conjunct", "", keyword, "1 = 1")
-        elif part.name == "FROM":
-            return
-        else:
-            kind = "join" if part.name in JOINS else "arm" if part.name in COMPOUND else "clause"
-            self._step(part.start, part.end, kind, "")
+        keyword, end = clause.words[0], clause.end
+        second = clause.words[1].name if len(clause.words) > 1 else ""
+        if keyword.name == "SELECT":
+            start = clause.words[1].end if second in ("DISTINCT", "ALL") else clause.body
+            self._list(start, end, _commas(clause, start), "column", " NULL", None)
+        elif keyword.name == "WITH":
+            start = clause.words[1].end if second == "RECURSIVE" else clause.body
+            self._list(start, end, _commas(clause, start), "cte", "", (keyword.start, start))
+        elif keyword.name in ("WHERE", "HAVING"):
+            where = (keyword.start, clause.body)
+            self._list(clause.body, end, _conjunctions(clause.words), "conjunct", "", where, "1 = 1")
+        elif keyword.name != "FROM":
+            kind = "join" if keyword.name in JOINS else "arm" if keyword.name in COMPOUND else "clause"
+            self._step(keyword.start, end, kind, "")
 
     def _list(
         self,
@@ -147,8 +143,8 @@ class _Found:
         self.neutral.append(neutral)
 
 
-def _commas(inside: list[_Word], start: int) -> list[_Word]:
-    return [word for word in inside if word.name == "," and word.start >= start]
+def _commas(clause: _Clause, start: int) -> list[_Word]:
+    return [word for word in clause.words if word.name == "," and word.start >= start]
 
 
 def _conjunctions(inside: list[_Word]) -> list[_Word]:
@@ -156,12 +152,12 @@ def _conjunctions(inside: list[_Word]) -> list[_Word]:
     names = [word.name for word in inside]
     if "OR" in names or "CASE" in names:
         return []
-    found, between = [], 0
+    separators, between = [], 0
     for word in inside:
         if word.name == "BETWEEN":
             between += 1
         elif word.name == "AND" and between:
             between -= 1
         elif word.name == "AND":
-            found.append(word)
-    return found
+            separators.append(word)
+    return separators

@@ -26,15 +26,18 @@ RESULT = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 NOTHING = "observation: none\n"
+"""Stands for a tool's result under the null intervention."""
+Unit = tuple[str, Span]
+"""Kind and place of a step."""
 
 
 def text_steps(text: str) -> Segments:
     """Prose in its coarsest units of which there is more than one."""
     for kind, pattern in (("paragraph", PARAGRAPH), ("line", LINE), ("sentence", SENTENCE)):
-        found = _units(text, pattern, kind)
-        if len(found) > 1:
+        units = _units(text, pattern, kind)
+        if len(units) > 1:
             break
-    return _flat(text, "text", found)
+    return _flat(text, "text", units)
 
 
 def word_steps(text: str) -> Segments:
@@ -44,32 +47,34 @@ def word_steps(text: str) -> Segments:
 
 def turn_steps(text: str) -> Segments:
     """Each assistant turn with its tool result; what follows the last result is the final turn."""
-    found, neutral, start = list[tuple[str, Span]](), list[str](), 0
+    turns, neutral, start = list[Unit](), list[str](), 0
     for match in RESULT.finditer(text):
-        found.append(("turn", (start, match.end())))
+        turns.append(("turn", (start, match.end())))
         neutral.append(text[start : match.start()] + NOTHING)
         start = match.end()
     if text[start:].strip():
-        found.append(("final", (start, len(text))))
+        turns.append(("final", (start, len(text))))
         neutral.append("")
-    return _flat(text, "turns", found, tuple(neutral))
+    return _flat(text, "turns", turns, tuple(neutral))
 
 
-def _units(text: str, pattern: re.Pattern[str], kind: str) -> list[tuple[str, Span]]:
-    found, at = list[tuple[str, Span]](), 0
+def _units(text: str, pattern: re.Pattern[str], kind: str) -> list[Unit]:
+    """Paragraphs, lines or sentences between the tags, and the answers."""
+    units, at = list[Unit](), 0
     for tag in (*TAG.finditer(text), None):
         end = tag.start() if tag else len(text)
-        found += [(kind, match.span()) for match in pattern.finditer(text, at, end) if match.group().strip()]
-        if tag is None:
-            break
-        if tag.group().startswith("<answer>"):
-            found.append(("answer", tag.span()))
-        at = tag.end()
-    return found
+        # No pattern takes blank lines in front; looking for one from each of their characters would be quadratic.
+        first = end - len(text[at:end].lstrip())
+        at = max(at, text.rfind("\n", at, first) + 1)
+        units += [(kind, match.span()) for match in pattern.finditer(text, at, end)] if first < end else []
+        if tag is not None:
+            units += [("answer", tag.span())] if tag.group().startswith("<answer>") else []
+            at = tag.end()
+    return units
 
 
-def _flat(text: str, kind: Kind, found: list[tuple[str, Span]], neutral: tuple[str, ...] = ()) -> Segments:
-    steps = tuple(Step(i, name, span, text[span[0] : span[1]]) for i, (name, span) in enumerate(found))
+def _flat(text: str, kind: Kind, units: list[Unit], neutral: tuple[str, ...] = ()) -> Segments:
+    steps = tuple(Step(i, name, span, text[span[0] : span[1]]) for i, (name, span) in enumerate(units))
     siblings = (Siblings(tuple(range(len(steps)))),) if steps else ()
     return Segments(
         text,

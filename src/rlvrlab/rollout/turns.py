@@ -33,13 +33,23 @@ class GivesFeedback(Protocol):
         ...
 
 
+@runtime_checkable
+class GivesFeedbackTogether(Protocol):
+    """An environment that judges many failed tries in one call to tell what went wrong."""
+
+    def second_turns(self, tries: Sequence[tuple[Problem, str, Verdict]]) -> list[str]:
+        """The prompt of another try for each."""
+        ...
+
+
 def feedback(env: Environment, tries: Sequence[Rollout]) -> list[str]:
     """What each failed try is told; in one call where the environment can."""
     if not isinstance(env, GivesFeedback):
         raise UserError(f"environment {env.name!r} gives no feedback on a failed answer; leave the repair phase out")
     items = [(r.problem, r.completion.text, r.verdict) for r in tries]
-    many = getattr(env, "second_turns", None)
-    return list(many(items)) if many else [env.second_turn(*item) for item in items]
+    if isinstance(env, GivesFeedbackTogether):
+        return env.second_turns(items)
+    return [env.second_turn(*item) for item in items]
 
 
 def second_prompts(

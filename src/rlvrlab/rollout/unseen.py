@@ -31,24 +31,15 @@ def unseen(code: str, header: str) -> bool:
     except NOT_PYTHON:
         return False
     body = tree.body[0].body if len(tree.body) == 1 and isinstance(tree.body[0], ast.FunctionDef) else []
-    return bool(body) and all(_own(statement) for statement in body)
+    return bool(body) and all(_binds_quietly(statement) for statement in body)
 
 
-def _own(statement: ast.stmt) -> bool:
+def _binds_quietly(statement: ast.stmt) -> bool:
     """Binds plain names to values that are computed without effect, or does nothing at all."""
-    if isinstance(statement, ast.Pass):
-        return True
-    if isinstance(statement, ast.Assign):
-        bound = all(isinstance(target, ast.Name) for target in statement.targets)
-        return bound and _harmless(statement.value)
-    return False
-
-
-def _harmless(value: ast.expr) -> bool:
-    return all(_one_harmless(node) for node in ast.walk(value))
-
-
-def _one_harmless(node: ast.AST) -> bool:
-    if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Name) and node.func.id in HARMLESS
-    return not isinstance(node, SEEN)
+    if not isinstance(statement, ast.Assign):
+        return isinstance(statement, ast.Pass)
+    for node in ast.walk(statement.value):
+        quiet = isinstance(node.func, ast.Name) and node.func.id in HARMLESS if isinstance(node, ast.Call) else True
+        if not quiet or isinstance(node, SEEN):
+            return False
+    return all(isinstance(target, ast.Name) for target in statement.targets)

@@ -19,7 +19,7 @@ from rlvrlab.types import Problem
 
 Strategy = Literal["task_type", "source", "tool", "difficulty", "embedding", "random"]
 MOMENTUM = 0.7
-"""Of a problem's running pass rate."""
+"""Share of a problem's running pass rate that a new one leaves."""
 EDGES_EVERY = 10
 """Steps between new quantiles: between them a problem changes its group only by its own rate."""
 
@@ -37,10 +37,10 @@ def by_embedding(problems: Sequence[Problem], count: int, seed: int) -> dict[str
     return {problem.id: f"cluster{i}" for problem, i in zip(problems, index_P, strict=True)}
 
 
-def running_rates(rates: Mapping[str, float], found: Mapping[str, float]) -> dict[str, float]:
-    """Pass rates by problem, moved towards what was just found; a new problem starts at what was found."""
-    moved = {name: MOMENTUM * rates[name] + (1 - MOMENTUM) * rate for name, rate in found.items() if name in rates}
-    return {**rates, **found, **moved}
+def running_rates(rates: Mapping[str, float], latest: Mapping[str, float]) -> dict[str, float]:
+    """Pass rates by problem, moved towards the latest ones; a new problem starts at its first."""
+    moved = {name: MOMENTUM * rates[name] + (1 - MOMENTUM) * rate for name, rate in latest.items() if name in rates}
+    return {**rates, **latest, **moved}
 
 
 def difficulty_edges(rates: Sequence[float], count: int) -> list[float]:

@@ -36,7 +36,7 @@ def measured(before_S: Floats, after_SS: Floats, size_S: Floats) -> Floats:
 
 
 def agreement(one_SS: Floats, other_SS: Floats) -> Agreement:
-    """Over pairs a ≠ b."""
+    """How well two interference matrices agree, over ordered pairs a ≠ b."""
     away = ~np.eye(len(one_SS), dtype=bool)
     left, right = one_SS[away], other_SS[away]
     same = float((np.sign(left) == np.sign(right)).mean()) if len(left) else float("nan")

@@ -37,7 +37,7 @@ class Retention(NamedTuple):
 
 
 def retention(success_TS: Floats, order: Sequence[int], alone_S: Floats | None = None) -> Retention:
-    """All of it from the matrix of stage-end evaluations."""
+    """Every number from the matrix of stage-end evaluations; `alone_S` is what training each skill alone reaches."""
     table = np.asarray(success_TS, dtype=np.float64)
     if table.ndim != 2 or len(table) != len(order) + 1:
         raise ValueError(f"{len(order)} stages need {len(order) + 1} rows of success, got an array of {table.shape}")

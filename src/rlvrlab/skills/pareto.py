@@ -30,7 +30,7 @@ class AreaDifference(NamedTuple):
     low: float
     high: float
     share_above: float
-    """Of resamples in which the first is larger."""
+    """Share of the resamples in which the first method's is larger."""
 
 
 def front(point_N2: Floats) -> Ints:
@@ -53,14 +53,14 @@ def hypervolume(point_N2: Floats, reference: tuple[float, float]) -> float:
 
 
 def area(point_RN2: Floats, reference: tuple[float, float], *key: object) -> Area:
-    """Of the curve of seed means; the interval resamples seeds, all settings of a seed together."""
+    """The hypervolume of the curve of seed means; the interval resamples seeds, all settings of a seed together."""
     values = _resampled(point_RN2, reference, *key)
     low, high = np.percentile(values, [2.5, 97.5])
     return Area(hypervolume(np.mean(point_RN2, axis=0), reference), float(low), float(high))
 
 
 def compare_areas(one_RN2: Floats, other_RN2: Floats, reference: tuple[float, float], *key: object) -> AreaDifference:
-    """Paired by seed: both methods see the same resampled seeds."""
+    """The difference of two hypervolumes, paired by seed: both methods see the same resampled seeds."""
     difference = _resampled(one_RN2, reference, *key) - _resampled(other_RN2, reference, *key)
     low, high = np.percentile(difference, [2.5, 97.5])
     mean = hypervolume(np.mean(one_RN2, axis=0), reference) - hypervolume(np.mean(other_RN2, axis=0), reference)

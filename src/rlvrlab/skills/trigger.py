@@ -27,7 +27,7 @@ class Trigger:
     """How often it went on."""
 
     def checked(self, lost: int, won: int) -> Trigger:
-        """After one more check."""
+        """The switch after one more check."""
         if not self.on:
             fires = lost > won and sign_test(lost, won) < SIGNIFICANCE
             return Trigger(on=fires, switched=self.switched + fires)
@@ -35,7 +35,7 @@ class Trigger:
         return Trigger(False, 0, self.switched) if calm >= CALM_CHECKS else replace(self, calm=calm)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Fields for a checkpoint; `Trigger(**fields)` brings it back."""
         return asdict(self)
 
 

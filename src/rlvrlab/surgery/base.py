@@ -35,10 +35,10 @@ class Scene(NamedTuple):
     """Pass rate in this batch."""
     names: tuple[str, ...]
     key: tuple[object, ...] = ()
-    """Of whatever the method draws at random."""
+    """Seeds whatever the method draws at random."""
 
     def rows(self, index: Ints) -> Scene:
-        """Some of the groups."""
+        """The scene with only some of the groups."""
         names = tuple(self.names[i] for i in index)
         gramian = self.gramian_SS[np.ix_(index, index)]
         return Scene(gramian, self.share_S[index], self.success_S[index], names, self.key)

@@ -53,11 +53,8 @@ def cagrad(gramian_SS: Floats, c: float) -> Floats:
             return mean_S
         if abs(t - before) <= ENOUGH * t:
             break
-        weight_S = _on_simplex(length / t * gramian_SS, along_S, float(mean_S @ along_S) * t / length)
+        # min ½ wᵀAw + bᵀw on the simplex: there bᵀw = wᵀ(b1ᵀ)w, so it is a shortest vector; a constant keeps it convex.
+        cross = np.add.outer(along_S, along_S)
+        excess = float(mean_S @ along_S) * t / length
+        weight_S = shortest(length / t * gramian_SS + cross + 2 * excess + float(np.abs(cross).max()))
     return mean_S + length / t * weight_S
-
-
-def _on_simplex(quadratic_SS: Floats, linear_S: Floats, excess: float) -> Floats:
-    """min ½ wᵀAw + bᵀw on the simplex; there bᵀw = wᵀ(b1ᵀ)w, so it is a shortest vector. `excess` keeps it convex."""
-    cross = np.add.outer(linear_S, linear_S)
-    return shortest(quadratic_SS + cross + 2 * excess + float(np.abs(cross).max()))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvrlab.batch import Floats, Ints
+from rlvrlab.batch import Floats
 from rlvrlab.randomness import generator
 
 PERMUTATIONS = 200
@@ -95,14 +95,11 @@ def noise(halves_AA: Floats, *key: object) -> Noise:
     self_cosine_S = cosine_AA[np.arange(0, 2 * count, 2), np.arange(1, 2 * count, 2)]
     rng = generator(*key, "permutation control")
     seen = _mean_cosine(halves_AA)
-    random = np.array([_mean_cosine(halves_AA[np.ix_(o, o)]) for o in _orders(rng, 2 * count)])
+    orders = [rng.permutation(2 * count) for _ in range(PERMUTATIONS)]
+    random = np.array([_mean_cosine(halves_AA[np.ix_(order, order)]) for order in orders])
     spread = float(random.std())
     z = (seen - float(random.mean())) / spread if spread > 0 else 0.0
     return Noise(self_cosine_S, z, float((1 + (random <= seen + 1e-12).sum()) / (1 + len(random))))
-
-
-def _orders(rng: np.random.Generator, size: int) -> list[Ints]:
-    return [rng.permutation(size) for _ in range(PERMUTATIONS)]
 
 
 def _mean_cosine(halves_AA: Floats) -> float:

@@ -44,10 +44,14 @@ class Projected(NamedTuple):
 
 def project(gramian_SS: Floats, along_S: Floats, epsilon_S: Floats, norm: float, solver: Solver = "exact") -> Projected:
     """`along_S` is ⟨g_s, u⟩ and `norm` is |u|; a skill without gradient cannot be protected and asks for nothing."""
-    _refuse_nan(gramian_SS, along_S, epsilon_S)
+    if not all(np.isfinite(array).all() for array in (gramian_SS, along_S, epsilon_S)):
+        raise ValueError("projection: a gradient, the step or a tolerance is NaN or infinite")
     dead_S = np.diag(gramian_SS) <= 0
     epsilon_S = np.where(dead_S, np.maximum(epsilon_S, 0.0), epsilon_S)
-    multiplier_S = _multipliers(gramian_SS, along_S, epsilon_S, solver)
+    if solver == "exact":
+        multiplier_S = nonnegative_qp(gramian_SS, along_S + epsilon_S)
+    else:
+        multiplier_S = _dykstra(gramian_SS, along_S, epsilon_S, 1 if solver == "sequential" else DYKSTRA_PASSES)
     relaxed = False
     if solver == "exact" and (epsilon_S < 0).any() and not _fits(gramian_SS, along_S, epsilon_S, multiplier_S, norm):
         relaxed = True
@@ -61,24 +65,10 @@ def correction_norm(gramian_SS: Floats, multiplier_S: Floats) -> float:
     return float(np.sqrt(max(float(multiplier_S @ gramian_SS @ multiplier_S), 0.0)))
 
 
-def _multipliers(M: Floats, along_S: Floats, epsilon_S: Floats, solver: Solver) -> Floats:
-    if solver == "exact":
-        return nonnegative_qp(M, along_S + epsilon_S)
-    return _sequential(M, along_S, epsilon_S) if solver == "sequential" else _dykstra(M, along_S, epsilon_S)
-
-
-def _sequential(M: Floats, along_S: Floats, epsilon_S: Floats) -> Floats:
-    multiplier_S = np.zeros(len(along_S))
-    for s in np.flatnonzero(np.diag(M) > 0):
-        lacking = along_S[s] + M[s] @ multiplier_S + epsilon_S[s]
-        multiplier_S[s] += max(0.0, -lacking / M[s, s])
-    return multiplier_S
-
-
-def _dykstra(M: Floats, along_S: Floats, epsilon_S: Floats) -> Floats:
+def _dykstra(M: Floats, along_S: Floats, epsilon_S: Floats, passes: int) -> Floats:
     """Projecting on half-spaces in turn, each time taking the skill's earlier correction back: coordinate descent."""
     multiplier_S = np.zeros(len(along_S))
-    for _ in range(DYKSTRA_PASSES):
+    for _ in range(passes):
         for s in np.flatnonzero(np.diag(M) > 0):
             lacking = along_S[s] + M[s] @ multiplier_S - M[s, s] * multiplier_S[s] + epsilon_S[s]
             multiplier_S[s] = max(0.0, -lacking / M[s, s])
@@ -101,8 +91,3 @@ def _relaxed(M: Floats, along_S: Floats, epsilon_S: Floats, norm: float) -> tupl
         low, high = (middle, high) if fits else (low, middle)
     final_S = np.where(epsilon_S < 0, low * epsilon_S, epsilon_S)
     return final_S, nonnegative_qp(M, along_S + final_S)
-
-
-def _refuse_nan(*arrays: Floats) -> None:
-    if not all(np.isfinite(array).all() for array in arrays):
-        raise ValueError("projection: a gradient, the step or a tolerance is NaN or infinite")

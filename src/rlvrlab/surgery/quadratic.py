@@ -7,7 +7,7 @@ refuses both duplicate and zero rows). Suffix S: rows.
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import chain, combinations
 
 import numpy as np
 
@@ -22,19 +22,18 @@ def nonnegative_qp(gramian_SS: Floats, q_S: Floats) -> Floats:
     scale_S = np.sqrt(np.maximum(np.diag(gramian_SS), 0.0))
     live = np.flatnonzero(scale_S > 0)
     multiplier_S = np.zeros(len(q_S))
-    if len(live):
-        unit_SS = gramian_SS[np.ix_(live, live)] / np.outer(scale_S[live], scale_S[live])
-        unit_q_S = q_S[live] / scale_S[live]
-        multiplier_S[live] = _solve(unit_SS, unit_q_S) / scale_S[live]
+    if not len(live):
+        return multiplier_S
+    M = gramian_SS[np.ix_(live, live)] / np.outer(scale_S[live], scale_S[live])
+    q = q_S[live] / scale_S[live]
+    points = [_active_set(M, q)]
+    if _violation(M, q, points[0]) > 1e-9 * max(np.abs(q).max(), 1e-300) and len(q) <= LARGEST_ENUMERATION:
+        # Rounding led the active set astray, or there is no solution: try every set before believing the latter.
+        sets = chain.from_iterable(combinations(range(len(q)), count) for count in range(1, len(q) + 1))
+        tried = (_block(M, q, np.array(chosen)) for chosen in sets)
+        points += [point for point in tried if (point >= 0).all()]
+    multiplier_S[live] = min(points, key=lambda point: _violation(M, q, point)) / scale_S[live]
     return multiplier_S
-
-
-def _solve(M: Floats, q: Floats) -> Floats:
-    found = _active_set(M, q)
-    if _violation(M, q, found) <= 1e-9 * max(np.abs(q).max(), 1e-300) or len(q) > LARGEST_ENUMERATION:
-        return found
-    # Rounding led the active set astray, or there is no solution: try every set before believing the latter.
-    return min([found, *_enumerated(M, q)], key=lambda point: _violation(M, q, point))
 
 
 def _active_set(M: Floats, q: Floats) -> Floats:
@@ -61,16 +60,10 @@ def _active_set(M: Floats, q: Floats) -> Floats:
 
 
 def _block(M: Floats, q: Floats, index: Ints) -> Floats:
+    """The minimiser with only these multipliers other than 0, whatever their sign."""
     target = np.zeros(len(q))
     target[index] = np.linalg.lstsq(M[np.ix_(index, index)], -q[index], rcond=TOLERANCE)[0]
     return target
-
-
-def _enumerated(M: Floats, q: Floats) -> list[Floats]:
-    size = len(q)
-    sets = (np.array(chosen) for count in range(1, size + 1) for chosen in combinations(range(size), count))
-    points = (_block(M, q, chosen) for chosen in sets)
-    return [point for point in points if (point >= 0).all()]
 
 
 def _violation(M: Floats, q: Floats, point: Floats) -> float:

@@ -25,7 +25,7 @@ class WorstSkill(Surgery):
     temperature: Positive = 0.25
     """Small ones look only at the worst group."""
     momentum: Fraction01 = 0.9
-    """Of the running success."""
+    """Share of the running success that a new one leaves."""
 
     def weigh(self, scene: Scene, memory: Memory) -> Weighed:
         """A softmax over failures."""
