@@ -70,7 +70,8 @@ def write_figures(document: Mapping[str, Any], folder: Path, formats: Sequence[s
 
 def _section_figures(section: Mapping[str, Any]) -> dict[str, Spec | None]:
     """File name -> figure for one section; which figures there are depends on the section's view."""
-    view, data, note = section.get("view"), section.get("data"), section.get("note", "")
+    view, note = section.get("view"), section.get("note", "")
+    data: Any = section.get("data")
     stem = file_stem(str(section.get("id")), "figure")
     if view == "curves":
         skills = charts.small_multiples(data.get("skills", []), "held-out accuracy", note)
