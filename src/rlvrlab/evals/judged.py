@@ -27,7 +27,7 @@ class Judged:
     """0 for the first try, 1 … for repairs after feedback."""
 
     def as_sample(self) -> Sample:
-        """What metrics are made of."""
+        """The record that metrics are made of."""
         return Sample(
             problem_id=self.problem.id,
             sample=self.sample,
@@ -78,7 +78,7 @@ def as_row(one: Judged) -> dict[str, Any]:
 
 
 def from_row(row: dict[str, Any], problem: Problem) -> Judged:
-    """Back from storage."""
+    """A stored row as it was judged: the inverse of `as_row`."""
     completion = Completion(
         row["completion"], tuple(row.get("tokens", ())), tuple(row.get("logprobs", ())), Finish(row["finish"])
     )

@@ -29,7 +29,7 @@ from rlvrlab.types import Environment, Problem
 
 @dataclass(frozen=True)
 class Kept:
-    """Where it is and what it says."""
+    """A finished evaluation: where it is kept and what it says."""
 
     folder: Path
     evaluation: Evaluation

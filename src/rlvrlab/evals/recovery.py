@@ -62,7 +62,7 @@ def recovery(
     problems = list({r.problem.id: r.problem for r in failed}.values())
     blind = collect(sampler, env, _score, problems, n=1, sampling=free, key=(*key, "blind")) if problems else []
     before = {r.id: r.completion.text for r in failed}
-    found = Recovery(
+    counts = Recovery(
         failed=len(failed),
         judged=_judged(again),
         recovered=_right(again),
@@ -70,7 +70,7 @@ def recovery(
         blind_judged=_judged(blind),
         blind=_right(blind),
     )
-    return found, again
+    return counts, again
 
 
 def _judged(rollouts: Sequence[Rollout]) -> int:

@@ -11,6 +11,7 @@ from rlvrlab.types import Environment, Finish, Problem
 
 BATCH = 256
 CLOSE = 1e-9
+"""Scores within this of each other are equal."""
 
 
 @dataclass(frozen=True)
@@ -26,19 +27,19 @@ class Change:
 
 @dataclass(frozen=True)
 class Rescored:
-    """What came out."""
+    """What came out of judging stored answers again."""
 
     answers: int
-    """Judged again."""
+    """How many answers were judged again."""
     skipped: int
-    """Never answered, or not judged then: nothing to compare."""
+    """Answers without a stored verdict: there is nothing to compare."""
     changes: tuple[Change, ...]
     unjudged: int
-    """Could not be judged now; infrastructure, not a difference."""
+    """Answers that could not be judged now; that is infrastructure, not a difference."""
 
     @property
     def same(self) -> bool:
-        """Every verdict as stored."""
+        """Whether every verdict is as stored."""
         return not self.changes
 
 

@@ -29,7 +29,7 @@ class Advice:
 
     @property
     def go(self) -> bool:
-        """Can training start?"""
+        """Whether training can start."""
         return self.word == "go"
 
 
@@ -64,6 +64,7 @@ def _decide(report: Report) -> tuple[Word, str]:
 
 
 def _beside(report: Report, word: Word) -> list[str]:
+    """What else is not ideal, besides what decided the verdict."""
     total, notes = report.total, []
     accuracy, entropy = total.accuracy.value, total.entropy
     if word == "go" and not IDEAL[0] <= accuracy <= IDEAL[1]:

@@ -1,4 +1,4 @@
-"""Named collections of data sets with fixed settings; one file per family, each a plain table.
+"""The suites by name, and the members of one or several of them.
 
 rlvr suite graphs --tier fast --models experiments/
 """
@@ -18,10 +18,10 @@ SUITES: dict[str, Suite] = {suite.name: suite for suite in (GRAPHS, MATHEMATICS,
 def members_of(names: str) -> list[Member]:
     """The members of one suite, of several (`graphs,math`) or of `all`; what is in two of them comes once."""
     chosen = list(SUITES) if names == "all" else [name.strip() for name in names.split(",")]
-    found: dict[str, Member] = {}
+    members: dict[str, Member] = {}
     for name in chosen:
         if name not in SUITES:
             raise UnknownName("suite", name, [*SUITES, "all"])
         for member in SUITES[name].members:
-            found.setdefault(member.name, member)
-    return list(found.values())
+            members.setdefault(member.name, member)
+    return list(members.values())

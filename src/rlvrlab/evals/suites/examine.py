@@ -55,7 +55,7 @@ class Cell:
 
     @property
     def significant(self) -> bool:
-        """Better or worse than the first model, beyond chance."""
+        """Whether the model is better or worse than the first one beyond chance."""
         return self.p_holm is not None and self.p_holm < SIGNIFICANT
 
 
@@ -70,7 +70,7 @@ class Examined:
     """Members and models that could not be examined, each with its reason."""
 
     def facts(self) -> dict[str, Any]:
-        """Plain data."""
+        """Everything as plain JSON values."""
         return {
             "cells": [_plain(cell) for cell in self.cells],
             "averages": [_plain(cell) for cell in self.averages],
@@ -106,9 +106,9 @@ def examine(
         for one in ready:
             if progress:
                 progress(model.name, one.member.name)
-            found = _evaluated(model.name, answerer, one, seed, output)
-            scores[model.name, one.member.name] = scores_of(found)
-            cells.append(_cell(model.name, one, found, scores[model.name, one.member.name]))
+            evaluation = _evaluated(model.name, answerer, one, seed, output)
+            scores[model.name, one.member.name] = scores_of(evaluation)
+            cells.append(_cell(model.name, one, evaluation, scores[model.name, one.member.name]))
     names = list(dict.fromkeys(cell.model for cell in cells))
     compared = _compared(cells, scores, names[0]) if names else []
     averages = [_average(name, [cell for cell in compared if cell.model == name], scores) for name in names]
@@ -155,14 +155,15 @@ def _cell(model: str, one: Ready, found: Evaluation, scores: Scores) -> Cell:
 
 
 def _compared(cells: Sequence[Cell], scores: dict[tuple[str, str], Scores], first: str) -> list[Cell]:
-    found: dict[int, Difference] = {}
+    """The cells with their paired differences to the first model, Holm-adjusted over the whole table."""
+    differences: dict[int, Difference] = {}
     for index, cell in enumerate(cells):
         before, after = scores[first, cell.member], scores[cell.model, cell.member]
         both = [name for name in before if name in after]
         if cell.model != first and both:
-            found[index] = compare([before[name] for name in both], [after[name] for name in both], cell.member)
-    adjusted = dict(zip(found, holm([one.p for one in found.values()]), strict=True))
-    return [replace(cell, versus=found.get(i), p_holm=adjusted.get(i)) for i, cell in enumerate(cells)]
+            differences[index] = compare([before[name] for name in both], [after[name] for name in both], cell.member)
+    adjusted = dict(zip(differences, holm([one.p for one in differences.values()]), strict=True))
+    return [replace(cell, versus=differences.get(i), p_holm=adjusted.get(i)) for i, cell in enumerate(cells)]
 
 
 def _average(model: str, cells: Sequence[Cell], scores: dict[tuple[str, str], Scores]) -> Cell:
