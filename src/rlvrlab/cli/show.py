@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlvrlab.cli import printable
-from rlvrlab.cli.runs import COLOURS, PIPE_WIDTH, duration, share_of, steps_of, tokens_of
+from rlvrlab.cli import print_json, printable
+from rlvrlab.cli.options import AS_JSON, RUN
+from rlvrlab.cli.runs import COLOURS, duration, share_of, steps_of, tokens_of, wide_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
     from rlvrlab.train.card import Card
 
 LAMPS = {"good": ("✓", "green"), "notice": ("!", "yellow"), "alarm": ("✗", "red")}
-"""Signs, since not everyone sees the colours."""
+"""State of a light -> its sign and colour; signs, because not everyone sees the colours."""
 CURVES = (
     "train/acc", "critic/rewards/mean", "actor/entropy", "actor/grad_norm", "groups/zero_variance",
     "response_length/mean", "response_length/clip_ratio", "actor/kl", "sft/nll", "actor/loss", "time/step_s",
 )  # fmt: skip
-"""After the held-out accuracies."""
+"""Metrics whose curves are shown after the held-out accuracies."""
 FILES = {
     "EXPERIMENT.md": "the run explained",
     "config.json": "the recipe as resolved",
@@ -39,9 +40,8 @@ FILES = {
 
 
 @click.command("show", short_help="Show how a run is doing.")
-@click.argument("run", default="")
-@click.option("--folder", default="experiments", show_default=True, type=click.Path(path_type=Path), help="Of runs.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@RUN
+@AS_JSON
 def command(run: str, folder: Path, as_json: bool) -> int:
     """Show how a run is doing.
 
@@ -52,22 +52,18 @@ def command(run: str, folder: Path, as_json: bool) -> int:
     rlvr show
     rlvr show toy_countdown_20261115
     """
-    from rlvrlab.report.runs import locate, summarise_run
+    from rlvrlab.cli.tables import metrics_table
+    from rlvrlab.report.runs import locate, read_table, summarise_run
 
     place = locate(run, folder)
     entry = summarise_run(place)
     found = _looked_at(place) if entry.kind == "run" else {}
     if as_json:
-        from rlvrlab.cli import print_json
-
         cards = [card._asdict() for card in found.pop("cards", [])]
         files = [name for name in FILES if (place / name).exists()]
         print_json({**entry.facts(), **found, "cards": cards, "files": files})
         return 0
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    console = console if console.is_terminal else Console(highlight=False, width=PIPE_WIDTH)
+    console = wide_console()
     _head(console, entry, found)
     if found:
         _phases(console, found["headline"])
@@ -75,13 +71,15 @@ def command(run: str, folder: Path, as_json: bool) -> int:
         _health(console, found)
         _cards(console, found["cards"])
     else:
-        _evaluation(console, place)
+        for data, metrics in read_table(place / "metrics.json").items():
+            console.print(f"\n{printable(data)}", style="bold", markup=False)
+            console.print(metrics_table(metrics))
     _files(console, place)
     return 0
 
 
 def _looked_at(folder: Path) -> dict[str, Any]:
-    """The run's page in short: everything but the list's own facts."""
+    """What `rlvr show` says of a run beyond its line in the list."""
     from rlvrlab.report.gather.overview import overview
     from rlvrlab.report.gather.record import RunRecord
     from rlvrlab.train.card import read_cards
@@ -125,15 +123,6 @@ def _head(console: Console, entry: Entry, found: dict[str, Any]) -> None:
     for words, style in lines:
         if words:
             console.print(Text(printable(words), style), soft_wrap=True)
-
-
-def _evaluation(console: Console, folder: Path) -> None:
-    from rlvrlab.cli.tables import metrics_table
-    from rlvrlab.report.runs import read_table
-
-    for data, metrics in read_table(folder / "metrics.json").items():
-        console.print(f"\n{printable(data)}", style="bold", markup=False)
-        console.print(metrics_table(metrics))
 
 
 def _phases(console: Console, headline: list[dict[str, Any]]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from rlvrlab.evals.probe.report import USEFUL_VARIANCE, Measured, Report
 
@@ -26,6 +26,10 @@ class Advice:
     """Why, with the number that decided and its threshold."""
     notes: tuple[str, ...] = ()
     """What else is not ideal, and what is not settled."""
+
+    def facts(self) -> dict[str, Any]:
+        """The verdict as plain JSON values."""
+        return {"verdict": self.word, "go": self.go, "why": self.text, "notes": list(self.notes)}
 
     @property
     def go(self) -> bool:
