@@ -44,7 +44,7 @@ class Subject:
 
     @property
     def max_tokens(self) -> int | None:
-        """The recipe's longest answer."""
+        """The longest answer that the recipe allows; None without a recipe."""
         return self.resolved.recipe.rollout.max_tokens if self.resolved else None
 
 

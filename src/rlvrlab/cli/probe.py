@@ -17,7 +17,6 @@ from rlvrlab.types import RewardFunction, Sampling
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rlvrlab.cli.examined import Subject
     from rlvrlab.evals.probe.report import Line, Measured, Report
     from rlvrlab.evals.probe.verdict import Advice
 
@@ -52,6 +51,7 @@ def command(**options: Any) -> int:
     from rlvrlab.evals.probe.report import report
     from rlvrlab.evals.probe.trying import try_problems
     from rlvrlab.evals.probe.verdict import advise
+    from rlvrlab.registry import find
 
     n, size, output = options["n"], options["size"], options["output"]
     if n < 2 or size < 1:
@@ -70,43 +70,36 @@ def command(**options: Any) -> int:
     )
     problems = asked.env.problems(options["role"], size, asked.resolved.recipe.data.seed if asked.resolved else 0)
     with answerer_of(asked, options) as answerer:
-        reward = _reward(options["what"], asked)
+        # A recipe or a run brings its own reward; an environment given by name is probed by right or wrong.
+        own = asked.resolved if options["what"] is None or options["what"].endswith(".toml") else None
+        reward: RewardFunction = own.build("reward") if own else find("reward", "binary")()
         tries = try_problems(answerer, asked.env, reward, problems, n=n, sampling=sampling, seed=options["seed"])
         identity = answerer.identity()
-    found = report(tries)
-    advice = advise(found)
+    probed = report(tries)
+    advice = advise(probed)
     facts = {"environment": asked.env.name, "policy": identity, "sampling": asdict(sampling), "role": options["role"]}
-    facts |= {**advice.facts(), **found.facts()}
+    facts |= {**advice.facts(), **probed.facts()}
     if output is not None:
-        _write(output, found, facts)
+        _write(output, probed, facts)
     if options["as_json"]:
         print_json(facts)
     else:
-        _show(found, advice, f"{asked.env.name} · {name_of(identity)}", output)
+        _show(probed, advice, f"{asked.env.name} · {name_of(identity)}", output)
     return 0
 
 
-def _reward(what: str | None, asked: Subject) -> RewardFunction:
-    """The recipe's reward, or the run's own; an environment given by name is probed by right or wrong."""
-    from rlvrlab.registry import find
-
-    own = asked.resolved if what is None or what.endswith(".toml") else None
-    reward: RewardFunction = own.build("reward") if own else find("reward", "binary")()
-    return reward
-
-
-def _write(folder: Path, found: Report, facts: dict[str, Any]) -> None:
+def _write(folder: Path, probed: Report, facts: dict[str, Any]) -> None:
     from rlvrlab.data.rows import write_problems
     from rlvrlab.evals.probe.picture import scatter
     from rlvrlab.record.files import write_atomically, write_json
 
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "probe.json", facts)
-    write_atomically(folder / "scatter.svg", scatter(found.problems, f"{facts['environment']}: {facts['verdict']}"))
-    write_problems(folder / "useful.jsonl", [p.problem for p in found.problems if p.useful])
+    write_atomically(folder / "scatter.svg", scatter(probed.problems, f"{facts['environment']}: {facts['verdict']}"))
+    write_problems(folder / "useful.jsonl", [p.problem for p in probed.problems if p.useful])
 
 
-def _show(found: Report, advice: Advice, title: str, output: Path | None) -> None:
+def _show(probed: Report, advice: Advice, title: str, output: Path | None) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -114,24 +107,24 @@ def _show(found: Report, advice: Advice, title: str, output: Path | None) -> Non
     from rlvrlab.evals.probe.picture import bands
 
     console = Console(highlight=False)
-    console.print(Text(f"{printable(title)} · {found.total.problems} problems, {found.n} answers each\n", "bold"))
-    console.print(_totals(found.total))
+    console.print(Text(f"{printable(title)} · {probed.total.problems} problems, {probed.n} answers each\n", "bold"))
+    console.print(_totals(probed.total))
     groups = Table("rollout.n", "expected share of groups with something to teach", box=None)
-    for u in found.useful:
+    for u in probed.useful:
         groups.add_row(str(u.n), f"{'at least ' if u.at_least else ''}{_share(u.share)}")
     scatter = Table("accuracy", "problems", "variance", "", box=None)  # the plot in words
-    for name, count, variance in bands(found.problems):
-        bar = "▇" * round(40 * count / max(1, len(found.problems)))
+    for name, count, variance in bands(probed.problems):
+        bar = "▇" * round(40 * count / max(1, len(probed.problems)))
         scatter.add_row(name, f"{count}", f"{variance:.3f}", Text(bar, "green" if variance > 0 else "dim"))
-    for table in (groups, *([_by_level(found.lines)] if len(found.lines) > 1 else []), scatter):
+    for table in (groups, *([_by_level(probed.lines)] if len(probed.lines) > 1 else []), scatter):
         console.print()
         console.print(table)
     console.print(Text(f"\n{advice.word}: {advice.text}", "bold green" if advice.go else "bold yellow"))
     for note in advice.notes:
         console.print(Text(f"· {note}"))
-    useful = sum(p.useful for p in found.problems)
+    useful = sum(p.useful for p in probed.problems)
     where = f"see {output}" if output else "-o DIR writes them, a scatter plot and all numbers"
-    console.print(Text(f"{useful} of {len(found.problems)} problems are in the useful zone; {where}", "dim"))
+    console.print(Text(f"{useful} of {len(probed.problems)} problems are in the useful zone; {where}", "dim"))
 
 
 def _totals(line: Line) -> Table:

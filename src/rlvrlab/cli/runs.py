@@ -50,6 +50,8 @@ def command(
     rlvr runs --search "grpo running" --tag baseline --sort metric
     rlvr runs --add-tag toy_countdown_2026… baseline
     """
+    from rich.text import Text
+
     from rlvrlab.report.runs import choose, list_runs, locate, sort_runs
     from rlvrlab.report.tags import change_tag
 
@@ -63,17 +65,10 @@ def command(
     if as_json:
         print_json([entry.facts() for entry in entries])
         return 0
-    _print(folder, entries, len(everything))
-    return 0
-
-
-def _print(folder: Path, entries: Sequence[Entry], total: int) -> None:
-    from rich.text import Text
-
-    console = wide_console()
+    console, total = wide_console(), len(everything)
     if not total:
         console.print(Text(printable(f"{folder}: no runs yet; `rlvr train RECIPE` makes one")))
-        return
+        return 0
     if entries:
         console.print(table_of(entries))
     left_out = f"; {total - len(entries)} others do not fit the search" if total > len(entries) else ""
@@ -82,6 +77,7 @@ def _print(folder: Path, entries: Sequence[Entry], total: int) -> None:
     for entry in entries:
         if entry.note:
             console.print(Text(printable(f"{entry.name}: {entry.note}"), "yellow"), soft_wrap=True)
+    return 0
 
 
 def wide_console() -> Console:

@@ -92,7 +92,7 @@ def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> int
 
 
 def _changes(overrides: tuple[str, ...], members: Sequence[Member]) -> dict[str, dict[str, Any]]:
-    """`countdown.style=bare` -> {"countdown": {"style": "bare"}}."""
+    """Overrides by member: `countdown.style=bare` -> {"countdown": {"style": "bare"}}."""
     from rlvrlab.recipe.parse import parse_overrides
 
     changes: dict[str, dict[str, Any]] = {}

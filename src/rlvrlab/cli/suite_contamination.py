@@ -27,8 +27,8 @@ def show_contamination(
     for model in models:
         answerer = model.open()
         for one in ready:
-            found = contamination(answerer, one.problems, one.member.name, chat=chat)
-            rows.append({"model": model.name, **found.facts()})
+            rebuilt = contamination(answerer, one.problems, one.member.name, chat=chat)
+            rows.append({"model": model.name, **rebuilt.facts()})
     if as_json:
         print_json({"contamination": rows, "skipped": [{"name": gone.name, "why": gone.why} for gone in left_out]})
         return 0

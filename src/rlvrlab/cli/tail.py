@@ -86,24 +86,20 @@ def follow(folder: Path, lines: int, *, wait: bool) -> Iterator[tuple[str, dict[
 
 def line_of(log: str, row: dict[str, Any], metrics: tuple[str, ...] = ()) -> str:
     """A row of a log as one line for a person."""
+    from rlvrlab.record.experiment import percent
+    from rlvrlab.report.runs import held_out
+
     if log == "metrics":
-        return printable(_step(row, metrics))
+        accuracy = held_out(row)
+        parts = [f"{row.get('phase', '?')} {row.get('phase_step', '?')}", f"step {row.get('step', '?')}"]
+        if accuracy and not metrics:
+            parts.append(f"held-out {percent(accuracy)}")
+        wanted = {name: name for name in metrics} or SHOWN
+        parts += [f"{short} {row[key]:.3g}" for key, short in wanted.items() if isinstance(row.get(key), int | float)]
+        return printable("  ".join(parts))
     if log == "samples":
         verdict = VERDICTS[row.get("correct") if isinstance(row.get("correct"), bool) else None]
         return printable(f"{row.get('problem', '?')} #{row.get('sample', 0)}  {verdict}")
     kind = f"{row['kind']}: " if "kind" in row else ""
     stamp = f"{row['time'][11:19]} " if isinstance(row.get("time"), str) else ""
     return printable(f"— {stamp}{kind}{row.get('text', '')}")
-
-
-def _step(row: dict[str, Any], metrics: tuple[str, ...]) -> str:
-    from rlvrlab.record.experiment import percent
-    from rlvrlab.report.runs import held_out
-
-    measured = held_out(row)
-    parts = [f"{row.get('phase', '?')} {row.get('phase_step', '?')}", f"step {row.get('step', '?')}"]
-    if measured and not metrics:
-        parts.append(f"held-out {percent(measured)}")
-    wanted = {name: name for name in metrics} or SHOWN
-    parts += [f"{short} {row[key]:.3g}" for key, short in wanted.items() if isinstance(row.get(key), int | float)]
-    return "  ".join(parts)

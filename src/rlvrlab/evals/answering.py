@@ -28,7 +28,7 @@ class Ask:
 
     problem: Problem
     sample: int
-    """0 … n−1."""
+    """Which of the n answers to the problem this is, from 0."""
     sampling: Sampling
     key: tuple[Any, ...]
     """Randomness key of this one answer: it does not depend on the others, nor on an interruption."""
@@ -60,7 +60,7 @@ Ready = list[tuple[Ask, Answer]]
 
 
 class Answerer(Protocol):
-    """Whatever can be examined."""
+    """Whoever answers in an evaluation."""
 
     def identity(self) -> dict[str, Any]:
         """Who answers, as recorded: engine or model id really served, addresses, checkpoint."""

@@ -42,7 +42,7 @@ class Evaluation:
     """The environment's name, or the data set's."""
     protocol: EvalProtocol
     judged: tuple[Judged, ...]
-    """In the order of the problems, then of the samples."""
+    """Judged answers in the order of the problems, then of the samples."""
     wall_s: float
 
     @property
@@ -100,7 +100,7 @@ class Accuracy:
 
 
 class Store(Protocol):
-    """Where judged answers survive; rows are those of `as_row`."""
+    """Where judged answers survive an interruption; rows are those of `as_row`."""
 
     def rows(self) -> list[dict[str, Any]]:
         """What is there already, the newest of each answer."""
@@ -148,7 +148,7 @@ def evaluate(
         session.void(error)
         raise
     order = {problem.id: index for index, problem in enumerate(problems)}
-    judged = sorted(session.found.values(), key=lambda one: (order[one.problem.id], one.sample, one.turn))
+    judged = sorted(session.judged.values(), key=lambda one: (order[one.problem.id], one.sample, one.turn))
     return Evaluation(data or env.name, protocol, tuple(judged), session.clock())
 
 
@@ -180,7 +180,7 @@ class _Session:
     ) -> None:
         self._answerer, self._env, self._protocol, self._seed = answerer, env, protocol, seed
         self._store, self._observe = store, observe
-        self.found: dict[tuple[str, int, int], Judged] = {}
+        self.judged: dict[tuple[str, int, int], Judged] = {}
         self._before_s = 0.0
         self._started = time.monotonic()
 
@@ -194,10 +194,10 @@ class _Session:
         for row in self._store.rows() if self._store else ():
             if row["problem"] in by_id and row["sample"] < self._protocol.n:
                 one = from_row(row, by_id[row["problem"]])
-                self.found[one.problem.id, one.sample, one.turn] = one
-        self._before_s = max((one.at_s for one in self.found.values()), default=0.0)
-        if self.found:
-            self._observe([one for one in self.found.values() if one.verdict.correct is not None])
+                self.judged[one.problem.id, one.sample, one.turn] = one
+        self._before_s = max((one.at_s for one in self.judged.values()), default=0.0)
+        if self.judged:
+            self._observe([one for one in self.judged.values() if one.verdict.correct is not None])
 
     def ask(self, asks: Iterable[Ask]) -> None:
         """Have these answered and judged, unless they are already."""
@@ -226,7 +226,7 @@ class _Session:
         return Ask(problem, round_, sampling, (self._seed, "eval", problem.id, round_))
 
     def _over(self, problem: Problem, budget: Budget) -> bool:
-        """Solved, or nothing left to spend."""
+        """Whether a problem is solved or has nothing left to spend."""
         if any(one.verdict.correct for one in self._of(problem)):
             return True
         left = budget.amount - (self.clock() if budget.kind == "wall_s" else self._spent(problem, budget.kind))
@@ -236,11 +236,11 @@ class _Session:
         return sum(one.answer.gen_tokens if kind == "tokens" else one.judge_s for one in self._of(problem))
 
     def _of(self, problem: Problem) -> Iterator[Judged]:
-        found = (self.found.get((problem.id, sample, 0)) for sample in range(self._protocol.n))
-        return (one for one in found if one is not None)
+        answers = (self.judged.get((problem.id, sample, 0)) for sample in range(self._protocol.n))
+        return (one for one in answers if one is not None)
 
     def _known(self, problem: str, sample: int) -> bool:
-        one = self.found.get((problem, sample, 0))
+        one = self.judged.get((problem, sample, 0))
         return one is not None and one.verdict.correct is not None
 
     def _judge(self, ready: Ready) -> None:
@@ -248,7 +248,7 @@ class _Session:
         if self._store:
             self._store.append([as_row(one) for one in batch])
         for one in batch:
-            self.found[one.problem.id, one.sample, one.turn] = one
+            self.judged[one.problem.id, one.sample, one.turn] = one
         self._observe(batch)
 
     def void(self, error: InfrastructureError) -> None:
@@ -256,7 +256,7 @@ class _Session:
         if not isinstance(error, ModelChanged) or self._store is None:
             return
         since = error.since - self._started + self._before_s
-        doubtful = [one for one in self.found.values() if one.answer.server == error.server and one.at_s >= since]
+        doubtful = [one for one in self.judged.values() if one.answer.server == error.server and one.at_s >= since]
         self._store.append([{**as_row(one), "void": str(error), "correct": None} for one in doubtful])
 
 

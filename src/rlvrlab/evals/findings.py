@@ -11,6 +11,6 @@ class Finding(NamedTuple):
     metric: str
     value: float
     text: str
-    """In plain words, with the remedy."""
+    """What is wrong in plain words, with the remedy."""
     alarm: bool
     """Whether it is worth an event and a line in EXPERIMENT.md at once, not only a light."""

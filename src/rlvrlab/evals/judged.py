@@ -16,7 +16,7 @@ class Judged:
 
     problem: Problem
     sample: int
-    """0 … n−1."""
+    """Which of the n answers to the problem this is, from 0."""
     answer: Answer
     verdict: Verdict
     judge_s: float
@@ -47,7 +47,7 @@ class Judged:
 
 
 def as_row(one: Judged) -> dict[str, Any]:
-    """As stored in samples.jsonl: with problems.jsonl beside it, enough to judge again."""
+    """A line of samples.jsonl: together with problems.jsonl it is enough to judge again."""
     answer, verdict, completion = one.answer, one.verdict, one.answer.completion
     row: dict[str, Any] = {
         "problem": one.problem.id,

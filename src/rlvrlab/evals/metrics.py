@@ -27,20 +27,20 @@ class Sample:
 
     problem_id: str
     sample: int
-    """0 … n−1."""
+    """Which of the n answers to the problem this is, from 0."""
     accepted: bool | None
     """None when it could not be judged."""
     pass_ratio: float
     """Partial score in [0, 1]."""
     error_type: str
     judge_time: float
-    """Seconds."""
+    """Seconds that judging took."""
     gen_tokens: int
     truncated: bool
     entropy: float | None = None
     """Mean token entropy, where the sampler tells it."""
     answer: str | None = None
-    """As extracted; for majority votes."""
+    """The answer as the judge extracted it, for majority votes."""
     skill: str = ""
     level: str = ""
     turn: int = 0
@@ -222,7 +222,7 @@ def _unjudged_at_k(samples: Sequence[Sample], ks: Sequence[int]) -> dict[str, fl
 
 
 def _recovery(samples: Sequence[Sample]) -> dict[str, float]:
-    """Of the first tries that failed and were given another turn, how many a later turn put right."""
+    """The share of failed first tries with another turn that a later turn put right."""
     later = {(s.problem_id, s.sample) for s in samples if s.turn > 0}
     if not later:
         return {}

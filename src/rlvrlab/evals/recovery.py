@@ -21,7 +21,7 @@ class Recovery:
     """Second tries at problems whose first try failed."""
 
     failed: int
-    """First tries judged wrong."""
+    """First tries that were judged wrong."""
     judged: int
     """Second tries that could be judged: the denominator."""
     recovered: int
@@ -29,10 +29,10 @@ class Recovery:
     """Second answers equal to the first, word for word."""
     blind_judged: int
     blind: int
-    """Recovered by one sample without feedback."""
+    """Failures that one sample without feedback mended."""
 
     def metrics(self) -> dict[str, float]:
-        """Under the field's names; rates of nothing are 0 with the interval (0, 1)."""
+        """Rates with their intervals; a rate of nothing is 0 with the interval (0, 1)."""
         low, high = wilson(self.recovered, self.judged)
         blind_low, blind_high = wilson(self.blind, self.blind_judged)
         return {

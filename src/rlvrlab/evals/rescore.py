@@ -21,7 +21,7 @@ class Change:
     problem: str
     sample: Any
     fields: dict[str, tuple[Any, Any]]
-    """Name -> (stored, now)."""
+    """Field of the verdict -> (stored value, value now)."""
     completion: str
 
 

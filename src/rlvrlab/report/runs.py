@@ -27,7 +27,7 @@ DEPTH = 3
 WINDOWS, WINDOW = 12, 16 << 10
 """How many places of logs/metrics.jsonl are read, and how many bytes at each."""
 TOKENS = re.compile(rb'"response_length/mean": ([0-9.e+-]+).*?"groups/collected": ([0-9.e+-]+)')
-"""In a metrics line; generated tokens are groups collected × answers of a group × their mean length."""
+"""Finds mean length and groups in a metrics line; with the group size, they give the number of generated tokens."""
 LARGEST = 4 << 20
 """A JSON file of more bytes than this is not read for a list."""
 SIGNS = (
@@ -105,7 +105,7 @@ def sort_runs(entries: Iterable[Entry], by: str) -> list[Entry]:
 
 
 def choose(entries: Iterable[Entry], search: str = "", tags: Sequence[str] = ()) -> list[Entry]:
-    """Those that hold every word in their name, status, phase, tags or question, and carry all the tags."""
+    """The entries that have every word in their name, status, phase, tags or question, and carry all the tags."""
     words = search.lower().split()
     return [
         e

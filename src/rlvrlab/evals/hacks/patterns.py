@@ -48,7 +48,7 @@ class Pattern(NamedTuple):
     name: str
     line: int
     text: str
-    """The source there, cut short."""
+    """The source at that place, cut short."""
 
 
 def scan(program: str, wanted: Iterable[Any] = (), is_function: bool = True) -> list[Pattern]:

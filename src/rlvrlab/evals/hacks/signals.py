@@ -88,7 +88,7 @@ class PartShare(NamedTuple):
 
     name: str
     share: float
-    """Of the variance within groups: cov(part, reward) / var(reward); over all parts they add up to 1."""
+    """Share of the variance within groups: cov(part, reward) / var(reward); over all parts they add up to 1."""
     explains: float
     """Correlation of the part with being right, within groups."""
 

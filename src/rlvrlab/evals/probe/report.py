@@ -106,10 +106,10 @@ class Report:
 
     total: Line
     lines: tuple[Line, ...]
-    """By skill and level."""
+    """One line per skill and level."""
     useful: tuple[Useful, ...]
     problems: tuple[OfProblem, ...]
-    """Those with at least one judged answer."""
+    """The problems with at least one judged answer."""
     unjudged_problems: int
     n: int
     """Answers drawn per problem."""

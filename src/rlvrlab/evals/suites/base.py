@@ -42,7 +42,7 @@ class Member:
     preset: str = ""
     """The published data set it is (data/presets.py); empty: the environment makes the problems, or reads a folder."""
     files: tuple[str, ...] = ()
-    """Where its file may lie under the data folder; the first that is there is taken. Empty: needs none."""
+    """Places of its file under the data folder, of which the first that exists is taken; empty where it needs none."""
     folder_key: str = ""
     """The environment's key for a folder that it reads itself."""
     role: Role = "test"
@@ -54,7 +54,7 @@ class Member:
     seed: int = 0
     """Order in which problems are taken: a fixed selection where there are more than asked for."""
     group: str = ""
-    """A heading in the table."""
+    """The heading in the table under which it stands."""
     source: str = ""
     """Where to get its file."""
 
@@ -105,7 +105,7 @@ def test_file(name: str, *more: str) -> tuple[str, ...]:
 
 
 def data_folder(given: Path | None = None) -> Path:
-    """Where users keep data files: as given, else $RLVRLAB_DATA, else ./data."""
+    """The folder of data files: as given, else $RLVRLAB_DATA, else ./data."""
     return given or Path(os.environ.get(DATA) or "data")
 
 

@@ -25,7 +25,7 @@ AVERAGE = "average"
 
 @dataclass(frozen=True)
 class Model:
-    """One column of the table."""
+    """A model to examine: one column of the table."""
 
     name: str
     open: Callable[[], Answerer]
@@ -34,7 +34,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Cell:
-    """One model on one member."""
+    """The result of one model on one member."""
 
     model: str
     member: str
@@ -47,7 +47,7 @@ class Cell:
     problems: int
     unjudged: int
     protocol: str
-    """Hash: cells compare only under one."""
+    """Hash of the protocol; only cells of one protocol can be compared."""
     versus: Difference | None = None
     """Paired difference to the first model, on the problems judged for both."""
     p_holm: float | None = None
@@ -61,7 +61,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Examined:
-    """The whole table."""
+    """The results of all models on all members."""
 
     cells: tuple[Cell, ...]
     averages: tuple[Cell, ...]
@@ -125,20 +125,20 @@ def _evaluated(model: str, answerer: Answerer, one: Ready, seed: int, output: Pa
     return kept.evaluation
 
 
-def scores_of(found: Evaluation) -> Scores:
+def scores_of(evaluation: Evaluation) -> Scores:
     """accepted for one answer, unbiased pass@k for n of them; problems with too few judged answers are left out."""
-    k = max(found.protocol.ks, default=1)
+    k = max(evaluation.protocol.ks, default=1)
     counts: dict[str, list[bool]] = defaultdict(list)
-    for one in found.judged:
+    for one in evaluation.judged:
         if one.verdict.correct is not None and one.turn == 0:
             counts[one.problem.id].append(one.verdict.correct)
     return {name: pass_at_k(len(right), sum(right), k) for name, right in counts.items() if len(right) >= k}
 
 
-def _cell(model: str, one: Ready, found: Evaluation, scores: Scores) -> Cell:
-    k = max(found.protocol.ks, default=1)
+def _cell(model: str, one: Ready, evaluation: Evaluation, scores: Scores) -> Cell:
+    k = max(evaluation.protocol.ks, default=1)
     values = list(scores.values())
-    binary = k == 1 and found.protocol.n == 1
+    binary = k == 1 and evaluation.protocol.n == 1
     low, high = wilson(int(sum(values)), len(values)) if binary else bootstrap(values, one.member.name, "suite")
     return Cell(
         model=model,
@@ -149,8 +149,8 @@ def _cell(model: str, one: Ready, found: Evaluation, scores: Scores) -> Cell:
         low=low,
         high=high,
         problems=len(values),
-        unjudged=sum(j.verdict.correct is None for j in found.judged),
-        protocol=found.protocol.hash,
+        unjudged=sum(j.verdict.correct is None for j in evaluation.judged),
+        protocol=evaluation.protocol.hash,
     )
 
 

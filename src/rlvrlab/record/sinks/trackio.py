@@ -24,7 +24,7 @@ class TrackioSink:
         self._opened.append(trackio.init(project="rlvrlab", name=name, config=config, resume="allow", embed=False))
 
     def log(self, step: int, metrics: dict[str, float]) -> None:
-        """One step's numbers."""
+        """Copy one step's numbers."""
         self._opened[-1].log(metrics, step=step)
 
     def close(self) -> None:

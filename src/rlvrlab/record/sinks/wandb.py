@@ -25,7 +25,7 @@ class WandbSink:
         self._opened.append(run)
 
     def log(self, step: int, metrics: dict[str, float]) -> None:
-        """One step's numbers."""
+        """Copy one step's numbers."""
         self._opened[-1].log(metrics, step=step)
 
     def close(self) -> None:

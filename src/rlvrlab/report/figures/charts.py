@@ -217,7 +217,7 @@ def _bands(
 
 
 def _rules(marks: Sequence[Mapping[str, Any]], title: str) -> list[Spec]:
-    """Where something begins, with its name at the top."""
+    """Vertical rules at the steps where something begins, each with its name at the top."""
     data = {"values": [{"x": mark["x"], "name": mark["name"]} for mark in marks]}
     words = {"type": "text", "align": "left", "dx": 3, "y": 4, "fontSize": 7, "color": SOFT}
     return [

@@ -60,7 +60,7 @@ class RunRecord:
 
     @cached_property
     def status(self) -> str:
-        """As recorded, except that a run whose process is gone is not running."""
+        """The state of the run; one whose process is gone is not `running`, whatever it recorded last."""
         if not self.info and not self.metrics:
             return "not started"
         return state_of(self.root, self.info)

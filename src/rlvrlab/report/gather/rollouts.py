@@ -98,7 +98,7 @@ class Answers:
 
 
 def training_answers(folder: Folder, answers: Answers, side: str = "", most: int = MOST) -> None:
-    """From rollouts/: the first and the last step, then the ones between, until the page is full."""
+    """Add answers of rollouts/: the first and the last step, then those between, until the page is full."""
     paths = [path for path in (folder.root / "rollouts").glob("step_*.jsonl") if path.stem[5:].isdigit()]
     files = {int(path.stem[5:]): f"rollouts/{path.name}" for path in paths}
     if not files:
@@ -125,7 +125,7 @@ def training_answers(folder: Folder, answers: Answers, side: str = "", most: int
 
 
 def evaluation_answers(folder: Folder, answers: Answers, side: str, below: str = "", most: int = MOST) -> None:
-    """From an evaluation's samples.jsonl, with the prompts of problems.jsonl."""
+    """Add the answers of an evaluation, with their prompts from problems.jsonl."""
     prompts: dict[str, tuple[str, Any]] = {}
     try:
         problems = read_problems(folder.root / below / PROBLEMS)

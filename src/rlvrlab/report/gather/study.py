@@ -97,7 +97,7 @@ def _stage(folder: Folder, study: dict[str, Any], stage: dict[str, Any], index: 
 
 
 def _arms_table(study: dict[str, Any], arms: list[dict[str, Any]], name: str, index: int) -> Section | None:
-    """Arms down, metrics across."""
+    """The numbers of a stage: one row per arm, one column per metric."""
     measured = [as_table(arm.get("metrics")) for arm in arms]
     metrics = list(dict.fromkeys(key for table in measured for key in table))
     if not metrics:

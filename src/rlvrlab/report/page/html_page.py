@@ -32,14 +32,14 @@ LEVEL = 4
 
 @dataclass(frozen=True)
 class Live:
-    """Where the page of a running thing gets its news; both are paths on the server that sent the page."""
+    """Where a page that keeps itself up to date gets its news; all are paths on the server that sent it."""
 
     events: str
     """An event stream (SSE): the page fetches `document` again when a message arrives."""
     document: str
     """The document as JSON, sections not packed."""
     files: str = ""
-    """Where a file of the record is shown: `?path=` and `&line=` are added. Empty: files are only named."""
+    """Address that shows a file of the record, given `?path=` and `&line=`; empty where files are only named."""
 
 
 def page(document: Document, live: Live | None = None) -> str:
