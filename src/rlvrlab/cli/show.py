@@ -57,16 +57,16 @@ def command(run: str, folder: Path, as_json: bool) -> int:
 
     place = locate(run, folder)
     entry = summarise_run(place)
-    looked = _looked_at(place) if entry.kind == "run" else {}
+    details = _details(place) if entry.kind == "run" else {}
     if as_json:
-        cards = [card._asdict() for card in looked.pop("cards", [])]
+        cards = [card._asdict() for card in details.pop("cards", [])]
         files = [name for name in FILES if (place / name).exists()]
-        print_json({**entry.facts(), **looked, "cards": cards, "files": files})
+        print_json({**entry.facts(), **details, "cards": cards, "files": files})
         return 0
     console = wide_console()
-    _head(console, entry, looked)
-    if looked:
-        _show_run(console, looked)
+    _head(console, entry, details)
+    if details:
+        _show_run(console, details)
     else:
         for data, metrics in read_table(place / "metrics.json").items():
             console.print(f"\n{printable(data)}", style="bold", markup=False)
@@ -75,7 +75,7 @@ def command(run: str, folder: Path, as_json: bool) -> int:
     return 0
 
 
-def _looked_at(folder: Path) -> dict[str, Any]:
+def _details(folder: Path) -> dict[str, Any]:
     """What `rlvr show` says of a run beyond its line in the list."""
     from rlvrlab.report.gather.overview import overview
     from rlvrlab.report.gather.record import RunRecord
@@ -98,7 +98,7 @@ def _looked_at(folder: Path) -> dict[str, Any]:
     }
 
 
-def _head(console: Console, entry: Entry, looked: dict[str, Any]) -> None:
+def _head(console: Console, entry: Entry, details: dict[str, Any]) -> None:
     from rich.text import Text
 
     title = Text(printable(entry.name), "bold")
@@ -112,17 +112,17 @@ def _head(console: Console, entry: Entry, looked: dict[str, Any]) -> None:
         f"started {duration(entry.age_s)} ago" if entry.age_s is not None else "",
         f"last news {duration(entry.quiet_s)} ago" if entry.status in ("running", "stale", "killed") else "",
     ]
-    lines = [(entry.about, "italic"), (" · ".join(fact for fact in facts if fact), ""), (looked.get("why", ""), "")]
+    lines = [(entry.about, "italic"), (" · ".join(fact for fact in facts if fact), ""), (details.get("why", ""), "")]
     if entry.status in ("killed", "interrupted", "preempted", "failed") and entry.kind == "run":
         lines.append((f"Go on with: rlvr train --resume {entry.folder}", "yellow"))
-    lines += [(f"missing: {one['what']}: {one['why']}", "yellow") for one in looked.get("missing", [])]
+    lines += [(f"missing: {one['what']}: {one['why']}", "yellow") for one in details.get("missing", [])]
     lines += [(entry.note, "yellow")]
     for words, style in lines:
         if words:
             console.print(Text(printable(words), style), soft_wrap=True)
 
 
-def _show_run(console: Console, looked: dict[str, Any]) -> None:
+def _show_run(console: Console, details: dict[str, Any]) -> None:
     """Results, curves, health and cards of a run, as far as there are any."""
     from rlvrlab.record.experiment import sparkline
     from rlvrlab.train.card import card_table
@@ -130,18 +130,18 @@ def _show_run(console: Console, looked: dict[str, Any]) -> None:
     results = [
         [printable(one["data"]), printable(one["phase"]), _point(one["before"]), _point(one["best"]),
          str(one["best"]["from"].get("step", "")), _point(one["last"])]
-        for one in looked["headline"]
+        for one in details["headline"]
     ]  # fmt: skip
     head = ["data", "phase", "before", "best", "step", "last"]
     _print_table(console, "Held-out accuracy in %, greedy, 95 % intervals", head, results)
     curves = [
         [printable(name), *(f"{value:.3g}" for value in (values[0], values[-1], min(values), max(values))),
          sparkline(list(values))]
-        for name, values in looked["curves"].items()
+        for name, values in details["curves"].items()
     ]  # fmt: skip
     _print_table(console, "Curves", ["metric", "first", "last", "lowest", "highest", ""], curves)
-    _health(console, looked)
-    if cards := looked["cards"]:
+    _health(console, details)
+    if cards := details["cards"]:
         title = f"Phases' cards: {len(cards[0].outcomes)} test problems, in %, 95 % intervals"
         _print_table(console, title, *card_table(cards), ruled=True)
 
@@ -174,11 +174,11 @@ def _point(point: dict[str, Any]) -> str:
     return f"{100 * value:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
-def _health(console: Console, looked: dict[str, Any]) -> None:
+def _health(console: Console, details: dict[str, Any]) -> None:
     from rich.text import Text
 
-    shown = [light for light in looked["lights"] if light["state"] in LAMPS]
-    if not shown and not looked["warnings"]:
+    shown = [light for light in details["lights"] if light["state"] in LAMPS]
+    if not shown and not details["warnings"]:
         return
     console.print("\nHealth", style="bold")
     for light in shown:
@@ -189,7 +189,7 @@ def _health(console: Console, looked: dict[str, Any]) -> None:
             line.append(f", {light['meaning']}\n  → {light['remedy']}")
         console.print(line, soft_wrap=True)
     lit = tuple(f"{light['metric']} " for light in shown if light["state"] == "alarm")
-    for event in looked["warnings"]:
+    for event in details["warnings"]:
         if event["text"].startswith(lit):
             continue
         words = f"warned at step {event['from'].get('step', '?')}: {event['text']}"

@@ -114,7 +114,13 @@ def _models(options: dict[str, Any], stack: ExitStack) -> tuple[list[Model], lis
 
     models, left_out = [], []
     home, which = split_run(options["models"] or "")
-    for folder in _candidates(home) if options["models"] else ():
+    folders = []
+    if options["models"]:
+        if not home.is_dir():
+            raise UserError(f"{home}: no such folder; name one that holds run folders, e.g. experiments/")
+        below = (path for path in home.iterdir() if path.is_dir() and not path.name.startswith("."))
+        folders = [home] if (home / "config.json").is_file() else sorted(below)
+    for folder in folders:
         why = _defect(folder)
         if why:
             left_out.append(Skipped(folder.name, why))
@@ -130,15 +136,6 @@ def _models(options: dict[str, Any], stack: ExitStack) -> tuple[list[Model], lis
     if first is not None and first not in {model.name for model in models}:
         raise UnknownName("model", first, [model.name for model in models])
     return sorted(models, key=lambda model: model.name != first) if first else models, left_out
-
-
-def _candidates(folder: Path) -> list[Path]:
-    """The folder itself where it is a run or a model, else the folders in it."""
-    if not folder.is_dir():
-        raise UserError(f"{folder}: no such folder; name one that holds run folders, e.g. experiments/")
-    if (folder / "config.json").is_file():
-        return [folder]
-    return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
 
 
 def _defect(folder: Path) -> str:

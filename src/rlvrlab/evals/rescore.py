@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -43,11 +43,7 @@ class Rescored:
         return not self.changes
 
 
-def rescore(
-    env: Environment,
-    stored: Iterable[tuple[Problem, Mapping[str, Any]]],
-    observe: Callable[[int], None] | None = None,
-) -> Rescored:
+def rescore(env: Environment, stored: Iterable[tuple[Problem, Mapping[str, Any]]]) -> Rescored:
     """Rows need completion, finish, correct, score, error; more is compared where it is there."""
     waiting = iter(stored)
     answers = skipped = unjudged = 0
@@ -73,8 +69,6 @@ def rescore(
             differing = {k: (row[k], v) for k, v in now.items() if k in row and not _equal(row[k], v)}
             if differing:
                 changes.append(Change(problem.id, row.get("sample", row.get("id")), differing, row["completion"]))
-        if observe:
-            observe(len(chunk))
     return Rescored(answers, skipped, tuple(changes), unjudged)
 
 

@@ -57,11 +57,13 @@ def scan(program: str, wanted: Iterable[Any] = (), is_function: bool = True) -> 
     if tree is None:
         return []
     modules = _modules(tree)
-    patterns = [
-        Pattern(name, getattr(node, "lineno", 1), _shown(node))
-        for node in ast.walk(tree)
-        for name in _pattern_names(node, modules, is_function)
-    ]
+    patterns = []
+    for node in ast.walk(tree):
+        for name in _pattern_names(node, modules, is_function):
+            text = ""
+            with suppress(*NOT_PYTHON):
+                text = " ".join(ast.unparse(node).split())[:80]
+            patterns.append(Pattern(name, getattr(node, "lineno", 1), text))
     hard_coded = _hard_coded(tree, wanted)
     patterns += [Pattern("hard_coded", 1, hard_coded)] if hard_coded else []
     return sorted({(p.name, p.line): p for p in patterns}.values(), key=lambda p: (p.line, p.name))
@@ -213,10 +215,3 @@ def _dotted(node: ast.AST, modules: Mapping[str, str]) -> str:
     if isinstance(node, ast.Call):
         return _dotted(node.func, modules)
     return ""
-
-
-def _shown(node: ast.AST) -> str:
-    try:
-        return " ".join(ast.unparse(node).split())[:80]
-    except NOT_PYTHON:
-        return ""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlvrlab.evals.answering import Answerer
-from rlvrlab.evals.evaluate import Observer, evaluate
+from rlvrlab.evals.evaluate import evaluate
 from rlvrlab.evals.protocol import Protocol
 from rlvrlab.types import Environment, ErrorKind, Finish, Problem, RewardFunction, Sampling
 
@@ -39,12 +39,11 @@ def try_problems(
     n: int,
     sampling: Sampling,
     seed: int = 0,
-    observe: Observer | None = None,
 ) -> list[Try]:
     """`n` tries of each problem, in the order of the problems; judged under the environment's own limits."""
     protocol = Protocol("EVAL@k", n, (1,), sampling)
     tries = []
-    for one in evaluate(answerer, env, problems, protocol, seed=seed, observe=observe).judged:
+    for one in evaluate(answerer, env, problems, protocol, seed=seed).judged:
         verdict, completion = one.verdict, one.answer.completion
         tries.append(
             Try(

@@ -37,9 +37,13 @@ def gather_audit(path: Path) -> dict[str, Any]:
     leaks = sum(hit["leak"] for hit in hits)
     leaks_first = sorted(hits, key=lambda hit: (not hit["leak"], not hit["across"]))
     pairs = {"hits": leaks_first[:MOST], "total": len(hits)}
+    counts = Counter((h["left"].get("split", "?"), h["right"].get("split", "?"), h["part"], h["kind"]) for h in hits)
+    rows = [[*key, str(count)] for key, count in sorted(counts.items())]
+    common = {"columns": ["between", "and", "by", "kind", "pairs"], "rows": rows, "command": ""}
+    meaning = "; ".join(f"{kind}: {text}" for kind, text in WORDS.items())
     sections = [
         *folder.attempt("roles", lambda: _roles(folder)),
-        *folder.attempt("counts", lambda: _counts(hits)),
+        *([section("counts", "table", "What they have in common", common, ACROSS, meaning)] if rows else []),
         section("pairs", "pairs", "Pairs, side by side", pairs, ACROSS),
     ]
     status = f"{leaks} pairs cross roles" if leaks else "no pair crosses roles"
@@ -84,11 +88,3 @@ def _roles(folder: Folder) -> Section | None:
     data = {"columns": ["split", "rows", "roles", "content hash"], "rows": rows, "command": ""}
     note = "A row that says nothing about its role counts as none."
     return section("roles", "table", "Splits and roles", data, "manifests/", note)
-
-
-def _counts(hits: list[Fact]) -> Section | None:
-    counts = Counter((h["left"].get("split", "?"), h["right"].get("split", "?"), h["part"], h["kind"]) for h in hits)
-    rows = [[*key, str(count)] for key, count in sorted(counts.items())]
-    meaning = "; ".join(f"{kind}: {text}" for kind, text in WORDS.items())
-    data = {"columns": ["between", "and", "by", "kind", "pairs"], "rows": rows, "command": ""}
-    return section("counts", "table", "What they have in common", data, ACROSS, meaning) if rows else None
