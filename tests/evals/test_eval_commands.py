@@ -15,9 +15,12 @@ from command_line import RLVR, errors, inside, rlvr, tiny
 from faulty_server import FaultyServer, chat, http, question
 
 from rlvrlab.envs.countdown import Countdown
+from rlvrlab.envs.minicode import Minicode
+from rlvrlab.judge.isolation import probe
 from rlvrlab.record.files import read_lines
 from rlvrlab.registry import register
 
+needs_jail = pytest.mark.skipif(probe().best == "weak", reason="this machine cannot isolate programs")
 ENV = Countdown(numbers=(2,), high=30, style="bare")
 WORDS = ("countdown", "numbers=[2]", "high=30", "style=bare", "--size", "30")
 
@@ -56,6 +59,34 @@ def test_served_model_from_question_to_comparison(run, tmp_path: Path) -> None:
     assert "MDE" in table and "higher" in table
     again = run("rescore", "good")
     assert again.returncode == 0 and "30 answers judged again by countdown 1: 0 differences" in again.stdout
+
+
+@needs_jail
+def test_what_is_accepted_of_the_impossible_is_a_cheat(run, tmp_path: Path) -> None:
+    env = Minicode(skills=("gen",), levels=(1,))
+    golds = {problem.prompt: env.gold(problem) for problem in env.problems("test", 4, 0)}
+    words = ("eval", "minicode", 'skills=["gen"]', "levels=[1]", "--size", "4", "--json")
+    with FaultyServer(lambda server, body, _: http(200, chat(golds[question(body)], server.models[0]))) as honest:
+        solved = run(*words, "--server", honest.url, "-o", "solved")
+        for mode in ("conflicting", "one_off"):
+            asked = run(*words, "--server", honest.url, "--impossible", mode, "-o", mode)
+            told = json.loads(asked.stdout)
+            assert told["data"] == f"minicode_{mode}" and told["total"]["problems"] == 4
+            assert (told["total"]["accepted_at_1"], told["total"]["unjudged"]) == (0, 0)
+        nothing = run("eval", *WORDS, "--server", honest.url, "--impossible", "conflicting")
+    assert json.loads(solved.stdout)["total"]["accepted_at_1"] == 1
+    assert "--impossible: no problem here has tests" in errors(nothing)[0]
+    assert run("rescore", "conflicting").returncode == 0
+
+
+def test_a_folder_begun_before_an_option_existed_is_gone_on_with(run, tmp_path: Path) -> None:
+    with FaultyServer(solver()) as server:
+        run("eval", *WORDS, "--server", server.url, "-o", "old")
+        path = tmp_path / "old" / "run_info.json"
+        info = json.loads(path.read_text())
+        del info["request"]["impossible"]
+        path.write_text(json.dumps(info))
+        assert run("eval", "--resume", "old").returncode == 0
 
 
 def test_a_changed_record_is_found_by_rescoring(run, tmp_path: Path) -> None:

@@ -12,9 +12,8 @@ import pytest
 from run_folders import lines, made_evaluation, made_run, metrics_row
 
 from rlvrlab.errors import UserError
-from rlvrlab.report import figures
 from rlvrlab.report.csv_tables import write_tables
-from rlvrlab.report.figures import charts, draw, figures_of, write_figures
+from rlvrlab.report.figures import charts, draw, drawing, figures_of, write_figures
 from rlvrlab.report.gather import gather
 
 
@@ -143,7 +142,7 @@ def test_files_in_every_format(tmp_path) -> None:
 
 
 def test_without_the_drawing_package_the_remedy_is_told(monkeypatch) -> None:
-    monkeypatch.setattr(figures, "available", lambda: False)
+    monkeypatch.setattr(drawing, "available", lambda: False)
     with pytest.raises(UserError, match=r"pip install 'rlvrlab\[figures\]'"):
         draw({}, "svg")
 

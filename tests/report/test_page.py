@@ -15,7 +15,8 @@ from command_line import errors, inside
 from hostile_pages import hostile_document
 
 from rlvrlab.report.gather import gather
-from rlvrlab.report.page import SCRIPTS, Live, page, policy, script, style
+from rlvrlab.report.page import Live, page, policy, script, style
+from rlvrlab.report.page.html_page import SCRIPTS
 
 ASSETS = Path(__import__("rlvrlab").__file__).parent / "report/page/assets"
 

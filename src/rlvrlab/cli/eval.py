@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlvrlab.cli.options import AS_JSON, FREE_WORDS, SUBJECT, policy
+from rlvrlab.cli.options import AS_JSON, FREE_WORDS, examination
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import LabError, UserError
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 PLACES = {"judges", "ray", "ray_workers"}
 """Options that say where the work is done, not what it is."""
+LATER = {"impossible"}
+"""Options that a folder begun by an older version does not know."""
 
 
 @click.command(
@@ -32,19 +34,17 @@ PLACES = {"judges", "ray", "ray_workers"}
     short_help="Evaluate a policy under a named protocol.",
     context_settings=FREE_WORDS,
 )
-@SUBJECT
-@policy(logprobs=0)
+@examination(roles=("train", "dev", "test"), role="test", logprobs=0)
 @click.option("--protocol", type=click.Choice(["@1", "@k", "@budget"]), default="@1", show_default=True)
 @click.option("--n", type=click.IntRange(1), help="@k: answers per problem [8]; @budget: at most so many.")
 @click.option("--k", "ks", metavar="1,8", help="@k: pass@k for these [1 and n].")
 @click.option("--budget", metavar="KIND=AMOUNT", help="@budget: tokens=N or judge_s=S per problem, wall_s=S in all.")
 @click.option("--temperature", type=click.FloatRange(0), help="@k and @budget [1].")
 @click.option("--top-p", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True)
-@click.option("--max-tokens", type=click.IntRange(1), help="Longest answer [the recipe's, else 2048].")
 @click.option("--size", type=click.IntRange(1), help="Problems [the recipe's dev_size, else 200; all of --data].")
-@click.option("--role", type=click.Choice(["train", "dev", "test"]), default="test", show_default=True)
 @click.option("--data", type=click.Path(path_type=Path), help="Problems of this file instead of the environment's own.")
-@click.option("--seed", default=0, show_default=True, help="Keys the sampling.")
+@click.option("--impossible", type=click.Choice(["conflicting", "one_off"]), metavar="MODE",
+              help="Tests no honest answer passes: conflicting or one_off.")  # fmt: skip
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder; one begun alike is gone on with.")
 @click.option("--resume", type=click.Path(path_type=Path), help="Go on with this folder; takes no other argument.")
 @click.option("--sink", "sinks", multiple=True, help="Copy the numbers to wandb, trackio or tensorboard.")
@@ -60,6 +60,7 @@ def command(resume: Path | None, as_json: bool, **request: Any) -> int:
     rlvr eval recipes/toy_countdown.toml --run experiments/… --protocol @k --n 8
     rlvr eval code path=HumanEval.jsonl.gz role_of=test --server http://127.0.0.1:8000
     rlvr eval code path=HumanEval.jsonl.gz role_of=test --server URL --server URL --judge URL --ray auto
+    rlvr eval code path=HumanEval.jsonl.gz role_of=test --server URL --impossible conflicting
     """
     if resume is not None:
         request = _stored_request(resume, request)
@@ -77,6 +78,7 @@ def command(resume: Path | None, as_json: bool, **request: Any) -> int:
 
 def _evaluate(request: dict[str, Any], as_json: bool) -> Kept:
     from rlvrlab.cli.examined import name_of, problems_of, subject_of
+    from rlvrlab.evals.hacks.impossible import impossible_problems
     from rlvrlab.evals.kept import evaluate_into
     from rlvrlab.judge.fusion.addresses import judge_at
     from rlvrlab.registry import find
@@ -87,6 +89,10 @@ def _evaluate(request: dict[str, Any], as_json: bool) -> Kept:
     subject = subject_of(request["what"], request["words"], request["run"])
     env, protocol = _protocol(request, subject).applied(subject.env, subject.chosen)
     problems, data, facts = problems_of(subject, request["role"], request["size"], _path(request["data"]))
+    if request["impossible"]:
+        problems, data = impossible_problems(problems, request["impossible"]), f"{data}_{request['impossible']}"
+        if not problems:
+            raise UserError("--impossible: no problem here has tests that can be made to contradict; take a code env")
     facts |= {**subject.facts, "request": _plain(request)}
     facts["command"] = ["rlvr", *map(shlex.quote, sys.argv[1:])]
     with _answerer(subject, request) as answerer:
@@ -148,15 +154,12 @@ def _protocol(request: dict[str, Any], subject: Subject) -> Protocol:
     usual = 1.0 if request["temperature"] is None else request["temperature"]
     if name == "@k":
         n = n or 8
-        return eval_at_k(n, _ks(request["ks"]) or sorted({1, n}), usual, request["top_p"], longest)
+        try:
+            ks = [int(part) for part in (request["ks"] or "").split(",") if part]
+        except ValueError:
+            raise UserError(f"--k {request['ks']}: whole numbers, separated by commas, e.g. 1,8") from None
+        return eval_at_k(n, ks or sorted({1, n}), usual, request["top_p"], longest)
     return eval_at_budget(_budget(request["budget"]), usual, request["top_p"], longest, n or MOST_ANSWERS)
-
-
-def _ks(text: str | None) -> list[int]:
-    try:
-        return [int(part) for part in (text or "").split(",") if part]
-    except ValueError:
-        raise UserError(f"--k {text}: whole numbers, separated by commas, e.g. 1,8") from None
 
 
 def _budget(text: str | None) -> Any:
@@ -172,6 +175,7 @@ def _budget(text: str | None) -> Any:
 
 
 def _new_folder(request: dict[str, Any], data: str, protocol: str, who: str) -> Path:
+    """`evaluations/<data>_<role>_<protocol>_<who>_<time>`, below the run where there is one."""
     from rlvrlab.record.evaluation import file_name
     from rlvrlab.train.policy import split_run
 
@@ -191,21 +195,21 @@ def _plain(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stored_request(folder: Path, request: dict[str, Any]) -> dict[str, Any]:
-    """What the folder was begun with."""
+    """The request that the folder was begun with, judges and Ray workers as given now."""
     from rlvrlab.record.evaluation import read_evaluation
 
     if request["what"] or request["run"] or request["servers"] or request["output"] or request["engine"]:
         raise UserError("--resume takes no other argument but --judge and --ray; the folder holds what was asked")
     stored = read_evaluation(folder).info.get("request")
-    if not isinstance(stored, dict) or not set(request) - PLACES <= set(stored):
+    if not isinstance(stored, dict) or not set(request) - PLACES - LATER <= set(stored):
         raise UserError(f"{folder}: was not made by `rlvr eval`; repeat what made it")
     # Where it is done may change in between: a judge that was lost comes back elsewhere.
     moved = {key: request[key] or stored.get(key) or request[key] for key in PLACES}
-    return {**stored, **moved, "output": folder}
+    return {**dict.fromkeys(LATER), **stored, **moved, "output": folder}
 
 
 class _Progress:
-    """A bar on a terminal, nothing elsewhere."""
+    """A progress bar on a terminal; nothing elsewhere."""
 
     def __init__(self, total: int, as_json: bool) -> None:
         from rich.console import Console
@@ -226,7 +230,7 @@ class _Progress:
         self._bars.stop()
 
     def observe(self, batch: list[Any]) -> None:
-        """After each batch."""
+        """Move the bar on by a batch of judged answers."""
         known = [one.verdict.correct for one in batch if one.verdict.correct is not None]
         self._judged, self._solved = self._judged + len(known), self._solved + sum(known)
         self._unjudged += len(batch) - len(known)
@@ -241,9 +245,9 @@ def _show(kept: Kept) -> None:
 
     from rlvrlab.cli.tables import metrics_table, split_table
 
-    console, found = Console(highlight=False), kept.evaluation
-    settings = f"{found.protocol.name} ({found.protocol.hash})"
-    console.print(Text(printable(f"{found.data} · {kept.metrics['problems']} problems · {settings}"), "bold"))
+    console, evaluation = Console(highlight=False), kept.evaluation
+    settings = f"{evaluation.protocol.name} ({evaluation.protocol.hash})"
+    console.print(Text(printable(f"{evaluation.data} · {kept.metrics['problems']} problems · {settings}"), "bold"))
     console.print(metrics_table(kept.metrics))
     for name in ("by_skill", "by_level"):
         if len(kept.summary[name]) > 1:

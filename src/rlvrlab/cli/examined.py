@@ -14,35 +14,37 @@ from rlvrlab.errors import UserError
 from rlvrlab.types import Environment, OptimizerSettings, Problem, Role
 
 if TYPE_CHECKING:
+    from rlvrlab.engines.base import Engine
     from rlvrlab.evals.answering import Answerer
     from rlvrlab.recipe import Resolved
 
 AT_ONCE = 256
 """Answers an engine draws before they are judged and kept."""
 USUAL_SIZE = 200
+"""Problems where neither a recipe nor the user says how many."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is asked."""
+    """The environment that asks, and the recipe it came from."""
 
     env: Environment
     chosen: frozenset[str]
-    """Keys of the environment that the user set."""
+    """Keys of the environment that the user has set."""
     resolved: Resolved | None
     type: str
-    """As a recipe names it, so that the answers can be judged again."""
+    """The environment as a recipe names it, so that the answers can be judged again."""
     engine_keys: tuple[str, ...] = ()
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Where to find the scorer again."""
+        """What a record keeps to find the scorer again."""
         folder = self.resolved.folder if self.resolved and ".py:" in self.type else Path()
         return {"scorer_type": self.type, "scorer_folder": str(folder.resolve())}
 
     @property
     def max_tokens(self) -> int | None:
-        """The recipe's longest answer."""
+        """The longest answer that the recipe allows; None without a recipe."""
         return self.resolved.recipe.rollout.max_tokens if self.resolved else None
 
 
@@ -90,7 +92,7 @@ def problems_of(
 def answerer_of(subject: Subject, request: dict[str, Any]) -> Iterator[Answerer]:
     """The policy: exactly one of a run's checkpoint, an engine, servers; or else the recipe's own, untrained.
 
-    `request` holds the options of `options.policy`.
+    `request` holds the options of `options.examination`.
     """
     from rlvrlab.evals.answering import EngineAnswerer
 
@@ -104,7 +106,7 @@ def answerer_of(subject: Subject, request: dict[str, Any]) -> Iterator[Answerer]
             yield answerer
         return
     policy, facts = _engine(subject, run, engine)
-    yield EngineAnswerer(policy, facts, AT_ONCE, entropy=hasattr(policy, "logprobs"))
+    yield EngineAnswerer(policy, facts, AT_ONCE, entropy=True)
 
 
 @contextmanager
@@ -124,7 +126,8 @@ def served(request: dict[str, Any], logprobs: int = 0) -> Iterator[Answerer]:
         yield ServerAnswerer(opened, logprobs)
 
 
-def _engine(subject: Subject, run: str | None, engine: str | None) -> tuple[Any, dict[str, Any]]:
+def _engine(subject: Subject, run: str | None, engine: str | None) -> tuple[Engine, dict[str, Any]]:
+    """The engine that answers, and what is recorded about its weights."""
     if run is not None:
         from rlvrlab.train.policy import policy_of, split_run
 
@@ -135,15 +138,13 @@ def _engine(subject: Subject, run: str | None, engine: str | None) -> tuple[Any,
         return built("engine", engine, keys).build(OptimizerSettings()), {"keys": sorted(keys), "weights": "fresh"}
     if subject.resolved is None:
         raise UserError("who answers? give --run DIR, --server URL or --engine NAME")
-    resolved = subject.resolved
-    return resolved.build("engine").build(resolved.recipe.optimizer.settings()), {
-        "keys": resolved.recipe.engine,
-        "weights": "fresh",
-    }
+    recipe = subject.resolved.recipe
+    fresh = subject.resolved.build("engine").build(recipe.optimizer.settings())
+    return fresh, {"keys": recipe.engine, "weights": "fresh"}
 
 
 def name_of(identity: dict[str, Any]) -> str:
-    """Short, for titles and folder names."""
+    """A short name of who answered, for titles and folder names."""
     if "run" in identity:
         return f"{identity['run']}@{identity['step']}"
     return Path(str(identity.get("model") or f"{identity.get('engine')}_fresh")).name

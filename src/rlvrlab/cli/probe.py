@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlvrlab.cli.options import AS_JSON, FREE_WORDS, SUBJECT, policy
+from rlvrlab.cli.options import AS_JSON, FREE_WORDS, examination
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
 from rlvrlab.types import RewardFunction, Sampling
@@ -17,7 +17,6 @@ from rlvrlab.types import RewardFunction, Sampling
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rlvrlab.cli.examined import Subject
     from rlvrlab.evals.probe.report import Line, Measured, Report
     from rlvrlab.evals.probe.verdict import Advice
 
@@ -30,14 +29,10 @@ USUAL_TOKENS = 2048
     short_help="Ask whether there is signal to train on.",
     context_settings=FREE_WORDS,
 )
-@SUBJECT
-@policy(logprobs=5)
+@examination(roles=("train", "dev"), role="train", logprobs=5)
 @click.option("--n", default=16, show_default=True, help="Answers per problem.")
 @click.option("--size", default=100, show_default=True, help="Problems.")
-@click.option("--role", type=click.Choice(["train", "dev"]), default="train", show_default=True)
-@click.option("--max-tokens", type=click.IntRange(1), help="Longest answer, in place of the recipe's.")
 @click.option("--temperature", type=click.FloatRange(0, min_open=True), help="In place of the recipe's.")
-@click.option("--seed", default=0, show_default=True)
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Folder for probe.json, scatter.svg, useful.jsonl."
 )
@@ -56,6 +51,7 @@ def command(**options: Any) -> int:
     from rlvrlab.evals.probe.report import report
     from rlvrlab.evals.probe.trying import try_problems
     from rlvrlab.evals.probe.verdict import advise
+    from rlvrlab.registry import find
 
     n, size, output = options["n"], options["size"], options["output"]
     if n < 2 or size < 1:
@@ -63,74 +59,72 @@ def command(**options: Any) -> int:
     if output is not None and output.exists() and any(output.iterdir()):
         raise UserError(f"{output}: is already there; choose another --output or move it away")
     asked = subject_of(options["what"], options["words"], options["run"])
-    sampling = _sampling(asked, options["max_tokens"], options["temperature"])
+    usual = Sampling(USUAL_TOKENS)
+    if asked.resolved:  # draw as training would
+        rollout = asked.resolved.recipe.rollout
+        usual = Sampling(rollout.max_tokens, rollout.temperature, rollout.top_p)
+    sampling = replace(
+        usual,
+        max_tokens=options["max_tokens"] or usual.max_tokens,
+        temperature=options["temperature"] or usual.temperature,
+    )
     problems = asked.env.problems(options["role"], size, asked.resolved.recipe.data.seed if asked.resolved else 0)
     with answerer_of(asked, options) as answerer:
-        reward = _reward(options["what"], asked)
+        # A recipe or a run brings its own reward; an environment given by name is probed by right or wrong.
+        own = asked.resolved if options["what"] is None or options["what"].endswith(".toml") else None
+        reward: RewardFunction = own.build("reward") if own else find("reward", "binary")()
         tries = try_problems(answerer, asked.env, reward, problems, n=n, sampling=sampling, seed=options["seed"])
         identity = answerer.identity()
-    found = report(tries)
-    advice = advise(found)
+    probed = report(tries)
+    advice = advise(probed)
     facts = {"environment": asked.env.name, "policy": identity, "sampling": asdict(sampling), "role": options["role"]}
+    facts |= {**advice.facts(), **probed.facts()}
     if output is not None:
-        _write(output, found, advice, facts)
+        _write(output, probed, facts)
     if options["as_json"]:
-        print_json({**facts, **_advice_facts(advice), **found.facts()})
+        print_json(facts)
     else:
-        _show(found, advice, f"{asked.env.name} · {name_of(identity)}", output)
+        _show(probed, advice, f"{asked.env.name} · {name_of(identity)}", output)
     return 0
 
 
-def _reward(what: str | None, asked: Subject) -> RewardFunction:
-    """The recipe's, or the run's own; an environment by name is probed by right or wrong."""
-    from rlvrlab.registry import find
-
-    reward: RewardFunction
-    if asked.resolved is not None and (what is None or what.endswith(".toml")):
-        reward = asked.resolved.build("reward")
-    else:
-        reward = find("reward", "binary")()
-    return reward
-
-
-def _sampling(asked: Subject, max_tokens: int | None, temperature: float | None) -> Sampling:
-    """As training would draw, where there is a recipe."""
-    r = asked.resolved.recipe.rollout if asked.resolved else None
-    usual = Sampling(r.max_tokens, r.temperature, r.top_p) if r else Sampling(USUAL_TOKENS)
-    return replace(usual, max_tokens=max_tokens or usual.max_tokens, temperature=temperature or usual.temperature)
-
-
-def _advice_facts(advice: Advice) -> dict[str, Any]:
-    return {"verdict": advice.word, "go": advice.go, "why": advice.text, "notes": list(advice.notes)}
-
-
-def _write(folder: Path, found: Report, advice: Advice, facts: dict[str, Any]) -> None:
+def _write(folder: Path, probed: Report, facts: dict[str, Any]) -> None:
     from rlvrlab.data.rows import write_problems
     from rlvrlab.evals.probe.picture import scatter
     from rlvrlab.record.files import write_atomically, write_json
 
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "probe.json", {**facts, **_advice_facts(advice), **found.facts()})
-    write_atomically(folder / "scatter.svg", scatter(found.problems, f"{facts['environment']}: {advice.word}"))
-    write_problems(folder / "useful.jsonl", [p.problem for p in found.problems if p.useful])
+    write_json(folder / "probe.json", facts)
+    write_atomically(folder / "scatter.svg", scatter(probed.problems, f"{facts['environment']}: {facts['verdict']}"))
+    write_problems(folder / "useful.jsonl", [p.problem for p in probed.problems if p.useful])
 
 
-def _show(found: Report, advice: Advice, title: str, output: Path | None) -> None:
+def _show(probed: Report, advice: Advice, title: str, output: Path | None) -> None:
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
 
+    from rlvrlab.evals.probe.picture import bands
+
     console = Console(highlight=False)
-    console.print(Text(f"{printable(title)} · {found.total.problems} problems, {found.n} answers each\n", "bold"))
-    console.print(_totals(found.total))
-    for table in (_groups(found), *([_by_level(found.lines)] if len(found.lines) > 1 else []), _bands(found)):
+    console.print(Text(f"{printable(title)} · {probed.total.problems} problems, {probed.n} answers each\n", "bold"))
+    console.print(_totals(probed.total))
+    groups = Table("rollout.n", "expected share of groups with something to teach", box=None)
+    for u in probed.useful:
+        groups.add_row(str(u.n), f"{'at least ' if u.at_least else ''}{_share(u.share)}")
+    scatter = Table("accuracy", "problems", "variance", "", box=None)  # the plot in words
+    for name, count, variance in bands(probed.problems):
+        bar = "▇" * round(40 * count / max(1, len(probed.problems)))
+        scatter.add_row(name, f"{count}", f"{variance:.3f}", Text(bar, "green" if variance > 0 else "dim"))
+    for table in (groups, *([_by_level(probed.lines)] if len(probed.lines) > 1 else []), scatter):
         console.print()
         console.print(table)
     console.print(Text(f"\n{advice.word}: {advice.text}", "bold green" if advice.go else "bold yellow"))
     for note in advice.notes:
         console.print(Text(f"· {note}"))
-    useful = sum(p.useful for p in found.problems)
+    useful = sum(p.useful for p in probed.problems)
     where = f"see {output}" if output else "-o DIR writes them, a scatter plot and all numbers"
-    console.print(Text(f"{useful} of {len(found.problems)} problems are in the useful zone; {where}", "dim"))
+    console.print(Text(f"{useful} of {len(probed.problems)} problems are in the useful zone; {where}", "dim"))
 
 
 def _totals(line: Line) -> Table:
@@ -150,16 +144,6 @@ def _totals(line: Line) -> Table:
     return table
 
 
-def _groups(found: Report) -> Table:
-    """What a group of n answers is worth."""
-    from rich.table import Table
-
-    table = Table("rollout.n", "expected share of groups with something to teach", box=None)
-    for u in found.useful:
-        table.add_row(str(u.n), f"{'at least ' if u.at_least else ''}{_share(u.share)}")
-    return table
-
-
 def _by_level(lines: Sequence[Line]) -> Table:
     from rich.table import Table
     from rich.text import Text
@@ -169,20 +153,6 @@ def _by_level(lines: Sequence[Line]) -> Table:
         cells = (f"{line.skill} {line.level}", str(line.problems), _percent(line.accuracy), _number(line.variance, 2),
                  _percent(line.mixed), f"{line.truncated.value:.0%}", f"{line.format_rate.value:.0%}")  # fmt: skip
         table.add_row(*(Text(printable(cell)) for cell in cells))
-    return table
-
-
-def _bands(found: Report) -> Table:
-    """The scatter plot in words: how many problems lie where."""
-    from rich.table import Table
-    from rich.text import Text
-
-    from rlvrlab.evals.probe.picture import bands
-
-    table = Table("accuracy", "problems", "variance", "", box=None)
-    for name, count, variance in bands(found.problems):
-        bar = "▇" * round(40 * count / max(1, len(found.problems)))
-        table.add_row(name, f"{count}", f"{variance:.3f}", Text(bar, "green" if variance > 0 else "dim"))
     return table
 
 

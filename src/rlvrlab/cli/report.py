@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import LabError, UserError
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The page [PATH/analysis/report.html].")
 @click.option("--figures", is_flag=True, help="Also figures for papers: SVG, PDF, PNG.")
 @click.option("--page-only", is_flag=True, help="No CSV tables beside it.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@AS_JSON
 def command(paths: tuple[Path, ...], output: Path | None, figures: bool, page_only: bool, as_json: bool) -> int:
     """Write one HTML page to look at.
 
@@ -37,13 +38,16 @@ def command(paths: tuple[Path, ...], output: Path | None, figures: bool, page_on
     rlvr report experiments/base_… experiments/changed_… -o comparison.html
     rlvr report evaluations/base evaluations/trained -o comparison.html
     """
+    from rlvrlab.report.csv_tables import write_tables
+    from rlvrlab.report.figures import available, write_figures
     from rlvrlab.report.gather import gather
     from rlvrlab.report.page import page
 
-    if figures:
-        _check_figures()
+    if figures and not available():  # said before anything is written
+        raise UserError("--figures: the package that draws them is not installed; `pip install 'rlvrlab[figures]'`")
     document = gather(paths)
-    target = output or _usual(paths)
+    usual = paths[0].with_suffix(".html") if paths[0].is_file() else paths[0] / "analysis" / "report.html"
+    target = output or (usual if len(paths) == 1 else Path("comparison.html"))
     if target.is_dir():
         raise UserError(f"{target}: a folder; name the file, e.g. -o {target / 'report.html'}")
     if len(paths) == 1:
@@ -52,8 +56,11 @@ def command(paths: tuple[Path, ...], output: Path | None, figures: bool, page_on
     text = page(document)
     _write(target, text)
     beside = target.parent if output is None and len(paths) == 1 else target.with_name(f"{target.stem}_files")
-    files = [] if page_only else _tables(document, paths, beside)
-    files += _figures(document, beside) if figures else []
+    files: list[Path] = []
+    if not page_only:
+        files += _attempted(document, "tables", lambda: write_tables(document, paths, beside / "tables"))
+    if figures:
+        files += _attempted(document, "figures", lambda: write_figures(document, beside / "figures"))
     size = len(text.encode())
     if as_json:
         ids = [section["id"] for section in document["sections"]]
@@ -65,26 +72,6 @@ def command(paths: tuple[Path, ...], output: Path | None, figures: bool, page_on
     return 0
 
 
-def _tables(document: Document, paths: Sequence[Path], beside: Path) -> list[Path]:
-    from rlvrlab.report.csv_tables import write_tables
-
-    return _attempted(document, "tables", lambda: write_tables(document, paths, beside / "tables"))
-
-
-def _check_figures() -> None:
-    """Before anything is written: whoever asks for figures gets them, or a word about it."""
-    from rlvrlab.report.figures import available
-
-    if not available():
-        raise UserError("--figures: the package that draws them is not installed; `pip install 'rlvrlab[figures]'`")
-
-
-def _figures(document: Document, beside: Path) -> list[Path]:
-    from rlvrlab.report.figures import write_figures
-
-    return _attempted(document, "figures", lambda: write_figures(document, beside / "figures"))
-
-
 def _attempted(document: Document, what: str, write: Callable[[], list[Path]]) -> list[Path]:
     """The page is written by now: what cannot be drawn beside it is named, not fatal."""
     try:
@@ -92,14 +79,6 @@ def _attempted(document: Document, what: str, write: Callable[[], list[Path]]) -
     except (LabError, OSError, ValueError, KeyError, TypeError) as error:
         document["missing"].append({"what": what, "why": f"could not be written ({type(error).__name__}: {error})"})
         return []
-
-
-def _usual(paths: Sequence[Path]) -> Path:
-    if len(paths) > 1:
-        return Path("comparison.html")
-    if paths[0].is_file():
-        return paths[0].with_suffix(".html")
-    return paths[0] / "analysis" / "report.html"
 
 
 def _write(target: Path, text: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
 
@@ -15,12 +16,15 @@ if TYPE_CHECKING:
     from rlvrlab.types import Environment, Problem
 
 SHOWN = 20
+"""Differences that are printed; the others are counted."""
+Items = Iterator[tuple["Problem", Mapping[str, Any]]]
+"""Stored rows with their problems."""
 
 
 @click.command("rescore", short_help="Judge stored answers again.")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--step", type=int, help="Of a run: only this step's rollouts.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@AS_JSON
 def command(folder: Path, step: int | None, as_json: bool) -> int:
     """Judge stored answers again.
 
@@ -30,24 +34,29 @@ def command(folder: Path, step: int | None, as_json: bool) -> int:
     from rlvrlab.evals.rescore import rescore
 
     env, stored = _of_run(folder, step) if (folder / "config.json").exists() else _of_evaluation(folder)
-    found = rescore(env, stored)
+    rescored = rescore(env, stored)
     if as_json:
-        changes = [vars(change) for change in found.changes]
-        print_json({"answers": found.answers, "skipped": found.skipped, "unjudged": found.unjudged, "changes": changes})
-        return 0 if found.same else 1
-    for change in found.changes[:SHOWN]:
+        changes = [vars(change) for change in rescored.changes]
+        print_json(
+            {
+                "answers": rescored.answers,
+                "skipped": rescored.skipped,
+                "unjudged": rescored.unjudged,
+                "changes": changes,
+            }
+        )
+        return 0 if rescored.same else 1
+    for change in rescored.changes[:SHOWN]:
         what = ", ".join(f"{name} {was!r} → {now!r}" for name, (was, now) in change.fields.items())
         click.echo(printable(f"{change.problem} #{change.sample}: {what}"))
-    if len(found.changes) > SHOWN:
-        click.echo(f"… and {len(found.changes) - SHOWN} more")
-    extra = f", {found.skipped} without a verdict skipped" if found.skipped else ""
-    extra += f", {found.unjudged} could not be judged now" if found.unjudged else ""
-    words = f"{found.answers} answers judged again by {env.name} {env.version}: {len(found.changes)} differences{extra}"
-    click.secho(printable(words), fg="green" if found.same else "red")
-    return 0 if found.same else 1
-
-
-Items = Iterator[tuple["Problem", Mapping[str, Any]]]
+    if len(rescored.changes) > SHOWN:
+        click.echo(f"… and {len(rescored.changes) - SHOWN} more")
+    extra = f", {rescored.skipped} without a verdict skipped" if rescored.skipped else ""
+    extra += f", {rescored.unjudged} could not be judged now" if rescored.unjudged else ""
+    judged = f"{rescored.answers} answers judged again by {env.name} {env.version}"
+    words = f"{judged}: {len(rescored.changes)} differences{extra}"
+    click.secho(printable(words), fg="green" if rescored.same else "red")
+    return 0 if rescored.same else 1
 
 
 def _of_evaluation(folder: Path) -> tuple[Environment, Items]:

@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     from rlvrlab.report.runs import Entry
 
 COLOURS = {"running": "green", "stale": "yellow", "killed": "red", "failed": "red", "damaged": "red"}
 SORTS = ("age", "name", "status", "metric", "step", "tokens")
 PIPE_WIDTH = 160
-"""Columns where there is no terminal to ask."""
+"""Width in columns where there is no terminal to ask."""
 
 
 @click.command("runs", short_help="List the runs of a folder.")
@@ -32,7 +33,7 @@ PIPE_WIDTH = 160
     "--add-tag", nargs=2, multiple=True, metavar="RUN TAG", help="Give a run a tag (a line of its file `tags`)."
 )
 @click.option("--remove-tag", nargs=2, multiple=True, metavar="RUN TAG", help="Take it away.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@AS_JSON
 def command(
     folder: Path,
     search: str,
@@ -49,6 +50,8 @@ def command(
     rlvr runs --search "grpo running" --tag baseline --sort metric
     rlvr runs --add-tag toy_countdown_2026… baseline
     """
+    from rich.text import Text
+
     from rlvrlab.report.runs import choose, list_runs, locate, sort_runs
     from rlvrlab.report.tags import change_tag
 
@@ -62,20 +65,10 @@ def command(
     if as_json:
         print_json([entry.facts() for entry in entries])
         return 0
-    _print(folder, entries, len(everything))
-    return 0
-
-
-def _print(folder: Path, entries: Sequence[Entry], total: int) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=PIPE_WIDTH)
+    console, total = wide_console(), len(everything)
     if not total:
         console.print(Text(printable(f"{folder}: no runs yet; `rlvr train RECIPE` makes one")))
-        return
+        return 0
     if entries:
         console.print(table_of(entries))
     left_out = f"; {total - len(entries)} others do not fit the search" if total > len(entries) else ""
@@ -84,10 +77,19 @@ def _print(folder: Path, entries: Sequence[Entry], total: int) -> None:
     for entry in entries:
         if entry.note:
             console.print(Text(printable(f"{entry.name}: {entry.note}"), "yellow"), soft_wrap=True)
+    return 0
+
+
+def wide_console() -> Console:
+    """A console as wide as the terminal, or PIPE_WIDTH columns where there is none."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=PIPE_WIDTH)
 
 
 def table_of(entries: Sequence[Entry]) -> Table:
-    """One line per run."""
+    """The table of `rlvr runs`; tags have a column only where there are any."""
     from rich.table import Table
     from rich.text import Text
 
@@ -99,45 +101,39 @@ def table_of(entries: Sequence[Entry]) -> Table:
     if tagged:
         table.add_column("tags", overflow="fold")
     for entry in entries:
-        cells: list[Text | str] = [
+        # Every cell is a Text, so that rich reads no name as markup.
+        phase = printable(entry.phase or (entry.kind if entry.kind != "run" else ""))
+        numbers = (steps_of(entry), share_of(entry), tokens_of(entry), duration(entry.age_s))
+        table.add_row(
             Text(printable(entry.name)),
             Text(printable(entry.status), COLOURS.get(entry.status, "")),
-            printable(entry.phase or (entry.kind if entry.kind != "run" else "")),
-            steps_of(entry),
-            share_of(entry),
-            tokens_of(entry),
-            duration(entry.age_s),
-        ]
-        table.add_row(*map(_plain, cells), *([Text(" ".join(entry.tags), "cyan")] if tagged else []))
+            Text(phase),
+            *map(Text, numbers),
+            *([Text(" ".join(entry.tags), "cyan")] if tagged else []),
+        )
     return table
 
 
-def _plain(cell: Text | str) -> Text:
-    """No cell is read as markup."""
-    from rich.text import Text
-
-    return Text(cell) if isinstance(cell, str) else cell
-
-
 def steps_of(entry: Entry) -> str:
-    """`40/60`."""
+    """Steps done of all, as `40/60`."""
     if entry.step is None:
         return ""
     return f"{entry.step}/{entry.steps}" if entry.steps else str(entry.step)
 
 
 def share_of(entry: Entry) -> str:
-    """`63.3 [50.7, 74.4]`."""
-    found = entry.metric
-    if not found:
+    """Accuracy with its interval in per cent, as `63.3 [50.7, 74.4]`."""
+    metric = entry.metric
+    if not metric:
         return ""
-    bounds = [found.get(side) for side in ("low", "high")]
-    text = f"{100 * found['accuracy']:.1f}"
-    return text if None in bounds else f"{text} [{100 * found['low']:.1f}, {100 * found['high']:.1f}]"
+    text = f"{100 * metric['accuracy']:.1f}"
+    if metric.get("low") is None or metric.get("high") is None:
+        return text
+    return f"{text} [{100 * metric['low']:.1f}, {100 * metric['high']:.1f}]"
 
 
 def tokens_of(entry: Entry) -> str:
-    """`1.2M`, with ≈ where it is projected."""
+    """Generated tokens as `1.2M`, with ≈ where the number is projected."""
     if entry.tokens is None:
         return ""
     value, unit = float(entry.tokens), ""
@@ -150,7 +146,7 @@ def tokens_of(entry: Entry) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """`45 s`, `12 min`, `3.2 h`, `5 d`."""
+    """Seconds as `45 s`, `12 min`, `3.2 h` or `5 d`."""
     if seconds is None:
         return ""
     if seconds < 100:

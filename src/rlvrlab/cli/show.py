@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from rlvrlab.cli.options import AS_JSON, RUN
 from rlvrlab.cli.printing import print_json, printable
-from rlvrlab.cli.runs import COLOURS, PIPE_WIDTH, duration, share_of, steps_of, tokens_of
+from rlvrlab.cli.runs import COLOURS, duration, share_of, steps_of, tokens_of, wide_console
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from rlvrlab.report.runs import Entry
-    from rlvrlab.train.card import Card
 
 LAMPS = {"good": ("✓", "green"), "notice": ("!", "yellow"), "alarm": ("✗", "red")}
-"""Signs, since not everyone sees the colours."""
+"""State of a light -> its sign and colour; signs, because not everyone sees the colours."""
 CURVES = (
     "train/acc", "critic/rewards/mean", "actor/entropy", "actor/grad_norm", "groups/zero_variance",
     "response_length/mean", "response_length/clip_ratio", "actor/kl", "sft/nll", "actor/loss", "time/step_s",
 )  # fmt: skip
-"""After the held-out accuracies."""
+"""Metrics whose curves are shown after the held-out accuracies."""
 FILES = {
     "EXPERIMENT.md": "the run explained",
     "config.json": "the recipe as resolved",
@@ -39,9 +40,8 @@ FILES = {
 
 
 @click.command("show", short_help="Show how a run is doing.")
-@click.argument("run", default="")
-@click.option("--folder", default="experiments", show_default=True, type=click.Path(path_type=Path), help="Of runs.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@RUN
+@AS_JSON
 def command(run: str, folder: Path, as_json: bool) -> int:
     """Show how a run is doing.
 
@@ -52,34 +52,31 @@ def command(run: str, folder: Path, as_json: bool) -> int:
     rlvr show
     rlvr show toy_countdown_20261115
     """
-    from rlvrlab.report.runs import locate, summarise_run
+    from rlvrlab.cli.tables import metrics_table
+    from rlvrlab.report.runs import locate, read_table, summarise_run
 
     place = locate(run, folder)
     entry = summarise_run(place)
-    found = _looked_at(place) if entry.kind == "run" else {}
+    details = _details(place) if entry.kind == "run" else {}
     if as_json:
-        cards = [card._asdict() for card in found.pop("cards", [])]
+        cards = [card._asdict() for card in details.pop("cards", [])]
         files = [name for name in FILES if (place / name).exists()]
-        print_json({**entry.facts(), **found, "cards": cards, "files": files})
+        print_json({**entry.facts(), **details, "cards": cards, "files": files})
         return 0
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    console = console if console.is_terminal else Console(highlight=False, width=PIPE_WIDTH)
-    _head(console, entry, found)
-    if found:
-        _phases(console, found["headline"])
-        _curves(console, found["curves"])
-        _health(console, found)
-        _cards(console, found["cards"])
+    console = wide_console()
+    _head(console, entry, details)
+    if details:
+        _show_run(console, details)
     else:
-        _evaluation(console, place)
+        for data, metrics in read_table(place / "metrics.json").items():
+            console.print(f"\n{printable(data)}", style="bold", markup=False)
+            console.print(metrics_table(metrics))
     _files(console, place)
     return 0
 
 
-def _looked_at(folder: Path) -> dict[str, Any]:
-    """The run's page in short: everything but the list's own facts."""
+def _details(folder: Path) -> dict[str, Any]:
+    """What `rlvr show` says of a run beyond its line in the list."""
     from rlvrlab.report.gather.overview import overview
     from rlvrlab.report.gather.record import RunRecord
     from rlvrlab.train.card import read_cards
@@ -101,7 +98,7 @@ def _looked_at(folder: Path) -> dict[str, Any]:
     }
 
 
-def _head(console: Console, entry: Entry, found: dict[str, Any]) -> None:
+def _head(console: Console, entry: Entry, details: dict[str, Any]) -> None:
     from rich.text import Text
 
     title = Text(printable(entry.name), "bold")
@@ -115,41 +112,60 @@ def _head(console: Console, entry: Entry, found: dict[str, Any]) -> None:
         f"started {duration(entry.age_s)} ago" if entry.age_s is not None else "",
         f"last news {duration(entry.quiet_s)} ago" if entry.status in ("running", "stale", "killed") else "",
     ]
-    lines = [(entry.about, "italic"), (" · ".join(fact for fact in facts if fact), ""), (found.get("why", ""), "")]
+    lines = [(entry.about, "italic"), (" · ".join(fact for fact in facts if fact), ""), (details.get("why", ""), "")]
     if entry.status in ("killed", "interrupted", "preempted", "failed") and entry.kind == "run":
         lines.append((f"Go on with: rlvr train --resume {entry.folder}", "yellow"))
-    lines += [(f"missing: {one['what']}: {one['why']}", "yellow") for one in found.get("missing", [])]
+    lines += [(f"missing: {one['what']}: {one['why']}", "yellow") for one in details.get("missing", [])]
     lines += [(entry.note, "yellow")]
     for words, style in lines:
         if words:
             console.print(Text(printable(words), style), soft_wrap=True)
 
 
-def _evaluation(console: Console, folder: Path) -> None:
-    from rlvrlab.cli.tables import metrics_table
-    from rlvrlab.report.runs import read_table
+def _show_run(console: Console, details: dict[str, Any]) -> None:
+    """Results, curves, health and cards of a run, as far as there are any."""
+    from rlvrlab.record.experiment import sparkline
+    from rlvrlab.train.card import card_table
 
-    for data, metrics in read_table(folder / "metrics.json").items():
-        console.print(f"\n{printable(data)}", style="bold", markup=False)
-        console.print(metrics_table(metrics))
+    results = [
+        [printable(one["data"]), printable(one["phase"]), _point(one["before"]), _point(one["best"]),
+         str(one["best"]["from"].get("step", "")), _point(one["last"])]
+        for one in details["headline"]
+    ]  # fmt: skip
+    head = ["data", "phase", "before", "best", "step", "last"]
+    _print_table(console, "Held-out accuracy in %, greedy, 95 % intervals", head, results)
+    curves = [
+        [printable(name), *(f"{value:.3g}" for value in (values[0], values[-1], min(values), max(values))),
+         sparkline(list(values))]
+        for name, values in details["curves"].items()
+    ]  # fmt: skip
+    _print_table(console, "Curves", ["metric", "first", "last", "lowest", "highest", ""], curves)
+    _health(console, details)
+    if cards := details["cards"]:
+        title = f"Phases' cards: {len(cards[0].outcomes)} test problems, in %, 95 % intervals"
+        _print_table(console, title, *card_table(cards), ruled=True)
 
 
-def _phases(console: Console, headline: list[dict[str, Any]]) -> None:
+def _print_table(
+    console: Console, title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, ruled: bool = False
+) -> None:
+    """A titled table; nothing where there are no rows. `ruled` draws a line below the head."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
-    if not headline:
+    if not rows:
         return
-    console.print("\nHeld-out accuracy in %, greedy, 95 % intervals", style="bold")
-    table = Table("data", "phase", "before", "best", "step", "last", box=None, pad_edge=False)
-    for one in headline:
-        cells = [Text(printable(one["data"])), Text(printable(one["phase"]))]
-        cells += [Text(_point(one[key])) for key in ("before", "best")]
-        table.add_row(*cells, str(one["best"]["from"].get("step", "")), _point(one["last"]))
+    console.print(f"\n{title}", style="bold")
+    look: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0)} if ruled else {"box": None}
+    table = Table(*head, pad_edge=False, **look)
+    for row in rows:
+        table.add_row(*map(Text, row))
     console.print(table)
 
 
 def _point(point: dict[str, Any]) -> str:
+    """An accuracy in per cent with its interval, as `63.3 [50.7, 74.4]`."""
     value, low, high = (point.get(key) for key in ("value", "low", "high"))
     if value is None:
         return "–"
@@ -158,27 +174,11 @@ def _point(point: dict[str, Any]) -> str:
     return f"{100 * value:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
-def _curves(console: Console, curves: dict[str, list[float]]) -> None:
-    from rich.table import Table
+def _health(console: Console, details: dict[str, Any]) -> None:
     from rich.text import Text
 
-    from rlvrlab.record.experiment import sparkline
-
-    if not curves:
-        return
-    console.print("\nCurves", style="bold")
-    table = Table("metric", "first", "last", "lowest", "highest", "", box=None, pad_edge=False)
-    for name, values in curves.items():
-        numbers = [f"{value:.3g}" for value in (values[0], values[-1], min(values), max(values))]
-        table.add_row(Text(printable(name)), *numbers, sparkline(list(values)))
-    console.print(table)
-
-
-def _health(console: Console, found: dict[str, Any]) -> None:
-    from rich.text import Text
-
-    shown = [light for light in found["lights"] if light["state"] in LAMPS]
-    if not shown and not found["warnings"]:
+    shown = [light for light in details["lights"] if light["state"] in LAMPS]
+    if not shown and not details["warnings"]:
         return
     console.print("\nHealth", style="bold")
     for light in shown:
@@ -189,27 +189,11 @@ def _health(console: Console, found: dict[str, Any]) -> None:
             line.append(f", {light['meaning']}\n  → {light['remedy']}")
         console.print(line, soft_wrap=True)
     lit = tuple(f"{light['metric']} " for light in shown if light["state"] == "alarm")
-    for event in found["warnings"]:
+    for event in details["warnings"]:
         if event["text"].startswith(lit):
             continue
         words = f"warned at step {event['from'].get('step', '?')}: {event['text']}"
         console.print(Text(printable(words), "yellow"), soft_wrap=True)
-
-
-def _cards(console: Console, cards: list[Card]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    from rlvrlab.train.card import card_table
-
-    if not cards:
-        return
-    head, rows = card_table(cards)
-    console.print(f"\nPhases' cards: {len(cards[0].outcomes)} test problems, in %, 95 % intervals", style="bold")
-    table = Table(*head, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
 
 
 def _files(console: Console, place: Path) -> None:

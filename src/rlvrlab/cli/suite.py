@@ -19,7 +19,8 @@ from rlvrlab.errors import LabError, UnknownName, UserError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rlvrlab.evals.suites.base import Member, Ready, Skipped, Tier
+    from rlvrlab.evals.answering import Answerer
+    from rlvrlab.evals.suites.base import Member, Ready, Skipped
     from rlvrlab.evals.suites.examine import Cell, Examined, Model
 
 
@@ -54,16 +55,22 @@ def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> int
     rlvr suite math,logic --tier full --models experiments/ --data ~/data -o results/
     """
     from rlvrlab.evals.suites import SUITES, members_of
-    from rlvrlab.evals.suites.base import data_folder
+    from rlvrlab.evals.suites.base import Ready, data_folder, prepare
 
     data = data_folder(options["data"])
     if name is None:
         return _list(SUITES, data, options["as_json"])
-    members = _only(members_of(name), options["only"])
+    members = members_of(name)
+    known = [member.name for member in members]
+    for one in options["only"]:
+        if one not in known:
+            raise UnknownName("member", one, known)
+    members = [member for member in members if not options["only"] or member.name in options["only"]]
     changes = _changes(overrides, members)
     if options["models"] is None and not options["servers"]:
         raise UserError("name what to examine: --models DIR (a folder of run folders) or --server URL")
-    prepared = [_prepared(member, options, data, changes) for member in members]
+    limits = {"max_tokens": options["max_tokens"], "size": options["size"]}
+    prepared = [prepare(one, options["tier"], data, changes.get(one.name, {}), **limits) for one in members]
     with ExitStack() as stack:
         models, left_out = _models(options, stack)
         if options["contamination"]:
@@ -71,44 +78,31 @@ def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> int
 
             chat = bool(options["servers"]) and not options["completions"]
             return show_contamination(models, prepared, left_out, chat, options["as_json"])
-        found = _examined(models, prepared, left_out, options, stack)
+        examined = _examined(models, prepared, left_out, options, stack)
     if options["as_json"]:
-        print_json({"suite": name, "tier": options["tier"], **found.facts()})
-    else:
-        _show(found, list(dict.fromkeys(cell.model for cell in found.cells)), f"{name}, {options['tier']} tier")
-        _show_short(prepared, options["size"], options["tier"])
+        print_json({"suite": name, "tier": options["tier"], **examined.facts()})
+        return 0
+    _show(examined, list(dict.fromkeys(cell.model for cell in examined.cells)), f"{name}, {options['tier']} tier")
+    ready = [one for one in prepared if isinstance(one, Ready)]
+    asked = [(one.member.name, len(one.problems), options["size"] or one.member.size(options["tier"])) for one in ready]
+    short = [f"{member} {there} of {wanted}" for member, there, wanted in asked if there < wanted]
+    if short:
+        click.secho(f"all there are, fewer than asked for: {', '.join(short)}", dim=True)
     return 0
 
 
-def _only(members: list[Member], wanted: Sequence[str]) -> list[Member]:
-    known = [member.name for member in members]
-    for one in wanted:
-        if one not in known:
-            raise UnknownName("member", one, known)
-    return [member for member in members if not wanted or member.name in wanted]
-
-
 def _changes(overrides: tuple[str, ...], members: Sequence[Member]) -> dict[str, dict[str, Any]]:
-    """`countdown.style=bare` -> {"countdown": {"style": "bare"}}."""
+    """Overrides by member: `countdown.style=bare` -> {"countdown": {"style": "bare"}}."""
     from rlvrlab.recipe.parse import parse_overrides
 
-    found: dict[str, dict[str, Any]] = {}
+    changes: dict[str, dict[str, Any]] = {}
     known = [member.name for member in members]
     for key, value in parse_overrides(overrides).items():
         member, _, leaf = key.partition(".")
         if member not in known or not leaf:
             raise UnknownName("member in override", member, known)
-        found.setdefault(member, {})[leaf] = value
-    return found
-
-
-def _prepared(
-    member: Member, options: dict[str, Any], data: Path, changes: dict[str, dict[str, Any]]
-) -> Ready | Skipped:
-    from rlvrlab.evals.suites.base import prepare
-
-    given = changes.get(member.name, {})
-    return prepare(member, options["tier"], data, given, max_tokens=options["max_tokens"], size=options["size"])
+        changes.setdefault(member, {})[leaf] = value
+    return changes
 
 
 def _models(options: dict[str, Any], stack: ExitStack) -> tuple[list[Model], list[Skipped]]:
@@ -120,7 +114,13 @@ def _models(options: dict[str, Any], stack: ExitStack) -> tuple[list[Model], lis
 
     models, left_out = [], []
     home, which = split_run(options["models"] or "")
-    for folder in _candidates(home) if options["models"] else ():
+    folders = []
+    if options["models"]:
+        if not home.is_dir():
+            raise UserError(f"{home}: no such folder; name one that holds run folders, e.g. experiments/")
+        below = (path for path in home.iterdir() if path.is_dir() and not path.name.startswith("."))
+        folders = [home] if (home / "config.json").is_file() else sorted(below)
+    for folder in folders:
         why = _defect(folder)
         if why:
             left_out.append(Skipped(folder.name, why))
@@ -138,14 +138,6 @@ def _models(options: dict[str, Any], stack: ExitStack) -> tuple[list[Model], lis
     return sorted(models, key=lambda model: model.name != first) if first else models, left_out
 
 
-def _candidates(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        raise UserError(f"{folder}: no such folder; name one that holds run folders, e.g. experiments/")
-    if (folder / "config.json").is_file():
-        return [folder]
-    return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
-
-
 def _defect(folder: Path) -> str:
     """Why a folder cannot be examined, or nothing."""
     from rlvrlab.record.run import read_config
@@ -161,7 +153,8 @@ def _defect(folder: Path) -> str:
     return "" if any((folder / "checkpoints").glob("global_step_*")) else "no checkpoint yet"
 
 
-def _answerer(folder: Path, which: str, *, chat: bool) -> Any:
+def _answerer(folder: Path, which: str, *, chat: bool) -> Answerer:
+    """Load a model or a run's checkpoint."""
     from rlvrlab.cli.model_folders import engine_of_model
     from rlvrlab.evals.answering import EngineAnswerer
     from rlvrlab.train.policy import policy_of
@@ -188,17 +181,17 @@ def _examined(
 
     output: Path | None = options["output"]
     status = stack.enter_context(Console(stderr=True).status("examining"))
-    found = examine(
+    examined = examine(
         models,
         prepared,
         seed=options["seed"],
         output=output,
         progress=lambda model, member: status.update(f"{printable(model)} on {member}"),
     )
-    found = replace(found, skipped=(*found.skipped, *left_out))
+    examined = replace(examined, skipped=(*examined.skipped, *left_out))
     if output is not None:
-        write_json(output / "suite.json", found.facts())
-    return found
+        write_json(output / "suite.json", examined.facts())
+    return examined
 
 
 def _list(suites: dict[str, Any], data: Path, as_json: bool) -> int:
@@ -206,12 +199,13 @@ def _list(suites: dict[str, Any], data: Path, as_json: bool) -> int:
     from rich.table import Table
     from rich.text import Text
 
-    rows = [
-        {"suite": suite.name, "member": m.name, "group": m.group, "environment": m.env, "role": m.role,
-         "fast": f"{m.fast} × {m.fast_n or m.n}", "full": f"{m.full} × {m.n}", "data": _where(m, data)}
-        for suite in suites.values()
-        for m in suite.members
-    ]  # fmt: skip
+    rows = []
+    for suite in suites.values():
+        for m in suite.members:
+            file = next((name for name in m.files if (data / name).exists()), f"missing: {m.source}")
+            rows.append({"suite": suite.name, "member": m.name, "group": m.group, "environment": m.env, "role": m.role,
+                         "fast": f"{m.fast} × {m.fast_n or m.n}", "full": f"{m.full} × {m.n}",
+                         "data": file if m.files else "made here"})  # fmt: skip
     if as_json:
         print_json(rows)
         return 0
@@ -226,51 +220,33 @@ def _list(suites: dict[str, Any], data: Path, as_json: bool) -> int:
     return 0
 
 
-def _where(member: Member, data: Path) -> str:
-    if not member.files:
-        return "made here"
-    found = next((name for name in member.files if (data / name).exists()), None)
-    return found or f"missing: {member.source}"
-
-
-def _show(found: Examined, models: list[str], title: str) -> None:
+def _show(examined: Examined, models: list[str], title: str) -> None:
     from rich.console import Console
     from rich.text import Text
 
     console = Console()
-    if found.cells:
-        console.print(_table(found, models, title))
-        compared = sum(cell.versus is not None for cell in found.cells)
+    if examined.cells:
+        console.print(_table(examined, models, title))
+        compared = sum(cell.versus is not None for cell in examined.cells)
         words = "In %, with 95 % intervals."
         if compared:
-            least = max(cell.versus.detectable for cell in found.cells if cell.versus)
+            least = max(cell.versus.detectable for cell in examined.cells if cell.versus)
             words += f" Δ to {_short(models)[0]}, paired by problem; * p < 0.05 after Holm over {compared} comparisons."
             words += f" Differences under {100 * least:.0f} points may stay unseen." if least >= 0.005 else ""
         console.print(Text(printable(words)))
-    for one in found.skipped:
+    for one in examined.skipped:
         console.print(Text(printable(f"skipped {one.name}: {one.why}"), "yellow"))
 
 
-def _show_short(prepared: Sequence[Ready | Skipped], size: int | None, tier: Tier) -> None:
-    """Members that have fewer problems than the tier asks for."""
-    from rlvrlab.evals.suites.base import Ready
-
-    ready = [one for one in prepared if isinstance(one, Ready)]
-    asked = [(one.member.name, len(one.problems), size or one.member.size(tier)) for one in ready]
-    short = [f"{name} {there} of {wanted}" for name, there, wanted in asked if there < wanted]
-    if short:
-        click.secho(f"all there are, fewer than asked for: {', '.join(short)}", dim=True)
-
-
-def _table(found: Examined, models: list[str], title: str) -> Table:
+def _table(examined: Examined, models: list[str], title: str) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     table = Table("member", "metric", "n", title=printable(title), title_justify="left", box=None, padding=(0, 2, 0, 0))
     for name in _short(models):
         table.add_column(name, no_wrap=True)
-    averages = found.averages if len({cell.member for cell in found.cells}) > 1 else ()
-    cells = {(cell.member, cell.model): cell for cell in (*found.cells, *averages)}
+    averages = examined.averages if len({cell.member for cell in examined.cells}) > 1 else ()
+    cells = {(cell.member, cell.model): cell for cell in (*examined.cells, *averages)}
     before = ""
     for member in dict.fromkeys(member for member, _ in cells):
         first = cells[member, models[0]]

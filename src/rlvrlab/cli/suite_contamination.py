@@ -27,25 +27,27 @@ def show_contamination(
     for model in models:
         answerer = model.open()
         for one in ready:
-            found = contamination(answerer, one.problems, one.member.name, chat=chat)
-            rows.append({"model": model.name, **found.facts()})
+            rebuilt = contamination(answerer, one.problems, one.member.name, chat=chat)
+            rows.append({"model": model.name, **rebuilt.facts()})
     if as_json:
         print_json({"contamination": rows, "skipped": [{"name": gone.name, "why": gone.why} for gone in left_out]})
         return 0
-    _show(rows)
+    _print(rows)
     for gone in left_out:
         click.secho(printable(f"skipped {gone.name}: {gone.why}"), fg="yellow")
     return 0
 
 
-def _show(rows: Sequence[dict[str, Any]]) -> None:
+def _print(rows: Sequence[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table("data set", "model", "n", "rebuilt exactly", "right so far", "ROUGE-L", box=None)
     for row in rows:
-        cells = (_share(row, name) for name in ("exact", "prefix", "rouge_l"))
+        measured = [[100 * row[f"{name}{side}"] for side in ("", "_low", "_high")]
+                    for name in ("exact", "prefix", "rouge_l")]  # fmt: skip
+        cells = (f"{share:.1f} [{low:.1f}, {high:.1f}]" for share, low, high in measured)
         table.add_row(*(Text(printable(cell)) for cell in (row["data"], row["model"], row["problems"], *cells)))
     console = Console()
     console.print(table)
@@ -55,7 +57,3 @@ def _show(rows: Sequence[dict[str, Any]]) -> None:
             "it, and accuracy there measures memory. Nothing rebuilt proves nothing."
         )
     )
-
-
-def _share(row: dict[str, Any], name: str) -> str:
-    return f"{100 * row[name]:.1f} [{100 * row[f'{name}_low']:.1f}, {100 * row[f'{name}_high']:.1f}]"

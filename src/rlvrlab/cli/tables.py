@@ -40,7 +40,7 @@ NUMBERS = (
     ("throughput", "answers per second", "{:.1f}"),
 )
 PLAIN = ("gen_tokens", "avg_entropy")
-"""Not shares, and neither good nor bad when they move."""
+"""Measures that are no shares, and neither good nor bad when they move."""
 LESS_IS_BETTER = ("truncated",)
 
 
@@ -68,7 +68,7 @@ def metrics_table(metrics: Mapping[str, Any]) -> Table:
 
 
 def split_table(kind: str, groups: Mapping[str, Mapping[str, Any]]) -> Table:
-    """By skill or level."""
+    """The main shares of each skill or level, one line each."""
     table = Table(kind, "problems", "accepted@1", "mean accuracy", "in form", "cut off", box=None)
     for name, metrics in groups.items():
         cells = [_share(metrics, key) for key in ("accepted_at_1", "mean_accuracy", "format_rate", "truncated_rate")]

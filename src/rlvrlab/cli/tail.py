@@ -11,9 +11,12 @@ from typing import Any
 
 import click
 
+from rlvrlab.cli.options import RUN
 from rlvrlab.cli.printing import printable
+from rlvrlab.errors import LabError
 
 POLL_S = 0.5
+"""Seconds between two looks at a log that has nothing new."""
 SHOWN = {
     "critic/rewards/mean": "reward", "train/acc": "train", "actor/entropy": "entropy", "actor/grad_norm": "grad",
     "groups/zero_variance": "dead", "response_length/mean": "length", "sft/nll": "nll", "time/step_s": "s",
@@ -23,8 +26,7 @@ VERDICTS = {True: "right", False: "wrong", None: "not judged"}
 
 
 @click.command("tail", short_help="Follow what a run writes.")
-@click.argument("run", default="")
-@click.option("--folder", default="experiments", show_default=True, type=click.Path(path_type=Path), help="Of runs.")
+@RUN
 @click.option("-n", "--lines", default=10, show_default=True, type=click.IntRange(0), help="Past lines to begin with.")
 @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Show these metrics instead; may be repeated.")
 @click.option("--no-follow", is_flag=True, help="Print what is there and leave.")
@@ -52,6 +54,7 @@ def command(run: str, folder: Path, lines: int, metrics: tuple[str, ...], no_fol
 
 def follow(folder: Path, lines: int, *, wait: bool) -> Iterator[tuple[str, dict[str, Any]]]:
     """(log, row) pairs; ends when the run has, or at once where nobody waits."""
+    from rlvrlab.record.run import read_info
     from rlvrlab.report.follow import Follower
     from rlvrlab.report.status import ACTIVE, state_of
 
@@ -63,7 +66,10 @@ def follow(folder: Path, lines: int, *, wait: bool) -> Iterator[tuple[str, dict[
         follower.skip_to_last(lines)
     state = ""
     while True:
-        before, state = state, state_of(folder, _info(folder))
+        info: dict[str, Any] = {}  # while it cannot be read, the run counts as going on
+        with suppress(LabError):
+            info = read_info(folder)
+        before, state = state, state_of(folder, info)
         new = [(log, row) for log, follower in followers.items() for row in follower.read()]
         for log, follower in followers.items():
             if follower.rewound:
@@ -79,36 +85,21 @@ def follow(folder: Path, lines: int, *, wait: bool) -> Iterator[tuple[str, dict[
 
 
 def line_of(log: str, row: dict[str, Any], metrics: tuple[str, ...] = ()) -> str:
-    """One line for a person."""
+    """A row of a log as one line for a person."""
+    from rlvrlab.record.experiment import percent
+    from rlvrlab.report.runs import held_out
+
     if log == "metrics":
-        return printable(_step(row, metrics))
+        accuracy = held_out(row)
+        parts = [f"{row.get('phase', '?')} {row.get('phase_step', '?')}", f"step {row.get('step', '?')}"]
+        if accuracy and not metrics:
+            parts.append(f"held-out {percent(accuracy)}")
+        wanted = {name: name for name in metrics} or SHOWN
+        parts += [f"{short} {row[key]:.3g}" for key, short in wanted.items() if isinstance(row.get(key), int | float)]
+        return printable("  ".join(parts))
     if log == "samples":
         verdict = VERDICTS[row.get("correct") if isinstance(row.get("correct"), bool) else None]
         return printable(f"{row.get('problem', '?')} #{row.get('sample', 0)}  {verdict}")
     kind = f"{row['kind']}: " if "kind" in row else ""
     stamp = f"{row['time'][11:19]} " if isinstance(row.get("time"), str) else ""
     return printable(f"— {stamp}{kind}{row.get('text', '')}")
-
-
-def _step(row: dict[str, Any], metrics: tuple[str, ...]) -> str:
-    from rlvrlab.record.experiment import percent
-    from rlvrlab.report.runs import held_out
-
-    measured = held_out(row)
-    parts = [f"{row.get('phase', '?')} {row.get('phase_step', '?')}", f"step {row.get('step', '?')}"]
-    if measured and not metrics:
-        parts.append(f"held-out {percent(measured)}")
-    wanted = {name: name for name in metrics} or SHOWN
-    parts += [f"{short} {row[key]:.3g}" for key, short in wanted.items() if isinstance(row.get(key), int | float)]
-    return "  ".join(parts)
-
-
-def _info(folder: Path) -> dict[str, Any]:
-    """run_info.json; while it cannot be read, the run counts as going on."""
-    from rlvrlab.errors import LabError
-    from rlvrlab.record.run import read_info
-
-    try:
-        return read_info(folder)
-    except LabError:
-        return {}

@@ -19,16 +19,16 @@ from rlvrlab.engines.openai import Servers
 from rlvrlab.engines.openai.wire import chat_body, text_body
 from rlvrlab.randomness import key_bits
 from rlvrlab.rollout.render import prompt_tokens
-from rlvrlab.types import Completion, Finish, Problem, Request, Sampler, Sampling, Verdict
+from rlvrlab.types import Completion, Finish, Problem, Request, Sampling, Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One answer wanted."""
+    """A request for one answer."""
 
     problem: Problem
     sample: int
-    """0 … n−1."""
+    """Which of the n answers to the problem this is, from 0."""
     sampling: Sampling
     key: tuple[Any, ...]
     """Randomness key of this one answer: it does not depend on the others, nor on an interruption."""
@@ -36,7 +36,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back."""
+    """What came back for an `Ask`."""
 
     completion: Completion
     """`tokens` and `logprobs` are empty where a server does not tell them."""
@@ -47,20 +47,20 @@ class Answer:
     attempts: int = 1
     """Requests it took; above 1 something had failed before."""
     server: str = ""
-    """Which one answered."""
+    """Address of the server that answered."""
     error: str = ""
     """Why there is no answer, where `completion.finish` is ERROR."""
     verdict: Verdict | None = None
-    """Where it was judged by whoever answered, as in a fan-out; else it still has to be."""
+    """Set where whoever answered has judged it too, as in a fan-out; else it still has to be judged."""
     judge_s: float = 0.0
-    """Seconds that took."""
+    """Seconds that judging took there."""
 
 
 Ready = list[tuple[Ask, Answer]]
 
 
 class Answerer(Protocol):
-    """Whatever can be examined."""
+    """Whoever answers in an evaluation."""
 
     def identity(self) -> dict[str, Any]:
         """Who answers, as recorded: engine or model id really served, addresses, checkpoint."""
@@ -72,25 +72,25 @@ class Answerer(Protocol):
 
 
 class EngineAnswerer:
-    """An engine (or any Sampler) under examination."""
+    """An engine under examination."""
 
     def __init__(
-        self, sampler: Sampler, facts: dict[str, Any] | None = None, at_once: int | None = None, entropy: bool = False
+        self, engine: Engine, facts: dict[str, Any] | None = None, at_once: int | None = None, entropy: bool = False
     ) -> None:
-        """`at_once` answers are drawn together (None: all); `entropy` scores them once more, with an Engine."""
-        self._sampler, self._facts, self._at_once, self._entropy = sampler, facts or {}, at_once, entropy
+        """`at_once` answers are drawn together (None: all); `entropy` scores them once more to know their entropy."""
+        self._engine, self._facts, self._at_once, self._entropy = engine, facts or {}, at_once, entropy
 
     def identity(self) -> dict[str, Any]:
         """The engine's name and whatever the caller knows about its weights."""
-        return {"kind": "engine", "engine": getattr(self._sampler, "name", type(self._sampler).__name__), **self._facts}
+        return {"kind": "engine", "engine": self._engine.name, **self._facts}
 
     def answers(self, asks: Iterable[Ask]) -> Iterator[Ready]:
-        """Chunk by chunk."""
+        """Draws and yields `at_once` answers at a time."""
         waiting = iter(asks)
         while chunk := list(islice(waiting, self._at_once)):
-            prompts = [prompt_tokens(self._sampler.tokenizer, ask.problem.prompt) for ask in chunk]
+            prompts = [prompt_tokens(self._engine.tokenizer, ask.problem.prompt) for ask in chunk]
             requests = [Request(tokens, 1, ask.key, ask.sampling) for tokens, ask in zip(prompts, chunk, strict=True)]
-            drawn = [group[0] for group in self._sampler.sample(requests)]
+            drawn = [group[0] for group in self._engine.sample(requests)]
             entropies = self._entropies(prompts, drawn) if self._entropy else [None] * len(drawn)
             yield [
                 (ask, Answer(completion, len(completion.tokens), entropy))
@@ -98,15 +98,15 @@ class EngineAnswerer:
             ]
 
     def _entropies(self, prompts: Sequence[tuple[int, ...]], drawn: Sequence[Completion]) -> list[float | None]:
-        engine: Engine = self._sampler  # type: ignore[assignment]
+        """Mean token entropy of each completion; None for an empty one."""
         whole = [i for i, completion in enumerate(drawn) if completion.tokens]
-        found: list[float | None] = [None] * len(drawn)
+        means: list[float | None] = [None] * len(drawn)
         if whole:
             batch = batch_of([prompts[i] for i in whole], [drawn[i].tokens for i in whole])
-            entropy_BT = engine.logprobs(batch)[1]
+            entropy_BT = self._engine.logprobs(batch)[1]
             for i, mean in zip(whole, entropy_BT.sum(axis=1) / np.maximum(batch.seen_BT.sum(axis=1), 1), strict=True):
-                found[i] = float(mean)
-        return found
+                means[i] = float(mean)
+        return means
 
 
 class ServerAnswerer:
@@ -121,7 +121,7 @@ class ServerAnswerer:
         return {"kind": "servers", **self._servers.identity()}
 
     def answers(self, asks: Iterable[Ask]) -> Iterator[Ready]:
-        """As they come."""
+        """Sends all requests at once and yields answers as the servers give them."""
         body = chat_body if self._servers.chat else text_body
         orders = ((ask, body(ask.problem.prompt, ask.sampling, key_bits(*ask.key) % 2**31, self._top)) for ask in asks)
         for ready in self._servers.replies(orders):
@@ -142,5 +142,5 @@ class ServerAnswerer:
 
 
 def failed(error: str) -> Answer:
-    """No answer, and why."""
+    """The answer that stands for a request that failed, with the reason."""
     return Answer(Completion("", (), (), Finish.ERROR), 0, error=error)

@@ -18,16 +18,16 @@ from rlvrlab.errors import UserError
 from rlvrlab.evals.judged import Judged, from_row
 from rlvrlab.evals.statistics import Difference, compare_seeds, holm, pass_at_k
 from rlvrlab.record.evaluation import Stored
-from rlvrlab.types import Finish, Problem
+from rlvrlab.types import Finish
 
 ALPHA = 0.05
 Score = Callable[[Sequence[Judged]], float | None]
-"""Of one problem's answers; None where it has no value."""
+"""The number that a problem's answers earn; None where they have no value."""
 
 
 def _mean(value: Callable[[Judged], float | None]) -> Score:
     def over_answers(answers: Sequence[Judged]) -> float | None:
-        values = [found for one in answers if (found := value(one)) is not None]
+        values = [number for one in answers if (number := value(one)) is not None]
         return float(np.mean(values)) if values else None
 
     return over_answers
@@ -44,9 +44,9 @@ def _if_answered(value: Callable[[Judged], float]) -> Score:
 def _pass_at(k: int) -> Score:
     def estimate(answers: Sequence[Judged]) -> float | None:
         judged = [one for one in answers if one.verdict.correct is not None]
-        return (
-            pass_at_k(len(judged), sum(one.verdict.correct is True for one in judged), k) if len(judged) >= k else None
-        )
+        if len(judged) < k:
+            return None
+        return pass_at_k(len(judged), sum(one.verdict.correct is True for one in judged), k)
 
     return estimate
 
@@ -68,21 +68,21 @@ class Row:
     """One line of the table."""
 
     what: str
-    """`accepted`, `skill chat`, `level 3`."""
+    """What is compared: `accepted`, `skill chat`, `level 3`."""
     before: float
     after: float
     difference: Difference
     p_holm: float
-    """Adjusted within its table."""
+    """The p value, Holm-adjusted within its table."""
 
     @property
     def significant(self) -> bool:
-        """After the adjustment."""
+        """Whether the adjusted p value is below ALPHA."""
         return self.p_holm < ALPHA
 
     @property
     def verdict(self) -> str:
-        """In words."""
+        """`higher`, `lower` or `not shown`."""
         if self.significant:
             return "higher" if self.difference.mean > 0 else "lower"
         return "not shown"
@@ -94,9 +94,9 @@ class Comparison:
 
     data: str
     problems: int
-    """In common, answered and judged on both sides."""
+    """Problems that were answered and judged on both sides."""
     left_out: int
-    """On one side only, or unjudged."""
+    """Problems that are on one side only, or unjudged."""
     seeds: tuple[int, int]
     spread: tuple[float | None, float | None]
     """Standard deviation of `accepted` over seeds, where there are several."""
@@ -106,7 +106,7 @@ class Comparison:
     notes: tuple[str, ...]
 
     def facts(self) -> dict[str, Any]:
-        """Plain data."""
+        """Everything as plain JSON values."""
         facts = asdict(self)
         for table in ("measures", "by_skill", "by_level"):
             rows: tuple[Row, ...] = getattr(self, table)
@@ -125,8 +125,12 @@ def compare_folders(before: Sequence[Stored], after: Sequence[Stored], anyway: b
     if not common:
         raise UserError("compare: no problem was judged on both sides; evaluate both with the same --size and --seed")
     keys = ("compare", before[0].examined["data"])
-    wanted = MEASURES | _of_protocol(before[0].examined["protocol"])
-    rows = [_row(name, sides, _common(sides, score), score, *keys) for name, score in wanted.items()]
+    protocol = before[0].examined["protocol"]
+    extra: dict[str, Score] = {f"pass@{k}": _pass_at(k) for k in protocol["ks"] if k > 1}
+    if protocol["budget"] is not None:
+        extra = {"solved_at_budget": lambda answers: float(any(one.verdict.correct for one in answers))}
+    scores = MEASURES | extra
+    rows = [_row(name, sides, _common(sides, score), score, *keys) for name, score in scores.items()]
     return Comparison(
         data=before[0].examined["data"],
         problems=len(common),
@@ -135,28 +139,23 @@ def compare_folders(before: Sequence[Stored], after: Sequence[Stored], anyway: b
         spread=(_spread(sides[0], common), _spread(sides[1], common)),
         measures=_adjusted([row for row in rows if row is not None]),
         by_skill=_split("skill", sides, common, lambda key: names[key].skill, *keys),
-        by_level=_split("level", sides, common, lambda key: _level(names[key]), *keys),
+        by_level=_split("level", sides, common, lambda key: str(names[key].meta.get("level", "")), *keys),
         notes=tuple(notes),
     )
 
 
 Answers = dict[str, list[Judged]]
+"""Problem key -> its first-turn answers, for one folder."""
 
 
 def _by_problem(stored: Stored) -> Answers:
     problems = {problem.id: problem for problem in stored.problems}
-    found: Answers = defaultdict(list)
+    first_turns: Answers = defaultdict(list)
     for row in stored.rows:
         problem = problems[row["problem"]]
         if row.get("turn", 0) == 0:
-            found[problem.key].append(from_row(row, problem))
-    return dict(found)
-
-
-def _of_protocol(protocol: dict[str, Any]) -> dict[str, Score]:
-    if protocol["budget"] is not None:
-        return {"solved_at_budget": lambda answers: float(any(one.verdict.correct for one in answers))}
-    return {f"pass@{k}": _pass_at(k) for k in protocol["ks"] if k > 1}
+            first_turns[problem.key].append(from_row(row, problem))
+    return dict(first_turns)
 
 
 def _common(sides: Sequence[Sequence[Answers]], score: Score) -> list[str]:
@@ -166,7 +165,7 @@ def _common(sides: Sequence[Sequence[Answers]], score: Score) -> list[str]:
 
 
 def _matrix(side: Sequence[Answers], keys: Sequence[str], score: Score) -> Floats:
-    """Seeds × problems."""
+    """Scores of one side, one row per seed and one column per problem."""
     return np.array([[score(folder[key]) for key in keys] for folder in side], dtype=np.float64)
 
 
@@ -207,12 +206,8 @@ def _spread(side: Sequence[Answers], common: Sequence[str]) -> float | None:
     return float(_matrix(side, common, ACCEPTED).mean(axis=1).std(ddof=1))
 
 
-def _level(problem: Problem) -> str:
-    return str(problem.meta.get("level", ""))
-
-
 def _unlike(folders: Sequence[Stored], anyway: bool) -> list[str]:
-    """What must be equal for the numbers to be of one kind."""
+    """Notes on where protocol, data set or scorer differ; a refusal unless `anyway`."""
     first, notes = folders[0].examined, []
     for other in folders[1:]:
         for name, one in (("protocol", "protocol_hash"), ("data set", "data"), ("scorer", "scorer")):

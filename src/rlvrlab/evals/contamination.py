@@ -25,15 +25,16 @@ from rlvrlab.evals.statistics import bootstrap, wilson
 from rlvrlab.types import Finish, Problem, Sampling
 
 GIVEN = 0.6
+"""Share of a problem's words that is shown."""
 FEWEST_WORDS = 5
-"""Shorter rests can be guessed."""
+"""A rest of fewer words than this could be guessed, so such problems are left out."""
 TOKENS_PER_WORD = 4
 WORDS = re.compile(r"\w+|[^\w\s]")
 CONTINUE = "Continue this text exactly where it stops. Write nothing but what comes next.\n\n"
 
 
 class Rebuilt(NamedTuple):
-    """One problem."""
+    """How much of one problem's hidden rest a policy wrote down."""
 
     problem_id: str
     exact: bool
@@ -45,19 +46,19 @@ class Rebuilt(NamedTuple):
 
 @dataclass(frozen=True)
 class Contamination:
-    """One data set."""
+    """How much of one data set a policy wrote down."""
 
     data: str
     given: float
-    """Share of the words shown."""
+    """Share of each problem's words that was shown."""
     problems: tuple[Rebuilt, ...]
     too_short: int
-    """Left out: their rest is under FEWEST_WORDS words."""
+    """Problems left out because their rest is under FEWEST_WORDS words."""
     unanswered: int
-    """Left out: the sampler failed."""
+    """Problems left out because the sampler failed."""
 
     def facts(self) -> dict[str, Any]:
-        """Plain data, with intervals."""
+        """The shares with their intervals, as plain JSON values."""
         exact = sum(one.exact for one in self.problems)
         out: dict[str, Any] = {"data": self.data, "given": self.given, "problems": len(self.problems)}
         out |= _measured("exact", exact / max(1, len(self.problems)), wilson(exact, len(self.problems)))
@@ -79,10 +80,11 @@ def contamination(
     """Greedy continuations of partial problems; `chat` asks a chat model in words to continue."""
     halves = {p.id: halved(text, given) for p, text in zip(problems, bare_texts(problems), strict=True)}
     kept = [p for p in problems if len(words(halves[p.id][1])) >= FEWEST_WORDS]
-    asks = [
-        Ask(replace(p, prompt=(CONTINUE if chat else "") + halves[p.id][0]), 0, _sampling(halves[p.id][1]), (p.id,))
-        for p in kept
-    ]
+    asks = []
+    for p in kept:
+        shown, rest = halves[p.id]
+        sampling = Sampling(max_tokens=max(16, TOKENS_PER_WORD * len(words(rest))), temperature=0.0)
+        asks.append(Ask(replace(p, prompt=(CONTINUE if chat else "") + shown), 0, sampling, (p.id,)))
     rebuilt, failed = [], 0
     for ready in answerer.answers(asks):
         for ask, answer in ready:
@@ -113,16 +115,16 @@ def _common_lines(texts: Sequence[str]) -> int:
 
 def halved(text: str, given: float = GIVEN) -> tuple[str, str]:
     """What is shown and what is to be rebuilt; cut at a word's beginning."""
-    found = list(WORDS.finditer(text))
-    cut = int(len(found) * given)
-    if not 0 < cut < len(found):
+    matches = list(WORDS.finditer(text))
+    cut = int(len(matches) * given)
+    if not 0 < cut < len(matches):
         return text, ""
-    place = found[cut].start()
+    place = matches[cut].start()
     return text[:place].rstrip(), text[place:]
 
 
 def words(text: str) -> list[str]:
-    """As they are compared."""
+    """Words and punctuation marks without case, as they are compared."""
     return WORDS.findall(text.casefold())
 
 
@@ -139,17 +141,13 @@ def compared(problem_id: str, rest: str, continued: str) -> Rebuilt:
 
 
 def longest_common_subsequence(a: Sequence[str], b: Sequence[str]) -> int:
-    """Its length, one row at a time."""
+    """The length of the longest common subsequence of two lists of words."""
     row = [0] * (len(b) + 1)
     for x in a:
         before = 0
         for j, y in enumerate(b, 1):
             before, row[j] = row[j], before + 1 if x == y else max(row[j], row[j - 1])
     return row[-1]
-
-
-def _sampling(rest: str) -> Sampling:
-    return Sampling(max_tokens=max(16, TOKENS_PER_WORD * len(words(rest))), temperature=0.0)
 
 
 def _measured(name: str, value: float, interval: tuple[float, float]) -> dict[str, float]:

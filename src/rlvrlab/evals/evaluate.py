@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from rlvrlab.engines.base import Engine
+from rlvrlab.engines.openai import ModelChanged
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.evals.answering import Answerer, Ask, EngineAnswerer, Ready
 from rlvrlab.evals.hacks.signals import answer_metrics
@@ -29,7 +31,7 @@ from rlvrlab.evals.metrics import Sample, at_budget, at_k, dataset_metrics
 from rlvrlab.evals.protocol import Budget, eval_at_1
 from rlvrlab.evals.protocol import Protocol as EvalProtocol
 from rlvrlab.evals.statistics import wilson
-from rlvrlab.types import Environment, Finish, Problem, Sampler, unjudged
+from rlvrlab.types import Environment, Finish, Problem, unjudged
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,12 @@ class Evaluation:
     """The environment's name, or the data set's."""
     protocol: EvalProtocol
     judged: tuple[Judged, ...]
-    """In the order of the problems, then of the samples."""
+    """Judged answers in the order of the problems, then of the samples."""
     wall_s: float
 
     @property
     def samples(self) -> list[Sample]:
-        """Plain records."""
+        """The judged answers as the records that metrics are made of."""
         return [one.as_sample() for one in self.judged]
 
     def metrics(self) -> dict[str, Any]:
@@ -54,7 +56,7 @@ class Evaluation:
         return metrics_of(self.samples, self.protocol, self.data, self.wall_s) | hacks
 
     def accuracy(self) -> Accuracy:
-        """The short form, for training."""
+        """Counts of what was solved, for training."""
         known = [one for one in self.judged if one.verdict.correct is not None]
         return Accuracy(
             solved=sum(one.verdict.correct is True for one in known),
@@ -67,7 +69,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How many were solved."""
+    """How many answers were right, wrong and unjudged."""
 
     solved: int
     judged: int
@@ -75,7 +77,7 @@ class Accuracy:
     unjudged: int
     """Left out because the judge or sampler failed."""
     errors: dict[str, int]
-    """Why the others failed."""
+    """Kind of error -> number of wrong answers."""
     truncated: int
     """Answers cut at max_tokens."""
 
@@ -90,7 +92,7 @@ class Accuracy:
         return wilson(self.solved, self.judged)
 
     def metrics(self, data: str) -> dict[str, float]:
-        """Under the field's names."""
+        """The counts as metrics `val-core/<data>/acc` and the like."""
         low, high = self.interval
         named = {"acc": self.value, "acc_low": low, "acc_high": high, "truncated": float(self.truncated)}
         named |= {"unjudged": float(self.unjudged), **{f"error/{k}": float(v) for k, v in self.errors.items()}}
@@ -98,14 +100,14 @@ class Accuracy:
 
 
 class Store(Protocol):
-    """Where judged answers survive; rows are those of `as_row`."""
+    """Where judged answers survive an interruption; rows are those of `as_row`."""
 
     def rows(self) -> list[dict[str, Any]]:
         """What is there already, the newest of each answer."""
         ...
 
     def append(self, rows: Sequence[dict[str, Any]]) -> None:
-        """On the disk when this returns."""
+        """Keep these rows; they are on the disk when this returns."""
         ...
 
 
@@ -146,24 +148,22 @@ def evaluate(
         session.void(error)
         raise
     order = {problem.id: index for index, problem in enumerate(problems)}
-    judged = sorted(session.found.values(), key=lambda one: (order[one.problem.id], one.sample, one.turn))
+    judged = sorted(session.judged.values(), key=lambda one: (order[one.problem.id], one.sample, one.turn))
     return Evaluation(data or env.name, protocol, tuple(judged), session.clock())
 
 
-def greedy(sampler: Sampler, env: Environment, problems: Sequence[Problem], max_tokens: int) -> Accuracy:
+def greedy(engine: Engine, env: Environment, problems: Sequence[Problem], max_tokens: int) -> Accuracy:
     """EVAL@1 of a policy in training, under the environment's own judge limits; deterministic."""
     protocol = replace(eval_at_1(max_tokens), run_timeout_s=None, memory_mb=None)
-    return evaluate(EngineAnswerer(sampler), env, problems, protocol).accuracy()
+    return evaluate(EngineAnswerer(engine), env, problems, protocol).accuracy()
 
 
 def metrics_of(samples: Sequence[Sample], protocol: EvalProtocol, data: str, wall_s: float) -> dict[str, Any]:
     """One data set's numbers under a protocol; also for samples read back from a folder."""
-    found = dataset_metrics(samples, wall_s)
+    metrics = dataset_metrics(samples, wall_s)
     if protocol.budget is not None:
-        return found | at_budget(samples, protocol.budget.kind, protocol.budget.amount)
-    if protocol.n > 1:
-        found |= at_k(samples, protocol.ks, data)
-    return found
+        return metrics | at_budget(samples, protocol.budget.kind, protocol.budget.amount)
+    return metrics | (at_k(samples, protocol.ks, data) if protocol.n > 1 else {})
 
 
 class _Session:
@@ -180,7 +180,7 @@ class _Session:
     ) -> None:
         self._answerer, self._env, self._protocol, self._seed = answerer, env, protocol, seed
         self._store, self._observe = store, observe
-        self.found: dict[tuple[str, int, int], Judged] = {}
+        self.judged: dict[tuple[str, int, int], Judged] = {}
         self._before_s = 0.0
         self._started = time.monotonic()
 
@@ -189,15 +189,15 @@ class _Session:
         return self._before_s + time.monotonic() - self._started
 
     def restore(self, problems: Sequence[Problem]) -> None:
-        """What the store holds of these problems."""
+        """Take over what the store holds of these problems."""
         by_id = {problem.id: problem for problem in problems}
         for row in self._store.rows() if self._store else ():
             if row["problem"] in by_id and row["sample"] < self._protocol.n:
                 one = from_row(row, by_id[row["problem"]])
-                self.found[one.problem.id, one.sample, one.turn] = one
-        self._before_s = max((one.at_s for one in self.found.values()), default=0.0)
-        if self.found:
-            self._observe([one for one in self.found.values() if one.verdict.correct is not None])
+                self.judged[one.problem.id, one.sample, one.turn] = one
+        self._before_s = max((one.at_s for one in self.judged.values()), default=0.0)
+        if self.judged:
+            self._observe([one for one in self.judged.values() if one.verdict.correct is not None])
 
     def ask(self, asks: Iterable[Ask]) -> None:
         """Have these answered and judged, unless they are already."""
@@ -226,7 +226,7 @@ class _Session:
         return Ask(problem, round_, sampling, (self._seed, "eval", problem.id, round_))
 
     def _over(self, problem: Problem, budget: Budget) -> bool:
-        """Solved, or nothing left to spend."""
+        """Whether a problem is solved or has nothing left to spend."""
         if any(one.verdict.correct for one in self._of(problem)):
             return True
         left = budget.amount - (self.clock() if budget.kind == "wall_s" else self._spent(problem, budget.kind))
@@ -236,11 +236,11 @@ class _Session:
         return sum(one.answer.gen_tokens if kind == "tokens" else one.judge_s for one in self._of(problem))
 
     def _of(self, problem: Problem) -> Iterator[Judged]:
-        found = (self.found.get((problem.id, sample, 0)) for sample in range(self._protocol.n))
-        return (one for one in found if one is not None)
+        answers = (self.judged.get((problem.id, sample, 0)) for sample in range(self._protocol.n))
+        return (one for one in answers if one is not None)
 
     def _known(self, problem: str, sample: int) -> bool:
-        one = self.found.get((problem, sample, 0))
+        one = self.judged.get((problem, sample, 0))
         return one is not None and one.verdict.correct is not None
 
     def _judge(self, ready: Ready) -> None:
@@ -248,19 +248,15 @@ class _Session:
         if self._store:
             self._store.append([as_row(one) for one in batch])
         for one in batch:
-            self.found[one.problem.id, one.sample, one.turn] = one
+            self.judged[one.problem.id, one.sample, one.turn] = one
         self._observe(batch)
 
     def void(self, error: InfrastructureError) -> None:
         """A server that changed its model: what it said since it was last known to be the right one is taken back."""
-        server, since = getattr(error, "server", None), getattr(error, "since", None)
-        if server is None or since is None or self._store is None:
+        if not isinstance(error, ModelChanged) or self._store is None:
             return
-        doubtful = [
-            one
-            for one in self.found.values()
-            if one.answer.server == server and one.at_s >= since - self._started + self._before_s
-        ]
+        since = error.since - self._started + self._before_s
+        doubtful = [one for one in self.judged.values() if one.answer.server == error.server and one.at_s >= since]
         self._store.append([{**as_row(one), "void": str(error), "correct": None} for one in doubtful])
 
 

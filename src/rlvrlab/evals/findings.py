@@ -1,4 +1,4 @@
-"""What a monitor says."""
+"""What a monitor reports."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ class Finding(NamedTuple):
     metric: str
     value: float
     text: str
-    """In plain words, with the remedy."""
+    """What is wrong in plain words, with the remedy."""
     alarm: bool
-    """Worth an event and a line in EXPERIMENT.md at once, not only a light."""
+    """Whether it is worth an event and a line in EXPERIMENT.md at once, not only a light."""

@@ -16,7 +16,7 @@ class Judged:
 
     problem: Problem
     sample: int
-    """0 … n−1."""
+    """Which of the n answers to the problem this is, from 0."""
     answer: Answer
     verdict: Verdict
     judge_s: float
@@ -27,7 +27,7 @@ class Judged:
     """0 for the first try, 1 … for repairs after feedback."""
 
     def as_sample(self) -> Sample:
-        """What metrics are made of."""
+        """The record that metrics are made of."""
         return Sample(
             problem_id=self.problem.id,
             sample=self.sample,
@@ -47,7 +47,7 @@ class Judged:
 
 
 def as_row(one: Judged) -> dict[str, Any]:
-    """As stored in samples.jsonl: with problems.jsonl beside it, enough to judge again."""
+    """A line of samples.jsonl: together with problems.jsonl it is enough to judge again."""
     answer, verdict, completion = one.answer, one.verdict, one.answer.completion
     row: dict[str, Any] = {
         "problem": one.problem.id,
@@ -78,7 +78,7 @@ def as_row(one: Judged) -> dict[str, Any]:
 
 
 def from_row(row: dict[str, Any], problem: Problem) -> Judged:
-    """Back from storage."""
+    """A stored row as it was judged: the inverse of `as_row`."""
     completion = Completion(
         row["completion"], tuple(row.get("tokens", ())), tuple(row.get("logprobs", ())), Finish(row["finish"])
     )

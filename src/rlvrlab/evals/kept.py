@@ -29,7 +29,7 @@ from rlvrlab.types import Environment, Problem
 
 @dataclass(frozen=True)
 class Kept:
-    """Where it is and what it says."""
+    """A finished evaluation: where it is kept and what it says."""
 
     folder: Path
     evaluation: Evaluation
@@ -55,18 +55,18 @@ def evaluate_into(
     given = {**(facts or {}), "answered_by": identity}
     with EvaluationFolder.begin(folder, problems, examined, given) as kept:
         try:
-            found = evaluate(answerer, env, problems, protocol, seed=seed, data=name, store=kept, observe=observe)
+            evaluation = evaluate(answerer, env, problems, protocol, seed=seed, data=name, store=kept, observe=observe)
         except KeyboardInterrupt:
             kept.info(status="interrupted")
             raise
         except LabError as error:
             kept.info(status="failed", why=str(error))
             raise
-        metrics, summary = found.metrics(), summarise(found)
-        rows, counts = qa_log(found.judged, seed, name)
+        metrics, summary = evaluation.metrics(), summarise(evaluation)
+        rows, counts = qa_log(evaluation.judged, seed, name)
         kept.finish({name: metrics}, summary, {name: rows}, {name: counts})
         kept.info(answered_by=answerer.identity())
-    return Kept(folder, found, metrics, summary)
+    return Kept(folder, evaluation, metrics, summary)
 
 
 def track(kept: Kept, sinks: Sequence[str], name: str) -> list[str]:
@@ -125,23 +125,23 @@ def content_hash(problems: Sequence[Problem]) -> str:
     return hashlib.sha256("\n".join(problem.key for problem in problems).encode()).hexdigest()[:16]
 
 
-def summarise(found: Evaluation) -> dict[str, Any]:
+def summarise(evaluation: Evaluation) -> dict[str, Any]:
     """metrics.json in full: by skill and level, the retries, and the reasons of what failed."""
     failures: dict[str, int] = defaultdict(int)
-    for one in found.judged:
+    for one in evaluation.judged:
         if one.verdict.correct is None:
             failures[(one.answer.error or one.verdict.detail)[:200]] += 1
     return {
-        "data": found.data,
-        "protocol": found.protocol.name,
-        "protocol_hash": found.protocol.hash,
-        "wall_s": round(found.wall_s, 3),
-        "total": found.metrics(),
-        "by_skill": _split(found.samples, lambda s: s.skill),
-        "by_level": _split(found.samples, lambda s: s.level),
+        "data": evaluation.data,
+        "protocol": evaluation.protocol.name,
+        "protocol_hash": evaluation.protocol.hash,
+        "wall_s": round(evaluation.wall_s, 3),
+        "total": evaluation.metrics(),
+        "by_skill": _split(evaluation.samples, lambda s: s.skill),
+        "by_level": _split(evaluation.samples, lambda s: s.level),
         "unjudged_because": dict(sorted(failures.items(), key=lambda item: -item[1])[:20]),
-        "retried": sum(one.answer.attempts > 1 for one in found.judged),
-        "findings": [one.text for one in findings(found.metrics())],
+        "retried": sum(one.answer.attempts > 1 for one in evaluation.judged),
+        "findings": [one.text for one in findings(evaluation.metrics())],
     }
 
 

@@ -13,33 +13,34 @@ from typing import Any
 
 import numpy as np
 
-from rlvrlab.evals.statistics import Interval, bootstrap, check_k, pass_at_k, pass_hat_k, wilson
+from rlvrlab.evals.statistics import bootstrap, check_k, pass_at_k, pass_hat_k, wilson
 from rlvrlab.types import ErrorKind
 
 RAN = tuple(str(kind) for kind in (ErrorKind.NONE, ErrorKind.WRONG, ErrorKind.RULE))
-"""The answer was run, or read, to its end. As text: an enum member equals its text, but their hashes differ."""
+"""Errors of answers that were run, or read, to their end. As text: an enum member equals its text, but their hashes
+differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One judged answer: an EvalResult."""
+    """One judged answer."""
 
     problem_id: str
     sample: int
-    """0 … n−1."""
+    """Which of the n answers to the problem this is, from 0."""
     accepted: bool | None
     """None when it could not be judged."""
     pass_ratio: float
     """Partial score in [0, 1]."""
     error_type: str
     judge_time: float
-    """Seconds."""
+    """Seconds that judging took."""
     gen_tokens: int
     truncated: bool
     entropy: float | None = None
     """Mean token entropy, where the sampler tells it."""
     answer: str | None = None
-    """As extracted; for majority votes."""
+    """The answer as the judge extracted it, for majority votes."""
     skill: str = ""
     level: str = ""
     turn: int = 0
@@ -57,17 +58,13 @@ def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> d
     times = np.array([s.judge_time for s in judged] or [0.0])
     solved = sum(s.accepted is True for s in first)
     low, high = wilson(solved, len(first))
-    scores = _per_problem(judged)
-    mean_low, mean_high = _mean_interval(scores)
     out: dict[str, Any] = {
         "problems": len({s.problem_id for s in samples}),
         "samples": len(samples),
         "accepted_at_1": _share(solved, len(first)),
         "accepted_at_1_low": low,
         "accepted_at_1_high": high,
-        "mean_accuracy": _mean(scores),
-        "mean_accuracy_low": mean_low,
-        "mean_accuracy_high": mean_high,
+        **_mean_accuracy(judged),
         "pass_ratio_mean": float(ratios.mean()),
         "pass_ratio_p50": float(np.percentile(ratios, 50)),
         "pass_ratio_p90": float(np.percentile(ratios, 90)),
@@ -79,7 +76,7 @@ def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> d
         "p95_judge_time": float(np.percentile(times, 95)),
         "avg_gen_tokens": float(np.mean([s.gen_tokens for s in samples] or [0])),
     }
-    out |= _format(judged) | _errors(judged) | _cost([s for s in everything if s.accepted is not None])
+    out |= _failures(judged) | _cost([s for s in everything if s.accepted is not None])
     out |= _unjudged(samples) | _recovery(everything)
     entropies = [s.entropy for s in samples if s.entropy is not None]
     if entropies:
@@ -163,32 +160,27 @@ def majority(group: Sequence[Sample]) -> float:
     return sum(right[answer] for answer in top) / len(top)
 
 
-def _mean_interval(scores: Sequence[float]) -> Interval:
-    """Wilson where scores are right-or-wrong: a bootstrap of nothing but zeros would claim certainty."""
-    if all(score in (0.0, 1.0) for score in scores):
-        return wilson(sum(score == 1.0 for score in scores), len(scores))
-    return bootstrap(scores, "mean accuracy")
-
-
-def _per_problem(judged: Sequence[Sample]) -> list[float]:
-    """Mean partial score of each problem: the unit that is resampled."""
-    scores: dict[str, list[float]] = defaultdict(list)
+def _mean_accuracy(judged: Sequence[Sample]) -> dict[str, float]:
+    """Mean partial score, with an interval over problems."""
+    by_problem: dict[str, list[float]] = defaultdict(list)
     for s in judged:
-        scores[s.problem_id].append(s.pass_ratio)
-    return [sum(values) / len(values) for values in scores.values()]
+        by_problem[s.problem_id].append(s.pass_ratio)
+    scores = [sum(values) / len(values) for values in by_problem.values()]
+    # Wilson where all are right or wrong: a bootstrap of nothing but zeros would claim certainty.
+    binary = all(score in (0.0, 1.0) for score in scores)
+    right = sum(score == 1.0 for score in scores)
+    low, high = wilson(right, len(scores)) if binary else bootstrap(scores, "mean accuracy")
+    return {"mean_accuracy": _mean(scores), "mean_accuracy_low": low, "mean_accuracy_high": high}
 
 
-def _format(judged: Sequence[Sample]) -> dict[str, float]:
-    """How often there was an answer to judge, and how good those were: a gain may be nothing but format."""
+def _failures(judged: Sequence[Sample]) -> dict[str, float]:
+    """Rates of errors, and accuracy among well-formed answers alone: a gain may be nothing but format."""
     formed = [s for s in judged if s.error_type not in (ErrorKind.FORMAT, ErrorKind.SYNTAX)]
     right = sum(s.accepted is True for s in formed)
-    return {"format_rate": _share(len(formed), len(judged)), "accuracy_given_format": _share(right, len(formed))}
-
-
-def _errors(judged: Sequence[Sample]) -> dict[str, float]:
+    out = {"format_rate": _share(len(formed), len(judged)), "accuracy_given_format": _share(right, len(formed))}
     counts = Counter(s.error_type for s in judged)
     kinds = [str(kind) for kind in ErrorKind if kind not in (ErrorKind.NONE, ErrorKind.INFRA)]
-    return {f"{kind}_error_rate": _share(counts[kind], len(judged)) for kind in kinds}
+    return out | {f"{kind}_error_rate": _share(counts[kind], len(judged)) for kind in kinds}
 
 
 def _cost(judged: Sequence[Sample]) -> dict[str, float | None]:
@@ -230,7 +222,7 @@ def _unjudged_at_k(samples: Sequence[Sample], ks: Sequence[int]) -> dict[str, fl
 
 
 def _recovery(samples: Sequence[Sample]) -> dict[str, float]:
-    """Of the first tries that failed and were given another turn, how many a later turn put right."""
+    """The share of failed first tries with another turn that a later turn put right."""
     later = {(s.problem_id, s.sample) for s in samples if s.turn > 0}
     if not later:
         return {}

@@ -31,7 +31,7 @@ Spent = Literal["tokens", "judge_s", "wall_s"]
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What may be spent."""
+    """What EVAL@budget may spend."""
 
     kind: Spent
     """tokens and judge_s are counted per problem, wall_s for the whole data set."""
@@ -79,7 +79,7 @@ class Protocol:
         return hashlib.sha256(settings.encode()).hexdigest()[:12]
 
     def facts(self) -> dict[str, Any]:
-        """Plain data."""
+        """The settings as plain JSON values."""
         facts: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return facts
 

@@ -21,33 +21,20 @@ LENGTHS = ("short", "medium", "long")
 def qa_log(judged: Sequence[Judged], *key: object) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Rows of <data set>_qa.jsonl, and for qa_summary.json how many there were and are of each stratum."""
     strata: dict[tuple[str, str, str], list[Judged]] = defaultdict(list)
-    edges = _thirds([one.answer.gen_tokens for one in judged])
+    lengths = [one.answer.gen_tokens for one in judged]
+    edges = [float(edge) for edge in np.percentile(lengths, [100 / 3, 200 / 3])] if lengths else [0.0, 0.0]
     for one in judged:
-        strata[_outcome(one), one.problem.skill, _length(one.answer.gen_tokens, edges)].append(one)
+        correct = one.verdict.correct
+        outcome = "unjudged" if correct is None else "accepted" if correct else str(one.verdict.error)
+        length = LENGTHS[sum(one.answer.gen_tokens > edge for edge in edges)]
+        strata[outcome, one.problem.skill, length].append(one)
     rows, counts = [], []
     for stratum, members in sorted(strata.items()):
         picked = shuffled(members, *key, "qa", *stratum)[:PER_STRATUM]
         rows += [_row(one, stratum) for one in picked]
         names = dict(zip(("outcome", "skill", "length"), stratum, strict=True))
         counts.append({**names, "answers": len(members), "shown": len(picked)})
-    return rows, {"answers": len(judged), "shown": len(rows), "length_edges": list(edges), "strata": counts}
-
-
-def _outcome(one: Judged) -> str:
-    if one.verdict.correct is None:
-        return "unjudged"
-    return "accepted" if one.verdict.correct else str(one.verdict.error)
-
-
-def _thirds(lengths: Sequence[int]) -> tuple[float, float]:
-    if not lengths:
-        return 0.0, 0.0
-    low, high = np.percentile(lengths, [100 / 3, 200 / 3])
-    return float(low), float(high)
-
-
-def _length(tokens: int, edges: tuple[float, float]) -> str:
-    return LENGTHS[int(tokens > edges[0]) + int(tokens > edges[1])]
+    return rows, {"answers": len(judged), "shown": len(rows), "length_edges": edges, "strata": counts}
 
 
 def _row(one: Judged, stratum: tuple[str, str, str]) -> dict[str, Any]:

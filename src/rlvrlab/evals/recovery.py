@@ -21,7 +21,7 @@ class Recovery:
     """Second tries at problems whose first try failed."""
 
     failed: int
-    """First tries judged wrong."""
+    """First tries that were judged wrong."""
     judged: int
     """Second tries that could be judged: the denominator."""
     recovered: int
@@ -29,10 +29,10 @@ class Recovery:
     """Second answers equal to the first, word for word."""
     blind_judged: int
     blind: int
-    """Recovered by one sample without feedback."""
+    """Failures that one sample without feedback mended."""
 
     def metrics(self) -> dict[str, float]:
-        """Under the field's names; rates of nothing are 0 with the interval (0, 1)."""
+        """Rates with their intervals; a rate of nothing is 0 with the interval (0, 1)."""
         low, high = wilson(self.recovered, self.judged)
         blind_low, blind_high = wilson(self.blind, self.blind_judged)
         return {
@@ -62,7 +62,7 @@ def recovery(
     problems = list({r.problem.id: r.problem for r in failed}.values())
     blind = collect(sampler, env, _score, problems, n=1, sampling=free, key=(*key, "blind")) if problems else []
     before = {r.id: r.completion.text for r in failed}
-    found = Recovery(
+    counts = Recovery(
         failed=len(failed),
         judged=_judged(again),
         recovered=_right(again),
@@ -70,7 +70,7 @@ def recovery(
         blind_judged=_judged(blind),
         blind=_right(blind),
     )
-    return found, again
+    return counts, again
 
 
 def _judged(rollouts: Sequence[Rollout]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -11,6 +11,7 @@ from rlvrlab.types import Environment, Finish, Problem
 
 BATCH = 256
 CLOSE = 1e-9
+"""Scores within this of each other are equal."""
 
 
 @dataclass(frozen=True)
@@ -20,33 +21,29 @@ class Change:
     problem: str
     sample: Any
     fields: dict[str, tuple[Any, Any]]
-    """Name -> (stored, now)."""
+    """Field of the verdict -> (stored value, value now)."""
     completion: str
 
 
 @dataclass(frozen=True)
 class Rescored:
-    """What came out."""
+    """What came out of judging stored answers again."""
 
     answers: int
-    """Judged again."""
+    """How many answers were judged again."""
     skipped: int
-    """Never answered, or not judged then: nothing to compare."""
+    """Answers without a stored verdict: there is nothing to compare."""
     changes: tuple[Change, ...]
     unjudged: int
-    """Could not be judged now; infrastructure, not a difference."""
+    """Answers that could not be judged now; that is infrastructure, not a difference."""
 
     @property
     def same(self) -> bool:
-        """Every verdict as stored."""
+        """Whether every verdict is as stored."""
         return not self.changes
 
 
-def rescore(
-    env: Environment,
-    stored: Iterable[tuple[Problem, Mapping[str, Any]]],
-    observe: Callable[[int], None] | None = None,
-) -> Rescored:
+def rescore(env: Environment, stored: Iterable[tuple[Problem, Mapping[str, Any]]]) -> Rescored:
     """Rows need completion, finish, correct, score, error; more is compared where it is there."""
     waiting = iter(stored)
     answers = skipped = unjudged = 0
@@ -72,8 +69,6 @@ def rescore(
             differing = {k: (row[k], v) for k, v in now.items() if k in row and not _equal(row[k], v)}
             if differing:
                 changes.append(Change(problem.id, row.get("sample", row.get("id")), differing, row["completion"]))
-        if observe:
-            observe(len(chunk))
     return Rescored(answers, skipped, tuple(changes), unjudged)
 
 

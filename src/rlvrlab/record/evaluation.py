@@ -81,12 +81,12 @@ class EvaluationFolder:
         return newest(read_lines(self.folder / SAMPLES))
 
     def append(self, rows: Sequence[dict[str, Any]]) -> None:
-        """In the kernel's hands when this returns: kill −9 loses nothing of it."""
+        """Append judged answers; the kernel has them when this returns, so kill −9 loses none."""
         for row in rows:
             self._samples.append(row)
 
     def info(self, **facts: Any) -> None:
-        """Merge facts into run_info.json."""
+        """Merge facts into run_info.json; secrets are left out."""
         write_json(self.folder / INFO, {**(_info_if_any(self.folder) or {}), **redact(facts)})
 
     def finish(
@@ -108,7 +108,7 @@ class EvaluationFolder:
         self.info(status="finished", ended=utc_now())
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Close the samples and release the lock."""
         self._samples.close()
         self._lock.release()
 
@@ -123,7 +123,7 @@ class EvaluationFolder:
 
 @dataclass(frozen=True)
 class Stored:
-    """An evaluation folder as read."""
+    """The contents of an evaluation folder."""
 
     folder: Path
     info: dict[str, Any]
@@ -132,7 +132,7 @@ class Stored:
 
     @property
     def examined(self) -> dict[str, Any]:
-        """What decides the result."""
+        """What decides the result: data, protocol, scorer, seed and who answered."""
         facts: dict[str, Any] = self.info["examined"]
         return facts
 
@@ -155,23 +155,23 @@ def read_evaluation(folder: Path) -> Stored:
 
 def evaluations_of(folder: Path) -> list[Path]:
     """The finished evaluations below a folder, a run's for instance; newest last."""
-    return sorted((path.parent for path in folder.glob("evaluations/*/metrics.json")), key=_ended)
+
+    def ended(evaluation: Path) -> str:
+        return str((_info_if_any(evaluation) or {}).get("ended", ""))
+
+    return sorted((path.parent for path in folder.glob("evaluations/*/metrics.json")), key=ended)
 
 
 def newest(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of several lines for one answer the last; one that was taken back is no answer."""
+    """The last line of each answer; one that was taken back is left out."""
     last = {(row["problem"], row["sample"], row.get("turn", 0)): row for row in rows}
     return [row for row in last.values() if not row.get("void")]
 
 
 def file_name(text: str) -> str:
-    """A data set's or model's name as part of a file's."""
+    """The name of a data set or model, made fit to be part of a file name."""
     kept = "".join(c if c.isascii() and (c.isalnum() or c in "._-@") else "_" for c in text).strip("._-")
     return kept[-60:].strip("._-") or "unnamed"
-
-
-def _ended(folder: Path) -> str:
-    return str((_info_if_any(folder) or {}).get("ended", ""))
 
 
 def _refuse_other(folder: Path, before: dict[str, Any], examined: dict[str, Any]) -> None:

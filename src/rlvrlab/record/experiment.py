@@ -10,18 +10,18 @@ from rlvrlab.record.files import write_atomically
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 
 CARDS_PAGE = Path("analysis") / "cards.md"
-"""Phase by phase on test problems, as train/card.py writes it."""
+"""Test results phase by phase, written by train/card.py."""
 BARS = "▁▂▃▄▅▆▇█"
 
 
 def write_experiment(folder: Path) -> None:
     """Rewrite EXPERIMENT.md from what is in the folder now."""
-    config, info = read_config(folder), read_info(folder)
+    config, info, cards = read_config(folder), read_info(folder), folder / CARDS_PAGE
     sections = [
-        _head(folder, config, info),
-        _question(config),
+        _head(config, info),
+        f"## Question\n\n{config['recipe']['question'] or 'Not stated: set `question` in the recipe.'}",
         _result(folder),
-        _cards(folder),
+        f"## Phases\n\n{cards.read_text(encoding='utf-8').rstrip()}" if cards.exists() else "",
         _progress(folder),
         _health(folder, info),
         _recipe(config),
@@ -35,10 +35,10 @@ def summarise(folder: Path) -> dict[str, Any]:
     """Per phase: held-out accuracy before, best and last, with 95 % intervals."""
     phases: dict[str, Any] = {}
     for row in read_metrics(folder):
-        found = accuracy_of(row)
-        if found is None:
+        accuracy = accuracy_of(row)
+        if accuracy is None:
             continue
-        point = {"step": row["step"], **found}
+        point = {"step": row["step"], **accuracy}
         entry = phases.setdefault(row["phase"], {"before": point, "best": point})
         entry["last"] = point
         if point["accuracy"] > entry["best"]["accuracy"]:
@@ -53,12 +53,12 @@ def accuracy_of(row: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def percent(point: dict[str, Any]) -> str:
-    """`81.5 % [75.6, 86.2]`."""
+    """An accuracy with its interval, as `81.5 % [75.6, 86.2]`."""
     return f"{100 * point['accuracy']:.1f} % [{100 * point['low']:.1f}, {100 * point['high']:.1f}]"
 
 
 def sparkline(values: list[float], width: int = 40) -> str:
-    """A line of block characters."""
+    """Values as a line of block characters from the lowest to the highest."""
     if not values:
         return ""
     picked = [values[i * len(values) // min(width, len(values))] for i in range(min(width, len(values)))]
@@ -67,17 +67,12 @@ def sparkline(values: list[float], width: int = 40) -> str:
     return "".join(BARS[int((v - low) * scale)] for v in picked)
 
 
-def _head(folder: Path, config: dict[str, Any], info: dict[str, Any]) -> str:
+def _head(config: dict[str, Any], info: dict[str, Any]) -> str:
     status = info.get("status", "running")
     times = f"started {info.get('started', '?')}" + (f", ended {info['ended']}" if status != "running" else "")
     engine, env = config["recipe"]["engine"]["type"], config["recipe"]["env"]["type"]
     chain = " → ".join(config["recipe"]["phases"])
     return f"# {config['recipe']['name']}\n\n**{status}** · {chain} on `{env}` with the `{engine}` engine · {times}"
-
-
-def _question(config: dict[str, Any]) -> str:
-    question = config["recipe"]["question"]
-    return f"## Question\n\n{question}" if question else "## Question\n\nNot stated: set `question` in the recipe."
 
 
 def _result(folder: Path) -> str:
@@ -90,11 +85,6 @@ def _result(folder: Path) -> str:
         best = f"{percent(entry['best'])} ({entry['best']['step']})"
         lines.append(f"| {name} | {percent(entry['before'])} | {best} | {percent(entry['last'])} |")
     return "\n".join(lines)
-
-
-def _cards(folder: Path) -> str:
-    page = folder / CARDS_PAGE
-    return f"## Phases\n\n{page.read_text(encoding='utf-8').rstrip()}" if page.exists() else ""
 
 
 def _progress(folder: Path) -> str:
@@ -125,14 +115,11 @@ def _recipe(config: dict[str, Any]) -> str:
     lines = ["## Recipe", "", "What differs from the defaults:", ""]
     lines += ["| key | value | default | from |", "|---|---|---|---|"]
     for key, both in config["changed"].items():
-        value, default = (_cell(json.dumps(both[side], ensure_ascii=False)) for side in ("value", "default"))
+        # A bar would end the table's cell.
+        texts = (json.dumps(both[side], ensure_ascii=False) for side in ("value", "default"))
+        value, default = (text.replace("|", "\\|") for text in texts)
         lines.append(f"| `{key}` | `{value}` | `{default}` | {config['origins'].get(key, 'default')} |")
     return "\n".join([*lines, "", "Every value is in `config.json`."])
-
-
-def _cell(text: str) -> str:
-    """A bar would end the table's cell."""
-    return text.replace("|", "\\|")
 
 
 def _data(info: dict[str, Any]) -> str:

@@ -16,14 +16,14 @@ PACKAGES = ("numpy", "pydantic", "torch", "transformers", "peft", "trl", "verl",
 
 
 def package_versions() -> dict[str, str]:
-    """The installed ones among those that can change a result."""
-    found = {"rlvrlab": rlvrlab.__version__}
+    """Versions of the installed packages that can change a result."""
+    versions = {"rlvrlab": rlvrlab.__version__}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def machine() -> dict[str, Any]:

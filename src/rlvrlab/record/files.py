@@ -21,7 +21,7 @@ from rlvrlab.errors import InfrastructureError
 
 
 def utc_now() -> str:
-    """As every record writes it, to the second."""
+    """The time as every record writes it: `2026-01-31T12:00:00Z`."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
@@ -65,7 +65,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Pretty JSON, atomically."""
+    """Write indented JSON so that a reader sees the old file or the new one."""
     write_atomically(path, json.dumps(_finite(value), ensure_ascii=False, indent=2, default=str) + "\n")
 
 
@@ -108,7 +108,7 @@ class Lines:
             raise StorageError(self.path, error) from error
 
     def close(self) -> None:
-        """Done."""
+        """Close the file; nothing can be appended afterwards."""
         self._file.close()
 
     def __enter__(self) -> Lines:

@@ -14,7 +14,7 @@ from rlvrlab.record.files import StorageError
 
 
 class Lock:
-    """Held from creation to `release`."""
+    """An exclusive lock on a folder, held from creation to `release`."""
 
     def __init__(self, folder: Path) -> None:
         path = folder / ".lock"
@@ -26,7 +26,10 @@ class Lock:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._file.seek(0)
-            holder = _holder(self._file.read())
+            holder = "another process"
+            with suppress(ValueError, KeyError, TypeError):
+                facts = json.loads(self._file.read())
+                holder = f"process {facts['pid']} on {facts['host']}"
             self._file.close()
             raise RunLocked(f"{folder}: in use by {holder}; wait for it or stop it") from None
         with suppress(OSError):  # on a full disk the holder stays unnamed; the lock itself needs no space
@@ -35,14 +38,6 @@ class Lock:
             self._file.flush()
 
     def release(self) -> None:
-        """Let the next one in."""
+        """Give the folder free for the next writer."""
         with suppress(OSError):
             self._file.close()
-
-
-def _holder(text: str) -> str:
-    try:
-        facts = json.loads(text)
-        return f"process {facts['pid']} on {facts['host']}"
-    except (ValueError, KeyError, TypeError):
-        return "another process"

@@ -101,11 +101,11 @@ class Run:
         return self.folder / "logs" / f"{name}.jsonl"
 
     def metrics(self, row: dict[str, Any]) -> None:
-        """One step's line."""
+        """Append one step's line to logs/metrics.jsonl."""
         self._metrics.append(row)
 
     def event(self, kind: str, text: str, **facts: Any) -> None:
-        """Something a reader should know."""
+        """Append to logs/events.jsonl what a reader of the run should know."""
         self._events.append(redact({"time": utc_now(), "kind": kind, "text": text, **facts}))
 
     def warn(self, subject: str, text: str, **facts: Any) -> None:
@@ -115,7 +115,7 @@ class Run:
             self.event("warning", text, subject=subject, **facts)
 
     def rollouts(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
-        """All answers of a step."""
+        """Write all judged answers of a step."""
         write_rows(self.folder / "rollouts" / f"step_{step}.jsonl", rows)
 
     def sync(self) -> None:
@@ -124,7 +124,7 @@ class Run:
         self._events.sync()
 
     def info(self, **facts: Any) -> dict[str, Any]:
-        """Merge facts into run_info.json."""
+        """Merge facts into run_info.json and return all of it; secrets are left out."""
         merged = {**read_info(self.folder), **redact(facts)}
         write_json(self.folder / "run_info.json", merged)
         return merged
@@ -142,7 +142,7 @@ class Run:
         return moved
 
     def close(self) -> None:
-        """Release the folder."""
+        """Close the logs and release the lock."""
         self._metrics.close()
         self._events.close()
         self.lock.release()

@@ -14,6 +14,7 @@ import csv
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,32 +26,26 @@ from rlvrlab.report.stored_lines import decoded, judged
 Table = tuple[list[str], Iterable[Sequence[Any]]]
 NUMBERS = (int, float)
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet would run a text that begins like this."""
+"""A spreadsheet takes text that begins with one of these for a formula."""
 
 
 def write_tables(document: Mapping[str, Any], paths: Path | Sequence[Path], folder: Path) -> list[Path]:
-    """All tables there are; with several runs each line begins with its run's name."""
-    found = [paths] if isinstance(paths, Path) else list(paths)
-    tables = {"metrics": _metrics(found), "evaluations": _evaluations(found), "rollouts": _rollouts(found)}
+    """Write every table that has lines; those of runs begin each line with the run's name."""
+    runs = [paths] if isinstance(paths, Path) else list(paths)
+    tables = {"metrics": _metrics(runs), "evaluations": _evaluations(runs), "rollouts": _rollouts(runs)}
     for section in document.get("sections", []):
         make = {"matrix": _cells, "grid": _cells, "pareto": _points}.get(section.get("view"))
         if make:
             tables[file_stem(str(section.get("id")), "table")] = make(section["data"])
     written = []
     for name, (head, rows) in tables.items():
-        lines = [[_safe(value) for value in row] for row in rows]
-        if lines:
+        lines = [[_safe(value) for value in row] for row in (head, *rows)]
+        if len(lines) > 1:
             folder.mkdir(parents=True, exist_ok=True)
-            _write(folder / f"{name}.csv", head, lines)
             written.append(folder / f"{name}.csv")
+            with written[-1].open("w", encoding="utf-8", newline="") as file:
+                csv.writer(file).writerows(lines)
     return written
-
-
-def _write(path: Path, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([_safe(name) for name in head])
-        writer.writerows(rows)
 
 
 def _metrics(runs: Sequence[Path]) -> Table:
@@ -65,9 +60,8 @@ def _evaluations(runs: Sequence[Path]) -> Table:
     for run in runs:
         for path in sorted([*run.glob("metrics.json"), *run.glob("evaluations/*/metrics.json")]):
             name = str(path.parent.relative_to(run.parent))
-            for data, numbers in _table(path).items():
-                if isinstance(numbers, dict):
-                    rows.append((name, data, numbers))
+            with suppress(OSError, ValueError, RecursionError):
+                rows += [(name, data, n) for data, n in read_table(path).items() if isinstance(n, dict)]
     keys = list(dict.fromkeys(key for _, _, numbers in rows for key in numbers))
     return ["evaluation", "data", *keys], [[name, data, *(n.get(key) for key in keys)] for name, data, n in rows]
 
@@ -86,7 +80,7 @@ def _rollouts(runs: Sequence[Path]) -> Table:
 
 
 def _summary(answers: Sequence[Row]) -> list[Any]:
-    """Of one step and skill; what could not be judged is in no mean."""
+    """answers, right, wrong, unjudged, reward_mean, tokens_mean, errors of one step and skill."""
     verdicts = [row.get("correct") for row in answers]
     rewards = [value for row in answers if isinstance(value := row.get("reward"), NUMBERS)]
     lengths = [value for row in answers if isinstance(value := row.get("tokens"), int)]
@@ -122,13 +116,6 @@ def _lines(path: Path, decode: Callable[[bytes], Any] = decoded) -> Iterator[Row
     while before < follower.position < size:
         before = follower.position
         yield from follower.read()
-
-
-def _table(path: Path) -> dict[str, Any]:
-    try:
-        return read_table(path)
-    except (OSError, ValueError, RecursionError):
-        return {}
 
 
 def _safe(value: Any) -> Any:

@@ -23,28 +23,31 @@ Row = dict[str, Any]
 
 @dataclass
 class Follower:
-    """A place in a file."""
+    """A place in a file, from which the next read goes on."""
 
     path: Path
     position: int = 0
     """Bytes already given out."""
     inode: int = 0
-    """Of the file the position is in; 0 takes the one that is there."""
+    """Inode of the file that `position` belongs to; 0 accepts whichever file is there."""
     decode: Callable[[bytes], Any] = json.loads
-    """What makes a row of a line."""
+    """Turns the bytes of a line into a row."""
     damaged: int = field(default=0, init=False)
-    """Lines that were no JSON tables."""
+    """Number of lines so far that were no JSON objects."""
     rewound: bool = field(default=False, init=False)
-    """The last read began anew."""
+    """Whether the last read started again at the beginning of the file."""
 
     def read(self) -> list[Row]:
         """The lines that have been completed since the last time, about BLOCK bytes at most."""
         self.rewound = False
         try:
             with self.path.open("rb") as file:
-                self._look(file)
+                facts = os.fstat(file.fileno())
+                if facts.st_size < self.position or self.inode not in (0, facts.st_ino):
+                    self.rewound, self.position = True, 0
+                self.inode = facts.st_ino
                 file.seek(self.position)
-                data = _block(file)
+                data = _read_block(file)
         except OSError:
             return []
         end = data.rfind(b"\n") + 1 or (len(data) if len(data) >= LONGEST else 0)
@@ -66,12 +69,6 @@ class Follower:
             place = data.rfind(b"\n", 0, max(0, place))
         if place >= 0:
             self.position = start + place + 1
-
-    def _look(self, file: IO[bytes]) -> None:
-        facts = os.fstat(file.fileno())
-        if facts.st_size < self.position or self.inode not in (0, facts.st_ino):
-            self.rewound, self.position = True, 0
-        self.inode = facts.st_ino
 
 
 def parse(data: bytes, decode: Callable[[bytes], Any] = json.loads) -> tuple[list[Row], int]:
@@ -96,7 +93,7 @@ class Glimpse(NamedTuple):
 
     lines: list[bytes]
     share: float
-    """How much of the file this is, 1 for all."""
+    """The part of the file's bytes that was read; 1 means all."""
 
 
 def glimpse(path: Path, windows: int, size: int) -> Glimpse:
@@ -117,7 +114,7 @@ def glimpse(path: Path, windows: int, size: int) -> Glimpse:
     return Glimpse([line for part in parts for line in part.splitlines()], sum(map(len, parts)) / total)
 
 
-def _block(file: IO[bytes]) -> bytes:
+def _read_block(file: IO[bytes]) -> bytes:
     """BLOCK bytes, or as many as it takes to see the end of a line."""
     data = file.read(BLOCK)
     while data and b"\n" not in data[-BLOCK:] and len(data) % BLOCK == 0 and len(data) < LONGEST:

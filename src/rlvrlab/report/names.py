@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 LONGEST = 60
+"""Longest stem, in characters."""
 
 
 def file_stem(text: str, otherwise: str) -> str:

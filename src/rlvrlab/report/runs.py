@@ -18,17 +18,18 @@ from typing import Any
 
 from rlvrlab.errors import UserError
 from rlvrlab.record.experiment import accuracy_of
-from rlvrlab.report.follow import Glimpse, Row, glimpse, parse
+from rlvrlab.report.follow import Row, glimpse, parse
 from rlvrlab.report.status import Held, held_locks, last_news, state_of
 from rlvrlab.report.tags import read_tags
 
 DEPTH = 3
 """How far below a folder runs are looked for: experiments/study/arm/run."""
 WINDOWS, WINDOW = 12, 16 << 10
-"""Of logs/metrics.jsonl so many places are read, of so many bytes each."""
+"""How many places of logs/metrics.jsonl are read, and how many bytes at each."""
 TOKENS = re.compile(rb'"response_length/mean": ([0-9.e+-]+).*?"groups/collected": ([0-9.e+-]+)')
+"""Finds mean length and groups in a metrics line; with the group size, they give the number of generated tokens."""
 LARGEST = 4 << 20
-"""A JSON file beyond this is not read for a list."""
+"""A JSON file of more bytes than this is not read for a list."""
 SIGNS = (
     ("study", ("study.json",)),
     ("run", ("config.json",)),
@@ -36,46 +37,46 @@ SIGNS = (
     ("probe", ("probe.json",)),
     ("audit", ("duplicates_crosssplit.jsonl",)),
 )
-"""Kind and the files that show it; the first that fits."""
+"""Kinds of folders and the files that each must have; the first kind that fits counts."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the list."""
+    """What a list shows of one folder."""
 
     folder: Path
     name: str
-    """The folder's, below the one that was listed."""
+    """The folder's name, relative to the folder that was listed."""
     kind: str
     """run, evaluation, study, probe or audit."""
     status: str
     phase: str = ""
     step: int | None = None
     steps: int | None = None
-    """Of all phases together, as the recipe has it."""
+    """Steps of all phases together, as the recipe has it."""
     metric: Mapping[str, Any] | None = None
     """accuracy, low and high: held-out for a run, accepted at first try for an evaluation."""
     metric_name: str = ""
     curve: tuple[float, ...] = ()
     """Held-out accuracies that were seen, in order."""
     tokens: int | None = None
-    """Generated in training, or in the evaluation."""
+    """Tokens generated in training, or in the evaluation."""
     tokens_exact: bool = True
-    """False: projected from the beginning and the end of a long run."""
+    """False where `tokens` is projected from parts of a long log."""
     started: str = ""
     age_s: float | None = None
-    """Since the start."""
+    """Seconds since the start."""
     quiet_s: float | None = None
-    """Since the last news."""
+    """Seconds since something was last written."""
     tags: tuple[str, ...] = ()
     about: str = ""
-    """The question, or what was evaluated."""
+    """The recipe's question, or what was evaluated."""
     seed: int | None = None
     note: str = ""
     """What could not be read."""
 
     def facts(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The entry as plain JSON values."""
         return {**self.__dict__, "folder": str(self.folder), "tags": list(self.tags), "curve": list(self.curve)}
 
 
@@ -85,7 +86,7 @@ def find_runs(root: Path) -> list[Path]:
 
 
 def list_runs(root: Path) -> list[Entry]:
-    """All of them, newest first."""
+    """Everything at or below `root`, newest first."""
     held = held_locks()
     return sort_runs([summarise_run(folder, root, held) for folder in find_runs(root)], "age")
 
@@ -104,7 +105,7 @@ def sort_runs(entries: Iterable[Entry], by: str) -> list[Entry]:
 
 
 def choose(entries: Iterable[Entry], search: str = "", tags: Sequence[str] = ()) -> list[Entry]:
-    """Those that hold every word in their name, status, phase, tags or question, and carry all the tags."""
+    """The entries that have every word in their name, status, phase, tags or question, and carry all the tags."""
     words = search.lower().split()
     return [
         e
@@ -122,7 +123,9 @@ def summarise_run(folder: Path, root: Path | None = None, held: list[Held] | Non
         if kind not in ("run", "evaluation"):
             return Entry(folder, name, kind or "run", "finished", tags=read_tags(folder), **_times(folder, {}))
         info, config = read_table(folder / "run_info.json"), read_table(folder / "config.json")
-        return (_evaluation if "examined" in info else _run)(folder, name, info, config, held)
+        if "examined" in info:
+            return _evaluation_entry(folder, name, info, held)
+        return _run_entry(folder, name, info, config, held)
     except Exception as error:  # one damaged folder must not hide the others
         return Entry(folder, name, "run", "damaged", note=f"{type(error).__name__}: {error}", tags=read_tags(folder))
 
@@ -131,12 +134,12 @@ def locate(word: str, root: Path) -> Path:
     """A run by its path, or by a part of its name below `root`; the newest when nothing is said."""
     if word and kind_at(Path(word)):
         return Path(word)
-    found = find_runs(root)
-    if not found:
+    folders = find_runs(root)
+    if not folders:
         raise UserError(f"{word or root}: no run there and none below {root}/; `rlvr train RECIPE` makes one")
     if not word:
-        return max(found, key=last_news)
-    matching = [folder for folder in found if word in str(folder.relative_to(root))]
+        return max(folders, key=last_news)
+    matching = [folder for folder in folders if word in str(folder.relative_to(root))]
     exact = [folder for folder in matching if folder.name == word]
     if len(exact or matching) == 1:
         return (exact or matching)[0]
@@ -154,8 +157,8 @@ def kind_at(folder: Path) -> str:
 def held_out(row: Row) -> dict[str, float] | None:
     """The held-out accuracy in a metrics line, where it is there with both bounds."""
     try:
-        found = accuracy_of(row)
-        return None if found is None else {name: float(value) for name, value in found.items()}
+        accuracy = accuracy_of(row)
+        return None if accuracy is None else {name: float(value) for name, value in accuracy.items()}
     except (KeyError, TypeError, ValueError):
         return None
 
@@ -175,13 +178,17 @@ def _walk(folder: Path, depth: int) -> Iterator[Path]:
             yield from _walk(Path(entry.path), depth - 1)
 
 
-def _run(folder: Path, name: str, info: Row, config: Row, held: list[Held] | None) -> Entry:
+def _run_entry(folder: Path, name: str, info: Row, config: Row, held: list[Held] | None) -> Entry:
     recipe = config.get("recipe") or {}
     seen = glimpse(folder / "logs" / "metrics.jsonl", WINDOWS, WINDOW)
     last: Row = next((rows[0] for line in reversed(seen.lines) if (rows := parse(line)[0])), {})
-    measured = [(row, found) for row in _evaluated(seen) if (found := held_out(row))]
+    evaluated = parse(b"\n".join(line for line in seen.lines if b'"val-core/' in line))[0]  # parsing all takes too long
+    measured = [(row, accuracy) for row in evaluated if (accuracy := held_out(row))]
     key = next((k for k in measured[-1][0] if k.startswith("val-core/") and k.endswith("/acc")), "") if measured else ""
     steps = [recipe.get("phase_tables", {}).get(phase, {}).get("steps") for phase in recipe.get("phases", [])]
+    n = recipe.get("rollout", {}).get("n", 0)
+    counts = [match.groups() for line in seen.lines if (match := TOKENS.search(line))]
+    generated = [float(length) * float(groups) * n for length, groups in counts]
     return Entry(
         folder,
         name,
@@ -192,8 +199,8 @@ def _run(folder: Path, name: str, info: Row, config: Row, held: list[Held] | Non
         steps=sum(steps) if steps and all(isinstance(n, int) for n in steps) else None,
         metric=measured[-1][1] if measured else None,
         metric_name=key,
-        curve=tuple(found["accuracy"] for _, found in measured),
-        tokens=_tokens(seen, recipe),
+        curve=tuple(accuracy["accuracy"] for _, accuracy in measured),
+        tokens=round(sum(generated) / seen.share) if generated else None,
         tokens_exact=seen.share == 1,
         tags=read_tags(folder),
         about=str(recipe.get("question") or ""),
@@ -206,27 +213,15 @@ def _whole(value: Any) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _evaluated(seen: Glimpse) -> list[Row]:
-    """Only the lines with an evaluation are worth the parsing."""
-    return parse(b"\n".join(line for line in seen.lines if b'"val-core/' in line))[0]
-
-
-def _tokens(seen: Glimpse, recipe: Row) -> int | None:
-    """Generated tokens: groups collected × answers of a group × their mean length."""
-    n = recipe.get("rollout", {}).get("n", 0)
-    pairs = [found.groups() for line in seen.lines if (found := TOKENS.search(line))]
-    return round(sum(float(length) * float(groups) * n for length, groups in pairs) / seen.share) if pairs else None
-
-
-def _evaluation(folder: Path, name: str, info: Row, config: Row, held: list[Held] | None) -> Entry:
+def _evaluation_entry(folder: Path, name: str, info: Row, held: list[Held] | None) -> Entry:
     examined = info["examined"]
-    every = read_table(folder / "metrics.json")
+    by_data = read_table(folder / "metrics.json")
     data = str(examined.get("data", ""))
-    found: Row = every.get(data) or next(iter(every.values()), {})
-    share = found.get("accepted_at_1")
-    bounds = {"low": found.get("accepted_at_1_low"), "high": found.get("accepted_at_1_high")}
+    metrics: Row = by_data.get(data) or next(iter(by_data.values()), {})
+    share = metrics.get("accepted_at_1")
+    bounds = {"low": metrics.get("accepted_at_1_low"), "high": metrics.get("accepted_at_1_high")}
     protocol = examined.get("protocol", {}).get("name", "")
-    count = found.get("samples")
+    count, length = metrics.get("samples"), metrics.get("avg_gen_tokens")
     return Entry(
         folder,
         name,
@@ -234,7 +229,7 @@ def _evaluation(folder: Path, name: str, info: Row, config: Row, held: list[Held
         state_of(folder, info, held),
         metric=None if share is None else {"accuracy": share, **bounds},
         metric_name="accepted_at_1",
-        tokens=round(count * found["avg_gen_tokens"]) if count and found.get("avg_gen_tokens") is not None else None,
+        tokens=round(count * length) if count and length is not None else None,
         tags=read_tags(folder),
         about=f"{protocol} on {data}",
         **_times(folder, info),
@@ -254,9 +249,9 @@ def read_table(path: Path) -> Row:
     try:
         if path.stat().st_size > LARGEST:
             raise ValueError(f"{path.name} is larger than {LARGEST >> 20} MB")
-        found = json.loads(path.read_text(encoding="utf-8"))
+        table = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(table, dict):
         raise ValueError(f"{path.name} is no table")
-    return found
+    return table

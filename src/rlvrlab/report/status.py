@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 QUIET_S = 900.0
-"""Silence that makes a running run stale; slow steps are given twenty times their own length."""
+"""Seconds of silence after which a running run counts as stale, or twenty of its steps if that is longer."""
 LOCKS = Path("/proc/locks")
 ACTIVE = ("running", "stale")
-"""More may come."""
+"""States of a run that may still write something."""
 NEWS = ("logs/metrics.jsonl", "logs/events.jsonl", "samples.jsonl", "run_info.json", "config.json")
 
 
 class Held(NamedTuple):
-    """A lock somebody holds, as the kernel lists it."""
+    """A file lock that some process holds, as the kernel lists it."""
 
     pid: int
     device: tuple[int, int]
@@ -36,7 +36,7 @@ class Held(NamedTuple):
 
 def held_locks() -> list[Held] | None:
     """Every exclusive lock of this machine; None where the system does not tell."""
-    found = []
+    held = []
     try:
         lines = LOCKS.read_text().splitlines()
     except OSError:
@@ -47,8 +47,8 @@ def held_locks() -> list[Held] | None:
             continue
         with suppress(ValueError, IndexError):  # a waiting one has an arrow and other columns
             major, minor, inode = words[5].split(":")
-            found.append(Held(int(words[4]), (int(major, 16), int(minor, 16)), int(inode)))
-    return found
+            held.append(Held(int(words[4]), (int(major, 16), int(minor, 16)), int(inode)))
+    return held
 
 
 def state_of(folder: Path, info: Mapping[str, Any], held: list[Held] | None = None, step_s: float = 0.0) -> str:
@@ -57,13 +57,13 @@ def state_of(folder: Path, info: Mapping[str, Any], held: list[Held] | None = No
     if said != "running":
         return said
     quiet = last_news(folder) < time.time() - max(QUIET_S, 20 * step_s)
-    holder = _holder(folder)
-    if holder is None:
+    try:
+        holder = json.loads((folder / ".lock").read_text(encoding="utf-8"))
+        pid, host = int(holder["pid"]), str(holder["host"])
+    except (OSError, ValueError, KeyError, TypeError):
         return "killed" if quiet else "running"
-    pid, host = holder
-    if host != socket.gethostname():
-        return "stale" if quiet else "running"
-    if not _alive(folder / ".lock", pid, held_locks() if held is None else held):
+    here = host == socket.gethostname()
+    if here and not _alive(folder / ".lock", pid, held_locks() if held is None else held):
         return "killed"
     return "stale" if quiet else "running"
 
@@ -77,16 +77,8 @@ def last_news(folder: Path) -> float:
     return max(times)
 
 
-def _holder(folder: Path) -> tuple[int, str] | None:
-    try:
-        facts = json.loads((folder / ".lock").read_text(encoding="utf-8"))
-        return int(facts["pid"]), str(facts["host"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
 def _alive(lock: Path, pid: int, held: list[Held] | None) -> bool:
-    """By the kernel's list, where there is one: the number of a dead process may belong to another by now."""
+    """Ask the kernel's list of locks where there is one: a dead process's number may belong to another by now."""
     if held is None:
         try:
             os.kill(pid, 0)

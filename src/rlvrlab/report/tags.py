@@ -15,7 +15,7 @@ TAG = re.compile(r"[\w.+-]{1,40}")
 
 
 def read_tags(folder: Path) -> tuple[str, ...]:
-    """Those that are fit to be shown."""
+    """The tags of a run; lines that are no tags are left out."""
     try:
         with (folder / "tags").open(encoding="utf-8", errors="replace") as file:
             lines = file.read(10_000).split()

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from rlvrlab.envs.code.trees import NOT_PYTHON, parsed
@@ -35,18 +36,19 @@ TEST_WORDS = ("test", "expected", "answer", "solution", "grader", "/proc", ".py"
 ESCAPES = {"os.system", "os.popen", "os.fork", "os.write", "os.dup2", "pty.spawn"}
 ESCAPE_MODULES = {"subprocess", "ctypes", "socket", "multiprocessing"}
 STREAMS = {"sys.stdin", "sys.stdout", "sys.stderr"}
-"""Often reassigned for speed by honest programs."""
+"""Streams that honest programs often reassign for speed."""
 FEWEST_VALUES = 2
 SHARE_OF_VALUES = 0.5
+"""hard_coded needs this many hidden results as literals, and this share of them."""
 
 
 class Pattern(NamedTuple):
-    """One suspicious place."""
+    """One suspicious place in a program."""
 
     name: str
     line: int
     text: str
-    """The source there, cut short."""
+    """The source at that place, cut short."""
 
 
 def scan(program: str, wanted: Iterable[Any] = (), is_function: bool = True) -> list[Pattern]:
@@ -55,14 +57,16 @@ def scan(program: str, wanted: Iterable[Any] = (), is_function: bool = True) -> 
     if tree is None:
         return []
     modules = _modules(tree)
-    found = [
-        Pattern(name, getattr(node, "lineno", 1), _shown(node))
-        for node in ast.walk(tree)
-        for name in _names(node, modules, is_function)
-    ]
+    patterns = []
+    for node in ast.walk(tree):
+        for name in _pattern_names(node, modules, is_function):
+            text = ""
+            with suppress(*NOT_PYTHON):
+                text = " ".join(ast.unparse(node).split())[:80]
+            patterns.append(Pattern(name, getattr(node, "lineno", 1), text))
     hard_coded = _hard_coded(tree, wanted)
-    found += [Pattern("hard_coded", 1, hard_coded)] if hard_coded else []
-    return sorted({(p.name, p.line): p for p in found}.values(), key=lambda p: (p.line, p.name))
+    patterns += [Pattern("hard_coded", 1, hard_coded)] if hard_coded else []
+    return sorted({(p.name, p.line): p for p in patterns}.values(), key=lambda p: (p.line, p.name))
 
 
 def scan_answer(problem: Problem, program: str) -> list[Pattern]:
@@ -99,7 +103,7 @@ def _results(reference: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _telling(value: Any) -> bool:
-    """Small numbers, truth values and empty things stand in many an honest program."""
+    """Whether a value is specific enough; small numbers and truth values stand in many an honest program."""
     if isinstance(value, bool) or value is None:
         return False
     if isinstance(value, int | float):
@@ -108,30 +112,27 @@ def _telling(value: Any) -> bool:
 
 
 def _hard_coded(tree: ast.Module, wanted: Iterable[Any]) -> str:
+    """What to say when at least half of the wanted results stand in the program as literals; else nothing."""
     values = {repr(value) for value in wanted}
     if len(values) < FEWEST_VALUES:
         return ""
-    written = {repr(value) for value in _literals(tree)}
+    written = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant | ast.List | ast.Tuple | ast.Dict | ast.Set | ast.UnaryOp):
+            with suppress(*NOT_PYTHON):
+                value = ast.literal_eval(node)
+                written.add(repr(value.strip() if isinstance(value, str) else value))
     both = sorted(values & written)
     if len(both) < max(FEWEST_VALUES, SHARE_OF_VALUES * len(values)):
         return ""
     return f"{len(both)} of {len(values)} hidden results, e.g. {both[0][:40]}"
 
 
-def _literals(tree: ast.Module) -> Iterator[Any]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant | ast.List | ast.Tuple | ast.Dict | ast.Set | ast.UnaryOp):
-            try:
-                value = ast.literal_eval(node)
-            except NOT_PYTHON:
-                continue
-            yield value.strip() if isinstance(value, str) else value
-
-
 def _tree(program: str) -> ast.Module | None:
     """The tree; of a program that was cut off, the tree of its whole top-level statements."""
     lines = program[:LONGEST].split("\n")
-    for end in (len(lines), *_starts(lines)):
+    starts = [i for i in range(len(lines) - 1, 0, -1) if lines[i][:1].strip() and not lines[i].startswith("#")]
+    for end in (len(lines), *starts[:3]):
         try:
             return parsed("\n".join(lines[:end]))
         except NOT_PYTHON:
@@ -139,26 +140,21 @@ def _tree(program: str) -> ast.Module | None:
     return None
 
 
-def _starts(lines: list[str]) -> list[int]:
-    """The last few lines at which a top-level statement begins, latest first."""
-    return [i for i in range(len(lines) - 1, 0, -1) if lines[i][:1].strip() and not lines[i].startswith("#")][:3]
-
-
 def _modules(tree: ast.Module) -> dict[str, str]:
-    """Local name -> what it stands for: {"sys": "sys", "leave": "sys.exit"}."""
-    found: dict[str, str] = {}
+    """Imported local name -> what it stands for: {"sys": "sys", "leave": "sys.exit"}."""
+    names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {(a.asname or a.name).partition(".")[0]: a.name if a.asname else a.name.partition(".")[0]
+            names |= {(a.asname or a.name).partition(".")[0]: a.name if a.asname else a.name.partition(".")[0]
                       for a in node.names}  # fmt: skip
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
-    return found
+            names |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
+    return names
 
 
-def _names(node: ast.AST, modules: Mapping[str, str], is_function: bool) -> Iterator[str]:
+def _pattern_names(node: ast.AST, modules: Mapping[str, str], is_function: bool) -> Iterator[str]:
     if isinstance(node, ast.Call):
-        yield from _of_call(node, _dotted(node.func, modules), is_function)
+        yield from _call_patterns(node, _dotted(node.func, modules), is_function)
     elif isinstance(node, ast.Raise) and is_function:
         raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
         if raised is not None and _dotted(raised, modules) == "SystemExit":
@@ -180,7 +176,7 @@ def _names(node: ast.AST, modules: Mapping[str, str], is_function: bool) -> Iter
             yield "escape"
 
 
-def _of_call(node: ast.Call, called: str, is_function: bool) -> Iterator[str]:
+def _call_patterns(node: ast.Call, called: str, is_function: bool) -> Iterator[str]:
     if called in EXITS and is_function:
         yield "early_exit"
     if called in HARD_EXITS or called == "atexit.register":
@@ -219,10 +215,3 @@ def _dotted(node: ast.AST, modules: Mapping[str, str]) -> str:
     if isinstance(node, ast.Call):
         return _dotted(node.func, modules)
     return ""
-
-
-def _shown(node: ast.AST) -> str:
-    try:
-        return " ".join(ast.unparse(node).split())[:80]
-    except NOT_PYTHON:
-        return ""

@@ -36,7 +36,12 @@ def scatter(problems: Sequence[OfProblem], title: str) -> str:
     top = max([0.3, *(p.variance * 1.1 for p in problems)])
     kinds = sorted({(p.problem.skill, p.level) for p in problems})
     colour = {kind: COLOURS[i % len(COLOURS)] for i, kind in enumerate(kinds)}
-    parts = [*_frame(title, top), *_dots(problems, colour, top), *_rings(problems, colour, top)]
+    places = Counter((_x(p.accuracy), _y(p.variance, top), colour[p.problem.skill, p.level]) for p in problems)
+    dots = [
+        f'<circle cx="{x}" cy="{y}" r="{min(18.0, 2.5 * sqrt(count)):.1f}" fill="{fill}" fill-opacity="0.45"/>'
+        for (x, y, fill), count in sorted(places.items())
+    ]
+    parts = [*_frame(title, top), *dots, *_rings(problems, colour, top)]
     box = f'viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {box}>'
     return "\n".join([head, f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>', *parts, "</svg>", ""])
@@ -51,6 +56,7 @@ def _y(variance: float, top: float) -> float:
 
 
 def _frame(title: str, top: float) -> list[str]:
+    """Title, axes with their ticks, and the useful zone."""
     left, right, floor = _x(0), _x(1), _y(0, top)
     line = _y(USEFUL_VARIANCE, top)
     width, height = _x(IDEAL[1]) - _x(IDEAL[0]), line - TOP
@@ -70,15 +76,8 @@ def _frame(title: str, top: float) -> list[str]:
     ]
 
 
-def _dots(problems: Sequence[OfProblem], colour: dict[tuple[str, str], str], top: float) -> list[str]:
-    places = Counter((_x(p.accuracy), _y(p.variance, top), colour[p.problem.skill, p.level]) for p in problems)
-    return [
-        f'<circle cx="{x}" cy="{y}" r="{min(18.0, 2.5 * sqrt(count)):.1f}" fill="{fill}" fill-opacity="0.45"/>'
-        for (x, y, fill), count in sorted(places.items())
-    ]
-
-
 def _rings(problems: Sequence[OfProblem], colour: dict[tuple[str, str], str], top: float) -> list[str]:
+    """A ring at the mean of each skill and level, and the first twelve names as a legend."""
     groups: dict[tuple[str, str], list[OfProblem]] = defaultdict(list)
     for p in problems:
         groups[p.problem.skill, p.level].append(p)

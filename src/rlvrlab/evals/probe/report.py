@@ -21,8 +21,10 @@ from rlvrlab.evals.statistics import Interval, bootstrap, wilson
 from rlvrlab.types import Problem
 
 SIZES = (4, 8, 16, 32)
+"""Group sizes whose expected share of useful groups is told."""
 RESAMPLES = 2000
 USEFUL_VARIANCE = 0.05
+"""A problem is useful when the variance of its rewards is above this."""
 
 
 class Measured(NamedTuple):
@@ -48,7 +50,7 @@ class OfProblem:
 
     problem: Problem
     rewards: tuple[float, ...]
-    """Of the judged answers."""
+    """Rewards of the judged answers."""
     accuracy: float
     variance: float
     """Unbiased, of the rewards; 0 when only one could be judged."""
@@ -59,17 +61,17 @@ class OfProblem:
 
     @property
     def mixed(self) -> bool:
-        """Do the rewards differ?"""
+        """Whether the rewards differ."""
         return len(set(self.rewards)) > 1
 
     @property
     def useful(self) -> bool:
-        """Enough variance to learn from."""
+        """Whether there is enough variance to learn from."""
         return self.variance > USEFUL_VARIANCE
 
     @property
     def level(self) -> str:
-        """As the environment says; – when it has none."""
+        """The problem's level as the environment says; – when it has none."""
         return str(self.problem.meta.get("level", "–"))
 
     def share_useful(self, k: int) -> float:
@@ -94,7 +96,7 @@ class Line:
     unjudged: int
 
     def facts(self) -> dict[str, Any]:
-        """Plain data."""
+        """Everything as plain JSON values."""
         return {k: v._asdict() if isinstance(v, Measured) else v for k, v in vars(self).items()}
 
 
@@ -104,10 +106,10 @@ class Report:
 
     total: Line
     lines: tuple[Line, ...]
-    """By skill and level."""
+    """One line per skill and level."""
     useful: tuple[Useful, ...]
     problems: tuple[OfProblem, ...]
-    """Those with at least one judged answer."""
+    """The problems with at least one judged answer."""
     unjudged_problems: int
     n: int
     """Answers drawn per problem."""
@@ -115,7 +117,7 @@ class Report:
     """Mean length of an answer."""
 
     def facts(self) -> dict[str, Any]:
-        """Plain data."""
+        """Everything as plain JSON values."""
         return {
             "n": self.n,
             "total": self.total.facts(),
@@ -132,7 +134,7 @@ class Report:
 
 
 def report(tries: Sequence[Try], sizes: Sequence[int] = SIZES) -> Report:
-    """Numbers from tries; those of one problem need not be neighbours."""
+    """The numbers of a probe from its tries; those of one problem need not be neighbours."""
     by_id: dict[str, list[Try]] = defaultdict(list)
     for one in tries:
         by_id[one.problem.id].append(one)
@@ -140,10 +142,15 @@ def report(tries: Sequence[Try], sizes: Sequence[int] = SIZES) -> Report:
     seen = [p for p in whole if p.rewards]
     kinds = sorted({(p.problem.skill, p.level) for p in seen})
     lines = [_line(*kind, [p for p in seen if (p.problem.skill, p.level) == kind]) for kind in kinds]
+    useful = []
+    for k in sizes:
+        enough = [p for p in seen if len(p.rewards) >= k]
+        shares = [p.share_useful(k) for p in enough] or [p.share_useful(len(p.rewards)) for p in seen]
+        useful.append(Useful(k, measured(shares, "useful", k), at_least=not enough))
     return Report(
         total=_line("all", "", seen, sum(p.unjudged for p in whole)),
         lines=tuple(lines),
-        useful=tuple(_useful(seen, k) for k in sizes),
+        useful=tuple(useful),
         problems=tuple(seen),
         unjudged_problems=len(whole) - len(seen),
         n=max((len(group) for group in by_id.values()), default=0),
@@ -196,11 +203,3 @@ def measured(score_P: Sequence[float], *key: object) -> Measured:
     else:
         interval = bootstrap(score_P, "probe", *key, resamples=RESAMPLES)
     return Measured(float(np.mean(score_P)), *Interval(*interval))
-
-
-def _useful(problems: Sequence[OfProblem], k: int) -> Useful:
-    enough = [p for p in problems if len(p.rewards) >= k]
-    if enough:
-        return Useful(k, measured([p.share_useful(k) for p in enough], "useful", k), at_least=False)
-    shares = [p.share_useful(len(p.rewards)) for p in problems]
-    return Useful(k, measured(shares, "useful", k), at_least=True)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlvrlab.evals.answering import Answerer
-from rlvrlab.evals.evaluate import Observer, evaluate
-from rlvrlab.evals.judged import Judged
+from rlvrlab.evals.evaluate import evaluate
 from rlvrlab.evals.protocol import Protocol
 from rlvrlab.types import Environment, ErrorKind, Finish, Problem, RewardFunction, Sampling
 
@@ -24,7 +23,7 @@ class Try:
     reward: float | None
     """None when it could not be judged."""
     formed: bool
-    """There was an answer in the demanded form."""
+    """Whether there was an answer in the demanded form."""
     truncated: bool
     gen_tokens: int
     entropy: float | None
@@ -40,22 +39,21 @@ def try_problems(
     n: int,
     sampling: Sampling,
     seed: int = 0,
-    observe: Observer | None = None,
 ) -> list[Try]:
     """`n` tries of each problem, in the order of the problems; judged under the environment's own limits."""
     protocol = Protocol("EVAL@k", n, (1,), sampling)
-    found = evaluate(answerer, env, problems, protocol, seed=seed, observe=observe)
-    return [_try(one, reward) for one in found.judged]
-
-
-def _try(one: Judged, reward: RewardFunction) -> Try:
-    verdict, completion = one.verdict, one.answer.completion
-    return Try(
-        one.problem,
-        verdict.correct,
-        None if verdict.correct is None else reward(one.problem, completion, verdict).value,
-        formed=verdict.error not in FORMLESS,
-        truncated=completion.finish is Finish.LENGTH,
-        gen_tokens=one.answer.gen_tokens,
-        entropy=one.answer.entropy,
-    )
+    tries = []
+    for one in evaluate(answerer, env, problems, protocol, seed=seed).judged:
+        verdict, completion = one.verdict, one.answer.completion
+        tries.append(
+            Try(
+                one.problem,
+                verdict.correct,
+                None if verdict.correct is None else reward(one.problem, completion, verdict).value,
+                formed=verdict.error not in FORMLESS,
+                truncated=completion.finish is Finish.LENGTH,
+                gen_tokens=one.answer.gen_tokens,
+                entropy=one.answer.entropy,
+            )
+        )
+    return tries

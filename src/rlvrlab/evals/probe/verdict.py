@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from rlvrlab.evals.probe.report import USEFUL_VARIANCE, Measured, Report
 
@@ -27,9 +27,13 @@ class Advice:
     notes: tuple[str, ...] = ()
     """What else is not ideal, and what is not settled."""
 
+    def facts(self) -> dict[str, Any]:
+        """The verdict as plain JSON values."""
+        return {"verdict": self.word, "go": self.go, "why": self.text, "notes": list(self.notes)}
+
     @property
     def go(self) -> bool:
-        """Can training start?"""
+        """Whether training can start."""
         return self.word == "go"
 
 
@@ -64,6 +68,7 @@ def _decide(report: Report) -> tuple[Word, str]:
 
 
 def _beside(report: Report, word: Word) -> list[str]:
+    """What else is not ideal, besides what decided the verdict."""
     total, notes = report.total, []
     accuracy, entropy = total.accuracy.value, total.entropy
     if word == "go" and not IDEAL[0] <= accuracy <= IDEAL[1]:

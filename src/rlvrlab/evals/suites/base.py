@@ -23,7 +23,7 @@ Tier = Literal["fast", "full"]
 ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
 DATA = "RLVRLAB_DATA"
 TEMPERATURE = 0.6
-"""Of pass@k members; the others are greedy."""
+"""Sampling temperature of pass@k members; the others are greedy."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Member:
     preset: str = ""
     """The published data set it is (data/presets.py); empty: the environment makes the problems, or reads a folder."""
     files: tuple[str, ...] = ()
-    """Where its file may lie under the data folder; the first that is there is taken. Empty: needs none."""
+    """Places of its file under the data folder, of which the first that exists is taken; empty where it needs none."""
     folder_key: str = ""
     """The environment's key for a folder that it reads itself."""
     role: Role = "test"
@@ -54,16 +54,16 @@ class Member:
     seed: int = 0
     """Order in which problems are taken: a fixed selection where there are more than asked for."""
     group: str = ""
-    """A heading in the table."""
+    """The heading in the table under which it stands."""
     source: str = ""
     """Where to get its file."""
 
     def size(self, tier: Tier) -> int:
-        """Problems asked for."""
+        """Number of problems that a tier asks for."""
         return self.fast if tier == "fast" else self.full
 
     def protocol(self, tier: Tier, max_tokens: int | None = None) -> Protocol:
-        """How it is examined."""
+        """EVAL@1, or EVAL@k where several answers are drawn."""
         n = self.fast_n if tier == "fast" and self.fast_n else self.n
         longest = max_tokens or self.max_tokens
         return eval_at_1(longest) if n == 1 else eval_at_k(n, (1, n), TEMPERATURE, max_tokens=longest)
@@ -105,7 +105,7 @@ def test_file(name: str, *more: str) -> tuple[str, ...]:
 
 
 def data_folder(given: Path | None = None) -> Path:
-    """Where users keep data files: as given, else $RLVRLAB_DATA, else ./data."""
+    """The folder of data files: as given, else $RLVRLAB_DATA, else ./data."""
     return given or Path(os.environ.get(DATA) or "data")
 
 
@@ -129,17 +129,17 @@ def prepare(
 ) -> Ready | Skipped:
     """The member's problems, or the reason there are none; never a silent absence."""
     keys = {**member.keys, **(overrides or {})}
-    found = next((data / name for name in member.files if (data / name).exists()), None)
-    if member.files and found is None:
+    file = next((data / name for name in member.files if (data / name).exists()), None)
+    if member.files and file is None:
         return Skipped(member.name, f"no {member.files[0]} under {data}; get it: {member.source}")
     if member.folder_key:
-        keys[member.folder_key] = str(found)
+        keys[member.folder_key] = str(file)
     wanted = size or member.size(tier)
     try:
         env: Environment = instantiate("env", {"type": member.env, **keys}, Path())
         env, protocol = member.protocol(tier, max_tokens).applied(env, overrides or ())
-        if member.preset and found:
-            problems = _published(member, found, env)
+        if member.preset and file:
+            problems = _published(member, file, env)
             problems = shuffled(problems, member.seed, "suite", member.name)[:wanted]
         else:
             problems = most_problems(env, member.role, wanted, member.seed)
@@ -148,8 +148,8 @@ def prepare(
     except ValueError as error:  # pydantic's: a key that the environment does not take
         return Skipped(member.name, f"{member.env}: {' '.join(str(error).split())[:200]}")
     if not problems:
-        return Skipped(member.name, f"{found} has no {member.role} problems")
-    return Ready(member, env, tuple(problems), protocol, str(found or ""))
+        return Skipped(member.name, f"{file} has no {member.role} problems")
+    return Ready(member, env, tuple(problems), protocol, str(file or ""))
 
 
 def _published(member: Member, path: Path, env: Environment) -> list[Problem]:
@@ -166,14 +166,14 @@ def most_problems(env: Environment, role: Role, wanted: int, seed: int) -> list[
         return env.problems(role, wanted, seed)
     except UserError as error:
         reason = error
-    low, found = 0, list[Problem]()
-    high = wanted
+    low, high = 0, wanted
+    problems: list[Problem] = []
     while high - low > 1:
         middle = (low + high) // 2
         try:
-            found, low = env.problems(role, middle, seed), middle
+            problems, low = env.problems(role, middle, seed), middle
         except UserError:
             high = middle
-    if not found:
+    if not problems:
         raise reason
-    return found
+    return problems

@@ -25,7 +25,7 @@ AVERAGE = "average"
 
 @dataclass(frozen=True)
 class Model:
-    """One column of the table."""
+    """A model to examine: one column of the table."""
 
     name: str
     open: Callable[[], Answerer]
@@ -34,7 +34,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Cell:
-    """One model on one member."""
+    """The result of one model on one member."""
 
     model: str
     member: str
@@ -47,7 +47,7 @@ class Cell:
     problems: int
     unjudged: int
     protocol: str
-    """Hash: cells compare only under one."""
+    """Hash of the protocol; only cells of one protocol can be compared."""
     versus: Difference | None = None
     """Paired difference to the first model, on the problems judged for both."""
     p_holm: float | None = None
@@ -55,13 +55,13 @@ class Cell:
 
     @property
     def significant(self) -> bool:
-        """Better or worse than the first model, beyond chance."""
+        """Whether the model is better or worse than the first one beyond chance."""
         return self.p_holm is not None and self.p_holm < SIGNIFICANT
 
 
 @dataclass(frozen=True)
 class Examined:
-    """The whole table."""
+    """The results of all models on all members."""
 
     cells: tuple[Cell, ...]
     averages: tuple[Cell, ...]
@@ -70,7 +70,7 @@ class Examined:
     """Members and models that could not be examined, each with its reason."""
 
     def facts(self) -> dict[str, Any]:
-        """Plain data."""
+        """Everything as plain JSON values."""
         return {
             "cells": [_plain(cell) for cell in self.cells],
             "averages": [_plain(cell) for cell in self.averages],
@@ -106,9 +106,9 @@ def examine(
         for one in ready:
             if progress:
                 progress(model.name, one.member.name)
-            found = _evaluated(model.name, answerer, one, seed, output)
-            scores[model.name, one.member.name] = scores_of(found)
-            cells.append(_cell(model.name, one, found, scores[model.name, one.member.name]))
+            evaluation = _evaluated(model.name, answerer, one, seed, output)
+            scores[model.name, one.member.name] = scores_of(evaluation)
+            cells.append(_cell(model.name, one, evaluation, scores[model.name, one.member.name]))
     names = list(dict.fromkeys(cell.model for cell in cells))
     compared = _compared(cells, scores, names[0]) if names else []
     averages = [_average(name, [cell for cell in compared if cell.model == name], scores) for name in names]
@@ -125,20 +125,20 @@ def _evaluated(model: str, answerer: Answerer, one: Ready, seed: int, output: Pa
     return kept.evaluation
 
 
-def scores_of(found: Evaluation) -> Scores:
+def scores_of(evaluation: Evaluation) -> Scores:
     """accepted for one answer, unbiased pass@k for n of them; problems with too few judged answers are left out."""
-    k = max(found.protocol.ks, default=1)
+    k = max(evaluation.protocol.ks, default=1)
     counts: dict[str, list[bool]] = defaultdict(list)
-    for one in found.judged:
+    for one in evaluation.judged:
         if one.verdict.correct is not None and one.turn == 0:
             counts[one.problem.id].append(one.verdict.correct)
     return {name: pass_at_k(len(right), sum(right), k) for name, right in counts.items() if len(right) >= k}
 
 
-def _cell(model: str, one: Ready, found: Evaluation, scores: Scores) -> Cell:
-    k = max(found.protocol.ks, default=1)
+def _cell(model: str, one: Ready, evaluation: Evaluation, scores: Scores) -> Cell:
+    k = max(evaluation.protocol.ks, default=1)
     values = list(scores.values())
-    binary = k == 1 and found.protocol.n == 1
+    binary = k == 1 and evaluation.protocol.n == 1
     low, high = wilson(int(sum(values)), len(values)) if binary else bootstrap(values, one.member.name, "suite")
     return Cell(
         model=model,
@@ -149,20 +149,21 @@ def _cell(model: str, one: Ready, found: Evaluation, scores: Scores) -> Cell:
         low=low,
         high=high,
         problems=len(values),
-        unjudged=sum(j.verdict.correct is None for j in found.judged),
-        protocol=found.protocol.hash,
+        unjudged=sum(j.verdict.correct is None for j in evaluation.judged),
+        protocol=evaluation.protocol.hash,
     )
 
 
 def _compared(cells: Sequence[Cell], scores: dict[tuple[str, str], Scores], first: str) -> list[Cell]:
-    found: dict[int, Difference] = {}
+    """The cells with their paired differences to the first model, Holm-adjusted over the whole table."""
+    differences: dict[int, Difference] = {}
     for index, cell in enumerate(cells):
         before, after = scores[first, cell.member], scores[cell.model, cell.member]
         both = [name for name in before if name in after]
         if cell.model != first and both:
-            found[index] = compare([before[name] for name in both], [after[name] for name in both], cell.member)
-    adjusted = dict(zip(found, holm([one.p for one in found.values()]), strict=True))
-    return [replace(cell, versus=found.get(i), p_holm=adjusted.get(i)) for i, cell in enumerate(cells)]
+            differences[index] = compare([before[name] for name in both], [after[name] for name in both], cell.member)
+    adjusted = dict(zip(differences, holm([one.p for one in differences.values()]), strict=True))
+    return [replace(cell, versus=differences.get(i), p_holm=adjusted.get(i)) for i, cell in enumerate(cells)]
 
 
 def _average(model: str, cells: Sequence[Cell], scores: dict[tuple[str, str], Scores]) -> Cell:

@@ -16,18 +16,18 @@ from rlvrlab.registry import find
 
 
 class Sink(Protocol):
-    """A tracker."""
+    """A tracker that gets a copy of the metrics."""
 
     def open(self, folder: Path, name: str, config: dict[str, Any]) -> None:
-        """Begin; raises ImportError when its package is missing."""
+        """Begin tracking a run; raises ImportError when the tracker's package is missing."""
         ...
 
     def log(self, step: int, metrics: dict[str, float]) -> None:
-        """One step's numbers."""
+        """Copy one step's numbers."""
         ...
 
     def close(self) -> None:
-        """Flush."""
+        """Send what is still held back, and end."""
         ...
 
 
@@ -37,7 +37,7 @@ def find_sinks(resolved: Resolved) -> dict[str, Sink]:
 
 
 class Sinks:
-    """All sinks of a run, each guarded."""
+    """All sinks of a run; the failure of one touches neither the others nor the run."""
 
     def __init__(self, run: Run, sinks: dict[str, Sink]) -> None:
         self._run, self._sinks = run, sinks
@@ -59,7 +59,7 @@ class Sinks:
         return cls(run, opened)
 
     def log(self, row: dict[str, Any]) -> None:
-        """Copy a metrics line; numbers only."""
+        """Copy the numbers of a metrics line; a sink that fails is dropped with an event."""
         numbers = {k: float(v) for k, v in row.items() if isinstance(v, int | float)}
         for name, sink in list(self._sinks.items()):
             try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +14,20 @@ from rlvrlab.registry import register
 class TensorboardSink:
     """Writes logs/tensorboard/."""
 
+    _opened: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
+    """The open writer; a plug-in is frozen, so it lies in a list."""
+
     def open(self, folder: Path, name: str, config: dict[str, Any]) -> None:
         """tensorboardX writes event files without TensorFlow or torch."""
         from tensorboardX import SummaryWriter
 
-        object.__setattr__(self, "_writer", SummaryWriter(str(folder / "logs" / "tensorboard")))
+        self._opened.append(SummaryWriter(str(folder / "logs" / "tensorboard")))
 
     def log(self, step: int, metrics: dict[str, float]) -> None:
         """One scalar per metric."""
         for key, value in metrics.items():
-            self._writer.add_scalar(key, value, step)  # type: ignore[attr-defined]
+            self._opened[-1].add_scalar(key, value, step)
 
     def close(self) -> None:
-        """Flush."""
-        self._writer.close()  # type: ignore[attr-defined]
+        """Flush what is still in memory."""
+        self._opened[-1].close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +14,19 @@ from rlvrlab.registry import register
 class TrackioSink:
     """Copies metrics to trackio."""
 
+    _opened: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
+    """The open trackio run; a plug-in is frozen, so it lies in a list."""
+
     def open(self, folder: Path, name: str, config: dict[str, Any]) -> None:
         """One trackio run per run folder."""
         import trackio
 
-        run = trackio.init(project="rlvrlab", name=name, config=config, resume="allow", embed=False)
-        object.__setattr__(self, "_run", run)
+        self._opened.append(trackio.init(project="rlvrlab", name=name, config=config, resume="allow", embed=False))
 
     def log(self, step: int, metrics: dict[str, float]) -> None:
-        """One step."""
-        self._run.log(metrics, step=step)  # type: ignore[attr-defined]
+        """Copy one step's numbers."""
+        self._opened[-1].log(metrics, step=step)
 
     def close(self) -> None:
-        """Finish."""
-        self._run.finish()  # type: ignore[attr-defined]
+        """Tell trackio that the run is over."""
+        self._opened[-1].finish()

@@ -9,7 +9,7 @@ from rlvrlab.report.figures.style import COLUMN, GAIN, HEIGHT, INK, LOSS, PALE, 
 
 Series = Mapping[str, Any]
 SMALL = 100
-"""Points: side of a small multiple."""
+"""Width of a small multiple, in points."""
 SHARES = {"axis": {"format": ".0%"}}
 
 
@@ -168,21 +168,19 @@ def pareto(data: Mapping[str, Any], note: str = "") -> Spec | None:
     hue = {"color": colour(groups, "group")}
     best = sorted((point for point in points if point["front"]), key=lambda point: point["x"])
     bar = {"type": "rule", "strokeWidth": 0.8, "opacity": 0.5}
-    layers = [
+    layers: list[Spec] = [
         {"data": {"values": best}, "mark": {"type": "line", "color": SOFT, "strokeDash": [3, 2], "strokeWidth": 1},
          "encoding": {"x": x, "y": y}},
         {"mark": bar, "encoding": {"x": {**x, "field": "x_low"}, "x2": {"field": "x_high"}, "y": y, **hue}},
         {"mark": bar, "encoding": {"y": {**y, "field": "y_low"}, "y2": {"field": "y_high"}, "x": x, **hue}},
         {"mark": {"type": "point", "filled": True, "size": 32, "opacity": 1}, "encoding": {"x": x, "y": y, **hue}},
-        *(_labels(best[side::2], x, y, side) for side in (0, 1)),
     ]  # fmt: skip
+    # The names of the best ones stand in turn above and below, so that neighbours keep apart.
+    for every_other, shift in ((best[::2], -6), (best[1::2], 7)):
+        mark = {"type": "text", "align": "left", "dx": 5, "dy": shift, "fontSize": 7}
+        place = {"x": x, "y": y, "text": {"field": "name"}}
+        layers.append({"data": {"values": every_other}, "mark": mark, "encoding": place})
     return figure(note, data={"values": points}, width=COLUMN, height=COLUMN * 0.8, layer=layers)
-
-
-def _labels(points: Sequence[Mapping[str, Any]], x: Spec, y: Spec, side: int) -> Spec:
-    """Names of the best ones, in turn above and below, so that neighbours keep apart."""
-    mark = {"type": "text", "align": "left", "dx": 5, "dy": (-6, 7)[side], "fontSize": 7}
-    return {"data": {"values": list(points)}, "mark": mark, "encoding": {"x": x, "y": y, "text": {"field": "name"}}}
 
 
 def _rows(series: Sequence[Series]) -> list[Spec]:
@@ -219,7 +217,7 @@ def _bands(
 
 
 def _rules(marks: Sequence[Mapping[str, Any]], title: str) -> list[Spec]:
-    """Where something begins, with its name at the top."""
+    """Vertical rules at the steps where something begins, each with its name at the top."""
     data = {"values": [{"x": mark["x"], "name": mark["name"]} for mark in marks]}
     words = {"type": "text", "align": "left", "dx": 3, "y": 4, "fontSize": 7, "color": SOFT}
     return [

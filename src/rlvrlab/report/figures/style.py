@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 Spec = dict[str, Any]
-"""Vega-Lite."""
+"""A Vega-Lite specification."""
 
 COLUMN, HEIGHT = 234, 150
-"""Points: 3.25 inches, a paper's column; half a page's width is a word processor's."""
+"""In points; 234 is 3.25 inches, the width of a paper's column."""
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c6bb1")
-"""Okabe and Ito's, the strong ones first."""
+"""The colours of Okabe and Ito, strong ones first."""
 LINE = 56
-"""Letters of a legend's line that fit a column."""
+"""Letters that fit on one line of a legend."""
 INK, SOFT, PALE = "#222222", "#666666", "#d9d9d9"
 LOSS, GAIN = "#b35806", "#2166ac"
-"""Orange and blue: the ends of scales around zero."""
+"""Orange and blue, the ends of colour scales around zero."""
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 CONFIG: Spec = {
@@ -39,13 +39,13 @@ CONFIG: Spec = {
 
 
 def figure(description: str, **parts: Any) -> Spec:
-    """A whole specification."""
+    """A complete specification: `parts` with the schema and the common look."""
     schema = "https://vega.github.io/schema/vega-lite/v5.json"
     return {"$schema": schema, "description": description, "config": CONFIG, **parts}
 
 
 def quantity(field: str, title: str | None = None, **more: Any) -> Spec:
-    """A number on an axis."""
+    """The encoding of a numeric field on an axis."""
     return {"field": field, "type": "quantitative", "title": title, **more}
 
 

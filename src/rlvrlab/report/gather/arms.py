@@ -11,9 +11,10 @@ import numpy as np
 from rlvrlab.recipe.parse import flatten
 from rlvrlab.report.gather.curves import FIRST, marks, panel, skill_curve, skill_keys, thinned
 from rlvrlab.report.gather.overview import accuracy_keys
-from rlvrlab.report.gather.reading import Fact, Section, rounded, section, words
+from rlvrlab.report.gather.reading import Fact, Section, as_table, rounded, section, words
 from rlvrlab.report.gather.record import METRICS, RunRecord
 from rlvrlab.report.gather.skills import ONE_RUN, StageTable, interval
+from rlvrlab.skills.metrics import Retention
 from rlvrlab.skills.pareto import front
 
 APART = ("seed", "name", "question", "output_dir", "data.seed")
@@ -22,14 +23,10 @@ Arms = Mapping[str, Sequence[RunRecord]]
 
 
 def settings(run: RunRecord) -> dict[str, Any]:
-    """Every key of the recipe, dotted."""
+    """Every key of the recipe that can tell arms apart, dotted."""
     plain = {key: value for key, value in run.recipe.items() if key != "phase_tables"}
-    tables = run.recipe.get("phase_tables")
-    return {
-        key: value
-        for key, value in flatten({**plain, **(tables if isinstance(tables, dict) else {})})
-        if key not in APART
-    }
+    whole = {**plain, **as_table(run.recipe.get("phase_tables"))}
+    return {key: value for key, value in flatten(whole) if key not in APART}
 
 
 def arms_of(runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
@@ -39,17 +36,14 @@ def arms_of(runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
         groups[words(settings(run), 10**7)].append(run)
     firsts = [group[0] for group in groups.values()]
     apart, named = differing(firsts), len({run.name for run in firsts}) == len(firsts)
-    found: dict[str, list[RunRecord]] = {}
+    arms: dict[str, list[RunRecord]] = {}
     for group in groups.values():
-        name = group[0].name if named else _difference(group[0], apart)
-        found[name if name not in found else f"{name} ({group[0].root.name})"] = group
-    return found
-
-
-def _difference(run: RunRecord, apart: Sequence[str]) -> str:
-    """`learning_rate=0.05, type=pcgrad`."""
-    mine = settings(run)
-    return ", ".join(f"{key.rpartition('.')[2]}={words(mine.get(key), 30)}" for key in apart[:3]) or run.name
+        first, name = group[0], group[0].name
+        if not named and apart:  # `learning_rate=0.05, type=pcgrad`
+            mine = settings(first)
+            name = ", ".join(f"{key.rpartition('.')[2]}={words(mine.get(key), 30)}" for key in apart[:3])
+        arms[name if name not in arms else f"{name} ({first.root.name})"] = group
+    return arms
 
 
 def differing(runs: Sequence[RunRecord]) -> list[str]:
@@ -77,78 +71,85 @@ def arm_curves(arms: Arms) -> Section | None:
 
 
 def _lines(arms: Arms, key: str) -> list[Fact]:
-    found = []
+    """One line per arm that has the metric."""
+    lines = []
     for name, group in arms.items():
-        line = _one(group[0], key) if len(group) == 1 else _band(group, key)
+        if len(group) > 1:
+            line = _seed_band(group, key)
+        else:
+            line = skill_curve(group[0], key)
+            low, high = (
+                {step: value for step, value, _ in group[0].series(f"{key}_{side}")} for side in ("low", "high")
+            )
+            if low and "binned" not in line:
+                line["low"] = [rounded(low.get(step)) for step in line["x"]]
+                line["high"] = [rounded(high.get(step)) for step in line["x"]]
         if line["x"]:
-            found.append({"name": name, "key": key, "points": len(line["x"]) <= 40, **line})
-    return found
+            lines.append({"name": name, "key": key, "points": len(line["x"]) <= 40, **line})
+    return lines
 
 
-def _one(run: RunRecord, key: str) -> Fact:
-    line = skill_curve(run, key)
-    bounds = {side: {step: value for step, value, _ in run.series(f"{key}_{side}")} for side in ("low", "high")}
-    if bounds["low"] and "binned" not in line:
-        line |= {side: [rounded(table.get(step)) for step in line["x"]] for side, table in bounds.items()}
-    return line
-
-
-def _band(group: Sequence[RunRecord], key: str) -> Fact:
+def _seed_band(group: Sequence[RunRecord], key: str) -> Fact:
     """Mean and range at each step over the seeds that have a value there."""
-    found: dict[int, list[float]] = defaultdict(list)
+    by_step: dict[int, list[float]] = defaultdict(list)
     for run in group:
         for step, value, _ in run.series(key):
-            found[step].append(value)
-    steps = sorted(found)
-    thin = thinned([(step, sum(found[step]) / len(found[step]), 0) for step in steps])
-    thin.pop("line")
-    if "binned" not in thin:
-        thin |= {side: [rounded(least(found[step])) for step in steps] for side, least in (("low", min), ("high", max))}
-    return thin | {"seeds": len(group)}
+            by_step[step].append(value)
+    steps = sorted(by_step)
+    band = thinned([(step, sum(by_step[step]) / len(by_step[step]), 0) for step in steps])
+    band.pop("line")
+    if "binned" not in band:
+        band["low"] = [rounded(min(by_step[step])) for step in steps]
+        band["high"] = [rounded(max(by_step[step])) for step in steps]
+    return band | {"seeds": len(group)}
 
 
 def arm_matrix(arms: Arms) -> list[Section]:
     """Change over each stage with intervals over seeds, one matrix per arm."""
-    found = []
+    matrices = []
     for number, (name, group) in enumerate(arms.items()):
         tables = [table for run in group if (table := StageTable(run)).complete]
         if not tables or len({(tuple(t.skills), tuple(s["skill"] for s in t.stages)) for t in tables}) != 1:
             continue
         first = tables[0]
-        cells = _changes(tables) if len(tables) > 1 else first.cells()
+        cells = first.cells()
+        if len(tables) > 1:
+            change = np.array([np.diff(np.array(table.rows), axis=0) for table in tables])  # seeds × stages × skills
+            source = {"file": METRICS}
+            cells = [
+                [interval([float(v) for v in change[:, i, j]]) | {"from": source, "link": {"skill": skill}}
+                 for j, skill in enumerate(first.skills)]
+                for i in range(len(first.stages))
+            ]  # fmt: skip
         certain = len(tables) > 1 or first.certain
         data = {"rows": [stage["skill"] for stage in first.stages], "columns": first.skills, "cells": cells,
                 "row_title": "trained on", "column_title": "success on", "certain": certain}  # fmt: skip
         how = f"95 % t interval over {len(tables)} seeds." if len(tables) > 1 else ONE_RUN[certain]
         note = f"{name}: change of held-out success while the row's skill was trained; {how}"
         title = "Interference" if len(arms) == 1 else f"Interference: {words(name, 60)}"
-        found.append(section(f"interference_{number}", "matrix", title, data, METRICS, note))
-    return found
-
-
-def _changes(tables: Sequence[StageTable]) -> list[list[Fact]]:
-    """Means over seeds with their intervals."""
-    change = np.array([np.diff(np.array(table.rows), axis=0) for table in tables])
-    return [
-        [interval([float(v) for v in change[:, i, j]]) | {"from": {"file": METRICS}, "link": {"skill": skill}}
-         for j, skill in enumerate(tables[0].skills)]
-        for i in range(len(tables[0].stages))
-    ]  # fmt: skip
+        matrices.append(section(f"interference_{number}", "matrix", title, data, METRICS, note))
+    return matrices
 
 
 def arm_pareto(arms: Arms) -> Section | None:
     """Learning the new against keeping the old, where skills were trained one after the other."""
-    points = []
-    for name, group in arms.items():
-        kept = [found for run in group if (found := StageTable(run).retention()) is not None]
-        if kept:
-            points.append({"name": name, "group": name.split()[0], "x": interval([one.learning for one in kept]),
-                           "y": interval([1 - one.forgetting for one in kept]), "from": {"file": METRICS}})  # fmt: skip
-    return pareto(points, METRICS) if len(points) > 1 else None
+    kept = {
+        name: [retained for run in group if (retained := StageTable(run).retention()) is not None]
+        for name, group in arms.items()
+    }
+    kept = {name: runs for name, runs in kept.items() if runs}
+    return retention_pareto(kept, METRICS) if len(kept) > 1 else None
 
 
-def pareto(points: list[Fact], source: str, name: str = "pareto", title: str = "Pareto") -> Section:
-    """Points with intervals; those that no other one dominates are joined."""
+def retention_pareto(
+    arms: Mapping[str, Sequence[Retention]], source: str, name: str = "pareto", title: str = "Pareto"
+) -> Section:
+    """One point per arm with intervals over its runs; those that no other one dominates are joined."""
+    points: list[Fact] = [
+        {"name": arm, "group": arm.split()[0], "x": interval([one.learning for one in runs]),
+         "y": interval([1 - one.forgetting for one in runs]), "from": {"file": source}}
+        for arm, runs in arms.items()
+    ]  # fmt: skip
     places = np.array([[point["x"]["value"], point["y"]["value"]] for point in points])
     best = {int(index) for index in front(places)}
     data = {

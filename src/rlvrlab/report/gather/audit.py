@@ -7,25 +7,44 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.data.audit_report import WORDS
-from rlvrlab.report.gather.reading import Fact, Folder, Line, Section, document, place, rounded, section, words
+from rlvrlab.report.gather.reading import (
+    Fact,
+    Folder,
+    Line,
+    Section,
+    as_table,
+    document,
+    place,
+    rounded,
+    section,
+    words,
+)
 
 ACROSS, INSIDE = "duplicates_crosssplit.jsonl", "_duplicates_intrasplit.jsonl"
 MOST = 500
+"""Pairs on the page."""
 CHARACTERS = 4000
+"""Longest text of a row that is shown."""
 
 
 def gather_audit(path: Path) -> dict[str, Any]:
-    """The page of one audit."""
+    """The document of one audit folder; pairs across roles come first."""
     folder = Folder(path)
     across = folder.lines(ACROSS, "pairs across splits are not recorded")
     inside = [(file.name, folder.lines(file.name)) for file in sorted(path.glob(f"*{INSIDE}"))]
     hits = [_hit(line, ACROSS, True) for line in across]
     hits += [_hit(line, name, False) for name, lines in inside for line in lines]
     leaks = sum(hit["leak"] for hit in hits)
+    leaks_first = sorted(hits, key=lambda hit: (not hit["leak"], not hit["across"]))
+    pairs = {"hits": leaks_first[:MOST], "total": len(hits)}
+    counts = Counter((h["left"].get("split", "?"), h["right"].get("split", "?"), h["part"], h["kind"]) for h in hits)
+    rows = [[*key, str(count)] for key, count in sorted(counts.items())]
+    common = {"columns": ["between", "and", "by", "kind", "pairs"], "rows": rows, "command": ""}
+    meaning = "; ".join(f"{kind}: {text}" for kind, text in WORDS.items())
     sections = [
         *folder.attempt("roles", lambda: _roles(folder)),
-        *folder.attempt("counts", lambda: _counts(hits)),
-        *folder.attempt("pairs", lambda: _pairs(hits)),
+        *([section("counts", "table", "What they have in common", common, ACROSS, meaning)] if rows else []),
+        section("pairs", "pairs", "Pairs, side by side", pairs, ACROSS),
     ]
     status = f"{leaks} pairs cross roles" if leaks else "no pair crosses roles"
     told = f"{len(hits)} pairs of rows that have something in common"
@@ -35,18 +54,17 @@ def gather_audit(path: Path) -> dict[str, Any]:
 
 def _hit(line: Line, file: str, crosses: bool) -> Fact:
     row = line.row
-    sides = {side: row[side] if isinstance(row.get(side), dict) else {} for side in ("left", "right")}
-    roles = [sides[side].get("role") for side in ("left", "right")]
+    left, right = as_table(row.get("left")), as_table(row.get("right"))
     return {
         "kind": words(row.get("kind") or "?", 20),
         "part": words(row.get("part") or "?", 20),
         "across": crosses,
-        "leak": crosses and (roles[0] is None or roles[0] != roles[1]),
+        "leak": crosses and (left.get("role") is None or left["role"] != right.get("role")),
         "jaccard": rounded(row.get("jaccard"), 3),
         "passages": row.get("passages"),
         "passage": words(row.get("passage") or "", 400),
-        "left": _side(sides["left"], row.get("left_text")),
-        "right": _side(sides["right"], row.get("right_text")),
+        "left": _side(left, row.get("left_text")),
+        "right": _side(right, row.get("right_text")),
         "from": place(file, line.number),
     }
 
@@ -68,25 +86,5 @@ def _roles(folder: Folder) -> Section | None:
         folder.miss("manifests/", "rows and roles are not recorded")
         return None
     data = {"columns": ["split", "rows", "roles", "content hash"], "rows": rows, "command": ""}
-    return section(
-        "roles",
-        "table",
-        "Splits and roles",
-        data,
-        "manifests/",
-        "A row that says nothing about its role counts as none.",
-    )
-
-
-def _counts(hits: list[Fact]) -> Section | None:
-    counts = Counter((h["left"].get("split", "?"), h["right"].get("split", "?"), h["part"], h["kind"]) for h in hits)
-    rows = [[*key, str(count)] for key, count in sorted(counts.items())]
-    meaning = "; ".join(f"{kind}: {text}" for kind, text in WORDS.items())
-    data = {"columns": ["between", "and", "by", "kind", "pairs"], "rows": rows, "command": ""}
-    return section("counts", "table", "What they have in common", data, ACROSS, meaning) if rows else None
-
-
-def _pairs(hits: list[Fact]) -> Section:
-    ordered = sorted(hits, key=lambda hit: (not hit["leak"], not hit["across"]))
-    data = {"hits": ordered[:MOST], "total": len(hits)}
-    return section("pairs", "pairs", "Pairs, side by side", data, ACROSS)
+    note = "A row that says nothing about its role counts as none."
+    return section("roles", "table", "Splits and roles", data, "manifests/", note)

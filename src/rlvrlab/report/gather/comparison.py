@@ -30,12 +30,17 @@ def gather_runs(paths: Sequence[Path]) -> dict[str, Any]:
     arms = arms_of(runs)
     folder = Folder(paths[0].parent)
     answers = Answers()
+    interference = []
+    try:
+        interference = arm_matrix(arms)
+    except STRANGE as error:
+        folder.miss("interference", f"could not be shown ({words(str(error), 100)})")
     sections = [
-        *folder.attempt("arms", lambda: _arms(arms)),
+        *folder.attempt("arms", lambda: _runs_table(arms)),
         *folder.attempt("learning curves", lambda: arm_curves(arms)),
-        *folder.attempt("paired test", lambda: _paired(arms, folder)),
-        *folder.attempt("recipes", lambda: _recipes(arms)),
-        *_several(folder, arms),
+        *folder.attempt("paired test", lambda: _paired_test(arms, folder)),
+        *folder.attempt("recipes", lambda: _recipe_diff(arms)),
+        *interference,
         *folder.attempt("pareto", lambda: arm_pareto(arms)),
         *folder.attempt("rollouts", lambda: _answers(arms, answers)),
     ]
@@ -49,46 +54,31 @@ def gather_runs(paths: Sequence[Path]) -> dict[str, Any]:
     return document(folder, "comparison", title, sections, subtitle=told, status=status)
 
 
-def _several(folder: Folder, arms: Arms) -> list[Section]:
-    try:
-        return arm_matrix(arms)
-    except STRANGE as error:
-        folder.miss("interference", f"could not be shown ({words(str(error), 100)})")
-        return []
-
-
-def _arms(arms: Arms) -> Section:
+def _runs_table(arms: Arms) -> Section:
     rows = []
     for name, group in arms.items():
         for run in group:
             last = run.metrics[-1].row.get("step") if run.metrics else None
             rows.append([name, run.root.name, words(run.recipe.get("seed", "?"), 20), run.status, words(last, 20)])
     data = {"columns": ["arm", "run", "seed", "status", "steps"], "rows": rows, "command": ""}
-    return section(
-        "arms",
-        "table",
-        "Runs",
-        data,
-        "config.json",
-        f"Runs whose recipes differ only in {', '.join(APART)} are seeds of one arm.",
-    )
+    note = f"Runs whose recipes differ only in {', '.join(APART)} are seeds of one arm."
+    return section("arms", "table", "Runs", data, "config.json", note)
 
 
-def _recipes(arms: Arms) -> Section:
+def _recipe_diff(arms: Arms) -> Section:
     first = [group[0] for group in arms.values()]
-    keys = differing(first)
-    rows = [[key, *(words(settings(run).get(key), 200) for run in first)] for key in keys]
+    rows = [[key, *(words(settings(run).get(key), 200) for run in first)] for key in differing(first)]
     data = {"columns": ["key", *arms], "rows": rows, "command": ""}
     note = "Only keys that differ." if rows else "The recipes are the same, up to the seed."
     return section("recipe", "table", "Recipe diff", data, "config.json", note)
 
 
-def _paired(arms: Arms, folder: Folder) -> Section | None:
+def _paired_test(arms: Arms, folder: Folder) -> Section | None:
     """The first two arms on the same problems, from their newest evaluations, else from their cards."""
     if len(arms) < 2:
         return None
     names, groups = list(arms)[:2], list(arms.values())[:2]
-    newest = [[found[-1] for run in group if (found := evaluations_below(run.folder))] for group in groups]
+    newest = [[below[-1] for run in group if (below := evaluations_below(run.folder))] for group in groups]
     examined = comparison_table(newest[0], newest[1], names, folder) if all(newest) else None
     if examined is not None:
         return examined
@@ -108,13 +98,13 @@ class LastCard(NamedTuple):
 
     told: str
     environment: str
-    """Its settings."""
+    """The environment's settings as text: cards of different ones may not be about the same problems."""
     outcomes: dict[str, float]
-    """1 or 0 by problem."""
+    """Problem -> 1 if it was solved, else 0."""
 
 
 def last_card(run: RunRecord) -> LastCard | None:
-    """Of the policy the run ended with: controls were taken back, and a baseline is nobody's result."""
+    """The card of the policy the run ended with; controls and the baseline (card 0) do not count."""
     numbered = {path: path.name.partition("_")[0] for path in (run.root / "analysis" / "cards").glob("*_*.json")}
     files = [path for path, index in numbered.items() if index.isdigit() and int(index) > 0]
     for path in sorted(files, key=lambda path: int(numbered[path]), reverse=True):
@@ -137,10 +127,11 @@ def _card_test(cards: list[list[LastCard]], names: list[str], folder: Folder) ->
     import numpy as np
 
     before, after = (np.array([[card.outcomes[key] for key in shared] for card in group]) for group in cards)
-    found = compare_seeds(before, after, "report", *names)
+    difference = compare_seeds(before, after, "report", *names)
+    verdict = "not shown" if difference.p >= 0.05 else "higher" if difference.mean > 0 else "lower"
     row = {"what": "accepted@1 on test problems", "before": rounded(before.mean()), "after": rounded(after.mean()),
-           "difference": {k: rounded(v) for k, v in found._asdict().items()}, "p_holm": rounded(found.p),
-           "verdict": _verdict(found.p, found.mean)}  # fmt: skip
+           "difference": {k: rounded(v) for k, v in difference._asdict().items()}, "p_holm": rounded(difference.p),
+           "verdict": verdict}  # fmt: skip
     left = len(set.union(*(set(card.outcomes) for card in every))) - len(shared)
     count = f"{len(shared)} test problems{f', {left} not judged on every side left out' if left else ''}."
     notes = [count, "Cards: " + "; ".join(card.told for card in every) + "."]
@@ -152,33 +143,30 @@ def _card_test(cards: list[list[LastCard]], names: list[str], folder: Folder) ->
     return section("paired", "paired", "Paired test", data, "analysis/cards/", note)
 
 
-def _verdict(p: float, mean: float) -> str:
-    return "not shown" if p >= 0.05 else "higher" if mean > 0 else "lower"
-
-
 def comparison_table(
     before: Sequence[EvaluationRecord], after: Sequence[EvaluationRecord], names: list[str], folder: Folder
 ) -> Section | None:
-    """What `rlvr compare` says."""
+    """The paired test of `rlvr compare`, as a section."""
     sides = [[one.stored for one in side if one.stored is not None] for side in (before, after)]
     if not all(sides):
         folder.miss("paired test", "one side's answers cannot be read")
         return None
     try:
-        found = compare_folders(sides[0], sides[1])
+        compared = compare_folders(sides[0], sides[1])
     except LabError as error:
         folder.miss("paired test", words(str(error), 400))
         return None
-    facts = found.facts()
+    facts = compared.facts()
     tables = [
         {"title": title, "rows": facts[key]}
         for key, title in (("measures", ""), ("by_skill", "accepted, by skill"), ("by_level", "accepted, by level"))
         if facts[key]
     ]
-    left = f", {found.left_out} left out" if found.left_out else ""
+    left = f", {compared.left_out} left out" if compared.left_out else ""
     notes = [
-        f"{found.data}: {found.problems} problems on both sides{left}; seeds: {found.seeds[0]} and {found.seeds[1]}.",
-        *found.notes,
+        f"{compared.data}: {compared.problems} problems on both sides{left}; "
+        f"seeds: {compared.seeds[0]} and {compared.seeds[1]}.",
+        *compared.notes,
     ]
     data = {"names": names, "tables": tables, "notes": notes, "from": place("samples.jsonl")}
     note = (
@@ -189,13 +177,13 @@ def comparison_table(
 
 
 def _answers(arms: Arms, answers: Answers) -> Section | None:
-    """Evaluations first: there the same prompts were answered by all."""
+    """Answers of the first run of each arm; evaluations first, because there all were asked the same."""
     runs = [(name, group[0]) for name, group in arms.items()][:4]
     sides = []
     for name, run in runs:
-        if found := evaluations_below(run.folder):
-            found[-1].side = f"{words(name, 60)} · evaluation"
-            sides.append(found[-1])
+        if below := evaluations_below(run.folder):
+            below[-1].side = f"{words(name, 60)} · evaluation"
+            sides.append(below[-1])
     if len(sides) == len(runs):
         shown_answers(sides, answers)
     for name, run in runs:
@@ -217,7 +205,9 @@ def gather_evaluations(paths: Sequence[Path]) -> dict[str, Any]:
         *folder.attempt("cost", lambda: costs(sides)),
         *folder.attempt("rollouts", lambda: answers.section("Answers, side by side", "samples.jsonl")),
     ]
-    missing = [{"what": f"{one.root.name}/{m['what']}", "why": m["why"]} for one in sides for m in one.folder.missing]
-    title, data = " against ".join(dict.fromkeys((names[0], names[-1]))), words(sides[0].examined.get("data") or "", 80)
-    folder.missing += missing
+    folder.missing += [
+        {"what": f"{side.root.name}/{one['what']}", "why": one["why"]} for side in sides for one in side.folder.missing
+    ]
+    title = " against ".join(dict.fromkeys((names[0], names[-1])))
+    data = words(sides[0].examined.get("data") or "", 80)
     return document(folder, "comparison", title, sections, subtitle=data)

@@ -25,22 +25,22 @@ MOST = 50
 
 
 def credit(folder: Folder, name: str) -> Section | None:
-    """None where nobody has measured credit."""
+    """Credit as a file holds it; None where nobody has measured it."""
     if not (folder.root / name).exists():
         return None
-    found = folder.table(name)
-    answers = found.get("answers")
+    file = folder.table(name)
+    answers = file.get("answers")
     rows = [one for one in answers if isinstance(one, dict)] if isinstance(answers, list) else []
     shown = [_answer(one, one.get("text"), place(name, key="answers")) for one in rows[:MOST]]
     if not shown:
         return None
-    estimator, label = words(found.get("estimator") or "unknown", 40), words(found.get("label") or "", 40)
+    estimator, label = words(file.get("estimator") or "unknown", 40), words(file.get("label") or "", 40)
     data = {"estimator": estimator, "label": label, "answers": shown}
     return section("credit", "credit", "Credit", data, name, _note(estimator))
 
 
 def training_credit(run: RunRecord, answers: Answers) -> Section | None:
-    """Of the answers shown, as training measured it; some of them, spread over the steps."""
+    """Credit as training measured it, for at most MOST of the answers shown, spread over the steps."""
     if not answers.credited:
         if any(value for _, value, _ in run.series("credit/steps")):
             text = "no answer shown has the credit of its steps beside it; `rlvr credit RUN` measures it for some"
@@ -61,7 +61,7 @@ def training_credit(run: RunRecord, answers: Answers) -> Section | None:
 
 
 def _estimator(table: Fact) -> str:
-    """Bare leave_one_out where steps were simply deleted; else with what was done to them."""
+    """The estimator's name; leave_one_out says what was done to the steps unless they were simply deleted."""
     name = words(table.get("estimator") or "leave_one_out", 40)
     kinds = table.get("intervention_types", ["delete", "truncate"])
     if name != "leave_one_out" or (kinds == ["delete"] and table.get("replay", "fixed") == "fixed"):

@@ -11,7 +11,7 @@ from rlvrlab.report.gather.reading import Fact, Section, number, rounded, sectio
 from rlvrlab.report.gather.record import METRICS, RunRecord
 
 POINTS = 400
-"""Of a curve; more are averaged in bins, with their range as a band."""
+"""Longest curve that is shown point by point; longer ones are averaged in bins, with their range as a band."""
 FIRST = ("train/acc", "critic/rewards/mean", "groups/zero_variance", "actor/entropy", "actor/grad_norm",
          "response_length/mean", "actor/loss", "actor/kl", "sft/nll", "time/step_s")  # fmt: skip
 UNTOLD = {"step", "phase", "phase_step"}
@@ -21,7 +21,19 @@ def curves(run: RunRecord) -> Section | None:
     """Held-out accuracy with its interval, every skill, then every other metric."""
     if not run.metrics:
         return None
-    main = [_accuracy(run, key) for key in accuracy_keys(run)]
+    main = []
+    for key in accuracy_keys(run):
+        rows = [line.row for line in run.metrics if line.row.get(key) is not None]
+        main.append({
+            "name": f"held out: {key.removeprefix('val-core/').removesuffix('/acc')}",
+            "key": key,
+            "x": [row["step"] for row in rows],
+            "y": [rounded(row[key]) for row in rows],
+            "low": [rounded(row.get(f"{key}_low")) for row in rows],
+            "high": [rounded(row.get(f"{key}_high")) for row in rows],
+            "line": [line.number for line in run.metrics if line.row.get(key) is not None],
+            "points": True,
+        })  # fmt: skip
     training = thinned(run.series("train/acc"))
     if len(training["x"]) > 1:
         main.append({"name": "training answers", "key": "train/acc", "faint": True, **training})
@@ -43,33 +55,19 @@ def curves(run: RunRecord) -> Section | None:
 
 
 def panel(name: str, series: list[Fact]) -> Fact:
-    """One small picture."""
+    """One small picture: a name and its lines."""
     return {"name": name, "series": series}
 
 
-def _accuracy(run: RunRecord, key: str) -> Fact:
-    rows = [line for line in run.metrics if line.row.get(key) is not None]
-    return {
-        "name": f"held out: {key.removeprefix('val-core/').removesuffix('/acc')}",
-        "key": key,
-        "x": [line.row["step"] for line in rows],
-        "y": [rounded(line.row[key]) for line in rows],
-        "low": [rounded(line.row.get(f"{key}_low")) for line in rows],
-        "high": [rounded(line.row.get(f"{key}_high")) for line in rows],
-        "line": [line.number for line in rows],
-        "points": True,
-    }
-
-
 def skill_keys(run: RunRecord) -> list[tuple[str, str]]:
-    """(skill, metric): `val-core/<data>/<skill>/acc`."""
+    """(skill, metric) pairs; the metric is `val-core/<data>/<skill>/acc`."""
     parts = [(key.split("/"), key) for key in run.keys if key.startswith("val-core/") and key.endswith("/acc")]
-    found = [("/".join(words[2:-1]), key) for words, key in parts if len(words) >= 4 and f"{key}_low" not in run.keys]
-    return [(skill, key) for skill, key in found if skill != "worst_skill"]
+    pairs = [("/".join(words[2:-1]), key) for words, key in parts if len(words) >= 4 and f"{key}_low" not in run.keys]
+    return [(skill, key) for skill, key in pairs if skill != "worst_skill"]
 
 
 def count_key(key: str) -> str:
-    """The number of answers beside a skill's accuracy: `…/acc` -> `…/n`."""
+    """The metric with the number of answers behind a skill's accuracy: `…/acc` -> `…/n`."""
     return f"{key.removesuffix('/acc')}/n"
 
 
@@ -84,15 +82,15 @@ def bounds(row: Mapping[str, Any], key: str) -> tuple[float, float] | None:
 def skill_curve(run: RunRecord, key: str) -> Fact:
     """A skill's accuracy over steps, with its interval where the record has the counts."""
     curve = thinned(run.series(key))
-    found = {line.number: bounds(line.row, key) for line in run.metrics} if "binned" not in curve else {}
-    if any(found.values()):
-        sides = [found.get(line) or (None, None) for line in curve["line"]]
+    by_line = {line.number: bounds(line.row, key) for line in run.metrics} if "binned" not in curve else {}
+    if any(by_line.values()):
+        sides = [by_line.get(line) or (None, None) for line in curve["line"]]
         curve |= {"low": [rounded(low) for low, _ in sides], "high": [rounded(high) for _, high in sides]}
     return curve
 
 
 def thinned(points: Sequence[tuple[int, float, int]]) -> Fact:
-    """At most POINTS of them: means of bins, with the range of each bin."""
+    """(step, value, line) triples as a curve of at most POINTS points: means of bins, with the range of each bin."""
     if len(points) <= POINTS:
         return {"x": [p[0] for p in points], "y": [rounded(p[1]) for p in points], "line": [p[2] for p in points]}
     size = -(-len(points) // POINTS)
@@ -108,21 +106,21 @@ def thinned(points: Sequence[tuple[int, float, int]]) -> Fact:
 
 
 def marks(run: RunRecord) -> list[dict[str, Any]]:
-    """Where phases and stages begin."""
-    found, before = [], None
+    """The steps at which phases and stages begin, with their names."""
+    phases, before = [], None
     for line in run.metrics:
         phase = line.row.get("phase")
         if phase != before:
-            found.append({"x": line.row["step"], "name": str(phase)})
+            phases.append({"x": line.row["step"], "name": str(phase)})
             before = phase
-    return found + [{"x": one["x"], "name": one["skill"]} for one in stages(run)]
+    return phases + [{"x": stage["x"], "name": stage["skill"]} for stage in stages(run)]
 
 
 def stages(run: RunRecord) -> list[dict[str, Any]]:
-    """Of protocols that train one skill after the other, from the events."""
-    found = []
+    """The stages of a protocol that trains one skill after the other, from the events."""
+    begun = []
     for line in run.events:
         words = str(line.row.get("text", "")).split(" begins: ", 1)
         if line.row.get("kind") == "stage" and len(words) == 2 and isinstance(line.row.get("step"), int):
-            found.append({"x": line.row["step"], "skill": words[1], "line": line.number})
-    return found
+            begun.append({"x": line.row["step"], "skill": words[1], "line": line.number})
+    return begun

@@ -37,7 +37,7 @@ SHARES = ("accepted_at_1", "mean_accuracy", "format_rate", "accuracy_given_forma
 
 
 class EvaluationRecord:
-    """Read once; what cannot be read is in the folder's `missing`."""
+    """An evaluation folder, read once; what cannot be read is noted in the folder's `missing`."""
 
     def __init__(self, folder: Folder, below: str = "") -> None:
         self.folder, self.below = folder, below
@@ -45,7 +45,11 @@ class EvaluationRecord:
         self.info = folder.table(f"{below}{INFO}", "what was examined is not recorded")
         if self.info and self.info.get("schema") != SCHEMA:
             folder.miss(f"{below}{INFO}", f"schema {self.info.get('schema')}, this version knows {SCHEMA}")
-        self.side = self._who()
+        who = as_table(self.examined.get("who"))
+        step = who.get("step")
+        model = words(who.get("model") or who.get("engine") or self.root.resolve().name, 60)
+        self.side = model if step is None else f"step {step}" if step else "base"
+        """A short name of who answered."""
         self.stored: Stored | None = None
         self.samples: list[Sample] = []
         try:
@@ -56,17 +60,14 @@ class EvaluationRecord:
             folder.miss(f"{below}{SAMPLES}", f"no numbers from it ({words(str(error), 120)})")
 
     @property
-    def examined(self) -> dict[str, Any]:
-        """Data, protocol, scorer, who answered."""
-        return as_table(self.info.get("examined"))
+    def protocol(self) -> str:
+        """The protocol's name, `EVAL@1` for instance."""
+        return words(as_table(self.examined.get("protocol")).get("name") or "?", 40)
 
-    def _who(self) -> str:
-        """A short name of who answered."""
-        who = as_table(self.examined.get("who"))
-        step = who.get("step")
-        if step is not None:
-            return f"step {step}" if step else "base"
-        return words(who.get("model") or who.get("engine") or self.root.resolve().name, 60)
+    @property
+    def examined(self) -> dict[str, Any]:
+        """What decides the result: data, protocol, scorer and who answered."""
+        return as_table(self.info.get("examined"))
 
     def curve(self) -> Fact | None:
         """pass@k with intervals over problems, for powers of two."""
@@ -77,14 +78,14 @@ class EvaluationRecord:
             return None
         ks = [k for k in (1, 2, 4, 8, 16, 32, 64, 128, 256) if k <= n]
         ks += [n] if n not in ks else []
-        found = at_k(self.samples, ks)
+        measured = at_k(self.samples, ks)
         return {
             "name": self.side,
             "x": ks,
-            "y": [rounded(found[f"pass@{k}"]) for k in ks],
-            "low": [rounded(found[f"pass@{k}_low"]) for k in ks],
-            "high": [rounded(found[f"pass@{k}_high"]) for k in ks],
-            "all": [rounded(found[f"pass^{k}"]) for k in ks],
+            "y": [rounded(measured[f"pass@{k}"]) for k in ks],
+            "low": [rounded(measured[f"pass@{k}_low"]) for k in ks],
+            "high": [rounded(measured[f"pass@{k}_high"]) for k in ks],
+            "all": [rounded(measured[f"pass^{k}"]) for k in ks],
             "points": True,
             "from": place(f"{self.below}{SAMPLES}"),
         }
@@ -99,21 +100,17 @@ class EvaluationRecord:
 
 
 def tell_apart(sides: list[EvaluationRecord]) -> list[EvaluationRecord]:
-    """Give those that share a name one of their own: by protocol, else by folder."""
-    for distinct in (_protocol, lambda one: one.root.resolve().name):
+    """Add the protocol, and then the folder, to the names of sides that would share one."""
+    for by_folder in (False, True):
         counts = Counter(one.side for one in sides)
         for one in sides:
             if counts[one.side] > 1:
-                one.side = f"{one.side} · {distinct(one)}"
+                one.side = f"{one.side} · {one.root.resolve().name if by_folder else one.protocol}"
     return sides
 
 
-def _protocol(one: EvaluationRecord) -> str:
-    return words(as_table(one.examined.get("protocol")).get("name") or "?", 40)
-
-
 def gather_evaluation(path: Path) -> dict[str, Any]:
-    """The page of one evaluation."""
+    """The document of one evaluation folder."""
     folder = Folder(path)
     one = EvaluationRecord(folder)
     answers = Answers()
@@ -127,7 +124,7 @@ def gather_evaluation(path: Path) -> dict[str, Any]:
         *folder.attempt("facts", lambda: section("facts", "facts", "What was examined", one.info, INFO)),
     ]
     examined = one.examined
-    title = f"{words(examined.get('data') or path.resolve().name, 80)} · {_protocol(one)}"
+    title = f"{words(examined.get('data') or path.resolve().name, 80)} · {one.protocol}"
     told = f"{one.side} · {words(examined.get('problems', '?'), 20)} problems"
     status = words(one.info.get("status") or "unknown", 40)
     return document(folder, "evaluation", title, sections, subtitle=told, status=status)
@@ -135,33 +132,33 @@ def gather_evaluation(path: Path) -> dict[str, Any]:
 
 def summary(one: EvaluationRecord) -> Section | None:
     """The shares that matter, each with its interval."""
-    found = one.numbers()
-    if not found:
+    numbers = one.numbers()
+    if not numbers:
         return None
     source = _source(one)
     tiles = [
-        {"name": name.replace("_", " "), "value": rounded(found[name]), "low": rounded(found.get(f"{name}_low")),
-         "high": rounded(found.get(f"{name}_high")), "from": place(source, key=name)}
+        {"name": name.replace("_", " "), "value": rounded(numbers[name]), "low": rounded(numbers.get(f"{name}_low")),
+         "high": rounded(numbers.get(f"{name}_high")), "from": place(source, key=name)}
         for name in SHARES
-        if found.get(name) is not None
+        if numbers.get(name) is not None
     ]  # fmt: skip
-    findings = one.folder.value(f"{one.below}summary.json", "")
-    told = findings.get("findings") if isinstance(findings, dict) else None
+    summary_file = as_table(one.folder.value(f"{one.below}summary.json", ""))
+    findings = summary_file.get("findings")
     data = {
         "tiles": tiles,
-        "unjudged": found.get("unjudged"),
-        "bounds": [found.get("accepted_at_1_if_unjudged_wrong"), found.get("accepted_at_1_if_unjudged_right")],
-        "problems": found.get("problems"),
-        "samples": found.get("samples"),
-        "findings": [words(text, 500) for text in told] if isinstance(told, list) else [],
-        "by": _split(findings) if isinstance(findings, dict) else [],
+        "unjudged": numbers.get("unjudged"),
+        "bounds": [numbers.get("accepted_at_1_if_unjudged_wrong"), numbers.get("accepted_at_1_if_unjudged_right")],
+        "problems": numbers.get("problems"),
+        "samples": numbers.get("samples"),
+        "findings": [words(text, 500) for text in findings] if isinstance(findings, list) else [],
+        "by": _by_skill_and_level(summary_file),
         "source": source,
     }
     return section("overview", "summary", "Overview", data, source, "Shares with 95 % intervals over problems.")
 
 
-def _split(summary_file: dict[str, Any]) -> list[Fact]:
-    found = []
+def _by_skill_and_level(summary_file: dict[str, Any]) -> list[Fact]:
+    rows = []
     for kind in ("skill", "level"):
         table = summary_file.get(f"by_{kind}")
         if not isinstance(table, dict) or len(table) < 2:
@@ -169,12 +166,12 @@ def _split(summary_file: dict[str, Any]) -> list[Fact]:
         for name, numbers in table.items():
             if isinstance(numbers, dict):
                 row = {k: rounded(numbers.get(k)) for k in ("accepted_at_1", "accepted_at_1_low", "accepted_at_1_high")}
-                found.append({"kind": kind, "name": words(name, 60), "problems": numbers.get("problems"), **row})
-    return found
+                rows.append({"kind": kind, "name": words(name, 60), "problems": numbers.get("problems"), **row})
+    return rows
 
 
 def pass_at_k(sides: list[EvaluationRecord]) -> Section | None:
-    """Base against trained, where both are there."""
+    """pass@k over k, one curve per evaluation of the newest one's problems."""
     drawn = [(one.examined.get("data_hash"), curve) for one in sides if (curve := one.curve()) is not None]
     curves = [curve for data, curve in drawn if data == drawn[-1][0]]  # other problems would be another axis
     if not curves:
@@ -187,7 +184,7 @@ def pass_at_k(sides: list[EvaluationRecord]) -> Section | None:
 
 
 def error_bars(sides: list[EvaluationRecord]) -> Section | None:
-    """One bar per evaluation."""
+    """Answers by outcome, one bar per evaluation."""
     bars: list[Fact] = []
     for one in sides:
         first = [s for s in one.samples if s.turn == 0]
@@ -201,37 +198,37 @@ def error_bars(sides: list[EvaluationRecord]) -> Section | None:
     return section("errors", "errors", "Errors", {"groups": groups}, bars[0]["from"]["file"], note)
 
 
-def costs(sides: list[EvaluationRecord]) -> Section | None:
-    """Tokens and judge seconds, all told and per solved problem."""
-    numbers = [one.numbers() for one in sides]
-    keys = [key for key in COSTS if any(found.get(key) is not None for found in numbers)]
+def costs(sides: list[EvaluationRecord], name: str = "cost", title: str = "Cost") -> Section | None:
+    """Tokens and judge seconds, in all and per solved problem."""
+    measured = [(one, one.numbers()) for one in sides]
+    keys = [key for key in COSTS if any(numbers.get(key) is not None for _, numbers in measured)]
     if not keys:
         return None
     cells = [
-        [{"value": rounded(found.get(key)), "plain": True, "from": place(_source(one), key=key)}
-         for one, found in zip(sides, numbers, strict=True)]
+        [{"value": rounded(numbers.get(key)), "plain": True, "from": place(_source(one), key=key)}
+         for one, numbers in measured]
         for key in keys
     ]  # fmt: skip
     if len(sides) > 1:
         data = {"columns": [one.side for one in sides], "rows": [COSTS[key][0] for key in keys], "cells": cells}
-        return section("cost", "grid", "Cost", data, "metrics.json")
+        return section(name, "grid", title, data, "metrics.json")
     rows = [{"name": COSTS[k][0], "unit": COSTS[k][1], "how": "", **c[0]} for k, c in zip(keys, cells, strict=True)]
-    return section("cost", "cost", "Cost", {"rows": rows, "series": None}, "metrics.json")
+    return section(name, "cost", title, {"rows": rows, "series": None}, "metrics.json")
 
 
 def _source(one: EvaluationRecord) -> str:
-    """The numbers' file: the finished one, else the answers so far."""
+    """The file that `numbers` come from: metrics.json, or the answers while there is none."""
     return f"{one.below}{'metrics.json' if (one.root / 'metrics.json').exists() else SAMPLES}"
 
 
 def evaluations_below(folder: Folder) -> list[EvaluationRecord]:
-    """Those of a run, oldest first; also unfinished ones."""
+    """A run's evaluations, oldest first and unfinished ones included."""
     paths = sorted((folder.root / "evaluations").glob(f"*/{INFO}"))
-    found = [EvaluationRecord(folder, f"evaluations/{path.parent.name}/") for path in paths]
-    return tell_apart(sorted(found, key=lambda one: str(one.info.get("started", ""))))
+    records = [EvaluationRecord(folder, f"evaluations/{path.parent.name}/") for path in paths]
+    return tell_apart(sorted(records, key=lambda one: str(one.info.get("started", ""))))
 
 
 def shown_answers(sides: list[EvaluationRecord], answers: Answers) -> None:
-    """Of several evaluations, an even share of the page each."""
+    """Add the answers of several evaluations, each with an even share of half the page."""
     for one in sides:
         evaluation_answers(one.folder, answers, one.side, one.below, max(200, MOST // (2 * len(sides))))

@@ -8,7 +8,7 @@ from typing import Any
 from rlvrlab.evals.probe.report import USEFUL_VARIANCE
 from rlvrlab.evals.probe.verdict import IDEAL
 from rlvrlab.report.gather.curves import thinned
-from rlvrlab.report.gather.reading import Fact, Section, place, rounded, section
+from rlvrlab.report.gather.reading import Fact, Section, as_table, place, rounded, section
 from rlvrlab.report.gather.record import METRICS, RunRecord
 from rlvrlab.report.gather.rollouts import Answers
 
@@ -17,7 +17,16 @@ NOT_RECORDED = "not recorded"
 
 def errors(run: RunRecord, answers: Answers) -> Section | None:
     """What kept answers from being right: held out at each evaluation, and in the training steps shown."""
-    held_out, training = _held_out_errors(run), _training_errors(answers)
+    held_out = _held_out_errors(run)
+    by_step: dict[int, Counter[str]] = defaultdict(Counter)
+    for step, error, correct in zip(*(answers.columns[name] for name in ("step", "error", "correct")), strict=True):
+        if step is not None:
+            wrong = answers.texts[error] if error >= 0 else "wrong"
+            by_step[step]["unjudged" if correct < 0 else "right" if correct == 1 else wrong] += 1
+    training = [
+        {"x": step, "counts": dict(counts), "from": place(f"rollouts/step_{step}.jsonl", step=step)}
+        for step, counts in sorted(by_step.items())
+    ]
     if not held_out and not training:
         return None
     note = "Numbers of answers by what kept them from being right; unjudged answers are counted apart, never as wrong."
@@ -29,6 +38,7 @@ def errors(run: RunRecord, answers: Answers) -> Section | None:
 
 
 def _held_out_errors(run: RunRecord) -> list[Fact]:
+    """Counts of errors at each step that was evaluated."""
     bars: dict[int, Fact] = {}
     for line in run.metrics:
         counts = {key.rpartition("/")[2]: int(value) for key, value in line.row.items()
@@ -44,22 +54,6 @@ def _held_out_errors(run: RunRecord) -> list[Fact]:
                 "from": place(METRICS, line.number, line.row["step"]),
             }
     return list(bars.values())
-
-
-def _training_errors(answers: Answers) -> list[Fact]:
-    columns = answers.columns
-    by_step: dict[int, Counter[str]] = defaultdict(Counter)
-    for step, error, correct in zip(columns["step"], columns["error"], columns["correct"], strict=True):
-        if step is None:
-            continue
-        kind = (
-            "unjudged" if correct < 0 else "right" if correct == 1 else answers.texts[error] if error >= 0 else "wrong"
-        )
-        by_step[step][kind] += 1
-    return [
-        {"x": step, "counts": dict(counts), "from": place(f"rollouts/step_{step}.jsonl", step=step)}
-        for step, counts in sorted(by_step.items())
-    ]
 
 
 def signal(run: RunRecord, answers: Answers) -> Section | None:
@@ -81,12 +75,13 @@ def signal(run: RunRecord, answers: Answers) -> Section | None:
 
 
 def _group_points(answers: Answers) -> list[Fact]:
+    """One point per group of at least two judged answers: share right across, variance of the rewards up."""
     columns = answers.columns
     groups: dict[tuple[int, int], list[int]] = defaultdict(list)
     for index, (step, problem) in enumerate(zip(columns["step"], columns["problem"], strict=True)):
         if step is not None and columns["correct"][index] >= 0 and columns["reward"][index] is not None:
             groups[step, problem].append(index)
-    found = []
+    points = []
     for (step, problem), rows in groups.items():
         rewards = [columns["reward"][row] for row in rows]
         if len(rewards) < 2:
@@ -95,18 +90,17 @@ def _group_points(answers: Answers) -> list[Fact]:
         variance = sum((value - mean) ** 2 for value in rewards) / (len(rewards) - 1)
         right = sum(columns["correct"][row] for row in rows) / len(rows)
         skill = columns["skill"][rows[0]]
-        found.append({"x": rounded(right, 4), "y": rounded(variance, 4), "step": step,
-                      "name": answers.texts[problem] if problem >= 0 else "?",
-                      "group": answers.texts[skill] if skill >= 0 else "", "row": columns["id"][rows[0]]})  # fmt: skip
-    return found
+        points.append({"x": rounded(right, 4), "y": rounded(variance, 4), "step": step,
+                       "name": answers.texts[problem] if problem >= 0 else "?",
+                       "group": answers.texts[skill] if skill >= 0 else "", "row": columns["id"][rows[0]]})  # fmt: skip
+    return points
 
 
 def cost(run: RunRecord) -> Section | None:
     """Tokens, seconds and what a right answer costs; derived numbers say from what."""
     if not run.metrics:
         return None
-    table = run.recipe.get("rollout")
-    n = table.get("n") if isinstance(table, dict) else None
+    n = as_table(run.recipe.get("rollout")).get("n")
     answers = tokens = right = seconds = 0.0
     judging = [
         line.row["time/judge_s"] for line in run.metrics if isinstance(line.row.get("time/judge_s"), int | float)
@@ -147,13 +141,10 @@ def hacks(run: RunRecord, answers: Answers) -> Section | None:
     flags: Counter[str] = Counter(flag for flags in answers.columns["flags"] for flag in flags)
     if not series and not flags:
         return None
-    proxy = any(key == "hack/proxy_gap" for key in names)
-    data = {
-        "series": series,
-        "flags": [{"flag": flag, "count": count} for flag, count in flags.most_common()],
-        "absent": []
-        if proxy
-        else ["proxy against hidden tests: not recorded; verdicts of this environment carry no hidden tests"],
-    }
+    absent = []
+    if "hack/proxy_gap" not in names:
+        absent = ["proxy against hidden tests: not recorded; verdicts of this environment carry no hidden tests"]
+    counted = [{"flag": flag, "count": count} for flag, count in flags.most_common()]
+    data = {"series": series, "flags": counted, "absent": absent}
     note = "A finding is a reason to read answers, never a change of a reward."
     return section("hacks", "hacks", "Hack monitor", data, METRICS, note)

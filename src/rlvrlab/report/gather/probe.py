@@ -13,17 +13,18 @@ TILES = ("accuracy", "variance", "mixed", "truncated", "format_rate", "entropy")
 
 
 def gather_probe(path: Path) -> dict[str, Any]:
-    """The page of one probe."""
+    """The document of one probe's folder."""
     folder = Folder(path)
-    found = folder.table("probe.json")
+    probe = folder.table("probe.json")
+    asked = {key: value for key, value in probe.items() if key not in ("problems", "lines", "total", "useful")}
     sections = [
-        *folder.attempt("verdict", lambda: _verdict(found)),
-        *folder.attempt("signal", lambda: _scatter(found)),
-        *folder.attempt("skills and levels", lambda: _lines(found)),
-        *folder.attempt("facts", lambda: section("facts", "facts", "What was asked", _rest(found), "probe.json")),
+        *folder.attempt("verdict", lambda: _verdict(probe)),
+        *folder.attempt("signal", lambda: _scatter(probe)),
+        *folder.attempt("skills and levels", lambda: _lines(probe)),
+        section("facts", "facts", "What was asked", asked, "probe.json"),
     ]
-    title = f"Probe of {words(found.get('environment') or path.resolve().name, 60)}"
-    told, status = f"{words(found.get('n', '?'), 20)} answers per problem", words(found.get("verdict") or "unknown", 40)
+    title = f"Probe of {words(probe.get('environment') or path.resolve().name, 60)}"
+    told, status = f"{words(probe.get('n', '?'), 20)} answers per problem", words(probe.get("verdict") or "unknown", 40)
     return document(folder, "probe", title, sections, subtitle=told, status=status)
 
 
@@ -35,21 +36,19 @@ def _tile(name: str, value: Any) -> Fact | None:
     return {"name": name.replace("_", " "), **numbers, "plain": plain, "from": place("probe.json", key=f"total.{name}")}
 
 
-def _verdict(found: dict[str, Any]) -> Section | None:
-    total = found.get("total")
+def _verdict(probe: dict[str, Any]) -> Section | None:
+    total = probe.get("total")
     if not isinstance(total, dict):
         return None
     tiles = [tile for name in TILES if (tile := _tile(name, total.get(name))) is not None]
-    for one in found.get("useful") or ():
-        bounds = {key: rounded(one.get(k)) for key, k in (("value", "value"), ("low", "low"), ("high", "high"))}
-        sign = "≥ " if one.get("at_least") else ""
-        tiles.append(
-            {"name": f"{sign}useful groups of {one.get('n')}", **bounds, "from": place("probe.json", key="useful")}
-        )
-    notes = [words(note, 500) for note in found.get("notes") or ()]
+    for one in probe.get("useful") or ():
+        name = f"{'≥ ' if one.get('at_least') else ''}useful groups of {one.get('n')}"
+        numbers = {key: rounded(one.get(key)) for key in ("value", "low", "high")}
+        tiles.append({"name": name, **numbers, "from": place("probe.json", key="useful")})
+    notes = [words(note, 500) for note in probe.get("notes") or ()]
     data = {
         "tiles": tiles,
-        "findings": [words(found.get("why") or "", 500), *notes],
+        "findings": [words(probe.get("why") or "", 500), *notes],
         "unjudged": total.get("unjudged"),
         "problems": total.get("problems"),
         "samples": None,
@@ -57,14 +56,14 @@ def _verdict(found: dict[str, Any]) -> Section | None:
         "by": [],
         "source": "probe.json",
     }
-    return section("overview", "summary", f"Verdict: {words(found.get('verdict') or '?', 40)}", data, "probe.json")
+    return section("overview", "summary", f"Verdict: {words(probe.get('verdict') or '?', 40)}", data, "probe.json")
 
 
-def _scatter(found: dict[str, Any]) -> Section | None:
+def _scatter(probe: dict[str, Any]) -> Section | None:
     points = [
         {"x": rounded(p.get("accuracy"), 4), "y": rounded(p.get("variance"), 4), "name": words(p.get("id") or "?", 200),
          "group": " level ".join(words(p.get(k), 60) for k in ("skill", "level") if p.get(k) not in (None, "–", ""))}
-        for p in found.get("problems") or ()
+        for p in probe.get("problems") or ()
         if isinstance(p, dict)
     ]  # fmt: skip
     if not points:
@@ -75,8 +74,8 @@ def _scatter(found: dict[str, Any]) -> Section | None:
     return section("signal", "signal", "Signal", data, "probe.json", note)
 
 
-def _lines(found: dict[str, Any]) -> Section | None:
-    lines = [line for line in found.get("lines") or () if isinstance(line, dict)]
+def _lines(probe: dict[str, Any]) -> Section | None:
+    lines = [line for line in probe.get("lines") or () if isinstance(line, dict)]
     if len(lines) < 2:
         return None
     names = [name for name in TILES if any(isinstance(line.get(name), dict) for line in lines)]
@@ -87,7 +86,3 @@ def _lines(found: dict[str, Any]) -> Section | None:
     ]
     data = {"columns": [name.replace("_", " ") for name in names], "rows": rows, "cells": cells}
     return section("lines", "grid", "Skills and levels", data, "probe.json")
-
-
-def _rest(found: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in found.items() if key not in ("problems", "lines", "total", "useful")}

@@ -13,14 +13,14 @@ from rlvrlab.report.stored_lines import decoded
 Section = dict[str, Any]
 Fact = dict[str, Any]
 STRANGE = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
-"""What unexpected contents raise: a record by another version or by another hand."""
+"""What code raises when it meets contents it did not expect: a record by another version or another program."""
 
 
 class Line(NamedTuple):
     """One line of a JSONL file."""
 
     number: int
-    """From 1."""
+    """Line number, counted from 1."""
     row: dict[str, Any]
 
 
@@ -32,7 +32,7 @@ class Folder:
         self.missing: list[dict[str, str]] = []
 
     def miss(self, what: str, why: str) -> None:
-        """Say that something is not there, once."""
+        """Note that something is absent or unreadable; the same note is kept only once."""
         entry = {"what": what, "why": why}
         if entry not in self.missing:
             self.missing.append(entry)
@@ -56,7 +56,7 @@ class Folder:
         return None
 
     def lines(self, name: str, why: str = "not there") -> list[Line]:
-        """Every whole line that holds a table."""
+        """Every line that holds a JSON object; torn and damaged ones are noted as missing."""
         try:
             data = (self.root / name).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
@@ -66,10 +66,7 @@ class Folder:
         except OSError as error:
             self.miss(name, f"cannot be read ({_short(error)})")
             return []
-        return self._parsed(name, data.split(b"\n"))
-
-    def _parsed(self, name: str, lines: list[bytes]) -> list[Line]:
-        found = []
+        rows, lines = [], data.split(b"\n")
         for number, line in enumerate(lines, 1):
             if not line.strip(b" \r\x00"):
                 continue
@@ -81,13 +78,13 @@ class Folder:
                 self.miss(f"{name}:{number}", f"the line {why}; left out")
                 continue
             if isinstance(row, dict):
-                found.append(Line(number, row))
+                rows.append(Line(number, row))
             else:
                 self.miss(f"{name}:{number}", "the line holds no table; left out")
-        return found
+        return rows
 
     def attempt(self, what: str, make: Callable[[], Section | None]) -> list[Section]:
-        """A section, or none with a word about it: one strange file must not cost the page."""
+        """The section in a list, or an empty list and a note: one strange file must not cost the whole page."""
         try:
             section = make()
         except STRANGE as error:
@@ -97,24 +94,24 @@ class Folder:
 
 
 def document(folder: Folder, kind: str, title: str, sections: list[Section], **more: str) -> dict[str, Any]:
-    """A whole page's; `more` is its subtitle, its status and the tone of that."""
+    """A gathered document without its path and time; `more` sets subtitle, status and the tone of the status."""
     told = {"subtitle": "", "status": "", **more}
     return {"kind": kind, "title": title, **told, "missing": folder.missing, "sections": sections}
 
 
 def section(name: str, view: str, title: str, data: Any, source: str = "", note: str = "") -> Section:
-    """One part of the page; see the package's docstring."""
+    """One section of a document, as described in document.py."""
     return {"id": name, "view": view, "title": title, "note": note, "source": source, "data": data}
 
 
 def place(file: str, line: int | None = None, step: Any = None, key: str | None = None) -> Fact:
-    """Where a number comes from."""
+    """Where a number comes from, as the page links it."""
     facts = {"file": file, "line": line, "step": step, "key": key}
     return {name: value for name, value in facts.items() if value is not None}
 
 
 def number(value: Any) -> float | None:
-    """A finite number, or nothing."""
+    """`value` as a float where it is a finite number, else None."""
     if type(value) is float:  # nearly always, and a run has many
         return value if math.isfinite(value) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
@@ -123,22 +120,21 @@ def number(value: Any) -> float | None:
 
 
 def rounded(value: Any, digits: int = 5) -> float | None:
-    """With so many significant digits: enough for a picture, and the file stays small."""
-    found = number(value)
-    return None if found is None else float(f"{found:.{digits}g}")
+    """`value` with so many significant digits: enough for a picture, and the file stays small."""
+    exact = number(value)
+    return None if exact is None else float(f"{exact:.{digits}g}")
 
 
 def as_table(value: Any) -> dict[str, Any]:
-    """A JSON object, or an empty one."""
+    """`value` where it is a JSON object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def words(value: Any, longest: int = 400) -> str:
-    """Anything as short text."""
+    """Anything as text of at most `longest` characters."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def _short(error: Exception) -> str:
-    name = type(error).__name__
-    return words(f"{name}: {error}", 120)
+    return words(f"{type(error).__name__}: {error}", 120)

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.record.run import SCHEMA
-from rlvrlab.report.gather.reading import Folder, Line, number
+from rlvrlab.report.gather.reading import Folder, as_table, number
 from rlvrlab.report.status import state_of
 
 METRICS, EVENTS = "logs/metrics.jsonl", "logs/events.jsonl"
 
 
 class RunRecord:
-    """Everything that most sections need, read once."""
+    """The recipe, facts and log lines that most sections need, read once."""
 
     def __init__(self, root: Path) -> None:
         self.folder = Folder(root)
@@ -25,56 +25,50 @@ class RunRecord:
             text = f"schema {schema}, this version knows {SCHEMA}; shown as far as it is understood"
             self.folder.miss("config.json", text)
         self.info = self.folder.table("run_info.json", "neither status nor machine is recorded")
-        self.metrics = [line for line in self.folder.lines(METRICS, "no step has been recorded yet") if _is_step(line)]
+        lines = self.folder.lines(METRICS, "no step has been recorded yet")
+        self.metrics = [line for line in lines if isinstance(line.row.get("step"), int)]
         self.events = self.folder.lines(EVENTS, "no event has been recorded yet")
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """As resolved; empty where it is not known."""
-        recipe = self.config.get("recipe")
-        return recipe if isinstance(recipe, dict) else {}
+        """The resolved recipe; empty where none is recorded."""
+        return as_table(self.config.get("recipe"))
 
     @property
     def name(self) -> str:
-        """The recipe's, else the folder's."""
+        """The recipe's name, else the folder's."""
         return str(self.recipe.get("name") or self.root.resolve().name)
 
     @property
     def phases(self) -> list[str]:
-        """In order."""
-        found = self.recipe.get("phases")
-        return [str(phase) for phase in found] if isinstance(found, list) else []
+        """Names of the phases in the order they run."""
+        names = self.recipe.get("phases")
+        return [str(name) for name in names] if isinstance(names, list) else []
 
     @cached_property
     def keys(self) -> list[str]:
-        """All metrics, in order of appearance."""
+        """Names of all recorded metrics, in order of appearance."""
         return list(dict.fromkeys(key for line in self.metrics for key in line.row))
 
     @property
     def total_steps(self) -> int | None:
-        """Steps of all phases, where the recipe says."""
-        tables = self.recipe.get("phase_tables")
-        found = [tables.get(phase) for phase in self.phases] if isinstance(tables, dict) else []
-        steps = [table.get("steps") for table in found if isinstance(table, dict)]
+        """Steps of all phases together; None unless the recipe gives a number for each."""
+        tables = as_table(self.recipe.get("phase_tables"))
+        steps = [as_table(tables.get(phase)).get("steps") for phase in self.phases]
         counts = [step for step in steps if isinstance(step, int)]
         return sum(counts) if counts and len(counts) == len(self.phases) else None
 
     @cached_property
     def status(self) -> str:
-        """As recorded, except that a run whose process is gone is not running."""
+        """The state of the run; one whose process is gone is not `running`, whatever it recorded last."""
         if not self.info and not self.metrics:
             return "not started"
         return state_of(self.root, self.info)
 
     def series(self, key: str) -> list[tuple[int, float, int]]:
-        """(step, value, line) of a metric."""
-        found = []
-        for line in self.metrics:
-            value = number(line.row.get(key))
-            if value is not None:
-                found.append((line.row["step"], value, line.number))
-        return found
-
-
-def _is_step(line: Line) -> bool:
-    return isinstance(line.row.get("step"), int)
+        """(step, value, line number) of a metric, wherever it is a finite number."""
+        return [
+            (line.row["step"], value, line.number)
+            for line in self.metrics
+            if (value := number(line.row.get(key))) is not None
+        ]

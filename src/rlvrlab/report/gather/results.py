@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvrlab.report.gather.arms import pareto
+from rlvrlab.report.gather.arms import retention_pareto
 from rlvrlab.report.gather.reading import Folder, Section, document, section, words
 from rlvrlab.report.gather.skills import interval, mean_matrix
 from rlvrlab.skills.metrics import Retention, retention
@@ -19,7 +19,7 @@ NUMBERS = ("average", "worst", "forgetting", "learning")
 
 
 def gather_results(path: Path) -> dict[str, Any]:
-    """The page of a results folder."""
+    """The document of a folder of result lines."""
     folder = Folder(path)
     sections = [*_matrices(folder), *_guards(folder)]
     name = path.resolve().parent.name if path.name == "results" else path.resolve().name
@@ -30,17 +30,17 @@ def _matrices(folder: Folder) -> list[Section]:
     by_stage: dict[Any, list[dict[str, Any]]] = defaultdict(list)
     for line in folder.lines(MATRIX, ""):
         by_stage[line.row.get("after_stage")].append(line.row)
-    found: list[Section] = []
+    sections: list[Section] = []
     for stage, rows in by_stage.items():
         when = "before training" if stage == 0 else f"after stage {stage}"
         for kind, how in (("measured_SS", "measured"), ("predicted_SS", "predicted from gradients")):
-            found += folder.attempt(MATRIX, partial(_matrix, rows, kind, how, f"{stage}_{kind}", when))
-    return found
+            sections += folder.attempt(MATRIX, partial(_matrix, rows, kind, how, f"{stage}_{kind}", when))
+    return sections
 
 
 def _matrix(rows: list[dict[str, Any]], kind: str, how: str, name: str, when: str) -> Section:
-    of = Counter(_skills(row, kind) for row in rows)
-    names = of.most_common(1)[0][0]  # a seed in which a skill had no gradient has a smaller matrix
+    counts = Counter(_skills(row, kind) for row in rows)
+    names = counts.most_common(1)[0][0]  # a seed in which a skill had no gradient has a smaller matrix
     matrices = [row[kind] for row in rows if _skills(row, kind) == names]
     left = f" ({len(rows) - len(matrices)} with other skills left out)" if len(matrices) < len(rows) else ""
     seeds = f"95 % t interval over {len(matrices)} seeds{left}. Grey: the interval holds 0."
@@ -49,7 +49,7 @@ def _matrix(rows: list[dict[str, Any]], kind: str, how: str, name: str, when: st
 
 
 def _skills(row: dict[str, Any], kind: str) -> tuple[str, ...]:
-    """As recorded; numbered in files that do not name them."""
+    """The skills of a row's matrix as recorded; numbered where the file does not name them."""
     named = row.get("skills")
     if isinstance(named, list) and len(named) == len(row[kind]):
         return tuple(words(name, 60) for name in named)
@@ -61,37 +61,21 @@ def _guards(folder: Folder) -> list[Section]:
     for line in folder.lines(GUARDS, ""):
         table = np.array(line.row.get("table"), dtype=np.float64)
         if table.ndim == 2 and len(table) > 1:
-            order = list(range(len(table) - 1))
-            variants[words(line.row.get("variant"), 80)][words(line.row.get("name"), 80)].append(
-                retention(table, order)
-            )
-    found: list[Section] = []
+            arm = variants[words(line.row.get("variant"), 80)][words(line.row.get("name"), 80)]
+            arm.append(retention(table, list(range(len(table) - 1))))
+    sections: list[Section] = []
     for number, (variant, arms) in enumerate(variants.items()):
-        found += folder.attempt(GUARDS, partial(_pareto, arms, variant, number))
-        found += folder.attempt(GUARDS, partial(_table, arms, variant, number))
-    return found
+        title = f"Pareto: {variant}"
+        sections += folder.attempt(GUARDS, partial(retention_pareto, arms, GUARDS, f"pareto_{number}", title))
+        sections += folder.attempt(GUARDS, partial(_guard_table, arms, variant, number))
+    return sections
 
 
-def _pareto(arms: dict[str, list[Retention]], variant: str, number: int) -> Section:
-    points = [
-        {"name": name, "group": name.split()[0], "x": interval([one.learning for one in runs]),
-         "y": interval([1 - one.forgetting for one in runs]), "from": {"file": GUARDS}}
-        for name, runs in arms.items()
-    ]  # fmt: skip
-    return pareto(points, GUARDS, f"pareto_{number}", f"Pareto: {variant}")
-
-
-def _table(arms: dict[str, list[Retention]], variant: str, number: int) -> Section:
+def _guard_table(arms: dict[str, list[Retention]], variant: str, number: int) -> Section:
     cells = [
         [interval([getattr(one, key) for one in runs]) | {"from": {"file": GUARDS}} for key in NUMBERS]
         for runs in arms.values()
     ]
     data = {"columns": list(NUMBERS), "rows": [f"{name} ({len(runs)})" for name, runs in arms.items()], "cells": cells}
-    return section(
-        f"guards_{number}",
-        "grid",
-        f"Guards: {variant}",
-        data,
-        GUARDS,
-        "Mean and 95 % t interval over all seeds in the file (their number in brackets), also those used for tuning.",
-    )
+    note = "Mean and 95 % t interval over all seeds in the file (their number in brackets), also those used for tuning."
+    return section(f"guards_{number}", "grid", f"Guards: {variant}", data, GUARDS, note)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from rlvrlab.data.rows import read_problems
@@ -15,20 +14,20 @@ from rlvrlab.report.gather.reading import STRANGE, Folder, Line, Section, rounde
 MOST = 5000
 """Answers on a page."""
 CHARACTERS = 12_000_000
-"""Of all texts together, so that the page stays small however long answers are."""
+"""Length of all texts on a page together, so that it stays small however long answers are."""
 LONGEST = 20_000
-"""Characters of one text; the whole is in the file it names."""
+"""Longest text that is shown in full; the rest is in the file it names."""
 COLUMNS = ("id", "side", "step", "problem", "skill", "prompt", "reference", "completion", "previous", "reward",
            "correct", "error", "detail", "finish", "flags", "tokens", "turn", "parts", "file", "line")  # fmt: skip
 Credited = tuple[dict[str, Any], str, int, int | None]
-"""What credit needs of a stored answer, its file, line and step."""
+"""(what credit needs of a stored answer, its file, its line, its step)."""
 OF_CREDIT = ("id", "problem", "correct", "reward", "completion", "steps")
 _AS_TEXT = json.JSONEncoder(ensure_ascii=False, default=str).encode
 SIGNS = {True: 1, False: 0, None: -1}
 
 
 class Answers:
-    """Columns being filled."""
+    """Answers added one by one and kept as columns; equal texts are stored once."""
 
     def __init__(self) -> None:
         self.columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
@@ -37,7 +36,7 @@ class Answers:
         self.characters = 0
         self.notes: list[str] = []
         self.credited: list[Credited] = []
-        """Those whose steps have credit."""
+        """The answers whose steps have credit."""
         self._index: dict[str, int] = {}
 
     def __len__(self) -> int:
@@ -45,11 +44,11 @@ class Answers:
 
     @property
     def full(self) -> bool:
-        """No more fit on the page."""
+        """Whether no more answers fit on the page."""
         return len(self) >= MOST or self.characters >= CHARACTERS
 
     def text(self, value: Any) -> int:
-        """Its place in the table of texts; −1 for nothing."""
+        """The index of a value in the table of texts, where it is added if need be; −1 for nothing."""
         if value is None or value == "":
             return -1
         whole = value if isinstance(value, str) else _AS_TEXT(value)
@@ -63,7 +62,7 @@ class Answers:
         return self._index[shown]
 
     def add(self, row: dict[str, Any], file: str, line: int, side: str = "", step: int | None = None) -> None:
-        """One stored answer, of a training step or of an evaluation."""
+        """Add one stored answer, of a training step or of an evaluation."""
         tokens, flags = row.get("tokens"), row.get("flags")
         count = row.get("gen_tokens", len(tokens) if isinstance(tokens, list) else None)
         name = row.get("id") or f"{side}/{row.get('problem')}/{row.get('sample', 0)}"
@@ -90,7 +89,7 @@ class Answers:
             self.credited.append(({key: row.get(key) for key in OF_CREDIT}, file, line, step))
 
     def section(self, title: str = "Rollouts", source: str = "rollouts/") -> Section | None:
-        """Nothing where nothing was recorded."""
+        """The answers as a section; None where there are none."""
         if not len(self):
             return None
         data = {"texts": self.texts, "cut": self.cut, "columns": self.columns, "notes": self.notes}
@@ -99,27 +98,26 @@ class Answers:
 
 
 def training_answers(folder: Folder, answers: Answers, side: str = "", most: int = MOST) -> None:
-    """From rollouts/: the first and the last step, then the ones between, until the page is full."""
-    files = {path: number for path in (folder.root / "rollouts").glob("step_*.jsonl") if (number := _step(path)) >= 0}
+    """Add answers of rollouts/: the first and the last step, then those between, until the page is full."""
+    paths = [path for path in (folder.root / "rollouts").glob("step_*.jsonl") if path.stem[5:].isdigit()]
+    files = {int(path.stem[5:]): f"rollouts/{path.name}" for path in paths}
     if not files:
         folder.miss("rollouts/", "no answers are recorded (record.rollouts)")
         return
-    steps = sorted(files.items(), key=lambda item: item[1])
-    read: list[tuple[int, str, list[Line]]] = []
+    steps = sorted(files)
+    read: dict[int, list[Line]] = {}
     count = characters = 0
     room = min(most, MOST - len(answers))
     for index in spread(len(steps)):
         if count >= room or characters >= CHARACTERS - answers.characters:
             break
-        path, number = steps[index]
-        name = f"rollouts/{path.name}"
-        lines = folder.lines(name)[: room - count]
+        lines = folder.lines(files[steps[index]])[: room - count]
         characters += sum(len(str(line.row.get("completion", ""))) for line in lines)
         count += len(lines)
-        read.append((number, name, lines))
-    for number, name, lines in sorted(read, key=lambda one: one[0]):
-        for line in lines:
-            answers.add(line.row, name, line.number, side, number)
+        read[steps[index]] = lines
+    for step in sorted(read):
+        for line in read[step]:
+            answers.add(line.row, files[step], line.number, side, step)
     if len(read) < len(steps):
         answers.notes.append(
             f"{len(read)} of {len(steps)} recorded steps are shown, evenly spread; all are in rollouts/."
@@ -127,8 +125,13 @@ def training_answers(folder: Folder, answers: Answers, side: str = "", most: int
 
 
 def evaluation_answers(folder: Folder, answers: Answers, side: str, below: str = "", most: int = MOST) -> None:
-    """From an evaluation's samples.jsonl, with the prompts of problems.jsonl."""
-    prompts = _prompts(folder, folder.root / below / PROBLEMS)
+    """Add the answers of an evaluation, with their prompts from problems.jsonl."""
+    prompts: dict[str, tuple[str, Any]] = {}
+    try:
+        problems = read_problems(folder.root / below / PROBLEMS)
+        prompts = {problem.id: (problem.prompt, problem.reference) for problem in problems}
+    except (LabError, OSError, *STRANGE) as error:
+        folder.miss(PROBLEMS, f"prompts cannot be shown ({words(str(error), 100)})")
     name = f"{below}{SAMPLES}"
     last = {}
     for line in folder.lines(name, "no answer has been judged yet"):
@@ -139,19 +142,6 @@ def evaluation_answers(folder: Folder, answers: Answers, side: str, below: str =
         answers.add({"prompt": prompt, "reference": reference, **line.row}, name, line.number, side)
     if len(kept) > most:
         answers.notes.append(f"{side}: {most} of {len(kept)} answers are shown; all are in {name}.")
-
-
-def _prompts(folder: Folder, path: Path) -> dict[str, tuple[str, Any]]:
-    try:
-        return {problem.id: (problem.prompt, problem.reference) for problem in read_problems(path)}
-    except (LabError, OSError, *STRANGE) as error:
-        folder.miss(path.name, f"prompts cannot be shown ({words(str(error), 100)})")
-        return {}
-
-
-def _step(path: Path) -> int:
-    number = path.stem.removeprefix("step_")
-    return int(number) if number.isdigit() else -1
 
 
 def spread(count: int) -> Iterator[int]:

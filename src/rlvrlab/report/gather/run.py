@@ -9,8 +9,8 @@ from rlvrlab.report.gather.credit import credit, training_credit
 from rlvrlab.report.gather.curves import curves
 from rlvrlab.report.gather.evaluation import costs, evaluations_below, pass_at_k, shown_answers
 from rlvrlab.report.gather.figures import cost, errors, hacks, signal
-from rlvrlab.report.gather.overview import overview
-from rlvrlab.report.gather.reading import Fact, Section, document, number, place, rounded, section, words
+from rlvrlab.report.gather.overview import event, overview
+from rlvrlab.report.gather.reading import Section, as_table, document, number, place, rounded, section, words
 from rlvrlab.report.gather.record import EVENTS, RunRecord
 from rlvrlab.report.gather.rollouts import Answers, training_answers
 from rlvrlab.report.gather.skills import forgetting, stage_matrix
@@ -20,7 +20,7 @@ CARD_ROWS = ("accepted_at_1", "pass_ratio_mean", "exec_success_rate", "syntax_er
 
 
 def gather_run(path: Path) -> dict[str, Any]:
-    """The page of one run."""
+    """The document of one run; each section is made on its own, so that one failure does not cost the others."""
     run = RunRecord(path)
     folder, answers = run.folder, Answers()
     sides = evaluations_below(folder)
@@ -36,7 +36,7 @@ def gather_run(path: Path) -> dict[str, Any]:
         "signal": lambda: signal(run, answers),
         "errors": lambda: errors(run, answers),
         "cost": lambda: cost(run),
-        "cost of evaluations": lambda: _renamed(costs(sides), "evaluation_cost", "Cost of evaluations"),
+        "cost of evaluations": lambda: costs(sides, "evaluation_cost", "Cost of evaluations"),
         "hack monitor": lambda: hacks(run, answers),
         "credit in training": lambda: training_credit(run, answers),
         "credit": lambda: credit(folder, "analysis/credit.json"),
@@ -45,81 +45,54 @@ def gather_run(path: Path) -> dict[str, Any]:
         "events": lambda: events(run),
         "provenance": lambda: section("facts", "facts", "Where it ran", run.info, "run_info.json"),
     }
-    sections = [found for what, make in named.items() for found in folder.attempt(what, make)]
+    sections = [section for what, make in named.items() for section in folder.attempt(what, make)]
     phases = " → ".join(run.phases) or "phases unknown"
-    env = run.recipe.get("env")
-    kind = env.get("type") if isinstance(env, dict) else None
-    told = f"{phases} on {words(kind or 'unknown environment', 60)} · {path.resolve().name}"
+    env = as_table(run.recipe.get("env")).get("type") or "unknown environment"
+    told = f"{phases} on {words(env, 60)} · {path.resolve().name}"
     return document(folder, "run", run.name, sections, subtitle=told, status=run.status)
 
 
-def _renamed(found: Section | None, name: str, title: str) -> Section | None:
-    return None if found is None else found | {"id": name, "title": title}
-
-
 def cards(run: RunRecord) -> Section | None:
-    """Phase by phase on test problems, where the recipe asked for it."""
+    """Test results phase by phase, where the recipe asked for cards (eval.test_size)."""
     files = sorted((run.root / "analysis" / "cards").glob("*_*.json"), key=lambda p: p.name)
-    found = [(path.name, run.folder.table(f"analysis/cards/{path.name}")) for path in files]
-    found = [(name, card) for name, card in found if isinstance(card.get("metrics"), dict)]
-    if not found:
+    every = {path.name: run.folder.table(f"analysis/cards/{path.name}") for path in files}
+    cards = {name: card for name, card in every.items() if isinstance(card.get("metrics"), dict)}
+    if not cards:
         return None
-    extra = sorted({k for _, card in found for k in card["metrics"] if k.startswith("pass@") and k[5:].isdigit()})
-    rows = [
-        key for key in (*CARD_ROWS, *extra) if any(number(card["metrics"].get(key)) is not None for _, card in found)
-    ]
-    columns = [f"{card.get('phase', '?')}{' (control)' if card.get('control') else ''}" for _, card in found]
-    cells = [[_cell(name, card["metrics"], key) for name, card in found] for key in rows]
+    measured = [card["metrics"] for card in cards.values()]
+    extra = sorted({k for metrics in measured for k in metrics if k.startswith("pass@") and k[5:].isdigit()})
+    rows = [key for key in (*CARD_ROWS, *extra) if any(number(metrics.get(key)) is not None for metrics in measured)]
+    columns = [f"{card.get('phase', '?')}{' (control)' if card.get('control') else ''}" for card in cards.values()]
+    cells = [
+        [{"value": rounded(metrics.get(key)), "low": rounded(metrics.get(f"{key}_low")),
+          "high": rounded(metrics.get(f"{key}_high")), "from": place(f"analysis/cards/{name}", key=f"metrics.{key}")}
+         for name, metrics in zip(cards, measured, strict=True)]
+        for key in rows
+    ]  # fmt: skip
     data = {"columns": columns, "rows": [row.replace("_", " ") for row in rows], "cells": cells}
-    return section(
-        "phases",
-        "grid",
-        "Phases",
-        data,
-        "analysis/cards/",
-        "Test problems that nothing was tuned on, greedy, with 95 % intervals.",
-    )
-
-
-def _cell(name: str, metrics: dict[str, Any], key: str) -> Fact:
-    bounds = {side: rounded(metrics.get(f"{key}_{side}")) for side in ("low", "high")}
-    return {"value": rounded(metrics.get(key)), **bounds, "from": place(f"analysis/cards/{name}", key=f"metrics.{key}")}
+    note = "Test problems that nothing was tuned on, greedy, with 95 % intervals."
+    return section("phases", "grid", "Phases", data, "analysis/cards/", note)
 
 
 def recipe(run: RunRecord) -> Section | None:
-    """What differs from the defaults, and from where."""
-    changed, origins = run.config.get("changed"), run.config.get("origins")
+    """The keys that differ from the defaults, each with where its value was set."""
+    changed, origins = run.config.get("changed"), as_table(run.config.get("origins"))
     if not isinstance(changed, dict):
         return None
-    origins = origins if isinstance(origins, dict) else {}
     rows = [
         [key, words(both.get("value"), 200), words(both.get("default"), 200), words(origins.get(key) or "default", 80)]
         for key, both in changed.items()
         if isinstance(both, dict)
     ]
-    data = {"columns": ["key", "value", "default", "from"], "rows": rows, "command": _command(run)}
-    return section(
-        "recipe",
-        "table",
-        "Recipe",
-        data,
-        "config.json",
-        "What differs from the defaults; every value is in config.json.",
-    )
-
-
-def _command(run: RunRecord) -> str:
     command = run.info.get("command")
-    return words(" ".join(map(str, command)), 2000) if isinstance(command, list) else ""
+    told = words(" ".join(map(str, command)), 2000) if isinstance(command, list) else ""
+    data = {"columns": ["key", "value", "default", "from"], "rows": rows, "command": told}
+    note = "What differs from the defaults; every value is in config.json."
+    return section("recipe", "table", "Recipe", data, "config.json", note)
 
 
 def events(run: RunRecord) -> Section | None:
-    """What happened, in words."""
+    """The last 500 lines of the event log."""
     if not run.events:
         return None
-    rows = [
-        {"time": words(line.row.get("time") or "", 40), "kind": words(line.row.get("kind") or "", 40),
-         "text": words(line.row.get("text") or "", 1000), "from": place(EVENTS, line.number, line.row.get("step"))}
-        for line in run.events[-500:]
-    ]  # fmt: skip
-    return section("events", "events", "Events", rows, EVENTS)
+    return section("events", "events", "Events", [event(line) for line in run.events[-500:]], EVENTS)

@@ -13,13 +13,13 @@ from rlvrlab.report.gather.record import METRICS, RunRecord
 from rlvrlab.skills.metrics import Retention, retention
 
 T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-"""Student's t by degrees of freedom, from 1 on."""
+"""Two-sided 95 % quantiles of Student's t for 1, 2, … degrees of freedom."""
 Bounds = tuple[float, float] | None
 ONE_RUN = {
     True: "95 % interval (Newcombe) of this one run, rather too wide because the same problems are asked twice.",
     False: "this run recorded no counts per skill, so no cell has an interval and none is called significant.",
 }
-"""What to say of one run's cells: do they have intervals?"""
+"""What a note says about the cells of a single run, by whether they have intervals."""
 
 
 class StageTable:
@@ -31,7 +31,7 @@ class StageTable:
         self.stages = stages(run)
         self.rows: list[list[float]] = []
         self.bounds: list[list[Bounds]] = []
-        """Wilson's, as in `rows`."""
+        """Wilson intervals of the entries of `rows`."""
         self.lines: list[int] = []
         if not self.stages or not keys:
             return
@@ -51,16 +51,16 @@ class StageTable:
 
     @property
     def complete(self) -> bool:
-        """Was every stage measured at its end?"""
+        """Whether success was measured before training and at the end of every stage."""
         return bool(self.stages) and len(self.rows) == len(self.stages) + 1
 
     @property
     def certain(self) -> bool:
-        """Do all cells have intervals?"""
+        """Whether all cells have intervals."""
         return all(one is not None for row in self.bounds for one in row)
 
     def cells(self) -> list[list[Fact]]:
-        """Change over each stage of each skill."""
+        """The change of every skill over each stage, with the line it was read from."""
         return [
             [
                 change((self.rows[i][j], self.bounds[i][j]), (self.rows[i + 1][j], self.bounds[i + 1][j]))
@@ -72,11 +72,11 @@ class StageTable:
 
     @property
     def order(self) -> list[int]:
-        """Index of the skill of each stage."""
+        """The index in `skills` of each stage's skill."""
         return [self.skills.index(stage["skill"]) for stage in self.stages if stage["skill"] in self.skills]
 
     def retention(self) -> Retention | None:
-        """The numbers of the field, where every stage is one skill."""
+        """Average, forgetting and the like, where every stage trains one known skill."""
         if not self.complete or len(self.order) != len(self.stages):
             return None
         return retention(np.array(self.rows), self.order)
@@ -96,23 +96,19 @@ def forgetting(run: RunRecord) -> Section | None:
         curves.append(
             curve | {"peak": [curve["x"][peak], curve["y"][peak]], "lost": rounded(curve["y"][peak] - curve["y"][-1])}
         )
-    found = StageTable(run).retention()
-    numbers = (
-        []
-        if found is None
-        else [{"name": n.replace("_", " "), "value": rounded(v)} for n, v in found._asdict().items()]
-    )
-    data = {"curves": curves, "marks": [{"x": s["x"], "name": s["skill"]} for s in stages(run)],
-            "numbers": [n for n in numbers if n["value"] is not None]}  # fmt: skip
-    return section(
-        "forgetting",
-        "forgetting",
-        "Forgetting",
-        data,
-        METRICS,
+    retained = StageTable(run).retention()
+    measured = {} if retained is None else {name: rounded(value) for name, value in retained._asdict().items()}
+    numbers = [{"name": n.replace("_", " "), "value": value} for n, value in measured.items() if value is not None]
+    data = {
+        "curves": curves,
+        "marks": [{"x": stage["x"], "name": stage["skill"]} for stage in stages(run)],
+        "numbers": numbers,
+    }
+    note = (
         "A ring marks each skill's peak; the label at the end says what is lost since. "
-        "Bands, where the counts are recorded: 95 % Wilson intervals.",
+        "Bands, where the counts are recorded: 95 % Wilson intervals."
     )
+    return section("forgetting", "forgetting", "Forgetting", data, METRICS, note)
 
 
 def stage_matrix(run: RunRecord) -> Section | None:
@@ -141,24 +137,18 @@ def change(before: tuple[float, Bounds], after: tuple[float, Bounds]) -> Fact:
 
 
 def interval(values: list[float]) -> dict[str, Any]:
-    """Mean and 95 % t interval over seeds; without bounds for one."""
-    mean = float(np.mean(values))
-    if len(values) < 2:
-        return {"value": rounded(mean, 4), "low": None, "high": None, "n": len(values)}
-    t = T95[min(len(values) - 1, len(T95)) - 1]
-    half = t * float(np.std(values, ddof=1)) / math.sqrt(len(values))
-    return {
-        "value": rounded(mean, 4),
-        "low": rounded(mean - half, 4),
-        "high": rounded(mean + half, 4),
-        "n": len(values),
-    }
+    """Mean and 95 % t interval over seeds; a single seed has no bounds."""
+    n, mean = len(values), float(np.mean(values))
+    if n < 2:
+        return {"value": rounded(mean, 4), "low": None, "high": None, "n": n}
+    half = T95[min(n - 1, len(T95)) - 1] * float(np.std(values, ddof=1)) / math.sqrt(n)
+    return {"value": rounded(mean, 4), "low": rounded(mean - half, 4), "high": rounded(mean + half, 4), "n": n}
 
 
 def mean_matrix(
     names: list[str], matrices: list[Any], title: str, source: str, note: str, name: str = "interference"
 ) -> Section:
-    """Cells with intervals over seeds."""
+    """A matrix of means over seeds; `matrices` has one per seed, and every cell gets its interval."""
     stack = np.array(matrices, dtype=np.float64)
     cells = [
         [interval([float(v) for v in stack[:, i, j]]) | {"from": {"file": source}} for j in range(stack.shape[2])]
