@@ -17,6 +17,7 @@ from rlvrlab.data.files import Row, read_rows
 from rlvrlab.data.manifest import prompt_sha256
 from rlvrlab.data.roles import refuse_roles
 from rlvrlab.errors import UserError
+from rlvrlab.rollout.trainable import why_not
 
 Shape = Literal["sft", "preference"]
 COLUMNS = ("problem", "prompt", "completion", "correct", "finish", "flags")
@@ -72,10 +73,9 @@ def _collected(folder: Path, shape: Shape, protected: Mapping[str, str]) -> dict
         if role != "train" or held:
             forbidden[row["problem"]] = role if role != "train" else f"test in {held}"
             continue
-        if row["finish"] != "stop" or row["flags"] or row["correct"] is None:
-            continue
-        found = answers.setdefault(row["problem"], Answers(row["prompt"]))
-        (found.right if row["correct"] else found.wrong).setdefault(row["completion"], row.get("id", where))
+        if (reason := why_not(row)) in (None, "wrong"):
+            own = answers.setdefault(row["problem"], Answers(row["prompt"]))
+            (own.wrong if reason else own.right).setdefault(row["completion"], row.get("id", where))
     refuse_roles(list(forbidden.items()), shape, str(folder))
     return answers
 
