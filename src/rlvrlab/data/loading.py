@@ -11,6 +11,7 @@ from typing import Any
 from rlvrlab.data.manifest import FOLDER, Manifest, manifest_of, path_of, prompt_sha256, read_manifest, verified
 from rlvrlab.data.roles import Use, refuse_roles, require
 from rlvrlab.data.rows import named, read_problems
+from rlvrlab.envs.base import style_of
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import shuffled
 from rlvrlab.types import Environment, Problem
@@ -72,7 +73,7 @@ def _refuse_strangers(path: Path, problems: Sequence[Problem], env: Environment,
             f"{path}: environment {env.name!r} cannot judge rows of another data_source: {named(strangers)}; {remedy}"
         )
     asked = manifest.facts.get("style") if manifest else None
-    style = getattr(env, "style", None)
+    style = style_of(env) or None
     if asked is not None and asked != style:
         raise UserError(
             f"{path}: its prompts ask for style {asked!r}, but env.style is {style!r}; set env.style = {asked!r}"

@@ -14,9 +14,10 @@ from typing import Any, Literal, NamedTuple
 from rlvrlab.data.files import Row, write_lines
 from rlvrlab.data.manifest import manifest_of, path_of, write_manifest
 from rlvrlab.data.presets import Preset
-from rlvrlab.data.readers import Read, problems_in_folder, read_row
 from rlvrlab.data.rows import from_row, is_problem_row, to_row, write_problems
 from rlvrlab.data.sources import Place, rows_of
+from rlvrlab.envs.base import BaseEnvironment, Read, style_of
+from rlvrlab.envs.split import role_in_training_set
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import key_bits
 from rlvrlab.types import Environment, Problem, Role
@@ -56,12 +57,12 @@ def from_preset(name: str, preset: Preset, env: Environment, origin: Path | None
     """The rows of a known data set; its folder, where the environment reads one itself, is among its keys already."""
     prepared = Prepared(name, env, origin="local copy" if origin else preset.hub)
     if preset.folder_key:
-        prepared.problems |= problems_in_folder(env)
+        prepared.problems |= _reader(env).problems_in_folder()
         return prepared
     items = []
     for split, places in rows_of(name, preset, origin).items():
         for where, row in places:
-            if (read := _counted(prepared, env, row, where)) is not None:
+            if (read := _counted(prepared, row, where)) is not None:
                 items.append(Item(where, read, _role(preset, split, read)))
     _keep(prepared, _selected(items, name, preset.select))
     return prepared
@@ -77,7 +78,7 @@ def from_rows(name: str, places: Iterable[Place], env: Environment, role: Role |
             if role not in (None, problem.role):
                 raise UserError(f"{where}: {problem.id} is {problem.role} already; a role is given once")
             items.append(Item(where, _whole(problem), problem.role))
-        elif (read := _counted(prepared, env, row, where)) is not None:
+        elif (read := _counted(prepared, row, where)) is not None:
             items.append(Item(where, read, _own_role(row, read, role, where)))
     _keep(prepared, items)
     return prepared
@@ -102,7 +103,7 @@ def write(prepared: Prepared, folder: Path, to: Format) -> list[Path]:
         if path.exists():
             raise UserError(f"{path}: is already there; choose another --output or move it away")
     facts = {"environment": prepared.env.name, "version": prepared.env.version, "origin": prepared.origin}
-    facts |= {"style": style} if (style := getattr(prepared.env, "style", None)) else {}
+    facts |= {"style": style} if (style := style_of(prepared.env)) else {}
     for role, path in files.items():
         if to == "trl":
             write_lines(path, (json.dumps(trl_row(p), ensure_ascii=False) for p in there[role]))
@@ -127,8 +128,20 @@ def trl_row(problem: Problem) -> dict[str, Any]:
     }
 
 
-def _counted(prepared: Prepared, env: Environment, row: Row, where: str) -> Read | None:
-    read = read_row(env, row, where)
+def _reader(env: Environment) -> BaseEnvironment:
+    if isinstance(env, BaseEnvironment):
+        return env
+    raise UserError(f"environment {env.name!r} reads no rows: derive it from BaseEnvironment and give it `read_row`")
+
+
+def _counted(prepared: Prepared, row: Row, where: str) -> Read | None:
+    """What a row asks, or None and one more left out; what cannot be read names its place."""
+    try:
+        read = _reader(prepared.env).read_row(row)
+    except KeyError as error:
+        raise UserError(f"{where}: column {error} is missing; there are: {', '.join(row)}") from None
+    except (TypeError, ValueError, AttributeError, IndexError) as error:
+        raise UserError(f"{where}: {error}") from None
     if read is None:
         prepared.left_out += 1
         return None
@@ -144,8 +157,8 @@ def _role(preset: Preset, split: str, read: Read) -> Role:
     if preset.by_content:
         return read.role
     role = preset.splits[split]
-    # A training set without a dev split lends a tenth, chosen by content.
-    return "dev" if role == "train" and read.role == "dev" and "dev" not in preset.splits.values() else role
+    lends_dev = role == "train" and "dev" not in preset.splits.values()
+    return role_in_training_set(read.role) if lends_dev else role
 
 
 def _own_role(row: Row, read: Read, role: Role | Literal["split"] | None, where: str) -> Role:

@@ -1,4 +1,4 @@
-"""What data-set environments share: the rows of a file, the role of a row, and where a final answer stands in a text.
+"""What data-set environments share: the rows of a file, their roles, and where a final answer stands in a text.
 
     "<think>\\\\boxed{1}</think> so \\\\boxed{\\\\frac{1}{2}}"  boxed  -> "\\\\frac{1}{2}"
     "16-3-4=9 …\\n#### 1,080"                           hashed -> "1,080"       amount -> 1080
@@ -17,9 +17,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
+from rlvrlab.envs.split import role_in_training_set, role_of
 from rlvrlab.errors import UserError
 from rlvrlab.judge.modes.expressions import number
-from rlvrlab.randomness import key_bits
 from rlvrlab.types import Role
 
 T = TypeVar("T")
@@ -40,12 +40,6 @@ NO_UNITS = re.compile(
 )
 """Words after a number that change its value, or hedge."""
 FENCE = re.compile(r"^[ \t]*```+[ \t]*([\w+-]*)[ \t]*$", re.MULTILINE)
-
-
-def role_of(*content: object) -> Role:
-    """Decided by the content alone, so no seed and no setting can put equal content in two roles."""
-    bucket = key_bits(*content) % 10
-    return "test" if bucket == 0 else "dev" if bucket == 1 else "train"
 
 
 def in_turn(streams: Sequence[Iterator[T]], size: int) -> list[T]:
@@ -183,9 +177,7 @@ def read_split(
     if not all(files.values()):
         raise UserError(f"{path} needs a train and a test file, e.g. train.jsonl and test.jsonl.gz")
     train, test = (_distinct(read_each(files[name][0], read), content) for name in SPLITS)
-    rest: list[tuple[T, Role]] = [
-        (item, "dev" if role(item) == "dev" else "train") for key, item in train.items() if key not in test
-    ]
+    rest = [(item, role_in_training_set(role(item))) for key, item in train.items() if key not in test]
     return rest + [(item, "test") for item in test.values()]
 
 

@@ -24,12 +24,14 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from annotated_types import Ge, Le
 
+from rlvrlab.envs.answers import Row
 from rlvrlab.envs.arithmetic import BadExpression, Expression, Term, combine, evaluate, number, parse
 from rlvrlab.envs.arithmetic_cheats import expression_cheats, tag_cheats
 from rlvrlab.envs.arithmetic_solver import MAX_NUMBERS, reachable, solve
-from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.base import BaseEnvironment, Read
+from rlvrlab.envs.split import role_of
 from rlvrlab.errors import UserError
-from rlvrlab.randomness import generator, key_bits, shuffled
+from rlvrlab.randomness import generator, shuffled
 from rlvrlab.registry import register
 from rlvrlab.types import CountOrZero, ErrorKind, Problem, Role, Verdict
 
@@ -49,9 +51,8 @@ class Instance(NamedTuple):
 
     @property
     def role(self) -> Role:
-        """Decided by the content alone, so no seed and no setting can put an instance in two roles."""
-        bucket = key_bits("countdown", self.numbers, self.target) % 10
-        return "test" if bucket == 0 else "dev" if bucket == 1 else "train"
+        """Whatever the settings of the environment, since it is decided by the content alone."""
+        return role_of("countdown", self.numbers, self.target)
 
 
 @register("env", "countdown")
@@ -103,16 +104,23 @@ class Countdown(BaseEnvironment):
             solved = next(streams[index % len(streams)], None)
             if solved is None:
                 raise self._too_few(role, size, index)
-            found.append(self._problem(*solved, role))
+            instance, term = solved
+            found.append(self._problem(instance, term.text, role))
         return found
+
+    def read_row(self, row: Row) -> Read | None:
+        """A row of Countdown-Tasks: `nums` and `target`; None when it has no solution under the settings."""
+        instance = Instance(tuple(sorted(int(value) for value in row["nums"])), int(row["target"]))
+        solution = self._solution(*instance) if len(instance.numbers) > 1 else None
+        if solution is None:
+            return None
+        return Read(str(instance), lambda role: [self._problem(instance, solution, role)], instance.role)
 
     def gold(self, problem: Problem) -> str | None:
         """The solution the problem came with, or else the solver's."""
         solution = problem.meta.get("solution")
         if solution is None:
-            numbers, target = _ask(problem)
-            solvable = len(numbers) <= MAX_NUMBERS and min(numbers) > 0
-            solution = solve(numbers, target, self.operators, self.use_all) if solvable else None
+            solution = self._solution(*_ask(problem))
         return None if solution is None else self._complete(solution)
 
     def verify(self, problem: Problem, text: str) -> Verdict:
@@ -141,6 +149,11 @@ class Countdown(BaseEnvironment):
         cheats = {name: self._complete(text) for name, text in expression_cheats(numbers, target, solution).items()}
         return cheats | tag_cheats(self.style, problem.prompt, solution)
 
+    def _solution(self, numbers: Sequence[int], target: int) -> str | None:
+        if len(numbers) > MAX_NUMBERS or min(numbers) <= 0:
+            return None
+        return solve(numbers, target, self.operators, self.use_all)
+
     def _complete(self, expression: str) -> str:
         if self.style == "bare":
             return expression
@@ -158,7 +171,7 @@ class Countdown(BaseEnvironment):
             spare.remove(used)
         return f"does not use {', '.join(map(str, spare))}" if self.use_all else ""
 
-    def _problem(self, instance: Instance, solution: Term, role: Role) -> Problem:
+    def _problem(self, instance: Instance, solution: str, role: Role) -> Problem:
         numbers, target = instance
         level = len(numbers)
         return Problem(
@@ -167,7 +180,7 @@ class Countdown(BaseEnvironment):
             skill="countdown",
             prompt=self._prompt(numbers, target),
             reference={"numbers": list(numbers), "target": target},
-            meta={"level": level, "solution": solution.text},
+            meta={"level": level, "solution": solution},
             role=role,
         )
 

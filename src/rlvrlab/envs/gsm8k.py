@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Literal
 
 from rlvrlab.envs.answers import KEPT, Row, after_thinking, amount, hashed, in_turn, read_split, squeezed
-from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.base import BaseEnvironment, Read
 from rlvrlab.envs.gsm_synthetic import MOST_STEPS, Story, stories
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import key_bits, shuffled
@@ -71,6 +71,11 @@ class Gsm8k(BaseEnvironment):
             source = self.path or f"the generator at levels {list(self.levels)}"
             raise UserError(f"gsm8k: {size} {role} problems asked for, {source} has {len(chosen)}")
         return [self._problem(story, role) for story in chosen]
+
+    def read_row(self, row: Row) -> Read:
+        """A row of GSM8K: `question`, and `answer` with the number after ####."""
+        story = _story(row)
+        return Read.by_text(story.question, lambda role: [self._problem(story, role)])
 
     def gold(self, problem: Problem) -> str | None:
         """The worked solution."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvrlab.envs.answers import role_of
+from rlvrlab.envs.split import role_of
 from rlvrlab.randomness import generator
 from rlvrlab.types import Role
 

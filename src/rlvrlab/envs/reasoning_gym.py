@@ -28,8 +28,9 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from rlvrlab.envs.answers import KEPT, SPACE, after_thinking, role_of, squeezed
+from rlvrlab.envs.answers import KEPT, SPACE, after_thinking, squeezed
 from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.split import role_of
 from rlvrlab.errors import LabError, UnknownName, UserError
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvrlab.envs.answers import after_thinking, amount, boxed, fenced, hashed, read_rows, read_split, role_of
+from rlvrlab.envs.answers import after_thinking, amount, boxed, fenced, hashed, read_rows, read_split
 from rlvrlab.envs.gsm8k import Gsm8k
 from rlvrlab.envs.mathematics import Mathematics
 from rlvrlab.envs.mathematics.equality import exact, letters
+from rlvrlab.envs.split import role_of
 from rlvrlab.errors import UserError
 from rlvrlab.types import Problem, Verdict
 

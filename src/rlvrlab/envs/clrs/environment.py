@@ -22,9 +22,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from rlvrlab.envs.answers import KEPT, Row, after_thinking, in_turn, read_split, role_of
-from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.answers import KEPT, Row, after_thinking, in_turn, read_split, squeezed
+from rlvrlab.envs.base import BaseEnvironment, Read
 from rlvrlab.envs.clrs.tasks import TASKS, TRACED
+from rlvrlab.envs.split import role_of
 from rlvrlab.errors import UnknownName, UserError
 from rlvrlab.randomness import generator, key_bits, shuffled
 from rlvrlab.registry import register
@@ -43,6 +44,11 @@ class Run(NamedTuple):
     length: int
     question: str
     answer: str
+
+    @property
+    def inputs(self) -> str:
+        """What is asked about. Sorting and shortest paths are asked under several names: the role belongs to this."""
+        return self.question.split("\n")[1]
 
 
 @register("env", "clrs")
@@ -86,6 +92,11 @@ class Clrs(BaseEnvironment):
         if len(chosen) < size:
             raise UserError(f"clrs: {size} {role} problems asked for, {self.path or 'the generator'} has {len(chosen)}")
         return [self._problem(run, role) for run in chosen]
+
+    def read_row(self, row: Row) -> Read:
+        """A row of CLRS-Text: `question`, `answer`, `algo_name` and `length`."""
+        run = _run(row)
+        return Read(squeezed(run.question), lambda role: [self._problem(run, role)], role_of(squeezed(run.inputs)))
 
     def gold(self, problem: Problem) -> str | None:
         """The right continuation."""
@@ -131,7 +142,6 @@ class Clrs(BaseEnvironment):
         while fruitless < FRUITLESS:
             fruitless += 1
             inputs, field, answer, states, initial = TASKS[name](random, length)
-            # Sorting and shortest paths are asked under several names: the role belongs to the inputs.
             if inputs in seen or role_of("clrs", inputs) != role:
                 continue
             seen.add(inputs)
@@ -155,10 +165,10 @@ class Clrs(BaseEnvironment):
 
 @lru_cache(maxsize=8)
 def _stored(path: str) -> list[tuple[Run, Role]]:
-    return read_split(Path(path), _read, lambda run: run.question, lambda run: run.question.split("\n")[1])
+    return read_split(Path(path), _run, lambda run: run.question, lambda run: run.inputs)
 
 
-def _read(row: Row) -> Run:
+def _run(row: Row) -> Run:
     answer = row["answer"].strip()
     if not answer:
         raise ValueError("column 'answer' is empty")

@@ -108,6 +108,18 @@ class NLGraph(BaseEnvironment):
             raise UserError(f"nlgraph: {size} {role} problems asked for, {self.folder} has {len(found)}; ask for fewer")
         return [replace(problem, prompt=STYLES[self.style].format(problem.prompt)) for problem in found[:size]]
 
+    def problems_in_folder(self) -> dict[Role, list[Problem]]:
+        """Every row of every task whose file is there."""
+        problems: dict[Role, list[Problem]] = {}
+        for role, file in FILES.items():
+            tasks = tuple(task for task in self.tasks if (Path(self.folder) / task / file).is_file())
+            if tasks:
+                size = sum(len(_load(self.folder, task, role)) for task in tasks)
+                problems[role] = replace(self, tasks=tasks).problems(role, size, seed=0)
+        if not problems:
+            raise UserError(f"{self.folder}: no task's {', '.join(FILES.values())} in it, e.g. cycle/test.json")
+        return problems
+
     def gold(self, problem: Problem) -> str | None:
         """The stored answer."""
         answer = problem.reference["answer"]

@@ -23,8 +23,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from rlvrlab.envs.answers import KEPT, after_thinking, boxed, in_turn, read_split, squeezed
-from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.answers import KEPT, Row, after_thinking, boxed, in_turn, read_split, squeezed
+from rlvrlab.envs.base import BaseEnvironment, Read
 from rlvrlab.envs.mathematics.equality import exact, is_hedged, letters, no_number
 from rlvrlab.envs.mathematics.shapes import LETTERS, Item, item_of
 from rlvrlab.envs.mathematics.synthetic import items
@@ -69,6 +69,11 @@ class Mathematics(BaseEnvironment):
         if len(chosen) < size:
             raise UserError(f"math: {size} {role} problems asked for, {self.path or 'the generator'} has {len(chosen)}")
         return [self._problem(item, role) for item in chosen]
+
+    def read_row(self, row: Row) -> Read | None:
+        """A row of any known shape (shapes.py); None when it has no answer."""
+        item = item_of(row)
+        return item and Read.by_text(item.question, lambda role: [self._problem(item, role)])
 
     def gold(self, problem: Problem) -> str | None:
         """The reference in a box."""

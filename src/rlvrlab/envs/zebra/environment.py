@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rlvrlab.envs.answers import KEPT, SPACE, Row, after_thinking, fenced, in_turn, read_split, squeezed
-from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.base import BaseEnvironment, Read
 from rlvrlab.envs.zebra.maker import SIZES, Puzzle, puzzles
 from rlvrlab.envs.zebra.words import cheats_of, told
 from rlvrlab.errors import UserError
@@ -75,6 +75,11 @@ class Zebra(BaseEnvironment):
                 f"zebra: {size} {role} problems asked for, {self.path or 'the generator'} has {len(chosen)}"
             )
         return chosen
+
+    def read_row(self, row: Row) -> Read:
+        """A row of ZebraLogic: `puzzle`, and `solution` with its header and rows."""
+        grid = _row(row)
+        return Read.by_text(grid[0], lambda role: [self._given(grid, role)])
 
     def gold(self, problem: Problem) -> str | None:
         """The solution as JSON."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvrlab.envs.answers import role_of
+from rlvrlab.envs.split import role_of
 from rlvrlab.envs.zebra.solver import PLACED, RELATIONS, Clue, Grid, solutions
 from rlvrlab.randomness import generator, key_bits
 from rlvrlab.types import Role

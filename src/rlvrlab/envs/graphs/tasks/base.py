@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple
 
 from rlvrlab.envs.graphs.graph import Graph, shape
 from rlvrlab.randomness import key_bits
-from rlvrlab.types import Role
 
 Bands = tuple[tuple[int, int], tuple[int, int], tuple[int, int], tuple[int, int], tuple[int, int]]
 SMALL: Bands = ((4, 7), (8, 9), (10, 12), (13, 15), (16, 20))
@@ -64,12 +63,6 @@ class Instance:
             tuple(plain.get("names", ())),
             tuple(plain.get("query", ())),
         )
-
-
-def role_of(shape: int) -> Role:
-    """Decided by the shape alone: no task, seed or setting can put one graph into two roles."""
-    bucket = shape % 10
-    return "test" if bucket == 0 else "dev" if bucket == 1 else "train"
 
 
 class Solution(NamedTuple):
