@@ -63,20 +63,15 @@ def quicksort(keys: Keys) -> tuple[list[int], States]:
     while waiting:
         low, high = waiting.pop()
         if low < high:
-            middle = _partition(row, low, high)
+            border = low
+            for j in range(low, high):
+                if row[j] <= row[high]:
+                    row[border], row[j] = row[j], row[border]
+                    border += 1
+            row[border], row[high] = row[high], row[border]
             states.append(row.copy())
-            waiting += [(middle + 1, high), (low, middle - 1)]
+            waiting += [(border + 1, high), (low, border - 1)]
     return row, states
-
-
-def _partition(row: list[int], low: int, high: int) -> int:
-    border = low
-    for j in range(low, high):
-        if row[j] <= row[high]:
-            row[border], row[j] = row[j], row[border]
-            border += 1
-    row[border], row[high] = row[high], row[border]
-    return border
 
 
 def minimum(keys: Keys) -> int:

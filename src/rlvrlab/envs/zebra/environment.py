@@ -168,9 +168,9 @@ def _read(text: str, reference: Answer) -> Answer:
                 raise Refused(f"no cell {house[:20]!r} {name[:20]!r}")
             if not any(_same(value, other[name]) for other in reference.values()):
                 raise Refused(f"no such value in {house!r} {name!r}")
-            if (name, _bare(value)) in used:
+            if (name, squeezed(value)) in used:
                 raise Refused(f"a value of {name!r} is used twice")
-            used.add((name, _bare(value)))
+            used.add((name, squeezed(value)))
     return answer
 
 
@@ -180,12 +180,8 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _bare(value: str) -> str:
-    return squeezed(value)
-
-
 def _same(value: object, right: str) -> bool:
-    return isinstance(value, str) and _bare(value) == _bare(right)
+    return isinstance(value, str) and squeezed(value) == squeezed(right)
 
 
 def _verdict(error: ErrorKind, detail: str, answer: str | None, right: int = 0, cells: int = 1) -> Verdict:
