@@ -160,8 +160,8 @@ def audit(
     hashing: set[str] = set()
     for part in PARTS:
         progress(f"comparing {len(documents)} texts by {part}")
-        found, packed, by = _compare(documents, part, threshold)
-        hits += found
+        hits_of_part, packed, by = _compare(documents, part, threshold)
+        hits += hits_of_part
         crowded += packed
         hashing |= by
     order = {kind: rank for rank, kind in enumerate(KINDS)}
@@ -170,7 +170,7 @@ def audit(
 
 
 def _apart(files: list[Documents]) -> list[Documents]:
-    """Two files of one name are two splits all the same."""
+    """Number files of one name, so that each is a split of its own."""
     names = [file.name for file in files]
     renamed = []
     for index, file in enumerate(files):
@@ -203,7 +203,8 @@ def _compare(documents: Sequence[Document], part: Part, threshold: float) -> tup
         kind: Kind = "exact" if (left, right) in exact else "near" if (left, right) in alike else "passage"
         if kind == "passage" and splits[left] == splits[right]:
             continue  # inside one split it is style
-        passage = _passage(chosen[left].texts[part], common.place[0]) if common else ""
+        run = tokenised(chosen[left].texts[part])[common.place[0] :] if common else []
+        passage = " ".join([token for token in run if is_word(token)][:LENGTH])
         pair = sorted((chosen[left], chosen[right]), key=lambda one: RANK[one.role])
         hits.append(
             Hit(kind, part, pair[0], pair[1], alike.get((left, right)), common.shared if common else 0, passage)
@@ -223,8 +224,3 @@ def _exact_pairs(texts: Sequence[str], splits: Sequence[int]) -> list[tuple[int,
         for one, other in combinations(sorted(by_split), 2):
             pairs += [(min(by_split[one][0], i), max(by_split[one][0], i)) for i in by_split[other]]
     return pairs
-
-
-def _passage(text: str, place: int) -> str:
-    """The words of the shared run."""
-    return " ".join([token for token in tokenised(text)[place:] if is_word(token)][:LENGTH])

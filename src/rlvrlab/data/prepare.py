@@ -150,6 +150,7 @@ def _counted(prepared: Prepared, row: Row, where: str) -> Read | None:
 
 
 def _whole(problem: Problem) -> Read:
+    """A row that is a problem already."""
     return Read(problem.key, lambda role: [problem], problem.role)
 
 

@@ -163,7 +163,9 @@ class Texts:
         short = np.flatnonzero((sizes > 0) & (sizes < n)) if whole_if_short else np.zeros(0, np.int64)
         if len(short):
             owners = np.concatenate((owners, short))
-            values = np.concatenate((values, np.array([self._whole(index) for index in short.tolist()], np.uint64)))
+            parts = [self.tokens[self.starts[index] : self.starts[index + 1]] for index in short.tolist()]
+            hashes = [replace(self, tokens=part)._rolled(len(part))[0] for part in parts]
+            values = np.concatenate((values, np.array(hashes, np.uint64)))
             firsts = np.concatenate((firsts, self.starts[short]))
         return owners, values, firsts
 
@@ -175,10 +177,6 @@ class Texts:
             total *= BASE
             total += mixed[offset : offset + length]
         return scattered(total) & KEPT_BITS
-
-    def _whole(self, index: int) -> int:
-        part = self.tokens[self.starts[index] : self.starts[index + 1]]
-        return int(replace(self, tokens=part)._rolled(len(part))[0])
 
 
 def scattered(values: Numbers) -> Numbers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rlvrlab.registry import register
+from rlvrlab.rewards.total import judged, total
 from rlvrlab.types import Completion, Problem, Reward, Verdict
 
 
@@ -15,6 +16,4 @@ class Binary:
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
         """The reward of a judged answer."""
-        assert verdict.correct is not None, "an unjudged answer has no reward; mask it"
-        value = float(verdict.correct)
-        return Reward(value, {"correct": value})
+        return total({"correct": float(judged(verdict))})

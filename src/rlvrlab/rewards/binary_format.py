@@ -23,5 +23,4 @@ class BinaryFormat:
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
         """The reward of a judged answer."""
-        found = judged(verdict)
-        return total({"correct": float(bool(found.correct)), "format": self.format * found.parts.get("format", 0.0)})
+        return total({"correct": float(judged(verdict)), "format": self.format * verdict.parts.get("format", 0.0)})

@@ -24,11 +24,10 @@ class BinaryFormatRepeat:
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
         """The reward of a judged answer."""
-        found = judged(verdict)
         return total(
             {
-                "correct": float(bool(found.correct)),
-                "format": self.format * found.parts.get("format", 0.0),
-                "repeat": -self.repeat * found.parts.get("repeat", 0.0),
+                "correct": float(judged(verdict)),
+                "format": self.format * verdict.parts.get("format", 0.0),
+                "repeat": -self.repeat * verdict.parts.get("repeat", 0.0),
             }
         )

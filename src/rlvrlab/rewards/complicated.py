@@ -35,19 +35,17 @@ class Complicated:
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
         """The reward of a judged answer."""
-        found = judged(verdict)
+        if judged(verdict):
+            answer = self.optimal
+        elif not verdict.parts.get("feasible", 0.0):
+            answer = -self.infeasible
+        else:
+            quality = verdict.parts["quality"] if self.compat else min(1.0, verdict.parts["quality"])
+            answer = self.share * (quality**2 if problem.skill in self.squared else quality)
         return total(
             {
-                "format": self.format * found.parts.get("format", 0.0),
-                "answer": self._answer(problem, found),
-                "repeat": -self.repeat * found.parts.get("repeat", 0.0),
+                "format": self.format * verdict.parts.get("format", 0.0),
+                "answer": answer,
+                "repeat": -self.repeat * verdict.parts.get("repeat", 0.0),
             }
         )
-
-    def _answer(self, problem: Problem, verdict: Verdict) -> float:
-        if verdict.correct:
-            return self.optimal
-        if not verdict.parts.get("feasible", 0.0):
-            return -self.infeasible
-        quality = verdict.parts["quality"] if self.compat else min(1.0, verdict.parts["quality"])
-        return self.share * (quality**2 if problem.skill in self.squared else quality)

@@ -53,7 +53,8 @@ class Inverted:
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
         """The reward of a judged answer."""
-        inner = self.inner(problem, completion, judged(verdict))
+        judged(verdict)
+        inner = self.inner(problem, completion, verdict)
         return total({name: -value for name, value in inner.parts.items()})
 
 

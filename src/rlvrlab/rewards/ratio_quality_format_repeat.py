@@ -29,14 +29,13 @@ class RatioQualityFormatRepeat:
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
         """The reward of a judged answer."""
-        found = judged(verdict)
-        quality = found.parts.get("quality", found.score)
-        answer = 1.0 if found.correct else self.share * (quality if self.compat else min(1.0, quality))
+        quality = verdict.parts.get("quality", verdict.score)
+        answer = 1.0 if judged(verdict) else self.share * (quality if self.compat else min(1.0, quality))
         # The original adds in this order, and floating-point sums depend on it.
         return total(
             {
-                "format": self.format * found.parts.get("format", 0.0),
+                "format": self.format * verdict.parts.get("format", 0.0),
                 "answer": answer,
-                "repeat": -self.repeat * found.parts.get("repeat", 0.0),
+                "repeat": -self.repeat * verdict.parts.get("repeat", 0.0),
             }
         )

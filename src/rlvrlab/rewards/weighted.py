@@ -36,7 +36,7 @@ class Weighted:
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
         """The reward of a judged answer."""
-        parts = {"correct": float(bool(judged(verdict).correct)), **verdict.parts}
+        parts = {"correct": float(judged(verdict)), **verdict.parts}
         return total(
             {
                 name: weight * parts.get(name, 0.0) * (parts.get(self.gates[name], 0.0) if name in self.gates else 1.0)
