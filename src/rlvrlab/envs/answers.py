@@ -86,6 +86,14 @@ def hashed(tail: str) -> str | None:
     return tail.partition("####")[2].partition("\n")[0].strip(SPACE) or None
 
 
+def tagged(tail: str) -> str | None:
+    """What stands between the only <answer> and the only </answer>, in this order."""
+    if tail.count("<answer>") != 1 or tail.count("</answer>") != 1:
+        return None
+    answer, closed, _ = tail.partition("<answer>")[2].partition("</answer>")
+    return answer.strip(SPACE) if closed else None
+
+
 def fenced(tail: str, languages: Iterable[str]) -> str | None:
     """The content of the last closed block; None when there is no block or the last is in another language."""
     opening, found = None, None

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from rlvrlab.envs.answers import Row, squeezed
 from rlvrlab.envs.split import role_of
@@ -36,6 +37,15 @@ class Read:
         """A row that asks what its text says, whatever the case and the spaces."""
         content = squeezed(text)
         return Read(content, problems, role_of(content))
+
+
+@runtime_checkable
+class GivesFeedback(Protocol):
+    """An environment that can ask again after a failed answer."""
+
+    def second_turn(self, problem: Problem, text: str, verdict: Verdict) -> str:
+        """The prompt of another try; tells nothing about hidden tests."""
+        ...
 
 
 class BaseEnvironment(ABC):

@@ -35,6 +35,7 @@ PROMPTS = {
     "plain": f"{{question}}\nSolve it step by step. {ENDING}",
     "think": f"{{question}}\nThink first, inside <think> </think>. {ENDING}",
 }
+FULL_WIDTH = {code: code + 0xFEE0 for code in range(ord("0"), ord("9") + 1)}
 
 
 @register("env", "gsm8k")
@@ -102,7 +103,7 @@ class Gsm8k(BaseEnvironment):
             "next number": wrong, "empty": "", "hedge": f"{right} or {wrong}", "range": f"{right}-{wrong}",
             "list": f"{right}, {wrong}", "every number": " ".join(map(str, range(100))), "not": f"not {right}",
             "thousands": f"{right} thousand", "sum left open": f"{right}+0", "equation": f"x={right}",
-            "code": f"int('{right.replace(',', '')}')", "full-width digits": _full_width(right),
+            "code": f"int('{right.replace(',', '')}')", "full-width digits": right.translate(FULL_WIDTH),
             "two numbers": f"{right[0]} {right}", "in words": "forty-two", "infinity": "1e400", "no number": "nan",
             "endless digits": right + "0" * 10_000, "negated": f"--{right}", "placeholder": "N",
         }  # fmt: skip
@@ -145,16 +146,13 @@ def _refused(error: ErrorKind, detail: str, answer: str | None, format: float) -
     )
 
 
-def _full_width(text: str) -> str:
-    return text.translate({ord(digit): chr(ord(digit) + 0xFEE0) for digit in "0123456789"})
-
-
 @lru_cache(maxsize=4)
 def _stored(path: str) -> list[tuple[Story, Role]]:
     return read_split(Path(path), _story, lambda story: story.question)
 
 
 def _story(row: Row) -> Story:
+    """The question and worked solution of an original row; its level is not known."""
     solution, mark, answer = row["answer"].rpartition("####")
     answer = answer.strip()
     if not mark or amount(answer) is None:
