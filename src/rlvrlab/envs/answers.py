@@ -1,4 +1,4 @@
-"""What data-set environments share: the rows of a file, their roles, and where a final answer stands in a text.
+"""What data-set environments share: the rows of a file, and where a final answer stands in a text.
 
     "<think>\\\\boxed{1}</think> so \\\\boxed{\\\\frac{1}{2}}"  boxed  -> "\\\\frac{1}{2}"
     "16-3-4=9 …\\n#### 1,080"                           hashed -> "1,080"       amount -> 1080
@@ -17,15 +17,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rlvrlab.envs.split import role_in_training_set, role_of
 from rlvrlab.errors import UserError
 from rlvrlab.judge.modes.expressions import number
-from rlvrlab.types import Role
 
 T = TypeVar("T")
 Row = dict[str, Any]
-SPLITS = ("train", "test")
-ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
 KEPT = 200
 """Characters of an answer kept in a verdict."""
 LONGEST_BOX = 4000
@@ -159,40 +155,6 @@ def read_each(path: Path, read: Callable[[Row], T | None]) -> list[T]:
             raise UserError(f"{path}: row {index}: column {error} is missing") from None
         except (TypeError, ValueError, AttributeError, IndexError) as error:
             raise UserError(f"{path}: row {index}: {error}") from None
-    return found
-
-
-def read_split(
-    path: Path,
-    read: Callable[[Row], T | None],
-    content: Callable[[T], str],
-    group: Callable[[T], str] | None = None,
-) -> list[tuple[T, Role]]:
-    """The items of a data set with distinct content, and their roles; those of one group share theirs.
-
-    A folder has train and test files: the publisher's test stays test, and what also occurs there is dropped from
-    train, of which a share becomes dev. A single file named test or …_test is test only, any other is split by content.
-    """
-
-    def role(item: T) -> Role:
-        return role_of(squeezed((group or content)(item)))
-
-    if not path.is_dir():
-        published = path.name.partition(".")[0].endswith("test")
-        items = _distinct(read_each(path, read), content).values()
-        return [(item, "test" if published else role(item)) for item in items]
-    files = {name: [path / f"{name}{end}" for end in ENDINGS if (path / f"{name}{end}").is_file()] for name in SPLITS}
-    if not all(files.values()):
-        raise UserError(f"{path} needs a train and a test file, e.g. train.jsonl and test.jsonl.gz")
-    train, test = (_distinct(read_each(files[name][0], read), content) for name in SPLITS)
-    rest = [(item, role_in_training_set(role(item))) for key, item in train.items() if key not in test]
-    return rest + [(item, "test") for item in test.values()]
-
-
-def _distinct(items: Iterable[T], content: Callable[[T], str]) -> dict[str, T]:
-    found: dict[str, T] = {}
-    for item in items:
-        found.setdefault(squeezed(content(item)), item)
     return found
 
 

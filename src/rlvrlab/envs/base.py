@@ -11,14 +11,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from rlvrlab.envs.answers import Row, squeezed
-from rlvrlab.envs.split import role_of
+from rlvrlab.envs.answers import Row, read_each, squeezed
+from rlvrlab.envs.split import role_in_training_set, role_of
 from rlvrlab.errors import JudgeLost, UserError
+from rlvrlab.randomness import shuffled
 from rlvrlab.types import Check, Environment, Problem, Role, Verdict, unjudged
 
 CHECKED_PROBLEMS = 6
+SPLITS = ("train", "test")
+ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,11 @@ class BaseEnvironment(ABC):
         """All problems by role, of an environment whose data set is a folder of its own kind."""
         raise UserError(f"environment {self.name!r} reads rows, not a folder")
 
+    def stored_problems(self, path: str, role: Role, size: int, seed: int) -> list[Problem]:
+        """Problems of a data file or folder in keyed order: `size` of them, or as many as there are for this role."""
+        rows = [read for read, its_role in split_rows(self, Path(path)) if its_role == role]
+        return [problem for read in shuffled(rows, seed, self.name, role)[:size] for problem in read.problems(role)]
+
     def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
         """Judge many, in order; a verifier that raises leaves its answer unjudged."""
         return [self._verify_safely(problem, text) for problem, text in items]
@@ -107,6 +117,31 @@ class BaseEnvironment(ABC):
             raise
         except Exception as error:
             return unjudged(f"{type(self).__name__}.verify raised {type(error).__name__}: {error}")
+
+
+@lru_cache(maxsize=32)
+def split_rows(env: BaseEnvironment, path: Path) -> list[tuple[Read, Role]]:
+    """The rows of a data file or folder that `env` can judge, each content once, with their roles.
+
+    A folder has train and test files: the publisher's test stays test, and what also occurs there is dropped from
+    train, of which a share becomes dev. A single file named test or …_test is test only, any other is split by content.
+    """
+
+    def distinct(file: Path) -> dict[str, Read]:
+        first: dict[str, Read] = {}
+        for read in read_each(file, env.read_row):
+            first.setdefault(read.content, read)
+        return first
+
+    if not path.is_dir():
+        published = path.name.partition(".")[0].endswith("test")
+        return [(read, "test" if published else read.role) for read in distinct(path).values()]
+    files = {name: [path / f"{name}{end}" for end in ENDINGS if (path / f"{name}{end}").is_file()] for name in SPLITS}
+    if not all(files.values()):
+        raise UserError(f"{path} needs a train and a test file, e.g. train.jsonl and test.jsonl.gz")
+    train, test = (distinct(files[name][0]) for name in SPLITS)
+    rest = [(read, role_in_training_set(read.role)) for content, read in train.items() if content not in test]
+    return rest + [(read, "test") for read in test.values()]
 
 
 def style_of(env: Environment) -> str:

@@ -19,11 +19,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from rlvrlab.envs.answers import KEPT, Row, after_thinking, boxed, in_turn, read_split, squeezed
+from rlvrlab.envs.answers import KEPT, Row, after_thinking, boxed, in_turn, squeezed
 from rlvrlab.envs.base import BaseEnvironment, Read
 from rlvrlab.envs.mathematics.equality import exact, is_hedged, letters, no_number
 from rlvrlab.envs.mathematics.shapes import LETTERS, Item, item_of
@@ -31,7 +30,7 @@ from rlvrlab.envs.mathematics.synthetic import items
 from rlvrlab.envs.sql.judging import judged
 from rlvrlab.errors import UserError
 from rlvrlab.judge.modes.mathematics import MathTask
-from rlvrlab.randomness import key_bits, shuffled
+from rlvrlab.randomness import key_bits
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict, unjudged
 
@@ -62,13 +61,12 @@ class Mathematics(BaseEnvironment):
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Distinct problems; a shorter list of the same seed is the beginning of a longer one."""
         if self.path:
-            stored = [item for item, its_role in _stored(self.path) if its_role == role]
-            chosen = shuffled(stored, seed, "math", role)[:size]
+            chosen = self.stored_problems(self.path, role, size, seed)
         else:
-            chosen = in_turn([items(role, seed)], size)
+            chosen = [self._problem(item, role) for item in in_turn([items(role, seed)], size)]
         if len(chosen) < size:
             raise UserError(f"math: {size} {role} problems asked for, {self.path or 'the generator'} has {len(chosen)}")
-        return [self._problem(item, role) for item in chosen]
+        return chosen
 
     def read_row(self, row: Row) -> Read | None:
         """A row of any known shape (shapes.py); None when it has no answer."""
@@ -159,11 +157,6 @@ class Mathematics(BaseEnvironment):
             meta={"suite": Path(self.path).name.partition(".")[0] if self.path else "synthetic"},
             role=role,
         )
-
-
-@lru_cache(maxsize=32)
-def _stored(path: str) -> list[tuple[Item, Role]]:
-    return read_split(Path(path), item_of, lambda item: item.question)
 
 
 def _verdict(error: ErrorKind, detail: str, answer: str | None) -> Verdict:
