@@ -37,7 +37,7 @@ LONGEST = 50_000
 
 @dataclass(frozen=True)
 class Document:
-    """One row."""
+    """One row, with the texts that are compared."""
 
     split: str
     """Name of its file, and its role where the file mixes roles."""
@@ -48,7 +48,7 @@ class Document:
 
     @property
     def place(self) -> dict[str, Any]:
-        """For a report."""
+        """Where the row stands, as reports show it."""
         return {"split": self.split, "row": self.row, "id": self.id, "role": self.role}
 
 

@@ -36,7 +36,7 @@ Signatures = NDArray[np.uint32]
 
 
 class Near(NamedTuple):
-    """Two texts alike."""
+    """Two texts, by number, whose similarity reaches the threshold."""
 
     left: int
     right: int

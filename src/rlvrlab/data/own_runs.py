@@ -42,20 +42,20 @@ def rows_from_run(folder: Path, shape: Shape, per_problem: int, protected: Mappi
     """Training rows; `protected` are hashes of prompts that must not be trained on, see loading.py."""
     answers = _collected(folder, shape, protected)
     rows: list[Row] = []
-    for problem, found in answers.items():
+    for problem, answered in answers.items():
         extra = {"problem": problem, "run": folder.name}
-        right, wrong = list(found.right), list(found.wrong)
+        right, wrong = list(answered.right), list(answered.wrong)
         if shape == "sft":
             for text in right[:per_problem]:
                 rows.append(
-                    {**_asked(found), "completion": _said(text), "extra_info": {**extra, "id": found.right[text]}}
+                    {**_asked(answered), "completion": _said(text), "extra_info": {**extra, "id": answered.right[text]}}
                 )
         elif right and wrong:
             for i in range(min(per_problem, max(len(right), len(wrong)))):
                 chosen, rejected = right[i % len(right)], wrong[i % len(wrong)]
-                ids = {"chosen_id": found.right[chosen], "rejected_id": found.wrong[rejected]}
+                ids = {"chosen_id": answered.right[chosen], "rejected_id": answered.wrong[rejected]}
                 pair = {"chosen": _said(chosen), "rejected": _said(rejected)}
-                rows.append({**_asked(found), **pair, "extra_info": {**extra, **ids}})
+                rows.append({**_asked(answered), **pair, "extra_info": {**extra, **ids}})
     if not rows:
         needed = "accepted answer" if shape == "sft" else "problem with both accepted and rejected answers"
         raise UserError(f"{folder}: no {needed} among {len(answers)} problems; take a later or longer run")
@@ -93,8 +93,8 @@ def _rollouts(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{path}:{line}", row
 
 
-def _asked(found: Answers) -> Row:
-    return {"prompt": [{"role": "user", "content": found.prompt}]}
+def _asked(answered: Answers) -> Row:
+    return {"prompt": [{"role": "user", "content": answered.prompt}]}
 
 
 def _said(text: str) -> list[dict[str, str]]:

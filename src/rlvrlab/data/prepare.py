@@ -48,8 +48,8 @@ class Prepared:
     origin: str = ""
 
     def summary(self) -> str:
-        """One line."""
-        roles = ", ".join(f"{len(found)} {role}" for role, found in self.problems.items() if found)
+        """How many rows of each role there are, and how many were left behind."""
+        roles = ", ".join(f"{len(rows)} {role}" for role, rows in self.problems.items() if rows)
         return f"{self.name}: {roles}; dropped as duplicates: {len(self.duplicates)}, not judgeable: {self.left_out}"
 
 
@@ -60,11 +60,19 @@ def from_preset(name: str, preset: Preset, env: Environment, origin: Path | None
         prepared.problems |= _reader(env).problems_in_folder()
         return prepared
     items = []
+    lends_dev = "dev" not in preset.splits.values()
     for split, places in rows_of(name, preset, origin).items():
         for where, row in places:
             if (read := _counted(prepared, row, where)) is not None:
-                items.append(Item(where, read, _role(preset, split, read)))
-    _keep(prepared, _selected(items, name, preset.select))
+                role = read.role if preset.by_content else preset.splits[split]
+                role = role_in_training_set(read.role) if role == "train" and lends_dev else role
+                items.append(Item(where, read, role))
+    if preset.select:
+        if len(items) < preset.select:
+            raise UserError(f"{name}: {preset.select} rows are selected, the data has {len(items)} that can be judged")
+        # By content: the same rows from any copy, in any order.
+        items = sorted(items, key=lambda item: key_bits(name, item.read.content))[: preset.select]
+    _keep(prepared, items)
     return prepared
 
 
@@ -95,7 +103,7 @@ def from_environment(name: str, env: Environment, sizes: Mapping[Role, int], see
 def write(prepared: Prepared, folder: Path, to: Format) -> list[Path]:
     """A file and a manifest per role, and what was dropped; nothing is overwritten."""
     ending = {"jsonl": ".jsonl", "parquet": ".parquet", "trl": "_trl.jsonl"}[to]
-    there = {role: found for role, found in prepared.problems.items() if found}
+    there = {role: rows for role, rows in prepared.problems.items() if rows}
     if not there:
         raise UserError(f"{prepared.name}: no problems; {prepared.left_out} rows could not be judged")
     files = {role: folder / f"{prepared.name}_{role}{ending}" for role in there}
@@ -154,14 +162,6 @@ def _whole(problem: Problem) -> Read:
     return Read(problem.key, lambda role: [problem], problem.role)
 
 
-def _role(preset: Preset, split: str, read: Read) -> Role:
-    if preset.by_content:
-        return read.role
-    role = preset.splits[split]
-    lends_dev = role == "train" and "dev" not in preset.splits.values()
-    return role_in_training_set(read.role) if lends_dev else role
-
-
 def _own_role(row: Row, read: Read, role: Role | Literal["split"] | None, where: str) -> Role:
     if role == "split":
         return read.role
@@ -170,15 +170,6 @@ def _own_role(row: Row, read: Read, role: Role | Literal["split"] | None, where:
         if said == known:
             return known
     raise UserError(f"{where}: no role; give --role train, dev, test or split, or a column 'split' with one of them")
-
-
-def _selected(items: list[Item], name: str, size: int) -> list[Item]:
-    """A fixed selection by content: the same rows from any copy, in any order."""
-    if not size:
-        return items
-    if len(items) < size:
-        raise UserError(f"{name}: {size} rows are selected, the data has {len(items)} that can be judged")
-    return sorted(items, key=lambda item: key_bits(name, item.read.content))[:size]
 
 
 def _keep(prepared: Prepared, items: Sequence[Item]) -> None:

@@ -54,7 +54,7 @@ class Holdout(BaseEnvironment):
 
     @property
     def inner(self) -> Environment:
-        """The environment that asks and judges."""
+        """The other environment, built from its table."""
         return _built(json.dumps(self.of, sort_keys=True))
 
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:

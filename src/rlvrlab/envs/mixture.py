@@ -67,17 +67,17 @@ class Mixture(BaseEnvironment):
         return mixed
 
     def gold(self, problem: Problem) -> str | None:
-        """The member's."""
+        """The answer of the member that made the problem."""
         env, inner = self._inner(problem)
         return env.gold(inner)
 
     def cheats(self, problem: Problem) -> Mapping[str, str]:
-        """The member's."""
+        """The cheats that the member knows for its problem."""
         env, inner = self._inner(problem)
         return env.cheats(inner) if isinstance(env, BaseEnvironment) else {}
 
     def verify(self, problem: Problem, text: str) -> Verdict:
-        """By the member."""
+        """The member that made the problem judges the answer."""
         env, inner = self._inner(problem)
         return env.verify(inner, text)
 
@@ -91,7 +91,7 @@ class Mixture(BaseEnvironment):
         return [verdicts[i] for i in range(len(items))]
 
     def self_check(self) -> list[Check]:
-        """Every member's own."""
+        """The checks of all members, one after the other."""
         return [check for env in self.environments for check in env.self_check()]
 
     def second_turn(self, problem: Problem, text: str, verdict: Verdict) -> str:

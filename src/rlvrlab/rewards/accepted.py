@@ -19,5 +19,5 @@ class Accepted:
     """All tests or nothing."""
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """The reward of a judged answer."""
+        """1 for an accepted answer, 0 for any other."""
         return total({"accepted": float(judged(verdict))})

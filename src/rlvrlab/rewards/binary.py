@@ -15,5 +15,5 @@ class Binary:
     """Correct or not."""
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """The reward of a judged answer."""
+        """1 for a correct answer, 0 for any other."""
         return total({"correct": float(judged(verdict))})

@@ -23,7 +23,7 @@ class BinaryFormatRepeat:
     """What a tandem repeat costs."""
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """The reward of a judged answer."""
+        """The parts `correct` and `format`, less `repeat` for a text that goes round in circles."""
         return total(
             {
                 "correct": float(judged(verdict)),

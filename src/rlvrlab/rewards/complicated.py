@@ -34,7 +34,7 @@ class Complicated:
     """Bit for bit the original: with verdicts of mode npgmuse, a quality above 1 is paid as such."""
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """The reward of a judged answer."""
+        """The parts `format`, `answer` and `repeat`; the answer alone depends on optimum, feasibility and quality."""
         if judged(verdict):
             answer = self.optimal
         elif not verdict.parts.get("feasible", 0.0):

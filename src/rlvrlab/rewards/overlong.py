@@ -48,7 +48,7 @@ class Overlong:
         return inner
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """The reward of a judged answer."""
+        """The inner reward's parts, and `overlong` at most 0."""
         judged(verdict)
         inner = self.inner(problem, completion, verdict)
         over = (len(completion.tokens) - (self.limit - self.buffer)) / self.buffer

@@ -33,7 +33,7 @@ class Partial:
             )
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """The reward of a judged answer."""
+        """Weighted parts of a wrong answer; a correct one earns all of them and the rest of 1."""
         if judged(verdict):
             rest = 1.0 - (self.format + self.numbers)
             parts = {"format": self.format, "numbers": self.numbers, "correct": rest}

@@ -24,7 +24,7 @@ class PassRatio:
     """What passing nearly all tests tends to; 0 makes it sparse."""
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """The reward of a judged answer."""
+        """1 for an accepted answer; otherwise the share of tests passed, which never reaches it."""
         if judged(verdict):
             return total({"pass_ratio": 1.0})
         forged = verdict.error is ErrorKind.TAMPERED

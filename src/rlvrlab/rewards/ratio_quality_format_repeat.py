@@ -28,7 +28,7 @@ class RatioQualityFormatRepeat:
     """Bit for bit the original: with verdicts of mode npgmuse, a quality above 1 is paid as such."""
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """The reward of a judged answer."""
+        """The parts `format`, `answer` and `repeat`; the answer earns 1, or its share of the quality."""
         quality = verdict.parts.get("quality", verdict.score)
         answer = 1.0 if judged(verdict) else self.share * (quality if self.compat else min(1.0, quality))
         # The original adds in this order, and floating-point sums depend on it.

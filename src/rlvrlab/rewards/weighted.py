@@ -35,7 +35,7 @@ class Weighted:
             raise UserError(f"reward weighted: gates for {closed}, which have no weight; weights has {[*self.weights]}")
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """The reward of a judged answer."""
+        """One part per weight, each multiplied by its gate."""
         parts = {"correct": float(judged(verdict)), **verdict.parts}
         return total(
             {

@@ -98,7 +98,7 @@ class Clrs(BaseEnvironment):
         return Read(squeezed(run.question), lambda role: [self._problem(run, role)], role)
 
     def gold(self, problem: Problem) -> str | None:
-        """The right continuation."""
+        """What follows the prompt: the states, where they are asked for, and the result."""
         return self._complete(problem.reference)
 
     def verify(self, problem: Problem, text: str) -> Verdict:

@@ -114,8 +114,8 @@ def _pairs(
 
 def _binary_search(random: Random, size: int) -> Instance:
     keys, target = sorted(_keys(random, size)), int(random.integers(1, 1000))
-    found = str(lists.binary_search(keys, target))
-    return Instance(f"key: {decimals(keys)}, target: {decimal(target)}", "return", found)
+    place = str(lists.binary_search(keys, target))
+    return Instance(f"key: {decimals(keys)}, target: {decimal(target)}", "return", place)
 
 
 def _kadane(random: Random, size: int) -> Instance:

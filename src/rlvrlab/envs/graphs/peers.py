@@ -83,13 +83,13 @@ def _tokens(content: str) -> list[str]:
 
 def _bracketed(text: str) -> list[str]:
     """re.findall(r"\\[(.*?)\\]", text) without its quadratic search for a closing bracket."""
-    found = []
+    contents = []
     for line in text.split("\n"):
         start = line.find("[")
         while start >= 0 and (end := line.find("]", start)) >= 0:
-            found.append(line[start + 1 : end])
+            contents.append(line[start + 1 : end])
             start = line.find("[", end)
-    return found
+    return contents
 
 
 def _numbers(content: str) -> list[int]:
@@ -132,8 +132,8 @@ def _mcs(instance: Instance, lists: list[str], forgives: bool) -> int:
     if len(chosen[0]) != len(chosen[1]):
         return BROKEN
     existing = [sorted({v for v in nodes if v < g.n}) for g, nodes in zip(instance.graphs, chosen, strict=True)]
-    found = [induced(g.adjacency(), nodes) for g, nodes in zip(instance.graphs, existing, strict=True)]
-    return len(chosen[0]) if isomorphic(*found) else BROKEN
+    parts_chosen = [induced(g.adjacency(), nodes) for g, nodes in zip(instance.graphs, existing, strict=True)]
+    return len(chosen[0]) if isomorphic(*parts_chosen) else BROKEN
 
 
 def _list_value(name: str, instance: Instance, nodes: Sequence[int]) -> int:

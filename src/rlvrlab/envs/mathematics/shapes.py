@@ -24,7 +24,7 @@ CHOICE_MARK = re.compile(r"^\s*\(?[A-J]\s*[).:]\s*")
 
 
 class Item(NamedTuple):
-    """One question."""
+    """One question with its answer."""
 
     question: str
     gold: str

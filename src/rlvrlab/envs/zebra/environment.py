@@ -85,7 +85,7 @@ class Zebra(BaseEnvironment):
         return Read.by_text(row["puzzle"], lambda role: [self._problem(row["puzzle"], grid, meta, role)])
 
     def gold(self, problem: Problem) -> str | None:
-        """The solution as JSON."""
+        """The whole grid as JSON, after the thinking where the style has it."""
         return self._complete(json.dumps(problem.reference))
 
     def verify(self, problem: Problem, text: str) -> Verdict:

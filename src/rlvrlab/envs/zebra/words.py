@@ -24,7 +24,7 @@ ENDING = (
 
 
 def told(puzzle: Puzzle) -> tuple[str, dict[str, dict[str, str]]]:
-    """The prompt and the solution."""
+    """The prompt of a puzzle, and its solution by house and attribute."""
     houses = len(puzzle.values[0])
     lines = [
         f"There are {houses} houses, numbered 1 to {houses} from left to right. "
