@@ -53,11 +53,10 @@ class ShortestPath(Amount):
 
     def solve(self, instance: Instance) -> Solution | None:
         lightest = lightest_path(instance.graphs[0].weighted(), *instance.query)
-        return (
-            Solution(lightest[0], lightest[0], "Dijkstra", f"path {lightest[1]}")
-            if lightest and len(lightest[1]) > 2
-            else None
-        )
+        if lightest is None or len(lightest[1]) <= 2:
+            return None
+        weight, path = lightest
+        return Solution(weight, weight, "Dijkstra", f"path {path}")
 
     def ask(self, instance: Instance) -> str:
         start, end = instance.query
