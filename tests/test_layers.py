@@ -21,9 +21,9 @@ LAYERS = (
     {"recipe"},
     {"judge"},
     {"envs", "rewards"},
-    {"data"},
     {"advantages", "credit", "objectives", "surgery", "skills"},
     {"rollout"},
+    {"data"},  # also makes training data of a run's stored rollouts
     {"models"},  # models on hand, from names to folders; engines load what they find there
     {"engines"},
     {"record"},

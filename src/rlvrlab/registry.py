@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -99,8 +100,11 @@ def find(kind: str, name: str, folder: Path | None = None) -> type[Any]:
     """The class behind a name; `file.py:Class` is looked up beside the recipe."""
     if ".py:" in name:
         return _from_file(kind, name, folder or Path())
-    if (kind, name) not in _known:
-        _import_if_there(f"{HOMES[kind]}.{name}")
+    home = HOMES[kind]
+    module = f"{home}.{name}"
+    if (kind, name) not in _known and name.isidentifier() and find_spec(home) and find_spec(module):
+        # The file usually has the plug-in's name: importing it alone keeps start-up short.
+        importlib.import_module(module)
     if (kind, name) not in _known:
         _walk(kind)
     try:
@@ -109,18 +113,11 @@ def find(kind: str, name: str, folder: Path | None = None) -> type[Any]:
         raise UnknownName(kind, name, names(kind)) from None
 
 
-def _import_if_there(module: str) -> None:
-    """The file usually has the plug-in's name: importing it alone keeps start-up short."""
-    package, _, name = module.rpartition(".")
-    if name.isidentifier() and importlib.util.find_spec(package) and importlib.util.find_spec(module):
-        importlib.import_module(module)
-
-
 def _walk(kind: str) -> None:
     if kind in _walked:
         return
     _walked.add(kind)
-    if importlib.util.find_spec(HOMES[kind]):
+    if find_spec(HOMES[kind]):
         home = importlib.import_module(HOMES[kind])
         for module in pkgutil.iter_modules(getattr(home, "__path__", ())):  # a home may be a single file
             importlib.import_module(f"{HOMES[kind]}.{module.name}")

@@ -171,6 +171,44 @@ def test_your_own_csv(tmp_path: Path, monkeypatch, capsys) -> None:
     }
 
 
+OWN = """
+from dataclasses import dataclass
+from rlvrlab.envs.base import BaseEnvironment, Read
+from rlvrlab.registry import register
+from rlvrlab.types import Problem, Verdict
+
+@register("env", "lands")
+@dataclass(frozen=True)
+class Capitals(BaseEnvironment):
+    version = "1"
+
+    def problems(self, role, size, seed):
+        return []
+
+    def verify(self, problem, text):
+        return Verdict(text == problem.reference)
+
+    def read_row(self, row):
+        land, capital = row["land"], row["capital"]
+        if not capital:
+            return None
+        return Read.by_text(land, lambda role: [Problem(land, "lands", "lands", land, capital, role=role)])
+"""
+
+
+def test_an_environment_of_your_own_reads_its_rows(tmp_path: Path, monkeypatch, capsys) -> None:
+    (tmp_path / "mine.py").write_text(OWN)
+    rows = [{"land": "Peru", "capital": "Lima"}, {"land": "peru ", "capital": "Lima"}, {"land": "Sea", "capital": ""}]
+    lines(tmp_path / "lands.jsonl", rows)
+    words = ("prepare", "lands.jsonl", "--env", "mine.py:Capitals", "--role", "dev")
+    code, out, _ = run(monkeypatch, capsys, tmp_path, *words)
+    assert code == 0 and "1 dev; dropped as duplicates: 1, not judgeable: 1" in out
+    assert [(p.id, p.reference, p.role) for p in problems_of(tmp_path)["lands_dev"]] == [("Peru", "Lima", "dev")]
+    lines(tmp_path / "lands.jsonl", [{"land": "Peru"}])
+    code, _, err = run(monkeypatch, capsys, tmp_path, *words, "-o", "other")
+    assert code == 2 and "lands.jsonl:1: column 'capital' is missing; there are: land" in err
+
+
 def test_a_prepared_file_changes_its_format_and_nothing_else(tmp_path: Path, monkeypatch, capsys) -> None:
     pytest.importorskip("pyarrow")
     assert run(monkeypatch, capsys, tmp_path, "prepare", "countdown", "--size", "20")[0] == 0

@@ -59,16 +59,16 @@ class Hit:
 
     @property
     def crosses(self) -> bool:
-        """Between two splits?"""
+        """Whether the two rows stand in different splits."""
         return self.left.split != self.right.split
 
     @property
     def leaks(self) -> bool:
-        """Between splits whose roles differ, or are unknown."""
+        """Whether the splits differ in role, or name none."""
         return self.crosses and (self.left.role is None or self.left.role != self.right.role)
 
     def row(self) -> dict[str, Any]:
-        """For a duplicates file."""
+        """The hit as a line of a duplicates file, with both texts."""
         facts: dict[str, Any] = {
             "kind": self.kind,
             "part": self.part,
@@ -82,7 +82,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Audit:
-    """What was found."""
+    """All hits between the rows of some files, and how they were looked for."""
 
     files: Sequence[Documents]
     hits: Sequence[Hit]
@@ -94,7 +94,7 @@ class Audit:
 
     @property
     def splits(self) -> dict[str, int]:
-        """Rows by split."""
+        """How many rows each split has."""
         counts: dict[str, int] = defaultdict(int)
         for file in self.files:
             for document in file.documents:
@@ -125,7 +125,7 @@ class Audit:
         ]
 
     def verdict(self) -> str:
-        """One line."""
+        """One line: clean, or how many protected rows leak and in which way."""
         inside = len([hit for hit in self.hits if not hit.crosses and hit.part == "prompt" and hit.kind != "passage"])
         review = len([hit for hit in self.hits if hit.leaks]) - len(self.leaks)
         rest = f"duplicate prompts inside splits: {inside}, weaker matches across splits: {review}"
@@ -160,8 +160,8 @@ def audit(
     hashing: set[str] = set()
     for part in PARTS:
         progress(f"comparing {len(documents)} texts by {part}")
-        found, packed, by = _compare(documents, part, threshold)
-        hits += found
+        hits_of_part, packed, by = _compare(documents, part, threshold)
+        hits += hits_of_part
         crowded += packed
         hashing |= by
     order = {kind: rank for rank, kind in enumerate(KINDS)}
@@ -170,7 +170,7 @@ def audit(
 
 
 def _apart(files: list[Documents]) -> list[Documents]:
-    """Two files of one name are two splits all the same."""
+    """Number files of one name, so that each is a split of its own."""
     names = [file.name for file in files]
     renamed = []
     for index, file in enumerate(files):
@@ -183,7 +183,7 @@ def _apart(files: list[Documents]) -> list[Documents]:
 
 
 def _compare(documents: Sequence[Document], part: Part, threshold: float) -> tuple[list[Hit], int, set[str]]:
-    """All hits of one part."""
+    """All hits by one part of the rows, how often a bucket was too crowded, and who hashed the texts."""
     texts = Texts.of([document.texts[part] for document in documents])
     members = np.flatnonzero(np.diff(texts.starts) >= SHORTEST[part])
     chosen = [documents[i] for i in members.tolist()]
@@ -203,7 +203,8 @@ def _compare(documents: Sequence[Document], part: Part, threshold: float) -> tup
         kind: Kind = "exact" if (left, right) in exact else "near" if (left, right) in alike else "passage"
         if kind == "passage" and splits[left] == splits[right]:
             continue  # inside one split it is style
-        passage = _passage(chosen[left].texts[part], common.place[0]) if common else ""
+        run = tokenised(chosen[left].texts[part])[common.place[0] :] if common else []
+        passage = " ".join([token for token in run if is_word(token)][:LENGTH])
         pair = sorted((chosen[left], chosen[right]), key=lambda one: RANK[one.role])
         hits.append(
             Hit(kind, part, pair[0], pair[1], alike.get((left, right)), common.shared if common else 0, passage)
@@ -223,8 +224,3 @@ def _exact_pairs(texts: Sequence[str], splits: Sequence[int]) -> list[tuple[int,
         for one, other in combinations(sorted(by_split), 2):
             pairs += [(min(by_split[one][0], i), max(by_split[one][0], i)) for i in by_split[other]]
     return pairs
-
-
-def _passage(text: str, place: int) -> str:
-    """The words of the shared run."""
-    return " ".join([token for token in tokenised(text)[place:] if is_word(token)][:LENGTH])

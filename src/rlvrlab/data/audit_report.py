@@ -49,7 +49,18 @@ def report_lines(audit: Audit) -> list[str]:
     """Markdown; foreign text is inert in it."""
     across = [hit for hit in audit.hits if hit.crosses]
     inside = [hit for hit in audit.hits if not hit.crosses]
-    lines = ["# Data audit", "", f"**{audit.verdict()}**", "", *_files(audit), *_counts(audit)]
+    lines = ["# Data audit", "", f"**{audit.verdict()}**", ""]
+    lines += ["| split | rows | roles | content hash |", "|---|---:|---|---|"]
+    for file in audit.files:
+        header = Manifest(file.name, file.entries).header()
+        roles = ", ".join(f"{role} {count}" for role, count in header["roles"].items())
+        lines.append(f"| {inert(file.name)} | {header['rows']} | {roles} | `{header['sha256'][:16]}` |")
+    lines += ["", "| between | and | by | exact | near | passage | rows |", "|---|---|---|---:|---:|---:|---:|"]
+    for row in audit.counts():
+        numbers = " | ".join(str(row[kind]) for kind in (*KINDS, "rows"))
+        lines.append(f"| {inert(row['left'])} | {inert(row['right'])} | {row['part']} | {numbers} |")
+    meaning = "; ".join(f"*{kind}*: {words}" for kind, words in WORDS.items())
+    lines += ["", f"{meaning} (threshold {audit.threshold:g}). *rows*: distinct rows of the second split."]
     if audit.crowded:
         lines += ["", "Hundreds of texts are made from one template; among those not every pair was compared."]
     for title, hits in (("Across splits", across), ("Inside splits", inside)):
@@ -63,46 +74,25 @@ def report_lines(audit: Audit) -> list[str]:
     return lines
 
 
-def _files(audit: Audit) -> list[str]:
-    lines = ["| split | rows | roles | content hash |", "|---|---:|---|---|"]
-    for file in audit.files:
-        header = Manifest(file.name, file.entries).header()
-        roles = ", ".join(f"{role} {count}" for role, count in header["roles"].items())
-        lines.append(f"| {inert(file.name)} | {header['rows']} | {roles} | `{header['sha256'][:16]}` |")
-    return lines
-
-
-def _counts(audit: Audit) -> list[str]:
-    lines = ["", "| between | and | by | exact | near | passage | rows |", "|---|---|---|---:|---:|---:|---:|"]
-    for row in audit.counts():
-        numbers = " | ".join(str(row[kind]) for kind in (*KINDS, "rows"))
-        lines.append(f"| {inert(row['left'])} | {inert(row['right'])} | {row['part']} | {numbers} |")
-    meaning = "; ".join(f"*{kind}*: {words}" for kind, words in WORDS.items())
-    return [*lines, "", f"{meaning} (threshold {audit.threshold:g}). *rows*: distinct rows of the second split."]
-
-
 def _hit(number: int, hit: Hit) -> list[str]:
     facts = [f"Jaccard {hit.jaccard:.2f}"] if hit.jaccard is not None else []
     facts += [f"{hit.passages} runs of 13 words, first: “{inert(hit.passage)}”"] if hit.passages else []
-    sides = [
-        f"{one.split} row {one.row} ({one.id}{', ' + one.role if one.role else ''})" for one in (hit.left, hit.right)
-    ]
-    texts = [_cell(one.texts[hit.part]) for one in (hit.left, hit.right)]
+    sides, texts = list[str](), list[str]()
+    for one in (hit.left, hit.right):
+        sides.append(inert(f"{one.split} row {one.row} ({one.id}{', ' + one.role if one.role else ''})"))
+        text = one.texts[hit.part]
+        shown = inert(text[:CHARACTERS]) + (" …" if len(text) > CHARACTERS else "")
+        texts.append(shown.replace("\r", "").replace("\n", "<br>"))
     return [
         f"### {number}. {hit.kind} by {hit.part}",
         "",
         "; ".join(facts),
         "",
-        f"| {inert(sides[0])} | {inert(sides[1])} |",
+        f"| {sides[0]} | {sides[1]} |",
         "|---|---|",
         f"| {texts[0]} | {texts[1]} |",
         "",
     ]
-
-
-def _cell(text: str) -> str:
-    shown = inert(text[:CHARACTERS]) + (" …" if len(text) > CHARACTERS else "")
-    return shown.replace("\r", "").replace("\n", "<br>")
 
 
 def inert(text: str) -> str:

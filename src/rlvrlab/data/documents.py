@@ -16,7 +16,7 @@ from rlvrlab.data.files import Row, bare_name, read_rows
 from rlvrlab.data.manifest import Entry, content_sha256, manifest_of, prompt_sha256, verified
 from rlvrlab.data.rows import from_row, is_problem_row
 from rlvrlab.errors import UserError
-from rlvrlab.types import Problem, Role
+from rlvrlab.types import Role
 
 Part = Literal["prompt", "solution", "tests"]
 PARTS: tuple[Part, ...] = ("prompt", "solution", "tests")
@@ -37,7 +37,7 @@ LONGEST = 50_000
 
 @dataclass(frozen=True)
 class Document:
-    """One row."""
+    """One row, with the texts that are compared."""
 
     split: str
     """Name of its file, and its role where the file mixes roles."""
@@ -48,7 +48,7 @@ class Document:
 
     @property
     def place(self) -> dict[str, Any]:
-        """For a report."""
+        """Where the row stands, as reports show it."""
         return {"split": self.split, "row": self.row, "id": self.id, "role": self.role}
 
 
@@ -71,24 +71,21 @@ def read_documents(path: Path, columns: Mapping[Part, str] | None = None) -> Doc
         problems = [from_row(row, f"{path}:{number}") for number, row in rows]
         manifest = verified(path, problems) or manifest_of(path, problems)
         mixed = len({problem.role for problem in problems}) > 1
-        split = [f"{name}:{problem.role}" if mixed else name for problem in problems]
-        found = [
-            Document(its, number, problem.id, problem.role, _of_problem(problem))
-            for its, (number, _), problem in zip(split, rows, problems, strict=True)
-        ]
-        return Documents(name, found, manifest.entries)
-    found = [_of_row(path, name, number, row, chosen) for number, row in rows]
+        documents = []
+        for (number, _), problem in zip(rows, problems, strict=True):
+            reference = problem.reference if isinstance(problem.reference, dict) else {}
+            solution = problem.meta.get("solution") or reference.get("gold") or reference.get("answer") or ""
+            tests = flat(reference.get("tests", ""))
+            texts: dict[Part, str] = {"prompt": problem.prompt, "solution": flat(solution), "tests": tests}
+            split = f"{name}:{problem.role}" if mixed else name
+            documents.append(Document(split, number, problem.id, problem.role, texts))
+        return Documents(name, documents, manifest.entries)
+    documents = [_of_row(path, name, number, row, chosen) for number, row in rows]
     entries = [
         Entry(one.row, one.id, None, prompt_sha256(one.texts["prompt"]), content_sha256(row))
-        for one, (_, row) in zip(found, rows, strict=True)
+        for one, (_, row) in zip(documents, rows, strict=True)
     ]
-    return Documents(name, found, entries)
-
-
-def _of_problem(problem: Problem) -> dict[Part, str]:
-    reference = problem.reference if isinstance(problem.reference, dict) else {}
-    solution = problem.meta.get("solution") or reference.get("gold") or reference.get("answer") or ""
-    return {"prompt": problem.prompt, "solution": flat(solution), "tests": flat(reference.get("tests", ""))}
+    return Documents(name, documents, entries)
 
 
 def _of_row(path: Path, split: str, number: int, row: Row, chosen: Mapping[Part, str]) -> Document:
@@ -120,11 +117,11 @@ def flat(value: Any) -> str:
         kept = [value["content"]] if {"role", "content"} <= value.keys() else list(value.values())
         return flat(kept)
     if isinstance(value, list | tuple):
-        found, length = [], 0
+        texts, length = [], 0
         for item in value:
-            found.append(flat(item))
-            length += len(found[-1])
+            texts.append(flat(item))
+            length += len(texts[-1])
             if length > LONGEST:
                 break
-        return "\n".join(found)[:LONGEST]
+        return "\n".join(texts)[:LONGEST]
     return "" if value is None else str(value)

@@ -119,11 +119,17 @@ def _jsonl_rows(path: Path) -> Iterator[tuple[int, Any]]:
     for number, text, whole in _lines(path):
         if not text.strip():
             continue
+        where = f"{path}:{number}"
         try:
-            yield number, _parsed(text, f"{path}:{number}")
+            row = json.loads(text, parse_int=_integer)
+        except RecursionError:
+            raise UserError(f"{where}: nested too deeply") from None
         except ValueError as error:
             torn = "" if whole else "the last line is cut off: "
-            raise UserError(f"{path}:{number}: {torn}not JSON ({error})") from None
+            raise UserError(f"{where}: {torn}not JSON ({error})") from None
+        if "NaN" in text or "Infinity" in text or len(text) > MOST_DIGITS:
+            _refuse_odd(row, where)
+        yield number, row
 
 
 def _json_rows(path: Path) -> Iterator[tuple[int, Any]]:
@@ -186,16 +192,6 @@ class _Endless:
 
 def _integer(digits: str) -> Any:
     return _Endless() if len(digits) > MOST_DIGITS else int(digits)
-
-
-def _parsed(text: str, where: str) -> Any:
-    try:
-        row = json.loads(text, parse_int=_integer)
-    except RecursionError:
-        raise UserError(f"{where}: nested too deeply") from None
-    if "NaN" in text or "Infinity" in text or len(text) > MOST_DIGITS:
-        _refuse_odd(row, where)
-    return row
 
 
 def _refuse_odd(row: Any, where: str) -> None:

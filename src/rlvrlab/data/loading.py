@@ -11,6 +11,7 @@ from typing import Any
 from rlvrlab.data.manifest import FOLDER, Manifest, manifest_of, path_of, prompt_sha256, read_manifest, verified
 from rlvrlab.data.roles import Use, refuse_roles, require
 from rlvrlab.data.rows import named, read_problems
+from rlvrlab.envs.base import style_of
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import shuffled
 from rlvrlab.types import Environment, Problem
@@ -29,8 +30,10 @@ def load(path: Path, use: Use, env: Environment, size: int | None = None, seed: 
     problems = tuple(read_problems(path))
     manifest = verified(path, problems)
     require(problems, use, str(path))
-    if use != "evaluate":
-        _refuse_protected(path, problems, use)
+    if use != "evaluate" and (protected := protected_prompts(path.parent)):
+        # A row relabelled in its own file is still test if a manifest beside it says so.
+        held = [(problem.id, protected.get(prompt_sha256(problem.prompt))) for problem in problems]
+        refuse_roles([(name, f"test in {manifest}") for name, manifest in held if manifest], use, str(path))
     _refuse_strangers(path, problems, env, manifest)
     if size is not None and size > len(problems):
         raise UserError(f"{path}: {size} problems asked for, the file has {len(problems)}")
@@ -47,19 +50,11 @@ def load(path: Path, use: Use, env: Environment, size: int | None = None, seed: 
 
 def protected_prompts(folder: Path) -> dict[str, str]:
     """Hashes of all test prompts that the manifests of a folder know -> the manifest that says so."""
-    found: dict[str, str] = {}
+    protected: dict[str, str] = {}
     for path in sorted((folder / FOLDER).glob("*.jsonl")):
         entries = read_manifest(path).entries
-        found |= {entry.prompt: f"{FOLDER}/{path.name}" for entry in entries if entry.role == "test"}
-    return found
-
-
-def _refuse_protected(path: Path, problems: Sequence[Problem], use: Use) -> None:
-    """A row relabelled in its own file is still test if a manifest beside it says so."""
-    protected = protected_prompts(path.parent)
-    held = [(problem.id, protected.get(prompt_sha256(problem.prompt))) for problem in problems] if protected else []
-    wrong = [(name, f"test in {manifest}") for name, manifest in held if manifest]
-    refuse_roles(wrong, use, str(path))
+        protected |= {entry.prompt: f"{FOLDER}/{path.name}" for entry in entries if entry.role == "test"}
+    return protected
 
 
 def _refuse_strangers(path: Path, problems: Sequence[Problem], env: Environment, manifest: Manifest | None) -> None:
@@ -72,7 +67,7 @@ def _refuse_strangers(path: Path, problems: Sequence[Problem], env: Environment,
             f"{path}: environment {env.name!r} cannot judge rows of another data_source: {named(strangers)}; {remedy}"
         )
     asked = manifest.facts.get("style") if manifest else None
-    style = getattr(env, "style", None)
+    style = style_of(env) or None
     if asked is not None and asked != style:
         raise UserError(
             f"{path}: its prompts ask for style {asked!r}, but env.style is {style!r}; set env.style = {asked!r}"

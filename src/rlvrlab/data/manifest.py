@@ -30,7 +30,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Entry:
-    """One row."""
+    """What a manifest keeps of one row."""
 
     row: int
     id: str
@@ -51,18 +51,18 @@ class Manifest:
 
     @property
     def sha256(self) -> str:
-        """Over all rows, in order."""
+        """One hash over those of all rows, in order."""
         return hashlib.sha256("\n".join(entry.sha256 for entry in self.entries).encode()).hexdigest()
 
     def header(self) -> dict[str, Any]:
-        """The first line."""
+        """The manifest's first line: how many rows of each role, their hash and where they come from."""
         roles = Counter(entry.role or "none" for entry in self.entries)
         fixed = {"manifest": VERSION, "file": self.file, "rows": len(self.entries), "roles": dict(roles)}
         return fixed | {"sha256": self.sha256} | dict(self.facts)
 
 
 def manifest_of(path: Path, problems: Sequence[Problem], facts: Mapping[str, Any] | None = None) -> Manifest:
-    """Of problems as they stand."""
+    """The manifest of these problems as they stand."""
     entries = [
         Entry(row, p.id, p.role, prompt_sha256(p.prompt), problem_sha256(p)) for row, p in enumerate(problems, 1)
     ]
@@ -142,16 +142,16 @@ def renewed(before: Manifest, path: Path, problems: Sequence[Problem]) -> Manife
 
 
 def differences(manifest: Manifest, problems: Sequence[Problem]) -> list[str]:
-    """In words, one per row."""
-    found = []
+    """What differs between a manifest and the problems, one sentence for each row."""
+    sentences = []
     for entry, problem in zip(manifest.entries, problems, strict=False):
         where = f"row {entry.row} ({entry.id})"
         if entry.id != problem.id:
-            found.append(f"{where} is now {problem.id}")
+            sentences.append(f"{where} is now {problem.id}")
         elif entry.role != problem.role:
-            found.append(f"{where} has role {problem.role}, was {entry.role}")
+            sentences.append(f"{where} has role {problem.role}, was {entry.role}")
         elif entry.sha256 != problem_sha256(problem):
             same = entry.prompt == prompt_sha256(problem.prompt)
-            found.append(f"{where} has another {'reference, meta, skill or source' if same else 'prompt'}")
+            sentences.append(f"{where} has another {'reference, meta, skill or source' if same else 'prompt'}")
     rows, kept = len(problems), len(manifest.entries)
-    return found + ([f"{rows} rows, were {kept}"] if rows != kept else [])
+    return sentences + ([f"{rows} rows, were {kept}"] if rows != kept else [])

@@ -36,7 +36,7 @@ Signatures = NDArray[np.uint32]
 
 
 class Near(NamedTuple):
-    """Two texts alike."""
+    """Two texts, by number, whose similarity reaches the threshold."""
 
     left: int
     right: int
@@ -57,7 +57,9 @@ def near_duplicates(grams: Grams, threshold: float) -> Found:
     first = _representatives(grams)
     members = np.flatnonzero((first == np.arange(len(grams))) & (grams.sizes >= FEWEST))
     signatures, hashing = signed(grams, members)
-    keys = _band_keys(signatures)
+    keys = np.zeros((len(signatures), BANDS), np.uint64)
+    for row in range(ROWS):
+        keys = scattered(keys + signatures[:, row::ROWS][:, :BANDS].astype(np.uint64) + np.uint64(row + 1))
     order = np.lexsort(signatures[:, :3].T[::-1]) if len(members) else np.zeros(0, np.int64)
     pairs: list[Near] = []
     partners = np.zeros(len(members), np.int64)
@@ -82,17 +84,16 @@ def near_duplicates(grams: Grams, threshold: float) -> Found:
 
 def jaccards(grams: Grams, left: Indices, right: Indices) -> NDArray[np.float64]:
     """The similarity of each pair, exactly: both texts' n-grams sorted together; equal neighbours are shared."""
-    found = [_jaccards(grams, left[i : i + CHUNK], right[i : i + CHUNK]) for i in range(0, len(left), CHUNK)]
-    return np.concatenate(found) if found else np.zeros(0)
-
-
-def _jaccards(grams: Grams, left: Indices, right: Indices) -> NDArray[np.float64]:
-    pair = np.arange(len(left), dtype=np.uint64) << np.uint64(64 - OWNER_BITS)
-    both = [np.repeat(pair, grams.sizes[side]) | grams.gathered(side) for side in (left, right)]
-    together = np.sort(np.concatenate(both))
-    twice = together[1:][together[1:] == together[:-1]] >> np.uint64(64 - OWNER_BITS)
-    shared = np.bincount(twice.astype(np.int64), minlength=len(left))
-    return shared / np.maximum(1, grams.sizes[left] + grams.sizes[right] - shared)
+    similarities = [np.zeros(0)]
+    for start in range(0, len(left), CHUNK):
+        one, other = left[start : start + CHUNK], right[start : start + CHUNK]
+        pair = np.arange(len(one), dtype=np.uint64) << np.uint64(64 - OWNER_BITS)
+        both = [np.repeat(pair, grams.sizes[side]) | grams.gathered(side) for side in (one, other)]
+        together = np.sort(np.concatenate(both))
+        twice = together[1:][together[1:] == together[:-1]] >> np.uint64(64 - OWNER_BITS)
+        shared = np.bincount(twice.astype(np.int64), minlength=len(one))
+        similarities.append(shared / np.maximum(1, grams.sizes[one] + grams.sizes[other] - shared))
+    return np.concatenate(similarities)
 
 
 def signed(grams: Grams, members: Indices, hashing: str | None = None) -> tuple[Signatures, str]:
@@ -116,14 +117,14 @@ def _with_numpy(values: Numbers, starts: Indices) -> Signatures:
     numbers = scattered(np.arange(1, 2 * VALUES + 1, dtype=np.uint64) * np.uint64(SEED))
     factors, summands = numbers[:VALUES] | np.uint64(1), numbers[VALUES:]
     texts = len(starts) - 1
-    found = np.empty((VALUES, texts), np.uint32)
+    signatures = np.empty((VALUES, texts), np.uint32)
     for low in range(0, texts, CHUNK):
         high = min(texts, low + CHUNK)
         block, offsets = values[starts[low] : starts[high]], starts[low:high] - starts[low]
         for index in range(VALUES):
             hashed = ((block * factors[index] + summands[index]) >> np.uint64(32)).astype(np.uint32)
-            found[index, low:high] = np.minimum.reduceat(hashed, offsets)
-    return np.ascontiguousarray(found.T)
+            signatures[index, low:high] = np.minimum.reduceat(hashed, offsets)
+    return np.ascontiguousarray(signatures.T)
 
 
 def _representatives(grams: Grams) -> Indices:
@@ -133,13 +134,6 @@ def _representatives(grams: Grams) -> Indices:
     for index in np.flatnonzero(grams.sizes >= FEWEST).tolist():
         first[index] = seen.setdefault(grams.of(index).tobytes(), index)
     return first
-
-
-def _band_keys(signatures: Signatures) -> Numbers:
-    keys = np.zeros((len(signatures), BANDS), np.uint64)
-    for row in range(ROWS):
-        keys = scattered(keys + signatures[:, row::ROWS][:, :BANDS].astype(np.uint64) + np.uint64(row + 1))
-    return keys
 
 
 def _neighbours(key: Numbers, order: Indices) -> tuple[Indices, Indices, int]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvrlab.data.texts import Indices, Numbers, Texts
+from rlvrlab.data.texts import Texts
 
 LENGTH = 13
 MOST_TEXTS = 10
@@ -36,13 +36,17 @@ def overlaps(texts: Texts, length: int = LENGTH) -> list[Overlap]:
     owners, values, places = words.placed(length, whole_if_short=False)
     ordered = np.sort(values)
     twice = np.isin(values, ordered[1:][ordered[1:] == ordered[:-1]])
-    found: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-    for members in _grouped(values[twice], owners[twice], places[twice] - words.starts[owners[twice]]):
+    values, owners, places = values[twice], owners[twice], places[twice] - words.starts[owners[twice]]
+    passages: dict[int, dict[int, int]] = defaultdict(dict)  # the texts that have it, and its first place there
+    for value, owner, place in zip(values.tolist(), owners.tolist(), places.tolist(), strict=True):
+        passages[value].setdefault(owner, place)
+    common: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    for members in passages.values():
         if len(members) <= MOST_TEXTS:
             for (left, at_left), (right, at_right) in combinations(sorted(members.items()), 2):
-                found[left, right].append((at_left, at_right))
+                common[left, right].append((at_left, at_right))
     overlapping = []
-    for pair, shared in sorted(found.items()):
+    for pair, shared in sorted(common.items()):
         telling = next((places for places in sorted(shared) if _tells(words, pair, places, length)), None)
         if telling is not None:
             at = [among_all[words.starts[i] + place] - texts.starts[i] for i, place in zip(pair, telling, strict=True)]
@@ -54,11 +58,3 @@ def _tells(words: Texts, pair: tuple[int, int], places: tuple[int, int], length:
     """Equal hashes are equal words but for an accident; looked at all the same, since a leak is an accusation."""
     left, right = (words.tokens[words.starts[i] + at :][:length] for i, at in zip(pair, places, strict=True))
     return bool(np.array_equal(left, right)) and len(set(left[words.has_letter[left]].tolist())) >= FEWEST_WORDS
-
-
-def _grouped(values: Numbers, owners: Indices, places: Indices) -> list[dict[int, int]]:
-    """For each passage the texts that have it, with its first place there."""
-    groups: dict[int, dict[int, int]] = defaultdict(dict)
-    for value, owner, place in zip(values.tolist(), owners.tolist(), places.tolist(), strict=True):
-        groups[value].setdefault(owner, place)
-    return list(groups.values())

@@ -17,6 +17,7 @@ from rlvrlab.data.files import Row, read_rows
 from rlvrlab.data.manifest import prompt_sha256
 from rlvrlab.data.roles import refuse_roles
 from rlvrlab.errors import UserError
+from rlvrlab.rollout.trainable import why_not
 
 Shape = Literal["sft", "preference"]
 COLUMNS = ("problem", "prompt", "completion", "correct", "finish", "flags")
@@ -41,20 +42,20 @@ def rows_from_run(folder: Path, shape: Shape, per_problem: int, protected: Mappi
     """Training rows; `protected` are hashes of prompts that must not be trained on, see loading.py."""
     answers = _collected(folder, shape, protected)
     rows: list[Row] = []
-    for problem, found in answers.items():
+    for problem, answered in answers.items():
         extra = {"problem": problem, "run": folder.name}
-        right, wrong = list(found.right), list(found.wrong)
+        right, wrong = list(answered.right), list(answered.wrong)
         if shape == "sft":
             for text in right[:per_problem]:
                 rows.append(
-                    {**_asked(found), "completion": _said(text), "extra_info": {**extra, "id": found.right[text]}}
+                    {**_asked(answered), "completion": _said(text), "extra_info": {**extra, "id": answered.right[text]}}
                 )
         elif right and wrong:
             for i in range(min(per_problem, max(len(right), len(wrong)))):
                 chosen, rejected = right[i % len(right)], wrong[i % len(wrong)]
-                ids = {"chosen_id": found.right[chosen], "rejected_id": found.wrong[rejected]}
+                ids = {"chosen_id": answered.right[chosen], "rejected_id": answered.wrong[rejected]}
                 pair = {"chosen": _said(chosen), "rejected": _said(rejected)}
-                rows.append({**_asked(found), **pair, "extra_info": {**extra, **ids}})
+                rows.append({**_asked(answered), **pair, "extra_info": {**extra, **ids}})
     if not rows:
         needed = "accepted answer" if shape == "sft" else "problem with both accepted and rejected answers"
         raise UserError(f"{folder}: no {needed} among {len(answers)} problems; take a later or longer run")
@@ -72,10 +73,9 @@ def _collected(folder: Path, shape: Shape, protected: Mapping[str, str]) -> dict
         if role != "train" or held:
             forbidden[row["problem"]] = role if role != "train" else f"test in {held}"
             continue
-        if row["finish"] != "stop" or row["flags"] or row["correct"] is None:
-            continue
-        found = answers.setdefault(row["problem"], Answers(row["prompt"]))
-        (found.right if row["correct"] else found.wrong).setdefault(row["completion"], row.get("id", where))
+        if (reason := why_not(row)) in (None, "wrong"):
+            own = answers.setdefault(row["problem"], Answers(row["prompt"]))
+            (own.wrong if reason else own.right).setdefault(row["completion"], row.get("id", where))
     refuse_roles(list(forbidden.items()), shape, str(folder))
     return answers
 
@@ -93,8 +93,8 @@ def _rollouts(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{path}:{line}", row
 
 
-def _asked(found: Answers) -> Row:
-    return {"prompt": [{"role": "user", "content": found.prompt}]}
+def _asked(answered: Answers) -> Row:
+    return {"prompt": [{"role": "user", "content": answered.prompt}]}
 
 
 def _said(text: str) -> list[dict[str, str]]:

@@ -14,9 +14,10 @@ from typing import Any, Literal, NamedTuple
 from rlvrlab.data.files import Row, write_lines
 from rlvrlab.data.manifest import manifest_of, path_of, write_manifest
 from rlvrlab.data.presets import Preset
-from rlvrlab.data.readers import Read, problems_in_folder, read_row
 from rlvrlab.data.rows import from_row, is_problem_row, to_row, write_problems
 from rlvrlab.data.sources import Place, rows_of
+from rlvrlab.envs.base import BaseEnvironment, Read, style_of
+from rlvrlab.envs.split import role_in_training_set
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import key_bits
 from rlvrlab.types import Environment, Problem, Role
@@ -47,8 +48,8 @@ class Prepared:
     origin: str = ""
 
     def summary(self) -> str:
-        """One line."""
-        roles = ", ".join(f"{len(found)} {role}" for role, found in self.problems.items() if found)
+        """How many rows of each role there are, and how many were left behind."""
+        roles = ", ".join(f"{len(rows)} {role}" for role, rows in self.problems.items() if rows)
         return f"{self.name}: {roles}; dropped as duplicates: {len(self.duplicates)}, not judgeable: {self.left_out}"
 
 
@@ -56,14 +57,22 @@ def from_preset(name: str, preset: Preset, env: Environment, origin: Path | None
     """The rows of a known data set; its folder, where the environment reads one itself, is among its keys already."""
     prepared = Prepared(name, env, origin="local copy" if origin else preset.hub)
     if preset.folder_key:
-        prepared.problems |= problems_in_folder(env)
+        prepared.problems |= _reader(env).problems_in_folder()
         return prepared
     items = []
+    lends_dev = "dev" not in preset.splits.values()
     for split, places in rows_of(name, preset, origin).items():
         for where, row in places:
-            if (read := _counted(prepared, env, row, where)) is not None:
-                items.append(Item(where, read, _role(preset, split, read)))
-    _keep(prepared, _selected(items, name, preset.select))
+            if (read := _counted(prepared, row, where)) is not None:
+                role = read.role if preset.by_content else preset.splits[split]
+                role = role_in_training_set(read.role) if role == "train" and lends_dev else role
+                items.append(Item(where, read, role))
+    if preset.select:
+        if len(items) < preset.select:
+            raise UserError(f"{name}: {preset.select} rows are selected, the data has {len(items)} that can be judged")
+        # By content: the same rows from any copy, in any order.
+        items = sorted(items, key=lambda item: key_bits(name, item.read.content))[: preset.select]
+    _keep(prepared, items)
     return prepared
 
 
@@ -77,7 +86,7 @@ def from_rows(name: str, places: Iterable[Place], env: Environment, role: Role |
             if role not in (None, problem.role):
                 raise UserError(f"{where}: {problem.id} is {problem.role} already; a role is given once")
             items.append(Item(where, _whole(problem), problem.role))
-        elif (read := _counted(prepared, env, row, where)) is not None:
+        elif (read := _counted(prepared, row, where)) is not None:
             items.append(Item(where, read, _own_role(row, read, role, where)))
     _keep(prepared, items)
     return prepared
@@ -94,7 +103,7 @@ def from_environment(name: str, env: Environment, sizes: Mapping[Role, int], see
 def write(prepared: Prepared, folder: Path, to: Format) -> list[Path]:
     """A file and a manifest per role, and what was dropped; nothing is overwritten."""
     ending = {"jsonl": ".jsonl", "parquet": ".parquet", "trl": "_trl.jsonl"}[to]
-    there = {role: found for role, found in prepared.problems.items() if found}
+    there = {role: rows for role, rows in prepared.problems.items() if rows}
     if not there:
         raise UserError(f"{prepared.name}: no problems; {prepared.left_out} rows could not be judged")
     files = {role: folder / f"{prepared.name}_{role}{ending}" for role in there}
@@ -102,7 +111,7 @@ def write(prepared: Prepared, folder: Path, to: Format) -> list[Path]:
         if path.exists():
             raise UserError(f"{path}: is already there; choose another --output or move it away")
     facts = {"environment": prepared.env.name, "version": prepared.env.version, "origin": prepared.origin}
-    facts |= {"style": style} if (style := getattr(prepared.env, "style", None)) else {}
+    facts |= {"style": style} if (style := style_of(prepared.env)) else {}
     for role, path in files.items():
         if to == "trl":
             write_lines(path, (json.dumps(trl_row(p), ensure_ascii=False) for p in there[role]))
@@ -127,8 +136,20 @@ def trl_row(problem: Problem) -> dict[str, Any]:
     }
 
 
-def _counted(prepared: Prepared, env: Environment, row: Row, where: str) -> Read | None:
-    read = read_row(env, row, where)
+def _reader(env: Environment) -> BaseEnvironment:
+    if isinstance(env, BaseEnvironment):
+        return env
+    raise UserError(f"environment {env.name!r} reads no rows: derive it from BaseEnvironment and give it `read_row`")
+
+
+def _counted(prepared: Prepared, row: Row, where: str) -> Read | None:
+    """What a row asks, or None and one more left out; what cannot be read names its place."""
+    try:
+        read = _reader(prepared.env).read_row(row)
+    except KeyError as error:
+        raise UserError(f"{where}: column {error} is missing; there are: {', '.join(row)}") from None
+    except (TypeError, ValueError, AttributeError, IndexError) as error:
+        raise UserError(f"{where}: {error}") from None
     if read is None:
         prepared.left_out += 1
         return None
@@ -137,15 +158,8 @@ def _counted(prepared: Prepared, env: Environment, row: Row, where: str) -> Read
 
 
 def _whole(problem: Problem) -> Read:
+    """A row that is a problem already."""
     return Read(problem.key, lambda role: [problem], problem.role)
-
-
-def _role(preset: Preset, split: str, read: Read) -> Role:
-    if preset.by_content:
-        return read.role
-    role = preset.splits[split]
-    # A training set without a dev split lends a tenth, chosen by content.
-    return "dev" if role == "train" and read.role == "dev" and "dev" not in preset.splits.values() else role
 
 
 def _own_role(row: Row, read: Read, role: Role | Literal["split"] | None, where: str) -> Role:
@@ -156,15 +170,6 @@ def _own_role(row: Row, read: Read, role: Role | Literal["split"] | None, where:
         if said == known:
             return known
     raise UserError(f"{where}: no role; give --role train, dev, test or split, or a column 'split' with one of them")
-
-
-def _selected(items: list[Item], name: str, size: int) -> list[Item]:
-    """A fixed selection by content: the same rows from any copy, in any order."""
-    if not size:
-        return items
-    if len(items) < size:
-        raise UserError(f"{name}: {size} rows are selected, the data has {len(items)} that can be judged")
-    return sorted(items, key=lambda item: key_bits(name, item.read.content))[:size]
 
 
 def _keep(prepared: Prepared, items: Sequence[Item]) -> None:

@@ -15,7 +15,7 @@ from rlvrlab.types import Role
 
 @dataclass(frozen=True)
 class Preset:
-    """One data set."""
+    """One published data set: where it is, who judges it and what its splits may be used for."""
 
     env: str
     """The environment that reads its rows and judges answers."""

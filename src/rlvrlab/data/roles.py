@@ -36,15 +36,15 @@ WORDS: dict[Use, str] = {
 }
 
 
-def role_of(problem: Problem) -> Role:
-    """Its role; published test problems stay test under any label."""
+def enforced_role(problem: Problem) -> Role:
+    """The role it is held to: published test problems stay test under any label."""
     return "test" if problem.source.startswith("code") and problem.id.startswith(TEST_ONLY) else problem.role
 
 
 def require(problems: Iterable[Problem], use: Use, where: str) -> None:
     """Refuse rows whose role forbids this use, by name."""
     allowed = ALLOWED[use]
-    refuse_roles([(p.id, role_of(p)) for p in problems if role_of(p) not in allowed], use, where)
+    refuse_roles([(p.id, enforced_role(p)) for p in problems if enforced_role(p) not in allowed], use, where)
 
 
 def refuse_roles(wrong: Sequence[tuple[str, str]], use: Use, where: str) -> None:

@@ -25,7 +25,7 @@ NAMED_ROWS = 5
 
 
 def to_row(problem: Problem, index: int) -> Row:
-    """One problem as a row."""
+    """A problem in verl's row shape; `index` is its place in the file, from 0."""
     where = f"problem {index + 1} ({problem.id})"
     return {
         "data_source": problem.source,

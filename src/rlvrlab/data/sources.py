@@ -55,14 +55,14 @@ def _files(name: str, preset: Preset, origin: Path) -> dict[str, Path]:
     if origin.is_file():
         return {_split_named(origin, name, preset): origin}
     there = sorted(path for path in origin.iterdir() if path.name.lower().endswith(ENDINGS))
-    found = {split: path for split in preset.splits for path in there if _is_split(path, split, name)}
+    files = {split: path for split in preset.splits for path in there if _is_split(path, split, name)}
     only = [path for path in there if bare_name(path).lower() == (preset.file or name)] or there
-    if not found and len(only) == 1:
-        found = {_split_named(only[0], name, preset): only[0]}
-    if not found:
+    if not files and len(only) == 1:
+        files = {_split_named(only[0], name, preset): only[0]}
+    if not files:
         wanted = ", ".join(f"{split}.jsonl" for split in preset.splits)
         raise UserError(f"{origin}: no file of {name}; needed are {wanted} (or another of {', '.join(ENDINGS)})")
-    return found
+    return files
 
 
 def _is_split(path: Path, split: str, name: str) -> bool:

@@ -63,7 +63,7 @@ class Grams:
         return len(self.starts) - 1
 
     def of(self, index: int) -> Numbers:
-        """Those of one text."""
+        """The n-grams of one text."""
         return self.values[self.starts[index] : self.starts[index + 1]]
 
     @property
@@ -83,15 +83,15 @@ class Grams:
         Two prompts are not alike because both end in `think step by step`.
         """
         mine = np.repeat(parts, self.sizes)
-        found = [self.values[:0]]
+        common = [self.values[:0]]
         for part, texts in zip(*np.unique(parts, return_counts=True), strict=True):
             if texts >= COMMON_FROM:
                 values, counts = np.unique(self.values[mine == part], return_counts=True)
-                found.append(values[counts > COMMON_SHARE * texts])
-        return np.unique(np.concatenate(found))
+                common.append(values[counts > COMMON_SHARE * texts])
+        return np.unique(np.concatenate(common))
 
     def without(self, others: Numbers) -> Grams:
-        """Without some n-grams."""
+        """The same texts without these n-grams."""
         kept = ~np.isin(self.values, others)
         before = np.concatenate(([0], np.cumsum(kept)))
         return Grams(self.values[kept], before[self.starts])
@@ -123,7 +123,7 @@ class Texts:
         return cls(np.frombuffer(numbers, np.int64), np.array(starts, np.int64), words, letters)
 
     def chosen(self, texts: Indices) -> Texts:
-        """Some of the texts."""
+        """Only these texts, in this order."""
         sizes = np.diff(self.starts)[texts]
         before = np.cumsum(sizes) - sizes
         inside = np.arange(sizes.sum()) + np.repeat(self.starts[texts] - before, sizes)
@@ -163,7 +163,9 @@ class Texts:
         short = np.flatnonzero((sizes > 0) & (sizes < n)) if whole_if_short else np.zeros(0, np.int64)
         if len(short):
             owners = np.concatenate((owners, short))
-            values = np.concatenate((values, np.array([self._whole(index) for index in short.tolist()], np.uint64)))
+            parts = [self.tokens[self.starts[index] : self.starts[index + 1]] for index in short.tolist()]
+            hashes = [replace(self, tokens=part)._rolled(len(part))[0] for part in parts]
+            values = np.concatenate((values, np.array(hashes, np.uint64)))
             firsts = np.concatenate((firsts, self.starts[short]))
         return owners, values, firsts
 
@@ -175,10 +177,6 @@ class Texts:
             total *= BASE
             total += mixed[offset : offset + length]
         return scattered(total) & KEPT_BITS
-
-    def _whole(self, index: int) -> int:
-        part = self.tokens[self.starts[index] : self.starts[index + 1]]
-        return int(replace(self, tokens=part)._rolled(len(part))[0])
 
 
 def scattered(values: Numbers) -> Numbers:

@@ -1,4 +1,4 @@
-"""What data-set environments share: the rows of a file, the role of a row, and where a final answer stands in a text.
+"""What data-set environments share: the rows of a file, and where a final answer stands in a text.
 
     "<think>\\\\boxed{1}</think> so \\\\boxed{\\\\frac{1}{2}}"  boxed  -> "\\\\frac{1}{2}"
     "16-3-4=9 …\\n#### 1,080"                           hashed -> "1,080"       amount -> 1080
@@ -19,13 +19,9 @@ from typing import Any, TypeVar
 
 from rlvrlab.errors import UserError
 from rlvrlab.judge.modes.expressions import number
-from rlvrlab.randomness import key_bits
-from rlvrlab.types import Role
 
 T = TypeVar("T")
 Row = dict[str, Any]
-SPLITS = ("train", "test")
-ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
 KEPT = 200
 """Characters of an answer kept in a verdict."""
 LONGEST_BOX = 4000
@@ -40,12 +36,6 @@ NO_UNITS = re.compile(
 )
 """Words after a number that change its value, or hedge."""
 FENCE = re.compile(r"^[ \t]*```+[ \t]*([\w+-]*)[ \t]*$", re.MULTILINE)
-
-
-def role_of(*content: object) -> Role:
-    """Decided by the content alone, so no seed and no setting can put equal content in two roles."""
-    bucket = key_bits(*content) % 10
-    return "test" if bucket == 0 else "dev" if bucket == 1 else "train"
 
 
 def in_turn(streams: Sequence[Iterator[T]], size: int) -> list[T]:
@@ -90,6 +80,14 @@ def hashed(tail: str) -> str | None:
     if tail.count("####") != 1 or "#####" in tail:
         return None
     return tail.partition("####")[2].partition("\n")[0].strip(SPACE) or None
+
+
+def tagged(tail: str) -> str | None:
+    """What stands between the only <answer> and the only </answer>, in this order."""
+    if tail.count("<answer>") != 1 or tail.count("</answer>") != 1:
+        return None
+    answer, closed, _ = tail.partition("<answer>")[2].partition("</answer>")
+    return answer.strip(SPACE) if closed else None
 
 
 def fenced(tail: str, languages: Iterable[str]) -> str | None:
@@ -157,42 +155,6 @@ def read_each(path: Path, read: Callable[[Row], T | None]) -> list[T]:
             raise UserError(f"{path}: row {index}: column {error} is missing") from None
         except (TypeError, ValueError, AttributeError, IndexError) as error:
             raise UserError(f"{path}: row {index}: {error}") from None
-    return found
-
-
-def read_split(
-    path: Path,
-    read: Callable[[Row], T | None],
-    content: Callable[[T], str],
-    group: Callable[[T], str] | None = None,
-) -> list[tuple[T, Role]]:
-    """The items of a data set with distinct content, and their roles; those of one group share theirs.
-
-    A folder has train and test files: the publisher's test stays test, and what also occurs there is dropped from
-    train, of which a share becomes dev. A single file named test or …_test is test only, any other is split by content.
-    """
-
-    def role(item: T) -> Role:
-        return role_of(squeezed((group or content)(item)))
-
-    if not path.is_dir():
-        published = path.name.partition(".")[0].endswith("test")
-        items = _distinct(read_each(path, read), content).values()
-        return [(item, "test" if published else role(item)) for item in items]
-    files = {name: [path / f"{name}{end}" for end in ENDINGS if (path / f"{name}{end}").is_file()] for name in SPLITS}
-    if not all(files.values()):
-        raise UserError(f"{path} needs a train and a test file, e.g. train.jsonl and test.jsonl.gz")
-    train, test = (_distinct(read_each(files[name][0], read), content) for name in SPLITS)
-    rest: list[tuple[T, Role]] = [
-        (item, "dev" if role(item) == "dev" else "train") for key, item in train.items() if key not in test
-    ]
-    return rest + [(item, "test") for item in test.values()]
-
-
-def _distinct(items: Iterable[T], content: Callable[[T], str]) -> dict[str, T]:
-    found: dict[str, T] = {}
-    for item in items:
-        found.setdefault(squeezed(content(item)), item)
     return found
 
 

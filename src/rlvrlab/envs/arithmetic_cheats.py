@@ -62,7 +62,7 @@ def expression_cheats(numbers: Sequence[int], target: int, solution: str) -> dic
 
 
 def tag_cheats(style: str, prompt: str, solution: str) -> dict[str, str]:
-    """Cheats in where the expression stands."""
+    """Answers whose expression is right but stands in the wrong place: without tags, twice, inside the thinking."""
     tagged = f"<answer>{solution}</answer>"
     everywhere = {"prompt echoed": prompt, "thinking without an end": f"<think>{tagged}"}
     if style == "bare":

@@ -48,7 +48,7 @@ class _Search:
         self.answers: dict[tuple[Part, Rational], Term | None] = {}
 
     def table(self, part: Part) -> dict[Rational, Term]:
-        """Every value of this part."""
+        """Every value that this part can make, each with one way to write it."""
         if part not in self.tables:
             self.tables[part] = self._list(part)
         return self.tables[part]
@@ -65,13 +65,13 @@ class _Search:
         if len(part) == 1:
             term = number(part[0])
             return {term.value: term}
-        found: dict[Rational, Term] = {}
+        terms: dict[Rational, Term] = {}
         for small, large in _splits(part):
             for one in self.table(small).values():
                 for other in self.table(large).values():
                     for term in self._join(one, other):
-                        found.setdefault(term.value, term)
-        return found
+                        terms.setdefault(term.value, term)
+        return terms
 
     def _join(self, one: Term, other: Term) -> Iterator[Term]:
         for operator in self.operators:

@@ -1,6 +1,7 @@
 """What every environment shares, so that a new one stays one short file.
 
 An environment brings `problems`, `verify`, `gold` and `cheats`; judging many and the self-check follow from these.
+With `read_row` (or `problems_in_folder`) it can also take problems from published data: `rlvr data prepare` asks it.
 A bad answer is data: `verify` returns a verdict for any text whatever. If it raises all the same, that is the
 verifier's failure and not the answer's, so the answer stays unjudged instead of scoring 0.
 """
@@ -8,12 +9,57 @@ verifier's failure and not the answer's, so the answer stays unjudged instead of
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
-from rlvrlab.errors import JudgeLost
-from rlvrlab.types import Check, Problem, Role, Verdict, unjudged
+from rlvrlab.envs.answers import Row, read_each, squeezed
+from rlvrlab.envs.split import role_in_training_set, role_of
+from rlvrlab.errors import JudgeLost, UserError
+from rlvrlab.randomness import shuffled
+from rlvrlab.types import Check, Environment, Problem, Role, Verdict, unjudged
 
 CHECKED_PROBLEMS = 6
+SPLITS = ("train", "test")
+ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
+
+
+@dataclass(frozen=True)
+class Read:
+    """A row of a published data set that an environment has understood."""
+
+    content: str
+    """Equal for rows that ask the same: they never stand in two roles, and only one of them is kept."""
+    problems: Callable[[Role], list[Problem]]
+    """What becomes of the row once its role is known."""
+    role: Role
+    """Where the content alone would put it; used where a data set has no split for it."""
+
+    @staticmethod
+    def by_text(text: str, problems: Callable[[Role], list[Problem]]) -> Read:
+        """A row that asks what its text says, whatever the case and the spaces."""
+        content = squeezed(text)
+        return Read(content, problems, role_of(content))
+
+
+@runtime_checkable
+class GivesFeedback(Protocol):
+    """An environment that can ask again after a failed answer."""
+
+    def second_turn(self, problem: Problem, text: str, verdict: Verdict) -> str:
+        """The prompt of another try; tells nothing about hidden tests."""
+        ...
+
+
+@runtime_checkable
+class GivesFeedbackTogether(Protocol):
+    """An environment that judges many failed tries in one call to tell what went wrong."""
+
+    def second_turns(self, tries: Sequence[tuple[Problem, str, Verdict]]) -> list[str]:
+        """The prompt of another try for each."""
+        ...
 
 
 class BaseEnvironment(ABC):
@@ -23,6 +69,8 @@ class BaseEnvironment(ABC):
     """Set by @register."""
     version: str
     """Set it in the class, and change it whenever scoring changes."""
+    style: str = ""
+    """How prompts ask for an answer, where there is a choice; kept in manifests, so that prompts and recipe agree."""
 
     @abstractmethod
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
@@ -39,6 +87,22 @@ class BaseEnvironment(ABC):
     def cheats(self, problem: Problem) -> Mapping[str, str]:
         """Completions, by name, that must never be judged correct."""
         return {}
+
+    def read_row(self, row: Row) -> Read | None:
+        """What a row of a published data set asks; None when it cannot be judged and is left out.
+
+        A column that is missing or wrong raises KeyError, ValueError or TypeError; the caller names the place.
+        """
+        raise UserError(f"environment {self.name!r} makes its problems itself and reads no rows; try `rlvr data make`")
+
+    def problems_in_folder(self) -> dict[Role, list[Problem]]:
+        """All problems by role, of an environment whose data set is a folder of its own kind."""
+        raise UserError(f"environment {self.name!r} reads rows, not a folder")
+
+    def stored_problems(self, path: str, role: Role, size: int, seed: int) -> list[Problem]:
+        """Problems of a data file or folder in keyed order: `size` of them, or as many as there are for this role."""
+        rows = [read for read, its_role in split_rows(self, Path(path)) if its_role == role]
+        return [problem for read in shuffled(rows, seed, self.name, role)[:size] for problem in read.problems(role)]
 
     def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
         """Judge many, in order; a verifier that raises leaves its answer unjudged."""
@@ -62,3 +126,33 @@ class BaseEnvironment(ABC):
             raise
         except Exception as error:
             return unjudged(f"{type(self).__name__}.verify raised {type(error).__name__}: {error}")
+
+
+@lru_cache(maxsize=32)
+def split_rows(env: BaseEnvironment, path: Path) -> list[tuple[Read, Role]]:
+    """The rows of a data file or folder that `env` can judge, each content once, with their roles.
+
+    A folder has train and test files: the publisher's test stays test, and what also occurs there is dropped from
+    train, of which a share becomes dev. A single file named test or …_test is test only, any other is split by content.
+    """
+
+    def distinct(file: Path) -> dict[str, Read]:
+        first: dict[str, Read] = {}
+        for read in read_each(file, env.read_row):
+            first.setdefault(read.content, read)
+        return first
+
+    if not path.is_dir():
+        published = path.name.partition(".")[0].endswith("test")
+        return [(read, "test" if published else read.role) for read in distinct(path).values()]
+    files = {name: [path / f"{name}{end}" for end in ENDINGS if (path / f"{name}{end}").is_file()] for name in SPLITS}
+    if not all(files.values()):
+        raise UserError(f"{path} needs a train and a test file, e.g. train.jsonl and test.jsonl.gz")
+    train, test = (distinct(files[name][0]) for name in SPLITS)
+    rest = [(read, role_in_training_set(read.role)) for content, read in train.items() if content not in test]
+    return rest + [(read, "test") for read in test.values()]
+
+
+def style_of(env: Environment) -> str:
+    """The style that an environment's prompts ask for; empty where there is only one."""
+    return env.style if isinstance(env, BaseEnvironment) else ""

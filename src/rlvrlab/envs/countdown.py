@@ -24,17 +24,18 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from annotated_types import Ge, Le
 
+from rlvrlab.envs.answers import KEPT, Row, after_thinking, in_turn, tagged
 from rlvrlab.envs.arithmetic import BadExpression, Expression, Term, combine, evaluate, number, parse
 from rlvrlab.envs.arithmetic_cheats import expression_cheats, tag_cheats
 from rlvrlab.envs.arithmetic_solver import MAX_NUMBERS, reachable, solve
-from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.base import BaseEnvironment, Read
+from rlvrlab.envs.split import role_of
 from rlvrlab.errors import UserError
-from rlvrlab.randomness import generator, key_bits, shuffled
+from rlvrlab.randomness import generator, shuffled
 from rlvrlab.registry import register
 from rlvrlab.types import CountOrZero, ErrorKind, Problem, Role, Verdict
 
 Operand = Annotated[int, Ge(1), Le(10**6)]
-KEPT_ANSWER = 200
 DRAWS_PER_BLOCK = 256
 FRUITLESS_DRAWS = 50_000
 NOTHING = Term((0, 0))
@@ -49,9 +50,8 @@ class Instance(NamedTuple):
 
     @property
     def role(self) -> Role:
-        """Decided by the content alone, so no seed and no setting can put an instance in two roles."""
-        bucket = key_bits("countdown", self.numbers, self.target) % 10
-        return "test" if bucket == 0 else "dev" if bucket == 1 else "train"
+        """Whatever the settings of the environment, since it is decided by the content alone."""
+        return role_of("countdown", self.numbers, self.target)
 
 
 @register("env", "countdown")
@@ -98,26 +98,38 @@ class Countdown(BaseEnvironment):
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Distinct solvable problems; a shorter list of the same seed is the beginning of a longer one."""
         streams = [self._instances(level, role, seed) for level in self.numbers]
-        found: list[Problem] = []
-        for index in range(size):
-            solved = next(streams[index % len(streams)], None)
-            if solved is None:
-                raise self._too_few(role, size, index)
-            found.append(self._problem(*solved, role))
-        return found
+        chosen = in_turn(streams, size)
+        if len(chosen) < size:
+            level, made = self.numbers[len(chosen) % len(streams)], len(chosen) // len(streams)
+            how = "there are only" if self._is_small(level) else "a long search found only"
+            raise UserError(
+                f"countdown: {size} {role} problems asked for, but {how} {made} different ones with {level} numbers; "
+                "ask for fewer, or widen low, high, target_low, target_high, operators or numbers"
+            )
+        return [self._problem(instance, term.text, role) for instance, term in chosen]
+
+    def read_row(self, row: Row) -> Read | None:
+        """A row of Countdown-Tasks: `nums` and `target`; None when it has no solution under the settings."""
+        instance = Instance(tuple(sorted(int(value) for value in row["nums"])), int(row["target"]))
+        solution = self._solution(*instance) if len(instance.numbers) > 1 else None
+        if solution is None:
+            return None
+        return Read(str(instance), lambda role: [self._problem(instance, solution, role)], instance.role)
 
     def gold(self, problem: Problem) -> str | None:
         """The solution the problem came with, or else the solver's."""
         solution = problem.meta.get("solution")
         if solution is None:
-            numbers, target = _ask(problem)
-            solvable = len(numbers) <= MAX_NUMBERS and min(numbers) > 0
-            solution = solve(numbers, target, self.operators, self.use_all) if solvable else None
+            solution = self._solution(*_ask(problem))
         return None if solution is None else self._complete(solution)
 
     def verify(self, problem: Problem, text: str) -> Verdict:
         """Extract, parse, check the numbers, compute exactly; never raises on any text."""
-        answer = _after_thinking(text) if self.style == "think" else text.removesuffix("\n").strip(" ")
+        if self.style == "think":
+            tail = after_thinking(text, must_think=True)
+            answer = None if tail is None else tagged(tail)
+        else:
+            answer = text.removesuffix("\n").strip(" ")
         if not answer:
             return _refused(ErrorKind.FORMAT, "no single non-empty answer where it belongs", None)
         try:
@@ -141,6 +153,11 @@ class Countdown(BaseEnvironment):
         cheats = {name: self._complete(text) for name, text in expression_cheats(numbers, target, solution).items()}
         return cheats | tag_cheats(self.style, problem.prompt, solution)
 
+    def _solution(self, numbers: Sequence[int], target: int) -> str | None:
+        if len(numbers) > MAX_NUMBERS or min(numbers) <= 0:
+            return None
+        return solve(numbers, target, self.operators, self.use_all)
+
     def _complete(self, expression: str) -> str:
         if self.style == "bare":
             return expression
@@ -158,7 +175,7 @@ class Countdown(BaseEnvironment):
             spare.remove(used)
         return f"does not use {', '.join(map(str, spare))}" if self.use_all else ""
 
-    def _problem(self, instance: Instance, solution: Term, role: Role) -> Problem:
+    def _problem(self, instance: Instance, solution: str, role: Role) -> Problem:
         numbers, target = instance
         level = len(numbers)
         return Problem(
@@ -167,7 +184,7 @@ class Countdown(BaseEnvironment):
             skill="countdown",
             prompt=self._prompt(numbers, target),
             reference={"numbers": list(numbers), "target": target},
-            meta={"level": level, "solution": solution.text},
+            meta={"level": level, "solution": solution},
             role=role,
         )
 
@@ -185,13 +202,18 @@ class Countdown(BaseEnvironment):
     def _instances(self, level: int, role: Role, seed: int) -> Iterator[tuple[Instance, Term]]:
         """All instances of a small space in keyed order, or keyed draws from a large one; ends when it runs dry."""
         if self._is_small(level):
-            solved = [(instance, term) for instance, term in self._enumerate(level) if instance.role == role]
+            solved = [
+                (instance, term)
+                for numbers in combinations_with_replacement(range(self.low, self.high + 1), level)
+                for term in reachable(numbers, self.operators).values()
+                if (instance := self._instance(numbers, term)) and instance.role == role
+            ]
             yield from shuffled(solved, seed, "countdown", level, role)
             return
         seen: set[Instance] = set()
         fruitless = 0
-        for numbers, term in self._draws(level, generator(seed, "countdown", level, role)):
-            instance = self._instance(numbers, term)
+        for drawn, term in self._draws(level, generator(seed, "countdown", level, role)):
+            instance = self._instance(drawn, term)
             if instance and instance not in seen and instance.role == role:
                 seen.add(instance)
                 fruitless = 0
@@ -202,13 +224,6 @@ class Countdown(BaseEnvironment):
     def _is_small(self, level: int) -> bool:
         """Whether listing everything costs under a second: each further number costs about ten times more."""
         return comb(self.high - self.low + level, level) <= 10 ** (6 - level)
-
-    def _enumerate(self, level: int) -> Iterator[tuple[Instance, Term]]:
-        for numbers in combinations_with_replacement(range(self.low, self.high + 1), level):
-            for term in reachable(numbers, self.operators).values():
-                instance = self._instance(numbers, term)
-                if instance:
-                    yield instance, term
 
     def _draws(self, level: int, random: np.random.Generator) -> Iterator[tuple[list[int], Term]]:
         """Endless random expressions over random numbers."""
@@ -226,27 +241,9 @@ class Countdown(BaseEnvironment):
         # With use_all off, a target among the numbers would be answered by that number alone.
         return None if target in numbers and not self.use_all else Instance(tuple(sorted(numbers)), target)
 
-    def _too_few(self, role: Role, size: int, index: int) -> UserError:
-        level = self.numbers[index % len(self.numbers)]
-        found = index // len(self.numbers)
-        how = "there are only" if self._is_small(level) else "a long search found only"
-        return UserError(
-            f"countdown: {size} {role} problems asked for, but {how} {found} different ones with {level} numbers; "
-            "ask for fewer, or widen low, high, target_low, target_high, operators or numbers"
-        )
-
 
 def _ask(problem: Problem) -> tuple[list[int], int]:
     return [int(value) for value in problem.reference["numbers"]], int(problem.reference["target"])
-
-
-def _after_thinking(text: str) -> str | None:
-    """What the one <answer> after the last </think> holds; a reopened <think> hides it."""
-    _, closed, tail = text.rpartition("</think>")
-    if not closed or "<think>" in tail or tail.count("<answer>") != 1 or tail.count("</answer>") != 1:
-        return None
-    answer, closed, _ = tail.partition("<answer>")[2].partition("</answer>")
-    return answer.strip(" \t\r\n") if closed else None
 
 
 def _random_term(numbers: Sequence[int], operators: str, choices: Sequence[int]) -> Term:
@@ -268,4 +265,4 @@ def _random_term(numbers: Sequence[int], operators: str, choices: Sequence[int])
 
 def _refused(error: ErrorKind, detail: str, answer: str | None, format: float = 0.0, numbers: float = 0.0) -> Verdict:
     parts = {"format": format, "numbers": numbers, "correct": 0.0}
-    return Verdict(False, 0.0, error, parts, answer=answer and answer[:KEPT_ANSWER], detail=detail)
+    return Verdict(False, 0.0, error, parts, answer=answer and answer[:KEPT], detail=detail)

@@ -18,15 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Literal
 
-from rlvrlab.envs.answers import KEPT, Row, after_thinking, amount, hashed, in_turn, read_split, squeezed
-from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.answers import KEPT, Row, after_thinking, amount, hashed, in_turn, squeezed
+from rlvrlab.envs.base import BaseEnvironment, Read
 from rlvrlab.envs.gsm_synthetic import MOST_STEPS, Story, stories
 from rlvrlab.errors import UserError
-from rlvrlab.randomness import key_bits, shuffled
+from rlvrlab.randomness import key_bits
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict
 
@@ -35,6 +33,7 @@ PROMPTS = {
     "plain": f"{{question}}\nSolve it step by step. {ENDING}",
     "think": f"{{question}}\nThink first, inside <think> </think>. {ENDING}",
 }
+FULL_WIDTH = {code: code + 0xFEE0 for code in range(ord("0"), ord("9") + 1)}
 
 
 @register("env", "gsm8k")
@@ -63,14 +62,23 @@ class Gsm8k(BaseEnvironment):
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Distinct problems; a shorter list of the same seed is the beginning of a longer one."""
         if self.path:
-            rows = [story for story, its_role in _stored(self.path) if its_role == role]
-            chosen = shuffled(rows, seed, "gsm8k", role)[:size]
+            chosen = self.stored_problems(self.path, role, size, seed)
         else:
-            chosen = in_turn([stories(level, role, seed) for level in self.levels], size)
+            made = in_turn([stories(level, role, seed) for level in self.levels], size)
+            chosen = [self._problem(story, role) for story in made]
         if len(chosen) < size:
             source = self.path or f"the generator at levels {list(self.levels)}"
             raise UserError(f"gsm8k: {size} {role} problems asked for, {source} has {len(chosen)}")
-        return [self._problem(story, role) for story in chosen]
+        return chosen
+
+    def read_row(self, row: Row) -> Read:
+        """A row of GSM8K: `question`, and `answer` with the number after ####."""
+        solution, mark, answer = row["answer"].rpartition("####")
+        answer = answer.strip()
+        if not mark or amount(answer) is None:
+            raise ValueError(f"column 'answer' has no number after ####: {row['answer'][-40:]!r}")
+        story = Story(row["question"], solution.strip(), answer, 0)
+        return Read.by_text(story.question, lambda role: [self._problem(story, role)])
 
     def gold(self, problem: Problem) -> str | None:
         """The worked solution."""
@@ -97,7 +105,7 @@ class Gsm8k(BaseEnvironment):
             "next number": wrong, "empty": "", "hedge": f"{right} or {wrong}", "range": f"{right}-{wrong}",
             "list": f"{right}, {wrong}", "every number": " ".join(map(str, range(100))), "not": f"not {right}",
             "thousands": f"{right} thousand", "sum left open": f"{right}+0", "equation": f"x={right}",
-            "code": f"int('{right.replace(',', '')}')", "full-width digits": _full_width(right),
+            "code": f"int('{right.replace(',', '')}')", "full-width digits": right.translate(FULL_WIDTH),
             "two numbers": f"{right[0]} {right}", "in words": "forty-two", "infinity": "1e400", "no number": "nan",
             "endless digits": right + "0" * 10_000, "negated": f"--{right}", "placeholder": "N",
         }  # fmt: skip
@@ -138,20 +146,3 @@ def _refused(error: ErrorKind, detail: str, answer: str | None, format: float) -
     return Verdict(
         False, 0.0, error, {"format": format, "correct": 0.0}, answer=answer and answer[:KEPT], detail=detail
     )
-
-
-def _full_width(text: str) -> str:
-    return text.translate({ord(digit): chr(ord(digit) + 0xFEE0) for digit in "0123456789"})
-
-
-@lru_cache(maxsize=4)
-def _stored(path: str) -> list[tuple[Story, Role]]:
-    return read_split(Path(path), _story, lambda story: story.question)
-
-
-def _story(row: Row) -> Story:
-    solution, mark, answer = row["answer"].rpartition("####")
-    answer = answer.strip()
-    if not mark or amount(answer) is None:
-        raise ValueError(f"column 'answer' has no number after ####: {row['answer'][-40:]!r}")
-    return Story(row["question"], solution.strip(), answer, 0)

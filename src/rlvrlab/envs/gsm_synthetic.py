@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvrlab.envs.answers import role_of
+from rlvrlab.envs.split import role_of
 from rlvrlab.randomness import generator
 from rlvrlab.types import Role
 
@@ -27,6 +27,17 @@ PEOPLE = (
 )  # fmt: skip
 THINGS = ("apples", "marbles", "stickers", "coins", "cards", "beads", "shells", "pencils", "stamps", "buttons")
 PACKS = ("bags", "boxes", "packs", "jars")
+
+
+SENTENCES = {
+    "gain": "{she} finds {many} more {thing}.",
+    "lose": "{she} gives {many} {thing} to {friend}.",
+    "packs": "{she} buys {many} {pack} with {each} {thing} in each.",
+    "sell": "{she} sells {many} {pack} with {each} {thing} in each.",
+    "times": "{friend} then gives presents until {her} {thing} are {many} times as many.",
+    "share": "{she} splits all {thing} evenly into {many} heaps and keeps only one heap.",
+}
+SIGNS = {"gain": "+", "packs": "+", "lose": "-", "sell": "-", "times": "*", "share": "/"}
 
 
 class Story(NamedTuple):
@@ -75,7 +86,7 @@ def _chain(start: int, steps: int, random: np.random.Generator) -> list[Event]:
 
 
 def _event(value: int, random: np.random.Generator) -> Event | None:
-    kind = ("gain", "lose", "packs", "sell", "times", "share")[int(random.integers(6))]
+    kind = tuple(SENTENCES)[int(random.integers(len(SENTENCES)))]
     if kind in ("gain", "lose"):
         many = int(random.integers(2, 50))
         after = value + many if kind == "gain" else value - many
@@ -97,37 +108,15 @@ def _told(start: int, chain: list[Event], random: np.random.Generator) -> Story:
     (name, she), (friend, _) = (PEOPLE[i] for i in random.choice(len(PEOPLE), 2, replace=False))
     thing, pack = THINGS[int(random.integers(len(THINGS)))], PACKS[int(random.integers(len(PACKS)))]
     lines, worked, value = [f"{name} has {start} {thing}."], list[str](), start
+    words = {"she": she, "her": "her" if she == "She" else "his", "friend": friend, "thing": thing, "pack": pack}
     for event in chain:
-        lines.append(_sentence(event, she, friend, thing, pack))
-        worked += _worked(event, value, she, thing)
-        value = event.after
+        many, each = event.numbers[0], event.numbers[-1]
+        lines.append(SENTENCES[event.kind].format(**words, many=many, each=each))
+        if len(event.numbers) == 2:
+            worked.append(f"That is {many} * {each} = <<{many}*{each}={many * each}>>{many * each} {thing}.")
+            many *= each
+        sign, now = SIGNS[event.kind], event.after
+        worked.append(f"{she} now has {value} {sign} {many} = <<{value}{sign}{many}={now}>>{now} {thing}.")
+        value = now
     question = f"{' '.join(lines)} How many {thing} does {name} have now?"
     return Story(question, "\n".join(worked), str(value), len(chain))
-
-
-def _sentence(event: Event, she: str, friend: str, thing: str, pack: str) -> str:
-    many = event.numbers[0]
-    if event.kind == "gain":
-        return f"{she} finds {many} more {thing}."
-    if event.kind == "lose":
-        return f"{she} gives {many} {thing} to {friend}."
-    if event.kind == "packs":
-        return f"{she} buys {many} {pack} with {event.numbers[1]} {thing} in each."
-    if event.kind == "sell":
-        return f"{she} sells {many} {pack} with {event.numbers[1]} {thing} in each."
-    if event.kind == "times":
-        return (
-            f"{friend} then gives presents until {'her' if she == 'She' else 'his'} {thing} are {many} times as many."
-        )
-    return f"{she} splits all {thing} evenly into {many} heaps and keeps only one heap."
-
-
-def _worked(event: Event, value: int, she: str, thing: str) -> list[str]:
-    many, lines = event.numbers[0], list[str]()
-    if len(event.numbers) == 2:
-        each = event.numbers[1]
-        lines.append(f"That is {many} * {each} = <<{many}*{each}={many * each}>>{many * each} {thing}.")
-        many *= each
-    sign = {"gain": "+", "packs": "+", "lose": "-", "sell": "-", "times": "*", "share": "/"}[event.kind]
-    now = event.after
-    return [*lines, f"{she} now has {value} {sign} {many} = <<{value}{sign}{many}={now}>>{now} {thing}."]

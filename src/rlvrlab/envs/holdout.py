@@ -26,7 +26,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.base import BaseEnvironment, GivesFeedback
 from rlvrlab.errors import UserError
 from rlvrlab.recipe.load import instantiate
 from rlvrlab.registry import register
@@ -54,7 +54,7 @@ class Holdout(BaseEnvironment):
 
     @property
     def inner(self) -> Environment:
-        """The environment that asks and judges."""
+        """The other environment, built from its table."""
         return _built(json.dumps(self.of, sort_keys=True))
 
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
@@ -62,7 +62,7 @@ class Holdout(BaseEnvironment):
         return [self._split(problem) for problem in self.inner.problems(role, size, seed)]
 
     def gold(self, problem: Problem) -> str | None:
-        """As there."""
+        """The other environment's answer, which passes all of its tests."""
         return self.inner.gold(problem)
 
     def verify(self, problem: Problem, text: str) -> Verdict:
@@ -73,13 +73,18 @@ class Holdout(BaseEnvironment):
         """Both parts in one call; where the watching part cannot be judged, nothing is said about it."""
         watching = [(_with(problem, problem.reference["held_back"]), text) for problem, text in items]
         verdicts = self.inner.verify_many([*items, *watching])
-        pairs = zip(verdicts[: len(items)], verdicts[len(items) :], strict=True)
-        return [_joined(paid, watched) for paid, watched in pairs]
+        joined = []
+        for paid, watched in zip(verdicts[: len(items)], verdicts[len(items) :], strict=True):
+            if paid.correct is not None and watched.correct is not None:
+                paid = replace(paid, parts={**paid.parts, "proxy": paid.score, "hidden": watched.score})
+            joined.append(paid)
+        return joined
 
     def second_turn(self, problem: Problem, text: str, verdict: Verdict) -> str:
-        """As there."""
-        told: Any = self.inner
-        return str(told.second_turn(problem, text, verdict))
+        """The other environment's feedback, where it gives any."""
+        if not isinstance(self.inner, GivesFeedback):
+            raise UserError(f"holdout: environment {self.of['type']!r} gives no feedback for a second turn")
+        return self.inner.second_turn(problem, text, verdict)
 
     def _split(self, problem: Problem) -> Problem:
         tests = problem.reference.get(_key(problem), ()) if isinstance(problem.reference, Mapping) else ()
@@ -107,9 +112,3 @@ def _key(problem: Problem) -> str:
 
 def _with(problem: Problem, tests: Sequence[Any]) -> Problem:
     return replace(problem, reference={**problem.reference, _key(problem): list(tests)})
-
-
-def _joined(paid: Verdict, watched: Verdict) -> Verdict:
-    if paid.correct is None or watched.correct is None:
-        return paid
-    return replace(paid, parts={**paid.parts, "proxy": paid.score, "hidden": watched.score})

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.base import BaseEnvironment, GivesFeedback
 from rlvrlab.errors import UserError
 from rlvrlab.recipe.load import instantiate
 from rlvrlab.registry import register
@@ -36,66 +37,69 @@ class Mixture(BaseEnvironment):
     ratios: tuple[Positive, ...] = ()
     """Of the members; empty takes all alike."""
 
-    version = "1"
+    @cached_property
+    def version(self) -> str:  # type: ignore[override]
+        """Changes with that of any member."""
+        return "1(" + ",".join(f"{env.name}:{env.version}" for env in self.environments) + ")"
+
+    @cached_property
+    def environments(self) -> list[Environment]:
+        """The members, built from their tables."""
+        return [self._build(i, table) for i, table in enumerate(self.members)]
 
     def __post_init__(self) -> None:
         if not self.members:
             raise UserError("mixture: members is empty; give at least one environment table")
         if self.ratios and len(self.ratios) != len(self.members):
             raise UserError(f"mixture: {len(self.ratios)} ratios for {len(self.members)} members; one each or none")
-        built = [self._build(i, table) for i, table in enumerate(self.members)]
-        object.__setattr__(self, "_built", built)
-        version = "1(" + ",".join(f"{env.name}:{env.version}" for env in built) + ")"
-        object.__setattr__(self, "version", version)
+        _ = self.environments  # a mistake in a member is told at once
 
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Interleaved, so that the beginning of a long list has the same proportions."""
         order = _interleaved(self.ratios or (1.0,) * len(self.members), size)
-        made = [iter(env.problems(role, order.count(i), seed)) for i, env in enumerate(self._members)]
-        return [self._outer(i, next(made[i])) for i in order]
+        made = [iter(env.problems(role, order.count(i), seed)) for i, env in enumerate(self.environments)]
+        mixed = []
+        for i in order:
+            problem = next(made[i])
+            skill = str(self.members[i].get("label", problem.skill))
+            meta = {**problem.meta, "member": i, "own_skill": problem.skill}
+            mixed.append(replace(problem, id=f"{i}/{problem.id}", skill=skill, meta=meta))
+        return mixed
 
     def gold(self, problem: Problem) -> str | None:
-        """The member's."""
+        """The answer of the member that made the problem."""
         env, inner = self._inner(problem)
         return env.gold(inner)
 
     def cheats(self, problem: Problem) -> Mapping[str, str]:
-        """The member's."""
+        """The cheats that the member knows for its problem."""
         env, inner = self._inner(problem)
-        found: Mapping[str, str] = getattr(env, "cheats", lambda _: {})(inner)
-        return found
+        return env.cheats(inner) if isinstance(env, BaseEnvironment) else {}
 
     def verify(self, problem: Problem, text: str) -> Verdict:
-        """By the member."""
+        """The member that made the problem judges the answer."""
         env, inner = self._inner(problem)
         return env.verify(inner, text)
 
     def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
         """One call per member, so that each can judge its own abreast."""
-        found: list[Verdict | None] = [None] * len(items)
-        for member, env in enumerate(self._members):
+        verdicts: dict[int, Verdict] = {}
+        for member, env in enumerate(self.environments):
             places = [i for i, (problem, _) in enumerate(items) if problem.meta["member"] == member]
-            verdicts = env.verify_many([(self._inner(items[i][0])[1], items[i][1]) for i in places])
-            for i, verdict in zip(places, verdicts, strict=True):
-                found[i] = verdict
-        return [verdict for verdict in found if verdict is not None]
+            own = env.verify_many([(self._inner(items[i][0])[1], items[i][1]) for i in places])
+            verdicts |= zip(places, own, strict=True)
+        return [verdicts[i] for i in range(len(items))]
 
     def self_check(self) -> list[Check]:
-        """Every member's own."""
-        return [check for env in self._members for check in env.self_check()]
+        """The checks of all members, one after the other."""
+        return [check for env in self.environments for check in env.self_check()]
 
     def second_turn(self, problem: Problem, text: str, verdict: Verdict) -> str:
         """The member's feedback, where it gives any."""
         env, inner = self._inner(problem)
-        turn = getattr(env, "second_turn", None)
-        if turn is None:
+        if not isinstance(env, GivesFeedback):
             raise UserError(f"mixture: member {env.name!r} gives no feedback for a second turn")
-        return str(turn(inner, text, verdict))
-
-    @property
-    def _members(self) -> list[Environment]:
-        built: list[Environment] = self._built  # type: ignore[attr-defined]
-        return built
+        return env.second_turn(inner, text, verdict)
 
     def _build(self, index: int, table: dict[str, Any]) -> Environment:
         own = {key: value for key, value in table.items() if key != "label"}
@@ -110,15 +114,11 @@ class Mixture(BaseEnvironment):
             raise UserError(f"mixture: members[{index}] ({own['type']}): {words[:200]}") from None
         return env
 
-    def _outer(self, member: int, problem: Problem) -> Problem:
-        skill = str(self.members[member].get("label", problem.skill))
-        meta = {**problem.meta, "member": member, "own_skill": problem.skill}
-        return replace(problem, id=f"{member}/{problem.id}", skill=skill, meta=meta)
-
     def _inner(self, problem: Problem) -> tuple[Environment, Problem]:
+        """The member that asked, and the problem as that member made it."""
         member = problem.meta["member"]
         own = replace(problem, id=problem.id.removeprefix(f"{member}/"), skill=problem.meta["own_skill"])
-        return self._members[member], own
+        return self.environments[member], own
 
 
 def _interleaved(ratios: Sequence[float], size: int) -> list[int]:

@@ -28,8 +28,9 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from rlvrlab.envs.answers import KEPT, SPACE, after_thinking, role_of, squeezed
+from rlvrlab.envs.answers import KEPT, after_thinking, squeezed, tagged
 from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.split import role_of
 from rlvrlab.errors import LabError, UnknownName, UserError
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
@@ -94,17 +95,17 @@ class ReasoningGym(BaseEnvironment):
         """Distinct problems; a shorter list of the same seed is the beginning of a longer one."""
         own_seed = key_bits(seed, "reasoning_gym", role) % 2**31
         made = self._made(own_seed, max(1, size) * DRAWS_PER_PROBLEM)
-        found: dict[str, Problem] = {}
+        problems: dict[str, Problem] = {}
         for index in range(size * DRAWS_PER_PROBLEM):
-            if len(found) == size:
+            if len(problems) == size:
                 break
             entry = made[index]
             question = squeezed(entry["question"])
-            if question not in found and role_of("reasoning_gym", self.dataset, question) == role:
-                found[question] = self._problem(entry, own_seed, index, role)
-        if len(found) < size:
-            raise UserError(f"reasoning_gym: {size} {role} problems asked for, {self.dataset} gave {len(found)}")
-        return list(found.values())
+            if question not in problems and role_of("reasoning_gym", self.dataset, question) == role:
+                problems[question] = self._problem(entry, own_seed, index, role)
+        if len(problems) < size:
+            raise UserError(f"reasoning_gym: {size} {role} problems asked for, {self.dataset} gave {len(problems)}")
+        return list(problems.values())
 
     def gold(self, problem: Problem) -> str | None:
         """The data set's own answer, where it has one."""
@@ -119,8 +120,15 @@ class ReasoningGym(BaseEnvironment):
         """Extract each answer and have all scored in the jail."""
         prepared = [self._prepare(problem, text) for problem, text in items]
         tasks = [(one[0], SCORER) for one in prepared if not isinstance(one, Verdict)]
-        found = iter(_judged(tasks))
-        return [one if isinstance(one, Verdict) else self._scored(next(found), one[1]) for one in prepared]
+        if find_spec(PACKAGE) is None:
+            verdicts = [unjudged(MISSING) for _ in tasks]
+        else:
+            try:
+                verdicts = _judge().verify_many(tasks) if tasks else []
+            except (LabError, OSError) as error:
+                verdicts = [unjudged(f"the judge failed: {error}") for _ in tasks]
+        scored = iter(verdicts)
+        return [one if isinstance(one, Verdict) else self._scored(next(scored), one[1]) for one in prepared]
 
     def cheats(self, problem: Problem) -> Mapping[str, str]:
         """Answers that must not get the full score."""
@@ -141,21 +149,18 @@ class ReasoningGym(BaseEnvironment):
         }
 
     def _prepare(self, problem: Problem, text: str) -> tuple[CallsTask, str] | Verdict:
-        answer = self._extract(text)
-        if answer is None:
-            return _no_answer()
+        tail = after_thinking(text, must_think=self.style == "think")
+        answer = None if tail is None else tagged(tail)
+        if not answer or len(answer) > LONGEST_ANSWER:
+            parts = {"format": 0.0, "partial": 0.0, "correct": 0.0}
+            return Verdict(False, 0.0, ErrorKind.FORMAT, parts, detail="no single answer where it belongs")
         try:
-            return _task(problem.reference, answer), answer
+            keys = ("dataset", "settings", "seed", "index")
+            made = tuple(json.loads(json.dumps(problem.reference[key])) for key in keys)
+            calls = tuple(Call((*made, answer, tenths), True) for tenths in range(1, TENTHS + 1))
+            return CallsTask("reaches", calls, limits=LIMITS), answer
         except Exception as error:  # the problem is to blame, not the answer
             return unjudged(f"reasoning_gym: {problem.id}: {type(error).__name__}: {error}")
-
-    def _extract(self, text: str) -> str | None:
-        tail = after_thinking(text, must_think=self.style == "think")
-        if tail is None or tail.count("<answer>") != 1 or tail.count("</answer>") != 1:
-            return None
-        answer, closed, _ = tail.partition("<answer>")[2].partition("</answer>")
-        answer = answer.strip(SPACE)
-        return answer if closed and answer and len(answer) <= LONGEST_ANSWER else None
 
     def _scored(self, verdict: Verdict, answer: str) -> Verdict:
         flags: tuple[str, ...] = ("integrity_weak",) if self.dataset in EXECUTING else ()
@@ -208,27 +213,8 @@ def _package_version() -> str:
         return "unknown"
 
 
-def _task(reference: Mapping[str, Any], answer: str) -> CallsTask:
-    made = tuple(json.loads(json.dumps(reference[key])) for key in ("dataset", "settings", "seed", "index"))
-    return CallsTask("reaches", tuple(Call((*made, answer, k), True) for k in range(1, TENTHS + 1)), limits=LIMITS)
-
-
 @cache
 def _judge() -> Judge:
     judge = Judge(preload=(PACKAGE,))
     atexit.register(judge.close)
     return judge
-
-
-def _judged(tasks: Sequence[tuple[CallsTask, str]]) -> list[Verdict]:
-    if find_spec(PACKAGE) is None:
-        return [unjudged(MISSING) for _ in tasks]
-    try:
-        return _judge().verify_many(tasks) if tasks else []
-    except (LabError, OSError) as error:
-        return [unjudged(f"the judge failed: {error}") for _ in tasks]
-
-
-def _no_answer() -> Verdict:
-    parts = {"format": 0.0, "partial": 0.0, "correct": 0.0}
-    return Verdict(False, 0.0, ErrorKind.FORMAT, parts, detail="no single answer where it belongs")

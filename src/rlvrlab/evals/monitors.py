@@ -50,10 +50,16 @@ RANGES = (
     Range("actor/kl", None, 1.0, "far from the reference policy", "raise kl.coef or stop earlier"),
     Range("groups/unjudged_rows", None, 0.0, "some answers could not be judged; they are left out, not counted wrong",
           "look at logs/events.jsonl and the rollouts' detail", alarm=True),
+    Range("sft/nll", None, 5.0, "worse than guessing among 150 tokens: the updates are ruining the policy",
+          "start again with a lower learning rate", alarm=True),
+    Range("dpo/chosen_reward", -1.0, None, "chosen answers become less likely, together with rejected ones",
+          "raise dpo.sft_coef or dpo.beta, or lower the learning rate"),
 )  # fmt: skip
-
-ONLINE = tuple(r.metric for r in RANGES)
-"""What on-line phases are watched by; a phase says which of the ranges hold for it (`Phase.health`)."""
+ONLINE = (
+    "actor/entropy", "actor/grad_norm", "groups/zero_variance", "response_length/clip_ratio", "actor/pg_clipfrac",
+    "actor/kl", "groups/unjudged_rows",
+)  # fmt: skip
+"""What on-line phases are watched by. Every phase says which ranges hold for it (`Phase.health`)."""
 
 
 def health_of(phase: object) -> tuple[str, ...]:

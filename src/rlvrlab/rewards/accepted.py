@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rlvrlab.registry import register
+from rlvrlab.rewards.total import judged, total
 from rlvrlab.types import Completion, Problem, Reward, Verdict
 
 
@@ -18,7 +19,5 @@ class Accepted:
     """All tests or nothing."""
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """The reward of a judged answer."""
-        assert verdict.correct is not None, "an unjudged answer has no reward; mask it"
-        value = float(verdict.correct)
-        return Reward(value, {"accepted": value})
+        """1 for an accepted answer, 0 for any other."""
+        return total({"accepted": float(judged(verdict))})

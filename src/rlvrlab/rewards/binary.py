@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rlvrlab.registry import register
+from rlvrlab.rewards.total import judged, total
 from rlvrlab.types import Completion, Problem, Reward, Verdict
 
 
@@ -14,7 +15,5 @@ class Binary:
     """Correct or not."""
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """The reward of a judged answer."""
-        assert verdict.correct is not None, "an unjudged answer has no reward; mask it"
-        value = float(verdict.correct)
-        return Reward(value, {"correct": value})
+        """1 for a correct answer, 0 for any other."""
+        return total({"correct": float(judged(verdict))})

@@ -22,6 +22,5 @@ class BinaryFormat:
     """What the form is worth."""
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """The reward of a judged answer."""
-        found = judged(verdict)
-        return total({"correct": float(bool(found.correct)), "format": self.format * found.parts.get("format", 0.0)})
+        """The parts `correct` and `format`, the latter as far as the verdict grants it."""
+        return total({"correct": float(judged(verdict)), "format": self.format * verdict.parts.get("format", 0.0)})

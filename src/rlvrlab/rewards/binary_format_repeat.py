@@ -23,12 +23,11 @@ class BinaryFormatRepeat:
     """What a tandem repeat costs."""
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """The reward of a judged answer."""
-        found = judged(verdict)
+        """The parts `correct` and `format`, less `repeat` for a text that goes round in circles."""
         return total(
             {
-                "correct": float(bool(found.correct)),
-                "format": self.format * found.parts.get("format", 0.0),
-                "repeat": -self.repeat * found.parts.get("repeat", 0.0),
+                "correct": float(judged(verdict)),
+                "format": self.format * verdict.parts.get("format", 0.0),
+                "repeat": -self.repeat * verdict.parts.get("repeat", 0.0),
             }
         )

@@ -34,20 +34,18 @@ class Complicated:
     """Bit for bit the original: with verdicts of mode npgmuse, a quality above 1 is paid as such."""
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """The reward of a judged answer."""
-        found = judged(verdict)
+        """The parts `format`, `answer` and `repeat`; the answer alone depends on optimum, feasibility and quality."""
+        if judged(verdict):
+            answer = self.optimal
+        elif not verdict.parts.get("feasible", 0.0):
+            answer = -self.infeasible
+        else:
+            quality = verdict.parts["quality"] if self.compat else min(1.0, verdict.parts["quality"])
+            answer = self.share * (quality**2 if problem.skill in self.squared else quality)
         return total(
             {
-                "format": self.format * found.parts.get("format", 0.0),
-                "answer": self._answer(problem, found),
-                "repeat": -self.repeat * found.parts.get("repeat", 0.0),
+                "format": self.format * verdict.parts.get("format", 0.0),
+                "answer": answer,
+                "repeat": -self.repeat * verdict.parts.get("repeat", 0.0),
             }
         )
-
-    def _answer(self, problem: Problem, verdict: Verdict) -> float:
-        if verdict.correct:
-            return self.optimal
-        if not verdict.parts.get("feasible", 0.0):
-            return -self.infeasible
-        quality = verdict.parts["quality"] if self.compat else min(1.0, verdict.parts["quality"])
-        return self.share * (quality**2 if problem.skill in self.squared else quality)

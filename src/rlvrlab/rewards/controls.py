@@ -52,8 +52,9 @@ class Inverted:
         return inner
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """The reward of a judged answer."""
-        inner = self.inner(problem, completion, judged(verdict))
+        """The inner reward with every part negated."""
+        judged(verdict)
+        inner = self.inner(problem, completion, verdict)
         return total({name: -value for name, value in inner.parts.items()})
 
 
@@ -66,6 +67,6 @@ class Constant:
     """What everyone gets."""
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """The reward of a judged answer."""
+        """The constant, whatever the verdict says."""
         judged(verdict)
         return total({"constant": self.value})

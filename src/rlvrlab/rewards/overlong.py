@@ -48,8 +48,9 @@ class Overlong:
         return inner
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """The reward of a judged answer."""
-        inner = self.inner(problem, completion, judged(verdict))
+        """The inner reward's parts, and `overlong` at most 0."""
+        judged(verdict)
+        inner = self.inner(problem, completion, verdict)
         over = (len(completion.tokens) - (self.limit - self.buffer)) / self.buffer
         cut = completion.finish is Finish.LENGTH
         return total({**inner.parts, "overlong": -self.penalty * (1.0 if cut else min(1.0, max(0.0, over)))})

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from rlvrlab.errors import UserError
 from rlvrlab.registry import register
+from rlvrlab.rewards.total import judged, total
 from rlvrlab.types import Completion, Fraction01, Problem, Reward, Verdict
 
 
@@ -32,9 +33,8 @@ class Partial:
             )
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """The reward of a judged answer."""
-        assert verdict.correct is not None, "an unjudged answer has no reward; mask it"
-        if verdict.correct:
+        """Weighted parts of a wrong answer; a correct one earns all of them and the rest of 1."""
+        if judged(verdict):
             rest = 1.0 - (self.format + self.numbers)
             parts = {"format": self.format, "numbers": self.numbers, "correct": rest}
         else:
@@ -44,4 +44,4 @@ class Partial:
                 "numbers": self.numbers * earned.get("numbers", 0.0),
                 "correct": 0.0,
             }
-        return Reward(sum(parts.values()), parts)
+        return total(parts)

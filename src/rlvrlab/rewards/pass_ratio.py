@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rlvrlab.registry import register
+from rlvrlab.rewards.total import judged, total
 from rlvrlab.types import Completion, ErrorKind, Fraction01, Problem, Reward, Verdict
 
 
@@ -23,11 +24,10 @@ class PassRatio:
     """What passing nearly all tests tends to; 0 makes it sparse."""
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """The reward of a judged answer."""
-        assert verdict.correct is not None, "an unjudged answer has no reward; mask it"
-        if verdict.correct:
-            return Reward(1.0, {"pass_ratio": 1.0})
+        """1 for an accepted answer; otherwise the share of tests passed, which never reaches it."""
+        if judged(verdict):
+            return total({"pass_ratio": 1.0})
         forged = verdict.error is ErrorKind.TAMPERED
         most = (verdict.total - 1) / verdict.total if verdict.total else 0.0
         value = 0.0 if forged else self.partial * min(verdict.score, most)
-        return Reward(value, {"pass_ratio": value})
+        return total({"pass_ratio": value})

@@ -28,15 +28,14 @@ class RatioQualityFormatRepeat:
     """Bit for bit the original: with verdicts of mode npgmuse, a quality above 1 is paid as such."""
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """The reward of a judged answer."""
-        found = judged(verdict)
-        quality = found.parts.get("quality", found.score)
-        answer = 1.0 if found.correct else self.share * (quality if self.compat else min(1.0, quality))
+        """The parts `format`, `answer` and `repeat`; the answer earns 1, or its share of the quality."""
+        quality = verdict.parts.get("quality", verdict.score)
+        answer = 1.0 if judged(verdict) else self.share * (quality if self.compat else min(1.0, quality))
         # The original adds in this order, and floating-point sums depend on it.
         return total(
             {
-                "format": self.format * found.parts.get("format", 0.0),
+                "format": self.format * verdict.parts.get("format", 0.0),
                 "answer": answer,
-                "repeat": -self.repeat * found.parts.get("repeat", 0.0),
+                "repeat": -self.repeat * verdict.parts.get("repeat", 0.0),
             }
         )

@@ -71,16 +71,12 @@ def _kept(
     for eighth in range(1, EIGHTHS + 1):
         if not len(period_K):
             break
-        kept_K = _equal(hash_N, start_K + step * eighth * (period_K // 8), period_K)
+        here_K = start_K + step * eighth * (period_K // 8)
+        inside_K = (here_K >= 0) & (here_K + period_K < len(hash_N))
+        here_K = np.where(inside_K, here_K, 0)
+        kept_K = inside_K & (hash_N[here_K] == hash_N[np.where(inside_K, here_K + period_K, 0)])
         start_K, period_K = start_K[kept_K], period_K[kept_K]
     return period_K
-
-
-def _equal(hash_N: NDArray[np.uint64], start_K: NDArray[np.int64], period_K: NDArray[np.int64]) -> NDArray[np.bool_]:
-    inside_K = (start_K >= 0) & (start_K + period_K < len(hash_N))
-    start_K, period_K = np.where(inside_K, start_K, 0), np.where(inside_K, period_K, 0)
-    equal_K: NDArray[np.bool_] = inside_K & (hash_N[start_K] == hash_N[start_K + period_K])
-    return equal_K
 
 
 def _repeats(codes_N: NDArray[np.uint32], period: int) -> bool:

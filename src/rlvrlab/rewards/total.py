@@ -1,4 +1,4 @@
-"""The value of a reward is the sum of its parts, added from left to right."""
+"""What rewards share: the value is the sum of the parts, added from left to right, and only judged answers have one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def total(parts: Mapping[str, float]) -> Reward:
     return Reward(value, parts)
 
 
-def judged(verdict: Verdict) -> Verdict:
-    """The verdict, which must be one."""
+def judged(verdict: Verdict) -> bool:
+    """Whether the answer is right; one that could not be judged is masked and never gets here."""
     assert verdict.correct is not None, "an unjudged answer has no reward; mask it"
-    return verdict
+    return verdict.correct

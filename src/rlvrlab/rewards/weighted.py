@@ -35,8 +35,8 @@ class Weighted:
             raise UserError(f"reward weighted: gates for {closed}, which have no weight; weights has {[*self.weights]}")
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """The reward of a judged answer."""
-        parts = {"correct": float(bool(judged(verdict).correct)), **verdict.parts}
+        """One part per weight, each multiplied by its gate."""
+        parts = {"correct": float(judged(verdict)), **verdict.parts}
         return total(
             {
                 name: weight * parts.get(name, 0.0) * (parts.get(self.gates[name], 0.0) if name in self.gates else 1.0)

@@ -13,33 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
+from rlvrlab.envs.base import GivesFeedback, GivesFeedbackTogether
 from rlvrlab.errors import UserError
 from rlvrlab.rollout.collect import judged_rollouts
 from rlvrlab.rollout.render import again_tokens, prompt_tokens
 from rlvrlab.stopwatch import timed
-from rlvrlab.types import Environment, Problem, Request, RewardFunction, Rollout, Sampler, Sampling, Verdict
+from rlvrlab.types import Environment, Request, RewardFunction, Rollout, Sampler, Sampling
 
 Context = Literal["fresh", "conversation"]
-
-
-@runtime_checkable
-class GivesFeedback(Protocol):
-    """An environment that can ask again."""
-
-    def second_turn(self, problem: Problem, text: str, verdict: Verdict) -> str:
-        """The prompt of another try; tells nothing about hidden tests."""
-        ...
-
-
-@runtime_checkable
-class GivesFeedbackTogether(Protocol):
-    """An environment that judges many failed tries in one call to tell what went wrong."""
-
-    def second_turns(self, tries: Sequence[tuple[Problem, str, Verdict]]) -> list[str]:
-        """The prompt of another try for each."""
-        ...
 
 
 def feedback(env: Environment, tries: Sequence[Rollout]) -> list[str]:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rlvrlab.envs.base import GivesFeedback
 from rlvrlab.evals.answering import EngineAnswerer
 from rlvrlab.evals.evaluate import Evaluation, evaluate
 from rlvrlab.evals.judged import Judged
@@ -24,7 +25,6 @@ from rlvrlab.evals.statistics import Difference, compare
 from rlvrlab.record.experiment import CARDS_PAGE
 from rlvrlab.record.files import write_atomically
 from rlvrlab.rollout.render import prompt_tokens
-from rlvrlab.rollout.turns import GivesFeedback
 from rlvrlab.train.lab import Lab
 from rlvrlab.types import Rollout
 

@@ -12,10 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvrlab.envs.answers import after_thinking, amount, boxed, fenced, hashed, read_rows, read_split, role_of
+from rlvrlab.envs.answers import after_thinking, amount, boxed, fenced, hashed, read_rows
+from rlvrlab.envs.base import split_rows
+from rlvrlab.envs.clrs import Clrs
 from rlvrlab.envs.gsm8k import Gsm8k
 from rlvrlab.envs.mathematics import Mathematics
 from rlvrlab.envs.mathematics.equality import exact, letters
+from rlvrlab.envs.split import role_of
+from rlvrlab.envs.zebra import Zebra
 from rlvrlab.errors import UserError
 from rlvrlab.types import Problem, Verdict
 
@@ -137,16 +141,22 @@ def test_rows_name_what_is_wrong(tmp_path: Path) -> None:
 
 def test_published_test_stays_test_and_leaves_train(tmp_path: Path) -> None:
     for name, questions in {"train": [*map(str, range(200)), "Shared  Q"], "test": ["x", "shared q"]}.items():
-        lines = [json.dumps({"q": question}) for question in questions]
+        lines = [json.dumps({"question": question, "answer": "1"}) for question in questions]
         (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
-    found = read_split(tmp_path, lambda row: str(row["q"]), lambda text: text)
-    by_role = {role: {text for text, its in found if its == role} for role in ("train", "dev", "test")}
+    rows = split_rows(Mathematics(), tmp_path)
+    by_role = {role: {read.content for read, its in rows if its == role} for role in ("train", "dev", "test")}
     assert by_role["test"] == {"x", "shared q"}
     assert by_role["dev"] and by_role["train"] and len(by_role["dev"] | by_role["train"]) == 200
-    alone = read_split(tmp_path / "test.jsonl", lambda row: str(row["q"]), lambda text: text)
-    assert {role for _, role in alone} == {"test"}
-    with pytest.raises(UserError, match="row 1: column 'other' is missing"):
-        read_split(tmp_path, lambda row: str(row["other"]), lambda text: text)
+    assert {role for _, role in split_rows(Mathematics(), tmp_path / "test.jsonl")} == {"test"}
+    with pytest.raises(UserError, match="row 1: column 'puzzle' is missing"):
+        split_rows(Zebra(), _lines(tmp_path / "grids.jsonl", {"solution": {"header": ["House"], "rows": [["1"]]}}))
+    with pytest.raises(UserError, match="row 1: column 'algo_name' is missing"):
+        split_rows(Clrs(), _lines(tmp_path / "runs.jsonl", {"answer": "1"}))
+
+
+def _lines(path: Path, *rows: dict[str, Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
 
 
 def test_roles_have_their_shares() -> None:

@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from rlvrlab.envs import mathematics
+from rlvrlab.envs.base import split_rows
 from rlvrlab.envs.clrs import Clrs, graphs, lists
-from rlvrlab.envs.clrs.environment import _stored
 from rlvrlab.envs.clrs.numbers import array, decimals, matrix
 from rlvrlab.envs.gsm8k import Gsm8k
 from rlvrlab.envs.mathematics import Mathematics
@@ -58,9 +57,9 @@ def test_gsm8k_gold_is_read_and_accepted() -> None:
 @pytest.mark.parametrize("suite", SUITES)
 def test_math_suites_accept_their_references(suite: str) -> None:
     path = str(given("math_suites", f"{suite}_test.jsonl.gz"))
-    size = len(mathematics._stored(path))
-    assert size >= SUITES[suite]
     env = Mathematics(path=path)
+    size = len(split_rows(env, Path(path)))
+    assert size >= SUITES[suite]
     problems = env.problems("test", size, 0)
     verdicts = env.verify_many([(problem, str(env.gold(problem))) for problem in problems])
     refused = [problem.reference for problem, verdict in zip(problems, verdicts, strict=True) if not verdict.correct]
@@ -190,7 +189,8 @@ def test_clrs_algorithms_agree_with_the_published_samples() -> None:
 
 def test_clrs_rows_are_loaded_and_their_answers_accepted() -> None:
     path = str(given("clrs_text_sample.jsonl"))
-    env, roles = Clrs(path=path), Counter(role for _, role in _stored(path))
+    env = Clrs(path=path)
+    roles = Counter(role for _, role in split_rows(env, Path(path)))
     assert sum(roles.values()) >= 280 and set(roles) == {"train", "dev", "test"}
     inputs: dict[str, set[str]] = {}
     for role, size in roles.items():

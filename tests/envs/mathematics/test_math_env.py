@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from rlvrlab.envs.answers import role_of, squeezed
+from rlvrlab.envs.answers import squeezed
 from rlvrlab.envs.gsm8k import Gsm8k
 from rlvrlab.envs.gsm_synthetic import LARGEST, stories
 from rlvrlab.envs.mathematics import Mathematics
 from rlvrlab.envs.mathematics.equality import is_hedged
 from rlvrlab.envs.mathematics.shapes import Item, item_of
+from rlvrlab.envs.split import role_of
 from rlvrlab.errors import UserError
 from rlvrlab.types import ErrorKind, Problem
 

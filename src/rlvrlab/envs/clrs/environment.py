@@ -18,15 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Literal, NamedTuple
 
-from rlvrlab.envs.answers import KEPT, Row, after_thinking, in_turn, read_split, role_of
-from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.answers import KEPT, Row, after_thinking, in_turn, squeezed
+from rlvrlab.envs.base import BaseEnvironment, Read
 from rlvrlab.envs.clrs.tasks import TASKS, TRACED
+from rlvrlab.envs.split import role_of
 from rlvrlab.errors import UnknownName, UserError
-from rlvrlab.randomness import generator, key_bits, shuffled
+from rlvrlab.randomness import generator, key_bits
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict
 
@@ -79,16 +78,27 @@ class Clrs(BaseEnvironment):
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Distinct runs; a shorter list of the same seed is the beginning of a longer one."""
         if self.path:
-            chosen = shuffled([run for run, its in _stored(self.path) if its == role], seed, "clrs", role)[:size]
+            chosen = self.stored_problems(self.path, role, size, seed)
         else:
             kinds = [(name, length) for length in self.lengths for name in self.algorithms or self._known]
-            chosen = in_turn([self._runs(name, length, role, seed) for name, length in kinds], size)
+            runs = in_turn([self._runs(name, length, role, seed) for name, length in kinds], size)
+            chosen = [self._problem(run, role) for run in runs]
         if len(chosen) < size:
             raise UserError(f"clrs: {size} {role} problems asked for, {self.path or 'the generator'} has {len(chosen)}")
-        return [self._problem(run, role) for run in chosen]
+        return chosen
+
+    def read_row(self, row: Row) -> Read:
+        """A row of CLRS-Text: `question`, `answer`, `algo_name` and `length`."""
+        answer = row["answer"].strip()
+        if not answer:
+            raise ValueError("column 'answer' is empty")
+        run = Run(row["algo_name"], int(row["length"]), row["question"], answer)
+        # Sorting and shortest paths are asked under several names: the role belongs to the inputs.
+        role = role_of(squeezed(run.question.split("\n")[1]))
+        return Read(squeezed(run.question), lambda role: [self._problem(run, role)], role)
 
     def gold(self, problem: Problem) -> str | None:
-        """The right continuation."""
+        """What follows the prompt: the states, where they are asked for, and the result."""
         return self._complete(problem.reference)
 
     def verify(self, problem: Problem, text: str) -> Verdict:
@@ -131,7 +141,7 @@ class Clrs(BaseEnvironment):
         while fruitless < FRUITLESS:
             fruitless += 1
             inputs, field, answer, states, initial = TASKS[name](random, length)
-            # Sorting and shortest paths are asked under several names: the role belongs to the inputs.
+            # As for given rows, the role belongs to the inputs.
             if inputs in seen or role_of("clrs", inputs) != role:
                 continue
             seen.add(inputs)
@@ -151,18 +161,6 @@ class Clrs(BaseEnvironment):
             meta={"algorithm": run.algorithm, "length": run.length, "trace": "trace |" in run.question},
             role=role,
         )
-
-
-@lru_cache(maxsize=8)
-def _stored(path: str) -> list[tuple[Run, Role]]:
-    return read_split(Path(path), _read, lambda run: run.question, lambda run: run.question.split("\n")[1])
-
-
-def _read(row: Row) -> Run:
-    answer = row["answer"].strip()
-    if not answer:
-        raise ValueError("column 'answer' is empty")
-    return Run(row["algo_name"], int(row["length"]), row["question"], answer)
 
 
 def _verdict(error: ErrorKind, detail: str, answer: str | None, final: float = 0.0) -> Verdict:

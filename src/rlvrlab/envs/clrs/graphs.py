@@ -14,7 +14,7 @@ States = list[list[int]]
 
 
 def bfs(graph: Matrix, source: int) -> tuple[list[int], States]:
-    """Tree of a search in breadth."""
+    """The tree of a breadth-first search."""
     pi, reached, states = list(range(len(graph))), [source], States()
     for u in reached:
         for v in range(len(graph)):
@@ -26,7 +26,7 @@ def bfs(graph: Matrix, source: int) -> tuple[list[int], States]:
 
 
 def dfs(graph: Matrix) -> list[int]:
-    """Forest of a search in depth."""
+    """The forest of a depth-first search."""
     return _depth_first(graph, range(len(graph)))[0]
 
 
@@ -73,16 +73,16 @@ def articulation_points(graph: Matrix) -> list[int]:
 
 
 def _pieces(graph: Matrix, vertices: set[int]) -> int:
-    left, found = set(vertices), 0
+    left, count = set(vertices), 0
     while left:
-        found += 1
+        count += 1
         waiting = [left.pop()]
         while waiting:
             u = waiting.pop()
             near = {v for v in left if graph[u][v] or graph[v][u]}
             left -= near
             waiting += near
-    return found
+    return count
 
 
 def bridges(graph: Matrix) -> list[list[int]]:

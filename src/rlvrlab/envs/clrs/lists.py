@@ -63,20 +63,15 @@ def quicksort(keys: Keys) -> tuple[list[int], States]:
     while waiting:
         low, high = waiting.pop()
         if low < high:
-            middle = _partition(row, low, high)
+            border = low
+            for j in range(low, high):
+                if row[j] <= row[high]:
+                    row[border], row[j] = row[j], row[border]
+                    border += 1
+            row[border], row[high] = row[high], row[border]
             states.append(row.copy())
-            waiting += [(middle + 1, high), (low, middle - 1)]
+            waiting += [(border + 1, high), (low, border - 1)]
     return row, states
-
-
-def _partition(row: list[int], low: int, high: int) -> int:
-    border = low
-    for j in range(low, high):
-        if row[j] <= row[high]:
-            row[border], row[j] = row[j], row[border]
-            border += 1
-    row[border], row[high] = row[high], row[border]
-    return border
 
 
 def minimum(keys: Keys) -> int:
@@ -132,15 +127,14 @@ def string_match(text: Keys, pattern: Keys) -> int:
 def segments_intersect(xs: Keys, ys: Keys) -> int:
     """1 when the segments from point 0 to 1 and from 2 to 3 meet."""
 
-    def side(i: int, j: int, k: int) -> int:
-        turn = (xs[k] - xs[i]) * (ys[j] - ys[i]) - (xs[j] - xs[i]) * (ys[k] - ys[i])
-        return (turn > 0) - (turn < 0)
+    def turn(i: int, j: int, k: int) -> int:
+        return _turn(xs, ys, i, j, k)
 
     def touches(i: int, j: int, k: int) -> bool:
         inside = min(xs[i], xs[j]) <= xs[k] <= max(xs[i], xs[j]) and min(ys[i], ys[j]) <= ys[k] <= max(ys[i], ys[j])
-        return side(i, j, k) == 0 and inside
+        return turn(i, j, k) == 0 and inside
 
-    crossing = side(0, 1, 2) * side(0, 1, 3) < 0 and side(2, 3, 0) * side(2, 3, 1) < 0
+    crossing = turn(0, 1, 2) * turn(0, 1, 3) < 0 and turn(2, 3, 0) * turn(2, 3, 1) < 0
     ends = ((2, 3, 0), (2, 3, 1), (0, 1, 2), (0, 1, 3))
     return int(crossing or any(touches(*end) for end in ends))
 
@@ -160,4 +154,5 @@ def convex_hull(xs: Keys, ys: Keys) -> list[int]:
 
 
 def _turn(xs: Keys, ys: Keys, a: int, b: int, c: int) -> int:
+    """Above 0 when the way from a over b to c turns left, below when right, 0 when it goes straight on."""
     return (xs[b] - xs[a]) * (ys[c] - ys[a]) - (ys[b] - ys[a]) * (xs[c] - xs[a])

@@ -15,15 +15,15 @@ def decimal(thousandths: int) -> str:
 
 
 def array(values: Sequence[int], write: Callable[[int], str] = str) -> str:
-    """One row."""
+    """`[0 1 2]`, each value as `write` writes it."""
     return f"[{' '.join(map(write, values))}]"
 
 
 def decimals(values: Sequence[int]) -> str:
-    """One row of decimals."""
+    """`[0.55 0.708]` from thousandths."""
     return array(values, decimal)
 
 
 def matrix(rows: Sequence[Sequence[int]], write: Callable[[int], str] = str) -> str:
-    """Rows in brackets."""
+    """`[[0 1], [1 0]]`, each value as `write` writes it."""
     return f"[{', '.join(array(row, write) for row in rows)}]"

@@ -26,6 +26,7 @@ class Instance(NamedTuple):
 
 
 Random = np.random.Generator
+Graph = list[list[int]]
 Sort = Callable[[Sequence[int]], tuple[list[int], list[list[int]]]]
 Tree = Callable[[Sequence[Sequence[int]], int], tuple[list[int], list[list[int]]]]
 
@@ -35,9 +36,7 @@ def _keys(random: Random, size: int) -> list[int]:
     return [int(key) for key in random.choice(np.arange(1, 1000), size, replace=False)]
 
 
-def _graph(
-    random: Random, size: int, directed: bool, weighted: bool, neighbours: float = NEIGHBOURS
-) -> list[list[int]]:
+def _graph(random: Random, size: int, directed: bool, weighted: bool, neighbours: float = NEIGHBOURS) -> Graph:
     edges = random.random((size, size)) < min(0.5, neighbours / size)
     weights = random.integers(1, 1000, (size, size)) if weighted else np.ones((size, size), int)
     graph = np.where(edges, weights, 0)
@@ -46,13 +45,13 @@ def _graph(
     return [[int(value) for value in row] for row in graph]
 
 
-def _acyclic(random: Random, size: int, weighted: bool) -> list[list[int]]:
+def _acyclic(random: Random, size: int, weighted: bool) -> Graph:
     graph = np.triu(np.array(_graph(random, size, True, weighted)), 1)
     order = random.permutation(size)
     return [[int(value) for value in row] for row in graph[order][:, order]]
 
 
-def _rooted(random: Random, draw: Callable[[], list[list[int]]]) -> tuple[list[list[int]], int]:
+def _rooted(random: Random, draw: Callable[[], Graph]) -> tuple[Graph, int]:
     """A graph and a source with a way out: from a lonely one there is nothing to find."""
     while True:
         graph = draw()
@@ -81,20 +80,42 @@ def _tree(grow: Tree, directed: bool, weighted: bool) -> Callable[[Random, int],
     return draw
 
 
-def _minimum(random: Random, size: int) -> Instance:
-    keys = _keys(random, size)
-    return Instance(f"key: {decimals(keys)}", "min", str(lists.minimum(keys)))
+def _place(search: Callable[[Sequence[int]], int], field: str) -> Callable[[Random, int], Instance]:
+    def draw(random: Random, size: int) -> Instance:
+        keys = _keys(random, size)
+        return Instance(f"key: {decimals(keys)}", field, str(search(keys)))
+
+    return draw
+
+
+def _marks(
+    algorithm: Callable[[Graph], list[int]], field: str, directed: bool, neighbours: float
+) -> Callable[[Random, int], Instance]:
+    """A number per vertex of a graph without weights."""
+
+    def draw(random: Random, size: int) -> Instance:
+        graph = _graph(random, size, directed, False, neighbours)
+        return Instance(f"A: {matrix(graph)}", field, array(algorithm(graph)))
+
+    return draw
+
+
+def _pairs(
+    algorithm: Callable[[Graph], list[list[int]]], field: str, weighted: bool, neighbours: float
+) -> Callable[[Random, int], Instance]:
+    """A number per pair of vertices of an undirected graph."""
+
+    def draw(random: Random, size: int) -> Instance:
+        graph = _graph(random, size, False, weighted, neighbours)
+        return Instance(f"A: {matrix(graph, decimal if weighted else str)}", field, matrix(algorithm(graph)))
+
+    return draw
 
 
 def _binary_search(random: Random, size: int) -> Instance:
     keys, target = sorted(_keys(random, size)), int(random.integers(1, 1000))
-    found = str(lists.binary_search(keys, target))
-    return Instance(f"key: {decimals(keys)}, target: {decimal(target)}", "return", found)
-
-
-def _quickselect(random: Random, size: int) -> Instance:
-    keys = _keys(random, size)
-    return Instance(f"key: {decimals(keys)}", "median", str(lists.quickselect(keys)))
+    place = str(lists.binary_search(keys, target))
+    return Instance(f"key: {decimals(keys)}, target: {decimal(target)}", "return", place)
 
 
 def _kadane(random: Random, size: int) -> Instance:
@@ -131,11 +152,6 @@ def _hull(random: Random, size: int) -> Instance:
     return Instance(f"x: {decimals(xs)}, y: {decimals(ys)}", "in_hull", array(lists.convex_hull(xs, ys)))
 
 
-def _dfs(random: Random, size: int) -> Instance:
-    graph = _graph(random, size, True, False)
-    return Instance(f"A: {matrix(graph)}", "pi", array(graphs.dfs(graph)))
-
-
 def _topological(random: Random, size: int) -> Instance:
     graph = _acyclic(random, size, False)
     following, first = graphs.topological_sort(graph)
@@ -148,39 +164,14 @@ def _dag_paths(random: Random, size: int) -> Instance:
     return Instance(f"s: {source}, A: {matrix(graph, decimal)}", "pi", answer)
 
 
-def _components(random: Random, size: int) -> Instance:
-    graph = _graph(random, size, True, False, FEW_NEIGHBOURS)
-    return Instance(f"A: {matrix(graph)}", "scc_id", array(graphs.strong_components(graph)))
-
-
-def _cut_vertices(random: Random, size: int) -> Instance:
-    graph = _graph(random, size, False, False, FEW_NEIGHBOURS)
-    return Instance(f"A: {matrix(graph)}", "is_cut", array(graphs.articulation_points(graph)))
-
-
-def _bridges(random: Random, size: int) -> Instance:
-    graph = _graph(random, size, False, False, FEW_NEIGHBOURS)
-    return Instance(f"A: {matrix(graph)}", "is_bridge", matrix(graphs.bridges(graph)))
-
-
-def _floyd(random: Random, size: int) -> Instance:
-    graph = _graph(random, size, False, True)
-    return Instance(f"A: {matrix(graph, decimal)}", "Pi", matrix(graphs.floyd_warshall(graph)))
-
-
-def _kruskal(random: Random, size: int) -> Instance:
-    graph = _graph(random, size, False, True)
-    return Instance(f"A: {matrix(graph, decimal)}", "in_mst", matrix(graphs.kruskal(graph)))
-
-
 TASKS: dict[str, Callable[[Random, int], Instance]] = {
     "insertion_sort": _sorting(lists.insertion_sort),
     "bubble_sort": _sorting(lists.bubble_sort),
     "heapsort": _sorting(lists.heapsort),
     "quicksort": _sorting(lists.quicksort),
-    "minimum": _minimum,
+    "minimum": _place(lists.minimum, "min"),
     "binary_search": _binary_search,
-    "quickselect": _quickselect,
+    "quickselect": _place(lists.quickselect, "median"),
     "find_maximum_subarray_kadane": _kadane,
     "activity_selector": _activities,
     "naive_string_matcher": _matching,
@@ -192,13 +183,13 @@ TASKS: dict[str, Callable[[Random, int], Instance]] = {
     "dijkstra": _tree(graphs.dijkstra, False, True),
     "bellman_ford": _tree(graphs.bellman_ford, False, True),
     "mst_prim": _tree(graphs.prim, False, True),
-    "dfs": _dfs,
+    "dfs": _marks(graphs.dfs, "pi", True, NEIGHBOURS),
     "topological_sort": _topological,
     "dag_shortest_paths": _dag_paths,
-    "strongly_connected_components": _components,
-    "articulation_points": _cut_vertices,
-    "bridges": _bridges,
-    "floyd_warshall": _floyd,
-    "mst_kruskal": _kruskal,
+    "strongly_connected_components": _marks(graphs.strong_components, "scc_id", True, FEW_NEIGHBOURS),
+    "articulation_points": _marks(graphs.articulation_points, "is_cut", False, FEW_NEIGHBOURS),
+    "bridges": _pairs(graphs.bridges, "is_bridge", False, FEW_NEIGHBOURS),
+    "floyd_warshall": _pairs(graphs.floyd_warshall, "Pi", True, NEIGHBOURS),
+    "mst_kruskal": _pairs(graphs.kruskal, "in_mst", True, NEIGHBOURS),
 }
 TRACED = ("insertion_sort", "bubble_sort", "heapsort", "quicksort", "bfs", "dijkstra", "bellman_ford", "mst_prim")

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from rlvrlab.envs.answers import Row
+from rlvrlab.envs.base import Read
 from rlvrlab.envs.code.answer import program_in
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment, refused
-from rlvrlab.envs.code.rows import CodeRow, Shape, read_shaped, shaped
+from rlvrlab.envs.code.rows import BadColumn, CodeRow, Columns, Shape, read_shaped, shaped
 from rlvrlab.errors import UserError, suggestion
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.tasks import StdioTask, SyntaxTask, Task, TestsTask
@@ -92,6 +94,24 @@ class FileEnvironment(JudgedEnvironment):
         else:
             found = [row for one in self.samples for row in shaped([one], self.shapes, "auto", role_of, "sample")]
         return [row for row in found if not row.left_out and (self.inprocess or not row.inprocess)]
+
+    def read_row(self, row: Row) -> Read | None:
+        """A row in the wanted shape, or in the first that fits; None when the settings leave it out."""
+        read = self._shaped(Columns(row))
+        if read.left_out or (read.inprocess and not self.inprocess):
+            return None
+        return Read.by_text(read.text + (read.buggy or ""), lambda role: self.problems_of(read, role))
+
+    def _shaped(self, columns: Columns) -> CodeRow:
+        if self.shape != "auto":
+            return self.shapes[self.shape](columns)
+        reasons = []
+        for name, shape in self.shapes.items():
+            try:
+                return shape(columns)
+            except BadColumn as error:
+                reasons.append(f"{name} ({error})")
+        raise ValueError(f"none of the shapes {', '.join(reasons)}")
 
     def gold(self, problem: Problem) -> str | None:
         """The reference answer of the row."""

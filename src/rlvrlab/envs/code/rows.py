@@ -52,7 +52,7 @@ class CodeRow:
     role: Role | None = None
 
 
-class BadColumn(Exception):
+class BadColumn(ValueError):
     """A column that is not what its shape says."""
 
     def __init__(self, column: str, what: str) -> None:

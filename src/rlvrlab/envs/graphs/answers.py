@@ -76,8 +76,8 @@ class Names:
             for node, name in enumerate(self.names):
                 key = bare(name).casefold()
                 self._folded[key] = -1 if key in self._folded else node
-        found = self._folded.get(bare(token).casefold(), -1)
-        return None if found < 0 else found
+        node = self._folded.get(bare(token).casefold(), -1)
+        return None if node < 0 else node
 
     def split(self, content: str) -> list[str]:
         """The tokens between commas; names that contain one are cut out first, the longest first."""
@@ -206,7 +206,7 @@ def _only_known(read: list[tuple[int | None, ...]]) -> tuple[int, ...]:
 
 
 def _whole(nodes: tuple[int | None, ...]) -> tuple[int, ...]:
-    """All tokens known, none empty."""
+    """The nodes of a list; an empty place or an unknown token makes it unreadable."""
     if -1 in nodes:
         raise Unreadable(ErrorKind.SYNTAX, "an empty place in the list")
     if None in nodes:

@@ -18,7 +18,7 @@ NOBODY = "Nobody Nowhere"
 def cheats(task: Task, instance: Instance, optimum: Any, answer: str, prompt: str, style: Style) -> dict[str, str]:
     """Cheats by name; `answer` is a right one."""
     tagged = f"<answer>{answer}</answer>" if style == "think" else answer
-    found = {
+    texts = {
         "nothing": "",
         "spaces": " \n\t",
         "only thinking": "<think>I compare them all.</think>",
@@ -34,14 +34,14 @@ def cheats(task: Task, instance: Instance, optimum: Any, answer: str, prompt: st
         "endless digits": _complete(style, "### [" + "9" * 10_000 + "]"),
     }
     inner = _inner(task, instance, optimum, answer)
-    found |= {name: _complete(style, text) for name, text in inner.items()}
+    texts |= {name: _complete(style, text) for name, text in inner.items()}
     if style == "think":
-        found |= {
+        texts |= {
             "answer without tags": f"<think>.</think>{answer}",
             "two answers, one right": f"<think>.</think><answer>[]</answer><answer>{answer}</answer>",
             "unclosed tag": f"<think>.</think><answer>{answer}",
         }
-    return found
+    return texts
 
 
 def _complete(style: Style, answer: str) -> str:
@@ -52,7 +52,7 @@ def _inner(task: Task, instance: Instance, optimum: Any, answer: str) -> dict[st
     """Cheats in the answer itself."""
     if answer.startswith("###") and "[" not in answer:
         return _marked_cheats(optimum, answer)
-    found = {
+    texts = {
         "no brackets": answer.replace("[", "").replace("]", ""),
         "round brackets": answer.replace("[", "(").replace("]", ")"),
         "empty list": "[]",
@@ -66,21 +66,21 @@ def _inner(task: Task, instance: Instance, optimum: Any, answer: str) -> dict[st
     }
     first = answer.partition("[")[2].partition("]")[0].split(", ")
     if task.name == "MCS":
-        return found | _pair_cheats(first, int(optimum))
-    found["one node as often as the optimum"] = bracketed([first[0]] * (int(optimum) + 1))
-    found["a node twice"] = bracketed([*first, first[-1]])
+        return texts | _pair_cheats(first, int(optimum))
+    texts["one node as often as the optimum"] = bracketed([first[0]] * (int(optimum) + 1))
+    texts["a node twice"] = bracketed([*first, first[-1]])
     other = [*first[1:], first[0]] if len(first) > 1 else [*first, *instance.names[:1], *instance.names[-1:]]
     if tuple(other) != tuple(first):
-        found["the right list and another"] = f"{bracketed(first)} or {bracketed(other)}"
-        found["another list and the right one"] = f"{bracketed(other)}, no: {bracketed(first)}"
+        texts["the right list and another"] = f"{bracketed(first)} or {bracketed(other)}"
+        texts["another list and the right one"] = f"{bracketed(other)}, no: {bracketed(first)}"
     if task.name == "TSP":
-        found["no return"] = bracketed(first[:-1])
-        found["an airport left out"] = bracketed([*first[:-2], first[0]])
-        found["one airport"] = bracketed([first[0]])
+        texts["no return"] = bracketed(first[:-1])
+        texts["an airport left out"] = bracketed([*first[:-2], first[0]])
+        texts["one airport"] = bracketed([first[0]])
     if task.name == "Distance":
-        found["path backwards"] = bracketed(first[::-1])
-        found["teleport"] = bracketed([first[0], NOBODY, first[-1]])
-    return found
+        texts["path backwards"] = bracketed(first[::-1])
+        texts["teleport"] = bracketed([first[0], NOBODY, first[-1]])
+    return texts
 
 
 def _pair_cheats(first: Sequence[str], optimum: int) -> dict[str, str]:
@@ -97,20 +97,20 @@ def _pair_cheats(first: Sequence[str], optimum: int) -> dict[str, str]:
 
 def _marked_cheats(optimum: Any, answer: str) -> dict[str, str]:
     """Yes or no, a number, a word after ###."""
-    found = {
+    texts = {
         "mark alone": "###",
         "answer with an explanation": f"{answer}, because every node is unknown and not a node",
         "hedging": "### Yes ### No" if isinstance(optimum, bool) else f"{answer} ### 987654321",
         "words that contain it": "### unknown node, not yesterday",
     }
     if isinstance(optimum, bool):
-        found["the other answer"] = "### No" if optimum else "### Yes"
-        found["both"] = "### Yes or No"
+        texts["the other answer"] = "### No" if optimum else "### Yes"
+        texts["both"] = "### Yes or No"
     elif isinstance(optimum, int):
-        found["one more"] = f"### {optimum + 1}"
-        found["negative"] = f"### -{optimum}"
-        found["as a fraction"] = f"### {optimum}.5"
-        found["a list of numbers"] = f"### {', '.join(map(str, range(optimum + 2)))}"
+        texts["one more"] = f"### {optimum + 1}"
+        texts["negative"] = f"### -{optimum}"
+        texts["as a fraction"] = f"### {optimum}.5"
+        texts["a list of numbers"] = f"### {', '.join(map(str, range(optimum + 2)))}"
     else:
-        found["hedging"] = f"{answer} or another"
-    return found
+        texts["hedging"] = f"{answer} or another"
+    return texts

@@ -59,7 +59,7 @@ class Graph(NamedTuple):
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Graph:
-        """The graph of a reference."""
+        """The graph that `as_plain` wrote into a reference."""
         return Graph(
             plain["n"],
             tuple([(u, v) for u, v in plain["edges"]]),
@@ -78,7 +78,7 @@ def members(nodes: int) -> Iterator[int]:
 
 
 def as_set(nodes: Sequence[int]) -> int:
-    """A bit set of nodes."""
+    """The nodes as a bit set: bit v stands for node v."""
     bits = 0
     for node in nodes:
         bits |= 1 << node

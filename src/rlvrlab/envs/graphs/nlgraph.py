@@ -103,13 +103,27 @@ class NLGraph(BaseEnvironment):
         """The rows of the role's files in keyed order, tasks alternating."""
         rows = {name: shuffled(_load(self.folder, name, role), seed, "nlgraph", name, role) for name in self.tasks}
         longest = max(map(len, rows.values()), default=0)
-        found = [column[i] for i in range(longest) for column in rows.values() if i < len(column)]
-        if len(found) < size:
-            raise UserError(f"nlgraph: {size} {role} problems asked for, {self.folder} has {len(found)}; ask for fewer")
-        return [replace(problem, prompt=STYLES[self.style].format(problem.prompt)) for problem in found[:size]]
+        problems = [column[i] for i in range(longest) for column in rows.values() if i < len(column)]
+        if len(problems) < size:
+            raise UserError(
+                f"nlgraph: {size} {role} problems asked for, {self.folder} has {len(problems)}; ask for fewer"
+            )
+        return [replace(problem, prompt=STYLES[self.style].format(problem.prompt)) for problem in problems[:size]]
+
+    def problems_in_folder(self) -> dict[Role, list[Problem]]:
+        """Every row of every task whose file is there."""
+        problems: dict[Role, list[Problem]] = {}
+        for role, file in FILES.items():
+            tasks = tuple(task for task in self.tasks if (Path(self.folder) / task / file).is_file())
+            if tasks:
+                size = sum(len(_load(self.folder, task, role)) for task in tasks)
+                problems[role] = replace(self, tasks=tasks).problems(role, size, seed=0)
+        if not problems:
+            raise UserError(f"{self.folder}: no task's {', '.join(FILES.values())} in it, e.g. cycle/test.json")
+        return problems
 
     def gold(self, problem: Problem) -> str | None:
-        """The stored answer."""
+        """The proved answer after some thinking, in the form the style asks for."""
         answer = problem.reference["answer"]
         return f"<think>\nI compare.\n</think>\n{f'<answer>{answer}</answer>' if self.style == 'think' else answer}"
 
@@ -139,19 +153,19 @@ def instance_of(name: str, question: str) -> Instance:
     """The graph and the query a question describes."""
     reading = READINGS[name]
     stated, _, asked = question.partition("Q:")
-    found = [tuple(map(int, match)) for match in re.findall(reading.edges, stated)]
+    edges = [tuple(map(int, match)) for match in re.findall(reading.edges, stated)]
     match = re.search(reading.query, question) if reading.query else None
     if reading.query and not match:
         raise ValueError("no query found")
     query = tuple(map(int, match.groups())) if match else ()
     labels: tuple[str, ...] = ()
     if name == "matching":
-        found = [(applicant, job + query[0]) for applicant, job in found]
+        edges = [(applicant, job + query[0]) for applicant, job in edges]
     if name == "GNN":
         labels = tuple(re.findall(r"node \d+: \[(\d+,\d+)\]", stated))
     last = re.search(r"numbered from 0 to (\d+)", stated) if name not in ("matching", "connectivity") else None
-    n = 1 + max([v for edge in found for v in edge[:2]] + list(query) + ([int(last[1])] if last else []), default=-1)
-    unique = {edge[:2] if reading.directed else tuple(sorted(edge[:2])): edge[2:] for edge in found}
+    n = 1 + max([v for edge in edges for v in edge[:2]] + list(query) + ([int(last[1])] if last else []), default=-1)
+    unique = {edge[:2] if reading.directed else tuple(sorted(edge[:2])): edge[2:] for edge in edges}
     weights = tuple([weight for rest in unique.values() for weight in rest])
     if n < 1 or not asked or (labels and len(labels) != n):
         raise ValueError("no graph found")

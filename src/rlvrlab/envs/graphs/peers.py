@@ -8,7 +8,7 @@ the same and linear.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -71,7 +71,7 @@ def peer_value(peer: Peer, name: str, instance: Instance, text: str) -> int:
             return BROKEN
         if not known and name in ("Distance", "Diameter"):
             continue
-        value = LIST_RULES[name](instance, known)
+        value = _list_value(name, instance, known)
         if value != BROKEN:
             return value
     return BROKEN
@@ -83,13 +83,13 @@ def _tokens(content: str) -> list[str]:
 
 def _bracketed(text: str) -> list[str]:
     """re.findall(r"\\[(.*?)\\]", text) without its quadratic search for a closing bracket."""
-    found = []
+    contents = []
     for line in text.split("\n"):
         start = line.find("[")
         while start >= 0 and (end := line.find("]", start)) >= 0:
-            found.append(line[start + 1 : end])
+            contents.append(line[start + 1 : end])
             start = line.find("[", end)
-    return found
+    return contents
 
 
 def _numbers(content: str) -> list[int]:
@@ -132,62 +132,36 @@ def _mcs(instance: Instance, lists: list[str], forgives: bool) -> int:
     if len(chosen[0]) != len(chosen[1]):
         return BROKEN
     existing = [sorted({v for v in nodes if v < g.n}) for g, nodes in zip(instance.graphs, chosen, strict=True)]
-    found = [induced(g.adjacency(), nodes) for g, nodes in zip(instance.graphs, existing, strict=True)]
-    return len(chosen[0]) if isomorphic(*found) else BROKEN
+    parts_chosen = [induced(g.adjacency(), nodes) for g, nodes in zip(instance.graphs, existing, strict=True)]
+    return len(chosen[0]) if isomorphic(*parts_chosen) else BROKEN
 
 
-def _clique(instance: Instance, nodes: Sequence[int]) -> int:
-    adjacency, chosen = instance.graphs[0].adjacency(), as_set(nodes)
-    edges = sum((adjacency[v] & chosen).bit_count() for v in members(chosen)) // 2
-    return len(nodes) if edges >= len(nodes) * (len(nodes) - 1) / 2 else BROKEN
-
-
-def _independent(instance: Instance, nodes: Sequence[int]) -> int:
-    adjacency, chosen = instance.graphs[0].adjacency(), as_set(nodes)
-    return BROKEN if any(adjacency[v] & chosen for v in members(chosen)) else len(nodes)
-
-
-def _cover(instance: Instance, nodes: Sequence[int]) -> int:
-    chosen = set(nodes)
-    return len(nodes) if all(u in chosen or v in chosen for u, v in instance.graphs[0].edges) else BROKEN
-
-
-def _shared(instance: Instance, nodes: Sequence[int]) -> int:
-    adjacency, (a, b) = instance.graphs[0].adjacency(), instance.query
-    return BROKEN if as_set(nodes) & ~(adjacency[a] & adjacency[b]) else len(set(nodes))
-
-
-def _representatives(instance: Instance, nodes: Sequence[int]) -> int:
-    pieces = components(instance.graphs[0].adjacency())
-    touched = [next(i for i, piece in enumerate(pieces) if piece >> v & 1) for v in nodes]
-    return len(nodes) if len(set(touched)) == len(nodes) else BROKEN
-
-
-def _walk(instance: Instance, nodes: Sequence[int]) -> int:
-    adjacency = instance.graphs[0].adjacency()
-    broken = (nodes[0], nodes[-1]) != instance.query or not _linked(adjacency, nodes)
-    return BROKEN if broken else len(nodes) - 1
-
-
-def _longest(instance: Instance, nodes: Sequence[int]) -> int:
-    adjacency = instance.graphs[0].adjacency()
-    hops = distances(adjacency, nodes[0])[nodes[-1]]
-    return len(nodes) - 1 if _linked(adjacency, nodes) and hops == len(nodes) - 1 else BROKEN
-
-
-def _linked(adjacency: Sequence[int], nodes: Iterable[int]) -> bool:
-    return all(adjacency[u] >> v & 1 for u, v in pairwise(nodes))
-
-
-LIST_RULES: dict[str, Callable[[Instance, Sequence[int]], int]] = {
-    "MCP": _clique,
-    "MIS": _independent,
-    "MVC": _cover,
-    "Neighbor": _shared,
-    "Connected": _representatives,
-    "Distance": _walk,
-    "Diameter": _longest,
-}
+def _list_value(name: str, instance: Instance, nodes: Sequence[int]) -> int:
+    """The value of a list of nodes, with or without the rules that the peers forget to check."""
+    graph, chosen = instance.graphs[0], as_set(nodes)
+    adjacency, value = graph.adjacency(), len(nodes)
+    linked = all(adjacency[u] >> v & 1 for u, v in pairwise(nodes))
+    match name:
+        case "MCP":
+            edges = sum((adjacency[v] & chosen).bit_count() for v in members(chosen)) // 2
+            kept = edges >= len(nodes) * (len(nodes) - 1) / 2
+        case "MIS":
+            kept = not any(adjacency[v] & chosen for v in members(chosen))
+        case "MVC":
+            kept = all(chosen >> u & 1 or chosen >> v & 1 for u, v in graph.edges)
+        case "Neighbor":
+            a, b = instance.query
+            kept, value = not chosen & ~(adjacency[a] & adjacency[b]), len(set(nodes))
+        case "Connected":
+            pieces = components(adjacency)
+            touched = {next(i for i, piece in enumerate(pieces) if piece >> v & 1) for v in nodes}
+            kept = len(touched) == len(nodes)
+        case "Distance":
+            kept, value = linked and (nodes[0], nodes[-1]) == instance.query, len(nodes) - 1
+        case _:  # Diameter
+            value = len(nodes) - 1
+            kept = linked and distances(adjacency, nodes[0])[nodes[-1]] == value
+    return value if kept else BROKEN
 
 
 def _graphwiz(name: str, truth: str, text: str) -> bool:

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from rlvrlab.envs.graphs.answers import Style
 from rlvrlab.envs.graphs.tasks import bare
-from rlvrlab.envs.graphs.tasks.base import Instance, Solution, Task, role_of
+from rlvrlab.envs.graphs.tasks.base import Instance, Solution, Task
 from rlvrlab.envs.graphs.tasks.catalogue import TASKS
+from rlvrlab.envs.split import role_of_key
 from rlvrlab.randomness import key_bits
 from rlvrlab.types import Problem, Role
 
@@ -52,7 +53,7 @@ def _solved(task: Task, batch: Batch) -> Iterator[tuple[Instance, int, Solution]
         if instance is None:
             continue
         shape = instance.shape
-        if shape in seen or role_of(shape) != batch.role:
+        if shape in seen or role_of_key(shape) != batch.role:
             continue
         solution = task.solve(instance)
         if solution is None or (task.balanced and solution.optimum != wanted):

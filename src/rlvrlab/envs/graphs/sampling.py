@@ -91,7 +91,8 @@ def _rings(random: Random, size: int, edges: list[Edge], free: list[int]) -> lis
     wanted = random.choices((0, 1, 2, 3), (2, 5, 3, 1) if size >= 8 else (3, 4, 2, 1))[0]
     rings: list[Edge] = []
     for _ in range(wanted):
-        hops = _hops(size, edges + rings)
+        adjacency = Graph(size, tuple(edges + rings)).adjacency()
+        hops = [distances(adjacency, v) for v in range(size)]
         spans = (4, 5) if random.random() < 0.6 else (2, 3)
         choices = [(u, v) for v in range(size) if free[v] for u in range(v) if free[u] and hops[u][v] in spans]
         if choices:
@@ -100,11 +101,6 @@ def _rings(random: Random, size: int, edges: list[Edge], free: list[int]) -> lis
             free[u] -= 1
             free[v] -= 1
     return rings
-
-
-def _hops(size: int, edges: list[Edge]) -> list[list[int]]:
-    adjacency = Graph(size, tuple(edges)).adjacency()
-    return [distances(adjacency, v) for v in range(size)]
 
 
 def edited(random: Random, graph: Graph, edits: int) -> tuple[Graph, list[int]]:

@@ -19,7 +19,7 @@ KEPT_ANSWER = 400
 
 
 def judge(task: Task, instance: Instance, optimum: Any, text: str, style: Style) -> Verdict:
-    """The verdict on one completion."""
+    """Read the answer strictly, measure it and compare it with the proved optimum."""
     repeat = float(tandem_period(text) > 0)
     try:
         answer = task.read(instance, final_text(text, style), alone=style == "think")

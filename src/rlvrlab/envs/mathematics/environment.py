@@ -19,19 +19,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from rlvrlab.envs.answers import KEPT, after_thinking, boxed, in_turn, read_split, squeezed
-from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.answers import KEPT, Row, after_thinking, boxed, in_turn, squeezed
+from rlvrlab.envs.base import BaseEnvironment, Read
 from rlvrlab.envs.mathematics.equality import exact, is_hedged, letters, no_number
 from rlvrlab.envs.mathematics.shapes import LETTERS, Item, item_of
 from rlvrlab.envs.mathematics.synthetic import items
 from rlvrlab.envs.sql.judging import judged
 from rlvrlab.errors import UserError
 from rlvrlab.judge.modes.mathematics import MathTask
-from rlvrlab.randomness import key_bits, shuffled
+from rlvrlab.randomness import key_bits
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict, unjudged
 
@@ -39,7 +38,7 @@ PROMPTS = {
     "plain": "{question}\nReason step by step, and put the final answer{letter} in \\boxed{{}}.",
     "think": "{question}\nThink first, inside <think> </think>. Then put the final answer{letter} in \\boxed{{}}.",
 }
-
+FULL_WIDTH = {code: code + 0xFEE0 for code in range(ord("!"), ord("~") + 1)}
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
@@ -62,13 +61,17 @@ class Mathematics(BaseEnvironment):
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Distinct problems; a shorter list of the same seed is the beginning of a longer one."""
         if self.path:
-            found = [item for item, its_role in _stored(self.path) if its_role == role]
-            chosen = shuffled(found, seed, "math", role)[:size]
+            chosen = self.stored_problems(self.path, role, size, seed)
         else:
-            chosen = in_turn([items(role, seed)], size)
+            chosen = [self._problem(item, role) for item in in_turn([items(role, seed)], size)]
         if len(chosen) < size:
             raise UserError(f"math: {size} {role} problems asked for, {self.path or 'the generator'} has {len(chosen)}")
-        return [self._problem(item, role) for item in chosen]
+        return chosen
+
+    def read_row(self, row: Row) -> Read | None:
+        """A row of any known shape (shapes.py); None when it has no answer."""
+        item = item_of(row)
+        return item and Read.by_text(item.question, lambda role: [self._problem(item, role)])
 
     def gold(self, problem: Problem) -> str | None:
         """The reference in a box."""
@@ -80,10 +83,14 @@ class Mathematics(BaseEnvironment):
 
     def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
         """What is plain is settled here; the rest goes to the jailed worker in one batch."""
-        settled = [self._settle_safely(problem, text) for problem, text in items]
-        open_tasks = [one for one in settled if not isinstance(one, Verdict)]
-        found = iter(zip(judged(open_tasks), open_tasks, strict=True))
-        return [one if isinstance(one, Verdict) else _symbolic(*next(found)) for one in settled]
+        settled: list[Verdict | tuple[MathTask, str]] = []
+        for problem, text in items:
+            try:
+                settled.append(self._settle(problem, text))
+            except Exception as error:  # the problem is to blame, not the answer
+                settled.append(unjudged(f"math: {problem.id}: {type(error).__name__}: {error}"))
+        symbolic = iter(judged([one for one in settled if not isinstance(one, Verdict)]))
+        return [one if isinstance(one, Verdict) else _scored(next(symbolic), one[1]) for one in settled]
 
     def cheats(self, problem: Problem) -> Mapping[str, str]:
         """Ways to ask for the reward without answering."""
@@ -110,12 +117,6 @@ class Mathematics(BaseEnvironment):
             "prompt echoed": problem.prompt,
             "no text": "",
         }
-
-    def _settle_safely(self, problem: Problem, text: str) -> Verdict | tuple[MathTask, str]:
-        try:
-            return self._settle(problem, text)
-        except Exception as error:  # the problem is to blame, not the answer
-            return unjudged(f"math: {problem.id}: {type(error).__name__}: {error}")
 
     def _settle(self, problem: Problem, text: str) -> Verdict | tuple[MathTask, str]:
         """A verdict, or a task when it takes mathematics to judge the answer."""
@@ -158,22 +159,14 @@ class Mathematics(BaseEnvironment):
         )
 
 
-FULL_WIDTH = {code: code + 0xFEE0 for code in range(ord("!"), ord("~") + 1)}
-
-
-@lru_cache(maxsize=32)
-def _stored(path: str) -> list[tuple[Item, Role]]:
-    return read_split(Path(path), item_of, lambda item: item.question)
-
-
 def _verdict(error: ErrorKind, detail: str, answer: str | None) -> Verdict:
-    right = error is ErrorKind.NONE
-    parts = {"format": float(error in (ErrorKind.NONE, ErrorKind.WRONG)), "correct": float(right)}
-    return Verdict(right, float(right), error, parts, answer=answer and answer[:KEPT], detail=detail)
+    return _scored(Verdict(error is ErrorKind.NONE, error=error, detail=detail), answer)
 
 
-def _symbolic(verdict: Verdict, item: tuple[MathTask, str]) -> Verdict:
+def _scored(verdict: Verdict, answer: str | None) -> Verdict:
+    """With score, parts and the answer; one that could not be judged has no score."""
+    kept = answer and answer[:KEPT]
     if verdict.correct is None:
-        return replace(verdict, answer=item[1][:KEPT])
+        return replace(verdict, answer=kept)
     parts = {"format": float(verdict.error in (ErrorKind.NONE, ErrorKind.WRONG)), "correct": float(verdict.correct)}
-    return replace(verdict, score=float(verdict.correct), parts=parts, answer=item[1][:KEPT])
+    return replace(verdict, score=float(verdict.correct), parts=parts, answer=kept)

@@ -55,12 +55,11 @@ def is_hedged(answer: str, gold: str) -> bool:
     if "=" not in answer or "=" in gold:
         return False
     plain = WRAPPED.sub(r"\1", answer)
-    return any(_is_open(part) for part in (re.split(r",|\bor\b|\band\b", plain) if several else [plain]))
-
-
-def _is_open(part: str) -> bool:
-    named, *values = part.split("=")
-    return len(values) > 1 or (len(values) == 1 and not NAMED.fullmatch(named))
+    for part in re.split(r",|\bor\b|\band\b", plain) if several else [plain]:
+        named, *values = part.split("=")
+        if len(values) > 1 or (len(values) == 1 and not NAMED.fullmatch(named)):
+            return True
+    return False
 
 
 def no_number(answer: str) -> bool:

@@ -12,8 +12,8 @@ and MMLU-STEM. A row that has no answer cannot be judged and is left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from rlvrlab.envs.answers import Row, boxed
 from rlvrlab.envs.mathematics.equality import letters
@@ -24,7 +24,7 @@ CHOICE_MARK = re.compile(r"^\s*\(?[A-J]\s*[).:]\s*")
 
 
 class Item(NamedTuple):
-    """One question."""
+    """One question with its answer."""
 
     question: str
     gold: str
@@ -33,15 +33,10 @@ class Item(NamedTuple):
 
 
 def item_of(row: Row) -> Item | None:
-    """Read a row of any known shape; a KeyError or ValueError says what is missing."""
-    for columns, read in SHAPES:
-        if columns <= row.keys():
-            item = read(row)
-            return _checked(item) if item.question.strip() and item.gold.strip() else None
-    raise ValueError(f"columns {sorted(row)} are none of the known shapes; needed: question and answer")
-
-
-def _checked(item: Item) -> Item:
+    """Read a row of any known shape, None when it has no answer; a KeyError or ValueError says what is missing."""
+    item = _lettered_item(row) or _plain_item(row)
+    if not item.question.strip() or not item.gold.strip():
+        return None
     if not item.choices:
         return item
     gold = letters(item.gold)
@@ -50,92 +45,54 @@ def _checked(item: Item) -> Item:
     return item._replace(gold=gold)
 
 
-def _lettered(question: str, choices: Iterable[str], gold: str) -> Item:
+def _lettered_item(row: Row) -> Item | None:
+    """A row whose shape may offer choices; the first shape whose columns are all there is the row's."""
+    match row:
+        case {"question": question, "options": options, "correct": gold}:  # aqua
+            return _with_choices(question, options, gold)
+        case {"question": question, "options": options, "Answer": gold}:  # sat_math
+            return Item(f"{question}\n{options}", gold.strip(), 4)
+        case {"question": question, "label": None}:  # agieval without choices
+            return Item(question, row["answer"], 0)
+        case {"question": question, "label": gold}:  # agieval
+            options = row["options"]
+            return _with_choices(question, options.values() if isinstance(options, dict) else options, gold)
+        case {"question": question, "table": table, "choices": choices, "answer": gold}:  # tabmwp
+            asked = f"{table}\n{question}"
+            return _with_choices(asked, choices, LETTERS[choices.index(gold)]) if choices else Item(asked, str(gold), 0)
+        case {"question": question, "choices": choices, "answer": index}:  # mmlu_stem
+            return _with_choices(question, choices, LETTERS[int(index)])
+        case {"question": question, "choice_answer": letter}:  # cn_middle_school
+            return Item(question, letter or row["answer"], 4 if letter else 0)
+        case {"question": question, "answer": gold, "type": kind}:  # gaokao
+            return Item(question, gold, 4 if kind in ("single", "multi") else 0)
+    return None
+
+
+def _with_choices(question: str, choices: Iterable[str], gold: str) -> Item:
     texts = [CHOICE_MARK.sub("", str(text)) for text in choices]
     listed = "\n".join(f"{letter}) {text}" for letter, text in zip(LETTERS, texts, strict=False))
     return Item(f"{question}\n{listed}", gold.strip().upper(), len(texts))
 
 
-def _aqua(row: Row) -> Item:
-    return _lettered(row["question"], row["options"], row["correct"])
-
-
-def _mmlu(row: Row) -> Item:
-    return _lettered(row["question"], row["choices"], LETTERS[int(row["answer"])])
-
-
-def _sat(row: Row) -> Item:
-    return Item(f"{row['question']}\n{row['options']}", row["Answer"].strip(), 4)
-
-
-def _agieval(row: Row) -> Item:
-    if row["label"] is None:
-        return Item(row["question"], row["answer"], 0)
-    options: Any = row["options"]
-    return _lettered(row["question"], options.values() if isinstance(options, dict) else options, row["label"])
-
-
-def _choice_beside(row: Row) -> Item:
-    letter = row["choice_answer"]
-    return Item(row["question"], letter or row["answer"], 4 if letter else 0)
-
-
-def _gaokao(row: Row) -> Item:
-    return Item(row["question"], row["answer"], 4 if row["type"] in ("single", "multi") else 0)
-
-
-def _tabmwp(row: Row) -> Item:
-    question = f"{row['table']}\n{row['question']}"
-    if not row["choices"]:
-        return Item(question, str(row["answer"]), 0)
-    return _lettered(question, row["choices"], LETTERS[row["choices"].index(row["answer"])])
-
-
-def _olympiad(row: Row) -> Item:
-    question = "\n".join(filter(None, (row.get("context"), row["question"])))
-    return Item(question, ", ".join(row["final_answer"]), 0)
-
-
-def _svamp(row: Row) -> Item:
-    return Item(f"{row['Body'].rstrip('. ')}. {row['Question']}", str(row["Answer"]), 0)
-
-
-def _asdiv(row: Row) -> Item:
-    return Item(f"{row['body']} {row['question']}", UNIT_NOTE.sub("", row["answer"]), 0)
-
-
-def _mawps(row: Row) -> Item:
-    return Item(row["input"], str(row["target"]), 0)
-
-
-def _answered(row: Row) -> Item:
-    question = row.get("problem") or row.get("question") or row.get("content") or row["question"]
-    # GSM8K keeps its number at the end of a worked solution.
-    return Item(question, str(row["answer"]).rpartition("####")[2].strip(), 0)
-
-
-def _boxed(row: Row) -> Item:
-    gold = boxed(row["solution"])
-    if gold is None:
-        raise ValueError("column 'solution' has no closed \\boxed{…}")
-    return Item(row["problem"], gold, 0)
-
-
-SHAPES: tuple[tuple[set[str], Callable[[Row], Item]], ...] = (
-    ({"question", "options", "correct"}, _aqua),
-    ({"question", "options", "Answer"}, _sat),
-    ({"question", "label"}, _agieval),
-    ({"question", "table", "choices", "answer"}, _tabmwp),
-    ({"question", "choices", "answer"}, _mmlu),
-    ({"question", "choice_answer"}, _choice_beside),
-    ({"question", "answer", "type"}, _gaokao),
-    ({"question", "final_answer"}, _olympiad),
-    ({"Body", "Question", "Answer"}, _svamp),
-    ({"body", "question", "answer"}, _asdiv),
-    ({"input", "target"}, _mawps),
-    ({"problem", "answer"}, _answered),
-    ({"question", "answer"}, _answered),
-    ({"content", "answer"}, _answered),
-    ({"problem", "solution"}, _boxed),
-)
-"""The first shape whose columns are all there is the row's."""
+def _plain_item(row: Row) -> Item:
+    """A row whose answer is mathematics."""
+    match row:
+        case {"question": question, "final_answer": golds}:  # olympiadbench
+            return Item("\n".join(filter(None, (row.get("context"), question))), ", ".join(golds), 0)
+        case {"Body": body, "Question": question, "Answer": gold}:  # svamp
+            return Item(f"{body.rstrip('. ')}. {question}", str(gold), 0)
+        case {"body": body, "question": question, "answer": gold}:  # asdiv
+            return Item(f"{body} {question}", UNIT_NOTE.sub("", gold), 0)
+        case {"input": question, "target": gold}:  # mawps
+            return Item(question, str(gold), 0)
+        case {"problem": _, "answer": gold} | {"question": _, "answer": gold} | {"content": _, "answer": gold}:
+            question = row.get("problem") or row.get("question") or row.get("content") or row["question"]
+            # GSM8K keeps its number at the end of a worked solution.
+            return Item(question, str(gold).rpartition("####")[2].strip(), 0)
+        case {"problem": question, "solution": solution}:  # minerva_math
+            answer = boxed(solution)
+            if answer is None:
+                raise ValueError("column 'solution' has no closed \\boxed{…}")
+            return Item(question, answer, 0)
+    raise ValueError(f"columns {sorted(row)} are none of the known shapes; needed: question and answer")

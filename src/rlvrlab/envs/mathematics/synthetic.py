@@ -8,8 +8,9 @@ from math import gcd
 
 import numpy as np
 
-from rlvrlab.envs.answers import role_of, squeezed
+from rlvrlab.envs.answers import squeezed
 from rlvrlab.envs.mathematics.shapes import LETTERS, Item
+from rlvrlab.envs.split import role_of
 from rlvrlab.randomness import generator
 from rlvrlab.types import Role
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from rlvrlab.envs.minicode.grammar import Atom, Kind, Program, results, shown
 from rlvrlab.envs.minicode.levels import LEVELS, draw_arguments
+from rlvrlab.envs.split import role_of_key
 from rlvrlab.randomness import key_bits
 from rlvrlab.types import Role
 
 PROBE_SIZES = (4, 5, 5, 6, 6, 7, 7, 8, 5, 6, 7, 3)
-BUCKETS: tuple[Role, ...] = ("test", "test", "dev", "dev", *("train",) * 6)
 OTHER_PARAMETER = 0.5
 
 IDLE: dict[Kind, tuple[tuple[str, ...], ...]] = {
@@ -69,8 +69,8 @@ def behaviour(program: Program) -> int:
 
 
 def role_of(program: Program) -> Role:
-    """Decided by behaviour alone, so no two roles ever share one."""
-    return BUCKETS[behaviour(program) % len(BUCKETS)]
+    """Decided by behaviour alone, so no two roles ever share one; two tenths are test, two dev."""
+    return role_of_key(behaviour(program), held_out=2)
 
 
 def with_mistake(program: Program, level: int, random: Random) -> Program:

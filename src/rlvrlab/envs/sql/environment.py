@@ -88,6 +88,11 @@ class Sql(BaseEnvironment):
             raise UserError(f"sql: {size} {role} problems asked for, {source} has {len(chosen)}")
         return chosen
 
+    def problems_in_folder(self) -> dict[Role, list[Problem]]:
+        """Every usable question of the folder."""
+        asked = spider.asked_by_role(Path(self.path))
+        return {role: self.problems(role, len(rows), seed=0) for role, rows in asked.items() if rows}
+
     def gold(self, problem: Problem) -> str | None:
         """The gold query in a block."""
         return self._complete(problem.reference["gold"])

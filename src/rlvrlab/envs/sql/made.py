@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from typing import Any, NamedTuple
 
-from rlvrlab.envs.answers import role_of
+from rlvrlab.envs.split import role_of
 from rlvrlab.envs.sql.databases import Contents, filled
 from rlvrlab.envs.sql.questions import LEVELS, Draw, Question
 from rlvrlab.envs.sql.schemas import Schema, drawn_contents, drawn_schema

@@ -14,7 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from rlvrlab.envs.answers import Row, read_each, role_of, squeezed
+from rlvrlab.envs.answers import Row, read_each, squeezed
+from rlvrlab.envs.split import role_in_training_set, role_of
 from rlvrlab.envs.sql.databases import twins
 from rlvrlab.envs.sql.judging import judged
 from rlvrlab.errors import UserError
@@ -59,7 +60,7 @@ def asked_by_role(folder: Path) -> dict[Role, list[Asked]]:
     for row in _usable(folder, train + held):
         role = role_of("spider", *_content(row))
         if train:
-            role = "test" if _content(row) in taken else "dev" if role == "dev" else "train"
+            role = "test" if _content(row) in taken else role_in_training_set(role)
         found[role].append(row)
     return found
 

@@ -19,16 +19,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, Literal
 
-from rlvrlab.envs.answers import KEPT, SPACE, Row, after_thinking, fenced, in_turn, read_split, squeezed
-from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.answers import KEPT, SPACE, Row, after_thinking, fenced, in_turn, squeezed
+from rlvrlab.envs.base import BaseEnvironment, Read
 from rlvrlab.envs.zebra.maker import SIZES, Puzzle, puzzles
 from rlvrlab.envs.zebra.words import cheats_of, told
 from rlvrlab.errors import UserError
-from rlvrlab.randomness import key_bits, shuffled
+from rlvrlab.randomness import key_bits
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict
 
@@ -65,19 +63,29 @@ class Zebra(BaseEnvironment):
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Distinct puzzles; a shorter list of the same seed is the beginning of a longer one."""
         if self.path:
-            rows = [row for row, its_role in _stored(self.path) if its_role == role]
-            chosen = [self._given(row, role) for row in shuffled(rows, seed, "zebra", role)[:size]]
+            chosen = self.stored_problems(self.path, role, size, seed)
         else:
-            streams = [puzzles(level, role, seed) for level in self.levels]
-            chosen = [self._made(puzzle, role) for puzzle in in_turn(streams, size)]
+            made = in_turn([puzzles(level, role, seed) for level in self.levels], size)
+            chosen = [self._made(puzzle, role) for puzzle in made]
         if len(chosen) < size:
             raise UserError(
                 f"zebra: {size} {role} problems asked for, {self.path or 'the generator'} has {len(chosen)}"
             )
         return chosen
 
+    def read_row(self, row: Row) -> Read:
+        """A row of ZebraLogic: `puzzle`, and `solution` with its header and rows."""
+        header, rows = row["solution"]["header"], row["solution"]["rows"]
+        if header[0] != "House" or any(len(cells) != len(header) for cells in rows):
+            raise ValueError("column 'solution' needs a header that begins with House and rows of its length")
+        if any(cell and not cell.strip("_") for cells in rows for cell in cells):
+            raise ValueError("column 'solution' is masked (___) in this copy; get one with its solutions")
+        grid = {f"House {cells[0]}": dict(zip(header[1:], cells[1:], strict=True)) for cells in rows}
+        meta = {"level": 0, "houses": len(grid), "attributes": len(header) - 1, "proof": "none, given"}
+        return Read.by_text(row["puzzle"], lambda role: [self._problem(row["puzzle"], grid, meta, role)])
+
     def gold(self, problem: Problem) -> str | None:
-        """The solution as JSON."""
+        """The whole grid as JSON, after the thinking where the style has it."""
         return self._complete(json.dumps(problem.reference))
 
     def verify(self, problem: Problem, text: str) -> Verdict:
@@ -119,29 +127,10 @@ class Zebra(BaseEnvironment):
         meta = {"level": puzzle.level, "houses": houses, "attributes": attributes, "clues": len(puzzle.clues)}
         return self._problem(prompt, reference, meta | {"proof": "unique by exhaustive search"}, role)
 
-    def _given(self, row: tuple[str, Answer], role: Role) -> Problem:
-        prompt, reference = row
-        meta = {"level": 0, "houses": len(reference), "attributes": len(reference["House 1"]), "proof": "none, given"}
-        return self._problem(prompt, reference, meta, role)
-
     def _problem(self, prompt: str, reference: Answer, meta: Mapping[str, Any], role: Role) -> Problem:
         shown = prompt + (THINK if self.style == "think" else "")
         name = f"zebra:{meta['level']}:{key_bits(prompt):032x}"[:24]
         return Problem(name, "zebra", "zebra", shown, reference, meta, role)
-
-
-@lru_cache(maxsize=8)
-def _stored(path: str) -> list[tuple[tuple[str, Answer], Role]]:
-    return read_split(Path(path), _row, lambda row: row[0])
-
-
-def _row(row: Row) -> tuple[str, Answer]:
-    header, rows = row["solution"]["header"], row["solution"]["rows"]
-    if header[0] != "House" or any(len(cells) != len(header) for cells in rows):
-        raise ValueError("column 'solution' needs a header that begins with House and rows of its length")
-    if any(cell and not cell.strip("_") for cells in rows for cell in cells):
-        raise ValueError("column 'solution' is masked (___) in this copy; get one with its solutions")
-    return row["puzzle"], {f"House {cells[0]}": dict(zip(header[1:], cells[1:], strict=True)) for cells in rows}
 
 
 def _read(text: str, reference: Answer) -> Answer:
@@ -163,9 +152,9 @@ def _read(text: str, reference: Answer) -> Answer:
                 raise Refused(f"no cell {house[:20]!r} {name[:20]!r}")
             if not any(_same(value, other[name]) for other in reference.values()):
                 raise Refused(f"no such value in {house!r} {name!r}")
-            if (name, _bare(value)) in used:
+            if (name, squeezed(value)) in used:
                 raise Refused(f"a value of {name!r} is used twice")
-            used.add((name, _bare(value)))
+            used.add((name, squeezed(value)))
     return answer
 
 
@@ -175,12 +164,8 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _bare(value: str) -> str:
-    return squeezed(value)
-
-
 def _same(value: object, right: str) -> bool:
-    return isinstance(value, str) and _bare(value) == _bare(right)
+    return isinstance(value, str) and squeezed(value) == squeezed(right)
 
 
 def _verdict(error: ErrorKind, detail: str, answer: str | None, right: int = 0, cells: int = 1) -> Verdict:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvrlab.envs.answers import role_of
+from rlvrlab.envs.split import role_of
 from rlvrlab.envs.zebra.solver import PLACED, RELATIONS, Clue, Grid, solutions
 from rlvrlab.randomness import generator, key_bits
 from rlvrlab.types import Role
@@ -72,31 +72,28 @@ def _moved(puzzle: Puzzle, role: Role, random: np.random.Generator) -> Puzzle | 
 
 
 def _drawn(level: int, random: np.random.Generator) -> Puzzle:
+    """A random grid, and clues as described above."""
     houses, many = SIZES[level]
     others = [name for name in ATTRIBUTES if name != "Name"]
     names = ("Name", *(others[int(i)] for i in random.choice(len(others), many - 1, replace=False)))
     values = tuple(tuple(ATTRIBUTES[name][int(i)] for i in random.choice(8, houses, replace=False)) for name in names)
     grid = tuple(int(house) for _ in names for house in random.permutation(houses))
-    return Puzzle(level, names, values, _clues(houses, many, grid, random), grid)
-
-
-def _clues(houses: int, attributes: int, grid: Grid, random: np.random.Generator) -> tuple[Clue, ...]:
     waiting = _true_clues(houses, grid)
     turn = {clue: float(random.random()) * RARE.get(clue.kind, 1.0) for clue in waiting}
     waiting.sort(key=lambda clue: turn[clue])
     chosen: list[Clue] = []
-    while other := other_solution(houses, attributes, chosen, grid):
+    while other := other_solution(houses, many, chosen, grid):
         chosen.append(next(clue for clue in waiting if not clue.holds(other)))
     for clue in sorted(chosen, key=lambda clue: -turn[clue]):
         rest = [one for one in chosen if one != clue]
-        if other_solution(houses, attributes, rest, grid) is None:
+        if other_solution(houses, many, rest, grid) is None:
             chosen = rest
-    return tuple(chosen[int(i)] for i in random.permutation(len(chosen)))
+    return Puzzle(level, names, values, tuple(chosen[int(i)] for i in random.permutation(len(chosen))), grid)
 
 
 def other_solution(houses: int, attributes: int, clues: list[Clue], grid: Grid) -> Grid | None:
     """A solution that is not this one; None proves that it is the only one."""
-    return next((found for found in solutions(houses, attributes, clues) if found != grid), None)
+    return next((other for other in solutions(houses, attributes, clues) if other != grid), None)
 
 
 def _true_clues(houses: int, grid: Grid) -> list[Clue]:
@@ -119,10 +116,10 @@ def _true_clues(houses: int, grid: Grid) -> list[Clue]:
 def canonical(puzzle: Puzzle) -> int:
     """Equal for puzzles that differ only in names of values and attributes, or in the order of clues."""
     houses = len(puzzle.values[0])
-    facts = [
-        (clue.kind, clue.left // houses, puzzle.grid[clue.left], *_right(clue, houses, puzzle.grid))
-        for clue in puzzle.clues
-    ]
+    facts = []
+    for clue in puzzle.clues:
+        other, there = (-1, clue.right) if clue.kind in PLACED else (clue.right // houses, puzzle.grid[clue.right])
+        facts.append((clue.kind, clue.left // houses, puzzle.grid[clue.left], other, there))
     colors = [0] * len(puzzle.attributes)
     for _ in range(3):
         signatures: list[list[int]] = [[] for _ in colors]
@@ -130,9 +127,5 @@ def canonical(puzzle: Puzzle) -> int:
             signatures[one].append(key_bits(kind, "one", house, there, colors[other] if other >= 0 else -1))
             if other >= 0:
                 signatures[other].append(key_bits(kind, "other", house, there, colors[one]))
-        colors = [key_bits(color, sorted(found)) for color, found in zip(colors, signatures, strict=True)]
+        colors = [key_bits(color, sorted(keys)) for color, keys in zip(colors, signatures, strict=True)]
     return key_bits(sorted(colors))
-
-
-def _right(clue: Clue, houses: int, grid: Grid) -> tuple[int, int]:
-    return (-1, clue.right) if clue.kind in PLACED else (clue.right // houses, grid[clue.right])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from rlvrlab.envs.zebra.maker import Puzzle
-from rlvrlab.envs.zebra.solver import PLACED, Clue
+from rlvrlab.envs.zebra.solver import PLACED
 
 SENTENCES = {
     "at": "{one} lives in house {house}.",
@@ -24,7 +24,7 @@ ENDING = (
 
 
 def told(puzzle: Puzzle) -> tuple[str, dict[str, dict[str, str]]]:
-    """The prompt and the solution."""
+    """The prompt of a puzzle, and its solution by house and attribute."""
     houses = len(puzzle.values[0])
     lines = [
         f"There are {houses} houses, numbered 1 to {houses} from left to right. "
@@ -33,7 +33,11 @@ def told(puzzle: Puzzle) -> tuple[str, dict[str, dict[str, str]]]:
     for name, values in zip(puzzle.attributes, puzzle.values, strict=True):
         lines.append(f"- {name}: {', '.join(sorted(values))}")
     lines.append("Clues:")
-    lines += [f"{i}. {_sentence(puzzle, clue)}" for i, clue in enumerate(puzzle.clues, 1)]
+    for i, clue in enumerate(puzzle.clues, 1):
+        named: dict[str, object] = {"one": _described(puzzle, clue.left)}
+        named |= {"house": clue.right + 1} if clue.kind in PLACED else {"other": _described(puzzle, clue.right)}
+        sentence = SENTENCES[clue.kind].format(**named)
+        lines.append(f"{i}. {sentence[0].upper()}{sentence[1:]}")
     lines.append(ENDING.format(cells=", ".join(f'"{name}": "…"' for name in puzzle.attributes)))
     solution = {
         f"House {house + 1}": {
@@ -43,13 +47,6 @@ def told(puzzle: Puzzle) -> tuple[str, dict[str, dict[str, str]]]:
         for house in range(houses)
     }
     return "\n".join(lines), solution
-
-
-def _sentence(puzzle: Puzzle, clue: Clue) -> str:
-    named: dict[str, object] = {"one": _described(puzzle, clue.left)}
-    named |= {"house": clue.right + 1} if clue.kind in PLACED else {"other": _described(puzzle, clue.right)}
-    sentence = SENTENCES[clue.kind].format(**named)
-    return sentence[0].upper() + sentence[1:]
 
 
 def _described(puzzle: Puzzle, value: int) -> str:

@@ -85,7 +85,7 @@ class Phase(ABC):
     """Turns of a problem within one step: 2 answers the judge's feedback on failed tries."""
     default_advantage: ClassVar[str | None] = None
     default_objective: ClassVar[str | None] = None
-    health: ClassVar[tuple[str, ...]] = ("actor/entropy",)
+    health: ClassVar[tuple[str, ...]] = ()
     """Metrics whose ranges in evals/monitors.py hold in this phase."""
     rows_per_item: ClassVar[int] = 1
     """Answers trained on per item of batch_size; rollout.n for on-line phases, see `batch_rows`."""

@@ -63,6 +63,7 @@ class DpoPhase(Phase):
     """Longest answer over shortest in a pair, at most; None pairs any, and then length may be what is learnt."""
 
     rows_per_item: ClassVar[int] = 2
+    health: ClassVar[tuple[str, ...]] = ("dpo/chosen_reward",)
 
     def draws(self, recipe: Recipe, available: int) -> Draws:
         """All answers come before the first step."""

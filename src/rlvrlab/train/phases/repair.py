@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import generator
@@ -51,6 +52,8 @@ class RepairPhase(Phase):
     """Share of a batch that repeats accepted first turns."""
     context: Context = "fresh"
     """fresh: feedback stands alone. conversation: it follows the tokens of the first turn."""
+
+    health: ClassVar[tuple[str, ...]] = ("sft/nll",)
 
     def draws(self, recipe: Recipe, available: int) -> Draws:
         """All answers come before the first step."""

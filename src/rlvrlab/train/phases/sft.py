@@ -43,6 +43,8 @@ class Imitation(Phase):
     learning_rate: Positive = 0.02
     """Peak; [optimizer] shapes it."""
 
+    health: ClassVar[tuple[str, ...]] = ("sft/nll",)
+
     def step(self, lab: Lab, data: list[Example], state: State, memory: Memory) -> StepOutcome:
         """One batch of answers, drawn by key."""
         draw = generator(lab.recipe.seed, self.name, state.phase_step)

@@ -28,7 +28,7 @@ class Mapping(NamedTuple):
 
 
 def mapping_cost(first: Graph, second: Graph, nodes: Sequence[int]) -> int:
-    """What a bijection costs."""
+    """Edits that a bijection of the nodes needs: labels changed, edges added and removed."""
     kept = set(second.edges) & {tuple(sorted((nodes[u], nodes[v]))) for u, v in first.edges}
     relabelled = sum(label != second.labels[nodes[v]] for v, label in enumerate(first.labels))
     return relabelled + len(first.edges) + len(second.edges) - 2 * len(kept)

@@ -25,7 +25,7 @@ MAX_EFFORT = 20.0
 
 
 def edit_distance_cpsat(first: Graph, second: Graph) -> Mapping:
-    """The cheapest bijection."""
+    """The cheapest bijection of the nodes, proved by CP-SAT."""
     if not find_spec("ortools"):
         raise UserError("graph task 'GED_random' needs ortools: pip install ortools; or take 'GED'")
     cp_model = import_module("ortools.sat.python.cp_model")
@@ -72,5 +72,5 @@ class RandomEditDistance(EditDistance):
         return Instance((molecule(random, size), molecule(random, size)))
 
     def solve(self, instance: Instance) -> Solution | None:
-        found = edit_distance_cpsat(*instance.graphs)
-        return Solution(found.cost, list(found.nodes), "CP-SAT", "proved optimal") if found.cost else None
+        cheapest = edit_distance_cpsat(*instance.graphs)
+        return Solution(cheapest.cost, list(cheapest.nodes), "CP-SAT", "proved optimal") if cheapest.cost else None

@@ -78,13 +78,13 @@ def occurrence(graph: Graph, pattern: Graph) -> Occurrence:
             if steps > MAX_STEPS:
                 return None
             image[v] = w
-            found = place(depth + 1, free ^ 1 << w)
-            if found is not False:
-                return found
+            outcome = place(depth + 1, free ^ 1 << w)
+            if outcome is not False:
+                return outcome
         return False
 
-    found = place(0, (1 << graph.n) - 1)
-    return Occurrence(tuple(image) if found else None, found is not None)
+    outcome = place(0, (1 << graph.n) - 1)
+    return Occurrence(tuple(image) if outcome else None, outcome is not None)
 
 
 def _reversed(graph: Graph) -> Graph:

@@ -23,12 +23,12 @@ def reachable(adjacency: Sequence[int], start: int, within: int = -1) -> int:
 def components(adjacency: Sequence[int], within: int | None = None) -> list[int]:
     """The connected components inside a set, as bit sets, by their smallest node."""
     left = (1 << len(adjacency)) - 1 if within is None else within
-    found = []
+    pieces = []
     while left:
         component = reachable(adjacency, (left & -left).bit_length() - 1, left)
-        found.append(component)
+        pieces.append(component)
         left &= ~component
-    return found
+    return pieces
 
 
 def distances(adjacency: Sequence[int], start: int) -> list[int]:

@@ -52,8 +52,11 @@ class ShortestPath(Amount):
         return Instance((graph,), query=tuple(random.sample(range(size), 2)))
 
     def solve(self, instance: Instance) -> Solution | None:
-        found = lightest_path(instance.graphs[0].weighted(), *instance.query)
-        return Solution(found[0], found[0], "Dijkstra", f"path {found[1]}") if found and len(found[1]) > 2 else None
+        lightest = lightest_path(instance.graphs[0].weighted(), *instance.query)
+        if lightest is None or len(lightest[1]) <= 2:
+            return None
+        weight, path = lightest
+        return Solution(weight, weight, "Dijkstra", f"path {path}")
 
     def ask(self, instance: Instance) -> str:
         start, end = instance.query
@@ -106,9 +109,9 @@ class MaximumFlow(Amount):
         return Instance((graph,), query=tuple(random.sample(range(size), 2)))
 
     def solve(self, instance: Instance) -> Solution | None:
-        found = max_flow(instance.graphs[0].weighted(), *instance.query)
-        proof = f"cut of the same capacity around {sorted(found.side)}"
-        return Solution(found.value, found.value, "augmenting paths", proof) if found.value else None
+        flow = max_flow(instance.graphs[0].weighted(), *instance.query)
+        proof = f"cut of the same capacity around {sorted(flow.side)}"
+        return Solution(flow.value, flow.value, "augmenting paths", proof) if flow.value else None
 
     def ask(self, instance: Instance) -> str:
         source, sink = instance.query

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import replace
 from string import ascii_uppercase as LETTERS
 
-from rlvrlab.envs.graphs.graph import Graph
 from rlvrlab.envs.graphs.tasks.base import Instance
 
 
@@ -24,13 +23,12 @@ def lettered(instance: Instance) -> Instance:
 
 def ask(task: str, instance: Instance) -> str:
     """One line: the task, its nodes, its edges."""
-    return f"{task} {' | '.join(_line(graph, instance.names) for graph in instance.graphs)}\n"
-
-
-def _line(graph: Graph, names: tuple[str, ...]) -> str:
-    called = names or tuple(map(str, range(graph.n)))
-    joint = "" if max(map(len, called)) == 1 else "-"  # 112 could be 1 and 12, or 11 and 2
-    nodes = " ".join(f"{name}{label}" for name, label in zip(called, graph.labels or [""] * graph.n, strict=True))
-    weights = [f" {weight}" for weight in graph.weights] or [""] * len(graph.edges)
-    edges = [f"{called[u]}{joint}{called[v]}{weight}" for (u, v), weight in zip(graph.edges, weights, strict=True)]
-    return f"{nodes}: {', '.join(edges)}"
+    graphs = []
+    for graph in instance.graphs:
+        called = instance.names or tuple(map(str, range(graph.n)))
+        joint = "" if max(map(len, called)) == 1 else "-"  # 112 could be 1 and 12, or 11 and 2
+        nodes = " ".join(f"{name}{label}" for name, label in zip(called, graph.labels or [""] * graph.n, strict=True))
+        weights = [f" {weight}" for weight in graph.weights] or [""] * len(graph.edges)
+        edges = [f"{called[u]}{joint}{called[v]}{weight}" for (u, v), weight in zip(graph.edges, weights, strict=True)]
+        graphs.append(f"{nodes}: {', '.join(edges)}")
+    return f"{task} {' | '.join(graphs)}\n"

@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple
 
 from rlvrlab.envs.graphs.graph import Graph, shape
 from rlvrlab.randomness import key_bits
-from rlvrlab.types import Role
 
 Bands = tuple[tuple[int, int], tuple[int, int], tuple[int, int], tuple[int, int], tuple[int, int]]
 SMALL: Bands = ((4, 7), (8, 9), (10, 12), (13, 15), (16, 20))
@@ -29,7 +28,7 @@ class Duplicates(Infeasible):
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """What is asked."""
+    """One question: its graphs, the names of their nodes and what else the prompt says."""
 
     graphs: tuple[Graph, ...]
     """One graph, or two to compare."""
@@ -48,7 +47,7 @@ class Instance:
         return key_bits(*sorted(shape(graph, self.query if i == 0 else ()) for i, graph in enumerate(self.graphs)))
 
     def as_plain(self) -> dict[str, Any]:
-        """Plain data for a reference."""
+        """Plain data for a reference; the hint stays out of it."""
         plain: dict[str, Any] = {"graphs": [graph.as_plain() for graph in self.graphs]}
         if self.names:
             plain["names"] = list(self.names)
@@ -58,18 +57,12 @@ class Instance:
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Instance:
-        """The instance of a reference."""
+        """The instance that `as_plain` wrote into a reference."""
         return Instance(
             tuple([Graph.from_plain(graph) for graph in plain["graphs"]]),
             tuple(plain.get("names", ())),
             tuple(plain.get("query", ())),
         )
-
-
-def role_of(shape: int) -> Role:
-    """Decided by the shape alone: no task, seed or setting can put one graph into two roles."""
-    bucket = shape % 10
-    return "test" if bucket == 0 else "dev" if bucket == 1 else "train"
 
 
 class Solution(NamedTuple):
@@ -119,7 +112,7 @@ class Task(ABC):
 
     @abstractmethod
     def show(self, instance: Instance, witness: Any) -> str:
-        """The witness as an answer."""
+        """The witness written as the answer that the question asks for."""
 
     def quality(self, value: Any, optimum: Any) -> float:
         """1 for the optimum, less for anything worse; above 1 would mean that the optimum is wrong."""
@@ -141,5 +134,5 @@ def no_duplicates(nodes: tuple[int, ...]) -> None:
 
 
 def bracketed(items: Any) -> str:
-    """`[A, B]`."""
+    """The items as a list in brackets: `[A, B]`."""
     return f"[{', '.join(map(str, items))}]"

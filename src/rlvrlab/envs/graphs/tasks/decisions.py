@@ -65,8 +65,8 @@ class Connectivity(Decision):
 
     def solve(self, instance: Instance) -> Solution | None:
         a, b = instance.query
-        found = bool(reachable(instance.graphs[0].adjacency(), a) >> b & 1)
-        return Solution(found, found, "breadth-first search", "all nodes visited")
+        connected = bool(reachable(instance.graphs[0].adjacency(), a) >> b & 1)
+        return Solution(connected, connected, "breadth-first search", "all nodes visited")
 
 
 class Cycle(Decision):
@@ -84,8 +84,8 @@ class Cycle(Decision):
         return Instance((shuffled_nodes(random, Graph(size, tuple(sorted(edges)))),))
 
     def solve(self, instance: Instance) -> Solution | None:
-        found = has_cycle(instance.graphs[0].adjacency())
-        return Solution(found, found, "edge count of a forest", "all components counted")
+        cyclic = has_cycle(instance.graphs[0].adjacency())
+        return Solution(cyclic, cyclic, "edge count of a forest", "all components counted")
 
 
 class Bipartite(Decision):
@@ -109,8 +109,8 @@ class Bipartite(Decision):
         return Instance((Graph(size, tuple(sorted(edges)), directed=True),)) if edges else None
 
     def solve(self, instance: Instance) -> Solution | None:
-        found = two_colouring(instance.graphs[0]._replace(directed=False).adjacency()) is not None
-        return Solution(found, found, "two-colouring", "a colouring, or an odd cycle")
+        colourable = two_colouring(instance.graphs[0]._replace(directed=False).adjacency()) is not None
+        return Solution(colourable, colourable, "two-colouring", "a colouring, or an odd cycle")
 
 
 class HamiltonianPath(Decision):
@@ -129,10 +129,10 @@ class HamiltonianPath(Decision):
         return Instance((graph,)) if len(components(graph.adjacency())) == 1 else None
 
     def solve(self, instance: Instance) -> Solution | None:
-        found = hamiltonian_path(instance.graphs[0].adjacency())
-        if not found.reason:
+        search = hamiltonian_path(instance.graphs[0].adjacency())
+        if not search.reason:
             return None
-        return Solution(found.path is not None, found.path or False, "depth-first search with cuts", found.reason)
+        return Solution(search.path is not None, search.path or False, "depth-first search with cuts", search.reason)
 
 
 class Substructure(Decision):
@@ -153,11 +153,11 @@ class Substructure(Decision):
         return Instance((graph, pattern)) if whole else None
 
     def solve(self, instance: Instance) -> Solution | None:
-        found = occurrence(*instance.graphs)
-        if not found.proved:
+        search = occurrence(*instance.graphs)
+        if not search.proved:
             return None
-        answer = found.nodes is not None
-        return Solution(answer, list(found.nodes) if found.nodes else False, "backtracking", "exhausted search")
+        answer = search.nodes is not None
+        return Solution(answer, list(search.nodes) if search.nodes else False, "backtracking", "exhausted search")
 
     def ask(self, instance: Instance) -> str:
         graph, pattern = instance.graphs

@@ -43,10 +43,10 @@ class EditDistance(Task):
 
     def solve(self, instance: Instance) -> Solution | None:
         first, second = instance.graphs
-        found = edit_distance(first, second, instance.hint or None)
-        if not found.proved or not found.cost:
+        cheapest = edit_distance(first, second, instance.hint or None)
+        if not cheapest.proved or not cheapest.cost:
             return None
-        return Solution(found.cost, list(found.nodes), "edit branch and bound", "exhausted search")
+        return Solution(cheapest.cost, list(cheapest.nodes), "edit branch and bound", "exhausted search")
 
     def ask(self, instance: Instance) -> str:
         return "\n".join(
@@ -90,11 +90,11 @@ class CommonSubgraph(Task):
         return Instance(tuple([graph._replace(labels=()) for graph in molecules]))
 
     def solve(self, instance: Instance) -> Solution | None:
-        found = largest_common(*instance.graphs)
-        if not found.proved:
+        largest = largest_common(*instance.graphs)
+        if not largest.proved:
             return None
-        witness = [[a for a, _ in found.pairs], [b for _, b in found.pairs]]
-        return Solution(len(found.pairs), witness, "McSplit", "exhausted search")
+        witness = [[a for a, _ in largest.pairs], [b for _, b in largest.pairs]]
+        return Solution(len(largest.pairs), witness, "McSplit", "exhausted search")
 
     def ask(self, instance: Instance) -> str:
         first, second = instance.graphs

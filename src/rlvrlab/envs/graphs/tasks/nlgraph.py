@@ -48,7 +48,7 @@ class LoadedCycle(_Loaded, Cycle):
 
 
 class LoadedFlow(_Loaded, MaximumFlow):
-    """The most that can flow."""
+    """The largest flow between two nodes."""
 
     name = "nlgraph flow"
     form = NUMBER
@@ -72,8 +72,8 @@ class LoadedHamilton(_Loaded):
     form = LIST.format("the path")
 
     def solve(self, instance: Instance) -> Solution | None:
-        found = hamiltonian_path(instance.graphs[0].adjacency())
-        return Solution(1, found.path, "depth-first search", "the path itself") if found.path else None
+        search = hamiltonian_path(instance.graphs[0].adjacency())
+        return Solution(1, search.path, "depth-first search", "the path itself") if search.path else None
 
     def read(self, instance: Instance, text: str, alone: bool) -> tuple[int, ...]:
         return read_indices(text, instance.graphs[0].n, instance.graphs[0].n)
@@ -97,8 +97,8 @@ class LoadedShortest(_Loaded):
     form = LIST.format("the nodes of the path")
 
     def solve(self, instance: Instance) -> Solution | None:
-        found = lightest_path(instance.graphs[0].weighted(), *instance.query)
-        return Solution(found[0], found[1], "Dijkstra", "all nearer nodes settled") if found else None
+        lightest = lightest_path(instance.graphs[0].weighted(), *instance.query)
+        return Solution(lightest[0], lightest[1], "Dijkstra", "all nearer nodes settled") if lightest else None
 
     def read(self, instance: Instance, text: str, alone: bool) -> tuple[int, ...]:
         return read_numbers(text, instance.graphs[0].n)
@@ -144,7 +144,7 @@ class LoadedMatching(_Loaded):
 
 
 class LoadedConvolution(_Loaded):
-    """Two layers of sums over neighbours."""
+    """Node embeddings after two layers, each the sum over the neighbours."""
 
     name = "nlgraph GNN"
     sense = "max"

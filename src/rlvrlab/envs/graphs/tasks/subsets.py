@@ -50,7 +50,7 @@ class Subset(Task):
 
     @abstractmethod
     def best(self, adjacency: list[int]) -> list[int]:
-        """An optimal set."""
+        """An optimal set of nodes, found by exhaustive search."""
 
     def ask(self, instance: Instance) -> str:
         names, edges = instance.names, instance.graphs[0].edges
@@ -76,14 +76,14 @@ class Subset(Task):
 
     @abstractmethod
     def broken(self, adjacency: list[int], chosen: int) -> str:
-        """Why a set is not allowed."""
+        """Why a set is not allowed; empty when it is."""
 
     def show(self, instance: Instance, witness: list[int]) -> str:
         return bracketed([instance.names[v] for v in witness])
 
 
 class MaximumClique(Subset):
-    """Everyone has worked with everyone."""
+    """A largest group of authors who have all worked with each other."""
 
     name = "MCP"
     sense = "max"
@@ -108,7 +108,7 @@ class MaximumClique(Subset):
 
 
 class MaximumIndependentSet(Subset):
-    """No two are friends."""
+    """A largest group of users, no two of whom are friends."""
 
     name = "MIS"
     sense = "max"
@@ -131,7 +131,7 @@ class MaximumIndependentSet(Subset):
 
 
 class MinimumVertexCover(Subset):
-    """Every friendship has one of them."""
+    """A smallest group of users that has a member in every friendship."""
 
     name = "MVC"
     sense = "min"
