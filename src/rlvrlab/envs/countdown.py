@@ -29,6 +29,7 @@ from rlvrlab.envs.arithmetic_cheats import expression_cheats, tag_cheats
 from rlvrlab.envs.arithmetic_solver import MAX_NUMBERS, reachable, solve
 from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.errors import UserError
+from rlvrlab.judge.extract import after_thinking, tagged
 from rlvrlab.randomness import generator, key_bits, shuffled
 from rlvrlab.registry import register
 from rlvrlab.types import CountOrZero, ErrorKind, Problem, Role, Verdict
@@ -242,11 +243,8 @@ def _ask(problem: Problem) -> tuple[list[int], int]:
 
 def _after_thinking(text: str) -> str | None:
     """What the one <answer> after the last </think> holds; a reopened <think> hides it."""
-    _, closed, tail = text.rpartition("</think>")
-    if not closed or "<think>" in tail or tail.count("<answer>") != 1 or tail.count("</answer>") != 1:
-        return None
-    answer, closed, _ = tail.partition("<answer>")[2].partition("</answer>")
-    return answer.strip(" \t\r\n") if closed else None
+    tail = after_thinking(text, must_think=True)
+    return None if tail is None else tagged(tail)
 
 
 def _random_term(numbers: Sequence[int], operators: str, choices: Sequence[int]) -> Term:

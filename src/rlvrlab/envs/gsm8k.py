@@ -22,10 +22,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from rlvrlab.envs.answers import KEPT, Row, after_thinking, amount, hashed, in_turn, read_split, squeezed
+from rlvrlab.envs.answers import KEPT, Row, amount, in_turn, read_split, squeezed
 from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.envs.gsm_synthetic import MOST_STEPS, Story, stories
 from rlvrlab.errors import UserError
+from rlvrlab.judge.extract import after_thinking, hashed
 from rlvrlab.randomness import key_bits, shuffled
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict

@@ -28,9 +28,10 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from rlvrlab.envs.answers import KEPT, SPACE, after_thinking, role_of, squeezed
+from rlvrlab.envs.answers import KEPT, role_of, squeezed
 from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.errors import LabError, UnknownName, UserError
+from rlvrlab.judge.extract import after_thinking, tagged
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import Call, CallsTask
@@ -151,11 +152,8 @@ class ReasoningGym(BaseEnvironment):
 
     def _extract(self, text: str) -> str | None:
         tail = after_thinking(text, must_think=self.style == "think")
-        if tail is None or tail.count("<answer>") != 1 or tail.count("</answer>") != 1:
-            return None
-        answer, closed, _ = tail.partition("<answer>")[2].partition("</answer>")
-        answer = answer.strip(SPACE)
-        return answer if closed and answer and len(answer) <= LONGEST_ANSWER else None
+        answer = None if tail is None else tagged(tail)
+        return answer if answer and len(answer) <= LONGEST_ANSWER else None
 
     def _scored(self, verdict: Verdict, answer: str) -> Verdict:
         flags: tuple[str, ...] = ("integrity_weak",) if self.dataset in EXECUTING else ()

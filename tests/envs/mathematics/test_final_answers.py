@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvrlab.envs.answers import after_thinking, amount, boxed, fenced, hashed, read_rows, read_split, role_of
+from rlvrlab.envs.answers import amount, read_rows, read_split, role_of
 from rlvrlab.envs.gsm8k import Gsm8k
 from rlvrlab.envs.mathematics import Mathematics
 from rlvrlab.envs.mathematics.equality import exact, letters
 from rlvrlab.errors import UserError
+from rlvrlab.judge.extract import after_thinking, boxed, fenced, hashed
 from rlvrlab.types import Problem, Verdict
 
 ROWS = [json.loads(line) for line in Path(__file__).with_name("final_answers.jsonl").read_text().splitlines()]

@@ -22,10 +22,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from rlvrlab.envs.answers import KEPT, Row, after_thinking, in_turn, read_split, role_of
+from rlvrlab.envs.answers import KEPT, Row, in_turn, read_split, role_of
 from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.envs.clrs.tasks import TASKS, TRACED
 from rlvrlab.errors import UnknownName, UserError
+from rlvrlab.judge.extract import after_thinking
 from rlvrlab.randomness import generator, key_bits, shuffled
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict

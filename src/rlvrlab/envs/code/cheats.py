@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rlvrlab.envs.code.answer import fenced
 from rlvrlab.envs.code.trees import example_of
+from rlvrlab.judge.extract import python_block
 from rlvrlab.types import Problem
 
 NO_PROGRAM = {
@@ -52,7 +52,10 @@ def function_cheats(problem: Problem) -> dict[str, str]:
         "not a function": f"{name} = 1\n",
     }
     return (
-        NO_PROGRAM | {title: fenced(text) for title, text in programs.items()} | _shared(problem) | _constant(problem)
+        NO_PROGRAM
+        | {title: python_block(text) for title, text in programs.items()}
+        | _shared(problem)
+        | _constant(problem)
     )
 
 
@@ -60,7 +63,11 @@ def _constant(problem: Problem) -> dict[str, str]:
     """The result of the first visible example for everything."""
     name = problem.reference["entry_point"]
     examples = [found for text in problem.meta.get("examples", []) if (found := example_of(text, name)) is not None]
-    return {"hard-coded example": fenced(f"def {name}(*a, **k):\n    return {examples[0][1]!r}\n")} if examples else {}
+    return (
+        {"hard-coded example": python_block(f"def {name}(*a, **k):\n    return {examples[0][1]!r}\n")}
+        if examples
+        else {}
+    )
 
 
 def program_cheats(problem: Problem) -> dict[str, str]:
@@ -83,7 +90,7 @@ def program_cheats(problem: Problem) -> dict[str, str]:
             "import os\nfor d in range(3, 16):\n    try: os.write(d, b'[\"passed\"]\\n')\n    except OSError: pass\n"
         ),
     }
-    return NO_PROGRAM | {title: fenced(text) for title, text in programs.items()} | _shared(problem)
+    return NO_PROGRAM | {title: python_block(text) for title, text in programs.items()} | _shared(problem)
 
 
 def _shared(problem: Problem) -> dict[str, str]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from rlvrlab.envs.code.answer import program_in
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment, refused
 from rlvrlab.envs.code.rows import CodeRow, Shape, read_shaped, shaped
 from rlvrlab.errors import UserError, suggestion
+from rlvrlab.judge.extract import program_in
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.tasks import StdioTask, SyntaxTask, Task, TestsTask
 from rlvrlab.randomness import shuffled

@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rlvrlab.envs.code.answer import fenced
 from rlvrlab.envs.code.cheats import function_cheats, program_cheats
 from rlvrlab.envs.code.from_file import ANSWER_FUNCTION, ANSWER_PROGRAM, FileEnvironment
 from rlvrlab.envs.code.rows import CodeRow
 from rlvrlab.envs.code.samples import GENERATION_ROWS
 from rlvrlab.envs.code.shapes import GENERATION
+from rlvrlab.judge.extract import python_block
 from rlvrlab.registry import register
 from rlvrlab.types import Problem, Role
 
@@ -44,7 +44,7 @@ class Code(FileEnvironment):
             prompt=self._prompt(row),
             reference=self.reference(row),
             meta={
-                "solution": None if row.solution is None else fenced(row.solution),
+                "solution": None if row.solution is None else python_block(row.solution),
                 "examples": [list(one) if isinstance(one, tuple) else one for one in row.examples],
             },
             role=role,

@@ -16,9 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rlvrlab.envs.answers import after_thinking
 from rlvrlab.envs.code import rewriting
-from rlvrlab.envs.code.answer import LONGEST, blocks
 from rlvrlab.envs.code.from_file import FileEnvironment
 from rlvrlab.envs.code.judged import Jobs, accepted, refused
 from rlvrlab.envs.code.rows import CodeRow
@@ -27,6 +25,7 @@ from rlvrlab.envs.code.shapes import GENERATION
 from rlvrlab.envs.code.trees import NOT_PYTHON, example_of, literal
 from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.compare import RSTRIP_LINES, same_text
+from rlvrlab.judge.extract import after_thinking, value_in
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict
 
@@ -82,10 +81,8 @@ class CodeReasoning(FileEnvironment):
 
     def prepare(self, problem: Problem, text: str) -> Jobs | Verdict:
         """Read and compare; there is nothing to run."""
-        tail = after_thinking(text)
-        found = blocks(tail) if tail and len(tail) <= LONGEST else []
-        answer = found[-1].code if found else tail
-        if not answer or not answer.strip() or len(answer) > LONGEST:
+        answer = value_in(text).code
+        if answer is None:
             return refused(ErrorKind.FORMAT, "no answer after the thinking")
         expected = problem.reference["result"]
         if problem.reference["kind"] == "printed":

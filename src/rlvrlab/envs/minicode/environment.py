@@ -24,15 +24,15 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
 
-from rlvrlab.envs.answers import after_thinking
-from rlvrlab.envs.code.answer import LONGEST, Block, blocks, program_in, size
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment, accepted, refused
+from rlvrlab.envs.code.trees import size
 from rlvrlab.envs.minicode import feedback
 from rlvrlab.envs.minicode.cheats import program_cheats, value_cheats
 from rlvrlab.envs.minicode.grammar import show
 from rlvrlab.envs.minicode.levels import LEVELS
 from rlvrlab.envs.minicode.skills import MAKERS, PUBLIC_CASES, draw_problem
 from rlvrlab.errors import UserError
+from rlvrlab.judge.extract import LONGEST, program_in, value_in
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.tasks import Call, CallsTask
 from rlvrlab.randomness import key_bits
@@ -146,9 +146,7 @@ class Minicode(JudgedEnvironment):
         return text if problem.skill == "out" else self.program(problem, text) or str(problem.reference["header"])
 
     def _predicted(self, problem: Problem, text: str) -> Verdict:
-        answer = text if self.style == "bare" else after_thinking(text)
-        if answer is not None and self.style == "chat" and len(answer) <= LONGEST:
-            answer = [Block("", answer), *blocks(answer)][-1].code
+        answer = text if self.style == "bare" else value_in(text).code
         if answer is None or not answer.strip():
             return refused(ErrorKind.FORMAT, "no value where it belongs")
         value = _read(answer)

@@ -8,8 +8,8 @@
     meta       {"level": 3, "question": "For each city …"}
 
 Without `path`, schema, contents, question and gold are made here (levels 1 filter, 2 aggregate, 3 group, 4 join,
-5 nested and ordered); with it they are read from Spider-shaped data (spider.py). The query is the last ```sql block
-after the last </think>, or all of that text when it begins with SELECT or WITH.
+5 nested and ordered); with it they are read from Spider-shaped data (spider.py). Where the query stands in a
+completion: judge/extract.py.
 
 Traps: comparing sets ignores duplicates and order; running the prediction on gold's connection lets `DELETE FROM t`
 or a temporary table of the same name win; `SELECT 42` matches a count by luck; a result that is empty matches any
@@ -27,7 +27,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Gt, Le
 
-from rlvrlab.envs.answers import KEPT, SPACE, after_thinking, fenced, in_turn
+from rlvrlab.envs.answers import KEPT, in_turn
 from rlvrlab.envs.base import CHECKED_PROBLEMS, BaseEnvironment
 from rlvrlab.envs.sql import spider
 from rlvrlab.envs.sql.cheats import bombs, query_cheats, text_cheats
@@ -36,14 +36,13 @@ from rlvrlab.envs.sql.judging import judged
 from rlvrlab.envs.sql.made import Made, made_problems
 from rlvrlab.envs.sql.questions import LEVELS
 from rlvrlab.errors import UserError
+from rlvrlab.judge.extract import query_in
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.randomness import key_bits, shuffled
 from rlvrlab.registry import register
 from rlvrlab.types import Check, ErrorKind, Problem, Role, Verdict, unjudged
 
-LONGEST_QUERY = 20_000
-BARE = re.compile(r"(?:SELECT|WITH)\b", re.IGNORECASE)
 PROMPT = (
     "Given the SQLite database\n\n{schema}\n\nanswer this question by one SQL query:\n{question}\n\n"
     "{think}Give the query alone in a block ```sql … ```."
@@ -126,22 +125,14 @@ class Sql(BaseEnvironment):
         ]
 
     def _prepare(self, problem: Problem, text: str) -> tuple[SqlTask, str] | Verdict:
-        query = self._extract(text)
+        query = query_in(text, must_think=self.style == "think").code
         if query is None:
-            return _no_query()
+            parts = {"format": 0.0, "runs": 0.0, "correct": 0.0}
+            return Verdict(False, 0.0, ErrorKind.FORMAT, parts, detail="no query where it belongs")
         try:
             return self._task(problem), query
         except Exception as error:  # the problem is to blame, not the answer
             return unjudged(f"sql: {problem.id}: {type(error).__name__}: {error}")
-
-    def _extract(self, text: str) -> str | None:
-        tail = after_thinking(text, must_think=self.style == "think")
-        if tail is None:
-            return None
-        query = fenced(tail, ("sql", "sqlite", ""))
-        if query is None and "```" not in tail and BARE.match(tail.strip(SPACE)):
-            query = tail.strip(SPACE)
-        return query if query and len(query) <= LONGEST_QUERY else None
 
     def _task(self, problem: Problem) -> SqlTask:
         reference, limits = problem.reference, Limits(cpu_s=self.timeout_s, output_mb=16)
@@ -177,11 +168,6 @@ class Sql(BaseEnvironment):
             meta={"level": level, "question": question},
             role=role,
         )
-
-
-def _no_query() -> Verdict:
-    parts = {"format": 0.0, "runs": 0.0, "correct": 0.0}
-    return Verdict(False, 0.0, ErrorKind.FORMAT, parts, detail="no query where it belongs")
 
 
 def _scored(verdict: Verdict, item: tuple[SqlTask, str]) -> Verdict:

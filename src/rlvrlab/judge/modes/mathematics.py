@@ -36,19 +36,6 @@ class MathTask:
     limits: Limits = field(default_factory=lambda: Limits(cpu_s=5.0, memory_mb=1024))
 
 
-def last_boxed(text: str) -> str | None:
-    """The content of the last \\\\boxed{…}, brackets balanced; None when there is none or it never closes."""
-    start = text.rfind("\\boxed{")
-    if start < 0:
-        return None
-    begin, depth = start + len("\\boxed{"), 1
-    for position in range(begin, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[position], 0)
-        if depth == 0:
-            return text[begin:position]
-    return None
-
-
 def exactly_equal(answer: str, gold: str) -> bool | None:
     """The fast path: True or False for plain numbers, True for equal text, None where it takes more to know."""
     one, other = _numbers(answer), _numbers(gold)
