@@ -140,7 +140,7 @@ def test_a_forged_compile_error_carries_nothing_out() -> None:
 
 
 def test_examples_that_could_not_be_tried_are_no_reason_to_drop_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CodeReasoning, "_judge", lambda self, jobs, labels: [unjudged("no worker") for _ in jobs])
+    monkeypatch.setattr(CodeReasoning, "judge", lambda self, jobs, labels: [unjudged("no worker") for _ in jobs])
     with pytest.raises(InfrastructureError, match="could not be tried: no worker"):
         CodeReasoning().problems("train", 1, 0)
 

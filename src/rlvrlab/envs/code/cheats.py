@@ -51,23 +51,10 @@ def function_cheats(problem: Problem) -> dict[str, str]:
         "another name": f"def {name}_(*a): return 1\n",
         "not a function": f"{name} = 1\n",
     }
-    return (
-        NO_PROGRAM
-        | {title: python_block(text) for title, text in programs.items()}
-        | _shared(problem)
-        | _constant(problem)
-    )
-
-
-def _constant(problem: Problem) -> dict[str, str]:
-    """The result of the first visible example for everything."""
-    name = problem.reference["entry_point"]
-    examples = [found for text in problem.meta.get("examples", []) if (found := example_of(text, name)) is not None]
-    return (
-        {"hard-coded example": python_block(f"def {name}(*a, **k):\n    return {examples[0][1]!r}\n")}
-        if examples
-        else {}
-    )
+    examples = [shown for text in problem.meta.get("examples", []) if (shown := example_of(text, name)) is not None]
+    if examples:
+        programs["hard-coded example"] = f"def {name}(*a, **k):\n    return {examples[0][1]!r}\n"
+    return NO_PROGRAM | {title: python_block(text) for title, text in programs.items()} | _shared(problem)
 
 
 def program_cheats(problem: Problem) -> dict[str, str]:

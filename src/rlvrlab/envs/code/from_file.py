@@ -88,10 +88,10 @@ class FileEnvironment(JudgedEnvironment):
         """Everything in the file that can be judged as the settings say."""
         role_of = self.role_of or None
         if self.path:
-            found = read_shaped(Path(self.path), self.shapes, self.shape, role_of)
+            rows = read_shaped(Path(self.path), self.shapes, self.shape, role_of)
         else:
-            found = [row for one in self.samples for row in shaped([one], self.shapes, "auto", role_of, "sample")]
-        return [row for row in found if not row.left_out and (self.inprocess or not row.inprocess)]
+            rows = [row for one in self.samples for row in shaped([one], self.shapes, "auto", role_of, "sample")]
+        return [row for row in rows if not row.left_out and (self.inprocess or not row.inprocess)]
 
     def gold(self, problem: Problem) -> str | None:
         """The reference answer of the row."""
@@ -141,11 +141,11 @@ class FileEnvironment(JudgedEnvironment):
     def _told(self, problem: Problem, program: str | None, verdict: Verdict) -> str:
         if program and verdict.error is ErrorKind.SYNTAX:
             # Compiled once more, away from hidden tests: a program that ran could have forged the message.
-            [compiled] = self._judge([(SyntaxTask(), program)], [problem.id])
+            [compiled] = self.judge([(SyntaxTask(), program)], [problem.id])
             return "It was not accepted." if compiled.correct else f"It does not compile: {compiled.detail}."
         examples = problem.meta.get("examples") or []
         if program and examples and verdict.error not in NOT_RUN:
-            [public] = self._judge([(self.task(problem.reference, examples), program)], [problem.id])
+            [public] = self.judge([(self.task(problem.reference, examples), program)], [problem.id])
             if public.correct is False:
                 return f"On the examples: {public.detail}."
         return WHAT_HAPPENED.get(verdict.error, "It was not accepted.")

@@ -114,10 +114,10 @@ class CodeRefactor(FileEnvironment):
         )
         return ((form, code), (self.task(reference, reference["tests"]), code))
 
-    def conclude(self, found: Sequence[Verdict], program: str) -> Verdict:
+    def conclude(self, verdicts: Sequence[Verdict], program: str) -> Verdict:
         """A broken rule of form is no wrong answer, and earns no share of the tests."""
-        verdict = super().conclude(found, program)
-        if found[0].correct or found[0].error is not ErrorKind.WRONG:
+        verdict = super().conclude(verdicts, program)
+        if verdicts[0].correct or verdicts[0].error is not ErrorKind.WRONG:
             return verdict
         return replace(verdict, error=ErrorKind.RULE, score=0.0, parts={**verdict.parts, "tests": 0.0})
 

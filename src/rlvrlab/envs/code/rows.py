@@ -135,15 +135,15 @@ def shaped(
     if not rows:
         raise UserError(f"{where}: no rows")
     read = shapes[shape] if shape != "auto" else _guess(rows[0], shapes, where)
-    found: list[CodeRow] = []
+    problems: list[CodeRow] = []
     for number, row in enumerate(rows, 1):
         try:
             columns = Columns(row)
-            found.append(replace(read(columns), role=_role(columns, role_of)))
+            problems.append(replace(read(columns), role=_role(columns, role_of)))
         except BadColumn as error:
             raise UserError(f"{where}: row {number}: {error}") from None
-    _refuse_twins(found, where)
-    return found
+    _refuse_twins(problems, where)
+    return problems
 
 
 def _guess(row: Mapping[str, Any], shapes: Mapping[str, Shape], where: str) -> Shape:

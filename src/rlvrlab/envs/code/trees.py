@@ -91,7 +91,8 @@ def cannot_cross(tests: Sequence[ast.Module], code: ast.Module, name: str) -> bo
     for node in (node for test in tests for node in ast.walk(test)):
         if isinstance(node, ast.ClassDef) or (isinstance(node, ast.Name) and node.id in own):
             return True
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == name and any(map(_is_type, node.args)):
+        given = node.args if isinstance(node, ast.Call) and ast.unparse(node.func) == name else []
+        if any(isinstance(argument, ast.Name) and argument.id in TYPES for argument in given):
             return True
     return False
 
@@ -100,7 +101,3 @@ def _yields(node: ast.AST) -> bool:
     """Is this function a generator? What functions inside it do is their own affair."""
     inner = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.FunctionDef | ast.Lambda)]
     return any(isinstance(child, ast.Yield | ast.YieldFrom) or _yields(child) for child in inner)
-
-
-def _is_type(argument: ast.expr) -> bool:
-    return isinstance(argument, ast.Name) and argument.id in TYPES

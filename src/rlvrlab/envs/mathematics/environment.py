@@ -25,10 +25,10 @@ from typing import Literal
 
 from rlvrlab.envs.answers import KEPT, in_turn, read_split, squeezed
 from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.code.shared_judge import judged
 from rlvrlab.envs.mathematics.equality import exact, is_hedged, letters, no_number
 from rlvrlab.envs.mathematics.shapes import LETTERS, Item, item_of
 from rlvrlab.envs.mathematics.synthetic import items
-from rlvrlab.envs.sql.judging import judged
 from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import after_thinking, boxed
 from rlvrlab.judge.modes.mathematics import MathTask

@@ -75,19 +75,13 @@ def _unchanged(problem: Problem, solution: str) -> dict[str, str]:
     same = {"unchanged": given, "unchanged with blanks": given.replace("\n", " \n")}
     if "below" not in problem.reference:
         return same | {"unchanged with a comment": given + "#fixed\n"}
-    padding = "#" * len(given)
-    return same | {
-        "unchanged on fewer lines": _joined(given),
-        "right but no shorter": f"{solution}{padding}\n",
-        "shorter but different": " return x\n",
-    }
-
-
-def _joined(given: str) -> str:
-    """Simple statements on one line: fewer characters on paper, the same program."""
     lines = [line.strip() for line in given.splitlines()]
     simple = not any(line.startswith(("if", "else", "for", "while")) for line in lines)
-    return f" {';'.join(lines)}\n" if simple else given
+    return same | {
+        "unchanged on fewer lines": f" {';'.join(lines)}\n" if simple else given,
+        "right but no shorter": f"{solution}{'#' * len(given)}\n",
+        "shorter but different": " return x\n",
+    }
 
 
 def value_cheats(problem: Problem) -> dict[str, str]:

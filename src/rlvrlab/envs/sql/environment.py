@@ -29,11 +29,11 @@ from annotated_types import Gt, Le
 
 from rlvrlab.envs.answers import KEPT, in_turn
 from rlvrlab.envs.base import CHECKED_PROBLEMS, BaseEnvironment
+from rlvrlab.envs.code.shared_judge import judged
 from rlvrlab.envs.sql import spider
 from rlvrlab.envs.sql.cheats import bombs, query_cheats, text_cheats
 from rlvrlab.envs.sql.databases import rows_of, schema_of, stored
-from rlvrlab.envs.sql.judging import judged
-from rlvrlab.envs.sql.made import Made, made_problems
+from rlvrlab.envs.sql.made import made_problems
 from rlvrlab.envs.sql.questions import LEVELS
 from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import query_in
@@ -76,12 +76,21 @@ class Sql(BaseEnvironment):
 
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Distinct problems; a shorter list of the same seed is the beginning of a longer one."""
+        chosen: list[Problem] = []
+        reference: dict[str, object]
         if self.path:
-            found = spider.asked_by_role(Path(self.path))[role]
-            chosen = [self._asked(row, role) for row in shuffled(found, seed, "sql", role)[:size]]
+            folder = Path(self.path)
+            for row in shuffled(spider.asked_by_role(folder)[role], seed, "sql", role)[:size]:
+                schema = schema_of(spider.database_of(folder, row.database))
+                reference = {"gold": row.gold, "database": row.database}
+                chosen.append(self._problem(0, schema, row.question, reference, role))
         else:
             streams = [made_problems(level, role, seed) for level in self.levels]
-            chosen = [self._made(one, role) for one in in_turn(streams, size)]
+            for made in in_turn(streams, size):
+                contents = [dict(one) for one in made.contents]
+                reference = {"gold": made.question.gold, "schema": made.schema, "contents": contents}
+                schema = ";\n".join(made.schema) + ";"
+                chosen.append(self._problem(made.level, schema, made.question.text, reference, role))
         if len(chosen) < size:
             source = self.path or f"the generator at levels {list(self.levels)}"
             raise UserError(f"sql: {size} {role} problems asked for, {source} has {len(chosen)}")
@@ -99,8 +108,8 @@ class Sql(BaseEnvironment):
         """Extract each query and hand all to the judge at once."""
         prepared = [self._prepare(problem, text) for problem, text in items]
         tasks = [one for one in prepared if not isinstance(one, Verdict)]
-        found = iter(zip(judged(tasks), tasks, strict=True))
-        return [one if isinstance(one, Verdict) else _scored(*next(found)) for one in prepared]
+        verdicts = iter(zip(judged(tasks), tasks, strict=True))
+        return [one if isinstance(one, Verdict) else _scored(*next(verdicts)) for one in prepared]
 
     def cheats(self, problem: Problem) -> Mapping[str, str]:
         """Queries and texts that must never be judged correct."""
@@ -145,18 +154,6 @@ class Sql(BaseEnvironment):
     def _complete(self, query: str) -> str:
         thought = "<think>I read the schema.</think>\n" if self.style == "think" else ""
         return f"{thought}```sql\n{query}\n```"
-
-    def _made(self, made: Made, role: Role) -> Problem:
-        reference = {
-            "gold": made.question.gold,
-            "schema": made.schema,
-            "contents": [dict(one) for one in made.contents],
-        }
-        return self._problem(made.level, ";\n".join(made.schema) + ";", made.question.text, reference, role)
-
-    def _asked(self, row: spider.Asked, role: Role) -> Problem:
-        schema = schema_of(spider.database_of(Path(self.path), row.database))
-        return self._problem(0, schema, row.question, {"gold": row.gold, "database": row.database}, role)
 
     def _problem(self, level: int, schema: str, question: str, reference: Mapping[str, object], role: Role) -> Problem:
         return Problem(

@@ -37,21 +37,15 @@ class AssertReader:
         """The task as data; None when its tests have to be run."""
         key = (task.entry_point, task.tests)
         if key not in self.plans:
-            self.plans[key] = await _read(worker, task)
+            job = {"role": "asserts", "entry_point": task.entry_point, "tests": task.tests}
+            ran = await worker.run(Order(job, replace(task.limits, output_mb=16), scratch=False))
+            first = (records_of(ran) or [("",)])[0]
+            _, calls, sizes = first if first[0] == "calls" else ("", (), ())
+            encoded = (EncodedCall(given, named, want, EXACT if same else PYTHON) for given, named, want, same in calls)
+            self.plans[key] = Plan(tuple(encoded), tuple(sizes)) if calls else None
             if len(self.plans) > PLANS_KEPT:
                 self.plans.popitem(last=False)
         return self.plans[key]
-
-
-async def _read(worker: Worker, task: TestsTask) -> Plan | None:
-    job = {"role": "asserts", "entry_point": task.entry_point, "tests": task.tests}
-    ran = await worker.run(Order(job, replace(task.limits, output_mb=16), scratch=False))
-    records = records_of(ran) or ()
-    if not records or records[0][0] != "calls":
-        return None
-    _, calls, sizes = records[0]
-    encoded = (EncodedCall(given, named, wanted, EXACT if same else PYTHON) for given, named, wanted, same in calls)
-    return Plan(tuple(encoded), tuple(sizes)) if calls else None
 
 
 async def judge_plan(worker: Worker, code: str, plan: Plan, task: TestsTask, stop: bool) -> Finding:

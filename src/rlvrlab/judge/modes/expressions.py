@@ -128,12 +128,10 @@ class _Parser:
         if not token[0].isdigit() or not token.isascii():
             raise ExpressionError(f"a number was expected, not {token!r}")
         self.position += 1
-        self.numbers.append(Fraction(token) if len(token) <= 400 else _too_long(token))
+        if len(token) > 400:
+            raise ExpressionError(f"a number of {len(token)} digits")
+        self.numbers.append(Fraction(token))
         return self.numbers[-1]
-
-
-def _too_long(token: str) -> Fraction:
-    raise ExpressionError(f"a number of {len(token)} digits")
 
 
 def _bounded(value: Fraction) -> Fraction:

@@ -43,7 +43,7 @@ class SqlTask:
     database: str
     gold: str
     twins: tuple[str, ...] = ()
-    """Perturbed copies of the database (perturb.py): an accidental match fails on one of them."""
+    """Perturbed copies of the database (sql_twins.py): an accidental match fails on one of them."""
     engine: Literal["sqlite", "duckdb"] = "sqlite"
     """duckdb needs the extra `rlvrlab[duckdb]`."""
     float_tolerance: float = 1e-6
@@ -165,9 +165,7 @@ class SqlJudge:
         """A Result or a failure record per query; a child that dies on one query is replaced for the rest."""
         answers: list[Any] = []
         while len(answers) < len(queries):
-            rest = queries[len(answers) :]
-            found = await self._one_child(rest, task)
-            answers += found
+            answers += await self._one_child(queries[len(answers) :], task)
         return answers
 
     async def _one_child(self, queries: Sequence[Query], task: SqlTask) -> list[Any]:
@@ -185,7 +183,8 @@ class SqlJudge:
             try:
                 ran = await self.pool.run(Order(job, limits, readable=folders, scratch=False))
                 whole = replace(ran, report=ran.report[: ran.report.rfind(b"\n") + 1])
-                answers = [_answer(record) for record in records_of(whole) or ()]
+                records = records_of(whole) or ()
+                answers = [Result(record[1], record[2]) if record[0] == "rows" else record for record in records]
                 failure = failure_of(ran, limits, ())
                 break
             except (Starved, InfrastructureError):
@@ -204,10 +203,6 @@ def _chunks(items: Sequence[T]) -> list[Sequence[T]]:
 def _gold_queries(key: Query, order: Ordering | None) -> list[Query]:
     """The gold query, and where it orders by something it does not show, once more with that in sight."""
     return [key] + ([(key[0], order.keyed)] if order and order.keyed else [])
-
-
-def _answer(record: Sequence[Any]) -> Any:
-    return Result(record[1], record[2]) if record[0] == "rows" else record
 
 
 def _ties(order: Ordering | None, gold: Result, keyed: list[Any]) -> list[int] | None:
