@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from rlvrlab.envs.arithmetic import BadExpression, evaluate, parse
 from rlvrlab.judge.extract import program_in
 from rlvrlab.judge.hacks.battery import Row, hack_battery
 from rlvrlab.judge.judge import Judge
-from rlvrlab.judge.modes.expressions import ExpressionError, evaluate
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, TestsTask
 from rlvrlab.types import Check, ErrorKind, Problem, Role, Verdict
 
@@ -53,8 +53,8 @@ def tagged(text: str) -> str:
 
 def careful(text: str) -> bool:
     try:
-        return evaluate(tagged(text)).value == 21
-    except ExpressionError:
+        return evaluate(parse(tagged(text)).postfix) == (21, 1)
+    except BadExpression:
         return False
 
 

@@ -73,7 +73,10 @@ def read_task(path: Path, cpu_s: float | None = None, memory_mb: int | None = No
     from rlvrlab.judge.fusion.wire import task_from_wire
 
     if path.is_dir():
-        form: Any = {"kind": "stdio", "tests": _pairs(path)}
+        inputs = sorted(path.glob("*.in"))
+        if not inputs:
+            raise UserError(f"{path}: no *.in files; a folder problem is made of 1.in, 1.out, 2.in, 2.out, …")
+        form: Any = {"kind": "stdio", "tests": [(read_text(one), read_text(one.with_suffix(".out"))) for one in inputs]}
     else:
         try:
             form = json.loads(read_text(path))
@@ -88,13 +91,6 @@ def read_task(path: Path, cpu_s: float | None = None, memory_mb: int | None = No
     if memory_mb is not None:
         limits = replace(limits, memory_mb=memory_mb)
     return replace(task, limits=limits)
-
-
-def _pairs(folder: Path) -> list[tuple[str, str]]:
-    inputs = sorted(folder.glob("*.in"))
-    if not inputs:
-        raise UserError(f"{folder}: no *.in files; a folder problem is made of 1.in, 1.out, 2.in, 2.out, …")
-    return [(read_text(path), read_text(path.with_suffix(".out"))) for path in inputs]
 
 
 def read_text(path: Path) -> str:

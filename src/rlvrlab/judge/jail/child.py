@@ -116,18 +116,14 @@ def _outcome(action: Callable[..., None], report: Report, *arguments: object) ->
     except Released:
         raise
     except SystemExit as stop:
-        return _exit_status(stop, report)
+        status = (stop.code or 0) & 0xFF if isinstance(stop.code, int | None) else EXIT_FAILED
+        if status:
+            report("exited", status)
+        return status
     except BaseException as error:
         report.failure(error)
         return EXIT_FAILED
     return 0
-
-
-def _exit_status(stop: SystemExit, report: Report) -> int:
-    status = (stop.code or 0) & 0xFF if isinstance(stop.code, int | None) else EXIT_FAILED
-    if status:
-        report("exited", status)
-    return status
 
 
 def _end_like_an_interpreter() -> None:

@@ -7,14 +7,13 @@ jailed child (SQL cannot reach its neighbours), which is ended and replaced when
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.finding import Finding, Starved, failure_of, records_of, word
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.modes.sql_rows import Result, same_result, tie_groups
@@ -244,11 +243,3 @@ def _sql_failure(kind: str, message: str) -> tuple[Outcome, str]:
     )
     outcome = Outcome.COMPILE_ERROR if any(text in message for text in parse) else Outcome.RUNTIME_ERROR
     return outcome, f"{kind}: {message}"
-
-
-def refuse_empty_gold(task: SqlTask, gold: Gold) -> None:
-    """An empty result teaches to answer anything that is empty: such a task is left out when data is prepared."""
-    if not gold.result.rows or all(value is None for row in gold.result.rows for value in row):
-        raise UserError(
-            f"the gold query returns nothing on {task.database}: {json.dumps(task.gold)}; leave the task out"
-        )
