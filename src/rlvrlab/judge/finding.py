@@ -46,7 +46,7 @@ class Finding:
     peak_mb: float = 0.0
 
     def spent(self, *runs: Ran) -> None:
-        """Add up what children used."""
+        """Add the time of these children, which ran side by side, and keep the highest peak of memory."""
         self.cpu_s += sum(run.cpu_s for run in runs)
         self.wall_s += max(run.wall_s for run in runs)
         self.peak_mb = max(self.peak_mb, *(run.peak_mb for run in runs))

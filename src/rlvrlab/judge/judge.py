@@ -37,11 +37,11 @@ class Backend(Protocol):
     """Something that judges programs: the local workers, or a remote service."""
 
     async def judge(self, code: str, task: Task) -> Verdict:
-        """One program."""
+        """The verdict on one program."""
         ...
 
     async def close(self) -> None:
-        """Give back what it holds."""
+        """End its workers or connections."""
         ...
 
 

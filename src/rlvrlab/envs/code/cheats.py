@@ -19,7 +19,7 @@ ALL_EQUAL = EQUAL + "    def __getattr__(s, n): return s\n    def __call__(s, *a
 
 
 def function_cheats(problem: Problem) -> dict[str, str]:
-    """For a function under test."""
+    """Cheats for a function that is called by hidden tests."""
     name = problem.reference["entry_point"]
     head = f"def {name}(*a, **k):\n"
     programs = {
@@ -58,7 +58,7 @@ def function_cheats(problem: Problem) -> dict[str, str]:
 
 
 def program_cheats(problem: Problem) -> dict[str, str]:
-    """For a program that reads and prints."""
+    """Cheats for a program that reads standard input and prints."""
     first = problem.reference["tests"][0][1]
     programs = {
         "prints nothing": "pass\n",

@@ -29,14 +29,14 @@ from rlvrlab.types import Problem, Role
 @register("env", "code")
 @dataclass(frozen=True)
 class Code(FileEnvironment):
-    """Write it; the tests decide."""
+    """Write a function or a program; hidden tests decide."""
 
     version = "1"
     shapes = GENERATION
     samples = GENERATION_ROWS
 
     def problems_of(self, row: CodeRow, role: Role) -> list[Problem]:
-        """As the row says."""
+        """One problem: the row's text or begun program, its hidden tests and its solution."""
         problem = Problem(
             id=row.id,
             source=self.name,

@@ -36,7 +36,7 @@ ANSWER = "Answer with the {what} alone, in one ``` block."
 @register("env", "code_reasoning")
 @dataclass(frozen=True)
 class CodeReasoning(FileEnvironment):
-    """Run it in your head."""
+    """Predict what a program returns or prints."""
 
     version = "1"
     shapes = GENERATION

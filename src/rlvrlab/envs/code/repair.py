@@ -29,7 +29,7 @@ from rlvrlab.types import ErrorKind, Problem, Role, Verdict
 @register("env", "code_repair")
 @dataclass(frozen=True)
 class CodeRepair(FileEnvironment):
-    """Find the bug; the tests decide."""
+    """Repair a program with a bug; hidden tests decide."""
 
     version = "1"
     shapes = REPAIR

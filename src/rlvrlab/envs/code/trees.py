@@ -24,7 +24,7 @@ def parsed(text: str) -> ast.Module:
 
 
 def parses(text: str) -> bool:
-    """Is it Python?"""
+    """Whether the text parses as Python."""
     try:
         parsed(text)
     except NOT_PYTHON:

@@ -52,7 +52,7 @@ HOSTILE = {
 
 
 def program_cheats(problem: Problem) -> dict[str, str]:
-    """For gen, fix and min."""
+    """Cheats for gen, fix and min: bodies of the function."""
     arguments, want = problem.meta["public"][-1]
     solution = str(problem.meta["solution"])
     echo = {
@@ -85,7 +85,7 @@ def _unchanged(problem: Problem, solution: str) -> dict[str, str]:
 
 
 def value_cheats(problem: Problem) -> dict[str, str]:
-    """For out."""
+    """Cheats for out: texts in place of the value."""
     right = str(problem.reference["result"])
     arguments = problem.reference["arguments"]
     call = f"f({','.join(show(argument) for argument in arguments)})"

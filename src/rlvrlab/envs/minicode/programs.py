@@ -48,7 +48,7 @@ BEFORE_SORT = ("x=x[::-1]", "x=x[1:]+x[:1]")
 
 @lru_cache(maxsize=16)
 def _probes(kinds: tuple[Kind, ...]) -> tuple[list[Any], list[Any]]:
-    """First and second arguments."""
+    """The fixed inputs of a fingerprint: all first arguments, all second ones."""
     random = Random(key_bits("minicode probes", kinds))
     drawn = [draw_arguments(kinds, random, size, size) for size in PROBE_SIZES]
     return [arguments[0] for arguments in drawn], [arguments[1] if len(kinds) > 1 else None for arguments in drawn]

@@ -105,7 +105,7 @@ class Sql(BaseEnvironment):
         return self.verify_many([(problem, text)])[0]
 
     def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
-        """Extract each query and hand all to the judge at once."""
+        """Find the query in each completion and hand all of them to the judge at once."""
         prepared = [self._prepare(problem, text) for problem, text in items]
         tasks = [one for one in prepared if not isinstance(one, Verdict)]
         verdicts = iter(zip(judged(tasks), tasks, strict=True))

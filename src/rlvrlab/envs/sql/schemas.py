@@ -60,7 +60,7 @@ class Schema(NamedTuple):
 
     @property
     def statements(self) -> list[str]:
-        """As SQL."""
+        """The CREATE TABLE statements of both tables."""
         thing, event = self
         own = ", ".join(_declared(thing.columns))
         other = ", ".join(_declared(event.columns))

@@ -40,7 +40,7 @@ def asked_of(row: Row) -> Asked:
 
 
 def database_of(folder: Path, name: str) -> Path:
-    """Where a database lies."""
+    """The file of a database, in either of Spider's two layouts."""
     for path in (folder / "database" / f"{name}.sqlite", folder / "database" / name / f"{name}.sqlite"):
         if path.is_file():
             return path

@@ -25,7 +25,7 @@ PLACEHOLDER = "/canary"
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One answer to try."""
+    """An answer to hand to the environment's scorer."""
 
     problem: int
     """Index among the problems."""
@@ -39,7 +39,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What became of one attempt."""
+    """How the scorer judged one attempt, and whether that is as it must be."""
 
     problem: str
     kind: str

@@ -26,7 +26,7 @@ class Scratch:
         os.environ["TMPDIR"] = os.environ["HOME"] = self.path
 
     def empty(self) -> None:
-        """Throw away what a job left."""
+        """Remove every file and directory the last job left."""
         remove_tree(self.path)
 
     def close(self) -> None:

@@ -59,7 +59,7 @@ class Walls:
         self.ways: dict[Terms, Way] = {}
 
     def way(self, terms: Terms) -> Way:
-        """The way for these terms."""
+        """The way into the jail for these terms, prepared on first use."""
         if terms not in self.ways:
             if len(self.ways) >= MOST_RULESETS:  # close the rulesets; they are built again when needed
                 for rules in self._rules.values():

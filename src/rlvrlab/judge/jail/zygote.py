@@ -47,7 +47,7 @@ seed `random` anew, which would make verdicts of careless programs vary."""
 
 
 class Zygote:
-    """One worker process."""
+    """A worker process: forks one child per job and reports how each ended."""
 
     def __init__(self, control: socket.socket, settings: dict[str, Any], roles: dict[str, child.Role]) -> None:
         self.control, self.roles = control, roles
@@ -73,7 +73,7 @@ class Zygote:
         self.poll.register(control, POLLIN)
 
     def serve(self) -> None:
-        """Until the parent goes away."""
+        """Take orders and collect ended children until the parent closes the socket."""
         gc.collect()
         heap.fill_holes()
         gc.disable()

@@ -29,7 +29,7 @@ class Plan:
 
 @dataclass
 class AssertReader:
-    """Remembers what was read."""
+    """Reads the tests of a task once and keeps the plan for the next completion."""
 
     plans: OrderedDict[tuple[str, tuple[str, ...]], Plan | None] = field(default_factory=OrderedDict)
 

@@ -63,7 +63,7 @@ class MathJudge:
     pool: Pool = field(default_factory=lambda: Pool(IMAGE))
 
     async def judge(self, answer: str, task: MathTask) -> Verdict:
-        """One answer."""
+        """Compare exactly where both are plain numbers, otherwise in a jailed worker."""
         if not answer.strip() or len(answer) > LONGEST_ANSWER:
             return Finding(Outcome.NO_CODE, "no answer, or one that never ends").verdict("none")
         decided = exactly_equal(answer, task.gold)
@@ -75,7 +75,7 @@ class MathJudge:
         return finding.verdict("none")
 
     async def judge_many(self, items: Sequence[tuple[str, MathTask]]) -> list[Verdict]:
-        """Many answers, in order."""
+        """Judge all answers at once; verdicts in the order of the items."""
         return list(await asyncio.gather(*(self.judge(answer, task) for answer, task in items)))
 
     async def _by_worker(self, answer: str, task: MathTask) -> Verdict:

@@ -76,11 +76,11 @@ class SqlJudge:
     _gold: OrderedDict[Query, Gold] = field(default_factory=OrderedDict)
 
     async def judge(self, query: str, task: SqlTask) -> Verdict:
-        """One prediction."""
+        """Judge one predicted query."""
         return (await self.judge_many([(query, task)]))[0]
 
     async def judge_many(self, items: Sequence[tuple[str, SqlTask]]) -> list[Verdict]:
-        """Many predictions, in order."""
+        """Judge all queries at once, several to a child; verdicts in the order of the items."""
         await self._learn_gold([task for _, task in items])
         judged = await asyncio.gather(*(self._judge_chunk(chunk) for chunk in _chunks(items)))
         while len(self._gold) > GOLD_KEPT:

@@ -9,7 +9,7 @@ from rlvrlab.judge.jail.roles import solution
 
 
 def run(job: Job, report: Report) -> None:
-    """One line of facts."""
+    """Report signatures, undocumented functions, the longest line and all names used."""
     solution.compiled(job["code"], report)
     tree = ast.parse(job["code"].encode("utf-8", "surrogatepass"))
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
