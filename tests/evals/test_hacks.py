@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvrlab.envs.code.answer import fenced, program_in
 from rlvrlab.envs.code.generation import Code
 from rlvrlab.envs.holdout import Holdout
 from rlvrlab.envs.minicode import Minicode
@@ -19,6 +18,7 @@ from rlvrlab.evals.hacks.impossible import impossible, impossible_problems, othe
 from rlvrlab.evals.hacks.patterns import scan, scan_answer, unseen_results
 from rlvrlab.evals.hacks.signals import Trend, answer_metrics, findings, rollout_metrics, top_part
 from rlvrlab.evals.monitors import Watch
+from rlvrlab.judge.extract import program_in, python_block
 from rlvrlab.judge.hacks.exploits import AS_BODY, AS_FUNCTION
 from rlvrlab.judge.isolation import probe
 from rlvrlab.recipe import load_recipe
@@ -285,7 +285,7 @@ def test_trends_are_the_same_after_a_resume_and_stay_within_a_phase() -> None:
 
 def test_answers_without_programs_or_verdicts_cost_nothing() -> None:
     assert rollout_metrics([]) == {}
-    text = fenced("def f(x): return x")
+    text = python_block("def f(x): return x")
     assert "hack/suspicious" not in rollout_metrics([rolled("a", True, {"correct": 1.0}, text)])
 
 

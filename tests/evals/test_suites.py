@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from command_line import errors, inside, tiny
 
-from rlvrlab.envs.code.answer import fenced
 from rlvrlab.errors import UnknownName, UserError
 from rlvrlab.evals.answering import Answer, Ask, Ready, failed
 from rlvrlab.evals.statistics import compare, holm, wilson
@@ -20,6 +19,7 @@ from rlvrlab.evals.suites import SUITES, members_of
 from rlvrlab.evals.suites.base import Member, Skipped, prepare
 from rlvrlab.evals.suites.base import Ready as Prepared
 from rlvrlab.evals.suites.examine import Model, examine
+from rlvrlab.judge.extract import python_block
 from rlvrlab.judge.isolation import probe
 from rlvrlab.types import Completion, Problem
 
@@ -137,7 +137,7 @@ def test_codecontests_rows_have_the_role_of_their_split(name: str, file: str, tm
     found = prepare(member(name), "full", tmp_path)
     assert isinstance(found, Prepared), found
     assert [p.role for p in found.problems] == ["dev" if file == "valid" else "test"]
-    answers = [fenced("print(sum(map(int, input().split())))"), fenced("print(3)")]
+    answers = [python_block("print(sum(map(int, input().split())))"), python_block("print(3)")]
     verdicts = found.env.verify_many([(found.problems[0], text) for text in answers])
     assert [verdict.correct for verdict in verdicts] == [True, False]
     assert getattr(found.env, "timeout_s", None) == found.protocol.run_timeout_s == 30.0

@@ -14,7 +14,7 @@ import pytest
 
 from rlvrlab.errors import UserError
 from rlvrlab.judge.compare import Comparison, Kind
-from rlvrlab.judge.extract import extract_code
+from rlvrlab.judge.extract import program_in
 from rlvrlab.judge.fusion import wire
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
@@ -174,7 +174,7 @@ def test_limits_that_are_none(seconds: Any) -> None:
 
 @pytest.mark.parametrize("text", ["\n" * 50_000, "``````x\n" * 5_000, "`" * 50_000, "\n " * 30_000])
 def test_extraction_takes_linear_time(quickly: Any, text: str) -> None:
-    quickly(1, lambda: extract_code(text))
+    quickly(1, lambda: program_in(text))
 
 
 # Honest programs.

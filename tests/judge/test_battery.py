@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from rlvrlab.judge.extract import extract_code
+from rlvrlab.envs.arithmetic import BadExpression, evaluate, parse
+from rlvrlab.judge.extract import program_in
 from rlvrlab.judge.hacks.battery import Row, hack_battery
 from rlvrlab.judge.judge import Judge
-from rlvrlab.judge.modes.expressions import ExpressionError, evaluate
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, TestsTask
 from rlvrlab.types import Check, ErrorKind, Problem, Role, Verdict
 
@@ -53,8 +53,8 @@ def tagged(text: str) -> str:
 
 def careful(text: str) -> bool:
     try:
-        return evaluate(tagged(text)).value == 21
-    except ExpressionError:
+        return evaluate(parse(tagged(text)).postfix) == (21, 1)
+    except BadExpression:
         return False
 
 
@@ -90,7 +90,7 @@ def test_gold_that_fails_is_caught() -> None:
 
 def in_one_process(text: str) -> bool:
     """What most judges do: solution and asserts in one namespace, judged by whether anything is raised."""
-    code = extract_code(text).code or ""
+    code = program_in(text).code or ""
     if "range(64)" in code:
         return False  # would write into the test runner's own output
     try:
@@ -122,7 +122,7 @@ def test_our_judge_stands(gold: str, task: TestsTask | CallsTask | StdioTask) ->
     def score(text: str) -> bool:
         if not judges:  # in the battery's own process
             judges.append(Judge(workers=1))
-        code = extract_code(text).code
+        code = program_in(text).code
         return code is not None and judges[0].verify(task, code).correct is True
 
     assert failing(hack_battery(Tiny(gold, score))) == set()

@@ -8,7 +8,7 @@ import pytest
 
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
-from rlvrlab.judge.modes.mathematics import MathTask, exactly_equal, last_boxed
+from rlvrlab.judge.modes.mathematics import MathTask, exactly_equal
 from rlvrlab.types import ErrorKind
 
 needs_math_verify = pytest.mark.skipif(
@@ -36,19 +36,6 @@ needs_math_verify = pytest.mark.skipif(
 )
 def test_fast_path(answer: str, gold: str, equal: bool | None) -> None:
     assert exactly_equal(answer, gold) is equal
-
-
-@pytest.mark.parametrize(
-    ("text", "inner"),
-    [
-        ("so \\boxed{1} no \\boxed{\\frac{1}{2}}.", "\\frac{1}{2}"),
-        ("\\boxed{a", None),
-        ("nothing", None),
-        ("\\boxed{}", ""),
-    ],
-)
-def test_last_boxed(text: str, inner: str | None) -> None:
-    assert last_boxed(text) == inner
 
 
 def test_numbers_need_no_worker(judge: Judge) -> None:

@@ -17,14 +17,15 @@ from rlvrlab.judge.tasks import StdioTask
 from rlvrlab.judge.workers.worker import PACKAGE_ROOT
 
 REHEARSED = """
-import os, sys
+import importlib, os, sys
 sys.path.append(sys.argv[1])
 from rlvrlab.judge.jail import child, rehearsal, zygote
 told = os.dup(1)
 while os.open("/dev/null", os.O_RDWR) < 9:
     pass
 child.open_streams()
-statuses = rehearsal.rehearse({name: zygote._load_role(name) for name in zygote.ROLES})
+roles = {name: importlib.import_module(f"rlvrlab.judge.jail.roles.{name}").run for name in zygote.ROLES}
+statuses = rehearsal.rehearse(roles)
 os.write(told, repr((statuses, "solution" in sys.modules, sys.argv[1:] == [sys.argv[1]], __name__)).encode())
 """
 

@@ -88,16 +88,16 @@ def command(
 
 def _of_file(plugin: Any, path: Path, problem: Path | None) -> StepCredits:
     """One solution under one task of the judge."""
-    from rlvrlab.cli.judge import _read, _task
+    from rlvrlab.cli.judge import PROSE, read_task, read_text
     from rlvrlab.judge.judge import Judge
     from rlvrlab.train.credit import credit_of
     from rlvrlab.types import Problem, Sampling
 
     if problem is None:
         raise UserError(f"{path}: name its task with -p task.json, or give the folder of a run")
-    text, task = _read(path), _task(problem, None, None)
+    text, task = read_text(path), read_task(problem)
     with Judge(stop_on_first_failure=False) as judge:
-        env = _Judged(judge, task)
+        env = _Judged(judge, task, path.suffix in PROSE)
         asked = Problem(path.name, "file", "file", "")
         [verdict] = env.verify_many([(asked, text)])
         if verdict.correct is None:
@@ -179,14 +179,14 @@ class _Judged:
 
     name, version = "file", "1"
 
-    def __init__(self, judge: Any, task: Any) -> None:
-        self.judge, self.task = judge, task
+    def __init__(self, judge: Any, task: Any, prose: bool) -> None:
+        self.judge, self.task, self.prose = judge, task, prose
 
     def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
-        """The program in each text; a text without a program is no answer."""
-        from rlvrlab.judge.extract import extract_code
+        """Judge each text, or the program in it where the file is prose; prose without a program is no answer."""
+        from rlvrlab.judge.extract import program_in
 
-        codes = [extract_code(text).code or "" for _, text in items]
+        codes = [(program_in(text).code or "") if self.prose else text for _, text in items]
         found: list[Verdict] = self.judge.verify_many([(self.task, code) for code in codes])
         return found
 

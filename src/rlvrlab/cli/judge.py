@@ -55,7 +55,7 @@ def command(
     """
     from rlvrlab.judge.judge import Judge
 
-    task = _task(problem, cpu_s, memory_mb)
+    task = read_task(problem, cpu_s, memory_mb)
     with Judge(isolation=isolation, allow_weak=allow_weak, stop_on_first_failure=not run_all) as judge:
         verdicts = {str(path): _verdict(judge, task, path) for path in files}
     if as_json:
@@ -68,14 +68,18 @@ def command(
     return 0 if all(verdict.correct for verdict in verdicts.values()) else 1
 
 
-def _task(path: Path, cpu_s: float | None, memory_mb: int | None) -> Task:
+def read_task(path: Path, cpu_s: float | None = None, memory_mb: int | None = None) -> Task:
+    """A task file or a folder of tests, with other limits where they are given."""
     from rlvrlab.judge.fusion.wire import task_from_wire
 
     if path.is_dir():
-        form: Any = {"kind": "stdio", "tests": _pairs(path)}
+        inputs = sorted(path.glob("*.in"))
+        if not inputs:
+            raise UserError(f"{path}: no *.in files; a folder problem is made of 1.in, 1.out, 2.in, 2.out, …")
+        form: Any = {"kind": "stdio", "tests": [(read_text(one), read_text(one.with_suffix(".out"))) for one in inputs]}
     else:
         try:
-            form = json.loads(_read(path))
+            form = json.loads(read_text(path))
         except ValueError as error:
             raise UserError(f"{path}: not JSON: {error}") from None
         if not isinstance(form, dict):
@@ -89,14 +93,8 @@ def _task(path: Path, cpu_s: float | None, memory_mb: int | None) -> Task:
     return replace(task, limits=limits)
 
 
-def _pairs(folder: Path) -> list[tuple[str, str]]:
-    inputs = sorted(folder.glob("*.in"))
-    if not inputs:
-        raise UserError(f"{folder}: no *.in files; a folder problem is made of 1.in, 1.out, 2.in, 2.out, …")
-    return [(_read(path), _read(path.with_suffix(".out"))) for path in inputs]
-
-
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of a file; bytes that are not UTF-8 become surrogates."""
     try:
         return path.read_bytes().decode("utf-8", "surrogateescape")
     except OSError as error:
@@ -104,17 +102,15 @@ def _read(path: Path) -> str:
 
 
 def _verdict(judge: Judge, task: Task, path: Path) -> Verdict:
-    from rlvrlab.judge.extract import extract_code
+    from rlvrlab.judge.extract import Found, program_in
     from rlvrlab.judge.finding import Finding
     from rlvrlab.judge.outcomes import Outcome
 
-    text = _read(path)
-    if path.suffix in PROSE:
-        found = extract_code(text)
-        if found.code is None:
-            return Finding(Outcome.NO_CODE, found.reason).verdict("none")
-        text = found.code
-    return judge.verify(task, text)
+    text = read_text(path)
+    found = program_in(text) if path.suffix in PROSE else Found(text)
+    if found.code is None:
+        return Finding(Outcome.NO_CODE, found.reason).verdict("none")
+    return judge.verify(task, found.code)
 
 
 def _line(name: str, verdict: Verdict) -> str:

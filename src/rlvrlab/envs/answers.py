@@ -1,9 +1,7 @@
-"""What data-set environments share: the rows of a file, and where a final answer stands in a text.
+"""What data-set environments share: the rows of a file, and the exact value of an amount.
 
-    "<think>\\\\boxed{1}</think> so \\\\boxed{\\\\frac{1}{2}}"  boxed  -> "\\\\frac{1}{2}"
-    "16-3-4=9 …\\n#### 1,080"                           hashed -> "1,080"       amount -> 1080
-Extraction is strict and cheap: what was thought is no answer, a hedge is none either, and a text of megabytes costs
-one search. Nothing here interprets an answer beyond exact numbers.
+    {"question": …, "answer": "16-3-4=9 …\\n#### $1,080"}    amount("$1,080") -> 1080
+Where an answer stands in a completion: judge/extract.py.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ import gzip
 import importlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,9 +22,6 @@ T = TypeVar("T")
 Row = dict[str, Any]
 KEPT = 200
 """Characters of an answer kept in a verdict."""
-LONGEST_BOX = 4000
-SPACE = " \t\r\n"
-BRACE = re.compile(r"\\[\\{}]|[{}]")
 CURRENCY = ("\\$", "$", "€", "£", "¥")
 UNIT = re.compile(r"([^a-zA-Z%]*[0-9.])(?: ([a-zA-Z]{2,20})| ?(\\?%))", re.ASCII)
 NO_UNITS = re.compile(
@@ -35,7 +30,6 @@ NO_UNITS = re.compile(
     re.IGNORECASE,
 )
 """Words after a number that change its value, or hedge."""
-FENCE = re.compile(r"^[ \t]*```+[ \t]*([\w+-]*)[ \t]*$", re.MULTILINE)
 
 
 def in_turn(streams: Sequence[Iterator[T]], size: int) -> list[T]:
@@ -52,56 +46,6 @@ def in_turn(streams: Sequence[Iterator[T]], size: int) -> list[T]:
 def squeezed(text: str) -> str:
     """A text as duplicates are looked for: one case, single spaces."""
     return " ".join(text.casefold().split())
-
-
-def after_thinking(text: str, must_think: bool = False) -> str | None:
-    """What follows the last </think>; None while thinking goes on, or when it never happened and had to."""
-    _, closed, tail = text.rpartition("</think>")
-    if "<think>" in tail or (must_think and not closed):
-        return None
-    return tail
-
-
-def boxed(tail: str) -> str | None:
-    """The content of the last \\\\boxed{…}; None when there is none, it never closes or is endless."""
-    start = tail.rfind("\\boxed{")
-    if start < 0:
-        return None
-    begin, depth = start + len("\\boxed{"), 1
-    for match in BRACE.finditer(tail, begin, begin + LONGEST_BOX):
-        depth += {"{": 1, "}": -1}.get(match.group(), 0)
-        if depth == 0:
-            return tail[begin : match.start()].strip(SPACE)
-    return None
-
-
-def hashed(tail: str) -> str | None:
-    """The rest of the line after the only ####; two of them are a hedge."""
-    if tail.count("####") != 1 or "#####" in tail:
-        return None
-    return tail.partition("####")[2].partition("\n")[0].strip(SPACE) or None
-
-
-def tagged(tail: str) -> str | None:
-    """What stands between the only <answer> and the only </answer>, in this order."""
-    if tail.count("<answer>") != 1 or tail.count("</answer>") != 1:
-        return None
-    answer, closed, _ = tail.partition("<answer>")[2].partition("</answer>")
-    return answer.strip(SPACE) if closed else None
-
-
-def fenced(tail: str, languages: Iterable[str]) -> str | None:
-    """The content of the last closed block; None when there is no block or the last is in another language."""
-    opening, found = None, None
-    for mark in FENCE.finditer(tail):
-        if opening is None:
-            opening = mark
-        elif not mark.group(1):
-            found = (opening.group(1).lower(), tail[opening.end() : mark.start()])
-            opening = None
-    if opening is not None or found is None or found[0] not in languages:
-        return None
-    return found[1].strip(SPACE)
 
 
 def amount(text: str) -> Fraction | None:

@@ -24,13 +24,14 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from annotated_types import Ge, Le
 
-from rlvrlab.envs.answers import KEPT, Row, after_thinking, in_turn, tagged
+from rlvrlab.envs.answers import KEPT, Row, in_turn
 from rlvrlab.envs.arithmetic import BadExpression, Expression, Term, combine, evaluate, number, parse
 from rlvrlab.envs.arithmetic_cheats import expression_cheats, tag_cheats
 from rlvrlab.envs.arithmetic_solver import MAX_NUMBERS, reachable, solve
 from rlvrlab.envs.base import BaseEnvironment, Read
 from rlvrlab.envs.split import role_of
 from rlvrlab.errors import UserError
+from rlvrlab.judge.extract import after_thinking, tagged
 from rlvrlab.randomness import generator, shuffled
 from rlvrlab.registry import register
 from rlvrlab.types import CountOrZero, ErrorKind, Problem, Role, Verdict

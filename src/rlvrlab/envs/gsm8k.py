@@ -20,10 +20,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from rlvrlab.envs.answers import KEPT, Row, after_thinking, amount, hashed, in_turn, squeezed
+from rlvrlab.envs.answers import KEPT, Row, amount, in_turn, squeezed
 from rlvrlab.envs.base import BaseEnvironment, Read
 from rlvrlab.envs.gsm_synthetic import MOST_STEPS, Story, stories
 from rlvrlab.errors import UserError
+from rlvrlab.judge.extract import after_thinking, hashed
 from rlvrlab.randomness import key_bits
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict

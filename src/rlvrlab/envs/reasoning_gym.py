@@ -28,10 +28,11 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from rlvrlab.envs.answers import KEPT, after_thinking, squeezed, tagged
+from rlvrlab.envs.answers import KEPT, squeezed
 from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.envs.split import role_of
 from rlvrlab.errors import LabError, UnknownName, UserError
+from rlvrlab.judge.extract import after_thinking, tagged
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import Call, CallsTask

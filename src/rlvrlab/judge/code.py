@@ -48,7 +48,7 @@ class CodeJudge:
         return unjudged(f"{Outcome.JUDGE_ERROR}: {trouble}", isolation=isolation)
 
     async def _find(self, worker: Worker, code: str, task: Task) -> Finding:
-        if not _size(task):
+        if not isinstance(task, SyntaxTask) and not (task.calls if isinstance(task, CallsTask) else task.tests):
             raise BadTask("it has no tests, and everything would pass them")
         match task:
             case StdioTask():
@@ -61,13 +61,3 @@ class CodeJudge:
                 return await judge_tests(worker, code, task, self.stop_on_first_failure, self.reader)
             case SyntaxTask():
                 return await judge_syntax(worker, code, task)
-
-
-def _size(task: Task) -> int:
-    match task:
-        case CallsTask():
-            return len(task.calls)
-        case StdioTask() | TestsTask():
-            return len(task.tests)
-        case SyntaxTask():
-            return 1

@@ -77,18 +77,15 @@ def same_text(got: bytes, expected: str, policy: Comparison) -> bool:
         case "unordered":
             return sorted(_lines(text)) == sorted(_lines(expected))
         case "float":
-            return _same_tokens(text.split(), expected.split(), policy)
+            tokens, wanted = text.split(), expected.split()
+            return len(tokens) == len(wanted) and all(
+                one == other or _same_number(one, other, policy) for one, other in zip(tokens, wanted, strict=True)
+            )
     raise ValueError(f"{policy.kind!r} compares values, not text")
 
 
 def _lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.rstrip().split("\n")]
-
-
-def _same_tokens(got: list[str], expected: list[str], policy: Comparison) -> bool:
-    return len(got) == len(expected) and all(
-        one == other or _same_number(one, other, policy) for one, other in zip(got, expected, strict=True)
-    )
 
 
 def _same_number(got: str, expected: str, policy: Comparison) -> bool:
@@ -122,14 +119,12 @@ def _canonical(form: Any) -> Any:
 
 
 def _merged_number(form: Any) -> Any:
-    if type(form) is list and form[0] == "int":
+    if type(form) is not list:
+        return int(form) if type(form) is bool or (type(form) is float and form.is_integer()) else form
+    if form[0] == "int":
         return int(form[1], 16)
-    if type(form) is list:
-        return _merged_ratio(form) if form[0] in ("Fraction", "Decimal") and RATIO.fullmatch(form[1]) else form
-    return int(form) if type(form) is bool or (type(form) is float and form.is_integer()) else form
-
-
-def _merged_ratio(form: Any) -> Any:
+    if form[0] not in ("Fraction", "Decimal") or not RATIO.fullmatch(form[1]):
+        return form
     value = Fraction(form[1])
     if value.denominator == 1:
         return value.numerator
@@ -159,11 +154,14 @@ def _sort_key(form: Any) -> str:
 
 def _same(got: Any, expected: Any, policy: Comparison) -> bool:
     if type(expected) is not list:
-        return _same_scalar(got, expected, policy)
+        if policy.kind == "float" and type(expected) is float and type(got) in (int, float):
+            return policy.close(float(got), expected)
+        return type(got) is type(expected) and bool(got == expected)
     if type(got) is not list or len(got) != 2 or type(got[0]) is not str:
         return False
     tag = expected[0]
-    if not _same_tag(got[0], tag, policy):
+    alike = policy.kind == "json" and any({got[0], tag} <= family for family in (SEQUENCES, MAPPINGS))
+    if got[0] != tag and not alike:
         return False
     if tag in SEQUENCES | SETS | MAPPINGS:
         as_bag = tag in SETS or tag in MAPPINGS or (policy.kind == "unordered" and tag in SEQUENCES)
@@ -171,18 +169,6 @@ def _same(got: Any, expected: Any, policy: Comparison) -> bool:
     if tag == "float":
         return bool(got[1] == expected[1])
     return bool(got[1] == expected[1]) and type(got[1]) is type(expected[1])
-
-
-def _same_tag(got: str, expected: str, policy: Comparison) -> bool:
-    if got == expected:
-        return True
-    return policy.kind == "json" and any({got, expected} <= family for family in (SEQUENCES, MAPPINGS))
-
-
-def _same_scalar(got: Any, expected: Any, policy: Comparison) -> bool:
-    if policy.kind == "float" and type(expected) is float and type(got) in (int, float):
-        return policy.close(float(got), expected)
-    return type(got) is type(expected) and bool(got == expected)
 
 
 def _pair_key(pair: Any) -> str:

@@ -46,7 +46,7 @@ class Finding:
     peak_mb: float = 0.0
 
     def spent(self, *runs: Ran) -> None:
-        """Add up what children used."""
+        """Add the time of these children, which ran side by side, and keep the highest peak of memory."""
         self.cpu_s += sum(run.cpu_s for run in runs)
         self.wall_s += max(run.wall_s for run in runs)
         self.peak_mb = max(self.peak_mb, *(run.peak_mb for run in runs))
@@ -87,7 +87,10 @@ def failure_of(ran: Ran, limits: Limits, records: Sequence[Any] | None) -> Failu
     if ran.killed == "starved" or (ran.exit == -signal.SIGKILL and not ran.killed):
         raise Starved("the machine gave it no time" if ran.killed else "something outside the judge killed it")
     if ran.killed in ("cpu", "wall") or ran.exit == -signal.SIGXCPU:
-        return _out_of_time(ran, limits)
+        if ran.killed != "wall":
+            return Outcome.TIME_LIMIT, f"it used {ran.cpu_s:.1f} s of CPU time", ()
+        how, flags = ("slept", ("idle",)) if ran.cpu_s < limits.cpu_s / 2 else ("ran", ())
+        return Outcome.TIME_LIMIT, f"it {how} past {limits.wall_or_default_s:g} s", flags
     most = limits.output_mb * MEGABYTE
     if ran.exit == -signal.SIGXFSZ or max(len(ran.stdout), len(ran.stderr), len(ran.report)) >= most:
         return Outcome.OUTPUT_LIMIT, f"it wrote more than {limits.output_mb} MB", ()
@@ -101,14 +104,6 @@ def failure_of(ran: Ran, limits: Limits, records: Sequence[Any] | None) -> Failu
     if ran.exit < 0:
         return Outcome.RUNTIME_ERROR, f"ended by {_signal_name(-ran.exit)}", ()
     return (Outcome.RUNTIME_ERROR, f"exit status {ran.exit}", ()) if ran.exit else None
-
-
-def _out_of_time(ran: Ran, limits: Limits) -> Failure:
-    if ran.killed == "wall":
-        idle = ran.cpu_s < limits.cpu_s / 2
-        how = "slept" if idle else "ran"
-        return Outcome.TIME_LIMIT, f"it {how} past {limits.wall_or_default_s:g} s", ("idle",) if idle else ()
-    return Outcome.TIME_LIMIT, f"it used {ran.cpu_s:.1f} s of CPU time", ()
 
 
 def raised(record: Sequence[Any]) -> Failure:

@@ -16,14 +16,14 @@ RECOMMENDED_LANDLOCK = 6
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What was found."""
+    """The means of isolation this machine offers."""
 
     landlock_version: int
     """0: none; 3 and up governs truncation, 6 and up signals as well."""
     seccomp: bool
     """Is the filter known for this processor and the kernel willing?"""
     bwrap: str | None
-    """Path of bubblewrap."""
+    """Path of bubblewrap; None where it is not installed."""
     linux: bool
 
     @property
@@ -51,7 +51,7 @@ class Isolation:
 
 
 def probe() -> Isolation:
-    """Look at this machine."""
+    """Ask the kernel for Landlock and seccomp, and the path for bubblewrap."""
     linux = platform.system() == "Linux"
     return Isolation(
         landlock_version=landlock.version() if linux else 0,

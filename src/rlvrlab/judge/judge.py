@@ -37,11 +37,11 @@ class Backend(Protocol):
     """Something that judges programs: the local workers, or a remote service."""
 
     async def judge(self, code: str, task: Task) -> Verdict:
-        """One program."""
+        """The verdict on one program."""
         ...
 
     async def close(self) -> None:
-        """Give back what it holds."""
+        """End its workers or connections."""
         ...
 
 
@@ -93,11 +93,18 @@ class Judge:
         """The same, for callers on the judge's own loop."""
         keys = [self._key(task, answer) for task, answer in items]
         fresh = {key: i for i, key in reversed(list(enumerate(keys))) if key not in self._kept}
-        found = await self._judge([items[i] for i in fresh.values()], [_label(labels, i) for i in fresh.values()])
-        new = dict(zip(fresh, found, strict=True))
+        names = [labels[i] if labels else f"item {i}" for i in fresh.values()]
+        new = dict(zip(fresh, await self._judge([items[i] for i in fresh.values()], names), strict=True))
         self.stopwatch.cached += len(items) - len(fresh)
-        verdicts = [new[key] if fresh.get(key) == i else self._again(key, new) for i, key in enumerate(keys)]
-        self._keep(new)
+        verdicts = []
+        for i, key in enumerate(keys):
+            verdict = new.get(key) or self._kept[key]
+            if fresh.get(key) != i:
+                verdict = replace(verdict, cost={**verdict.cost, "cached": 1.0})
+            verdicts.append(verdict)
+        self._kept.update((key, verdict) for key, verdict in new.items() if verdict.correct is not None)
+        while len(self._kept) > VERDICTS_KEPT:
+            self._kept.popitem(last=False)
         return verdicts
 
     async def _judge(self, items: Sequence[Item], labels: Sequence[str]) -> list[Verdict]:
@@ -133,17 +140,12 @@ class Judge:
 
     def _key(self, task: AnyTask, answer: str) -> str:
         version = f"{code.SCORER_VERSION} {sql.SCORER_VERSION} {mathematics.SCORER_VERSION} {self.level} {self.preload}"
-        content = "\0".join((version, str(self.stop_on_first_failure), _written(task), answer))
+        try:
+            written = repr(task)
+        except ValueError:  # integers of more than 4300 digits cannot be written: such a task is judged anew each time
+            written = secrets.token_hex()
+        content = "\0".join((version, str(self.stop_on_first_failure), written, answer))
         return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
-
-    def _again(self, key: str, new: dict[str, Verdict]) -> Verdict:
-        verdict = new.get(key) or self._kept[key]
-        return replace(verdict, cost={**verdict.cost, "cached": 1.0})
-
-    def _keep(self, new: dict[str, Verdict]) -> None:
-        self._kept.update((key, verdict) for key, verdict in new.items() if verdict.correct is not None)
-        while len(self._kept) > VERDICTS_KEPT:
-            self._kept.popitem(last=False)
 
     def latency(self) -> Latency:
         """Percentiles and the slowest checks so far."""
@@ -171,16 +173,5 @@ class Judge:
         self.close()
 
 
-def _written(task: AnyTask) -> str:
-    try:
-        return repr(task)
-    except ValueError:  # integers of more than 4300 digits cannot be written: such a task is judged anew each time
-        return secrets.token_hex()
-
-
 def _engine(task: AnyTask) -> str:
     return task.engine if isinstance(task, SqlTask) else ""
-
-
-def _label(labels: Sequence[str] | None, index: int) -> str:
-    return labels[index] if labels else f"item {index}"

@@ -47,20 +47,3 @@ ERROR_KINDS = {
     Outcome.TAMPERED: ErrorKind.TAMPERED,
     Outcome.JUDGE_ERROR: ErrorKind.INFRA,
 }
-
-FOUR_WAY = {
-    ErrorKind.FORMAT: "syntax",
-    ErrorKind.SYNTAX: "syntax",
-    ErrorKind.RUNTIME: "runtime",
-    ErrorKind.MEMORY: "runtime",
-    ErrorKind.OUTPUT: "runtime",
-    ErrorKind.TIMEOUT: "timeout",
-    ErrorKind.WRONG: "wrong_answer",
-    ErrorKind.RULE: "wrong_answer",
-    ErrorKind.TAMPERED: "wrong_answer",
-}
-
-
-def four_way(error: ErrorKind) -> str | None:
-    """syntax, runtime, timeout or wrong_answer; None for a correct answer and for a failure of the judge."""
-    return FOUR_WAY.get(error)

@@ -39,7 +39,7 @@ class Stopwatch:
     unjudged: int = 0
 
     def note(self, seconds: float, label: str, error: str, judged: bool) -> None:
-        """One check."""
+        """Count one verdict and how long it took."""
         self.checks += 1
         self.errors[error] += 1
         self.unjudged += not judged
@@ -52,7 +52,7 @@ class Stopwatch:
             heapq.heappop(self.slowest)
 
     def summary(self) -> Latency:
-        """The figures."""
+        """Percentiles, slowest checks and error counts so far."""
         ordered = sorted(self.durations_ms)
         p50, p95, p99 = (percentile(ordered, share) for share in (0.50, 0.95, 0.99))
         slowest = tuple(sorted(self.slowest, reverse=True))

@@ -16,8 +16,10 @@ from rlvrlab.rollout.segments import Kind, Segments, Siblings, Span
 from rlvrlab.types import Step
 
 TAG = re.compile(r"</?think>\s*|<answer>.*?</answer>\s*|<answer>.*\Z", re.DOTALL)
-PARAGRAPH = re.compile(r"(?:[^\n]*\S[^\n]*(?:\n|\Z))+\s*")
-LINE = re.compile(r"[^\n]*\S[^\n]*(?:\n\s*|\Z)")
+BLANKS = r"[^\S\n]"
+PARAGRAPH = re.compile(rf"(?:{BLANKS}*+\S[^\n]*(?:\n|\Z))+\s*|{BLANKS}+")
+LINE = re.compile(rf"{BLANKS}*+\S[^\n]*(?:\n\s*|\Z)|{BLANKS}+")
+"""Both also match a blank line, which is no unit, for otherwise a search would begin anew at each of its blanks."""
 SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s)\s*|\Z)", re.DOTALL)
 WORD = re.compile(r"\S+\s*")
 RESULT = re.compile(

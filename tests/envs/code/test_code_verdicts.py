@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvrlab.envs.code import Code, CodeReasoning, CodeRefactor, CodeRepair, rewriting
-from rlvrlab.envs.code.answer import Block, blocks, program_in, size
+from rlvrlab.envs.code.trees import size
 from rlvrlab.errors import InfrastructureError
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict, unjudged
 
@@ -140,7 +140,7 @@ def test_a_forged_compile_error_carries_nothing_out() -> None:
 
 
 def test_examples_that_could_not_be_tried_are_no_reason_to_drop_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CodeReasoning, "_judge", lambda self, jobs, labels: [unjudged("no worker") for _ in jobs])
+    monkeypatch.setattr(CodeReasoning, "judge", lambda self, jobs, labels: [unjudged("no worker") for _ in jobs])
     with pytest.raises(InfrastructureError, match="could not be tried: no worker"):
         CodeReasoning().problems("train", 1, 0)
 
@@ -175,22 +175,6 @@ def test_layout_makes_no_program_shorter() -> None:
     assert size("a = 1\n\nb = 2\n") == size("a=1;b=2") == 6
 
 
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ("```python\nx = 1\n```", "x = 1\n"),
-        ("```\nx = 1\n```\nand\n```py\nx = 2\n```", "x = 2\n"),
-        ("x = 1\n", "x = 1\n"),
-        ("<think>```python\nx = 1\n```</think>\n```python\nx = 2\n```", "x = 2\n"),
-        ("<think>x = 1", None),
-        ("no program here", None),
-        ("", None),
-    ],
-)
-def test_where_the_program_stands(text: str, code: str | None) -> None:
-    assert program_in(text).code == code
-
-
 HOSTILE = {
     "fences that open": "```a\n" * 20_000,
     "fences of two kinds": "```a\n~~~b\n" * 10_000,
@@ -208,21 +192,3 @@ def test_no_answer_takes_long_to_read(quickly: Any, name: str) -> None:
     for env_type in (Code, CodeReasoning):
         env, problem = env_type(), PROBLEMS[env_type]
         quickly(0.2, lambda env=env, problem=problem: env.prepare(problem, HOSTILE[name]))
-
-
-def test_blocks_close_with_their_own_kind_of_fence() -> None:
-    assert blocks("````md\n```python\nx\n```\n````") == [Block("md", "```python\nx\n```\n")]
-    assert blocks("~~~\n```\n~~~") == [Block("", "```\n")]
-    assert blocks("```py\na") == [Block("py", "a\n", closed=False)]
-    assert blocks("no fence, `one` ``two``") == []
-    assert program_in("```python\nx = 1\n```\n```python\nx = 2\n").code == "x = 1\n", "an unfinished afterthought"
-    assert program_in("x = 1\n" * 40_000).code is None
-
-
-def test_answers_that_continue_the_prompt() -> None:
-    begun = "import math\n\ndef f(x):\n"
-    assert program_in("    return x\n", "f", begun).code == begun + "    return x\n"
-    assert program_in("\n  \n    return x\n", "f", begun).code == begun + "\n  \n    return x\n"
-    assert program_in("def f(x):\n    return 2\n", "f", begun).code == "def f(x):\n    return 2\n"
-    assert program_in("```python\n    return x\n```", "f", begun).code == begun + "    return x\n"
-    assert program_in("f = abs\n", "f", begun).code == "f = abs\n"

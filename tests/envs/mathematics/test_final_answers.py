@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvrlab.envs.answers import after_thinking, amount, boxed, fenced, hashed, read_rows
+from rlvrlab.envs.answers import amount, read_rows
 from rlvrlab.envs.base import split_rows
 from rlvrlab.envs.clrs import Clrs
 from rlvrlab.envs.gsm8k import Gsm8k
@@ -21,6 +21,7 @@ from rlvrlab.envs.mathematics.equality import exact, letters
 from rlvrlab.envs.split import role_of
 from rlvrlab.envs.zebra import Zebra
 from rlvrlab.errors import UserError
+from rlvrlab.judge.extract import after_thinking, boxed, fenced, hashed
 from rlvrlab.types import Problem, Verdict
 
 ROWS = [json.loads(line) for line in Path(__file__).with_name("final_answers.jsonl").read_text().splitlines()]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvrlab.envs.code import judged
-from rlvrlab.envs.code.answer import size
+from rlvrlab.envs.code.trees import size
 from rlvrlab.envs.minicode import Minicode
 from rlvrlab.envs.minicode.levels import LEVELS
 from rlvrlab.envs.minicode.prompts import arguments_text

@@ -20,11 +20,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from rlvrlab.envs.answers import KEPT, Row, after_thinking, in_turn, squeezed
+from rlvrlab.envs.answers import KEPT, Row, in_turn, squeezed
 from rlvrlab.envs.base import BaseEnvironment, Read
 from rlvrlab.envs.clrs.tasks import TASKS, TRACED
 from rlvrlab.envs.split import role_of
 from rlvrlab.errors import UnknownName, UserError
+from rlvrlab.judge.extract import after_thinking
 from rlvrlab.randomness import generator, key_bits
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict

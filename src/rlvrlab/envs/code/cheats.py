@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rlvrlab.envs.code.answer import fenced
 from rlvrlab.envs.code.trees import example_of
+from rlvrlab.judge.extract import python_block
 from rlvrlab.types import Problem
 
 NO_PROGRAM = {
@@ -19,7 +19,7 @@ ALL_EQUAL = EQUAL + "    def __getattr__(s, n): return s\n    def __call__(s, *a
 
 
 def function_cheats(problem: Problem) -> dict[str, str]:
-    """For a function under test."""
+    """Cheats for a function that is called by hidden tests."""
     name = problem.reference["entry_point"]
     head = f"def {name}(*a, **k):\n"
     programs = {
@@ -51,20 +51,14 @@ def function_cheats(problem: Problem) -> dict[str, str]:
         "another name": f"def {name}_(*a): return 1\n",
         "not a function": f"{name} = 1\n",
     }
-    return (
-        NO_PROGRAM | {title: fenced(text) for title, text in programs.items()} | _shared(problem) | _constant(problem)
-    )
-
-
-def _constant(problem: Problem) -> dict[str, str]:
-    """The result of the first visible example for everything."""
-    name = problem.reference["entry_point"]
-    examples = [found for text in problem.meta.get("examples", []) if (found := example_of(text, name)) is not None]
-    return {"hard-coded example": fenced(f"def {name}(*a, **k):\n    return {examples[0][1]!r}\n")} if examples else {}
+    examples = [shown for text in problem.meta.get("examples", []) if (shown := example_of(text, name)) is not None]
+    if examples:
+        programs["hard-coded example"] = f"def {name}(*a, **k):\n    return {examples[0][1]!r}\n"
+    return NO_PROGRAM | {title: python_block(text) for title, text in programs.items()} | _shared(problem)
 
 
 def program_cheats(problem: Problem) -> dict[str, str]:
-    """For a program that reads and prints."""
+    """Cheats for a program that reads standard input and prints."""
     first = problem.reference["tests"][0][1]
     programs = {
         "prints nothing": "pass\n",
@@ -83,7 +77,7 @@ def program_cheats(problem: Problem) -> dict[str, str]:
             "import os\nfor d in range(3, 16):\n    try: os.write(d, b'[\"passed\"]\\n')\n    except OSError: pass\n"
         ),
     }
-    return NO_PROGRAM | {title: fenced(text) for title, text in programs.items()} | _shared(problem)
+    return NO_PROGRAM | {title: python_block(text) for title, text in programs.items()} | _shared(problem)
 
 
 def _shared(problem: Problem) -> dict[str, str]:

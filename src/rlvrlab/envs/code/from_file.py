@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Literal
 
 from rlvrlab.envs.answers import Row
 from rlvrlab.envs.base import Read
-from rlvrlab.envs.code.answer import program_in
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment, refused
 from rlvrlab.envs.code.rows import BadColumn, CodeRow, Columns, Shape, read_shaped, shaped
 from rlvrlab.errors import UserError, suggestion
+from rlvrlab.judge.extract import program_in
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.tasks import StdioTask, SyntaxTask, Task, TestsTask
 from rlvrlab.randomness import shuffled
@@ -90,10 +90,10 @@ class FileEnvironment(JudgedEnvironment):
         """Everything in the file that can be judged as the settings say."""
         role_of = self.role_of or None
         if self.path:
-            found = read_shaped(Path(self.path), self.shapes, self.shape, role_of)
+            rows = read_shaped(Path(self.path), self.shapes, self.shape, role_of)
         else:
-            found = [row for one in self.samples for row in shaped([one], self.shapes, "auto", role_of, "sample")]
-        return [row for row in found if not row.left_out and (self.inprocess or not row.inprocess)]
+            rows = [row for one in self.samples for row in shaped([one], self.shapes, "auto", role_of, "sample")]
+        return [row for row in rows if not row.left_out and (self.inprocess or not row.inprocess)]
 
     def read_row(self, row: Row) -> Read | None:
         """A row in the wanted shape, or in the first that fits; None when the settings leave it out."""
@@ -161,11 +161,11 @@ class FileEnvironment(JudgedEnvironment):
     def _told(self, problem: Problem, program: str | None, verdict: Verdict) -> str:
         if program and verdict.error is ErrorKind.SYNTAX:
             # Compiled once more, away from hidden tests: a program that ran could have forged the message.
-            [compiled] = self._judge([(SyntaxTask(), program)], [problem.id])
+            [compiled] = self.judge([(SyntaxTask(), program)], [problem.id])
             return "It was not accepted." if compiled.correct else f"It does not compile: {compiled.detail}."
         examples = problem.meta.get("examples") or []
         if program and examples and verdict.error not in NOT_RUN:
-            [public] = self._judge([(self.task(problem.reference, examples), program)], [problem.id])
+            [public] = self.judge([(self.task(problem.reference, examples), program)], [problem.id])
             if public.correct is False:
                 return f"On the examples: {public.detail}."
         return WHAT_HAPPENED.get(verdict.error, "It was not accepted.")

@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rlvrlab.envs.code.answer import fenced
 from rlvrlab.envs.code.cheats import function_cheats, program_cheats
 from rlvrlab.envs.code.from_file import ANSWER_FUNCTION, ANSWER_PROGRAM, FileEnvironment
 from rlvrlab.envs.code.rows import CodeRow
 from rlvrlab.envs.code.samples import GENERATION_ROWS
 from rlvrlab.envs.code.shapes import GENERATION
+from rlvrlab.judge.extract import python_block
 from rlvrlab.registry import register
 from rlvrlab.types import Problem, Role
 
@@ -29,14 +29,14 @@ from rlvrlab.types import Problem, Role
 @register("env", "code")
 @dataclass(frozen=True)
 class Code(FileEnvironment):
-    """Write it; the tests decide."""
+    """Write a function or a program; hidden tests decide."""
 
     version = "1"
     shapes = GENERATION
     samples = GENERATION_ROWS
 
     def problems_of(self, row: CodeRow, role: Role) -> list[Problem]:
-        """As the row says."""
+        """One problem: the row's text or begun program, its hidden tests and its solution."""
         problem = Problem(
             id=row.id,
             source=self.name,
@@ -44,7 +44,7 @@ class Code(FileEnvironment):
             prompt=self._prompt(row),
             reference=self.reference(row),
             meta={
-                "solution": None if row.solution is None else fenced(row.solution),
+                "solution": None if row.solution is None else python_block(row.solution),
                 "examples": [list(one) if isinstance(one, tuple) else one for one in row.examples],
             },
             role=role,

@@ -39,20 +39,25 @@ class JudgedEnvironment(BaseEnvironment):
 
     def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
         """Judge many, in order, in one call of the judge."""
-        prepared = [self._prepare_safely(problem, text) for problem, text in items]
+        prepared: list[Jobs | Verdict] = []
+        for problem, text in items:
+            try:
+                prepared.append(self.prepare(problem, text))
+            except Exception as error:
+                prepared.append(unjudged(f"{type(self).__name__}.prepare raised {type(error).__name__}: {error}"))
         jobs = [job for one in prepared if not isinstance(one, Verdict) for job in one]
         labels = [
             p.id for (p, _), one in zip(items, prepared, strict=True) if not isinstance(one, Verdict) for _ in one
         ]
-        judged = iter(self._judge(jobs, labels))
+        judged = iter(self.judge(jobs, labels))
         return [
             one if isinstance(one, Verdict) else self.conclude([next(judged) for _ in one], one[0][1])
             for one in prepared
         ]
 
-    def conclude(self, found: Sequence[Verdict], program: str) -> Verdict:
+    def conclude(self, verdicts: Sequence[Verdict], program: str) -> Verdict:
         """One verdict from those on an answer's jobs: the first that is not right, or the last."""
-        worst = next((verdict for verdict in found if not verdict.correct), found[-1])
+        worst = next((verdict for verdict in verdicts if not verdict.correct), verdicts[-1])
         compiled = worst.error not in (ErrorKind.FORMAT, ErrorKind.SYNTAX, ErrorKind.INFRA)
         parts = {"format": float(compiled), "tests": worst.score, "correct": float(worst.correct is True)}
         return replace(worst, parts=parts, answer=program[:KEPT_ANSWER])
@@ -73,19 +78,20 @@ class JudgedEnvironment(BaseEnvironment):
 
     def sample(self, size: int) -> list[Problem]:
         """A few problems of whatever role there is: a test file has nothing else."""
-        found: list[Problem] = []
+        problems: list[Problem] = []
         for role in ROLES:
-            for wanted in range(size - len(found), 0, -1):
+            for wanted in range(size - len(problems), 0, -1):
                 try:
-                    found += self.problems(role, wanted, seed=0)
+                    problems += self.problems(role, wanted, seed=0)
                     break
                 except UserError as error:
                     reason = error
-        if found:
-            return found
+        if problems:
+            return problems
         raise reason
 
-    def _judge(self, jobs: Sequence[tuple[Task, str]], labels: Sequence[str]) -> list[Verdict]:
+    def judge(self, jobs: Sequence[tuple[Task, str]], labels: Sequence[str]) -> list[Verdict]:
+        """Verdicts of the shared judge; unjudged when it breaks, for that says nothing about the answers."""
         if not jobs:
             return []
         judge = shared_judge(self.every_test)
@@ -93,14 +99,8 @@ class JudgedEnvironment(BaseEnvironment):
             return judge.verify_many(jobs, labels)
         except JudgeLost:  # every further answer would share that fate: stop, and go on when a judge is back
             raise
-        except Exception as error:  # whatever broke in the judge says nothing about the answers
-            return [unjudged(f"the judge raised {type(error).__name__}: {error}")] * len(jobs)
-
-    def _prepare_safely(self, problem: Problem, text: str) -> Jobs | Verdict:
-        try:
-            return self.prepare(problem, text)
         except Exception as error:
-            return unjudged(f"{type(self).__name__}.prepare raised {type(error).__name__}: {error}")
+            return [unjudged(f"the judge raised {type(error).__name__}: {error}")] * len(jobs)
 
 
 def refused(error: ErrorKind, detail: str, answer: str | None = None, compiled: bool = False) -> Verdict:

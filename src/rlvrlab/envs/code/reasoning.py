@@ -16,9 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rlvrlab.envs.answers import after_thinking
 from rlvrlab.envs.code import rewriting
-from rlvrlab.envs.code.answer import LONGEST, blocks
 from rlvrlab.envs.code.from_file import FileEnvironment
 from rlvrlab.envs.code.judged import Jobs, accepted, refused
 from rlvrlab.envs.code.rows import CodeRow
@@ -27,6 +25,7 @@ from rlvrlab.envs.code.shapes import GENERATION
 from rlvrlab.envs.code.trees import NOT_PYTHON, example_of, literal
 from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.compare import RSTRIP_LINES, same_text
+from rlvrlab.judge.extract import after_thinking, value_in
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict
 
@@ -37,7 +36,7 @@ ANSWER = "Answer with the {what} alone, in one ``` block."
 @register("env", "code_reasoning")
 @dataclass(frozen=True)
 class CodeReasoning(FileEnvironment):
-    """Run it in your head."""
+    """Predict what a program returns or prints."""
 
     version = "1"
     shapes = GENERATION
@@ -47,7 +46,7 @@ class CodeReasoning(FileEnvironment):
         """Rows with a solution that is right on its first public example."""
         rows = [row for row in super().rows() if row.solution is not None and row.examples]
         jobs = [(self.task(self.reference(row), row.examples[:1]), row.solution or "") for row in rows]
-        verdicts = self._judge(jobs, [row.id for row in rows])
+        verdicts = self.judge(jobs, [row.id for row in rows])
         for row, verdict in zip(rows, verdicts, strict=True):
             if verdict.correct is None and "bad_task" not in verdict.flags:  # or the data would depend on the machine
                 raise InfrastructureError(f"{self.name}: the example of {row.id} could not be tried: {verdict.detail}")
@@ -55,11 +54,14 @@ class CodeReasoning(FileEnvironment):
 
     def problems_of(self, row: CodeRow, role: Role) -> list[Problem]:
         """One question about the row's solution."""
-        asked = self._question(row)
-        if asked is None:
-            return []
-        question, kind, result = asked
-        what = "value" if kind == "value" else "output"
+        if row.entry_point:
+            example = example_of(row.examples[0], row.entry_point)
+            if example is None:
+                return []
+            question, kind, what, result = f"What does `{example[0]}` return?", "value", "value", repr(example[1])
+        else:
+            given, result = row.examples[0]
+            question, kind, what = f"What does this program print when it reads {given!r}?", "printed", "output"
         program = rewriting.stripped(row.solution or "")
         problem = Problem(
             id=f"{row.id}:output",
@@ -72,20 +74,10 @@ class CodeReasoning(FileEnvironment):
         )
         return [problem]
 
-    def _question(self, row: CodeRow) -> tuple[str, str, str] | None:
-        example = row.examples[0]
-        if not row.entry_point:
-            given, printed = example
-            return f"What does this program print when it reads {given!r}?", "printed", printed
-        found = example_of(example, row.entry_point)
-        return None if found is None else (f"What does `{found[0]}` return?", "value", repr(found[1]))
-
     def prepare(self, problem: Problem, text: str) -> Jobs | Verdict:
         """Read and compare; there is nothing to run."""
-        tail = after_thinking(text)
-        found = blocks(tail) if tail and len(tail) <= LONGEST else []
-        answer = found[-1].code if found else tail
-        if not answer or not answer.strip() or len(answer) > LONGEST:
+        answer = value_in(text).code
+        if answer is None:
             return refused(ErrorKind.FORMAT, "no answer after the thinking")
         expected = problem.reference["result"]
         if problem.reference["kind"] == "printed":

@@ -18,15 +18,15 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from rlvrlab.envs.code import rewriting
-from rlvrlab.envs.code.answer import fenced, program_in, size
 from rlvrlab.envs.code.cheats import function_cheats
 from rlvrlab.envs.code.from_file import FileEnvironment
 from rlvrlab.envs.code.judged import Jobs, refused
 from rlvrlab.envs.code.rows import CodeRow
 from rlvrlab.envs.code.samples import GENERATION_ROWS
 from rlvrlab.envs.code.shapes import GENERATION
-from rlvrlab.envs.code.trees import parses
+from rlvrlab.envs.code.trees import parses, size
 from rlvrlab.errors import UserError
+from rlvrlab.judge.extract import program_in, python_block
 from rlvrlab.judge.tasks import SyntaxTask
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict
@@ -91,7 +91,7 @@ class CodeRefactor(FileEnvironment):
                 **self.reference(row), "begun": "", "given": given, "goal": goal, "signature": signature,
                 "most": (size(plain) + size(given)) // 2,
             },
-            meta={"solution": fenced(wanted), "examples": list(row.examples)},
+            meta={"solution": python_block(wanted), "examples": list(row.examples)},
             role=role,
         )  # fmt: skip
 
@@ -114,10 +114,10 @@ class CodeRefactor(FileEnvironment):
         )
         return ((form, code), (self.task(reference, reference["tests"]), code))
 
-    def conclude(self, found: Sequence[Verdict], program: str) -> Verdict:
+    def conclude(self, verdicts: Sequence[Verdict], program: str) -> Verdict:
         """A broken rule of form is no wrong answer, and earns no share of the tests."""
-        verdict = super().conclude(found, program)
-        if found[0].correct or found[0].error is not ErrorKind.WRONG:
+        verdict = super().conclude(verdicts, program)
+        if verdicts[0].correct or verdicts[0].error is not ErrorKind.WRONG:
             return verdict
         return replace(verdict, error=ErrorKind.RULE, score=0.0, parts={**verdict.parts, "tests": 0.0})
 
@@ -127,9 +127,9 @@ class CodeRefactor(FileEnvironment):
         head = f'def {signature}:\n    """Return what it is for."""\n'
         return {
             **function_cheats(problem),
-            **{f"well formed: {name}": fenced(head + text) for name, text in WELL_FORMED.items()},
-            "unchanged": fenced(given),
-            "only a docstring": fenced(head),
-            "docstring as comment": fenced(given.replace("):\n", "):\n    # Return what it is for.\n")),
-            "on fewer lines": fenced(given.replace("\n    ", "\n ")),
+            **{f"well formed: {name}": python_block(head + text) for name, text in WELL_FORMED.items()},
+            "unchanged": python_block(given),
+            "only a docstring": python_block(head),
+            "docstring as comment": python_block(given.replace("):\n", "):\n    # Return what it is for.\n")),
+            "on fewer lines": python_block(given.replace("\n    ", "\n ")),
         }

@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rlvrlab.envs.code.answer import fenced, program_in
 from rlvrlab.envs.code.cheats import function_cheats
 from rlvrlab.envs.code.from_file import ANSWER_FUNCTION, FileEnvironment
 from rlvrlab.envs.code.judged import Jobs, refused
 from rlvrlab.envs.code.rows import CodeRow
 from rlvrlab.envs.code.samples import REPAIR_ROWS
 from rlvrlab.envs.code.shapes import REPAIR
+from rlvrlab.judge.extract import program_in, python_block
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict
 
@@ -29,7 +29,7 @@ from rlvrlab.types import ErrorKind, Problem, Role, Verdict
 @register("env", "code_repair")
 @dataclass(frozen=True)
 class CodeRepair(FileEnvironment):
-    """Find the bug; the tests decide."""
+    """Repair a program with a bug; hidden tests decide."""
 
     version = "1"
     shapes = REPAIR
@@ -49,7 +49,7 @@ class CodeRepair(FileEnvironment):
             prompt=f"{given}\n\n# The same without the bug:\n" if self.style == "bare" else asked,
             reference={**self.reference(row), "given": row.buggy},
             meta={
-                "solution": None if row.solution is None else fenced(row.solution),
+                "solution": None if row.solution is None else python_block(row.solution),
                 "examples": list(row.examples),
             },
             role=role,
@@ -69,7 +69,7 @@ class CodeRepair(FileEnvironment):
         given = str(problem.reference["given"])
         return {
             **function_cheats(problem),
-            "unchanged": fenced(given),
-            "unchanged with a comment": fenced(f"{given}\n# repaired"),
-            "unchanged after the right one": f"{problem.meta['solution']}\n{fenced(given + ' ')}",
+            "unchanged": python_block(given),
+            "unchanged with a comment": python_block(f"{given}\n# repaired"),
+            "unchanged after the right one": f"{problem.meta['solution']}\n{python_block(given + ' ')}",
         }

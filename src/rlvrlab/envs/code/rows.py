@@ -34,7 +34,7 @@ class CodeRow:
     tests: tuple[Any, ...]
     """Hidden: pieces of assert code, or pairs of input and output."""
     examples: tuple[Any, ...] = ()
-    """Public, of the same kind."""
+    """Tests that may be shown, of the same kind as the hidden ones."""
     entry_point: str = ""
     """The function under test; empty for a program that reads and prints."""
     begun: str = ""
@@ -44,7 +44,7 @@ class CodeRow:
     solution: str | None = None
     """A whole program that is right."""
     buggy: str | None = None
-    """A whole program that is not."""
+    """A whole program with a bug."""
     inprocess: bool = False
     """The tests hand over objects that cannot cross to the candidate's process: judged together, integrity weak."""
     left_out: str = ""
@@ -66,7 +66,7 @@ class Columns:
         self.row = row
 
     def has(self, column: str) -> bool:
-        """Is it there and not null?"""
+        """Whether the column is there and not null."""
         return self.row.get(column) is not None
 
     def any(self, *columns: str) -> Any:
@@ -77,7 +77,7 @@ class Columns:
         raise BadColumn(columns[0], "missing")
 
     def text(self, *columns: str, default: str | None = None) -> str:
-        """A string."""
+        """The first of these columns that is there, which must be a string."""
         if default is not None and not any(self.has(column) for column in columns):
             return default
         value = self.any(*columns)
@@ -93,7 +93,7 @@ class Columns:
         return str(value)
 
     def texts(self, column: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
-        """A list of strings."""
+        """A column that must be a list of strings."""
         if default is not None and not self.has(column):
             return default
         value = self.any(column)
@@ -102,7 +102,7 @@ class Columns:
         return tuple(value)
 
     def program(self, column: str, value: str) -> ast.Module:
-        """Python that parses."""
+        """The syntax tree of a column's value, which must be Python."""
         try:
             return parsed(value)
         except NOT_PYTHON as error:
@@ -135,15 +135,15 @@ def shaped(
     if not rows:
         raise UserError(f"{where}: no rows")
     read = shapes[shape] if shape != "auto" else _guess(rows[0], shapes, where)
-    found: list[CodeRow] = []
+    problems: list[CodeRow] = []
     for number, row in enumerate(rows, 1):
         try:
             columns = Columns(row)
-            found.append(replace(read(columns), role=_role(columns, role_of)))
+            problems.append(replace(read(columns), role=_role(columns, role_of)))
         except BadColumn as error:
             raise UserError(f"{where}: row {number}: {error}") from None
-    _refuse_twins(found, where)
-    return found
+    _refuse_twins(problems, where)
+    return problems
 
 
 def _guess(row: Mapping[str, Any], shapes: Mapping[str, Shape], where: str) -> Shape:

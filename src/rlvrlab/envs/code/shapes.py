@@ -74,12 +74,15 @@ def codecontests(columns: Columns) -> CodeRow:
     hidden = [*_pairs(columns, "private_tests"), *_pairs(columns, "generated_tests")]
     if not public and not hidden:
         raise BadColumn("private_tests", "no test")
+    solutions = columns.row.get("solutions")
+    known = solutions if isinstance(solutions, dict) else {}
+    programs = zip(known.get("language") or [], known.get("solution") or [], strict=False)
     return CodeRow(
         id=columns.name("name"),
         text=columns.text("description"),
         tests=(*hidden, *public),
         examples=tuple(public),
-        solution=_python_solution(columns),
+        solution=next((text for language, text in programs if language in (PYTHON3, "PYTHON3")), None),
     )
 
 
@@ -115,7 +118,8 @@ def _apps_function(columns: Columns, row: CodeRow, tests: dict[str, Any]) -> Cod
     name, inputs, outputs = tests["fn_name"], tests.get("inputs", []), tests.get("outputs", [])
     if not isinstance(name, str) or not name.isidentifier():
         raise BadColumn("input_output", "fn_name must name a function")
-    if not _lists_of_one_length(inputs, outputs) or not all(isinstance(arguments, list) for arguments in inputs):
+    lists = isinstance(inputs, list) and isinstance(outputs, list) and len(inputs) == len(outputs) > 0
+    if not lists or not all(isinstance(arguments, list) for arguments in inputs):
         raise BadColumn("input_output", "inputs must be lists of arguments, and as many as outputs")
     wrapped = all(isinstance(want, list) and len(want) == 1 for want in outputs)
     calls = [f"{name}({', '.join(map(repr, arguments))})" for arguments in inputs]
@@ -132,10 +136,6 @@ def _apps_function(columns: Columns, row: CodeRow, tests: dict[str, Any]) -> Cod
         setup=AS_LISTS,
         left_out="calls a method" if "class Solution" in starter + (row.solution or "") else "",
     )
-
-
-def _lists_of_one_length(one: Any, other: Any) -> bool:
-    return isinstance(one, list) and isinstance(other, list) and len(one) == len(other) > 0
 
 
 def humanevalfix(columns: Columns) -> CodeRow:
@@ -184,14 +184,6 @@ def _zip(inputs: Any, outputs: Any, column: str) -> list[tuple[str, str]]:
     if not all(isinstance(text, str) for text in (*inputs, *outputs)):
         raise BadColumn(column, "inputs and outputs must be strings")
     return list(zip(inputs, outputs, strict=True))
-
-
-def _python_solution(columns: Columns) -> str | None:
-    found = columns.row.get("solutions")
-    if not isinstance(found, dict):
-        return None
-    both = zip(found.get("language") or [], found.get("solution") or [], strict=False)
-    return next((text for language, text in both if language in (PYTHON3, "PYTHON3")), None)
 
 
 def _json(columns: Columns, column: str) -> Any:

@@ -9,10 +9,14 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rlvrlab.errors import LabError
+from rlvrlab.types import Verdict, unjudged
+
 if TYPE_CHECKING:
-    from rlvrlab.judge.judge import Judge
+    from rlvrlab.judge.judge import Item, Judge
 
 _judges: dict[tuple[int, bool], Judge] = {}
 _starting = threading.Lock()
@@ -32,6 +36,14 @@ def shared_judge(every_test: bool = False) -> Judge:
             workers = workers_from_environment()
             _judges[key] = Judge(workers=workers, stop_on_first_failure=not every_test, remote=remote)
         return _judges[key]
+
+
+def judged(items: Sequence[Item]) -> list[Verdict]:
+    """Verdicts in order; when the judge fails, answers stay unjudged instead of wrong."""
+    try:
+        return shared_judge().verify_many(items) if items else []
+    except (LabError, OSError) as error:
+        return [unjudged(f"the judge failed: {error}") for _ in items]
 
 
 def close() -> None:

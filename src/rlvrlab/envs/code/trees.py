@@ -24,7 +24,7 @@ def parsed(text: str) -> ast.Module:
 
 
 def parses(text: str) -> bool:
-    """Is it Python?"""
+    """Whether the text parses as Python."""
     try:
         parsed(text)
     except NOT_PYTHON:
@@ -71,6 +71,11 @@ def tested(code: ast.Module, tests: Sequence[ast.Module]) -> str | None:
     return max(called, key=called.count) if called else None
 
 
+def size(text: str) -> int:
+    """Characters that count: layout does not, so joining lines by ; makes no program shorter."""
+    return sum(map(len, text.replace(";", " ").split()))
+
+
 def imports(code: ast.Module, tests: Sequence[ast.Module]) -> list[str]:
     """Imports of the solution that the tests rely on."""
     used = {node.id for test in tests for node in ast.walk(test) if isinstance(node, ast.Name)}
@@ -86,7 +91,8 @@ def cannot_cross(tests: Sequence[ast.Module], code: ast.Module, name: str) -> bo
     for node in (node for test in tests for node in ast.walk(test)):
         if isinstance(node, ast.ClassDef) or (isinstance(node, ast.Name) and node.id in own):
             return True
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == name and any(map(_is_type, node.args)):
+        given = node.args if isinstance(node, ast.Call) and ast.unparse(node.func) == name else []
+        if any(isinstance(argument, ast.Name) and argument.id in TYPES for argument in given):
             return True
     return False
 
@@ -95,7 +101,3 @@ def _yields(node: ast.AST) -> bool:
     """Is this function a generator? What functions inside it do is their own affair."""
     inner = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.FunctionDef | ast.Lambda)]
     return any(isinstance(child, ast.Yield | ast.YieldFrom) or _yields(child) for child in inner)
-
-
-def _is_type(argument: ast.expr) -> bool:
-    return isinstance(argument, ast.Name) and argument.id in TYPES

@@ -22,13 +22,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from rlvrlab.envs.answers import KEPT, Row, after_thinking, boxed, in_turn, squeezed
+from rlvrlab.envs.answers import KEPT, Row, in_turn, squeezed
 from rlvrlab.envs.base import BaseEnvironment, Read
+from rlvrlab.envs.code.shared_judge import judged
 from rlvrlab.envs.mathematics.equality import exact, is_hedged, letters, no_number
 from rlvrlab.envs.mathematics.shapes import LETTERS, Item, item_of
 from rlvrlab.envs.mathematics.synthetic import items
-from rlvrlab.envs.sql.judging import judged
 from rlvrlab.errors import UserError
+from rlvrlab.judge.extract import after_thinking, boxed
 from rlvrlab.judge.modes.mathematics import MathTask
 from rlvrlab.randomness import key_bits
 from rlvrlab.registry import register

@@ -15,8 +15,9 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from rlvrlab.envs.answers import Row, boxed
+from rlvrlab.envs.answers import Row
 from rlvrlab.envs.mathematics.equality import letters
+from rlvrlab.judge.extract import boxed
 
 LETTERS = "ABCDEFGHIJ"
 UNIT_NOTE = re.compile(r"\s*\([^()]*\)\s*$")

@@ -52,7 +52,7 @@ HOSTILE = {
 
 
 def program_cheats(problem: Problem) -> dict[str, str]:
-    """For gen, fix and min."""
+    """Cheats for gen, fix and min: bodies of the function."""
     arguments, want = problem.meta["public"][-1]
     solution = str(problem.meta["solution"])
     echo = {
@@ -75,23 +75,17 @@ def _unchanged(problem: Problem, solution: str) -> dict[str, str]:
     same = {"unchanged": given, "unchanged with blanks": given.replace("\n", " \n")}
     if "below" not in problem.reference:
         return same | {"unchanged with a comment": given + "#fixed\n"}
-    padding = "#" * len(given)
+    lines = [line.strip() for line in given.splitlines()]
+    simple = not any(line.startswith(("if", "else", "for", "while")) for line in lines)
     return same | {
-        "unchanged on fewer lines": _joined(given),
-        "right but no shorter": f"{solution}{padding}\n",
+        "unchanged on fewer lines": f" {';'.join(lines)}\n" if simple else given,
+        "right but no shorter": f"{solution}{'#' * len(given)}\n",
         "shorter but different": " return x\n",
     }
 
 
-def _joined(given: str) -> str:
-    """Simple statements on one line: fewer characters on paper, the same program."""
-    lines = [line.strip() for line in given.splitlines()]
-    simple = not any(line.startswith(("if", "else", "for", "while")) for line in lines)
-    return f" {';'.join(lines)}\n" if simple else given
-
-
 def value_cheats(problem: Problem) -> dict[str, str]:
-    """For out."""
+    """Cheats for out: texts in place of the value."""
     right = str(problem.reference["result"])
     arguments = problem.reference["arguments"]
     call = f"f({','.join(show(argument) for argument in arguments)})"

@@ -41,15 +41,13 @@ def _branch(condition: Condition, then: Atom, otherwise: Atom | None) -> Atom:
     said = [f"{word}:{then.words[i]}" for i, word in enumerate(words)]
     if otherwise:
         said = [f"{one} else {otherwise.words[i]}" for i, one in enumerate(said)]
-    return Atom("branch", text, tuple(said), _choose(holds, then.run, otherwise.run if otherwise else _stay))
 
+    def run(x: List, y: Any) -> Any:
+        if holds(x):
+            return then.run(x, y)
+        return otherwise.run(x, y) if otherwise else x
 
-def _choose(holds: Callable[[List], bool], then: Meaning, otherwise: Meaning) -> Meaning:
-    return lambda x, y: then(x, y) if holds(x) else otherwise(x, y)
-
-
-def _stay(x: Any, y: Any) -> Any:
-    return x
+    return Atom("branch", text, tuple(said), run)
 
 
 def _branches(condition: Condition) -> tuple[Atom, ...]:

@@ -24,15 +24,15 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
 
-from rlvrlab.envs.answers import after_thinking
-from rlvrlab.envs.code.answer import LONGEST, Block, blocks, program_in, size
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment, accepted, refused
+from rlvrlab.envs.code.trees import size
 from rlvrlab.envs.minicode import feedback
 from rlvrlab.envs.minicode.cheats import program_cheats, value_cheats
 from rlvrlab.envs.minicode.grammar import show
 from rlvrlab.envs.minicode.levels import LEVELS
 from rlvrlab.envs.minicode.skills import MAKERS, PUBLIC_CASES, draw_problem
 from rlvrlab.errors import UserError
+from rlvrlab.judge.extract import LONGEST, program_in, value_in
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.tasks import Call, CallsTask
 from rlvrlab.randomness import key_bits
@@ -81,7 +81,7 @@ class Minicode(JudgedEnvironment):
         """Distinct problems, skill by skill and level by level; a shorter list is the beginning of a longer one."""
         kinds = [(skill, level) for level in self.levels for skill in self.skills]
         streams = [self._stream(skill, level, role, seed) for skill, level in kinds]
-        found: list[Problem] = []
+        problems: list[Problem] = []
         for index in range(size):
             problem = next(streams[index % len(streams)], None)
             if problem is None:
@@ -90,8 +90,8 @@ class Minicode(JudgedEnvironment):
                     f"minicode: {size} {role} problems asked for, but a long search found only {index // len(kinds)} "
                     f"different ones of {skill} at level {level}; ask for fewer, or add levels or skills"
                 )
-            found.append(problem)
-        return found
+            problems.append(problem)
+        return problems
 
     def gold(self, problem: Problem) -> str | None:
         """The solution the problem came with."""
@@ -123,15 +123,16 @@ class Minicode(JudgedEnvironment):
 
     def second_turns(self, tries: Sequence[tuple[Problem, str, Verdict]]) -> list[str]:
         """The same for many, running the programs on public inputs in one call of the judge."""
-        jobs = {}
+        jobs, own = {}, []
         for index, (problem, text, verdict) in enumerate(tries):
-            program = None if problem.skill == "out" or verdict.error in NOT_RUN else self.program(problem, text)
-            if program is not None:
+            program = None if problem.skill == "out" else self.program(problem, text)
+            own.append(text if problem.skill == "out" else program or str(problem.reference["header"]))
+            if program is not None and verdict.error not in NOT_RUN:
                 jobs[index] = self._task(problem.meta["public"]), program
-        seen = dict(zip(jobs, self._judge(list(jobs.values()), ["second turn"] * len(jobs)), strict=True))
+        seen = dict(zip(jobs, self.judge(list(jobs.values()), ["second turn"] * len(jobs)), strict=True))
         return [
-            feedback.second_prompt(problem, self._own(problem, text), verdict, seen.get(index), self.style)
-            for index, (problem, text, verdict) in enumerate(tries)
+            feedback.second_prompt(problem, own[index], verdict, seen.get(index), self.style)
+            for index, (problem, _, verdict) in enumerate(tries)
         ]
 
     def program(self, problem: Problem, text: str) -> str | None:
@@ -141,14 +142,8 @@ class Minicode(JudgedEnvironment):
             return header + text if text.strip() and len(text) <= LONGEST else None
         return program_in(text, "f", header).code
 
-    def _own(self, problem: Problem, text: str) -> str:
-        """The answer as it is shown again."""
-        return text if problem.skill == "out" else self.program(problem, text) or str(problem.reference["header"])
-
     def _predicted(self, problem: Problem, text: str) -> Verdict:
-        answer = text if self.style == "bare" else after_thinking(text)
-        if answer is not None and self.style == "chat" and len(answer) <= LONGEST:
-            answer = [Block("", answer), *blocks(answer)][-1].code
+        answer = text if self.style == "bare" else value_in(text).code
         if answer is None or not answer.strip():
             return refused(ErrorKind.FORMAT, "no value where it belongs")
         value = _read(answer)

@@ -42,7 +42,7 @@ class Pool:
 
     @cached_property
     def atoms(self) -> tuple[Atom, ...]:
-        """All of them."""
+        """The atoms of all operations in one tuple."""
         return tuple(atom for atoms in self.operations for atom in atoms)
 
 

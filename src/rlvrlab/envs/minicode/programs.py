@@ -48,7 +48,7 @@ BEFORE_SORT = ("x=x[::-1]", "x=x[1:]+x[:1]")
 
 @lru_cache(maxsize=16)
 def _probes(kinds: tuple[Kind, ...]) -> tuple[list[Any], list[Any]]:
-    """First and second arguments."""
+    """The fixed inputs of a fingerprint: all first arguments, all second ones."""
     random = Random(key_bits("minicode probes", kinds))
     drawn = [draw_arguments(kinds, random, size, size) for size in PROBE_SIZES]
     return [arguments[0] for arguments in drawn], [arguments[1] if len(kinds) > 1 else None for arguments in drawn]
@@ -109,10 +109,10 @@ def with_idle_work(program: Program, random: Random) -> list[str]:
 
 
 def _places(program: Program, operation: str) -> list[int]:
+    """Where the program does this; `add` only where a number is added to the items of a list."""
     wanted = ("sort", "uniq") if operation == "sort" else (operation,)
-    plain = (atom.operation in wanted and not (operation == "add" and not _adds_number(atom)) for atom in program.atoms)
-    return [place for place, fits in enumerate(plain) if fits]
-
-
-def _adds_number(atom: Atom) -> bool:
-    return atom.takes == "list" and type(atom.parameter) is int
+    return [
+        place
+        for place, atom in enumerate(program.atoms)
+        if atom.operation in wanted and (operation != "add" or (atom.takes == "list" and type(atom.parameter) is int))
+    ]

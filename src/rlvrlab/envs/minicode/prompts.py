@@ -34,7 +34,7 @@ CHAT_VALUE = "Answer with the value alone in one ``` block."
 
 
 def arguments_text(arguments: Sequence[Any]) -> str:
-    """`[9,7,5],3`."""
+    """Arguments as they are shown, e.g. `[9,7,5],3`."""
     return ",".join(show(argument) for argument in arguments)
 
 
@@ -55,12 +55,12 @@ def repair(spec: str, program: str, feedback: str, header: str) -> str:
 
 
 def simplification(program: str, header: str, feedback: str = "") -> str:
-    """Say the same in fewer characters."""
+    """Write the same function in fewer characters."""
     return f"#min\n{program}{feedback}{header}"
 
 
 def prediction(program: str, arguments: Sequence[Any], feedback: str = "") -> str:
-    """What comes out?"""
+    """Predict what the program returns for these arguments."""
     return f"#out\n{program}{feedback}#{arguments_text(arguments)}="
 
 

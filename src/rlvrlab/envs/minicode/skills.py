@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from rlvrlab.envs.code.answer import size
+from rlvrlab.envs.code.trees import size
 from rlvrlab.envs.minicode import prompts
 from rlvrlab.envs.minicode.grammar import Program, body, results, show, shown
 from rlvrlab.envs.minicode.levels import draw_arguments, draw_program

@@ -8,8 +8,8 @@
     meta       {"level": 3, "question": "For each city …"}
 
 Without `path`, schema, contents, question and gold are made here (levels 1 filter, 2 aggregate, 3 group, 4 join,
-5 nested and ordered); with it they are read from Spider-shaped data (spider.py). The query is the last ```sql block
-after the last </think>, or all of that text when it begins with SELECT or WITH.
+5 nested and ordered); with it they are read from Spider-shaped data (spider.py). Where the query stands in a
+completion: judge/extract.py.
 
 Traps: comparing sets ignores duplicates and order; running the prediction on gold's connection lets `DELETE FROM t`
 or a temporary table of the same name win; `SELECT 42` matches a count by luck; a result that is empty matches any
@@ -27,23 +27,22 @@ from typing import Annotated, Literal
 
 from annotated_types import Gt, Le
 
-from rlvrlab.envs.answers import KEPT, SPACE, after_thinking, fenced, in_turn
+from rlvrlab.envs.answers import KEPT, in_turn
 from rlvrlab.envs.base import CHECKED_PROBLEMS, BaseEnvironment
+from rlvrlab.envs.code.shared_judge import judged
 from rlvrlab.envs.sql import spider
 from rlvrlab.envs.sql.cheats import bombs, query_cheats, text_cheats
 from rlvrlab.envs.sql.databases import rows_of, schema_of, stored
-from rlvrlab.envs.sql.judging import judged
-from rlvrlab.envs.sql.made import Made, made_problems
+from rlvrlab.envs.sql.made import made_problems
 from rlvrlab.envs.sql.questions import LEVELS
 from rlvrlab.errors import UserError
+from rlvrlab.judge.extract import query_in
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.randomness import key_bits, shuffled
 from rlvrlab.registry import register
 from rlvrlab.types import Check, ErrorKind, Problem, Role, Verdict, unjudged
 
-LONGEST_QUERY = 20_000
-BARE = re.compile(r"(?:SELECT|WITH)\b", re.IGNORECASE)
 PROMPT = (
     "Given the SQLite database\n\n{schema}\n\nanswer this question by one SQL query:\n{question}\n\n"
     "{think}Give the query alone in a block ```sql … ```."
@@ -77,12 +76,21 @@ class Sql(BaseEnvironment):
 
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Distinct problems; a shorter list of the same seed is the beginning of a longer one."""
+        chosen: list[Problem] = []
+        reference: dict[str, object]
         if self.path:
-            found = spider.asked_by_role(Path(self.path))[role]
-            chosen = [self._asked(row, role) for row in shuffled(found, seed, "sql", role)[:size]]
+            folder = Path(self.path)
+            for row in shuffled(spider.asked_by_role(folder)[role], seed, "sql", role)[:size]:
+                schema = schema_of(spider.database_of(folder, row.database))
+                reference = {"gold": row.gold, "database": row.database}
+                chosen.append(self._problem(0, schema, row.question, reference, role))
         else:
             streams = [made_problems(level, role, seed) for level in self.levels]
-            chosen = [self._made(one, role) for one in in_turn(streams, size)]
+            for made in in_turn(streams, size):
+                contents = [dict(one) for one in made.contents]
+                reference = {"gold": made.question.gold, "schema": made.schema, "contents": contents}
+                schema = ";\n".join(made.schema) + ";"
+                chosen.append(self._problem(made.level, schema, made.question.text, reference, role))
         if len(chosen) < size:
             source = self.path or f"the generator at levels {list(self.levels)}"
             raise UserError(f"sql: {size} {role} problems asked for, {source} has {len(chosen)}")
@@ -102,11 +110,11 @@ class Sql(BaseEnvironment):
         return self.verify_many([(problem, text)])[0]
 
     def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
-        """Extract each query and hand all to the judge at once."""
+        """Find the query in each completion and hand all of them to the judge at once."""
         prepared = [self._prepare(problem, text) for problem, text in items]
         tasks = [one for one in prepared if not isinstance(one, Verdict)]
-        found = iter(zip(judged(tasks), tasks, strict=True))
-        return [one if isinstance(one, Verdict) else _scored(*next(found)) for one in prepared]
+        verdicts = iter(zip(judged(tasks), tasks, strict=True))
+        return [one if isinstance(one, Verdict) else _scored(*next(verdicts)) for one in prepared]
 
     def cheats(self, problem: Problem) -> Mapping[str, str]:
         """Queries and texts that must never be judged correct."""
@@ -131,22 +139,14 @@ class Sql(BaseEnvironment):
         ]
 
     def _prepare(self, problem: Problem, text: str) -> tuple[SqlTask, str] | Verdict:
-        query = self._extract(text)
+        query = query_in(text, must_think=self.style == "think").code
         if query is None:
-            return _no_query()
+            parts = {"format": 0.0, "runs": 0.0, "correct": 0.0}
+            return Verdict(False, 0.0, ErrorKind.FORMAT, parts, detail="no query where it belongs")
         try:
             return self._task(problem), query
         except Exception as error:  # the problem is to blame, not the answer
             return unjudged(f"sql: {problem.id}: {type(error).__name__}: {error}")
-
-    def _extract(self, text: str) -> str | None:
-        tail = after_thinking(text, must_think=self.style == "think")
-        if tail is None:
-            return None
-        query = fenced(tail, ("sql", "sqlite", ""))
-        if query is None and "```" not in tail and BARE.match(tail.strip(SPACE)):
-            query = tail.strip(SPACE)
-        return query if query and len(query) <= LONGEST_QUERY else None
 
     def _task(self, problem: Problem) -> SqlTask:
         reference, limits = problem.reference, Limits(cpu_s=self.timeout_s, output_mb=16)
@@ -160,18 +160,6 @@ class Sql(BaseEnvironment):
         thought = "<think>I read the schema.</think>\n" if self.style == "think" else ""
         return f"{thought}```sql\n{query}\n```"
 
-    def _made(self, made: Made, role: Role) -> Problem:
-        reference = {
-            "gold": made.question.gold,
-            "schema": made.schema,
-            "contents": [dict(one) for one in made.contents],
-        }
-        return self._problem(made.level, ";\n".join(made.schema) + ";", made.question.text, reference, role)
-
-    def _asked(self, row: spider.Asked, role: Role) -> Problem:
-        schema = schema_of(spider.database_of(Path(self.path), row.database))
-        return self._problem(0, schema, row.question, {"gold": row.gold, "database": row.database}, role)
-
     def _problem(self, level: int, schema: str, question: str, reference: Mapping[str, object], role: Role) -> Problem:
         return Problem(
             id=f"sql:{level}:{key_bits(schema, question, reference['gold']):032x}"[:22],
@@ -182,11 +170,6 @@ class Sql(BaseEnvironment):
             meta={"level": level, "question": question},
             role=role,
         )
-
-
-def _no_query() -> Verdict:
-    parts = {"format": 0.0, "runs": 0.0, "correct": 0.0}
-    return Verdict(False, 0.0, ErrorKind.FORMAT, parts, detail="no query where it belongs")
 
 
 def _scored(verdict: Verdict, item: tuple[SqlTask, str]) -> Verdict:

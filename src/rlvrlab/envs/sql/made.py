@@ -61,7 +61,8 @@ def _is_sound(schema: Schema, contents: list[Contents], question: Question) -> b
             for content in contents
         ]
         results = [_bag(database, question.gold) for database in databases]
-        if any(_is_nothing(result) for result in results) or results[0] == results[1]:
+        empty = (all(value in (None, 0) for row in result for value in row) for result in results)
+        if any(empty) or results[0] == results[1]:
             return False
         # One database decides most: a query anybody would try must differ from gold on one of them.
         return not any(
@@ -74,15 +75,11 @@ def _bag(database: sqlite3.Connection, query: str) -> Counter[tuple[Any, ...]]:
     return Counter(database.execute(query).fetchall())
 
 
-def _is_nothing(result: Counter[tuple[Any, ...]]) -> bool:
-    return not result or all(value in (None, 0) for row in result for value in row)
-
-
 def trivial_queries(schema: Schema) -> list[str]:
     """What can be tried without reading the question."""
-    found = []
+    queries = []
     for table in schema:
         columns = ["*", "id", "COUNT(*)", *(column.name for column in table.columns)]
-        found += [f"SELECT {column} FROM {table.name}" for column in columns]  # noqa: S608 - our own names
-        found += [f"SELECT DISTINCT {column.name} FROM {table.name}" for column in table.words]  # noqa: S608
-    return [*found, f"SELECT name FROM {schema.thing.name}"]  # noqa: S608
+        queries += [f"SELECT {column} FROM {table.name}" for column in columns]  # noqa: S608 - our own names
+        queries += [f"SELECT DISTINCT {column.name} FROM {table.name}" for column in table.words]  # noqa: S608
+    return [*queries, f"SELECT name FROM {schema.thing.name}"]  # noqa: S608

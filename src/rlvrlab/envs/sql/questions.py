@@ -34,11 +34,11 @@ class Draw(NamedTuple):
     random: np.random.Generator
 
     def pick(self, choices: tuple[T, ...] | list[T]) -> T:
-        """One of them."""
+        """A choice drawn with equal weights."""
         return choices[int(self.random.integers(len(choices)))]
 
     def table(self) -> Table:
-        """Things or events."""
+        """The table of things or that of events."""
         return self.pick([self.schema.thing, self.schema.event])
 
     def shown(self, table: Table) -> str:

@@ -60,7 +60,7 @@ class Schema(NamedTuple):
 
     @property
     def statements(self) -> list[str]:
-        """As SQL."""
+        """The CREATE TABLE statements of both tables."""
         thing, event = self
         own = ", ".join(_declared(thing.columns))
         other = ", ".join(_declared(event.columns))
@@ -85,21 +85,17 @@ def _theme(text: str) -> Schema:
 
 
 def _table(line: str) -> Table:
-    names, _, columns = line.partition(" | ")
-    name, plural = names.split()
-    return Table(name, plural, _columns(columns))
-
-
-def _columns(text: str) -> tuple[Column, ...]:
+    names, *parts = line.split(" | ")
     columns = []
-    for part in text.split(" | "):
-        name, _, values = part.partition(": ")
+    for part in parts:
+        column, _, values = part.partition(": ")
         if values[0].isdigit():
             low, _, high = values.removesuffix("?").partition("-")
-            columns.append(Column(name, (), int(low), int(high), values.endswith("?")))
+            columns.append(Column(column, (), int(low), int(high), values.endswith("?")))
         else:
-            columns.append(Column(name, tuple(values.split())))
-    return tuple(columns)
+            columns.append(Column(column, tuple(values.split())))
+    name, plural = names.split()
+    return Table(name, plural, tuple(columns))
 
 
 THEMES = tuple(_theme(text) for text in (
@@ -150,12 +146,11 @@ def drawn_contents(schema: Schema, random: np.random.Generator) -> Contents:
 
 
 def _rows(table: Table, second: list[Any], many: int, random: np.random.Generator) -> list[list[Any]]:
-    columns = [_values(column, many, random) for column in table.columns]
+    columns: list[list[Any]] = []
+    for column in table.columns:
+        if column.words:
+            columns.append([column.words[int(i)] for i in random.integers(0, len(column.words), many)])
+            continue
+        drawn = [column.low + int(i) for i in random.choice(column.high - column.low + 1, many, replace=False)]
+        columns.append([None if column.nullable and random.random() < NULL_SHARE else value for value in drawn])
     return [list(row) for row in zip(range(1, many + 1), second, *columns, strict=True)]
-
-
-def _values(column: Column, many: int, random: np.random.Generator) -> list[Any]:
-    if column.words:
-        return [column.words[int(i)] for i in random.integers(0, len(column.words), many)]
-    drawn = [column.low + int(i) for i in random.choice(column.high - column.low + 1, many, replace=False)]
-    return [None if column.nullable and random.random() < NULL_SHARE else value for value in drawn]

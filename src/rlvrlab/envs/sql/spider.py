@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rlvrlab.envs.answers import Row, read_each, squeezed
+from rlvrlab.envs.code.shared_judge import judged
 from rlvrlab.envs.split import role_in_training_set, role_of
 from rlvrlab.envs.sql.databases import twins
-from rlvrlab.envs.sql.judging import judged
 from rlvrlab.errors import UserError
 from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.types import Role
@@ -28,7 +28,7 @@ TWINS = 2
 
 
 class Asked(NamedTuple):
-    """One row."""
+    """A question about a database, and the query that answers it."""
 
     database: str
     question: str
@@ -41,7 +41,7 @@ def asked_of(row: Row) -> Asked:
 
 
 def database_of(folder: Path, name: str) -> Path:
-    """Where a database lies."""
+    """The file of a database, in either of Spider's two layouts."""
     for path in (folder / "database" / f"{name}.sqlite", folder / "database" / name / f"{name}.sqlite"):
         if path.is_file():
             return path
@@ -50,34 +50,32 @@ def database_of(folder: Path, name: str) -> Path:
 
 @lru_cache(maxsize=8)
 def asked_by_role(folder: Path) -> dict[Role, list[Asked]]:
-    """All usable rows."""
+    """The rows whose gold query runs and returns something, by role."""
     train = [row for name in TRAIN if (folder / name).is_file() for row in read_each(folder / name, asked_of)]
     held = [row for name in HELD_OUT if (folder / name).is_file() for row in read_each(folder / name, asked_of)]
     if not train and not held:
         raise UserError(f"sql: {folder} has none of {', '.join(TRAIN + HELD_OUT)}")
-    found: dict[Role, list[Asked]] = {"train": [], "dev": [], "test": []}
+    rows = list(dict.fromkeys(train + held))
+    tasks = [SqlTask(str(database_of(folder, row.database)), row.gold) for row in rows]
+    # Accepted only where gold runs and is empty itself; unjudged where gold fails.
+    probes = judged([(task, f"SELECT * FROM ({task.gold.rstrip('; ')}) LIMIT 0") for task in tasks])  # noqa: S608
+    by_role: dict[Role, list[Asked]] = {"train": [], "dev": [], "test": []}
     taken = {_content(row) for row in held} if train else set()
-    for row in _usable(folder, train + held):
+    for row, verdict in zip(rows, probes, strict=True):
+        if verdict.correct is not False:
+            continue
         role = role_of("spider", *_content(row))
         if train:
             role = "test" if _content(row) in taken else role_in_training_set(role)
-        found[role].append(row)
-    return found
+        by_role[role].append(row)
+    return by_role
 
 
 def _content(row: Asked) -> tuple[str, str]:
     return row.database, squeezed(row.gold.rstrip(";"))
 
 
-def _usable(folder: Path, rows: list[Asked]) -> list[Asked]:
-    distinct = list(dict.fromkeys(rows))
-    tasks = [SqlTask(str(database_of(folder, row.database)), row.gold) for row in distinct]
-    # Accepted only where gold runs and is empty itself; unjudged where gold fails.
-    probes = judged([(task, f"SELECT * FROM ({task.gold.rstrip('; ')}) LIMIT 0") for task in tasks])  # noqa: S608
-    return [row for row, verdict in zip(distinct, probes, strict=True) if verdict.correct is False]
-
-
 def task_of(folder: Path, row: Asked) -> SqlTask:
-    """What the judge needs."""
+    """The row as a task of the judge, with perturbed twins of its database."""
     database = database_of(folder, row.database)
     return SqlTask(str(database), row.gold, twins(database, TWINS))

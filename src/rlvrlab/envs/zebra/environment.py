@@ -21,11 +21,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rlvrlab.envs.answers import KEPT, SPACE, Row, after_thinking, fenced, in_turn, squeezed
+from rlvrlab.envs.answers import KEPT, Row, in_turn, squeezed
 from rlvrlab.envs.base import BaseEnvironment, Read
 from rlvrlab.envs.zebra.maker import SIZES, Puzzle, puzzles
 from rlvrlab.envs.zebra.words import cheats_of, told
 from rlvrlab.errors import UserError
+from rlvrlab.judge.extract import SPACE, after_thinking, fenced
 from rlvrlab.randomness import key_bits
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict

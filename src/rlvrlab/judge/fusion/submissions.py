@@ -13,7 +13,7 @@ from typing import Any
 from rlvrlab.errors import UserError
 from rlvrlab.judge.code import CodeJudge
 from rlvrlab.judge.compare import RSTRIP_LINES, Comparison, same_text
-from rlvrlab.judge.extract import extract_code
+from rlvrlab.judge.extract import program_in
 from rlvrlab.judge.fusion import wire
 from rlvrlab.judge.tasks import TestsTask
 from rlvrlab.types import Verdict
@@ -26,7 +26,9 @@ async def judge_submission(form: Form, run_code: RunCode, judge: CodeJudge) -> F
     """SandboxFusion's EvalResult."""
     config = _table(form, "config")
     row = _row(config.get("provided_data"), form.get("id"))
-    found = extract_code(str(form.get("completion", "")))
+    name, prompt = row.get("entry_point"), row.get("prompt")
+    begun = prompt if isinstance(row.get("test"), str) and isinstance(prompt, str) and f"def {name}(" in prompt else ""
+    found = program_in(str(form.get("completion", "")), str(name or ""), begun)
     kind = "empty" if found.code is None else "fenced" if "```" in str(form.get("completion")) else "heuristic"
     result: Form = {"id": form.get("id"), "extracted_code": found.code or "", "extracted_type": kind}
     if found.code is None:

@@ -25,7 +25,7 @@ PLACEHOLDER = "/canary"
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One answer to try."""
+    """An answer to hand to the environment's scorer."""
 
     problem: int
     """Index among the problems."""
@@ -39,7 +39,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What became of one attempt."""
+    """How the scorer judged one attempt, and whether that is as it must be."""
 
     problem: str
     kind: str
@@ -137,15 +137,8 @@ def _row(problem: Problem, attempt: Attempt, line: dict[str, object] | None) -> 
     must_be = attempt.kind == "gold"
     ran_it = Path(attempt.canary).exists()
     if line is None:
-        return Row(
-            problem.id,
-            attempt.kind,
-            attempt.name,
-            must_be,
-            None,
-            False,
-            "the scorer hung, died or let the answer speak for it",
-        )
+        note = "the scorer hung, died or let the answer speak for it"
+        return Row(problem.id, attempt.kind, attempt.name, must_be, None, False, note)
     judged = line["judged"] if isinstance(line["judged"], bool) else None
     paid = float(str(line["score"])) > 0
     ok = judged is must_be and not ran_it and (must_be or not paid or attempt.kind == "exploit")

@@ -47,13 +47,13 @@ class Report:
         self._write, self._text = os.write, frames.text
 
     def __call__(self, kind: str, *facts: object) -> None:
-        """Write one line."""
+        """Write one line: the kind, then its facts."""
         line = self._text((kind, *facts)).encode() + b"\n"
         while line:
             line = line[self._write(REPORT, line) :]
 
     def failure(self, error: BaseException) -> None:
-        """What was raised, in words."""
+        """Report an exception: its type, its message and the line of the solution."""
         kind = "memory" if isinstance(error, MemoryError) else "raised"
         self(kind, type(error).__name__, message_of(error), _line(error))
 
@@ -116,18 +116,14 @@ def _outcome(action: Callable[..., None], report: Report, *arguments: object) ->
     except Released:
         raise
     except SystemExit as stop:
-        return _exit_status(stop, report)
+        status = (stop.code or 0) & 0xFF if isinstance(stop.code, int | None) else EXIT_FAILED
+        if status:
+            report("exited", status)
+        return status
     except BaseException as error:
         report.failure(error)
         return EXIT_FAILED
     return 0
-
-
-def _exit_status(stop: SystemExit, report: Report) -> int:
-    status = (stop.code or 0) & 0xFF if isinstance(stop.code, int | None) else EXIT_FAILED
-    if status:
-        report("exited", status)
-    return status
 
 
 def _end_like_an_interpreter() -> None:

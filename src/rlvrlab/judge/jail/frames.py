@@ -35,7 +35,7 @@ class Frames:
         self._pack, self._unpack = LENGTH.pack, LENGTH.unpack_from
 
     def send(self, message: object) -> None:
-        """Write one message."""
+        """Write one message; PeerGone when nobody reads it."""
         body = self._text(message).encode()
         data = self._pack(len(body)) + body
         try:

@@ -76,11 +76,6 @@ def no_new_privileges() -> None:
     checked(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
 
 
-def die_with_parent() -> None:
-    """Ask the kernel to kill this process when its parent ends."""
-    checked(libc.prctl(PR_SET_PDEATHSIG, 9, 0, 0, 0), "pdeathsig")
-
-
 def drop_capabilities() -> None:
     """Root without capabilities is an ordinary user as far as the kernel cares."""
     header = ctypes.create_string_buffer(struct.pack("=Ii", CAPABILITY_VERSION_3, 0), 8)

@@ -28,18 +28,13 @@ def version() -> int:
         return 0
 
 
-def _handled(abi: int) -> int:
+def ruleset(readable: Iterable[str], writable: Iterable[str] = (), executable: Iterable[str] = ()) -> int:
+    """A descriptor of a ruleset: everything not named here is refused."""
+    abi = version()
     rights = (1 << 13) - 1
     for needed, bit in ((2, 13), (3, 14), (5, 15)):
         if abi >= needed:
             rights |= 1 << bit
-    return rights
-
-
-def ruleset(readable: Iterable[str], writable: Iterable[str] = (), executable: Iterable[str] = ()) -> int:
-    """A descriptor of a ruleset: everything not named here is refused."""
-    abi = version()
-    rights = _handled(abi)
     network, scope = 3, 3  # bind and connect of TCP; abstract sockets and signals leaving the domain
     size = 24 if abi >= 6 else 16 if abi >= 4 else 8
     attributes = ctypes.create_string_buffer(struct.pack("=QQQ", rights, network, scope)[:size], size)

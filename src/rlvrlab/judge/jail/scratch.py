@@ -26,7 +26,7 @@ class Scratch:
         os.environ["TMPDIR"] = os.environ["HOME"] = self.path
 
     def empty(self) -> None:
-        """Throw away what a job left."""
+        """Remove every file and directory the last job left."""
         remove_tree(self.path)
 
     def close(self) -> None:
@@ -51,19 +51,15 @@ def _own_mounts() -> bool:
         if os.geteuid() == 0:
             kernel.unshare(kernel.CLONE_NEWNS)
         else:
-            _own_user_namespace()
+            uid, gid = os.getuid(), os.getgid()
+            kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS)
+            Path("/proc/self/setgroups").write_text("deny")
+            Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
+            Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
         kernel.mount("none", "/", "none", kernel.MS_REC | kernel.MS_PRIVATE)
     except OSError:
         return False
     return True
-
-
-def _own_user_namespace() -> None:
-    uid, gid = os.getuid(), os.getgid()
-    kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS)
-    Path("/proc/self/setgroups").write_text("deny")
-    Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
-    Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
 
 
 def remove_tree(path: str) -> None:

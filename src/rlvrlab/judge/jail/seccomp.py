@@ -59,7 +59,7 @@ class Filter:
         self._code = ctypes.create_string_buffer(raw, len(raw))
         header = struct.pack("HxxxxxxQ", len(program), ctypes.addressof(self._code))
         self.header = ctypes.create_string_buffer(header, 16)
-        """What the system call takes."""
+        """The `struct sock_fprog` that seccomp() takes: number of instructions and their address."""
         self.pid = ctypes.c_uint32.from_buffer(self._code, 8 * pid_at + 4)
         """Whose own threads `tgkill` may reach."""
 

@@ -53,7 +53,9 @@ class Watch:
     def look(self, now: float) -> None:
         """Kill the child if a budget is spent, otherwise decide when to look again."""
         cpu, waited = cpu_seconds(self.pid), waited_seconds(self.pid)
-        self._notice_progress(now, cpu, waited)
+        fill = unread(self.report)
+        if fill != self.seen:
+            self.seen, self.test_started, self.test_cpu, self.test_waited = fill, now, cpu, waited
         wall_left = self.limits.wall_or_default_s - (now - self.test_started - (waited - self.test_waited))
         job_wall_left = self.limits.job_wall_s - (now - self.started - waited)
         cpu_left = min(self.limits.cpu_s - (cpu - self.test_cpu), self.limits.job_cpu_s - cpu)
@@ -64,11 +66,6 @@ class Watch:
         elif now - self.started > PATIENCE * self.limits.job_wall_s:
             self.kill("starved")
         self.next_look = now + nap_s(cpu_left, min(wall_left, job_wall_left))
-
-    def _notice_progress(self, now: float, cpu: float, waited: float) -> None:
-        fill = unread(self.report)
-        if fill != self.seen:
-            self.seen, self.test_started, self.test_cpu, self.test_waited = fill, now, cpu, waited
 
     def kill(self, reason: str) -> None:
         """End the child now; the first reason counts."""

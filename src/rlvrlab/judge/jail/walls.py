@@ -59,10 +59,13 @@ class Walls:
         self.ways: dict[Terms, Way] = {}
 
     def way(self, terms: Terms) -> Way:
-        """The way for these terms."""
+        """The way into the jail for these terms, prepared on first use."""
         if terms not in self.ways:
-            if len(self.ways) >= MOST_RULESETS:
-                self._forget()
+            if len(self.ways) >= MOST_RULESETS:  # close the rulesets; they are built again when needed
+                for rules in self._rules.values():
+                    os.close(rules)
+                self._rules.clear()
+                self.ways.clear()
             self.ways[terms] = self._prepare(*terms)
         return self.ways[terms]
 
@@ -89,10 +92,3 @@ class Walls:
             scratch = [self.scratch] if writable else []
             self._rules[key] = landlock.ruleset([*self.readable, *readable], scratch, executable)
         return self._rules[key]
-
-    def _forget(self) -> None:
-        """Close the rulesets; they are built again when needed."""
-        for rules in self._rules.values():
-            os.close(rules)
-        self._rules.clear()
-        self.ways.clear()

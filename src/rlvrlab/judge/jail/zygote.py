@@ -47,14 +47,16 @@ seed `random` anew, which would make verdicts of careless programs vary."""
 
 
 class Zygote:
-    """One worker process."""
+    """A worker process: forks one child per job and reports how each ended."""
 
     def __init__(self, control: socket.socket, settings: dict[str, Any], roles: dict[str, child.Role]) -> None:
         self.control, self.roles = control, roles
         self.scratch = Scratch(settings["scratch"], settings["scratch_mb"])
         for name in settings["preload"]:
             importlib.import_module(name)
-        readable = [*SYSTEM_READABLE.split(), "/etc/ld.so.cache", *_library_folders(), *settings["readable"]]
+        library = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), f"{sys.base_prefix}/lib", *sys.path}
+        folders = sorted(library - {""})
+        readable = [*SYSTEM_READABLE.split(), "/etc/ld.so.cache", *folders, *settings["readable"]]
         self.walls = Walls(settings["isolation"], readable, self.scratch.path)
         child.open_streams()
         rehearse(roles)
@@ -71,7 +73,7 @@ class Zygote:
         self.poll.register(control, POLLIN)
 
     def serve(self) -> None:
-        """Until the parent goes away."""
+        """Take orders and collect ended children until the parent closes the socket."""
         gc.collect()
         heap.fill_holes()
         gc.disable()
@@ -131,16 +133,13 @@ class Zygote:
     def _collect(self, watch: Watch) -> None:
         self.poll.unregister(watch.pidfd)
         ended = watch.reap()
+        # Before the next job: no process and no file of the last one.
         if not self.watches and (self.leaves_processes or listdir(self.scratch.path)):  # noqa: PTH208 - quickest
-            self._tidy()
+            if self.leaves_processes:
+                with suppress(ProcessLookupError):
+                    os.kill(-1, signal.SIGKILL)  # everybody in this pid namespace but ourselves
+            self.scratch.empty()
         self.control.send(ended)
-
-    def _tidy(self) -> None:
-        """Before the next job: no process and no file of the last one."""
-        if self.leaves_processes:
-            with suppress(ProcessLookupError):
-                os.kill(-1, signal.SIGKILL)  # everybody in this pid namespace but ourselves
-        self.scratch.empty()
 
     def close(self) -> None:
         """Kill what still runs and remove the scratch directory."""
@@ -148,17 +147,6 @@ class Zygote:
             watch.kill("cancelled")
             watch.reap()
         self.scratch.close()
-
-
-def _load_role(name: str) -> child.Role:
-    role: child.Role = importlib.import_module(f"rlvrlab.judge.jail.roles.{name}").run
-    return role
-
-
-def _library_folders() -> list[str]:
-    """The standard library, and what was put on the path for this worker."""
-    folders = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), f"{sys.base_prefix}/lib"}
-    return sorted(folders | {path for path in sys.path if path})
 
 
 def _out_of_the_way(control: int) -> socket.socket:
@@ -177,7 +165,8 @@ def main(control_descriptor: int, own_path: str, settings_text: str) -> None:
     settings = json.loads(settings_text)
     zygote = None
     try:
-        roles = {name: _load_role(name) for name in (*ROLES, *settings["roles"])}
+        names = (*ROLES, *settings["roles"])
+        roles = {name: importlib.import_module(f"rlvrlab.judge.jail.roles.{name}").run for name in names}
         if not settings["site"]:
             # The laboratory's own packages are not for candidates to import or read.
             sys.path.remove(own_path)

@@ -29,7 +29,7 @@ class ParsedTests:
 
 @dataclass
 class AssertReader:
-    """Remembers what was read."""
+    """Reads the tests of a task once and keeps the plan for the next completion."""
 
     parsed: OrderedDict[tuple[str, tuple[str, ...]], ParsedTests | None] = field(default_factory=OrderedDict)
 
@@ -37,21 +37,15 @@ class AssertReader:
         """The task as data; None when its tests have to be run."""
         key = (task.entry_point, task.tests)
         if key not in self.parsed:
-            self.parsed[key] = await _read(worker, task)
+            job = {"role": "asserts", "entry_point": task.entry_point, "tests": task.tests}
+            ran = await worker.run(Order(job, replace(task.limits, output_mb=16), scratch=False))
+            first = (records_of(ran) or [("",)])[0]
+            _, calls, sizes = first if first[0] == "calls" else ("", (), ())
+            encoded = (EncodedCall(given, named, want, EXACT if same else PYTHON) for given, named, want, same in calls)
+            self.parsed[key] = ParsedTests(tuple(encoded), tuple(sizes)) if calls else None
             if len(self.parsed) > PARSED_KEPT:
                 self.parsed.popitem(last=False)
         return self.parsed[key]
-
-
-async def _read(worker: Worker, task: TestsTask) -> ParsedTests | None:
-    job = {"role": "asserts", "entry_point": task.entry_point, "tests": task.tests}
-    ran = await worker.run(Order(job, replace(task.limits, output_mb=16), scratch=False))
-    records = records_of(ran) or ()
-    if not records or records[0][0] != "calls":
-        return None
-    _, calls, sizes = records[0]
-    encoded = (EncodedCall(given, named, wanted, EXACT if same else PYTHON) for given, named, wanted, same in calls)
-    return ParsedTests(tuple(encoded), tuple(sizes)) if calls else None
 
 
 async def judge_parsed(worker: Worker, code: str, parsed: ParsedTests, task: TestsTask, stop: bool) -> Finding:

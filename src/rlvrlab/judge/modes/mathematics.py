@@ -36,19 +36,6 @@ class MathTask:
     limits: Limits = field(default_factory=lambda: Limits(cpu_s=5.0, memory_mb=1024))
 
 
-def last_boxed(text: str) -> str | None:
-    """The content of the last \\\\boxed{…}, brackets balanced; None when there is none or it never closes."""
-    start = text.rfind("\\boxed{")
-    if start < 0:
-        return None
-    begin, depth = start + len("\\boxed{"), 1
-    for position in range(begin, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[position], 0)
-        if depth == 0:
-            return text[begin:position]
-    return None
-
-
 def exactly_equal(answer: str, gold: str) -> bool | None:
     """The fast path: True or False for plain numbers, True for equal text, None where it takes more to know."""
     one, other = _numbers(answer), _numbers(gold)
@@ -76,7 +63,7 @@ class MathJudge:
     pool: Pool = field(default_factory=lambda: Pool(IMAGE))
 
     async def judge(self, answer: str, task: MathTask) -> Verdict:
-        """One answer."""
+        """Compare exactly where both are plain numbers, otherwise in a jailed worker."""
         if not answer.strip() or len(answer) > LONGEST_ANSWER:
             return Finding(Outcome.NO_CODE, "no answer, or one that never ends").verdict("none")
         decided = exactly_equal(answer, task.gold)
@@ -88,7 +75,7 @@ class MathJudge:
         return finding.verdict("none")
 
     async def judge_many(self, items: Sequence[tuple[str, MathTask]]) -> list[Verdict]:
-        """Many answers, in order."""
+        """Judge all answers at once; verdicts in the order of the items."""
         return list(await asyncio.gather(*(self.judge(answer, task) for answer, task in items)))
 
     async def _by_worker(self, answer: str, task: MathTask) -> Verdict:

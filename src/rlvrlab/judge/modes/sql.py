@@ -7,14 +7,13 @@ jailed child (SQL cannot reach its neighbours), which is ended and replaced when
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.finding import Finding, Starved, failure_of, records_of, word
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.modes.sql_rows import Result, same_result, tie_groups
@@ -43,7 +42,7 @@ class SqlTask:
     database: str
     gold: str
     twins: tuple[str, ...] = ()
-    """Perturbed copies of the database (perturb.py): an accidental match fails on one of them."""
+    """Perturbed copies of the database (sql_twins.py): an accidental match fails on one of them."""
     engine: Literal["sqlite", "duckdb"] = "sqlite"
     """duckdb needs the extra `rlvrlab[duckdb]`."""
     float_tolerance: float = 1e-6
@@ -77,11 +76,11 @@ class SqlJudge:
     _gold: OrderedDict[Query, Gold] = field(default_factory=OrderedDict)
 
     async def judge(self, query: str, task: SqlTask) -> Verdict:
-        """One prediction."""
+        """Judge one predicted query."""
         return (await self.judge_many([(query, task)]))[0]
 
     async def judge_many(self, items: Sequence[tuple[str, SqlTask]]) -> list[Verdict]:
-        """Many predictions, in order."""
+        """Judge all queries at once, several to a child; verdicts in the order of the items."""
         await self._learn_gold([task for _, task in items])
         judged = await asyncio.gather(*(self._judge_chunk(chunk) for chunk in _chunks(items)))
         while len(self._gold) > GOLD_KEPT:
@@ -165,9 +164,7 @@ class SqlJudge:
         """A Result or a failure record per query; a child that dies on one query is replaced for the rest."""
         answers: list[Any] = []
         while len(answers) < len(queries):
-            rest = queries[len(answers) :]
-            found = await self._one_child(rest, task)
-            answers += found
+            answers += await self._one_child(queries[len(answers) :], task)
         return answers
 
     async def _one_child(self, queries: Sequence[Query], task: SqlTask) -> list[Any]:
@@ -185,7 +182,8 @@ class SqlJudge:
             try:
                 ran = await self.pool.run(Order(job, limits, readable=folders, scratch=False))
                 whole = replace(ran, report=ran.report[: ran.report.rfind(b"\n") + 1])
-                answers = [_answer(record) for record in records_of(whole) or ()]
+                records = records_of(whole) or ()
+                answers = [Result(record[1], record[2]) if record[0] == "rows" else record for record in records]
                 failure = failure_of(ran, limits, ())
                 break
             except (Starved, InfrastructureError):
@@ -204,10 +202,6 @@ def _chunks(items: Sequence[T]) -> list[Sequence[T]]:
 def _gold_queries(key: Query, order: Ordering | None) -> list[Query]:
     """The gold query, and where it orders by something it does not show, once more with that in sight."""
     return [key] + ([(key[0], order.keyed)] if order and order.keyed else [])
-
-
-def _answer(record: Sequence[Any]) -> Any:
-    return Result(record[1], record[2]) if record[0] == "rows" else record
 
 
 def _ties(order: Ordering | None, gold: Result, keyed: list[Any]) -> list[int] | None:
@@ -249,11 +243,3 @@ def _sql_failure(kind: str, message: str) -> tuple[Outcome, str]:
     )
     outcome = Outcome.COMPILE_ERROR if any(text in message for text in parse) else Outcome.RUNTIME_ERROR
     return outcome, f"{kind}: {message}"
-
-
-def refuse_empty_gold(task: SqlTask, gold: Gold) -> None:
-    """An empty result teaches to answer anything that is empty: such a task is left out when data is prepared."""
-    if not gold.result.rows or all(value is None for row in gold.result.rows for value in row):
-        raise UserError(
-            f"the gold query returns nothing on {task.database}: {json.dumps(task.gold)}; leave the task out"
-        )

@@ -33,30 +33,25 @@ def same_result(got: Result, gold: Result, ties: Sequence[int] | None, tolerance
         return ""
     if ties is None:
         return "" if _same_bag(got.rows, gold.rows, tolerance) else "other rows"
-    for start, end in _groups(ties):
+    edges = [0, *(i for i in range(1, len(ties)) if ties[i] != ties[i - 1]), len(ties)]
+    for start, end in itertools.pairwise(edges):
         if not _same_bag(got.rows[start:end], gold.rows[start:end], tolerance):
             return "other rows" if not _same_bag(got.rows, gold.rows, tolerance) else "another order"
     return ""
 
 
-def _groups(ties: Sequence[int]) -> list[tuple[int, int]]:
-    edges = [0, *(i for i in range(1, len(ties)) if ties[i] != ties[i - 1]), len(ties)]
-    return list(itertools.pairwise(edges))
-
-
 def _same_bag(got: list[Row], gold: list[Row], tolerance: float) -> bool:
     pairs = zip(sorted(got, key=_sort_key), sorted(gold, key=_sort_key), strict=True)
-    return all(_same_row(one, other, tolerance) for one, other in pairs)
+    return all(
+        len(row) == len(other) and all(_same(*values, tolerance) for values in zip(row, other, strict=True))
+        for row, other in pairs
+    )
 
 
 def _sort_key(row: Row) -> tuple[str, str]:
     # Rounded, so that floats which differ in the last bits still meet in the same place; then large integers exactly.
     rounded = [f"{float(value):.9e}" if type(value) in (int, float) else value for value in row]
     return json.dumps(rounded), json.dumps([value for value in row if type(value) is int])
-
-
-def _same_row(got: Row, gold: Row, tolerance: float) -> bool:
-    return len(got) == len(gold) and all(_same(one, other, tolerance) for one, other in zip(got, gold, strict=True))
 
 
 def _same(got: Any, gold: Any, tolerance: float) -> bool:

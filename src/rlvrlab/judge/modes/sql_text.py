@@ -63,14 +63,9 @@ def top_level_order(query: str) -> Ordering | None:
         word.start for word, name in zip(outer, upper, strict=True) if name in ("LIMIT", ";") and word.start > begin
     ]
     clause = query[begin : min(ends, default=len(query))]
-    keys = tuple(_bare(key) for key in _split(clause))
+    edges = [-1, *(word.start for word in words(clause) if word.text == ","), len(clause)]
+    keys = tuple(_bare(clause[left + 1 : right].strip()) for left, right in itertools.pairwise(edges))
     return Ordering(keys, _with_keys(query, outer, upper, keys))
-
-
-def _split(clause: str) -> list[str]:
-    commas = [word.start for word in words(clause) if word.text == ","]
-    edges = [-1, *commas, len(clause)]
-    return [clause[left + 1 : right].strip() for left, right in itertools.pairwise(edges)]
 
 
 def _bare(key: str) -> str:

@@ -53,8 +53,10 @@ def _perturb_table(twin: sqlite3.Connection, table: str, random: np.random.Gener
         if len(ids) > 2 and random.random() > KEPT_SHARE:
             twin.execute(f"DELETE FROM {name} WHERE rowid=?", (rowid,))  # noqa: S608
     kept = [row[0] for row in twin.execute(f"SELECT rowid FROM {name} ORDER BY rowid")]  # noqa: S608
-    for column in _free_columns(twin, table):
-        _redraw(twin, name, _quoted(column), kept, random)
+    for column in map(_quoted, _free_columns(twin, table)):
+        values = [row[0] for row in twin.execute(f"SELECT {column} FROM {name} ORDER BY rowid")]  # noqa: S608
+        drawn = [values[i] for i in random.integers(0, len(values), len(values))] if values else []
+        twin.executemany(f"UPDATE OR IGNORE {name} SET {column}=? WHERE rowid=?", zip(drawn, kept, strict=True))  # noqa: S608
 
 
 def _free_columns(twin: sqlite3.Connection, table: str) -> list[str]:
@@ -69,9 +71,3 @@ def _free_columns(twin: sqlite3.Connection, table: str) -> list[str]:
     }
     keys = {row[1] for row in info if row[5]} | references | unique
     return [row[1] for row in info if row[1] not in keys and not row[1].lower().endswith("id")]
-
-
-def _redraw(twin: sqlite3.Connection, table: str, column: str, kept: list[int], random: np.random.Generator) -> None:
-    values = [row[0] for row in twin.execute(f"SELECT {column} FROM {table} ORDER BY rowid")]  # noqa: S608
-    drawn = [values[i] for i in random.integers(0, len(values), len(values))] if values else []
-    twin.executemany(f"UPDATE OR IGNORE {table} SET {column}=? WHERE rowid=?", zip(drawn, kept, strict=True))  # noqa: S608

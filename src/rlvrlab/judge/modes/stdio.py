@@ -16,7 +16,7 @@ CHECKER_ACCEPTS, CHECKER_REJECTS = 0, 1
 
 
 async def judge_stdio(worker: Worker, code: str, task: StdioTask, stop: bool) -> Finding:
-    """One process per test."""
+    """Run the program once per test and compare what it prints."""
     finding = Finding(total=len(task.tests))
     limits = replace(task.limits, job_cpu_s=task.limits.cpu_s)
     for number, (given, expected) in enumerate(task.tests, 1):

@@ -75,7 +75,7 @@ class Pool:
             return await worker.run(order)
 
     async def warm(self) -> None:
-        """Start every worker now."""
+        """Start every worker now, so that the first jobs need not wait for them."""
         async with asyncio.TaskGroup() as group:
             started = [group.create_task(self._take()) for _ in range(self.size - len(self._workers))]
         self._idle.extend(task.result() for task in started)

@@ -8,7 +8,7 @@ from rlvrlab.judge.jail.roles import solution
 
 
 def run(job: Job, report: Report) -> None:
-    """One report line per call."""
+    """Make the calls in order and report what each returned or raised."""
     encode, decode, not_plain = plain.encode, plain.decode, plain.NotPlain
     function = solution.entry(solution.load(job["code"], report), job["entry_point"], report)
     for arguments, named in job["calls"]:

@@ -24,7 +24,7 @@ PRIMARY_CODE = 0xFF
 
 
 def run(job: Job, report: Report) -> None:
-    """One report line per query."""
+    """Run the queries one after the other and report the rows or the error of each."""
     shelf = Shelf()
     for database, query in job["queries"]:
         try:
@@ -54,7 +54,7 @@ class Shelf:
         return self._connection
 
     def close(self) -> None:
-        """Forget it."""
+        """Close the connection; the next query opens a new one."""
         if self._connection is not None:
             self._connection.close()
         self._connection = None

@@ -9,22 +9,21 @@ from rlvrlab.judge.jail.roles import solution
 
 
 def run(job: Job, report: Report) -> None:
-    """One line of facts."""
+    """Report signatures, undocumented functions, the longest line and all names used."""
     solution.compiled(job["code"], report)
     tree = ast.parse(job["code"].encode("utf-8", "surrogatepass"))
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    signatures = []
+    for node in functions:
+        arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+        signatures.append(f"{node.name}({', '.join(argument.arg for argument in arguments)})")
     facts = {
-        "functions": [f"{node.name}({', '.join(_arguments(node))})" for node in functions],
+        "functions": signatures,
         "undocumented": [node.name for node in functions if not ast.get_docstring(node)],
         "longest_line": max(map(len, job["code"].splitlines()), default=0),
         "names": sorted({name for node in ast.walk(tree) for name in _names(node)}),
     }
     report("facts", facts)
-
-
-def _arguments(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
-    given = function.args
-    return [argument.arg for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
 
 
 def _names(node: ast.AST) -> list[str]:

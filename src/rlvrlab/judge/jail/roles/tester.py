@@ -69,7 +69,7 @@ class Remote:
         self.raised: BaseException | None = None
 
     def __call__(self, *arguments: object, **named: object) -> Any:
-        """Ask the candidate."""
+        """Call the candidate's function over the wire; its exceptions are raised here."""
         try:
             request = [plain.encode(arguments, _number), plain.encode(named, _number)]
         except plain.TooDeep as error:  # no test is written like that: it came from the candidate
