@@ -20,7 +20,8 @@ from rlvrlab.engines.openai import ServersGone, servers
 from rlvrlab.engines.openai.replica import ModelChanged
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.objectives.sft import Sft
-from rlvrlab.types import OptimizerSettings, Request, Sampling
+from rlvrlab.optimizer import Optimizer
+from rlvrlab.types import Request, Sampling
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +41,7 @@ def server() -> Iterator[LocalServer]:
 
 
 def engine(url: str = "embedded", rank: int = 4, **keys: Any) -> Any:
-    return Hf(tiny(), lora_rank=rank, device="cpu", sampler=url, **keys).build(OptimizerSettings())
+    return Hf(tiny(), lora_rank=rank, device="cpu", sampler=url, **keys).build(Optimizer())
 
 
 def requests(one: Any, temperature: float = 1.0, step: int = 0) -> list[Request]:

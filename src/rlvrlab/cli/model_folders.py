@@ -18,7 +18,7 @@ def is_model(folder: Path) -> bool:
 def engine_of_model(folder: Path, *, chat: bool) -> tuple[Engine, dict[str, Any]]:
     """A language model and what tells it from another; `chat` wraps prompts where the tokenizer has a template."""
     from rlvrlab.engines.hf import Hf
-    from rlvrlab.types import OptimizerSettings
+    from rlvrlab.optimizer import Optimizer
 
     files = sorted(folder.glob("*.safetensors"))
     digest = hashlib.sha256()
@@ -26,7 +26,7 @@ def engine_of_model(folder: Path, *, chat: bool) -> tuple[Engine, dict[str, Any]
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     template = (folder / "chat_template.jinja").is_file() or "chat_template" in _text(folder / "tokenizer_config.json")
-    engine: Any = Hf(str(folder), chat=chat and template).build(OptimizerSettings())
+    engine: Any = Hf(str(folder), chat=chat and template).build(Optimizer())
     return engine, {"model": folder.name, "weights": digest.hexdigest()[:16], "chat": chat and template}
 
 

@@ -1,8 +1,8 @@
 """What an engine must be able to do: a handful of verbs over opaque vectors in parameter space.
 
 Objectives, credit, surgery and the training loop are written once against `Engine` and run on any engine; contract.py
-holds the checks that every engine passes. `EngineTable` is the [engine] table of a recipe, which builds one. Suffixes of
-array names: B rows, T completion positions.
+holds the checks that every engine passes. `EngineTable` is the [engine] table of a recipe, which builds one.
+Suffixes of array names: B rows, T completion positions.
 
 Clipping needs no verb: the norm of Σ wᵢgᵢ is √(wᵀGw) with the Gramian G, so clipping is a factor on the weights.
 """
@@ -17,7 +17,8 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 
 from rlvrlab.batch import Floats, Ints, TokenBatch
-from rlvrlab.types import Couples, Objective, OptimizerSettings, Sampler
+from rlvrlab.optimizer import Optimizer
+from rlvrlab.types import Couples, Objective, Sampler
 
 Vector = Any
 """A point or direction in the engine's trainable parameters; only the engine that made it can read it."""
@@ -109,7 +110,7 @@ class EngineTable(ABC):
     """The [engine] table of a recipe; a plug-in of kind `engine` is a frozen dataclass that derives from it."""
 
     @abstractmethod
-    def build(self, optimizer: OptimizerSettings) -> Engine:
+    def build(self, optimizer: Optimizer) -> Engine:
         """The engine, with its policy loaded."""
 
     def beside(self, folder: Path) -> Self:

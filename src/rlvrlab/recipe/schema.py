@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Le, MinLen
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from rlvrlab.types import Count, CountOrZero, Fraction01, NonNegative, OptimizerSettings, Positive
+from rlvrlab.optimizer import Optimizer
+from rlvrlab.types import Count, CountOrZero, Fraction01, NonNegative, Positive
 
 Table = dict[str, Any]
 Size = Annotated[int, Ge(1), Le(10**8)]
@@ -43,24 +44,6 @@ class RolloutTable(_Section):
     max_tokens: Size = Field(64, description="longest answer")
     temperature: Positive = Field(1.0, description="1 samples the policy that is trained")
     top_p: Annotated[float, Field(gt=0, le=1)] = Field(1.0, description="nucleus; below 1 wants correction.level")
-
-
-class Optimizer(_Section):
-    """Gradient to step."""
-
-    type: Literal["adam", "sgd"] = Field("adam", description="adam is AdamW")
-    beta1: Fraction01 = Field(0.9, description="momentum")
-    beta2: Fraction01 = Field(0.99, description="decay of squared gradients")
-    epsilon: Positive = Field(1e-8, description="floor under the root of the squared gradient")
-    weight_decay: NonNegative = Field(0.0, description="decoupled")
-    max_grad_norm: NonNegative = Field(1.0, description="clip the gradient to this norm; 0 never clips")
-    warmup_steps: CountOrZero = Field(0, description="linear rise of the learning rate in each phase")
-    decay: Literal["constant", "linear", "cosine"] = Field("constant", description="fall of the learning rate after it")
-    final_ratio: Fraction01 = Field(0.1, description="share of the learning rate left at the end of a decay")
-
-    def settings(self) -> OptimizerSettings:
-        """The part an engine needs."""
-        return OptimizerSettings(self.type, self.beta1, self.beta2, self.epsilon, self.weight_decay)
 
 
 class Kl(_Section):

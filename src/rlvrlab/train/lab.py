@@ -74,7 +74,7 @@ def engine_alone(resolved: Resolved) -> Engine:
     config = resolved.build("engine")
     if hasattr(config, "sampler"):
         config = replace(config, sampler="embedded")
-    return cast(Engine, config.build(resolved.recipe.optimizer.settings()))
+    return cast(Engine, config.build(resolved.recipe.optimizer))
 
 
 def build_lab(resolved: Resolved) -> Lab:
@@ -85,7 +85,7 @@ def build_lab(resolved: Resolved) -> Lab:
     train = _problems(resolved, env, "train", "train", files)
     dev = _problems(resolved, env, "dev", "tune", files)
     _check_roles(train, dev)
-    engine = resolved.build("engine").build(recipe.optimizer.settings())
+    engine = resolved.build("engine").build(recipe.optimizer)
     test = env.problems("test", recipe.eval.test_size, recipe.data.seed) if recipe.eval.test_size else []
     lab = Lab(resolved, engine, env, resolved.build("reward"), tuple(train), tuple(dev), tuple(test), files)
     lab.rules.check_phases(lab)

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from rlvrlab.engines.hf.vectors import FlatOptimizer
-from rlvrlab.types import OptimizerSettings
+from rlvrlab.optimizer import Optimizer
 
 
 class Critic:
     """value = w·h/|h| + b; it reads the policy's hidden states and never moves them."""
 
-    def __init__(self, size: int, settings: OptimizerSettings, device: torch.device) -> None:
+    def __init__(self, size: int, settings: Optimizer, device: torch.device) -> None:
         self.settings = settings
         self.weight = torch.zeros(size + 1, device=device)
         self.fresh_optimizer()
