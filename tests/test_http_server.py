@@ -12,7 +12,7 @@ from rlvrlab.http_server import HttpServer, Request, Response
 
 
 async def echo(request: Request) -> Response:
-    return Response({"path": request.path})
+    return Response.of_json({"path": request.path})
 
 
 @pytest.mark.parametrize("turns", range(6))

@@ -6,7 +6,7 @@ from rlvrlab.engines.base import Engine
 from rlvrlab.engines.contract import Make
 from rlvrlab.engines.hf import Hf
 from rlvrlab.engines.toy.engine import Toy, ToyEngine
-from rlvrlab.optimizer import Optimizer
+from rlvrlab.recipe.schema import Optimizer
 
 
 def toy(precision: str = "float64", optimizer: str = "adam", engine: type[ToyEngine] = ToyEngine) -> Make:

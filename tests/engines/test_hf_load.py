@@ -15,7 +15,7 @@ from tiny_models import tiny, write_tokenizer
 from rlvrlab.engines.hf import Hf
 from rlvrlab.engines.hf.generate import PlainSampler
 from rlvrlab.errors import LabError, UserError
-from rlvrlab.optimizer import Optimizer
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Request, Sampling
 
 

@@ -21,7 +21,7 @@ from rlvrlab.engines.openai import ServersGone, servers
 from rlvrlab.engines.openai.replica import ModelChanged
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.objectives.sft import Sft
-from rlvrlab.optimizer import Optimizer
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Request, Sampling
 
 pytestmark = pytest.mark.slow

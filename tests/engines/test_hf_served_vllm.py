@@ -25,8 +25,8 @@ from rlvrlab.batch import batch_of
 from rlvrlab.engines.hf import Hf, served
 from rlvrlab.errors import UserError
 from rlvrlab.objectives.sft import Sft
-from rlvrlab.optimizer import Optimizer
 from rlvrlab.recipe import load_recipe
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.train import session
 from rlvrlab.types import Finish, Request, Sampling
 

@@ -19,7 +19,7 @@ from rlvrlab.engines.hf import Hf, store
 from rlvrlab.engines.openai import Servers
 from rlvrlab.engines.openai.wire import chat_body
 from rlvrlab.http_client import Host
-from rlvrlab.optimizer import Optimizer
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Finish, Sampling
 
 

@@ -9,7 +9,7 @@ import pytest
 from tiny_models import tiny
 
 from rlvrlab.engines.hf import Hf, sampler
-from rlvrlab.optimizer import Optimizer
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Request, Sampling
 
 

@@ -18,7 +18,7 @@ from rlvrlab.engines.toy.optimizer import FlatOptimizer
 from rlvrlab.engines.toy.policy import Inputs, backward, entropy, log_softmax
 from rlvrlab.errors import CheckpointError
 from rlvrlab.objectives.sft import Sft
-from rlvrlab.optimizer import Optimizer
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Loss
 
 PROMPTS = ["3 7 = 21\n", "4 4 = 8\n", "12 5\n"]

@@ -16,7 +16,7 @@ from rlvrlab.evals.answering import Answer, Ask, EngineAnswerer, ServerAnswerer
 from rlvrlab.evals.evaluate import evaluate, greedy
 from rlvrlab.evals.judged import as_row, from_row
 from rlvrlab.evals.protocol import Budget, eval_at_1, eval_at_budget, eval_at_k
-from rlvrlab.optimizer import Optimizer
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Finish, Sampling
 
 ENV = Sums()

@@ -14,8 +14,8 @@ import verl_actor_rank as ranks
 
 from rlvrlab.batch import batch_of, pad
 from rlvrlab.objectives.ppo_clip import PpoClip
-from rlvrlab.optimizer import Optimizer
 from rlvrlab.recipe import load_recipe
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.scale.verl.export import export
 from rlvrlab.surgery.conflict import conflict
 

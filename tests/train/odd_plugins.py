@@ -11,7 +11,7 @@ import numpy as np
 
 from rlvrlab.engines.toy.engine import Toy, ToyEngine
 from rlvrlab.envs.countdown import Countdown
-from rlvrlab.optimizer import Optimizer
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.registry import register
 from rlvrlab.types import Completion, Finish, Problem, Reward, Verdict
 

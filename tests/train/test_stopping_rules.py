@@ -10,7 +10,7 @@ import pytest
 import runs
 
 from rlvrlab.evals.evaluate import Accuracy
-from rlvrlab.optimizer import Optimizer
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.train import checkpoint, loop
 from rlvrlab.train.by_skill import BySkill
 from rlvrlab.train.schedule import learning_rate

@@ -87,7 +87,7 @@ def engine(name: str, keys: tuple[str, ...], as_json: bool) -> int:
 
     from rlvrlab.engines.base import Engine
     from rlvrlab.engines.contract import run_contract
-    from rlvrlab.optimizer import Optimizer
+    from rlvrlab.recipe.schema import Optimizer
 
     config = built("engine", name, keys)
     sizes: dict[str, int] = {"micro_batch": 1, "micro_tokens": TOKENS_PER_ROW}

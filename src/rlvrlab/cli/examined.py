@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlvrlab.cli.check import built
 from rlvrlab.errors import UserError
-from rlvrlab.optimizer import Optimizer
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Environment, Problem, Role
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ def is_model(folder: Path) -> bool:
 def engine_of_model(folder: Path, *, chat: bool) -> tuple[Engine, dict[str, Any]]:
     """A language model and what tells it from another; `chat` wraps prompts where the tokenizer has a template."""
     from rlvrlab.engines.hf import Hf
-    from rlvrlab.optimizer import Optimizer
+    from rlvrlab.recipe.schema import Optimizer
 
     files = sorted(folder.glob("*.safetensors"))
     digest = hashlib.sha256()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from rlvrlab.engines.base import EngineTable
 from rlvrlab.errors import UserError
-from rlvrlab.optimizer import Optimizer
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.registry import register
 from rlvrlab.types import Count, CountOrZero, NonNegative
 

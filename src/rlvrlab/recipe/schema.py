@@ -7,12 +7,12 @@ phase in `phases` has a table of its own name. Those keys live with their plug-i
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Le, MinLen
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from rlvrlab.optimizer import Optimizer
 from rlvrlab.types import Count, CountOrZero, Fraction01, NonNegative, Positive
 
 Table = dict[str, Any]
@@ -21,6 +21,18 @@ Size = Annotated[int, Ge(1), Le(10**8)]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 RESERVED = {"con", "prn", "aux", "nul"}
 """Names that are devices on one system or another."""
+
+
+class PluginTable:
+    """Base of plug-in classes that want more of a recipe than their own keys."""
+
+    def beside(self, folder: Path) -> Self:
+        """The same table with its relative paths looked up in the recipe's folder."""
+        return self
+
+    def implies(self) -> dict[str, Any]:
+        """Core keys that this table sets where the recipe leaves them out, e.g. {"correction.level": "token"}."""
+        return {}
 
 
 class _Section(BaseModel):
@@ -44,6 +56,20 @@ class RolloutTable(_Section):
     max_tokens: Size = Field(64, description="longest answer")
     temperature: Positive = Field(1.0, description="1 samples the policy that is trained")
     top_p: Annotated[float, Field(gt=0, le=1)] = Field(1.0, description="nucleus; below 1 wants correction.level")
+
+
+class Optimizer(_Section):
+    """How an engine turns gradients into steps; the learning rate itself belongs to the phase."""
+
+    type: Literal["adam", "sgd"] = Field("adam", description="adam is AdamW")
+    beta1: Fraction01 = Field(0.9, description="momentum")
+    beta2: Fraction01 = Field(0.99, description="decay of squared gradients")
+    epsilon: Positive = Field(1e-8, description="floor under the root of the squared gradient")
+    weight_decay: NonNegative = Field(0.0, description="decoupled")
+    max_grad_norm: NonNegative = Field(1.0, description="clip the gradient to this norm; 0 never clips")
+    warmup_steps: CountOrZero = Field(0, description="linear rise of the learning rate in each phase")
+    decay: Literal["constant", "linear", "cosine"] = Field("constant", description="fall of the learning rate after it")
+    final_ratio: Fraction01 = Field(0.1, description="share of the learning rate left at the end of a decay")
 
 
 class Kl(_Section):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rlvrlab.optimizer import Optimizer
+from rlvrlab.recipe.schema import Optimizer
 
 
 def learning_rate(peak: float, step: int, steps: int, settings: Optimizer) -> float:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rlvrlab.engines.hf.vectors import FlatOptimizer
-from rlvrlab.optimizer import Optimizer
+from rlvrlab.recipe.schema import Optimizer
 
 
 class Critic:

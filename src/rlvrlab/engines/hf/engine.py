@@ -22,7 +22,7 @@ from rlvrlab.engines.hf.passes import GradientPass, Hidden, hidden_rows, score_r
 from rlvrlab.engines.hf.sampler import HfSampler, obstacle
 from rlvrlab.engines.hf.vectors import FlatOptimizer, Trainable, combine, gramian
 from rlvrlab.errors import UserError
-from rlvrlab.optimizer import Optimizer
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Completion, Loss, Objective, Request, Tokenizer
 
 MICRO_TOKENS = {"cpu": 4096, "cuda": 32768}

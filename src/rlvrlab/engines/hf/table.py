@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from rlvrlab.engines.base import EngineTable
 from rlvrlab.engines.hf.config import EMBEDDED, HfConfig
 from rlvrlab.errors import UserError
-from rlvrlab.optimizer import Optimizer
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.registry import register
 
 if TYPE_CHECKING:

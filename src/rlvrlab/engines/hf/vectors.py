@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from rlvrlab.batch import Floats
-from rlvrlab.optimizer import Optimizer
+from rlvrlab.recipe.schema import Optimizer
 
 BLOCK = 1 << 18
 """Elements of a vector turned to double precision at a time."""

@@ -18,7 +18,7 @@ from rlvrlab.engines.toy.policy import Inputs, Layout, backward, entropy, log_so
 from rlvrlab.engines.toy.sampler import Published, sample
 from rlvrlab.engines.toy.tokenizer import ToyTokenizer
 from rlvrlab.errors import CheckpointError
-from rlvrlab.optimizer import Optimizer
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.registry import register
 from rlvrlab.types import Completion, Count, CountOrZero, Loss, Objective, Positive, Request
 

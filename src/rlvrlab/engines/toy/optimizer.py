@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rlvrlab.batch import Floats
-from rlvrlab.optimizer import Optimizer
+from rlvrlab.recipe.schema import Optimizer
 
 
 class FlatOptimizer:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvrlab.errors import InfrastructureError, UserError
-from rlvrlab.http_server import HttpError, HttpServer, Request, Response, is_loopback
+from rlvrlab.http_server import HttpError, HttpServer, JsonRoutes, Request, is_loopback
 from rlvrlab.judge.code import ATTEMPTS, SCORER_VERSION, CodeJudge
 from rlvrlab.judge.finding import Starved
 from rlvrlab.judge.fusion import wire
@@ -48,10 +48,9 @@ class JudgeServer:
         self.thorough = CodeJudge(self.pool, stop_on_first_failure=False, reader=self.judge.reader)
         self.stopwatch = Stopwatch()
         self.refused = self.most_load = 0
-        self.http = HttpServer(self.answer, self._admit)
         self.load = 0
         self.stopping = False
-        self.routes: dict[tuple[str, str], Callable[[Request], Awaitable[Any]]] = {
+        routes: dict[tuple[str, str], Callable[[Request], Awaitable[Any]]] = {
             ("GET", "/v1/ping"): self._ping,
             ("GET", "/v1/load"): self._report,
             ("GET", "/list_datasets"): self._datasets,
@@ -59,6 +58,7 @@ class JudgeServer:
             ("POST", "/submit"): self._submit,
             ("POST", "/judge"): self._judge,
         }
+        self.http = HttpServer(JsonRoutes(routes, mistake=422, headers=MARK), self._admit)
 
     async def start(self) -> None:
         """Start workers and listen; `port` becomes the real one when it was 0."""
@@ -70,21 +70,6 @@ class JudgeServer:
         self.stopping = True
         await self.http.close()
         self.pool.close()
-
-    async def answer(self, request: Request) -> Response:
-        """Route one request; whatever fails on our side is a 500 or a SandboxError, never a verdict."""
-        known = self.routes.get((request.method, request.path))
-        if known is None:
-            paths = {path for _, path in self.routes}
-            raise HttpError(405 if request.path in paths else 404, f"no {request.method} {request.path}")
-        try:
-            return Response(await known(request), headers=MARK)
-        except UserError as error:
-            raise HttpError(422, str(error)) from None
-        except HttpError:
-            raise
-        except Exception as error:  # no answer at all would look like a broken network, and be sent again
-            raise HttpError(500, f"{type(error).__name__}: {error}") from error
 
     def _admit(self, request: Request) -> None:
         """Before anything of it is kept: whoever has no token must not fill the memory."""
