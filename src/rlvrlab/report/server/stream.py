@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,13 +94,13 @@ class News:
         return {"status": state, "phase": self.last.get("phase"), "step": self.last.get("step")}
 
 
-async def stream(news: News, ended: Callable[[], bool]) -> AsyncIterator[str]:
-    """The text of the stream, until `ended`: small reads of files that are open for a moment only."""
+async def stream(news: News) -> AsyncIterator[str]:
+    """The text of the stream, for as long as it is read: small reads of files that are open for a moment only."""
     yield f"retry: {RETRY_MS}\n\n"
     told: dict[str, Any] = {}
     asked = spoke = time.monotonic()
     changed = 0.0
-    while not ended():
+    while True:
         now = time.monotonic()
         found = news.read()
         if found or not told or now - asked > STATUS_S:
