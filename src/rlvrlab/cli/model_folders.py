@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def is_model(folder: Path) -> bool:
-    """A folder in Hugging Face's layout."""
+    """Does the folder hold a model in Hugging Face's layout, with safetensors?"""
     return (folder / "config.json").is_file() and any(folder.glob("*.safetensors"))
 
 
@@ -25,10 +25,9 @@ def engine_of_model(folder: Path, *, chat: bool) -> tuple[Engine, dict[str, Any]
     for path in files:
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
-    template = (folder / "chat_template.jinja").is_file() or "chat_template" in _text(folder / "tokenizer_config.json")
+    settings = folder / "tokenizer_config.json"
+    template = (folder / "chat_template.jinja").is_file() or (
+        settings.is_file() and "chat_template" in settings.read_text(encoding="utf-8")
+    )
     engine: Any = Hf(str(folder), chat=chat and template).build(Optimizer())
     return engine, {"model": folder.name, "weights": digest.hexdigest()[:16], "chat": chat and template}
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
