@@ -65,7 +65,15 @@ def check_source(model: str) -> str:
     """A folder is examined before anything is read from it; a hub id is left to Transformers."""
     folder = resolve(model)
     if not folder.is_dir():
-        _check_hub_config(str(folder))
+        from transformers import PretrainedConfig
+
+        with _quiet():
+            try:
+                config, _ = PretrainedConfig.get_config_dict(str(folder))
+            except Exception as error:
+                remedy = "give a folder, or check the name and the network"
+                raise UserError(f"engine.model: {folder} is neither a folder nor found on the hub; {remedy}") from error
+        _refuse_remote_code(str(folder), config)
         return str(folder)
     for name in ("config.json", "tokenizer_config.json"):
         _check_json(folder / name, needed=name == "config.json")
@@ -143,18 +151,6 @@ def _quantization(config: HfConfig, device: torch.device, dtype: torch.dtype) ->
         load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=dtype
     )
     return {"quantization_config": settings, "device_map": {"": device}}
-
-
-def _check_hub_config(model: str) -> None:
-    from transformers import PretrainedConfig
-
-    with _quiet():
-        try:
-            found, _ = PretrainedConfig.get_config_dict(model)
-        except Exception as error:
-            remedy = "give a folder, or check the name and the network"
-            raise UserError(f"engine.model: {model} is neither a folder nor found on the hub; {remedy}") from error
-    _refuse_remote_code(model, found)
 
 
 def _check_json(path: Path, *, needed: bool) -> None:

@@ -67,7 +67,11 @@ class HfSampler:
         """`n` completions for each request."""
         self._check(requests)
         out: list[list[Completion | None]] = [[None] * request.n for request in requests]
-        uniform = {i: _uniforms(request) for i, request in enumerate(requests)}
+        # One row per sample: the first samples are the same however many are asked for.
+        uniform = {
+            i: generator("sample", *request.key).random((request.n, request.sampling.max_tokens))
+            for i, request in enumerate(requests)
+        }
         with torch.inference_mode():
             for rows in self._waves(requests):
                 drawn = self._decode(requests, rows, uniform)
@@ -182,8 +186,3 @@ class HfSampler:
 def _prefix(request: Request) -> tuple[tuple[int, ...], int]:
     """Requests that agree in this are one group: their prompt is computed once, as for pass@k in an evaluation."""
     return request.tokens, request.sampling.max_tokens
-
-
-def _uniforms(request: Request) -> Any:
-    """One row per sample; the first samples are the same however many are asked for."""
-    return generator("sample", *request.key).random((request.n, request.sampling.max_tokens))

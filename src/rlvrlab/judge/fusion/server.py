@@ -83,7 +83,11 @@ class JudgeServer:
             raise HttpError(503, "the judge is stopping", Retry_After="1")
         if self.load and self.load + jobs > self.queue:
             self.refused += 1
-            raise HttpError(429, f"{self.load} jobs are waiting already", Retry_After=str(self._retry_after_s()))
+            # Half the queue is worked off by then, judging by what a request has taken lately.
+            lately = self.stopwatch.durations_ms[-64:]
+            each_s = sum(lately) / len(lately) / 1000 if lately else 1.0
+            after_s = min(LONGEST_PAUSE_S, max(1, math.ceil(each_s / 2)))
+            raise HttpError(429, f"{self.load} jobs are waiting already", Retry_After=str(after_s))
         self.load += jobs
         self.most_load = max(self.most_load, self.load)
         started = time.monotonic()
@@ -92,12 +96,6 @@ class JudgeServer:
             self.stopwatch.note(time.monotonic() - started, "", "", True)
         finally:
             self.load -= jobs
-
-    def _retry_after_s(self) -> int:
-        """Seconds until half the queue is worked off, by what a request has taken lately."""
-        lately = self.stopwatch.durations_ms[-64:]
-        each_s = sum(lately) / len(lately) / 1000 if lately else 1.0
-        return min(LONGEST_PAUSE_S, max(1, math.ceil(each_s / 2)))
 
     async def _report(self, _: Request) -> dict[str, Any]:
         """How busy it is and was; milliseconds from a request's admission to its answer."""

@@ -46,7 +46,9 @@ class News:
     def since(cls, shelf: Shelf, folder: Path, last_id: str | None) -> News:
         """From the place a browser names, else from the end of the files."""
         metrics, events = (Follower(folder / "logs" / f"{name}.jsonl") for name in ("metrics", "events"))
-        numbers = _numbers(last_id)
+        parts = (last_id or "").split("-")
+        ours = len(parts) == 4 and all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts)
+        numbers = [int(part) for part in parts] if ours else []
         for i, follower in enumerate((metrics, events)):
             if numbers:
                 follower.position, follower.inode = numbers[2 * i], numbers[2 * i + 1]
@@ -118,10 +120,3 @@ async def stream(news: News) -> AsyncIterator[str]:
             spoke = now
             yield ": still here\n\n"
         await asyncio.sleep(POLL_S)
-
-
-def _numbers(text: str | None) -> list[int]:
-    """The four numbers of an id; none when it is not one of ours."""
-    parts = (text or "").split("-")
-    ours = len(parts) == 4 and all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts)
-    return [int(part) for part in parts] if ours else []
