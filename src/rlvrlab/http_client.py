@@ -35,7 +35,7 @@ class ConnectTimedOut(NotConnected, TimeoutError):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What came back, complete."""
+    """An answer with its whole body."""
 
     status: int
     headers: dict[str, str]

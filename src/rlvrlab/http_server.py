@@ -1,9 +1,10 @@
 """Just enough HTTP/1.1 for the laboratory's servers: one coroutine per connection, everything bounded.
 
-The judge, the model server and the dashboard stand on it. A framework behind an extra (starlette on uvicorn served the
-dashboard once) would do too, but the judge must run on the core install and answer thousands of small requests per
-second, which costs several times as much there; and three sets of rules about who is let in, how much is read and what
-happens to a caller who hangs up are two too many. TLS, compression, ranges and uploads are left out on purpose.
+The judge, the model server and the dashboard stand on it. A maintained framework behind an extra would do too
+(starlette on uvicorn is the obvious one), but judge and model server must run on the core install, and who is let in,
+how much is read and what happens to a caller who hangs up should be decided in one place for all three. What they need
+beyond a JSON service is small: text, and a stream that ends with its connection. TLS, compression, ranges, uploads and
+chunked requests are left out on purpose.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request, complete."""
+    """One request with its body."""
 
     method: str
     path: str
@@ -100,7 +101,7 @@ class JsonRoutes:
     mistake: int = 400
     """Status of a UserError."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Of every answer that is no refusal."""
+    """Added to every answer that is no refusal."""
 
     async def __call__(self, request: Request) -> Response:
         """Whatever fails on our side is a 500: no answer at all would look like a broken network."""

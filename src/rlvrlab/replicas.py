@@ -37,7 +37,7 @@ FAILURES = (OSError, TimeoutError, BadAnswer)
 RECHECK_S = 0.5
 """Between two looks at a server that is not there."""
 LONGEST_PAUSE_S = 60.0
-"""Whatever Retry-After asks for."""
+"""Never waited longer than this, whatever Retry-After asks for."""
 LONGEST_NAP_S = 1.0
 """A request that waits for a server looks again at least this often."""
 
@@ -56,11 +56,11 @@ class NoAnswer(InfrastructureError):
 
 @dataclass(eq=False)
 class Replica:
-    """One server."""
+    """One server, and what is known of its state."""
 
     host: Host
     failures: int = 0
-    """In a row."""
+    """How many requests it has broken in a row."""
     waiting: int = 0
     """Requests it has not answered yet."""
     places: float = math.inf
@@ -70,6 +70,7 @@ class Replica:
     trouble: str = ""
     """Why, for the message when all are lost."""
     went_down: asyncio.Event = field(default_factory=asyncio.Event)
+    """Wakes whoever watches it."""
 
     @property
     def down(self) -> bool:
@@ -108,9 +109,9 @@ class Replicas(Generic[R]):
     cooldown_s: float = 15.0
     """How long a server that breaks requests is left alone, where there is no `check`."""
     give_up_s: float = 120.0
-    """Without a sign of life from any server."""
+    """How long requests wait without a sign of life from any server."""
     patience_s: float = 1800.0
-    """With servers that are all too busy."""
+    """How long one request waits while all servers are too busy."""
     check: Callable[[R], Awaitable[None]] | None = None
     """Is the server there and the one it was? Raises FAILURES or Refused where it is not there yet."""
     check_s: float = 30.0

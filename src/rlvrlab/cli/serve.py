@@ -99,9 +99,9 @@ def model(
     from rlvrlab.engines.openai.launch import Fleet, choose_backend
     from rlvrlab.models import resolve
 
-    found = str(resolve(path))
+    folder = str(resolve(path))
     chosen = choose_backend(bool(adapters)) if backend == "auto" else backend
-    fleet = Fleet(found, replicas, chosen, host, port, extra, adapters)
+    fleet = Fleet(folder, replicas, chosen, host, port, extra, adapters)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that a polite stop also stops the servers
     with suppress(KeyboardInterrupt), fleet:
         fleet.wait(wait_s)

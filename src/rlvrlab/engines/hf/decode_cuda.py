@@ -44,12 +44,12 @@ def operations(weights: Weights) -> Operations:
 
 
 class Sizes(NamedTuple):
-    """What buffers hold."""
+    """How much fits into the buffers."""
 
     rows: int
     groups: int
     length: int
-    """Of a prompt."""
+    """Positions of the longest prompt."""
     new_tokens: int
 
     @property

@@ -25,10 +25,10 @@ def load_tokenizer(config: HfConfig, vocab_size: int) -> HfTokenizer:
 
     with _quiet():
         try:
-            found = AutoTokenizer.from_pretrained(resolve(config.model), trust_remote_code=False)
+            tokenizer = AutoTokenizer.from_pretrained(resolve(config.model), trust_remote_code=False)
         except Exception as error:  # Transformers raises many kinds
             raise UserError(f"{config.model}: its tokenizer cannot be read ({_first_line(error)})") from error
-    return HfTokenizer(found, vocab_size, config.model, chat=config.chat)
+    return HfTokenizer(tokenizer, vocab_size, config.model, chat=config.chat)
 
 
 def load_model(config: HfConfig, device: torch.device) -> Any:
@@ -82,7 +82,7 @@ def check_source(model: str) -> str:
 
 
 def device_of(config: HfConfig) -> torch.device:
-    """What `device` means here."""
+    """The device that the recipe's `device` stands for on this machine."""
     if config.device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -95,7 +95,7 @@ def device_of(config: HfConfig) -> torch.device:
 
 
 def dtype_of(config: HfConfig, device: torch.device) -> torch.dtype:
-    """What `dtype` means here."""
+    """The arithmetic that the recipe's `dtype` stands for on this device."""
     if config.dtype == "auto":
         return torch.bfloat16 if device.type == "cuda" else torch.float32
     if config.dtype == "float32":

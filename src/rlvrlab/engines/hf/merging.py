@@ -24,7 +24,7 @@ UNKNOWN = ("use_dora", "modules_to_save", "rank_pattern", "alpha_pattern", "lora
 
 
 class Delta(NamedTuple):
-    """What one layer gets."""
+    """The low-rank update of one layer: scale · B·A, added to its weight."""
 
     b_OR: Tensor
     a_RI: Tensor
@@ -33,7 +33,7 @@ class Delta(NamedTuple):
 
 
 Adapter = dict[str, Delta]
-"""By module."""
+"""The updates by the name of their module."""
 
 
 class Merging:
@@ -46,7 +46,7 @@ class Merging:
         self._now: str | None = None
         self._adapters: dict[str, Adapter] = {}
         self.folders: dict[str, Path] = {}
-        """By name, as loaded."""
+        """Where each adapter was read from, by its name."""
 
     def add(self, name: str, folder: Path) -> None:
         """Read an adapter; it is merged when it is first used."""

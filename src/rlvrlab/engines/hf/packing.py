@@ -34,7 +34,7 @@ class Shared(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """One forward pass."""
+    """The inputs of one forward pass, and where to read its predictions."""
 
     ids: Ints
     """Input tokens: (1, N) when packed, else one padded row per distinct answer."""
@@ -58,7 +58,7 @@ class Layout(NamedTuple):
         return np.asarray(padded[self.edge_BT])
 
     def spread_places(self, value_K: Floats) -> Floats:
-        """Values per place, likewise."""
+        """Values per place, as values per row and position; 0 where nothing is seen."""
         return self.spread(value_K[self.edge_place_E])
 
     def gather(self, value_BT: Floats) -> Floats:
@@ -67,7 +67,7 @@ class Layout(NamedTuple):
         return _summed(self.edge_BT[seen_BT], value_BT[seen_BT], len(self.edge_place_E))
 
     def gather_places(self, value_BT: Floats) -> Floats:
-        """The same, summed per place."""
+        """Coefficients per row and position, summed per place."""
         return _summed(self.edge_place_E, self.gather(value_BT), len(self.place_K))
 
 

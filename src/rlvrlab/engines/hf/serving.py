@@ -64,7 +64,7 @@ class ModelServer:
     config: HfConfig
     name: str
     largest_rank: int = 0
-    """Of adapters; 0 takes none."""
+    """Largest rank of an adapter that is loaded; 0 takes no adapters."""
     port: int = 0
     waiting: list[Waiting] = field(default_factory=list)
 

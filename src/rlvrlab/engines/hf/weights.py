@@ -190,7 +190,7 @@ class Weights:
         return self._own(parts, "bias") if _plain(parts[0]).bias is not None else None
 
     def project(self, x_NI: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
-        """One of the block's linear maps."""
+        """A linear map, with its matrix laid out as this device wants it."""
         if not self.transposed:
             return linear(x_NI, matrix, bias)
         return torch.mm(x_NI, matrix) if bias is None else torch.addmm(bias, x_NI, matrix)
@@ -214,7 +214,7 @@ class Weights:
         return self.score(self.normalise(x_RD, self.norm))
 
     def score(self, x_RD: Tensor) -> Tensor:
-        """The head alone."""
+        """Scores from hidden states that are normalised already."""
         if self.transposed:
             return torch.mm(self.head, x_RD.t()).t()
         return linear(x_RD, self.head)

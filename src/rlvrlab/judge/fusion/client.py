@@ -51,9 +51,9 @@ class FusionClient:
     concurrency: int = 64
     """Requests at once, over all replicas."""
     give_up_s: float = 120.0
-    """Without a sign of life from any server."""
+    """How long requests wait without a sign of life from any server."""
     patience_s: float = 1800.0
-    """With servers that are all too busy."""
+    """How long one request waits while all servers are too busy."""
     every_test: bool = False
     """Go on after a failed test, for the true share of tests passed."""
     replicas: Replicas[Replica] = field(init=False)

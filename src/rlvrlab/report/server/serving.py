@@ -23,7 +23,7 @@ class Address(NamedTuple):
     """Where the dashboard is."""
 
     url: str
-    """With the token."""
+    """To open in a browser; it holds the token."""
     port: int
     token: str
 

@@ -43,10 +43,10 @@ class Gathered:
     fingerprint: tuple[Fingerprint, ...]
     document: dict[str, Any]
     text: str
-    """As JSON."""
+    """The document as JSON."""
     cpu_s: float
     made: float
-    """By the clock that never goes back."""
+    """When, in monotonic time."""
 
 
 class Shelf:

@@ -71,13 +71,13 @@ class News:
 
     def read(self) -> list[str]:
         """New lines, as messages; each is made before the next file is read, so that its id is exact."""
-        found = []
+        messages = []
         for name, follower in (("metrics", self.metrics), ("events", self.events)):
             rows = follower.read()
             if rows or follower.rewound:
                 self.last = rows[-1] if rows and name == "metrics" else self.last
-                found.append(self.message(name, {"rows": rows, "rewound": follower.rewound}))
-        return found
+                messages.append(self.message(name, {"rows": rows, "rewound": follower.rewound}))
+        return messages
 
     def outdated(self) -> bool:
         """Something changed since the run's document was gathered."""
@@ -104,18 +104,18 @@ async def stream(news: News) -> AsyncIterator[str]:
     changed = 0.0
     while True:
         now = time.monotonic()
-        found = news.read()
-        if found or not told or now - asked > STATUS_S:
+        messages = news.read()
+        if messages or not told or now - asked > STATUS_S:
             asked, status = now, news.status()
             if status != told:
-                found.append(news.message("status", status))
+                messages.append(news.message("status", status))
                 told = status
         if now - changed > news.shelf.pause_s(news.folder) and news.outdated():
             changed = now
-            found.append(news.message("change", {}))
-        if found:
+            messages.append(news.message("change", {}))
+        if messages:
             spoke = now
-            yield "".join(found)
+            yield "".join(messages)
         if now - spoke > HEARTBEAT_S:
             spoke = now
             yield ": still here\n\n"
