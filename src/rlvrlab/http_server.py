@@ -13,7 +13,7 @@ import asyncio
 import ipaddress
 import json
 import resource
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
@@ -104,7 +104,7 @@ class JsonRoutes:
     """Added to every answer that is no refusal."""
 
     async def __call__(self, request: Request) -> Response:
-        """Whatever fails on our side is a 500: no answer at all would look like a broken network."""
+        """Answer with what the function returns, or refuse."""
         route = self.routes.get((request.method, request.path))
         if route is None:
             known = any(path == request.path for _, path in self.routes)
@@ -113,10 +113,6 @@ class JsonRoutes:
             return Response.of_json(await route(request), headers=self.headers)
         except UserError as error:
             raise HttpError(self.mistake, str(error)) from None
-        except HttpError:
-            raise
-        except Exception as error:
-            raise HttpError(500, f"{type(error).__name__}: {error}") from error
 
 
 class HttpServer:
@@ -166,37 +162,40 @@ class HttpServer:
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One request and its answer; True where the connection can carry another."""
-        held, method = 0, "GET"
+        head, held, keep = None, 0, False
         try:
             async with asyncio.timeout(IDLE_S):
                 head = await _read_head(reader)
                 if head is None:
                     return False
-                method = head.method
                 if self._local and not is_loopback(_host_name(head.headers.get("host", ""))):
                     raise HttpError(403, "unexpected Host header")  # a web page under a name that leads here
                 self._admit(head)
                 held = self._hold(head)
                 request = replace(head, body=await reader.readexactly(held))
-            response = await _while_there(self._handler(request), reader)
-            keep = request.headers.get("connection", "").lower() != "close"
-        except HttpError as error:
-            # What was refused before its body was read leaves the connection in the middle of something.
-            response, keep = error.response, False
+            response = await self._answer(request, reader)
+            keep = request.headers.get("connection", "").lower() != "close" and isinstance(response.body, bytes)
+        except HttpError as error:  # its body was not read, which leaves the connection in the middle of something
+            response = error.response
         except (asyncio.LimitOverrunError, ValueError):
-            response, keep = Response.of_json({"detail": "not an HTTP request"}, 400), False
+            response = Response.of_json({"detail": "not an HTTP request"}, 400)
         finally:
             self.held_bytes -= held
-        keep = keep and isinstance(response.body, bytes)
         writer.write(_head(response, keep))
-        if method == "HEAD":
-            pass
-        elif isinstance(response.body, bytes):
-            writer.write(response.body)
-        else:
-            await _stream(response.body, reader, writer)
+        if head is None or head.method != "HEAD":
+            await _write_body(response.body, reader, writer)
         await writer.drain()
         return keep
+
+    async def _answer(self, request: Request, reader: asyncio.StreamReader) -> Response:
+        try:
+            return await _while_there(self._handler(request), reader)
+        except HttpError as error:
+            return error.response
+        except ConnectionError:
+            raise
+        except Exception as error:  # no answer at all would look like a broken network, and be sent again
+            return Response.of_json({"detail": f"{type(error).__name__}: {error}"}, 500)
 
     def _hold(self, head: Request) -> int:
         """Room for a request's body, or a refusal before it is read."""
@@ -241,8 +240,8 @@ async def _read_head(reader: asyncio.StreamReader) -> Request | None:
     return Request(method, path, query, headers, b"")
 
 
-async def _while_there(work: Coroutine[Any, Any, T] | Awaitable[T], reader: asyncio.StreamReader) -> T:
-    """What a piece of work returns; nothing is done for a caller who has hung up."""
+async def _while_there(work: Awaitable[T], reader: asyncio.StreamReader) -> T:
+    """What a piece of work returns; it is cancelled when the caller hangs up."""
     task = asyncio.ensure_future(work)
     try:
         while not (await asyncio.wait({task}, timeout=LOOK_S))[0]:
@@ -250,19 +249,25 @@ async def _while_there(work: Coroutine[Any, Any, T] | Awaitable[T], reader: asyn
                 raise ConnectionAbortedError
         return task.result()
     finally:
-        task.cancel()
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task})
 
 
-async def _stream(parts: AsyncIterator[bytes], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while True:
-            writer.write(await _while_there(anext(parts), reader))
-            await writer.drain()
-    except StopAsyncIteration:
+async def _write_body(
+    body: bytes | AsyncIterator[bytes], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    if isinstance(body, bytes):
+        writer.write(body)
         return
+    try:
+        with suppress(StopAsyncIteration):
+            while True:
+                writer.write(await _while_there(anext(body), reader))
+                await writer.drain()
     finally:
-        if isinstance(parts, AsyncGenerator):
-            await parts.aclose()
+        if isinstance(body, AsyncGenerator):
+            await body.aclose()
 
 
 def _head(response: Response, keep: bool) -> bytes:

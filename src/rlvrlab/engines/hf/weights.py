@@ -246,20 +246,16 @@ def _copy(fused: Fused) -> None:
             adapters = [name for name in part.active_adapters if name in part.lora_A]
         version = None if source.is_inference() else (source.data_ptr(), source._version)
         if adapters:
-            rows.copy_(_merged(source, part, adapters))
+            # W + Σ s·B·A in float32, rounded once: a small update should not be rounded away on the way.
+            merged = source.float()
+            for name in adapters:
+                b, a = part.lora_B[name].weight.float(), part.lora_A[name].weight.float()
+                merged = torch.addmm(merged, b, a, alpha=part.scaling[name])
+            rows.copy_(merged)
         elif version is None or fused.seen.get(i) != version:
             rows.copy_(source)
         if version and not adapters:
             fused.seen[i] = version
-
-
-def _merged(source: Tensor, part: Any, adapters: Sequence[str]) -> Tensor:
-    """W + Σ s·B·A, summed in float32 and rounded once: a small update should not be rounded away on the way."""
-    merged = source.float()
-    for name in adapters:
-        b, a = part.lora_B[name].weight.float(), part.lora_A[name].weight.float()
-        merged = torch.addmm(merged, b, a, alpha=part.scaling[name])
-    return merged
 
 
 def _shape(base: Any) -> Shape:
