@@ -79,14 +79,14 @@ def ours(folder: Path, a: Any) -> dict[str, float]:
     from rlvrlab.advantages.grpo import Grpo
     from rlvrlab.engines.hf import Hf
     from rlvrlab.objectives.ppo_clip import PpoClip
-    from rlvrlab.recipe.schema import Recipe
+    from rlvrlab.recipe.schema import Optimizer, Recipe
     from rlvrlab.rewards.binary import Binary
     from rlvrlab.rollout.collect import collect
     from rlvrlab.train.batches import assemble, with_advantages
     from rlvrlab.train.update import descend
-    from rlvrlab.types import OptimizerSettings, Problem, Sampling
+    from rlvrlab.types import Problem, Sampling
 
-    engine = Hf(str(folder), lora_rank=RANK, device=a.device).build(OptimizerSettings())
+    engine = Hf(str(folder), lora_rank=RANK, device=a.device).build(Optimizer())
     engine.tokenizer.end = -1  # no answer ends early
     problems = [Problem(str(i), "b", "b", text) for i, text in enumerate(prompts(a.rows // a.group))]
     sampling = Sampling(a.tokens)

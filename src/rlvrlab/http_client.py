@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,7 +35,7 @@ class ConnectTimedOut(NotConnected, TimeoutError):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What came back, complete."""
+    """An answer with its whole body."""
 
     status: int
     headers: dict[str, str]
@@ -52,6 +53,23 @@ class Response:
         return content
 
 
+class Refused(Exception):
+    """An answer whose status is not 200; the message has the server's own words."""
+
+    def __init__(self, response: Response) -> None:
+        self.status = response.status
+        super().__init__(f"status {response.status}: {reason(response)[:200]}")
+
+
+def reason(response: Response) -> str:
+    """What a server says about a request it does not take; OpenAI's form packs it into an object."""
+    text = response.body.decode("utf-8", "replace")
+    with suppress(BadAnswer):
+        error = response.json().get("error")
+        text = str(error["message"]) if isinstance(error, dict) and error.get("message") else text
+    return " ".join(text.split())[:400]
+
+
 class Host:
     """One address with its idle connections."""
 
@@ -65,31 +83,35 @@ class Host:
         self._port = parts.port or (443 if self._secure else 80)
         self._path = parts.path.rstrip("/").removesuffix("/v1")
         self.url = f"{parts.scheme}://{parts.netloc}{self._path}"
-        secret = f"Authorization: Bearer {_plain(key)}\r\n" if key else ""
+        if key and not (key.isascii() and key.isprintable()):
+            raise UserError("the key from the environment is not plain text; check for a line break in it")
+        secret = f"Authorization: Bearer {key}\r\n" if key else ""
         self._common = f"Host: {parts.netloc}\r\nAccept: application/json\r\n{secret}"
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     async def get(self, path: str) -> Response:
         """GET a path below the address."""
-        return await self._exchange(f"GET {self._path}{path} HTTP/1.1\r\n{self._common}\r\n".encode("latin-1"))
+        return await self.request(path, None)
 
     async def post(self, path: str, content: dict[str, Any]) -> Response:
         """POST JSON to a path below the address."""
-        body = json.dumps(content).encode()
-        head = f"{self._common}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        return await self._exchange(f"POST {self._path}{path} HTTP/1.1\r\n{head}".encode("latin-1") + body)
+        return await self.request(path, content)
 
-    async def _exchange(self, data: bytes) -> Response:
+    async def request(self, path: str, content: dict[str, Any] | None) -> Response:
+        """POST `content` as JSON, or GET where there is none, over a kept connection if there is one."""
+        method, head, body = "GET", "", b""
+        if content is not None:
+            method, body = "POST", json.dumps(content).encode()
+            head = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        data = f"{method} {self._path}{path} HTTP/1.1\r\n{self._common}{head}\r\n".encode("latin-1") + body
         while self._idle:
             # The server may have closed a kept connection meanwhile; that is no failure, the next one is tried.
             reader, writer = self._idle.pop()
             if reader.at_eof():
                 writer.close()
                 continue
-            try:
+            with suppress(_Stale):
                 return await self._send(reader, writer, data)
-            except _Stale:
-                continue
         reader, writer = await self._connect()
         try:
             return await self._send(reader, writer, data)
@@ -141,12 +163,6 @@ class Host:
 
 class _Stale(Exception):
     """A connection that gave nothing at all."""
-
-
-def _plain(key: str) -> str:
-    if not key.isascii() or not key.isprintable():
-        raise UserError("the key from the environment is not plain text; check for a line break in it")
-    return key
 
 
 def _parse_head(head: bytes) -> tuple[int, dict[str, str]]:

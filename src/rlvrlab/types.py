@@ -108,22 +108,6 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
-class OptimizerSettings:
-    """How an engine turns gradients into steps; the learning rate belongs to the phase."""
-
-    type: Literal["adam", "sgd"] = "adam"
-    """adam is AdamW: weight decay is decoupled."""
-    beta1: Fraction01 = 0.9
-    """Momentum (also of sgd)."""
-    beta2: Fraction01 = 0.99
-    """Decay of the squared gradient."""
-    epsilon: Positive = 1e-8
-    """Added to the root of the squared gradient."""
-    weight_decay: NonNegative = 0.0
-    """Pull to zero per step, times the learning rate."""
-
-
-@dataclass(frozen=True, slots=True)
 class Request:
     """One prompt to sample from."""
 

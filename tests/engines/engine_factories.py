@@ -6,7 +6,7 @@ from rlvrlab.engines.base import Engine
 from rlvrlab.engines.contract import Make
 from rlvrlab.engines.hf import Hf
 from rlvrlab.engines.toy.engine import Toy, ToyEngine
-from rlvrlab.types import OptimizerSettings
+from rlvrlab.recipe.schema import Optimizer
 
 
 def toy(precision: str = "float64", optimizer: str = "adam", engine: type[ToyEngine] = ToyEngine) -> Make:
@@ -14,7 +14,7 @@ def toy(precision: str = "float64", optimizer: str = "adam", engine: type[ToyEng
 
     def make(rows: int) -> Engine:
         config = Toy(micro_batch=rows, precision=precision, buckets=8, max_number=40)
-        return engine(config, OptimizerSettings(type=optimizer))
+        return engine(config, Optimizer(type=optimizer))
 
     return make
 
@@ -26,7 +26,7 @@ def hf(kind: str = "llama", rank: int = 4, **keys: object) -> Make:
         from tiny_models import tiny
 
         config = Hf(tiny(kind), lora_rank=rank, micro_tokens=14 * rows or 1 << 20, device="cpu", **keys)
-        return config.build(OptimizerSettings())
+        return config.build(Optimizer())
 
     return make
 

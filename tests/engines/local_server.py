@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import threading
 import time
@@ -91,7 +92,7 @@ class LocalServer:
         if request.path != "/v1/completions" or not isinstance(request.json()["prompt"], list):
             return response
         self.asked.append(request.json())
-        answer = self.spoil(request.json(), response.content, len(self.asked) - 1)
+        answer = self.spoil(request.json(), json.loads(response.body), len(self.asked) - 1)
         if answer is None:
             raise ConnectionAbortedError
-        return Response(answer)
+        return Response.of_json(answer)

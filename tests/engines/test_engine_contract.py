@@ -10,7 +10,7 @@ from engine_factories import ENGINES, toy
 
 from rlvrlab.batch import batch_of
 from rlvrlab.engines.base import add_metrics, micro_batches
-from rlvrlab.engines.contract import CHECKS, failures, run_contract
+from rlvrlab.engines.contract import CHECKS, run_contract
 from rlvrlab.engines.toy.engine import ToyEngine
 
 
@@ -203,7 +203,7 @@ def test_an_engine_that_splits_pairs_is_found_out(monkeypatch) -> None:
         return micro_batches(batch, "row", rows)
 
     monkeypatch.setattr("rlvrlab.engines.toy.engine.micro_batches", by_rows)
-    found = failures(run_contract(toy()))
+    found = [finding for finding in run_contract(toy()) if not finding.ok]
     assert [finding.name for finding in found] == ["micro_batches_do_not_matter"]
     assert "every pair_B needs one chosen and one rejected row" in found[0].detail
 
@@ -213,7 +213,7 @@ def test_an_engine_that_raises_has_failed() -> None:
         def pull(self, snapshot, diagonal=None):
             raise RuntimeError("no pull")
 
-    found = {finding.name: finding.detail for finding in failures(run_contract(toy(engine=Broken)))}
+    found = {finding.name: finding.detail for finding in run_contract(toy(engine=Broken)) if not finding.ok}
     assert found["step_returns_displacement"] == "raised RuntimeError: no pull"
     assert set(found) < set(CHECKS) and "greedy_is_argmax" not in found
 

@@ -15,7 +15,8 @@ from tiny_models import tiny, write_tokenizer
 from rlvrlab.engines.hf import Hf
 from rlvrlab.engines.hf.generate import PlainSampler
 from rlvrlab.errors import LabError, UserError
-from rlvrlab.types import OptimizerSettings, Request, Sampling
+from rlvrlab.recipe.schema import Optimizer
+from rlvrlab.types import Request, Sampling
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def folder(tmp_path) -> Path:
 
 def refused(folder: Path, **keys) -> str:
     with pytest.raises(LabError) as caught:
-        Hf(str(folder), device="cpu", **keys).build(OptimizerSettings())
+        Hf(str(folder), device="cpu", **keys).build(Optimizer())
     assert caught.value.exit_code == 2 and "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -87,7 +88,7 @@ def test_a_chat_template_is_only_needed_for_chat(folder: Path) -> None:
         path.unlink()
     write_tokenizer(folder, chat=False)
     assert "no chat template" in refused(folder, chat=True)
-    Hf(str(folder), device="cpu").build(OptimizerSettings())
+    Hf(str(folder), device="cpu").build(Optimizer())
 
 
 def test_prompts_in_the_chat_template() -> None:
@@ -109,7 +110,7 @@ def test_prompts_in_the_chat_template() -> None:
 )
 def test_keys_that_cannot_be_met(keys, words: str) -> None:
     with pytest.raises(UserError, match=words):
-        Hf(tiny(), **({"device": "cpu"} | keys)).build(OptimizerSettings())
+        Hf(tiny(), **({"device": "cpu"} | keys)).build(Optimizer())
 
 
 def test_a_prompt_that_does_not_fit_the_window() -> None:

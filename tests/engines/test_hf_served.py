@@ -14,13 +14,15 @@ import pytest
 from local_server import LocalServer
 from tiny_models import tiny, write_model
 
+from rlvrlab import replicas
 from rlvrlab.batch import batch_of
 from rlvrlab.engines.hf import Hf, served
 from rlvrlab.engines.openai import ServersGone, servers
 from rlvrlab.engines.openai.replica import ModelChanged
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.objectives.sft import Sft
-from rlvrlab.types import OptimizerSettings, Request, Sampling
+from rlvrlab.recipe.schema import Optimizer
+from rlvrlab.types import Request, Sampling
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +31,7 @@ pytestmark = pytest.mark.slow
 def short_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(served, "RETRY_S", 0.05)
-    monkeypatch.setattr(servers, "RECHECK_S", 0.05)
+    monkeypatch.setattr(replicas, "RECHECK_S", 0.05)
     monkeypatch.setattr(servers, "FIRST_TRIES", 1)
 
 
@@ -40,7 +42,7 @@ def server() -> Iterator[LocalServer]:
 
 
 def engine(url: str = "embedded", rank: int = 4, **keys: Any) -> Any:
-    return Hf(tiny(), lora_rank=rank, device="cpu", sampler=url, **keys).build(OptimizerSettings())
+    return Hf(tiny(), lora_rank=rank, device="cpu", sampler=url, **keys).build(Optimizer())
 
 
 def requests(one: Any, temperature: float = 1.0, step: int = 0) -> list[Request]:
@@ -217,7 +219,7 @@ def test_part_of_a_batch_is_no_batch(server: LocalServer) -> None:
         return right | {"choices": []} if body["rlvr_key"][-1] == "p3" else right
 
     server.spoil = spoil
-    there._sampler._servers._pause_s = 0.001
+    there._sampler._servers.replicas.pause_s = 0.001
     with pytest.raises(InfrastructureError, match=r"1 of 5 requests got no answer .*no choices.*part of a batch"):
         there.sample(requests(there))
 

@@ -26,8 +26,9 @@ from rlvrlab.engines.hf import Hf, served
 from rlvrlab.errors import UserError
 from rlvrlab.objectives.sft import Sft
 from rlvrlab.recipe import load_recipe
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.train import session
-from rlvrlab.types import Finish, OptimizerSettings, Request, Sampling
+from rlvrlab.types import Finish, Request, Sampling
 
 pytestmark = [
     pytest.mark.slow,
@@ -105,7 +106,7 @@ def vllm() -> Iterator[Vllm]:
 
 
 def engine(vllm: Vllm, rank: int = 4) -> Any:
-    return Hf("nano", lora_rank=rank, device="cpu", sampler=f"{vllm.url}/v1").build(OptimizerSettings())
+    return Hf("nano", lora_rank=rank, device="cpu", sampler=f"{vllm.url}/v1").build(Optimizer())
 
 
 def train(one: Any) -> None:

@@ -19,7 +19,8 @@ from rlvrlab.engines.hf import Hf, store
 from rlvrlab.engines.openai import Servers
 from rlvrlab.engines.openai.wire import chat_body
 from rlvrlab.http_client import Host
-from rlvrlab.types import Finish, OptimizerSettings, Sampling
+from rlvrlab.recipe.schema import Optimizer
+from rlvrlab.types import Finish, Sampling
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,7 @@ def test_a_seed_gives_the_same_answers_and_n_of_them(server: LocalServer) -> Non
     ids = [[c["token_ids"] for c in one["choices"]] for one in (once, again, other)]
     assert ids[0] == ids[1] != ids[2] and len(ids[0]) == 3
     assert once["usage"]["completion_tokens"] == sum(map(len, ids[0]))
-    engine = Hf(tiny(), device="cpu").build(OptimizerSettings())
+    engine = Hf(tiny(), device="cpu").build(Optimizer())
     batch = batch_of([(5, 6, 7)] * 3, [tuple(one) for one in ids[0]])
     for choice, logp_T in zip(once["choices"], engine.logprobs(batch)[0], strict=True):
         told = choice["logprobs"]["token_logprobs"]
@@ -110,7 +111,7 @@ def test_an_evaluation_can_ask_it_in_chat(server: LocalServer) -> None:
 
 @pytest.fixture(scope="module")
 def adapter(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    engine = Hf(tiny(), lora_rank=4, device="cpu").build(OptimizerSettings())
+    engine = Hf(tiny(), lora_rank=4, device="cpu").build(Optimizer())
     engine.weights.add(0.3 * needs_torch.torch.ones_like(engine.weights.theta))
     folder = tmp_path_factory.mktemp("adapter")
     store.export_adapter(folder, engine.peft)
@@ -167,6 +168,6 @@ def test_pickles_and_adapters_of_other_models_are_refused(server: LocalServer, a
     (tmp_path / "adapter_model.bin").write_bytes(b"\x80\x04.")
     load = {"lora_name": "p", "lora_path": str(tmp_path)}
     assert "No adapter found" in post(server, "/v1/load_lora_adapter", load)[1]["detail"]
-    engine = Hf(tiny("gpt2"), lora_rank=4, device="cpu").build(OptimizerSettings())
+    engine = Hf(tiny("gpt2"), lora_rank=4, device="cpu").build(Optimizer())
     store.export_adapter(tmp_path, engine.peft)
     assert "an adapter of another model" in post(server, "/v1/load_lora_adapter", load)[1]["detail"]

@@ -9,11 +9,12 @@ import pytest
 from tiny_models import tiny
 
 from rlvrlab.engines.hf import Hf, sampler
-from rlvrlab.types import OptimizerSettings, Request, Sampling
+from rlvrlab.recipe.schema import Optimizer
+from rlvrlab.types import Request, Sampling
 
 
 def test_equal_prompts_are_computed_once_and_answers_stay_what_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Hf(tiny(), device="cpu").build(OptimizerSettings())
+    engine = Hf(tiny(), device="cpu").build(Optimizer())
     prompts = [engine.tokenizer.encode(text) for text in ("1 + 2 =", "7 * 8 + 3 =", "1 + 2 =", "9 - 9 =")]
     asked = [
         Request(tokens, 1, ("eval", i, sample), Sampling(9 if sample < 3 else 5, 0.7))

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from rlvrlab.engines.openai.adapters import load_adapter
-from rlvrlab.engines.openai.replica import Refused
 from rlvrlab.errors import UserError
-from rlvrlab.http_client import Response
+from rlvrlab.http_client import Refused, Response
 
 FOLDER = Path("/cache/policy-1-abcdef01")
 RANK = (

@@ -338,3 +338,11 @@ def test_leaving_in_the_middle_leaves_nothing_behind() -> None:
         time.sleep(0.1)
         assert server.requests <= asked + 4
         assert ask(servers, ["a"])["a"].text == "said a"
+
+
+def test_busy_is_not_broken_and_costs_no_attempt() -> None:
+    def act(server: FaultyServer, body: Any, number: int) -> bytes:
+        return echo(server, body, number) if number >= 5 else http(429, {}, Retry_After="0")
+
+    reply = asked_of(act, attempts=1)["a"]
+    assert (reply.text, reply.finish, reply.attempts) == ("said a", Finish.STOP, 6)

@@ -1,4 +1,4 @@
-"""Log-probabilities, token ids and entropies as servers tell them; the token-in, token-out sampler."""
+"""Log-probabilities, token ids and entropies as servers tell them; token in, token out."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import pytest
 from faulty_server import FaultyServer, chat, http
 
 from rlvrlab.engines.openai import Servers
-from rlvrlab.engines.openai.tokens import ServerSampler
-from rlvrlab.engines.openai.wire import chat_body, parse, text_body, token_body
+from rlvrlab.engines.openai.wire import chat_body, parse, spread, text_body, token_body
 from rlvrlab.engines.toy.tokenizer import ToyTokenizer
-from rlvrlab.errors import InfrastructureError, UserError
-from rlvrlab.types import Finish, Request, Sampling
+from rlvrlab.types import Finish, Sampling
 
 
 def tops(*probabilities: float) -> list[dict]:
@@ -69,22 +67,21 @@ def choices(n: int, **extra) -> dict:
     return {"model": "m", "choices": [{"text": "", "finish_reason": "stop", "logprobs": logprobs, **extra}] * n}
 
 
-def sampled(content: dict, n: int, sampling: Sampling, status: int = 200):
+def all_choices(content: dict, n: int, sampling: Sampling, status: int = 200):
     with FaultyServer(lambda *_: http(status, content)) as server, Servers([server.url], attempts=1) as servers:
-        found = ServerSampler(servers, TOKENIZER).sample([Request(TOKENIZER.encode("1 2 = 3"), n, ("k",), sampling)])
-        return found[0], server.bodies
+        body = token_body(TOKENIZER.encode("1 2 = 3"), sampling, 7, n)
+        return spread(servers.all_choices([body])[0], sampling, n), server.bodies
 
 
 def test_tokens_in_tokens_out() -> None:
-    found, bodies = sampled(choices(3), 3, Sampling(8))
-    assert len(found) == 3 and bodies[0]["n"] == 3 and bodies[0]["prompt"] == list(TOKENIZER.encode("1 2 = 3"))
-    assert found[0].text == "1+2" and found[0].tokens[-1] == TOKENIZER.end
-    assert found[0].logprobs == (-0.25,) * len(found[0].tokens)
+    replies, bodies = all_choices(choices(3), 3, Sampling(8))
+    assert len(replies) == 3 and bodies[0]["n"] == 3 and bodies[0]["prompt"] == list(TOKENIZER.encode("1 2 = 3"))
+    assert TOKENIZER.decode(replies[0].tokens) == "1+2" and replies[0].tokens[-1] == TOKENIZER.end
+    assert replies[0].logprobs == (-0.25,) * len(replies[0].tokens)
 
 
-def test_a_failed_request_is_n_errors_and_a_server_without_ids_is_refused() -> None:
-    assert {one.finish for one in sampled({}, 2, Sampling(8), status=500)[0]} == {Finish.ERROR}
-    with pytest.raises(InfrastructureError, match="vLLM"):
-        sampled({"choices": [{"text": "1+2", "finish_reason": "stop"}]}, 1, Sampling(8))
-    with pytest.raises(UserError, match="processed_logprobs"):
-        sampled(choices(1), 1, Sampling(8, temperature=0.5))
+def test_a_failed_request_and_a_part_of_a_group_are_errors() -> None:
+    failed = all_choices({}, 2, Sampling(8), status=500)[0]
+    assert {reply.finish for reply in failed} == {Finish.ERROR}
+    (part,) = all_choices(choices(1), 2, Sampling(8))[0]
+    assert part.finish is Finish.ERROR and "1 answers instead of 2" in part.error

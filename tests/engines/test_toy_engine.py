@@ -14,11 +14,12 @@ from engine_factories import toy
 from rlvrlab.batch import batch_of
 from rlvrlab.engines.toy.engine import Toy, ToyEngine
 from rlvrlab.engines.toy.features import view_prompts
-from rlvrlab.engines.toy.optimizer import Optimizer
+from rlvrlab.engines.toy.optimizer import FlatOptimizer
 from rlvrlab.engines.toy.policy import Inputs, backward, entropy, log_softmax
 from rlvrlab.errors import CheckpointError
 from rlvrlab.objectives.sft import Sft
-from rlvrlab.types import Loss, OptimizerSettings
+from rlvrlab.recipe.schema import Optimizer
+from rlvrlab.types import Loss
 
 PROMPTS = ["3 7 = 21\n", "4 4 = 8\n", "12 5\n"]
 ANSWERS = ["3*7", "4+4", "5"]
@@ -127,7 +128,7 @@ def test_a_batch_coupled_objective_sees_all_rows_at_any_micro_batch(rows: int) -
     assert one[1:] == other[1:]
 
 
-def reference_steps(settings: OptimizerSettings, theta, gradients, rate: float) -> list[float]:
+def reference_steps(settings: Optimizer, theta, gradients, rate: float) -> list[float]:
     """AdamW (arXiv 1711.05101, algorithm 2) and heavy-ball SGD for one number, written from the papers."""
     m = v = 0.0
     path = []
@@ -144,8 +145,8 @@ def reference_steps(settings: OptimizerSettings, theta, gradients, rate: float) 
     return path
 
 
-def walk(settings: OptimizerSettings, start: list[float], gradients, rate: float):
-    optimizer, theta = Optimizer(settings, len(start), "float64"), np.array(start)
+def walk(settings: Optimizer, start: list[float], gradients, rate: float):
+    optimizer, theta = FlatOptimizer(settings, len(start), "float64"), np.array(start)
     path = []
     for gradient in gradients:
         theta = theta + optimizer.displacement(theta, gradient, rate)
@@ -156,7 +157,7 @@ def walk(settings: OptimizerSettings, start: list[float], gradients, rate: float
 @pytest.mark.parametrize("kind", ["adam", "sgd"])
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 def test_optimisers_against_the_papers(kind: str, decay: float) -> None:
-    settings = OptimizerSettings(type=kind, weight_decay=decay, beta2=0.95)
+    settings = Optimizer(type=kind, weight_decay=decay, beta2=0.95)
     gradients = np.random.default_rng(3).normal(size=(12, 2))
     found = walk(settings, [0.5, -2.0], gradients, 0.03)
     for i, start in enumerate((0.5, -2.0)):
@@ -166,7 +167,7 @@ def test_optimisers_against_the_papers(kind: str, decay: float) -> None:
 @pytest.mark.parametrize("kind", ["adam", "sgd"])
 def test_optimisers_against_torch(kind: str) -> None:
     torch = pytest.importorskip("torch")
-    settings = OptimizerSettings(type=kind, weight_decay=0.1 if kind == "adam" else 0.0)
+    settings = Optimizer(type=kind, weight_decay=0.1 if kind == "adam" else 0.0)
     gradients = np.random.default_rng(4).normal(size=(8, 3))
     weight = torch.nn.Parameter(torch.tensor([0.5, -2.0, 0.0], dtype=torch.float64))
     theirs = (
@@ -188,4 +189,4 @@ def test_saved_files_hold_no_pickle_and_other_sizes_are_refused(tmp_path) -> Non
         assert all(arrays[name].dtype != object for name in arrays.files)
     assert json.loads((tmp_path / "toy.json").read_text())["size"] == engine.layout.size
     with pytest.raises(CheckpointError, match="parameters"):
-        Toy(buckets=9, max_number=40).build(OptimizerSettings()).load(tmp_path)
+        Toy(buckets=9, max_number=40).build(Optimizer()).load(tmp_path)

@@ -16,7 +16,8 @@ from rlvrlab.evals.answering import Answer, Ask, EngineAnswerer, ServerAnswerer
 from rlvrlab.evals.evaluate import evaluate, greedy
 from rlvrlab.evals.judged import as_row, from_row
 from rlvrlab.evals.protocol import Budget, eval_at_1, eval_at_budget, eval_at_k
-from rlvrlab.types import Finish, OptimizerSettings, Sampling
+from rlvrlab.recipe.schema import Optimizer
+from rlvrlab.types import Finish, Sampling
 
 ENV = Sums()
 TEN = ENV.problems("test", 10)
@@ -156,7 +157,7 @@ class TestBudgets:
 
 
 class TestEngines:
-    ENGINE = Toy(buckets=8).build(OptimizerSettings())
+    ENGINE = Toy(buckets=8).build(Optimizer())
     COUNTDOWN = Countdown(numbers=(2,), style="bare")
     PROBLEMS = COUNTDOWN.problems("dev", 12, 0)
 

@@ -14,11 +14,11 @@ import pytest
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.judge.compare import Comparison
 from rlvrlab.judge.fusion.client import FusionClient
-from rlvrlab.judge.fusion.replicas import LONGEST_PAUSE_S
 from rlvrlab.judge.fusion.server import JudgeServer
 from rlvrlab.judge.fusion.wire import verdict_from_wire
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
 from rlvrlab.judge.workers.pool import Pool
+from rlvrlab.replicas import LONGEST_PAUSE_S
 from rlvrlab.types import ErrorKind
 
 FINE = {"status": "Success", "message": "", "run_result": {"status": "Finished", "stdout": "6\n", "return_code": 0}}
@@ -164,7 +164,7 @@ def test_a_hundred_hangs_leave_the_client_whole() -> None:
         client = FusionClient((await flaky.start(),), attempts=1, deadline_s=0.05, concurrency=8, break_after=1000)
         results = await asyncio.gather(*(client.run_code("x") for _ in range(100)), return_exceptions=True)
         assert all(isinstance(result, InfrastructureError) for result in results)
-        client.deadline_s, flaky.answers = 60.0, [answered(200, FINE)]
+        client.replicas.deadline_s, flaky.answers = 60.0, [answered(200, FINE)]
         answer = await client.run_code("x")
         await client.close()
         await flaky.stop()

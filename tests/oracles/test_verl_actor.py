@@ -15,9 +15,9 @@ import verl_actor_rank as ranks
 from rlvrlab.batch import batch_of, pad
 from rlvrlab.objectives.ppo_clip import PpoClip
 from rlvrlab.recipe import load_recipe
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.scale.verl.export import export
 from rlvrlab.surgery.conflict import conflict
-from rlvrlab.types import OptimizerSettings
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 RECIPE = """
@@ -108,7 +108,7 @@ def test_the_gradients_are_our_engines(tmp_path: Path) -> None:
     (tmp_path / "recipe.toml").write_text(RECIPE + SURGERY)
     folder = export(load_recipe(tmp_path / "recipe.toml"), tmp_path / "out").folder
     theirs = run(folder, 1)["seen"][0]
-    engine = Hf(str(resolve("nano")), dtype="float32", device="cpu").build(OptimizerSettings())
+    engine = Hf(str(resolve("nano")), dtype="float32", device="cpu").build(Optimizer())
     vectors = []
     for group in range(3):
         rows = [row for row in ranks.rows() if row["group"] == group]

@@ -14,7 +14,6 @@ from live_server import dashboard, training
 from run_folders import lines, made_run, metrics_row
 
 pytestmark = pytest.mark.slow
-pytest.importorskip("uvicorn", reason="the dashboard needs uvicorn: pip install 'rlvrlab[report]'")
 
 
 def ask(board: dict[str, Any], path: str, **headers: str) -> Any:

@@ -159,6 +159,3 @@ def test_the_dashboard_says_why_it_cannot_start(tmp_path, monkeypatch, capsys) -
         taken.listen()
         words = ("serve", "report", ".", "--port", str(taken.getsockname()[1]))
         assert "choose another --port" in errors(inside(monkeypatch, capsys, *words, folder=tmp_path))[0]
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    (line,) = errors(inside(monkeypatch, capsys, "serve", "report", ".", folder=tmp_path))
-    assert "needs uvicorn; `pip install 'rlvrlab[report]'`" in line

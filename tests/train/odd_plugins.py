@@ -11,8 +11,9 @@ import numpy as np
 
 from rlvrlab.engines.toy.engine import Toy, ToyEngine
 from rlvrlab.envs.countdown import Countdown
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.registry import register
-from rlvrlab.types import Completion, Finish, OptimizerSettings, Problem, Reward, Verdict
+from rlvrlab.types import Completion, Finish, Problem, Reward, Verdict
 
 
 @register("engine", "nan")
@@ -23,7 +24,7 @@ class NanEngine(Toy):
     bad_from: int = 0
     bad_until: int = 0
 
-    def build(self, optimizer: OptimizerSettings) -> ToyEngine:
+    def build(self, optimizer: Optimizer) -> ToyEngine:
         return _Nan(self, optimizer)
 
 
@@ -40,7 +41,7 @@ class _Nan(ToyEngine):
 class UnreliableSampler(Toy):
     """Every third answer of a group is lost."""
 
-    def build(self, optimizer: OptimizerSettings) -> ToyEngine:
+    def build(self, optimizer: Optimizer) -> ToyEngine:
         return _Unreliable(self, optimizer)
 
 

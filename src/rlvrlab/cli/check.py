@@ -88,7 +88,7 @@ def engine(name: str, keys: tuple[str, ...], as_json: bool) -> int:
 
     from rlvrlab.engines.base import Engine
     from rlvrlab.engines.contract import run_contract
-    from rlvrlab.types import OptimizerSettings
+    from rlvrlab.recipe.schema import Optimizer
 
     config = built("engine", name, keys)
     sizes: dict[str, int] = {"micro_batch": 1, "micro_tokens": TOKENS_PER_ROW}
@@ -97,7 +97,7 @@ def engine(name: str, keys: tuple[str, ...], as_json: bool) -> int:
         raise UserError(f"engine {name!r} has no key {' or '.join(sizes)}, so the contract cannot vary it")
 
     def make(rows: int) -> Engine:
-        ready: Engine = replace(config, **{key: sizes[key] * rows or ALL_ROWS[key]}).build(OptimizerSettings())
+        ready: Engine = replace(config, **{key: sizes[key] * rows or ALL_ROWS[key]}).build(Optimizer())
         return ready
 
     rows = [{"check": f.name, "ok": f.ok, "detail": f.detail} for f in run_contract(make)]

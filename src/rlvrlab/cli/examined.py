@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from rlvrlab.cli.check import built
 from rlvrlab.errors import UserError
-from rlvrlab.types import Environment, OptimizerSettings, Problem, Role
+from rlvrlab.recipe.schema import Optimizer
+from rlvrlab.types import Environment, Problem, Role
 
 if TYPE_CHECKING:
     from rlvrlab.engines.base import Engine
@@ -135,11 +136,11 @@ def _engine(subject: Subject, run: str | None, engine: str | None) -> tuple[Engi
         return policy.engine, policy.facts
     if engine is not None:
         keys = tuple(word.removeprefix("--").removeprefix("engine.") for word in subject.engine_keys)
-        return built("engine", engine, keys).build(OptimizerSettings()), {"keys": sorted(keys), "weights": "fresh"}
+        return built("engine", engine, keys).build(Optimizer()), {"keys": sorted(keys), "weights": "fresh"}
     if subject.resolved is None:
         raise UserError("who answers? give --run DIR, --server URL or --engine NAME")
     recipe = subject.resolved.recipe
-    fresh = subject.resolved.build("engine").build(recipe.optimizer.settings())
+    fresh = subject.resolved.build("engine").build(recipe.optimizer)
     return fresh, {"keys": recipe.engine, "weights": "fresh"}
 
 

@@ -28,7 +28,12 @@ def export_model(spec: str, output: Path, problems: int) -> dict[str, Any]:
     """Export RUN[@best|last|STEP] into a new folder; nothing is left behind when the proof fails."""
     from rlvrlab.train.policy import policy_of
 
-    run, which = _parse(spec)
+    run, which = Path(spec), "best"
+    folder, mark, after = spec.rpartition("@")
+    if mark and not run.is_dir():
+        run, which = Path(folder), after
+        if which not in ("best", "last") and not (which.isascii() and which.isdigit()):
+            raise UserError(f"{spec}: after @ stands best, last or the number of a step")
     config = read_config(run)
     checkpoint = _checkpoint(run, which)
     source = checkpoint / "actor" / "huggingface"
@@ -46,8 +51,8 @@ def export_model(spec: str, output: Path, problems: int) -> dict[str, Any]:
         facts = facts_of(run, config, _step(checkpoint), proof)
         (draft / "README.md").write_text(card(facts), encoding="utf-8", errors="backslashreplace")
 
-    folder = cache.make_new(output, build)
-    return {"folder": str(folder), "run": run.name, "step": _step(checkpoint), "proof": proof}
+    made = cache.make_new(output, build)
+    return {"folder": str(made), "run": run.name, "step": _step(checkpoint), "proof": proof}
 
 
 def prove(folder: Path, resolved: Resolved, engine: Engine, count: int) -> list[str]:
@@ -127,17 +132,6 @@ def _base(model: str) -> tuple[str, str, str]:
     return model, model if HUB_ID.fullmatch(model) else "", ""
 
 
-def _parse(spec: str) -> tuple[Path, str]:
-    if Path(spec).is_dir():
-        return Path(spec), "best"
-    folder, mark, which = spec.rpartition("@")
-    if not mark:
-        return Path(spec), "best"
-    if which not in ("best", "last") and not (which.isascii() and which.isdigit()):
-        raise UserError(f"{spec}: after @ stands best, last or the number of a step")
-    return Path(folder), which
-
-
 def _checkpoint(run: Path, which: str) -> Path:
     """The complete checkpoint that is meant."""
     from rlvrlab.train import checkpoint
@@ -146,7 +140,12 @@ def _checkpoint(run: Path, which: str) -> Path:
     steps = checkpoint.steps(folder)
     if not steps:
         raise UserError(f"{run}: no checkpoint yet; wait for one, or name another run")
-    wanted = int(which) if which.isdigit() else _best(run, steps) if which == "best" else steps[-1]
+    wanted = int(which) if which.isdigit() else steps[-1]
+    if which == "best":  # of the last phase, by held-out accuracy; the last step where nothing was evaluated
+        rows = read_metrics(run)
+        last_phase = [(row["step"], accuracy_of(row)) for row in rows if row["phase"] == rows[-1]["phase"]]
+        scored = {step: score["accuracy"] for step, score in last_phase if score and step in steps}
+        wanted = max(scored, key=scored.__getitem__) if scored else steps[-1]
     if wanted not in steps:
         kept = ", ".join(map(str, steps))
         raise UserError(f"{run}: no checkpoint of step {wanted}; kept are {kept}: name one as {run.name}@STEP")
@@ -155,14 +154,6 @@ def _checkpoint(run: Path, which: str) -> Path:
     if problem:
         raise CheckpointError(f"{path}: {problem}; name another step")
     return path
-
-
-def _best(run: Path, steps: list[int]) -> int:
-    """The kept step of the last phase with the highest held-out accuracy; the last one where nothing was evaluated."""
-    rows = read_metrics(run)
-    found = [(row["step"], accuracy_of(row)) for row in rows if row["phase"] == rows[-1]["phase"]]
-    scored = {step: score["accuracy"] for step, score in found if score and step in steps}
-    return max(scored, key=scored.__getitem__) if scored else steps[-1]
 
 
 def _step(checkpoint: Path) -> int:

@@ -11,24 +11,23 @@ if TYPE_CHECKING:
 
 
 def is_model(folder: Path) -> bool:
-    """A folder in Hugging Face's layout."""
+    """Does the folder hold a model in Hugging Face's layout, with safetensors?"""
     return (folder / "config.json").is_file() and any(folder.glob("*.safetensors"))
 
 
 def engine_of_model(folder: Path, *, chat: bool) -> tuple[Engine, dict[str, Any]]:
     """A language model and what tells it from another; `chat` wraps prompts where the tokenizer has a template."""
     from rlvrlab.engines.hf import Hf
-    from rlvrlab.types import OptimizerSettings
+    from rlvrlab.recipe.schema import Optimizer
 
     files = sorted(folder.glob("*.safetensors"))
     digest = hashlib.sha256()
     for path in files:
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
-    template = (folder / "chat_template.jinja").is_file() or "chat_template" in _text(folder / "tokenizer_config.json")
-    engine: Any = Hf(str(folder), chat=chat and template).build(OptimizerSettings())
+    settings = folder / "tokenizer_config.json"
+    template = (folder / "chat_template.jinja").is_file() or (
+        settings.is_file() and "chat_template" in settings.read_text(encoding="utf-8")
+    )
+    engine: Any = Hf(str(folder), chat=chat and template).build(Optimizer())
     return engine, {"model": folder.name, "weights": digest.hexdigest()[:16], "chat": chat and template}
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.is_file() else ""

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from rlvrlab.cli.printing import printable, printable_lines
-from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.errors import InfrastructureError
 
 
 @click.group("serve", short_help="Serve the judge, a model or the dashboard.")
@@ -48,11 +48,7 @@ def judge(
     server = JudgeServer(pool, token, host, port, queue)
 
     async def run() -> None:
-        try:
-            await server.start()
-        except OSError as error:
-            where = f"{host}:{port}"
-            raise UserError(f"cannot listen at {where} ({error.strerror}); choose another --port, 0 for any") from None
+        await server.start()
         facts = {"url": f"http://{server.host}:{server.port}", "workers": pool.size, "isolation": image.isolation}
         words = f"judge at {facts['url']} with {pool.size} workers ({image.isolation})"
         click.echo(json.dumps(facts) if as_json else words)
@@ -103,9 +99,9 @@ def model(
     from rlvrlab.engines.openai.launch import Fleet, choose_backend
     from rlvrlab.models import resolve
 
-    found = str(resolve(path))
+    folder = str(resolve(path))
     chosen = choose_backend(bool(adapters)) if backend == "auto" else backend
-    fleet = Fleet(found, replicas, chosen, host, port, extra, adapters)
+    fleet = Fleet(folder, replicas, chosen, host, port, extra, adapters)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that a polite stop also stops the servers
     with suppress(KeyboardInterrupt), fleet:
         fleet.wait(wait_s)

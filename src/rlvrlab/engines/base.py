@@ -17,7 +17,8 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 
 from rlvrlab.batch import Floats, Ints, TokenBatch
-from rlvrlab.types import Couples, Objective, OptimizerSettings, Sampler
+from rlvrlab.recipe.schema import Optimizer, PluginTable
+from rlvrlab.types import Couples, Objective, Sampler
 
 Vector = Any
 """A point or direction in the engine's trainable parameters; only the engine that made it can read it."""
@@ -109,20 +110,12 @@ class Engine(Sampler, Trainable, Protocol):
         ...
 
 
-class EngineTable(ABC):
+class EngineTable(PluginTable, ABC):
     """The [engine] table of a recipe; a plug-in of kind `engine` is a frozen dataclass that derives from it."""
 
     @abstractmethod
-    def build(self, optimizer: OptimizerSettings) -> Engine:
+    def build(self, optimizer: Optimizer) -> Engine:
         """The engine, with its policy loaded."""
-
-    def beside(self, folder: Path) -> Self:
-        """The same table with its relative paths looked up in the recipe's folder."""
-        return self
-
-    def implies(self) -> dict[str, Any]:
-        """Core keys that this table sets where the recipe leaves them out, e.g. {"correction.level": "token"}."""
-        return {}
 
     def alone(self) -> Self:
         """The same policy without other programs that help to train it: answers are drawn in this process."""

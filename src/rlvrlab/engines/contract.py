@@ -7,7 +7,7 @@ it is measured by `shift`, and must equal the dot product that `gramian` gives.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -43,14 +43,14 @@ class Finding(NamedTuple):
 
 def run_contract(make: Make) -> list[Finding]:
     """Every check; one that raises has failed."""
-    found = []
+    findings = []
     for name, check in CHECKS.items():
         try:
             problem = check(make)
         except Exception as error:
             problem = f"raised {type(error).__name__}: {error}"
-        found.append(Finding(name, problem is None, problem or "ok"))
-    return found
+        findings.append(Finding(name, problem is None, problem or "ok"))
+    return findings
 
 
 def sums_to_one(make: Make) -> str | None:
@@ -389,8 +389,3 @@ def _close(what: str, value: float, expected: float, tolerance: float) -> str | 
     if abs(value - expected) <= tolerance:
         return None
     return f"{what}: {value:.12g}, expected {expected:.12g} ± {tolerance:.1g}"
-
-
-def failures(findings: Iterable[Finding]) -> list[Finding]:
-    """Those that did not hold."""
-    return [finding for finding in findings if not finding.ok]

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from rlvrlab.engines.base import EngineTable
 from rlvrlab.errors import UserError
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.registry import register
-from rlvrlab.types import Count, CountOrZero, NonNegative, OptimizerSettings
+from rlvrlab.types import Count, CountOrZero, NonNegative
 
 if TYPE_CHECKING:
     from rlvrlab.engines.hf.engine import HfEngine
@@ -61,7 +62,7 @@ class Verl(EngineTable):
 
         return replace(self, model=locate(self.model, folder))
 
-    def build(self, optimizer: OptimizerSettings) -> Merged:
+    def build(self, optimizer: Optimizer) -> Merged:
         """For evaluation: `load` of a checkpoint brings the merged model."""
         return Merged(self, optimizer)
 
@@ -69,7 +70,7 @@ class Verl(EngineTable):
 class Merged:
     """An engine once a checkpoint was loaded: the hf engine on the weights that verl's merger wrote."""
 
-    def __init__(self, table: Verl, optimizer: OptimizerSettings) -> None:
+    def __init__(self, table: Verl, optimizer: Optimizer) -> None:
         self._table, self._optimizer = table, optimizer
         self._engine: HfEngine | None = None
 

@@ -27,12 +27,12 @@ def root() -> Path:
 
 
 def models() -> Path:
-    """Complete models, one folder each."""
+    """Where complete models are, one folder each."""
     return root() / "models"
 
 
 def downloads() -> Path:
-    """Archives on their way."""
+    """Where archives are kept until they are converted."""
     return root() / "downloads"
 
 
@@ -41,7 +41,9 @@ def make(target: Path, build: Callable[[Path], None]) -> Path:
     draft = target.with_name(f".draft_{target.name}_{secrets.token_hex(4)}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(target.parent)
+        for left_behind in target.parent.glob(".draft_*"):  # by a process that was killed
+            if time.time() - left_behind.lstat().st_mtime > STALE_DRAFT_S:
+                shutil.rmtree(left_behind, ignore_errors=True)
         draft.mkdir()
         build(draft)
         try:
@@ -66,19 +68,12 @@ def make_new(target: Path, build: Callable[[Path], None]) -> Path:
     return make(target.absolute(), build)
 
 
-def _sweep(folder: Path) -> None:
-    """Drafts that a killed process left behind."""
-    for draft in folder.glob(".draft_*"):
-        if time.time() - draft.lstat().st_mtime > STALE_DRAFT_S:
-            shutil.rmtree(draft, ignore_errors=True)
-
-
 def sha256(path: Path) -> str:
-    """Of a file's content."""
+    """The hash of a file's content, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of all files below."""
+    """Bytes of all files below a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -10,13 +10,10 @@ from typing import Any
 
 def front_matter(**facts: Any) -> str:
     """A YAML header; JSON is YAML, so no value can break out of its line."""
-    lines = [f"{name}: {_visible(json.dumps(value, ensure_ascii=False))}" for name, value in facts.items() if value]
-    return "\n".join(["---", *lines, "---", ""])
-
-
-def _visible(text: str) -> str:
-    """YAML refuses characters that cannot be seen; its escape for them is not JSON's."""
-    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in text)
+    lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in facts.items() if value]
+    # YAML refuses characters that cannot be seen; its escape for them is not JSON's.
+    visible = ["".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in line) for line in lines]
+    return "\n".join(["---", *visible, "---", ""])
 
 
 @dataclass(frozen=True)
@@ -59,37 +56,32 @@ class Facts:
 
 def card(facts: Facts) -> str:
     """README.md of an exported model."""
+    index = []
+    if facts.score is not None:
+        metric = {"type": "accuracy", "name": "accepted@1", "value": round(facts.score["accuracy"], 4)}
+        dataset = {"name": facts.environment, "type": facts.environment, "split": "dev"}
+        result = {"task": {"type": "text-generation"}, "dataset": dataset, "metrics": [metric]}
+        index = [{"name": facts.name, "results": [result]}]
     head = front_matter(
         license=facts.licence,
         base_model=facts.hub_id,
         library_name="transformers",
         pipeline_tag="text-generation",
         tags=["rlvr", "reinforcement-learning-with-verifiable-rewards", facts.environment],
-        **{"model-index": _index(facts)},
+        **{"model-index": index},
     )
+    proof = ["## Checked after export", "", *(f"- {line}" for line in facts.proof)] if facts.proof else []
     sections = [
         f"{head}\n# {_line(facts.name)}",
         f"`{_line(facts.base_model)}` trained on `{_line(facts.environment)}` with rlvrlab; step {facts.step} of run "
         f"`{_line(facts.run)}`.",
         _results(facts),
         _provenance(facts),
-        _proof(facts),
+        "\n".join(proof),
         "## Limits\n\nMeasured on held-out problems of the environment it was trained on, by the verifier named above. "
         "Nothing is known about anything else.",
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
-
-
-def _index(facts: Facts) -> list[dict[str, Any]]:
-    if facts.score is None:
-        return []
-    metric = {"type": "accuracy", "name": "accepted@1", "value": round(facts.score["accuracy"], 4)}
-    result = {
-        "task": {"type": "text-generation"},
-        "dataset": {"name": facts.environment, "type": facts.environment, "split": "dev"},
-        "metrics": [metric],
-    }
-    return [{"name": facts.name, "results": [result]}]
 
 
 def _results(facts: Facts) -> str:
@@ -109,10 +101,6 @@ def _provenance(facts: Facts) -> str:
     lines = ["## Where it comes from", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {_line(value)} |" for name, value in rows]
     return "\n".join([*lines, "", "```", _line(facts.command), "```"])
-
-
-def _proof(facts: Facts) -> str:
-    return "\n".join(["## Checked after export", "", *(f"- {line}" for line in facts.proof)]) if facts.proof else ""
 
 
 def _line(text: str) -> str:

@@ -47,7 +47,11 @@ def convert(source: Path, folder: Path) -> None:
         facts = {name: field.contents() for name, field in reader.fields.items()}
         if facts.get("general.architecture") != "llama":
             raise UserError(f"{source.name}: architecture {facts.get('general.architecture')!r}; only llama is read")
-        write_tensors(folder / "model.safetensors", _tensors(reader, facts))
+        tensors = {}
+        for stored in reader.tensors:
+            shape = tuple(int(n) for n in reversed(stored.shape))
+            tensors[_name(stored.name)] = Tensor("BF16", shape, partial(_numbers, stored, shape, facts))
+        write_tensors(folder / "model.safetensors", tensors)
         _write(folder / "config.json", _config(facts, {tensor.name for tensor in reader.tensors}))
         _write_tokenizer(folder, facts)
     except (KeyError, ValueError, IndexError) as error:
@@ -58,15 +62,8 @@ def _write(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
-def _tensors(reader: Any, facts: dict[str, Any]) -> dict[str, Tensor]:
-    found = {}
-    for stored in reader.tensors:
-        shape = tuple(int(n) for n in reversed(stored.shape))
-        found[_name(stored.name)] = Tensor("BF16", shape, partial(_numbers, stored, shape, facts))
-    return found
-
-
 def _name(name: str) -> str:
+    """A tensor's name in Transformers: blk.3.attn_q.weight is model.layers.3.self_attn.q_proj.weight."""
     if name in OUTSIDE:
         return OUTSIDE[name]
     match = re.fullmatch(r"blk\.(\d+)\.(\w+)\.weight", name)

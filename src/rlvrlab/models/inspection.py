@@ -41,13 +41,15 @@ def examine(folder: Path) -> dict[str, Any]:
     config = _read(folder / "config.json")
     tensors, problems = _weights(folder)
     architectures = config.get("architectures")
-    stated = config.get("torch_dtype", config.get("dtype"))
+    dtypes = Counter(dtype for dtype, _ in tensors.values()).most_common(1)
+    dtype = dtypes[0][0] if dtypes else str(config.get("torch_dtype", config.get("dtype")) or "unknown")
+    base = _read(folder / "adapter_config.json", missing_ok=True).get("base_model_name_or_path")
     return {
         "folder": str(folder),
         "architecture": architectures[0] if isinstance(architectures, list) and architectures else "unknown",
         "parameters": sum(math.prod(shape) for _, shape in tensors.values()),
         "tensors": len(tensors),
-        "dtype": _most_common([dtype for dtype, _ in tensors.values()]) or str(stated or "unknown"),
+        "dtype": dtype,
         "layers": config.get("num_hidden_layers"),
         "width": config.get("hidden_size"),
         "context": config.get("max_position_embeddings"),
@@ -55,7 +57,7 @@ def examine(folder: Path) -> dict[str, Any]:
         "tokenizer": _tokenizer(folder),
         "template": _template(folder),
         "licence": licence(folder),
-        "adapter": _adapter(folder),
+        "adapter": base if isinstance(base, str) else None,
         "warnings": problems + dangers(folder),
     }
 
@@ -108,10 +110,6 @@ def _weights(folder: Path) -> tuple[dict[str, tuple[str, tuple[int, ...]]], list
     return tensors, problems
 
 
-def _most_common(names: list[str]) -> str:
-    return Counter(names).most_common(1)[0][0] if names else ""
-
-
 def _tokenizer(folder: Path) -> dict[str, Any] | None:
     stated = _read(folder / "tokenizer_config.json", missing_ok=True)
     content = _read(folder / "tokenizer.json", missing_ok=True)
@@ -141,9 +139,3 @@ def _template(folder: Path) -> dict[str, Any] | None:
     if not isinstance(text, str):
         return None
     return {"characters": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()[:16]}
-
-
-def _adapter(folder: Path) -> str | None:
-    """The base of a LoRA adapter."""
-    base = _read(folder / "adapter_config.json", missing_ok=True).get("base_model_name_or_path")
-    return base if isinstance(base, str) else None

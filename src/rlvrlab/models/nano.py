@@ -65,7 +65,7 @@ def shapes(size: Size) -> dict[str, tuple[int, ...]]:
 
 
 def parameters(size: Size) -> int:
-    """How many numbers."""
+    """How many numbers a nano of that size has."""
     return sum(math.prod(shape) for shape in shapes(size).values())
 
 
@@ -91,20 +91,27 @@ def fingerprint(name: str) -> str:
 def _initial(tensor: str, shape: tuple[int, ...], size: Size, name: str, seed: int) -> npt.NDArray[np.float32]:
     if len(shape) == 1:
         return np.ones(shape, dtype=np.float32)
-    draw = generator("nano", name, seed, tensor).standard_normal(shape, dtype=np.float32)
-    return draw * np.float32(_scale(tensor, shape, size))
-
-
-def _scale(tensor: str, shape: tuple[int, ...], size: Size) -> float:
     if tensor.startswith("model.embed"):
-        return EMBEDDING_SCALE
-    if tensor.startswith("lm_head"):
-        return HEAD_SCALE
-    writes = tensor.endswith(("o_proj.weight", "down_proj.weight"))
-    return MATRIX_GAIN / math.sqrt(shape[1]) / (math.sqrt(2 * size.layers) if writes else 1.0)
+        scale = EMBEDDING_SCALE
+    elif tensor.startswith("lm_head"):
+        scale = HEAD_SCALE
+    else:
+        writes = tensor.endswith(("o_proj.weight", "down_proj.weight"))
+        scale = MATRIX_GAIN / math.sqrt(shape[1]) / (math.sqrt(2 * size.layers) if writes else 1.0)
+    draw = generator("nano", name, seed, tensor).standard_normal(shape, dtype=np.float32)
+    return draw * np.float32(scale)
 
 
 def _descriptions(name: str, seed: int) -> dict[str, Any]:
+    """Every file beside the weights, as text or plain data."""
+    head = front_matter(license="apache-2.0", library_name="transformers", pipeline_tag="text-generation")
+    count = parameters(SIZES[name])
+    card = (
+        f"{head}\n# {name}\n\nAn untrained transformer of {count:,} parameters with random weights of "
+        f"seed {seed}, built by rlvrlab:\n\n    rlvr model get {name} --seed {seed} -o DIR\n\n"
+        "Its tokenizer knows the words of the minicode tasks and writes everything else byte by byte. "
+        "It is made to be trained in minutes on a CPU; it knows nothing yet.\n"
+    )
     return {
         "config.json": _config(SIZES[name]),
         "generation_config.json": {"eos_token_id": END_ID, "pad_token_id": PAD_ID},
@@ -113,7 +120,7 @@ def _descriptions(name: str, seed: int) -> dict[str, Any]:
             eos_token=END, pad_token=PAD, model_max_length=CONTEXT, padding_side="left"
         ),
         "chat_template.jinja": CHAT_TEMPLATE,
-        "README.md": _card(name, seed),
+        "README.md": card,
     }
 
 
@@ -144,14 +151,3 @@ def _config(size: Size) -> dict[str, Any]:
         "use_cache": True,
         "dtype": "float32",
     }
-
-
-def _card(name: str, seed: int) -> str:
-    head = front_matter(license="apache-2.0", library_name="transformers", pipeline_tag="text-generation")
-    count = parameters(SIZES[name])
-    return (
-        f"{head}\n# {name}\n\nAn untrained transformer of {count:,} parameters with random weights of seed {seed}, "
-        f"built by rlvrlab:\n\n    rlvr model get {name} --seed {seed} -o DIR\n\n"
-        "Its tokenizer knows the words of the minicode tasks and writes everything else byte by byte. "
-        "It is made to be trained in minutes on a CPU; it knows nothing yet.\n"
-    )

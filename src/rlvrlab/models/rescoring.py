@@ -10,7 +10,7 @@ from rlvrlab.errors import InfrastructureError, UserError
 
 
 class Scores(NamedTuple):
-    """What Transformers finds in a folder."""
+    """What Transformers says about a folder's model."""
 
     logprobs: list[list[float]]
     """Of each answer's tokens after its prompt, in float32."""
@@ -34,12 +34,12 @@ def rescore(folder: Path, rows: Sequence[tuple[Sequence[int], Sequence[int]]]) -
         raise InfrastructureError(f"{folder}: weights and configuration do not fit ({loading['missing_keys']})")
     if not all(bool(torch.isfinite(p).all()) for p in model.parameters()):
         raise InfrastructureError(f"{folder}: weights are NaN or infinite")
-    found, greedy = [], 0
+    logprobs, greedy = [], 0
     model.eval()
     with torch.inference_mode():
         for prompt, answer in rows:
             logits = model(input_ids=torch.tensor([[*prompt, *answer]])).logits[0, len(prompt) - 1 : -1]
             wanted = torch.tensor(list(answer))
-            found.append(logits.log_softmax(-1)[torch.arange(len(wanted)), wanted].tolist())
+            logprobs.append(logits.log_softmax(-1)[torch.arange(len(wanted)), wanted].tolist())
             greedy += int((logits.argmax(-1) == wanted).sum())
-    return Scores(found, sum(p.numel() for p in model.parameters()), greedy)
+    return Scores(logprobs, sum(p.numel() for p in model.parameters()), greedy)

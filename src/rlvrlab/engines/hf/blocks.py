@@ -71,19 +71,15 @@ def new_cache(weights: Weights, groups: int, length: int, rows: int, new_tokens:
 
 def prefill(weights: Weights, prompts: Sequence[tuple[int, ...]], cache: Cache) -> Tensor:
     """Fill the prompts' keys and values; the scores after each prompt (G, V)."""
-    logits, start = [], 0
+    logits, start, budget = [], 0, PREFILL_TOKENS.get(weights.device.type, 4096)
     while start < len(prompts):
         stop, tokens = start, 0
-        while stop < len(prompts) and (stop == start or tokens + len(prompts[stop]) <= _budget(weights)):
+        while stop < len(prompts) and (stop == start or tokens + len(prompts[stop]) <= budget):
             tokens += len(prompts[stop])
             stop += 1
         logits.append(_prefill(weights, prompts[start:stop], cache, start))
         start = stop
     return torch.cat(logits)
-
-
-def _budget(weights: Weights) -> int:
-    return PREFILL_TOKENS.get(weights.device.type, 4096)
 
 
 def _prefill(weights: Weights, prompts: Sequence[tuple[int, ...]], cache: Cache, first: int) -> Tensor:

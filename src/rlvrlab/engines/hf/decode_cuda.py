@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlvrlab.batch import Bools
 from rlvrlab.engines.hf.blocks import new_cache, prefill
 from rlvrlab.engines.hf.operations import Operations, TorchOperations, new_state
 from rlvrlab.engines.hf.wave import Drawn, Stopped, Wave, swap_out
@@ -45,12 +44,12 @@ def operations(weights: Weights) -> Operations:
 
 
 class Sizes(NamedTuple):
-    """What buffers hold."""
+    """How much fits into the buffers."""
 
     rows: int
     groups: int
     length: int
-    """Of a prompt."""
+    """Positions of the longest prompt."""
     new_tokens: int
 
     @property
@@ -153,14 +152,9 @@ class Room:
             state.dead[:alive] |= torch.from_numpy(hit_R).to(state.dead.device)
             dead_R |= hit_R
         left = int((~dead_R).sum())
-        if left and bucket(left) < bucket(alive):
-            self._compact(dead_R, t)
-            return left
-        return alive if left else 0
-
-    def _compact(self, dead_R: Bools, t: int) -> None:
-        moves = swap_out(dead_R)
-        state, device = self.state, self.weights.device
+        if not left or bucket(left) >= bucket(alive):
+            return alive if left else 0
+        moves, device = swap_out(dead_R), self.weights.device
         to, source = torch.from_numpy(moves.to).to(device), torch.from_numpy(moves.source).to(device)
         settings = (state.limit, state.temperature, state.top_p)
         for buffer in (state.token, state.group, state.length, state.row, state.dead, *settings):
@@ -168,6 +162,7 @@ class Room:
         self._vacate(moves.alive)
         for kv in (*self.cache.own_k, *self.cache.own_v):
             kv[to, :, :t] = kv[source, :, :t]
+        return left
 
     def advance(self, rows: int, t: int, nucleus: bool) -> None:
         """One step for `rows` places. The first of its kind runs eagerly: it compiles what the capture then records."""

@@ -18,11 +18,9 @@ def scaled(logits_RV: Tensor, temperature_R: Tensor, top_p_R: Tensor | None) -> 
     """Scores in float32 at each row's temperature (0 means 1 here), -inf outside its nucleus."""
     divisor_R1 = torch.where(temperature_R > 0, temperature_R, 1.0)[:, None]
     z_RV = logits_RV.float() / divisor_R1
-    return z_RV if top_p_R is None else _nucleus(z_RV, top_p_R)
-
-
-def _nucleus(z_RV: Tensor, top_p_R: Tensor) -> Tensor:
-    """The likeliest tokens whose predecessors hold less than top_p; the first always stays."""
+    if top_p_R is None:
+        return z_RV
+    # The nucleus: the likeliest tokens whose predecessors hold less than top_p; the first always stays.
     p_RV, order_RV = z_RV.softmax(-1).sort(dim=-1, descending=True, stable=True)
     before_RV = p_RV.double().cumsum(-1) - p_RV
     outside_RV = (before_RV >= top_p_R[:, None]) & (top_p_R < 1)[:, None]

@@ -22,7 +22,8 @@ from rlvrlab.engines.hf.passes import GradientPass, Hidden, hidden_rows, score_r
 from rlvrlab.engines.hf.sampler import HfSampler, obstacle
 from rlvrlab.engines.hf.vectors import FlatOptimizer, Trainable, combine, gramian
 from rlvrlab.errors import UserError
-from rlvrlab.types import Completion, Loss, Objective, OptimizerSettings, Request, Tokenizer
+from rlvrlab.recipe.schema import Optimizer
+from rlvrlab.types import Completion, Loss, Objective, Request, Tokenizer
 
 MICRO_TOKENS = {"cpu": 4096, "cuda": 32768}
 Result = TypeVar("Result")
@@ -33,7 +34,7 @@ class HfEngine:
 
     name = "hf"
 
-    def __init__(self, config: HfConfig, optimizer: OptimizerSettings) -> None:
+    def __init__(self, config: HfConfig, optimizer: Optimizer) -> None:
         self.config, self.optimizer_settings = config, optimizer
         self.device = load.device_of(config)
         self.model = load.load_model(config, self.device)

@@ -41,15 +41,18 @@ class PlainSampler:
                 with torch.no_grad():
                     drawn = self._abreast([(requests[i], sample) for i, sample in chunk], settings)
                 for (i, sample), (tokens, logps) in zip(chunk, drawn, strict=True):
-                    out[i][sample] = self._completion(tokens, logps, settings, policy_version)
+                    finish = Finish.STOP if self._ended(tokens, settings) else Finish.LENGTH
+                    text = self.tokenizer.decode(tokens)
+                    out[i][sample] = Completion(text, tuple(tokens), tuple(logps), finish, policy_version)
         return [[completion for completion in group if completion is not None] for group in out]
 
     def _abreast(self, rows: list[tuple[Request, int]], settings: Sampling) -> list[tuple[list[int], list[float]]]:
         steps = settings.max_tokens
         uniform = {request.key: generator("sample", *request.key).random((request.n, steps)) for request, _ in rows}
         uniform_NT = np.stack([uniform[request.key][sample] for request, sample in rows])
-        prompts, place_N = _prompts([request.tokens for request, _ in rows])
-        logits, cache, mask = self._prefill(prompts, place_N)
+        known: dict[tuple[int, ...], int] = {}
+        place_N = [known.setdefault(request.tokens, len(known)) for request, _ in rows]
+        logits, cache, mask = self._prefill(list(known), place_N)
         tokens: list[list[int]] = [[] for _ in rows]
         logps: list[list[float]] = [[] for _ in rows]
         live = np.arange(len(rows))
@@ -92,10 +95,6 @@ class PlainSampler:
             return True
         return bool(settings.stop) and self.tokenizer.decode(tokens).endswith(settings.stop)
 
-    def _completion(self, tokens: list[int], logps: list[float], settings: Sampling, version: int) -> Completion:
-        finish = Finish.STOP if self._ended(tokens, settings) else Finish.LENGTH
-        return Completion(self.tokenizer.decode(tokens), tuple(tokens), tuple(logps), finish, version)
-
 
 def distribution(logits_NV: Tensor, settings: Sampling) -> Tensor:
     """Log-probs actually sampled from: at the temperature, within the nucleus; greedy answers keep the policy's own."""
@@ -118,10 +117,3 @@ def draw(logp_NV: Tensor, uniform_N: Tensor, settings: Sampling) -> Tensor:
     cumulative = logp_NV.double().exp_().cumsum_(-1)
     below = cumulative < uniform_N[:, None] * cumulative[:, -1:]
     return below.sum(-1).clamp_(max=logp_NV.shape[1] - 1)
-
-
-def _prompts(rows: list[tuple[int, ...]]) -> tuple[list[tuple[int, ...]], list[int]]:
-    """Distinct prompts, and which one each row has."""
-    known: dict[tuple[int, ...], int] = {}
-    place = [known.setdefault(prompt, len(known)) for prompt in rows]
-    return list(known), place

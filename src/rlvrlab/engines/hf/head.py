@@ -9,7 +9,7 @@ Suffixes as in packing.py: K places, E edges, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -53,7 +53,10 @@ class Head:
         """Log-prob of every edge and entropy of every place; edges are sorted by place."""
         keep = train and hidden.shape[0] * self.vocabulary <= self.kept
         logps, pieces = [], []
-        for places, edges in self._chunks(hidden.shape[0], place_E):
+        starts, end = list(range(0, hidden.shape[0], self.chunk)), hidden.shape[0]
+        cuts = torch.searchsorted(place_E, torch.tensor([*starts, end], device=place_E.device)).tolist()
+        for i, start in enumerate(starts):
+            places, edges = slice(start, min(start + self.chunk, end)), slice(cuts[i], cuts[i + 1])
             part = hidden[places].detach().requires_grad_(train)
             with torch.set_grad_enabled(keep):
                 logits = self.project(part)
@@ -93,12 +96,6 @@ class Head:
             assert piece.hidden.grad is not None
             grads.append(piece.hidden.grad)
         return torch.cat(grads)
-
-    def _chunks(self, places: int, place_E: Tensor) -> Iterator[tuple[slice, slice]]:
-        starts = list(range(0, places, self.chunk))
-        cuts = torch.searchsorted(place_E, torch.tensor([*starts, places], device=place_E.device)).tolist()
-        for i, start in enumerate(starts):
-            yield slice(start, min(start + self.chunk, places)), slice(cuts[i], cuts[i + 1])
 
 
 def _logit_gradient(logits: Tensor, piece: Piece, c_logp_K: Tensor, c_entropy_K: Tensor | None) -> Tensor:

@@ -25,10 +25,10 @@ def load_tokenizer(config: HfConfig, vocab_size: int) -> HfTokenizer:
 
     with _quiet():
         try:
-            found = AutoTokenizer.from_pretrained(resolve(config.model), trust_remote_code=False)
+            tokenizer = AutoTokenizer.from_pretrained(resolve(config.model), trust_remote_code=False)
         except Exception as error:  # Transformers raises many kinds
             raise UserError(f"{config.model}: its tokenizer cannot be read ({_first_line(error)})") from error
-    return HfTokenizer(found, vocab_size, config.model, chat=config.chat)
+    return HfTokenizer(tokenizer, vocab_size, config.model, chat=config.chat)
 
 
 def load_model(config: HfConfig, device: torch.device) -> Any:
@@ -65,7 +65,15 @@ def check_source(model: str) -> str:
     """A folder is examined before anything is read from it; a hub id is left to Transformers."""
     folder = resolve(model)
     if not folder.is_dir():
-        _check_hub_config(str(folder))
+        from transformers import PretrainedConfig
+
+        with _quiet():
+            try:
+                config, _ = PretrainedConfig.get_config_dict(str(folder))
+            except Exception as error:
+                remedy = "give a folder, or check the name and the network"
+                raise UserError(f"engine.model: {folder} is neither a folder nor found on the hub; {remedy}") from error
+        _refuse_remote_code(str(folder), config)
         return str(folder)
     for name in ("config.json", "tokenizer_config.json"):
         _check_json(folder / name, needed=name == "config.json")
@@ -74,7 +82,7 @@ def check_source(model: str) -> str:
 
 
 def device_of(config: HfConfig) -> torch.device:
-    """What `device` means here."""
+    """The device that the recipe's `device` stands for on this machine."""
     if config.device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -87,7 +95,7 @@ def device_of(config: HfConfig) -> torch.device:
 
 
 def dtype_of(config: HfConfig, device: torch.device) -> torch.dtype:
-    """What `dtype` means here."""
+    """The arithmetic that the recipe's `dtype` stands for on this device."""
     if config.dtype == "auto":
         return torch.bfloat16 if device.type == "cuda" else torch.float32
     if config.dtype == "float32":
@@ -143,18 +151,6 @@ def _quantization(config: HfConfig, device: torch.device, dtype: torch.dtype) ->
         load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=dtype
     )
     return {"quantization_config": settings, "device_map": {"": device}}
-
-
-def _check_hub_config(model: str) -> None:
-    from transformers import PretrainedConfig
-
-    with _quiet():
-        try:
-            found, _ = PretrainedConfig.get_config_dict(model)
-        except Exception as error:
-            remedy = "give a folder, or check the name and the network"
-            raise UserError(f"engine.model: {model} is neither a folder nor found on the hub; {remedy}") from error
-    _refuse_remote_code(model, found)
 
 
 def _check_json(path: Path, *, needed: bool) -> None:

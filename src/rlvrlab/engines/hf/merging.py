@@ -24,7 +24,7 @@ UNKNOWN = ("use_dora", "modules_to_save", "rank_pattern", "alpha_pattern", "lora
 
 
 class Delta(NamedTuple):
-    """What one layer gets."""
+    """The low-rank update of one layer: scale · B·A, added to its weight."""
 
     b_OR: Tensor
     a_RI: Tensor
@@ -33,7 +33,7 @@ class Delta(NamedTuple):
 
 
 Adapter = dict[str, Delta]
-"""By module."""
+"""The updates by the name of their module."""
 
 
 class Merging:
@@ -46,13 +46,22 @@ class Merging:
         self._now: str | None = None
         self._adapters: dict[str, Adapter] = {}
         self.folders: dict[str, Path] = {}
-        """By name, as loaded."""
+        """Where each adapter was read from, by its name."""
 
     def add(self, name: str, folder: Path) -> None:
         """Read an adapter; it is merged when it is first used."""
         adapter = read_adapter(folder)
         for module, delta in adapter.items():
-            self._check(module, delta, folder)
+            target = getattr(self._modules.get(module), "weight", None)
+            if target is None:
+                raise UserError(f"{folder}: an adapter of another model: this one has no {module}")
+            shape = (delta.b_OR.shape[0], delta.a_RI.shape[1])
+            if tuple(target.shape) != (shape[::-1] if delta.transposed else shape):
+                raise UserError(f"{folder}: an adapter of another model: {module} is {tuple(target.shape)} here")
+            if len(delta.a_RI) > self._largest_rank:
+                raise UserError(f"{folder}: rank {len(delta.a_RI)}, at most {self._largest_rank} is allowed here")
+            if not (torch.isfinite(delta.a_RI).all() and torch.isfinite(delta.b_OR).all()):
+                raise UserError(f"{folder}: {module} holds values that are not finite")
         self._adapters[name], self.folders[name] = adapter, folder
 
     def drop(self, name: str) -> None:
@@ -71,31 +80,13 @@ class Merging:
             for module, weight in self._base.items():
                 self._modules[module].weight.copy_(weight)
             for module, delta in adapter.items():
-                self._merge(module, delta)
+                weight = self._modules[module].weight  # not its .data: the sampler sees a change by the version
+                base = self._base.setdefault(module, weight.clone()).float()
+                b_OR, a_RI = delta.b_OR.to(base.device), delta.a_RI.to(base.device)
+                merged = torch.addmm(base.T if delta.transposed else base, b_OR, a_RI, alpha=delta.scale)
+                weight.copy_(merged.T if delta.transposed else merged)
         self._now = name
         return True
-
-    def _merge(self, module: str, delta: Delta) -> None:
-        weight = self._modules[module].weight  # not its .data: the sampler sees a change by the version
-        base = self._base.setdefault(module, weight.clone()).float()
-        b_OR, a_RI = delta.b_OR.to(base.device), delta.a_RI.to(base.device)
-        if delta.transposed:
-            weight.copy_(torch.addmm(base.T, b_OR, a_RI, alpha=delta.scale).T)
-        else:
-            weight.copy_(torch.addmm(base, b_OR, a_RI, alpha=delta.scale))
-
-    def _check(self, module: str, delta: Delta, folder: Path) -> None:
-        target = getattr(self._modules.get(module), "weight", None)
-        if target is None:
-            raise UserError(f"{folder}: an adapter of another model: this one has no {module}")
-        shape = (delta.b_OR.shape[0], delta.a_RI.shape[1])
-        if tuple(target.shape) != (shape[::-1] if delta.transposed else shape):
-            raise UserError(f"{folder}: an adapter of another model: {module} is {tuple(target.shape)} here")
-        if len(delta.a_RI) > self._largest_rank:
-            raise UserError(f"{folder}: rank {len(delta.a_RI)}, at most {self._largest_rank} is allowed here")
-        for name in ("a_RI", "b_OR"):
-            if not torch.isfinite(getattr(delta, name)).all():
-                raise UserError(f"{folder}: {module} holds values that are not finite")
 
 
 def read_adapter(folder: Path) -> Adapter:

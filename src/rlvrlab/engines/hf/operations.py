@@ -30,24 +30,24 @@ class State:
     step: Tensor
     """(1) new tokens already in the own cache."""
     group: Tensor
-    """(R)"""
+    """(R) which prompt the row belongs to."""
     length: Tensor
-    """(R) of the prompt."""
+    """(R) tokens of the row's prompt."""
     row: Tensor
     """(R) which row of the wave sits here: where its tokens are written."""
     limit: Tensor
-    """(R)"""
+    """(R) most new tokens of the row."""
     temperature: Tensor
     top_p: Tensor
     uniform: Tensor
-    """(wave's rows, T)"""
+    """(wave's rows, T) the numbers that tokens are drawn with."""
     dead: Tensor
     """(R) int32: ended, or never used."""
     out_token: Tensor
-    """(wave's rows, T)"""
+    """(wave's rows, T) the tokens drawn so far."""
     out_logp: Tensor
     end: Tensor
-    """(1)"""
+    """(1) the token that ends a row."""
 
 
 def new_state(device: torch.device, rows: int, new_tokens: int) -> State:
@@ -97,7 +97,7 @@ class Operations(Protocol):
 
 
 class TorchOperations:
-    """In plain torch."""
+    """A step's operations in plain torch."""
 
     length_bucket: int | None = LENGTH_BUCKET
 

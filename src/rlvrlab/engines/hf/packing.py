@@ -34,7 +34,7 @@ class Shared(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """One forward pass."""
+    """The inputs of one forward pass, and where to read its predictions."""
 
     ids: Ints
     """Input tokens: (1, N) when packed, else one padded row per distinct answer."""
@@ -58,7 +58,7 @@ class Layout(NamedTuple):
         return np.asarray(padded[self.edge_BT])
 
     def spread_places(self, value_K: Floats) -> Floats:
-        """Values per place, likewise."""
+        """Values per place, as values per row and position; 0 where nothing is seen."""
         return self.spread(value_K[self.edge_place_E])
 
     def gather(self, value_BT: Floats) -> Floats:
@@ -67,7 +67,7 @@ class Layout(NamedTuple):
         return _summed(self.edge_BT[seen_BT], value_BT[seen_BT], len(self.edge_place_E))
 
     def gather_places(self, value_BT: Floats) -> Floats:
-        """The same, summed per place."""
+        """Coefficients per row and position, summed per place."""
         return _summed(self.edge_place_E, self.gather(value_BT), len(self.place_K))
 
 
@@ -83,19 +83,25 @@ class Distinct(NamedTuple):
 
 def layout_of(batch: TokenBatch, window: int, *, packed: bool) -> Layout:
     """Plan one forward pass over a batch; `window` is the longest sequence the model can read."""
-    found = _distinct(batch)
-    length_C = np.array([len(answer) for answer in found.answers], dtype=np.int64)
-    prompt_length_G = np.array([len(prompt) for prompt in found.prompts], dtype=np.int64)
-    _check_lengths(prompt_length_G[found.group_C] + length_C - 1, prompt_length_G, window)
-    edge_start_C = np.cumsum(length_C) - length_C
-    edge_BT = np.where(
-        np.arange(batch.tokens_BT.shape[1]) < length_C[found.answer_B][:, None],
-        edge_start_C[found.answer_B][:, None] + np.arange(batch.tokens_BT.shape[1]),
-        -1,
-    )
-    token_E = np.concatenate(found.answers) if found.answers else np.zeros(0, np.int64)
-    build = _packed if packed else _padded
-    return _sorted_edges(build(found, prompt_length_G, length_C), token_E, edge_BT)
+    distinct = _distinct(batch)
+    length_C = np.array([len(answer) for answer in distinct.answers], dtype=np.int64)
+    prompt_length_G = np.array([len(prompt) for prompt in distinct.prompts], dtype=np.int64)
+    if (prompt_length_G == 0).any():
+        raise UserError("a prompt has no tokens: a language model needs at least one to predict from")
+    longest = int((prompt_length_G[distinct.group_C] + length_C - 1).max(initial=0))
+    if longest > window:
+        remedy = "shorten the prompts or lower rollout.max_tokens"
+        raise UserError(f"a sequence of {longest} tokens does not fit the model's window of {window}; {remedy}")
+    at_T = np.arange(batch.tokens_BT.shape[1])
+    length_B1, start_B1 = length_C[distinct.answer_B][:, None], _starts(length_C)[distinct.answer_B][:, None]
+    edge_BT = np.where(at_T < length_B1, start_B1 + at_T, -1)
+    token_E = np.concatenate(distinct.answers) if distinct.answers else np.zeros(0, np.int64)
+    layout = (_packed if packed else _padded)(distinct, prompt_length_G, length_C)
+    order_E = np.argsort(layout.edge_place_E, kind="stable")
+    rank_E = np.empty_like(order_E)
+    rank_E[order_E] = np.arange(len(order_E))
+    edge_BT = np.where(edge_BT >= 0, rank_E[np.maximum(edge_BT, 0)], -1) if len(rank_E) else edge_BT
+    return layout._replace(edge_place_E=layout.edge_place_E[order_E], edge_token_E=token_E[order_E], edge_BT=edge_BT)
 
 
 def token_batches(batch: TokenBatch, rows: Sequence[int], couples: Couples, budget: int) -> Iterator[Ints]:
@@ -148,15 +154,6 @@ def _distinct(batch: TokenBatch) -> Distinct:
     return Distinct(list(prompts), texts, np.array([group for group, _ in answers], dtype=np.int64), answer_B)
 
 
-def _check_lengths(total_C: Ints, prompt_length_G: Ints, window: int) -> None:
-    if (prompt_length_G == 0).any():
-        raise UserError("a prompt has no tokens: a language model needs at least one to predict from")
-    longest = int(total_C.max(initial=0))
-    if longest > window:
-        remedy = "shorten the prompts or lower rollout.max_tokens"
-        raise UserError(f"a sequence of {longest} tokens does not fit the model's window of {window}; {remedy}")
-
-
 def _packed(found: Distinct, prompt_length_G: Ints, length_C: Ints) -> Layout:
     """All prompts, then all answers without their last token."""
     inputs_C = np.maximum(length_C - 1, 0)
@@ -190,14 +187,6 @@ def _padded(found: Distinct, prompt_length_G: Ints, length_C: Ints) -> Layout:
     place_K = np.repeat(first_C, length_C) + _ramp(length_C)
     positions = np.broadcast_to(np.arange(width), ids.shape).copy()
     return Layout(ids, positions, mask, None, place_K, np.arange(len(place_K)), ids[:0], ids[:0])
-
-
-def _sorted_edges(layout: Layout, token_E: Ints, edge_BT: Ints) -> Layout:
-    order_E = np.argsort(layout.edge_place_E, kind="stable")
-    rank_E = np.empty_like(order_E)
-    rank_E[order_E] = np.arange(len(order_E))
-    edge_BT = np.where(edge_BT >= 0, rank_E[np.maximum(edge_BT, 0)], -1) if len(rank_E) else edge_BT
-    return layout._replace(edge_place_E=layout.edge_place_E[order_E], edge_token_E=token_E[order_E], edge_BT=edge_BT)
 
 
 def _summed(index: Ints, value: Floats, size: int) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlvrlab.batch import Bools, Floats, Ints, TokenBatch
+from rlvrlab.batch import Floats, Ints, TokenBatch
 from rlvrlab.engines.base import add_metrics
 from rlvrlab.engines.hf.body import Body
 from rlvrlab.engines.hf.head import Scored
@@ -39,13 +39,13 @@ def score_rows(body: Body, batch: TokenBatch, micro_tokens: int) -> tuple[Floats
 
 def hidden_rows(body: Body, batch: TokenBatch, micro_tokens: int) -> list[Hidden]:
     """What a critic reads, without a graph."""
-    found = []
+    states = []
     with torch.no_grad():
         for index in token_batches(batch, range(len(batch)), "row", micro_tokens):
             layout = body.layout(batch.rows(index))
             with body.running(layout):
-                found.append(Hidden(index, layout, body.hidden(layout, last=True)))
-    return found
+                states.append(Hidden(index, layout, body.hidden(layout, last=True)))
+    return states
 
 
 class GradientPass:
@@ -73,7 +73,10 @@ class GradientPass:
             loss = objective(*scores, self.batch)
             self.value, self.metrics = loss.value, objective.metrics(*scores, self.batch)
             return self.given(loss)
-        silent_B = _likely_silent(self.batch) if objective.couples == "row" else np.zeros(len(self.batch), np.bool_)
+        silent_B = np.zeros(len(self.batch), np.bool_)
+        if objective.couples == "row":  # rows whose coefficients are probably all 0 are scored without a graph first
+            credit: Any = 1.0 if self.batch.advantage_BT is None else self.batch.advantage_BT
+            silent_B = np.asarray(~np.where(self.batch.loss_BT, credit, 0.0).any(axis=1))
         with self.weights.collecting(self.total):
             for silent in (False, True):
                 rows = np.flatnonzero(silent_B == silent).tolist()
@@ -88,19 +91,16 @@ class GradientPass:
             scored = _score(self.body, layout, hidden, train=train)
             if loss is None:
                 assert objective is not None
-                loss = self._ask(objective, _scores_BT(layout, scored), part)
-            if _is_silent(loss):
+                scores = _scores_BT(layout, scored)
+                loss = objective(*scores, part)
+                self.value += loss.value
+                add_metrics(self.metrics, objective.metrics(*scores, part))
+            if not loss.c_logp_BT.any() and (loss.c_entropy_BT is None or not loss.c_entropy_BT.any()):
                 return
             if train:
                 self._back(layout, hidden, scored, loss)
                 return
         self._part(part, None, loss)  # no advantage, yet the objective pulls: KL or entropy
-
-    def _ask(self, objective: Objective, scores: tuple[Floats, Floats], part: TokenBatch) -> Loss:
-        loss = objective(*scores, part)
-        self.value += loss.value
-        add_metrics(self.metrics, objective.metrics(*scores, part))
-        return loss
 
     def _back(self, layout: Layout, hidden: Tensor, scored: Scored, loss: Loss) -> None:
         tensor = self.body.tensor
@@ -123,13 +123,3 @@ def _score(body: Body, layout: Layout, hidden: Tensor, *, train: bool) -> Scored
 def _scores_BT(layout: Layout, scored: Scored) -> tuple[Floats, Floats]:
     logp_E, entropy_K = scored.logp_E.double().cpu().numpy(), scored.entropy_K.double().cpu().numpy()
     return layout.spread(logp_E), layout.spread_places(entropy_K)
-
-
-def _likely_silent(batch: TokenBatch) -> Bools:
-    """Rows whose coefficients are probably all 0: they are scored without a graph first."""
-    credit: Any = 1.0 if batch.advantage_BT is None else batch.advantage_BT
-    return np.asarray(~np.where(batch.loss_BT, credit, 0.0).any(axis=1))
-
-
-def _is_silent(loss: Loss) -> bool:
-    return not loss.c_logp_BT.any() and (loss.c_entropy_BT is None or not loss.c_entropy_BT.any())

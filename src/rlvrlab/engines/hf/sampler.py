@@ -67,7 +67,11 @@ class HfSampler:
         """`n` completions for each request."""
         self._check(requests)
         out: list[list[Completion | None]] = [[None] * request.n for request in requests]
-        uniform = {i: _uniforms(request) for i, request in enumerate(requests)}
+        # One row per sample: the first samples are the same however many are asked for.
+        uniform = {
+            i: generator("sample", *request.key).random((request.n, request.sampling.max_tokens))
+            for i, request in enumerate(requests)
+        }
         with torch.inference_mode():
             for rows in self._waves(requests):
                 drawn = self._decode(requests, rows, uniform)
@@ -164,26 +168,21 @@ class HfSampler:
         everything = zip(rows, drawn.token_RT.tolist(), drawn.logp_RT.tolist(), strict=True)
         for row, tokens, logp in everything:
             settings = requests[row.request].sampling
-            length, ended = self._length(tokens[: settings.max_tokens], settings.stop)
-            chosen = tuple(tokens[:length])
+            tokens = tokens[: settings.max_tokens]
+            ended = self.tokenizer.end in tokens
+            if ended:
+                tokens = tokens[: tokens.index(self.tokenizer.end) + 1]
+            if settings.stop and self._holds(tokens, settings.stop):
+                tokens, ended = self._up_to_stop(tokens, settings.stop), True
             finish = Finish.STOP if ended else Finish.LENGTH
-            yield Completion(self.tokenizer.decode(chosen), chosen, tuple(logp[:length]), finish, version)
+            text = self.tokenizer.decode(tokens)
+            yield Completion(text, tuple(tokens), tuple(logp[: len(tokens)]), finish, version)
 
-    def _length(self, tokens: list[int], stop: tuple[str, ...]) -> tuple[int, bool]:
-        """Up to the end token or the first stop string, and whether there was one."""
-        ended = self.tokenizer.end in tokens
-        if ended:
-            tokens = tokens[: tokens.index(self.tokenizer.end) + 1]
-        if not stop or not self._holds(tokens, stop):
-            return len(tokens), ended
-        return 1 + bisect_left(range(1, len(tokens) + 1), True, key=lambda n: self._holds(tokens[:n], stop)), True
+    def _up_to_stop(self, tokens: list[int], stop: tuple[str, ...]) -> list[int]:
+        """The fewest of the tokens that hold a stop string."""
+        return tokens[: 1 + bisect_left(range(1, len(tokens) + 1), True, key=lambda n: self._holds(tokens[:n], stop))]
 
 
 def _prefix(request: Request) -> tuple[tuple[int, ...], int]:
     """Requests that agree in this are one group: their prompt is computed once, as for pass@k in an evaluation."""
     return request.tokens, request.sampling.max_tokens
-
-
-def _uniforms(request: Request) -> Any:
-    """One row per sample; the first samples are the same however many are asked for."""
-    return generator("sample", *request.key).random((request.n, request.sampling.max_tokens))

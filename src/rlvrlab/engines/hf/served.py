@@ -86,7 +86,9 @@ class ServedSampler:
         except ServersGone as gone:
             more = f"with --adapters {engine.config.lora_rank}, or set engine.sampler = 'embedded'"
             raise ServersGone(f"engine.sampler: {gone} {more}") from None
-        self._prove()
+        # A few tokens before anything is trained: a wrong model is found out at once.
+        tokens = self.tokenizer.encode_prompt("1 + 2 = 3\n") or (self.tokenizer.end,)
+        self.sample([Request(tokens, SCORED, ("prove",), Sampling(8))], engine.version)
 
     def refresh(self) -> None:
         """Have every server sample from the current parameters; waits for servers that are lost."""
@@ -104,10 +106,7 @@ class ServedSampler:
                     _say(f"{gone}; waiting up to {WAIT_S:g} s")
                 said = True
                 time.sleep(RETRY_S)
-        self._tidy()
-
-    def _tidy(self) -> None:
-        """Servers and disk hold the current adapter alone."""
+        # Servers and disk hold the current adapter alone.
         for folder in [path for path in self._home.iterdir() if path != self._folder]:
             self._servers.each(partial(unload_adapter, name=folder.name), TIDY_S)
             shutil.rmtree(folder, ignore_errors=True)
@@ -147,26 +146,21 @@ class ServedSampler:
 
         return prepare
 
-    def _prove(self) -> None:
-        """A few tokens before anything is trained: a wrong model is found out at once."""
-        tokens = self.tokenizer.encode_prompt("1 + 2 = 3\n") or (self.tokenizer.end,)
-        self.sample([Request(tokens, SCORED, ("prove",), Sampling(8))], self._engine.version)
-
     def _all_replies(self, requests: Sequence[Request]) -> list[list[Reply]]:
-        found: dict[int, list[Reply]] = {}
+        answered: dict[int, list[Reply]] = {}
         trouble = ""
         for _ in range(ROUNDS):
-            missing = [i for i in range(len(requests)) if i not in found]
+            missing = [i for i in range(len(requests)) if i not in answered]
             answers = self._servers.all_choices([self._body(requests[i]) for i in missing])
             for i, given in zip(missing, answers, strict=True):
                 replies = spread(given, requests[i].sampling, requests[i].n)
                 if replies[0].finish is Finish.ERROR:
                     trouble = f"{replies[0].server}: {replies[0].error}"
                 else:
-                    found[i] = replies
-            if len(found) == len(requests):
-                return [found[i] for i in range(len(requests))]
-        lost = f"engine.sampler: {len(requests) - len(found)} of {len(requests)} requests got no answer ({trouble})"
+                    answered[i] = replies
+            if len(answered) == len(requests):
+                return [answered[i] for i in range(len(requests))]
+        lost = f"engine.sampler: {len(requests) - len(answered)} of {len(requests)} requests got no answer ({trouble})"
         if "status 400" in trouble:  # asked again, it will be refused again
             raise UserError(f"{lost}; let rollout.max_tokens and the prompts fit the server (--max-model-len)")
         raise InfrastructureError(f"{lost}; nothing is trained on part of a batch, go on with --resume")

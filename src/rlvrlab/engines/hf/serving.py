@@ -30,7 +30,7 @@ from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.engines.openai.adapters import ALREADY, LOAD, UNLOAD
 from rlvrlab.engines.openai.wire import CHAT, COMPLETIONS, TOKEN_ID
 from rlvrlab.errors import UserError
-from rlvrlab.http_server import HttpError, HttpServer, Response
+from rlvrlab.http_server import HttpError, HttpServer, JsonRoutes
 from rlvrlab.http_server import Request as HttpRequest
 from rlvrlab.types import Completion, Request, Sampling
 
@@ -64,7 +64,7 @@ class ModelServer:
     config: HfConfig
     name: str
     largest_rank: int = 0
-    """Of adapters; 0 takes none."""
+    """Largest rank of an adapter that is loaded; 0 takes no adapters."""
     port: int = 0
     waiting: list[Waiting] = field(default_factory=list)
 
@@ -75,16 +75,17 @@ class ModelServer:
         self.tokenizer: HfTokenizer = load.load_tokenizer(self.config, self.vocab)
         self.merging = Merging(model, self.largest_rank)
         self.sampler = embedded_sampler(model, self.tokenizer, device)
-        self.http = HttpServer(self.answer)
         self._arrived = asyncio.Event()
-        self._routes: dict[tuple[str, str], Callable[[Form], Awaitable[Any]]] = {
+        routes: dict[tuple[str, str], Callable[[HttpRequest], Awaitable[Any]]] = {
             ("GET", "/health"): self._health,
             ("GET", "/v1/models"): self._models,
             ("POST", COMPLETIONS): self._completions,
             ("POST", CHAT): self._chat,
         }
         if self.largest_rank:
-            self._routes |= {("POST", LOAD): self._load, ("POST", UNLOAD): self._unload}
+            routes |= {("POST", LOAD): self._load, ("POST", UNLOAD): self._unload}
+        self.answer = JsonRoutes(routes)
+        self.http = HttpServer(self.answer, _admit)
 
     async def serve(self, host: str, port: int) -> None:
         """Until cancelled; `port` becomes the real one when it was 0."""
@@ -94,26 +95,10 @@ class ModelServer:
         finally:
             await self.http.close()
 
-    async def answer(self, request: HttpRequest) -> Response:
-        """Route one request; a page in a browser cannot send JSON here without asking first."""
-        known = self._routes.get((request.method, request.path))
-        if known is None:
-            raise HttpError(404, "Not Found")
-        if request.method == "POST" and "json" not in request.headers.get("content-type", ""):
-            raise HttpError(400, "Content-Type: application/json is needed")
-        try:
-            return Response(await known(request.json() if request.method == "POST" else {}))
-        except UserError as error:
-            raise HttpError(400, str(error)) from None
-        except HttpError:
-            raise
-        except Exception as error:  # no answer at all would look like a broken network
-            raise HttpError(500, f"{type(error).__name__}: {error}") from error
-
-    async def _health(self, _: Form) -> Form:
+    async def _health(self, _: HttpRequest) -> Form:
         return {}
 
-    async def _models(self, _: Form) -> Form:
+    async def _models(self, _: HttpRequest) -> Form:
         base = {"id": self.name, "object": "model", "owned_by": OWNER, "root": self.config.model}
         adapters = [
             {"id": name, "object": "model", "owned_by": OWNER, "root": str(folder), "parent": self.name}
@@ -121,7 +106,8 @@ class ModelServer:
         ]
         return {"object": "list", "data": [{**base, "max_model_len": self.window}, *adapters]}
 
-    async def _load(self, form: Form) -> str:
+    async def _load(self, request: HttpRequest) -> str:
+        form = request.json()
         name, path = form.get("lora_name"), form.get("lora_path")
         if not (isinstance(name, str) and name and isinstance(path, str) and path):
             raise UserError("Both 'lora_name' and 'lora_path' must be provided.")
@@ -130,14 +116,15 @@ class ModelServer:
         await asyncio.to_thread(self.merging.add, name, Path(path))
         return f"Success: LoRA adapter '{name}' added successfully."
 
-    async def _unload(self, form: Form) -> str:
-        name = form.get("lora_name")
+    async def _unload(self, request: HttpRequest) -> str:
+        name = request.json().get("lora_name")
         if name not in self.merging.folders:
             raise HttpError(404, f"The lora adapter '{name}' cannot be found.")
         self.merging.drop(name)
         return f"Success: LoRA adapter '{name}' removed successfully."
 
-    async def _completions(self, form: Form) -> Form:
+    async def _completions(self, request: HttpRequest) -> Form:
+        form = request.json()
         prompt = form.get("prompt")
         if isinstance(prompt, str):
             tokens: tuple[int, ...] = self.tokenizer.encode_prompt(prompt)
@@ -148,7 +135,8 @@ class ModelServer:
         answers = await self._draw(form, tokens)
         return self._content(form, "text_completion", tokens, answers, self._choice)
 
-    async def _chat(self, form: Form) -> Form:
+    async def _chat(self, request: HttpRequest) -> Form:
+        form = request.json()
         messages = form.get("messages")
         if not self.tokenizer.inner.chat_template:
             raise UserError("this model has no chat template; ask at /v1/completions")
@@ -230,6 +218,12 @@ class ModelServer:
         choices = [{"index": i, **shown(form, one)} for i, one in enumerate(answers)]
         head = {"id": f"cmpl-{secrets.token_hex(8)}", "object": kind, "created": int(time.time())}
         return {**head, "model": form.get("model", self.name), "choices": choices, "usage": usage}
+
+
+def _admit(request: HttpRequest) -> None:
+    """A page in a browser cannot send JSON here without asking first."""
+    if request.method == "POST" and "json" not in request.headers.get("content-type", ""):
+        raise HttpError(400, "Content-Type: application/json is needed")
 
 
 def request_of(form: Form, tokens: tuple[int, ...], window: int) -> Request:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Self
 from rlvrlab.engines.base import EngineTable
 from rlvrlab.engines.hf.config import EMBEDDED, HfConfig
 from rlvrlab.errors import UserError
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.registry import register
-from rlvrlab.types import OptimizerSettings
 
 if TYPE_CHECKING:
     from rlvrlab.engines.hf.engine import HfEngine
@@ -50,7 +50,7 @@ class Hf(HfConfig, EngineTable):
 
         return replace(self, model=locate(self.model, folder))
 
-    def build(self, optimizer: OptimizerSettings) -> HfEngine:
+    def build(self, optimizer: Optimizer) -> HfEngine:
         """Load the model; needs the `hf` extra."""
         if self.sampler != EMBEDDED and not self.lora_rank:
             remedy = "set engine.lora_rank, e.g. 16, or engine.sampler = 'embedded'"

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from rlvrlab.batch import Floats
-from rlvrlab.types import OptimizerSettings
+from rlvrlab.recipe.schema import Optimizer
 
 BLOCK = 1 << 18
 """Elements of a vector turned to double precision at a time."""
@@ -107,7 +107,7 @@ class Trainable:
 class FlatOptimizer:
     """AdamW and SGD with momentum on a flat vector; the arithmetic of the toy engine's, in float32."""
 
-    def __init__(self, settings: OptimizerSettings, like: Tensor) -> None:
+    def __init__(self, settings: Optimizer, like: Tensor) -> None:
         self.settings, self.count = settings, 0
         self.first = torch.zeros_like(like)
         self.second = torch.zeros_like(like) if settings.type == "adam" else like.new_zeros(0)

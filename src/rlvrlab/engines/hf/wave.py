@@ -22,7 +22,7 @@ class Wave:
     """What a decoder is asked for; rows of one group are neighbours."""
 
     prompts: tuple[tuple[int, ...], ...]
-    """One per group."""
+    """The tokens of one prompt per group."""
     group_R: Ints
     """Group of each row, ascending."""
     limit_R: Ints
@@ -41,7 +41,7 @@ class Wave:
 
 
 class Drawn(NamedTuple):
-    """What a decoder found."""
+    """The tokens a decoder drew, and their log-probs."""
 
     token_RT: Ints
     """Whatever stands behind a row's end or limit is to be ignored."""

@@ -88,21 +88,15 @@ def obstacle(model: Any) -> str | None:
         return f"rotary scaling {rope!r} depends on the length"
     if config.hidden_act != "silu":
         return f"activation {config.hidden_act!r}, not silu"
-    if _sliding(config):
+    sliding = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
+    kinds = getattr(config, "layer_types", None) or (["sliding_attention"] if sliding else [])
+    if sliding is not None and "sliding_attention" in kinds and sliding < config.max_position_embeddings:
         return "a sliding window shorter than the model's window"
     return _odd_projection(base)
 
 
 def _base_model(model: Any) -> Any:
     return model.get_base_model() if hasattr(model, "get_base_model") else model
-
-
-def _sliding(config: Any) -> bool:
-    if not getattr(config, "use_sliding_window", True):
-        return False
-    window = getattr(config, "sliding_window", None)
-    kinds = getattr(config, "layer_types", None) or ["sliding_attention" if window else "full_attention"]
-    return window is not None and "sliding_attention" in kinds and window < config.max_position_embeddings
 
 
 def _odd_projection(base: Any) -> str | None:
@@ -141,7 +135,9 @@ class Weights:
         with torch.inference_mode():
             self.shape = _shape(base)
             self.embedding = self._own([base.model.embed_tokens])
-            self.head = self.embedding if _tied(base) else self._own([base.lm_head])
+            same = _plain(base.lm_head).weight is _plain(base.model.embed_tokens).weight
+            tied = same and not hasattr(base.lm_head, "base_layer")
+            self.head = self.embedding if tied else self._own([base.lm_head])
             self.norm = self._own([base.model.norm])
             self.layers = [self._layer(block) for block in base.model.layers]
             self.cos_TD, self.sin_TD = _rotation(base, self.shape.window, self.device, self.dtype)
@@ -194,7 +190,7 @@ class Weights:
         return self._own(parts, "bias") if _plain(parts[0]).bias is not None else None
 
     def project(self, x_NI: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
-        """One of the block's linear maps."""
+        """A linear map, with its matrix laid out as this device wants it."""
         if not self.transposed:
             return linear(x_NI, matrix, bias)
         return torch.mm(x_NI, matrix) if bias is None else torch.addmm(bias, x_NI, matrix)
@@ -218,7 +214,7 @@ class Weights:
         return self.score(self.normalise(x_RD, self.norm))
 
     def score(self, x_RD: Tensor) -> Tensor:
-        """The head alone."""
+        """Scores from hidden states that are normalised already."""
         if self.transposed:
             return torch.mm(self.head, x_RD.t()).t()
         return linear(x_RD, self.head)
@@ -239,39 +235,27 @@ def _plain(part: Any) -> Any:
 
 
 def _copy(fused: Fused) -> None:
+    """Bring a target up to date; frozen parts are copied only when they have changed."""
     start = 0
     for i, part in enumerate(fused.parts):
         source = getattr(_plain(part), fused.attribute)
         rows = fused.target[start : start + source.shape[0]]
         start += source.shape[0]
-        adapters = _adapters(part) if fused.attribute == "weight" else []
+        adapters = []
+        if fused.attribute == "weight" and hasattr(part, "lora_A") and not getattr(part, "merged", False):
+            adapters = [name for name in part.active_adapters if name in part.lora_A]
         version = None if source.is_inference() else (source.data_ptr(), source._version)
         if adapters:
-            rows.copy_(_merged(source, part, adapters))
+            # W + Σ s·B·A in float32, rounded once: a small update should not be rounded away on the way.
+            merged = source.float()
+            for name in adapters:
+                b, a = part.lora_B[name].weight.float(), part.lora_A[name].weight.float()
+                merged = torch.addmm(merged, b, a, alpha=part.scaling[name])
+            rows.copy_(merged)
         elif version is None or fused.seen.get(i) != version:
             rows.copy_(source)
         if version and not adapters:
             fused.seen[i] = version
-
-
-def _merged(source: Tensor, part: Any, adapters: Sequence[str]) -> Tensor:
-    """W + Σ s·B·A, summed in float32 and rounded once: a small update should not be rounded away on the way."""
-    merged = source.float()
-    for name in adapters:
-        b, a = part.lora_B[name].weight.float(), part.lora_A[name].weight.float()
-        merged = torch.addmm(merged, b, a, alpha=part.scaling[name])
-    return merged
-
-
-def _adapters(part: Any) -> list[str]:
-    if not hasattr(part, "lora_A") or getattr(part, "merged", False):
-        return []
-    return [name for name in part.active_adapters if name in part.lora_A]
-
-
-def _tied(base: Any) -> bool:
-    same = _plain(base.lm_head).weight is _plain(base.model.embed_tokens).weight
-    return same and not hasattr(base.lm_head, "base_layer")
 
 
 def _shape(base: Any) -> Shape:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rlvrlab.engines.openai.replica import Refused, reason
 from rlvrlab.errors import UserError
-from rlvrlab.http_client import Host
+from rlvrlab.http_client import Host, Refused, reason
 
 LOAD, UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
 ALREADY = "already been loaded"
@@ -41,5 +40,5 @@ async def load_adapter(host: Host, name: str, folder: Path) -> None:
 
 
 async def unload_adapter(host: Host, name: str) -> None:
-    """Forget an adapter; one that is not there is none."""
+    """Have the server forget an adapter; whether it knew it does not matter."""
     await host.post(UNLOAD, {"lora_name": name})

@@ -34,7 +34,7 @@ MEMORY = 0.9
 
 @dataclass(frozen=True)
 class ServerProcess:
-    """One server process."""
+    """A server that was started here, with the file it logs to."""
 
     url: str
     process: subprocess.Popen[bytes]
@@ -42,7 +42,7 @@ class ServerProcess:
 
     @property
     def tail(self) -> str:
-        """The end of what it said."""
+        """The end of its log, on one line."""
         text = self.log.read_bytes()[-TAIL:].decode("utf-8", "replace")
         return " | ".join(line.strip() for line in text.splitlines() if line.strip())[-400:]
 
@@ -134,7 +134,7 @@ class Fleet:
                 time.sleep(0.5)
 
     def ended(self) -> list[ServerProcess]:
-        """Those that are no longer there."""
+        """Servers whose process has ended."""
         return [replica for replica in self.replicas if replica.process.poll() is not None]
 
     def __exit__(
@@ -158,10 +158,10 @@ def find_program(backend: str) -> str:
     if backend == EMBEDDED:
         return sys.executable
     beside = Path(sys.executable).with_name(backend)
-    found = str(beside) if beside.exists() else shutil.which(backend)
-    if found is None:
+    program = str(beside) if beside.exists() else shutil.which(backend)
+    if program is None:
         raise UserError(f"{backend} is not installed here; `pip install {backend}`, or name another --backend")
-    return found
+    return program
 
 
 def choose_backend(adapters: bool = False) -> str:

@@ -1,20 +1,17 @@
-"""One server: whether it is up, what it serves, and whether that is still what it was."""
+"""One model server: what it serves, and whether that is still what it was."""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any
 
 from rlvrlab.engines.openai.wire import CHAT, COMPLETIONS, Reply, chat_body, parse, text_body
 from rlvrlab.errors import InfrastructureError, UserError
-from rlvrlab.http_client import BadAnswer, Host, Response
+from rlvrlab.http_client import BadAnswer, Host, Refused
+from rlvrlab.replicas import Replica
 from rlvrlab.types import Sampling
 
-BREAK_AFTER = 3
-"""Failures in a row after which a server must pass its check before it is asked again."""
 DRIFT = 0.3
 """Nats by which a log-probability of the same greedy answer may move through batching and low precision."""
 QUESTION = "Name a colour."
@@ -31,31 +28,12 @@ class ModelChanged(InfrastructureError):
         self.server, self.since = server, since
 
 
-class Refused(Exception):
-    """A status other than 200."""
-
-    def __init__(self, response: Response) -> None:
-        self.status = response.status
-        super().__init__(f"status {response.status}: {reason(response)[:200]}")
-
-
-def reason(response: Response) -> str:
-    """What a server says about a request it does not take; OpenAI's form packs it into an object."""
-    text = response.body.decode("utf-8", "replace")
-    with suppress(BadAnswer):
-        error = response.json().get("error")
-        text = str(error["message"]) if isinstance(error, dict) and error.get("message") else text
-    return " ".join(text.split())[:400]
-
-
-class Replica:
-    """One address."""
+class ModelReplica(Replica):
+    """A server of the pool that must go on serving the model it served first."""
 
     def __init__(self, url: str, key: str | None, chat: bool, prepare: Prepare | None = None) -> None:
-        self.host, self._chat, self._prepare = Host(url, key), chat, prepare
-        self.up, self.failures, self.trouble = True, 0, ""
-        self.went_down = asyncio.Event()
-        """Wakes whoever looks after it."""
+        super().__init__(Host(url, key))
+        self._chat, self._prepare = chat, prepare
         self.known_good = time.monotonic()
         """When its model was last checked."""
         self._first: Reply | None = None
@@ -65,22 +43,14 @@ class Replica:
 
     def facts(self) -> dict[str, Any]:
         """As recorded in run_info.json."""
-        listed = (
-            {k: self._listed[k] for k in ("id", "root", "max_model_len") if k in self._listed} if self._listed else {}
-        )
+        known = self._listed or {}
+        listed = {key: known[key] for key in ("id", "root", "max_model_len") if key in known}
         answer = self._first.text if self._first else None
         served = self._first.model if self._first else None
         return {"url": self.host.url, "served": served, "listed": listed, "greeting": answer, "trouble": self.trouble}
 
-    def fail(self, problem: str, at_once: bool = False) -> None:
-        """Count a failure; too many in a row take it out."""
-        self.failures, self.trouble = self.failures + 1, problem
-        if at_once or self.failures >= BREAK_AFTER:
-            self.up = False
-            self.went_down.set()
-
     def confirm(self, model: str, said: str) -> None:
-        """Every answer names its model."""
+        """An answer names the model it is from; another name than ours ends everything."""
         if said and not _same(model, said):
             raise ModelChanged(self.host.url, self.known_good, f"answers as {said!r}, not {model!r}")
 
@@ -89,7 +59,7 @@ class Replica:
         self._first, self._listed, self._was_listed = None, None, False
 
     async def models(self) -> list[str]:
-        """What it lists."""
+        """The ids that it lists."""
         return [entry["id"] for entry in await self._entries() or ()]
 
     async def check(self, model: str) -> None:
@@ -98,38 +68,39 @@ class Replica:
         if self._prepare is not None:
             await self._prepare(self.host)
         entries = await self._entries()
-        found = next((entry for entry in entries or () if _same(model, entry["id"])), None)
+        listed = next((entry for entry in entries or () if _same(model, entry["id"])), None)
         if self._first is None:
-            await self._meet(model, found, [entry["id"] for entry in entries or ()])
+            await self._meet(model, listed, [entry["id"] for entry in entries or ()])
         else:
-            await self._meet_again(model, found, listed=entries is not None)
-        self.up, self.failures, self.trouble, self.known_good = True, 0, "", began
+            if self._was_listed and entries is not None and listed is None:
+                raise ModelChanged(self.host.url, self.known_good, f"no longer serves {model!r}")
+            await self._meet_again(self._first, model, listed)
+        self.known_good = began
 
-    async def _meet(self, model: str, found: dict[str, Any] | None, names: list[str]) -> None:
+    async def _meet(self, model: str, listed: dict[str, Any] | None, names: list[str]) -> None:
+        """The first greeting; what it says is what every later one is compared with."""
         try:
-            self._first = await self._greet(model)
+            first = await self._greet(model)
         except Refused as error:
-            if found is None and error.status in (400, 404):
+            if listed is None and error.status in (400, 404):
                 serves = ", ".join(names) or "nothing it lists"
                 raise UserError(f"{self.host.url} serves {serves}, not {model!r}; choose with --model NAME") from None
             raise
-        if found is None and not _same(model, self._first.model):
+        if listed is None and not _same(model, first.model):
             # `transformers serve` lists its cache, not what it was started with; its answer says what it is.
-            raise UserError(
-                f"{self.host.url} answers as {self._first.model!r}, not {model!r}; choose with --model NAME"
-            )
-        self._listed, self._was_listed = found, found is not None
+            raise UserError(f"{self.host.url} answers as {first.model!r}, not {model!r}; choose with --model NAME")
+        self._first, self._listed, self._was_listed = first, listed, listed is not None
 
-    async def _meet_again(self, model: str, found: dict[str, Any] | None, listed: bool) -> None:
-        if self._was_listed and listed and found is None:
-            raise ModelChanged(self.host.url, self.known_good, f"no longer serves {model!r}")
-        if found and self._listed and found.get("root") != self._listed.get("root"):
-            roots = f"{self._listed.get('root')!r} before, {found.get('root')!r} now"
+    async def _meet_again(self, first: Reply, model: str, listed: dict[str, Any] | None) -> None:
+        if listed and self._listed and listed.get("root") != self._listed.get("root"):
+            roots = f"{self._listed.get('root')!r} before, {listed.get('root')!r} now"
             raise ModelChanged(self.host.url, self.known_good, f"serves other weights as {model!r}: {roots}")
         again = await self._greet(model)
         self.confirm(model, again.model)
-        assert self._first is not None
-        if _drift(self._first, again) > DRIFT:
+        pairs = list(zip(first.logprobs, again.logprobs, strict=False))
+        if first.text != again.text:
+            pairs = pairs[:1]  # noise turned one greedy token into another: what comes after it answers something else
+        if max((abs(before - now) for before, now in pairs), default=0.0) > DRIFT:
             raise ModelChanged(self.host.url, self.known_good, f"answers with other probabilities as {model!r}")
 
     async def _greet(self, model: str) -> Reply:
@@ -162,14 +133,3 @@ class Replica:
 def _same(wanted: str, said: str) -> bool:
     """`transformers serve` appends @revision."""
     return said == wanted or said.startswith(f"{wanted}@")
-
-
-def _drift(first: Reply, again: Reply) -> float:
-    """How far the log-probabilities of the fixed answer moved; 0 where the server tells none.
-
-    Where noise turned one greedy token into another, what comes after it answers something else and does not count.
-    """
-    pairs = list(zip(first.logprobs, again.logprobs, strict=False))
-    if first.text != again.text:
-        pairs = pairs[:1]
-    return max((abs(before - after) for before, after in pairs), default=0.0)

@@ -1,4 +1,4 @@
-"""Several servers of one model, asked abreast: round-robin, bounded retries, health checks, and a watch on the model.
+"""Several servers of one model, asked abreast over the pool of rlvrlab/replicas.py, with a watch on the model.
 
 A request that fails for good is a Reply with Finish.ERROR and the reason: no answer, never a wrong one. A server that
 dies is left out until it passes its check again; when none is left for `give_up_s`, ServersGone ends the call. One that
@@ -8,38 +8,27 @@ turns out to serve another model ends it at once with ModelChanged: results of t
 from __future__ import annotations
 
 import asyncio
-import random
 import threading
-import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import suppress
-from email.utils import parsedate_to_datetime
-from itertools import cycle
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from rlvrlab.engines.openai.outbox import Outbox
-from rlvrlab.engines.openai.replica import ModelChanged, Prepare, Refused, Replica
+from rlvrlab.engines.openai.replica import ModelChanged, ModelReplica, Prepare
 from rlvrlab.engines.openai.wire import CHAT, COMPLETIONS, Body, Reply, parse
-from rlvrlab.errors import InfrastructureError, LabError, UserError
-from rlvrlab.http_client import BadAnswer, Host, Response
+from rlvrlab.errors import LabError, UserError
+from rlvrlab.http_client import BadAnswer, Host, Refused, Response
+from rlvrlab.replicas import BUSY, FAILURES, RETRIED, NoAnswer, Replicas, ServersGone, words
 
-RETRIED = {408, 425, 429, 500, 502, 503, 504}
-LONGEST_PAUSE_S = 60.0
-TOO_MANY = 429
-"""Busy is not broken."""
+BREAK_AFTER = 3
+"""Failures in a row after which a server must pass its check before it is asked again."""
 MOST_READY = 64
+"""Replies handed over at once."""
 CLOSE_S = 10.0
-RECHECK_S = 1.0
-"""Between two looks at a server that is down."""
 FIRST_TRIES = 4
-FAILURES = (OSError, TimeoutError, BadAnswer)
 T = TypeVar("T")
-R = TypeVar("R")
-
-
-class ServersGone(InfrastructureError):
-    """No server answers any more."""
+U = TypeVar("U")
 
 
 class Servers:
@@ -71,14 +60,19 @@ class Servers:
             raise UserError("name at least one server, e.g. --server http://127.0.0.1:8000")
         if concurrency < 1 or attempts < 1 or deadline_s <= 0:
             raise UserError("servers: concurrency and attempts must be at least 1, the deadline above 0")
-        self.chat = chat
-        self._replicas = [Replica(url, key, chat, prepare) for url in dict.fromkeys(urls)]
-        self._say, self._said = say, False
-        self._wanted, self.model = model, model or ""
-        self._concurrency, self._attempts, self._deadline_s = concurrency, attempts, deadline_s
-        self._pause_s, self._check_s, self._give_up_s, self._start_s = pause_s, check_s, give_up_s, start_s
-        self._turn = cycle(self._replicas)
-        self._alive_at = time.monotonic()
+        self.chat, self.model = chat, model or ""
+        self.replicas = Replicas(
+            [ModelReplica(url, key, chat, prepare) for url in dict.fromkeys(urls)],
+            attempts=attempts,
+            deadline_s=deadline_s,
+            pause_s=pause_s,
+            break_after=BREAK_AFTER,
+            give_up_s=give_up_s,
+            check=self._check,
+            check_s=check_s,
+            say=say,
+        )
+        self._concurrency, self._start_s = concurrency, start_s
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="servers", daemon=True)
 
@@ -100,7 +94,7 @@ class Servers:
         """End connections and the thread; may be called twice."""
         if self._thread.is_alive():
             with suppress(Exception):
-                self._await(self._hang_up())
+                self._await(self.replicas.close())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
         if not self._loop.is_closed():
@@ -109,12 +103,12 @@ class Servers:
     def switch(self, model: str) -> None:
         """Ask for another model from now on, e.g. the next adapter; no request may be on its way."""
         self.model = model
-        for replica in self._replicas:
+        for replica in self.replicas.all:
             replica.forget()
         self._await(self._connect())
 
     def each(self, work: Callable[[Host], Awaitable[object]], timeout_s: float) -> None:
-        """Do something else at every server; what fails is left, e.g. tidying up at one that is gone."""
+        """Do something else at every server, e.g. tidy up; a server where it fails is passed over."""
 
         async def one(host: Host) -> None:
             with suppress(*FAILURES, Refused):
@@ -122,14 +116,14 @@ class Servers:
                     await work(host)
 
         async def everyone() -> None:
-            await asyncio.gather(*(one(replica.host) for replica in self._replicas))
+            await asyncio.gather(*(one(replica.host) for replica in self.replicas.all))
 
         if self._thread.is_alive():
             self._await(everyone())
 
     def identity(self) -> dict[str, Any]:
         """Addresses and what each really serves."""
-        return {"model": self.model, "chat": self.chat, "servers": [replica.facts() for replica in self._replicas]}
+        return {"model": self.model, "chat": self.chat, "servers": [replica.facts() for replica in self.replicas.all]}
 
     def replies(self, orders: Iterable[tuple[T, Body]]) -> Iterator[list[tuple[T, Reply]]]:
         """The reply to each order, in lists as they become ready; `orders` is read only as fast as answers come."""
@@ -141,8 +135,8 @@ class Servers:
     def all_choices(self, bodies: Sequence[Body]) -> list[list[Reply]]:
         """Every choice of each completion request, in their order."""
         orders = ((index, body, COMPLETIONS) for index, body in enumerate(bodies))
-        found = dict(pair for ready in self._stream(orders) for pair in ready)
-        return [found[index] for index in range(len(bodies))]
+        replies = dict(pair for ready in self._stream(orders) for pair in ready)
+        return [replies[index] for index in range(len(bodies))]
 
     def _stream(self, orders: Iterable[tuple[T, Body, str]]) -> Iterator[list[tuple[T, list[Reply]]]]:
         outbox: Outbox[tuple[T, list[Reply]]] = Outbox()
@@ -157,7 +151,7 @@ class Servers:
                 outbox.wait_until_finished(CLOSE_S)
 
     async def _serve(self, orders: Iterator[tuple[T, Body, str]], outbox: Outbox[tuple[T, list[Reply]]]) -> None:
-        watches = [asyncio.create_task(self._watch(replica)) for replica in self._replicas]
+        watches = [asyncio.create_task(self.replicas.watch(replica)) for replica in self.replicas.all]
         workers = [asyncio.create_task(self._work(orders, outbox)) for _ in range(self._concurrency)]
         try:
             waiting: set[asyncio.Task[None]] = {*workers, *watches}
@@ -179,139 +173,99 @@ class Servers:
 
     async def _ask(self, path: str, body: Body) -> list[Reply]:
         """An answer, or a reply that says why there is none."""
-        problem, attempt = "", 0
-        for attempt in range(1, self._attempts + 1):
-            replica = await self._next()
-            pause: float | None = None
-            try:
-                async with asyncio.timeout(self._deadline_s):
-                    response = await replica.host.post(path, {"model": self.model, **body})
-                if response.status in RETRIED:
-                    pause = _retry_after(response)
-                replies = _checked(response)
-                replica.confirm(self.model, replies[0].model)
-                replica.failures = 0
-                return [reply._replace(server=replica.host.url, attempts=attempt) for reply in replies]
-            except Refused as error:
-                problem = str(error)
-                if error.status not in RETRIED:
-                    await self._check(replica)  # a model that is gone is refused like a bad request
-                    break
-            except FAILURES as error:
-                problem = _words(error, self._deadline_s)
-            replica.fail(problem)
-            if attempt < self._attempts:
-                await asyncio.sleep(
-                    self._pause_s * 2 ** (attempt - 1) * (1 + random.random()) if pause is None else pause
-                )
-        return [Reply(server=replica.host.url, attempts=attempt, error=problem)]
 
-    async def _next(self) -> Replica:
-        """The next server that is up; waits for one, but not for ever."""
-        while True:
-            for _ in self._replicas:
-                replica = next(self._turn)
-                if replica.up:
-                    self._alive_at, self._said = time.monotonic(), False
-                    return replica
-            if self._say and not self._said:
-                self._said = True
-                self._say(f"{self._troubles()}; waiting up to {self._give_up_s:g} s")
-            if time.monotonic() - self._alive_at > self._give_up_s:
-                raise ServersGone(f"no server has answered for {self._give_up_s:g} s ({self._troubles()})")
-            await asyncio.sleep(min(0.1, self._give_up_s / 4))
+        def read(replica: ModelReplica, response: Response) -> list[Reply]:
+            content = response.json()
+            if "error" in content and not content.get("choices"):
+                raise BadAnswer(f"an error under status 200: {str(content['error'])[:200]}")
+            replies = parse(content)
+            replica.confirm(self.model, replies[0].model)
+            return replies
 
-    async def _watch(self, replica: Replica) -> None:
-        """Look after a server: whether it is there, and whether it is still the same."""
-        while True:
-            if replica.up:  # it may be down since the call before this one
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(self._check_s):
-                        await replica.went_down.wait()
-            replica.went_down.clear()
-            while True:
-                with suppress(*FAILURES, Refused):
-                    await self._check(replica)
-                    break
-                await asyncio.sleep(min(RECHECK_S, self._check_s))
+        try:
+            answer = await self.replicas.ask(path, {"model": self.model, **body}, read)
+        except NoAnswer as error:
+            return [Reply(server=error.server, attempts=error.tries, error=error.trouble)]
+        url = answer.replica.host.url
+        if answer.content is None:
+            await self._check(answer.replica)  # a model that is gone is refused like a bad request
+            return [Reply(server=url, attempts=answer.tries, error=str(Refused(answer.response)))]
+        return [reply._replace(server=url, attempts=answer.tries) for reply in answer.content]
 
-    async def _check(self, replica: Replica) -> None:
-        async with asyncio.timeout(min(self._deadline_s, self._start_s)):
+    async def _check(self, replica: ModelReplica) -> None:
+        async with asyncio.timeout(min(self.replicas.deadline_s, self._start_s)):
             await replica.check(self.model)
 
     async def _connect(self) -> None:
         """Everyone must serve the model; one that is down may come later, as long as another is up."""
-        outcomes = await asyncio.gather(*(self._first_contact(r) for r in self._replicas), return_exceptions=True)
-        fatal = [error for error in outcomes if isinstance(error, LabError)]
-        if fatal:
-            raise fatal[0]
-        if not any(replica.up for replica in self._replicas):
-            raise ServersGone(f"no server answers ({self._troubles()}); start one with `rlvr serve model PATH`")
-        self._alive_at = time.monotonic()
+        contacts = (self._first_contact(replica) for replica in self.replicas.all)
+        for outcome in await asyncio.gather(*contacts, return_exceptions=True):
+            if isinstance(outcome, LabError):
+                raise outcome
+        if all(replica.down for replica in self.replicas.all):
+            troubles = self.replicas.troubles()
+            raise ServersGone(f"no server answers ({troubles}); start one with `rlvr serve model PATH`")
 
-    async def _first_contact(self, replica: Replica) -> None:
+    async def _first_contact(self, replica: ModelReplica) -> None:
+        url = replica.host.url
         for attempt in range(FIRST_TRIES):
             try:
                 async with asyncio.timeout(self._start_s):
                     if not self.model:
                         names = await replica.models()
-                        self.model = self.model or _only(names, replica.host.url)
-                    return await replica.check(self.model)
+                        if len(names) != 1:
+                            served = ", ".join(names) or "nothing it lists"
+                            raise UserError(f"{url} serves {served}; choose with --model NAME")
+                        self.model = self.model or names[0]
+                    await replica.check(self.model)
+                    return self.replicas.reopen(replica)
             except Refused as error:
-                if error.status not in RETRIED:
-                    raise UserError(f"{replica.host.url}: {error}{_remedy(error.status)}") from None
-                replica.fail(str(error), at_once=True)
+                if error.status not in BUSY | RETRIED:
+                    key = "; put the key into the environment variable that --key-env names"
+                    raise UserError(f"{url}: {error}{key if error.status in (401, 403) else ''}") from None
+                self.replicas.absent(replica, str(error))
             except FAILURES as error:
-                replica.fail(_words(error, self._start_s), at_once=True)
+                self.replicas.absent(replica, words(error, self._start_s))
                 if isinstance(error, TimeoutError):
                     return None
-            await asyncio.sleep(self._pause_s * (attempt + 1))
+            await asyncio.sleep(self.replicas.pause_s * (attempt + 1))
         return None
 
-    def _troubles(self) -> str:
-        return "; ".join(f"{one.host.url}: {one.trouble}" for one in self._replicas)
-
-    async def _hang_up(self) -> None:
-        for replica in self._replicas:
-            await replica.host.close()
-
-    def _await(self, work: Coroutine[Any, Any, R]) -> R:
+    def _await(self, work: Coroutine[Any, Any, U]) -> U:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 
-def _checked(response: Response) -> list[Reply]:
-    if response.status != 200:
-        raise Refused(response)
-    content = response.json()
-    if "error" in content and not content.get("choices"):
-        raise BadAnswer(f"an error under status 200: {str(content['error'])[:200]}")
-    return parse(content)
+class Outbox(Generic[T]):
+    """A queue from the thread that asks servers to the one that judges their answers."""
 
+    def __init__(self) -> None:
+        self._items: deque[T] = deque()
+        self._change = threading.Condition()
+        self._finished = False
 
-def _retry_after(response: Response) -> float | None:
-    """Seconds or a date; bounded, because a server may ask for anything."""
-    text = response.headers.get("retry-after", "")
-    if text.isdigit():
-        return min(LONGEST_PAUSE_S, float(text))
-    with suppress(ValueError, TypeError):
-        return min(LONGEST_PAUSE_S, max(0.0, parsedate_to_datetime(text).timestamp() - time.time()))
-    return None
+    def __len__(self) -> int:
+        return len(self._items)
 
+    def put(self, item: T) -> None:
+        with self._change:
+            self._items.append(item)
+            self._change.notify()
 
-def _words(error: BaseException, deadline_s: float) -> str:
-    if isinstance(error, TimeoutError):
-        return f"no answer within {deadline_s:g} s"
-    return str(error) or type(error).__name__
+    def finish(self) -> None:
+        with self._change:
+            self._finished = True
+            self._change.notify_all()
 
+    def take(self, most: int) -> list[T]:
+        """At least one as soon as there is one; nothing when it is over."""
+        with self._change:
+            while not self._items and not self._finished:
+                self._change.wait()
+            return [self._items.popleft() for _ in range(min(most, len(self._items)))]
 
-def _only(names: list[str], url: str) -> str:
-    if len(names) != 1:
-        raise UserError(f"{url} serves {', '.join(names) or 'nothing it lists'}; choose with --model NAME")
-    return names[0]
-
-
-def _remedy(status: int) -> str:
-    return "; put the key into the environment variable that --key-env names" if status in (401, 403) else ""
+    def wait_until_finished(self, timeout_s: float) -> None:
+        with self._change:
+            self._change.wait_for(lambda: self._finished, timeout_s)
 
 
 __all__ = ["ModelChanged", "Servers", "ServersGone"]

@@ -25,7 +25,7 @@ class Reply(NamedTuple):
 
     text: str = ""
     tokens: tuple[int, ...] = ()
-    """Their ids, where the server tells them."""
+    """Token ids, where the server tells them."""
     logprobs: tuple[float, ...] = ()
     """As the server tells them: vLLM's are at temperature 1 unless started with --logprobs-mode processed_logprobs."""
     finish: Finish = Finish.ERROR

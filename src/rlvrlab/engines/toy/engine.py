@@ -13,13 +13,14 @@ import numpy as np
 from rlvrlab.batch import Floats, Ints, TokenBatch
 from rlvrlab.engines.base import EngineTable, Policy, Scope, ValueObjective, add_metrics, micro_batches
 from rlvrlab.engines.toy.features import contexts_of, view_prompts
-from rlvrlab.engines.toy.optimizer import Optimizer
+from rlvrlab.engines.toy.optimizer import FlatOptimizer
 from rlvrlab.engines.toy.policy import Inputs, Layout, backward, entropy, log_softmax
 from rlvrlab.engines.toy.sampler import Published, sample
 from rlvrlab.engines.toy.tokenizer import ToyTokenizer
 from rlvrlab.errors import CheckpointError
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.registry import register
-from rlvrlab.types import Completion, Count, CountOrZero, Loss, Objective, OptimizerSettings, Positive, Request
+from rlvrlab.types import Completion, Count, CountOrZero, Loss, Objective, Positive, Request
 
 
 @register("engine", "toy")
@@ -40,7 +41,7 @@ class Toy(EngineTable):
     micro_batch: CountOrZero = 0
     """Rows per gradient pass; 0 takes all at once. Never changes a result."""
 
-    def build(self, optimizer: OptimizerSettings) -> ToyEngine:
+    def build(self, optimizer: Optimizer) -> ToyEngine:
         """A policy that knows nothing yet: uniform over its vocabulary."""
         return ToyEngine(self, optimizer)
 
@@ -61,7 +62,7 @@ class ToyEngine:
 
     name = "toy"
 
-    def __init__(self, config: Toy, optimizer: OptimizerSettings) -> None:
+    def __init__(self, config: Toy, optimizer: Optimizer) -> None:
         self.config, self.precision = config, config.precision
         self.tokenizer = ToyTokenizer(config.max_number)
         self.layout = Layout(self.tokenizer.characters, self.tokenizer.vocab_size, config.slots, config.buckets)
@@ -74,8 +75,8 @@ class ToyEngine:
 
     def fresh_optimizer(self) -> None:
         """Zero moments for policy and critic."""
-        self._optimizer = Optimizer(self.optimizer_settings, self.theta.size, self.precision)
-        self._critic_optimizer = Optimizer(self.optimizer_settings, self.critic.size, self.precision)
+        self._optimizer = FlatOptimizer(self.optimizer_settings, self.theta.size, self.precision)
+        self._critic_optimizer = FlatOptimizer(self.optimizer_settings, self.critic.size, self.precision)
 
     def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
         """Keyed sampling, all requests abreast."""

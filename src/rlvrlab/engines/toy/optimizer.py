@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from rlvrlab.batch import Floats
-from rlvrlab.types import OptimizerSettings
+from rlvrlab.recipe.schema import Optimizer
 
 
-class Optimizer:
+class FlatOptimizer:
     """Turns a gradient into a displacement."""
 
-    def __init__(self, settings: OptimizerSettings, size: int, dtype: str) -> None:
+    def __init__(self, settings: Optimizer, size: int, dtype: str) -> None:
         self.settings = settings
         self.count = 0
         self.first = np.zeros(size, dtype=dtype)

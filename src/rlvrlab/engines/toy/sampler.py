@@ -57,7 +57,11 @@ def _abreast(policy: Published, requests: Sequence[Request], settings: Sampling)
         live_N = live_N[[not _ended(policy, tokens[i], settings) for i in live_N]]
         if not len(live_N):
             break
-    return [_completion(policy, t, lp, settings) for t, lp in zip(tokens, logprobs, strict=True)]
+    finishes = [Finish.STOP if _ended(policy, one, settings) else Finish.LENGTH for one in tokens]
+    return [
+        Completion(policy.tokenizer.decode(chosen), tuple(chosen), tuple(logp), finish, policy.version)
+        for chosen, logp, finish in zip(tokens, logprobs, finishes, strict=True)
+    ]
 
 
 def _distribution(
@@ -95,8 +99,3 @@ def _ended(policy: Published, tokens: list[int], settings: Sampling) -> bool:
     if tokens[-1] == policy.tokenizer.end:
         return True
     return bool(settings.stop) and policy.tokenizer.decode(tokens).endswith(settings.stop)
-
-
-def _completion(policy: Published, tokens: list[int], logprobs: list[float], settings: Sampling) -> Completion:
-    finish = Finish.STOP if _ended(policy, tokens, settings) else Finish.LENGTH
-    return Completion(policy.tokenizer.decode(tokens), tuple(tokens), tuple(logprobs), finish, policy.version)

@@ -27,7 +27,13 @@ def client_from_environment(*, every_test: bool) -> FusionClient | None:
     addresses = tuple(part.strip() for part in os.environ.get(ADDRESSES, "").split(",") if part.strip())
     if not addresses:
         return None
-    wait_s = _seconds(os.environ.get(WAIT) or "120")
+    text = os.environ.get(WAIT) or "120"
+    try:
+        wait_s = float(text)
+    except ValueError:
+        wait_s = math.nan
+    if not 0 < wait_s < math.inf:
+        raise UserError(f"{WAIT}={text}: a number of seconds above 0 is needed")
     return FusionClient(addresses, os.environ.get(TOKEN) or None, give_up_s=wait_s, every_test=every_test)
 
 
@@ -44,13 +50,3 @@ def judge_at(addresses: Sequence[str]) -> None:
     if addresses:
         FusionClient(tuple(addresses))  # a mistake in an address is found now
         os.environ[ADDRESSES] = ",".join(addresses)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise UserError(f"{WAIT}={text}: a number of seconds above 0 is needed")
-    return seconds

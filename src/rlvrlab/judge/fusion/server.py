@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvrlab.errors import InfrastructureError, UserError
-from rlvrlab.http_server import HttpError, HttpServer, Request, Response, is_loopback
+from rlvrlab.http_server import HttpError, HttpServer, JsonRoutes, Request, is_loopback
 from rlvrlab.judge.code import ATTEMPTS, SCORER_VERSION, CodeJudge
 from rlvrlab.judge.finding import Starved
 from rlvrlab.judge.fusion import wire
@@ -48,10 +48,9 @@ class JudgeServer:
         self.thorough = CodeJudge(self.pool, stop_on_first_failure=False, reader=self.judge.reader)
         self.stopwatch = Stopwatch()
         self.refused = self.most_load = 0
-        self.http = HttpServer(self.answer, self._admit)
         self.load = 0
         self.stopping = False
-        self.routes: dict[tuple[str, str], Callable[[Request], Awaitable[Any]]] = {
+        routes: dict[tuple[str, str], Callable[[Request], Awaitable[Any]]] = {
             ("GET", "/v1/ping"): self._ping,
             ("GET", "/v1/load"): self._report,
             ("GET", "/list_datasets"): self._datasets,
@@ -59,6 +58,7 @@ class JudgeServer:
             ("POST", "/submit"): self._submit,
             ("POST", "/judge"): self._judge,
         }
+        self.http = HttpServer(JsonRoutes(routes, mistake=422, headers=MARK), self._admit)
 
     async def start(self) -> None:
         """Start workers and listen; `port` becomes the real one when it was 0."""
@@ -70,21 +70,6 @@ class JudgeServer:
         self.stopping = True
         await self.http.close()
         self.pool.close()
-
-    async def answer(self, request: Request) -> Response:
-        """Route one request; whatever fails on our side is a 500 or a SandboxError, never a verdict."""
-        known = self.routes.get((request.method, request.path))
-        if known is None:
-            paths = {path for _, path in self.routes}
-            raise HttpError(405 if request.path in paths else 404, f"no {request.method} {request.path}")
-        try:
-            return Response(await known(request), headers=MARK)
-        except UserError as error:
-            raise HttpError(422, str(error)) from None
-        except HttpError:
-            raise
-        except Exception as error:  # no answer at all would look like a broken network, and be sent again
-            raise HttpError(500, f"{type(error).__name__}: {error}") from error
 
     def _admit(self, request: Request) -> None:
         """Before anything of it is kept: whoever has no token must not fill the memory."""
@@ -98,7 +83,11 @@ class JudgeServer:
             raise HttpError(503, "the judge is stopping", Retry_After="1")
         if self.load and self.load + jobs > self.queue:
             self.refused += 1
-            raise HttpError(429, f"{self.load} jobs are waiting already", Retry_After=str(self._retry_after_s()))
+            # Half the queue is worked off by then, judging by what a request has taken lately.
+            lately = self.stopwatch.durations_ms[-64:]
+            each_s = sum(lately) / len(lately) / 1000 if lately else 1.0
+            after_s = min(LONGEST_PAUSE_S, max(1, math.ceil(each_s / 2)))
+            raise HttpError(429, f"{self.load} jobs are waiting already", Retry_After=str(after_s))
         self.load += jobs
         self.most_load = max(self.most_load, self.load)
         started = time.monotonic()
@@ -107,12 +96,6 @@ class JudgeServer:
             self.stopwatch.note(time.monotonic() - started, "", "", True)
         finally:
             self.load -= jobs
-
-    def _retry_after_s(self) -> int:
-        """Seconds until half the queue is worked off, by what a request has taken lately."""
-        lately = self.stopwatch.durations_ms[-64:]
-        each_s = sum(lately) / len(lately) / 1000 if lately else 1.0
-        return min(LONGEST_PAUSE_S, max(1, math.ceil(each_s / 2)))
 
     async def _report(self, _: Request) -> dict[str, Any]:
         """How busy it is and was; milliseconds from a request's admission to its answer."""

@@ -8,33 +8,28 @@ LARGEST = 1 << 20
 """Bytes of one answer."""
 
 
-class Refused(Exception):
+class Unreadable(Exception):
     """No such file to show; the words say why."""
 
 
 def read_part(folder: Path, name: str, line: int = 1) -> bytes:
     """At most LARGEST bytes of a text file below `folder`, from a line on."""
-    path = _inside(folder, name)
-    with path.open("rb") as file:
-        for _ in range(line - 1):
-            if not file.readline(LARGEST):
-                raise Refused(f"{name}: has no line {line}")
-        data = file.read(LARGEST + 1)
-    if b"\0" in data[:4096]:
-        raise Refused(f"{name}: not a text file")
-    if len(data) > LARGEST:
-        data = data[:LARGEST] + f"\n… cut off after {LARGEST >> 20} MB; ?line=N goes on from a line".encode()
-    return data
-
-
-def _inside(folder: Path, name: str) -> Path:
-    """The file, when its real place is below the folder: no `..`, no absolute name, no link that leads out."""
+    # Only what really lies below the folder: no `..`, no absolute name, no link that leads out.
     if not name or "\0" in name:
-        raise Refused("name a file of the run")
+        raise Unreadable("name a file of the run")
     try:
         root, path = folder.resolve(strict=True), (folder / name).resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
-        raise Refused(f"{name}: no such file in this run") from None
+        raise Unreadable(f"{name}: no such file in this run") from None
     if not path.is_relative_to(root) or not path.is_file():
-        raise Refused(f"{name}: no such file in this run")
-    return path
+        raise Unreadable(f"{name}: no such file in this run")
+    with path.open("rb") as file:
+        for _ in range(line - 1):
+            if not file.readline(LARGEST):
+                raise Unreadable(f"{name}: has no line {line}")
+        data = file.read(LARGEST + 1)
+    if b"\0" in data[:4096]:
+        raise Unreadable(f"{name}: not a text file")
+    if len(data) > LARGEST:
+        data = data[:LARGEST] + f"\n… cut off after {LARGEST >> 20} MB; ?line=N goes on from a line".encode()
+    return data

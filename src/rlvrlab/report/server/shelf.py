@@ -43,10 +43,10 @@ class Gathered:
     fingerprint: tuple[Fingerprint, ...]
     document: dict[str, Any]
     text: str
-    """As JSON."""
+    """The document as JSON."""
     cpu_s: float
     made: float
-    """By the clock that never goes back."""
+    """When, in monotonic time."""
 
 
 class Shelf:
@@ -64,7 +64,15 @@ class Shelf:
         """All runs, newest first; only what changed is read again."""
         with self._listing:
             if time.monotonic() - self._looked > LIST_S:
-                self._look()
+                held, entries = held_locks(), {}
+                for folder in find_runs(self.root):
+                    mark = fingerprint(folder)
+                    before = self._entries.get(folder)
+                    fresh = before is not None and before[0] == mark and before[1].status not in ACTIVE
+                    entries[folder] = before if before and fresh else (mark, summarise_run(folder, self.root, held))
+                self._entries = entries
+                self._names = {entry.name: folder for folder, (_, entry) in entries.items()}
+                self._looked = time.monotonic()
             return sort_runs((entry for _, entry in self._entries.values()), "age")
 
     def folder(self, name: str) -> Path | None:
@@ -102,17 +110,6 @@ class Shelf:
         """State of the files when the run's document was last gathered."""
         kept = self._kept.get((folder,))
         return kept.fingerprint[0] if kept else None
-
-    def _look(self) -> None:
-        held, found = held_locks(), {}
-        for folder in find_runs(self.root):
-            mark = fingerprint(folder)
-            before = self._entries.get(folder)
-            fresh = before is not None and before[0] == mark and before[1].status not in ACTIVE
-            found[folder] = before if before and fresh else (mark, summarise_run(folder, self.root, held))
-        self._entries = found
-        self._names = {entry.name: folder for folder, (_, entry) in found.items()}
-        self._looked = time.monotonic()
 
 
 def fingerprint(folder: Path) -> Fingerprint:

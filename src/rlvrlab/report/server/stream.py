@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,9 @@ class News:
     def since(cls, shelf: Shelf, folder: Path, last_id: str | None) -> News:
         """From the place a browser names, else from the end of the files."""
         metrics, events = (Follower(folder / "logs" / f"{name}.jsonl") for name in ("metrics", "events"))
-        numbers = _numbers(last_id)
+        parts = (last_id or "").split("-")
+        ours = len(parts) == 4 and all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts)
+        numbers = [int(part) for part in parts] if ours else []
         for i, follower in enumerate((metrics, events)):
             if numbers:
                 follower.position, follower.inode = numbers[2 * i], numbers[2 * i + 1]
@@ -69,13 +71,13 @@ class News:
 
     def read(self) -> list[str]:
         """New lines, as messages; each is made before the next file is read, so that its id is exact."""
-        found = []
+        messages = []
         for name, follower in (("metrics", self.metrics), ("events", self.events)):
             rows = follower.read()
             if rows or follower.rewound:
                 self.last = rows[-1] if rows and name == "metrics" else self.last
-                found.append(self.message(name, {"rows": rows, "rewound": follower.rewound}))
-        return found
+                messages.append(self.message(name, {"rows": rows, "rewound": follower.rewound}))
+        return messages
 
     def outdated(self) -> bool:
         """Something changed since the run's document was gathered."""
@@ -94,34 +96,27 @@ class News:
         return {"status": state, "phase": self.last.get("phase"), "step": self.last.get("step")}
 
 
-async def stream(news: News, ended: Callable[[], bool]) -> AsyncIterator[str]:
-    """The text of the stream, until `ended`: small reads of files that are open for a moment only."""
+async def stream(news: News) -> AsyncIterator[str]:
+    """The text of the stream, for as long as it is read: small reads of files that are open for a moment only."""
     yield f"retry: {RETRY_MS}\n\n"
     told: dict[str, Any] = {}
     asked = spoke = time.monotonic()
     changed = 0.0
-    while not ended():
+    while True:
         now = time.monotonic()
-        found = news.read()
-        if found or not told or now - asked > STATUS_S:
+        messages = news.read()
+        if messages or not told or now - asked > STATUS_S:
             asked, status = now, news.status()
             if status != told:
-                found.append(news.message("status", status))
+                messages.append(news.message("status", status))
                 told = status
         if now - changed > news.shelf.pause_s(news.folder) and news.outdated():
             changed = now
-            found.append(news.message("change", {}))
-        if found:
+            messages.append(news.message("change", {}))
+        if messages:
             spoke = now
-            yield "".join(found)
+            yield "".join(messages)
         if now - spoke > HEARTBEAT_S:
             spoke = now
             yield ": still here\n\n"
         await asyncio.sleep(POLL_S)
-
-
-def _numbers(text: str | None) -> list[int]:
-    """The four numbers of an id; none when it is not one of ours."""
-    parts = (text or "").split("-")
-    ours = len(parts) == 4 and all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts)
-    return [int(part) for part in parts] if ours else []
