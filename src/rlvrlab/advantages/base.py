@@ -15,6 +15,8 @@ class AdvantageEstimator(ABC):
     """Registered name."""
     by_parts: ClassVar[bool] = False
     """Reads the reward's named parts: a group with equal totals but different parts still has signal."""
+    needs_groups: ClassVar[bool] = True
+    """Compares answers to one problem, so that rollout.n = 1 gives no signal."""
     needs_values: ClassVar[bool] = False
     """Reads the critic's values (`RewardBatch.value_BT`), so the phase must train a critic."""
 

@@ -37,6 +37,7 @@ class Gae(AdvantageEstimator):
     whiten: bool = True
     """Advantages with mean 0 and standard deviation 1 over the batch; returns are never whitened."""
 
+    needs_groups: ClassVar[bool] = False
     needs_values: ClassVar[bool] = True
 
     def __call__(self, batch: RewardBatch) -> Advantages:

@@ -11,6 +11,7 @@ Trap: verl drops a reward that stands on a token without loss.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,6 +30,8 @@ class ReinforcePP(AdvantageEstimator):
 
     gamma: Fraction01 = 1.0
     """Discount per trained token."""
+
+    needs_groups: ClassVar[bool] = False
 
     def __call__(self, batch: RewardBatch) -> Advantages:
         """Whitened return-to-go."""

@@ -52,4 +52,6 @@ def _phases(phases: list[PhasePlan]) -> Table:
         cells = (p.steps, p.problems_per_step, p.answers_per_step, p.updates_per_step)
         tokens = p.max_tokens // max(1, p.answers) * p.most_answers
         table.add_row(p.name, *(f"{cell:,}" for cell in cells), f"{p.answers:,}{more}", f"{tokens:,}")
+    for name in dict.fromkeys(name for p in phases for name in p.also_draw):
+        table.caption = f"{table.caption or 'without the answers that these draw themselves:'} {name}"
     return table

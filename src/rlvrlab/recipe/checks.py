@@ -12,7 +12,7 @@ def contradictions(recipe: Recipe) -> list[tuple[str, str]]:
     problems = []
     if len(set(recipe.phases)) < len(recipe.phases):
         problems.append(("phases", f"{recipe.phases} names a phase twice; each has one table"))
-    if recipe.phases[0] in names("phase") and getattr(find("phase", recipe.phases[0]), "control", False):
+    if recipe.phases[0] in names("phase") and find("phase", recipe.phases[0]).control:
         problems.append(
             ("phases", f"{recipe.phases[0]!r} is a control arm and cannot be the first; put its origin before it")
         )
@@ -29,10 +29,11 @@ def contradictions(recipe: Recipe) -> list[tuple[str, str]]:
     if recipe.engine.get("sampler", "embedded") != "embedded" and recipe.correction.level == "none":
         remedy = "remove the key or set 'token'"
         problems.append(("correction.level", f"servers never compute exactly as the trainer does; {remedy}"))
-    if recipe.rollout.n == 1 and "grpo" in recipe.phases and recipe.advantage is None:
-        problems.append(
-            ("rollout.n", "grpo compares answers to one problem and needs n ≥ 2; raise it or use reinforce")
-        )
+    for name in dict.fromkeys(name for name in recipe.phases if recipe.rollout.n == 1 and name in names("phase")):
+        advantage = (recipe.advantage or {}).get("type") or find("phase", name).default_advantage
+        if advantage in names("advantage") and find("advantage", advantage).needs_groups:
+            why = f"{name} compares answers to one problem ({advantage}) and needs n ≥ 2"
+            problems.append(("rollout.n", f'{why}; raise it or set advantage.type = "reinforce_pp"'))
     if recipe.kl.coef > 0 and recipe.kl.estimator == "k1" and recipe.kl.place == "loss":
         why = '"k1" in the loss has expected gradient 0 and does not pull to the reference; allowed there: k2, k3'
         problems.append(("kl.estimator", f'{why}; use one of them, or set kl.place = "reward"'))

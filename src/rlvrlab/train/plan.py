@@ -41,12 +41,17 @@ class PhasePlan(NamedTuple):
     """The same with all refills and second tries that could happen."""
     max_tokens: int
     """Generated at most for `answers`."""
+    also_draw: tuple[str, ...] = ()
+    """Plug-ins that draw further answers, whose number only the run will tell."""
 
 
 def phase_plans(resolved: Resolved, available: int | None = None) -> list[PhasePlan]:
     """What each phase will do with so many training problems; the recipe's own number where it is not given."""
     recipe, plans = resolved.recipe, []
     protocol: TrainingProtocol | None = resolved.build("protocol")
+    guard, credit = resolved.build("guard"), resolved.build("credit")
+    also = [f"guard {guard.name}"] if guard is not None and guard.draws_answers else []
+    also += [f"credit {credit.name}"] if credit is not None and credit.needs_sampling else []
     for name in recipe.phases:
         phase: Phase = resolved.phase(name)
         draws = phase.draws(recipe, recipe.data.train_size if available is None else available)
@@ -63,6 +68,7 @@ def phase_plans(resolved: Resolved, available: int | None = None) -> list[PhaseP
                 answers,
                 draws.before + phase.steps * draws.most_per_step,
                 draws.before * longest + draws.per_step * lengths,
+                tuple(also) if phase.online else (),
             )
         )
     return plans

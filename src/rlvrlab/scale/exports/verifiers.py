@@ -66,8 +66,8 @@ def refusals(resolved: Resolved) -> list[str]:
     recipe, problems = resolved.recipe, []
     if recipe.kl.coef and recipe.kl.place == "reward":
         problems.append('kl.place = "reward": an environment knows no reference policy; export with kl.place="loss"')
-    if "repair" in recipe.phases:
-        problems.append("phases: repair asks again after feedback, and this package asks once; leave repair out")
+    for name in [name for name in recipe.phases if resolved.phase(name).tries > 1]:
+        problems.append(f"phases: {name} asks again after feedback, and this package asks once; leave {name} out")
     if "overlong" in json.dumps(recipe.reward, default=str):
         problems.append("reward: overlong counts tokens, which a served model does not tell; use another reward")
     if recipe.protocol is not None:

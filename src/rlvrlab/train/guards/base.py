@@ -87,6 +87,11 @@ class Guard:
     """Does it remember skills by answers to a few problems? Where none can be sampled, references take their place."""
 
     @property
+    def draws_answers(self) -> bool:
+        """Does it draw answers of its own, which a plan cannot count before the run?"""
+        return self.needs_answers
+
+    @property
     def needs_sampling(self) -> bool:
         """Must answers be drawn in the middle of a step? Where the trainer cannot do that, the guard is refused."""
         return False

@@ -82,7 +82,7 @@ class Phase(ABC):
     control: ClassVar[bool] = False
     """A control arm: the next phase starts from the policy before it."""
     tries: ClassVar[int] = 1
-    """Turns of a problem within one step: 2 answers the judge's feedback on failed tries."""
+    """Turns of a problem that it trains: 2 where failed tries are answered with the judge's feedback."""
     default_advantage: ClassVar[str | None] = None
     default_objective: ClassVar[str | None] = None
     health: ClassVar[tuple[str, ...]] = ()

@@ -53,6 +53,7 @@ class RepairPhase(Phase):
     context: Context = "fresh"
     """fresh: feedback stands alone. conversation: it follows the tokens of the first turn."""
 
+    tries: ClassVar[int] = 2
     health: ClassVar[tuple[str, ...]] = ("sft/nll",)
 
     def draws(self, recipe: Recipe, available: int) -> Draws:
