@@ -128,7 +128,9 @@ def training(engine: str, steps: int, sft: int) -> dict[str, dict[str, float]]:
         turns = [(turn, arm) for turn in range(WARM + steps) for arm in arms]
         for step, (turn, arm) in enumerate(turns):  # other problems each time: the judge remembers what it has judged
             now, started = (meters[arm] if turn >= WARM else Meter()), cpu_seconds()
-            outcome = phase.step(arms[arm], None, State(phase_step=step, step=step), Memory())
+            outcome = phase.step(
+                arms[arm], phase.prepare(lab, Path(folder)), State(phase_step=step, step=step), Memory()
+            )
             now.metrics.append(outcome.metrics)
             now.step_s.append(cpu_seconds() - started)
             print(f"{arm}, step {turn}: {now.credit_s[-1]:.2f} of {now.step_s[-1]:.2f} CPU s", file=sys.stderr)

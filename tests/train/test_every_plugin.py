@@ -19,7 +19,8 @@ from rlvrlab.scale.verl import keys
 from rlvrlab.train.plan import phase_plans
 
 SMALL = {
-    "sft": {"steps": 3, "batch_size": 8}, "more_sft": {"steps": 2, "batch_size": 8}, "rft": {"problems": 17, "steps": 2, "batch_size": 8},
+    "sft": {"steps": 3, "batch_size": 8}, "more_sft": {"steps": 2, "batch_size": 8},
+    "rft": {"problems": 17, "steps": 2, "batch_size": 8},
     "dpo": {"problems": 13, "steps": 2, "batch_size": 4}, "repair": {"problems": 19, "steps": 2, "batch_size": 6},
 }  # fmt: skip
 ONLINE = {"steps": 2, "batch_size": 4}

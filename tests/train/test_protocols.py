@@ -89,7 +89,7 @@ def problems_at(lab, phase, step: int, size: int = 6) -> list[Problem]:
 
 
 def entered(lab, phase, step: int, memory: Memory | None = None) -> Memory:
-    return enter(lab, phase, State(phase_step=step, step=step), memory or Memory())[1]
+    return enter(lab, phase, phase.estimators(lab.resolved), State(phase_step=step, step=step), memory or Memory())[1]
 
 
 def test_sequential_trains_one_skill_after_the_other(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_curriculum_has_levels_lengths_and_keeps_the_optimiser(tmp_path: Path) -
     assert {p.meta["level"] for p in problems_at(lab, phase, 5)} == {3}
     drawn_lengths = []
     for step in (0, 5):
-        outcome = phase.step(lab, None, State(phase_step=step, step=step), Memory())
+        outcome = phase.step(lab, phase.estimators(lab.resolved), State(phase_step=step, step=step), Memory())
         drawn_lengths.append(max(len(rollout.completion.tokens) for rollout in outcome.rollouts))
     assert drawn_lengths[0] <= 4 and drawn_lengths[1] == 6, "an untrained policy fills the room it has"
 

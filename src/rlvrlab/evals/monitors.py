@@ -50,7 +50,7 @@ RANGES = (
     Range("actor/kl", None, 1.0, "far from the reference policy", "raise kl.coef or stop earlier"),
     Range("groups/unjudged_rows", None, 0.0, "some answers could not be judged; they are left out, not counted wrong",
           "look at logs/events.jsonl and the rollouts' detail", alarm=True),
-    Range("sft/nll", None, 5.0, "worse than guessing among 150 tokens: the updates are ruining the policy",
+    Range("sft/nll", None, 12.0, "worse than a blind guess over 160,000 tokens: the updates are ruining the policy",
           "start again with a lower learning rate", alarm=True),
     Range("dpo/chosen_reward", -1.0, None, "chosen answers become less likely, together with rejected ones",
           "raise dpo.sft_coef or dpo.beta, or lower the learning rate"),

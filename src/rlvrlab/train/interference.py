@@ -41,7 +41,7 @@ def interference(lab: Lab, phase: OnlinePhase, length: float, key: tuple[object,
     for skill in skills_of(lab.train):
         live = sort_groups(_asked(lab, skill, (*key, "gradient"))).live
         if live:
-            vectors.append(lab.engine.gradient(_batch(lab, phase, live), phase.regularised(lab.resolved))[0])
+            vectors.append(lab.engine.gradient(_batch(lab, phase, live), phase.estimators(lab.resolved).objective)[0])
             names.append(skill)
     if len(names) < 2:
         raise UserError(f"interference: {len(names)} skills have a gradient, two are needed; train a little first")

@@ -10,7 +10,7 @@ from rlvrlab.errors import UserError
 from rlvrlab.train.batches import assemble, score, with_advantages
 from rlvrlab.train.guards.base import Moment, protected_in
 from rlvrlab.train.lab import Lab
-from rlvrlab.train.phases.base import OnlinePhase, Phase
+from rlvrlab.train.phases.base import Estimators, OnlinePhase, Phase
 from rlvrlab.train.protocols import check_skills, stage_at, stages_of
 from rlvrlab.train.state import Memory, State
 from rlvrlab.types import Objective, Problem, Rollout
@@ -35,7 +35,7 @@ def check_phases(lab: Lab) -> None:
             )
 
 
-def enter(lab: Lab, phase: OnlinePhase, state: State, memory: Memory) -> tuple[Moment, Memory]:
+def enter(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: State, memory: Memory) -> tuple[Moment, Memory]:
     """Where this step stands; begins a stage where one is due."""
     stages = stages_of(lab.protocol, lab.train, phase.steps)
     stage = stage_at(stages, state.phase_step)
@@ -48,8 +48,8 @@ def enter(lab: Lab, phase: OnlinePhase, state: State, memory: Memory) -> tuple[M
     def policy_loss(rollouts: list[Rollout]) -> tuple[TokenBatch, Objective]:
         batch = score(assemble(rollouts, lab.recipe.rollout.max_tokens), lab.engine, lab.recipe,
                       reused=False, critic=phase.critic is not None)  # fmt: skip
-        batch, _ = with_advantages(batch, rollouts, phase.advantage(lab.resolved), lab.recipe)
-        return batch, phase.regularised(lab.resolved)
+        batch, _ = with_advantages(batch, rollouts, estimators.advantage, lab.recipe)
+        return batch, estimators.objective
 
     now = Moment(
         stage,

@@ -19,7 +19,7 @@ from rlvrlab.train.grouping import asked_in
 from rlvrlab.train.groups import Sorted, metrics_of, sort_groups
 from rlvrlab.train.guards.base import Moment
 from rlvrlab.train.lab import Lab
-from rlvrlab.train.phases.base import OnlinePhase, StepOutcome
+from rlvrlab.train.phases.base import Estimators, OnlinePhase, StepOutcome
 from rlvrlab.train.schedule import learning_rate
 from rlvrlab.train.stages import enter
 from rlvrlab.train.state import Memory, State
@@ -27,12 +27,12 @@ from rlvrlab.train.update import Applied, apply, gradients, mean_metrics, operat
 from rlvrlab.types import Objective, Rollout
 
 
-def online_step(lab: Lab, phase: OnlinePhase, state: State, memory: Memory) -> StepOutcome:
+def online_step(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: State, memory: Memory) -> StepOutcome:
     """One collection and the updates on it."""
     recipe, engine = lab.recipe, lab.engine
-    now, memory = enter(lab, phase, state, memory)
+    now, memory = enter(lab, phase, estimators, state, memory)
     # collect and judge
-    rollouts, kinds = collect_groups(lab, phase, now)
+    rollouts, kinds = collect_groups(lab, phase, now, by_parts=estimators.advantage.by_parts)
     memory = observe(lab, now, memory, rollouts)
     # credit of steps; a group without signal stays if its steps have some
     with timed("credit"):
@@ -49,15 +49,14 @@ def online_step(lab: Lab, phase: OnlinePhase, state: State, memory: Memory) -> S
     # advantages
     batch = assemble(used, recipe.rollout.max_tokens)
     batch = score(batch, engine, recipe, reused=phase.updates_per_step > 1, critic=phase.critic is not None)
-    batch, counts = with_advantages(batch, used, phase.advantage(lab.resolved), recipe)
+    batch, counts = with_advantages(batch, used, estimators.advantage, recipe)
     batch = credits.on(batch, used)
     # update
-    objective = phase.regularised(lab.resolved)
     applied: list[Applied] = []
     with timed("update"):
         parts = minibatches(batch, phase.minibatches, phase.epochs, recipe.seed, phase.name, state.phase_step)
         for i, part in enumerate(parts):
-            one, memory = update(lab, phase, now, memory, part, used, objective, i)
+            one, memory = update(lab, phase, now, memory, part, used, estimators.objective, i)
             applied.append(one)
     metrics |= counts | mean_metrics([one.metrics for one in applied]) | phase.fit_critic(engine, batch)
     engine.publish()
@@ -65,9 +64,9 @@ def online_step(lab: Lab, phase: OnlinePhase, state: State, memory: Memory) -> S
     return StepOutcome(metrics, memory, rollouts, silent=silent, skipped=skipped, events=now.events, steps=steps)
 
 
-def collect_groups(lab: Lab, phase: OnlinePhase, now: Moment) -> tuple[list[Rollout], Sorted]:
+def collect_groups(lab: Lab, phase: OnlinePhase, now: Moment, *, by_parts: bool) -> tuple[list[Rollout], Sorted]:
     """A batch of judged answers; with refill, other problems in place of those whose group is dead."""
-    by_parts, size = phase.advantage(lab.resolved).by_parts, phase.batch_size
+    size = phase.batch_size
     sampling = replace(lab.sampling, max_tokens=now.stage.max_tokens or lab.sampling.max_tokens)
     refills = lab.recipe.filter.max_refills if lab.recipe.filter.dead_groups == "refill" else 0
     rollouts: list[Rollout] = []

@@ -61,6 +61,14 @@ class Draws(NamedTuple):
     """In a step with all refills and second tries; equal to `per_step` where the number is fixed."""
 
 
+class Estimators(NamedTuple):
+    """What an on-line phase trains with, built once before its first step."""
+
+    advantage: AdvantageEstimator
+    objective: Objective
+    """With the recipe's KL and entropy terms."""
+
+
 class Critic(NamedTuple):
     """How a value function is trained beside the policy."""
 
@@ -152,6 +160,18 @@ class OnlinePhase(Phase):
         once = min(self.batch_size, available) * recipe.rollout.n
         return Draws(0, once, once * (1 + refills) * self.tries)
 
+    def prepare(self, lab: Lab, artifacts: Path) -> Estimators:
+        """The reference policy is frozen by the loop when the phase begins; nothing is made and kept."""
+        return self.estimators(lab.resolved)
+
+    def estimators(self, resolved: Resolved) -> Estimators:
+        """The estimator of advantages and the objective with its KL and entropy terms."""
+        recipe, objective = resolved.recipe, self.objective(resolved)
+        kl_in_loss = recipe.kl.coef if recipe.kl.place == "loss" else 0.0
+        plain = not kl_in_loss and not recipe.entropy.coef
+        regularised = Regularised(objective, kl_in_loss, recipe.kl.estimator, recipe.entropy.coef)
+        return Estimators(self.advantage(resolved), objective if plain else regularised)
+
     def advantage(self, resolved: Resolved) -> AdvantageEstimator:
         """The recipe's estimator, or the phase's own."""
         chosen: AdvantageEstimator = resolved.build("advantage") or find("advantage", self.default_advantage)()
@@ -161,14 +181,6 @@ class OnlinePhase(Phase):
         """The recipe's objective, or the phase's own, without KL and entropy."""
         chosen: PolicyObjective = resolved.build("objective") or find("objective", self.default_objective)()
         return chosen
-
-    def regularised(self, resolved: Resolved) -> Objective:
-        """The objective with the recipe's KL and entropy terms."""
-        recipe, objective = resolved.recipe, self.objective(resolved)
-        kl_in_loss = recipe.kl.coef if recipe.kl.place == "loss" else 0.0
-        if not kl_in_loss and not recipe.entropy.coef:
-            return objective
-        return Regularised(objective, kl_in_loss, recipe.kl.estimator, recipe.entropy.coef)
 
     def second_tries(self, lab: Lab, firsts: Sequence[Rollout], phase_step: int) -> list[Rollout]:
         """Answers to feedback on failed first tries, for phases with more than one."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.engines.base import Engine
@@ -19,7 +19,7 @@ from rlvrlab.objectives.value import value_loss
 from rlvrlab.registry import register
 from rlvrlab.rollout.turns import Context, try_again
 from rlvrlab.train.lab import Lab
-from rlvrlab.train.phases.base import Critic, OnlinePhase, StepOutcome
+from rlvrlab.train.phases.base import Critic, Estimators, OnlinePhase, StepOutcome
 from rlvrlab.train.state import Memory, State
 from rlvrlab.train.step import online_step
 from rlvrlab.types import Count, NonNegative, Positive, Rollout
@@ -33,9 +33,9 @@ class Grpo(OnlinePhase):
     default_advantage: ClassVar[str] = "grpo"
     default_objective: ClassVar[str] = "ppo_clip"
 
-    def step(self, lab: Lab, data: Any, state: State, memory: Memory) -> StepOutcome:
+    def step(self, lab: Lab, data: Estimators, state: State, memory: Memory) -> StepOutcome:
         """The on-line step."""
-        return online_step(lab, self, state, memory)
+        return online_step(lab, self, data, state, memory)
 
 
 @register("phase", "reinforce")
