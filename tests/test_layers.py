@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import networkx
 import pytest
 
 import rlvrlab
@@ -204,6 +205,33 @@ def test_imports_only_go_down() -> None:
 
 def test_rooms_form_no_cycle() -> None:
     assert cycles(own_imports()) == []
+
+
+def file_cycles(root: Path) -> list[list[str]]:
+    """Files that reach each other by any import: at the top, inside functions, or for annotations alone."""
+    modules = {
+        ".".join(["rlvrlab", *file.removesuffix(".py").removesuffix("/__init__").split("/")]): file
+        for file, _ in files(root)
+    }
+    graph = networkx.DiGraph()
+    for one in imports(root):
+        whole, module = one.target, one.target.rpartition(".")[0]
+        target = modules.get(whole) or modules.get(module)
+        if target is not None and target != one.file:
+            graph.add_edge(one.file, target)
+    return [sorted(part) for part in networkx.strongly_connected_components(graph) if len(part) > 1]
+
+
+def test_files_form_no_cycle_not_even_for_annotations() -> None:
+    assert file_cycles(SOURCE) == []
+
+
+def test_a_planted_cycle_of_annotations_is_found(tmp_path: Path) -> None:
+    (tmp_path / "train").mkdir()
+    for name, other in (("a", "b"), ("b", "a")):
+        text = f"if TYPE_CHECKING:\n    from rlvrlab.train.{other} import thing\n"
+        (tmp_path / "train" / f"{name}.py").write_text("from typing import TYPE_CHECKING\n" + text)
+    assert file_cycles(tmp_path) == [["train/a.py", "train/b.py"]]
 
 
 def test_heavy_packages_are_imported_inside_functions() -> None:
