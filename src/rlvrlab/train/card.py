@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from rlvrlab.envs.base import GivesFeedback
 from rlvrlab.evals.answering import EngineAnswerer
 from rlvrlab.evals.evaluate import Evaluation, evaluate
-from rlvrlab.evals.judged import Judged
 from rlvrlab.evals.protocol import eval_at_1, eval_at_k
 from rlvrlab.evals.recovery import recovery
 from rlvrlab.evals.statistics import Difference, compare
@@ -70,7 +69,12 @@ def measure(lab: Lab, phase: str, step: int) -> Card:
     found = _evaluated(lab, n=1)
     metrics = found.metrics()
     if isinstance(lab.env, GivesFeedback):
-        firsts = [_as_rollout(lab, one) for one in found.judged]
+        names = [f"card/{one.problem.id}/{one.sample}" for one in found.judged]
+        prompts = [prompt_tokens(lab.engine.tokenizer, one.problem.prompt) for one in found.judged]
+        firsts = [
+            Rollout(name, name, one.problem, prompt, one.answer.completion, one.verdict, None)
+            for name, prompt, one in zip(names, prompts, found.judged, strict=True)
+        ]
         metrics |= recovery(lab.engine, lab.env, firsts, limit, lab.recipe.seed, "card", phase)[0].metrics()
     if settings.test_n > 1:
         sampled = _evaluated(lab, n=settings.test_n).metrics()
@@ -100,25 +104,20 @@ def _evaluated(lab: Lab, n: int) -> Evaluation:
     return evaluate(EngineAnswerer(lab.engine), lab.env, lab.test, protocol, seed=lab.recipe.seed)
 
 
-def _as_rollout(lab: Lab, one: Judged) -> Rollout:
-    name = f"card/{one.problem.id}/{one.sample}"
-    prompt = prompt_tokens(lab.engine.tokenizer, one.problem.prompt)
-    return Rollout(name, name, one.problem, prompt, one.answer.completion, one.verdict, None)
-
-
 def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
     """Headings (one column per phase) and lines: the goals in per cent, their 95 % intervals, and the change."""
     names = [name for name in COLUMNS if any(name in card.metrics for card in cards)]
     names += sorted({name for card in cards for name in card.metrics if PASS_AT_N.fullmatch(name)})
     rows = [[COLUMNS.get(name, name), *(_percent(card.metrics, name) for card in cards)] for name in names]
-    changes = [_changed(_origin(cards, i), card) for i, card in enumerate(cards) if i]
+    changes = []
+    for i, card in list(enumerate(cards))[1:]:
+        # What a phase started from: the last card before it that is no control arm.
+        origin = next(before for before in reversed(cards[:i]) if not before.control)
+        paired = change(origin, card)
+        bounds = f"{100 * paired.low:+.0f}…{100 * paired.high:+.0f}"
+        changes.append(f"{100 * paired.mean:+.1f}\n{bounds}\np={paired.p:.1g}")
     head = ["", *(f"{card.phase}{chr(10) + '(control)' if card.control else ''}" for card in cards)]
     return head, [*rows, ["change", "", *changes]]
-
-
-def _origin(cards: list[Card], index: int) -> Card:
-    """What a phase started from: the last card before it that is no control arm."""
-    return next(card for card in reversed(cards[:index]) if not card.control)
 
 
 def markdown(cards: list[Card]) -> str:
@@ -129,11 +128,6 @@ def markdown(cards: list[Card]) -> str:
     lines += ["", f"| {' | '.join(head).replace(chr(10), ' ')} |", "|---" * len(head) + "|"]
     lines += [f"| {' | '.join(cell.replace(chr(10), '<br>') for cell in row)} |" for row in rows]
     return "\n".join(lines) + "\n"
-
-
-def _changed(before: Card, after: Card) -> str:
-    found = change(before, after)
-    return f"{100 * found.mean:+.1f}\n{100 * found.low:+.0f}…{100 * found.high:+.0f}\np={found.p:.1g}"
 
 
 def _percent(metrics: dict[str, Any], name: str) -> str:

@@ -19,8 +19,7 @@ Suffixes: B rows, T tokens, S steps, E edits.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,7 +27,7 @@ import numpy as np
 
 from rlvrlab.batch import Bools, Floats, Ints, TokenBatch
 from rlvrlab.credit.base import StepCredit
-from rlvrlab.credit.edits import Edit, Replays, coalition
+from rlvrlab.credit.edits import Replays, coalition
 from rlvrlab.credit.estimators import step_groups
 from rlvrlab.credit.steps import GLUE, Decode, step_of_tokens, token_spans
 from rlvrlab.randomness import generator
@@ -107,90 +106,72 @@ def credit_of(
 ) -> StepCredits:
     """Segment, plan, replay, solve; `cached` is for tests, results do not depend on it."""
     replayer = Replayer(env, reward, sampler, sampling, plugin.samples, plugin.invalid, cached)
-    judged = [rollout for rollout in rollouts if rollout.reward is not None]
-    examined = _examined(plugin, judged)
-    found = _segmented(examined, plugin, _remembering(sampler.tokenizer.decode))
-    plans = [_plan(plugin, one) for one in found]
-    asked = [one._replace(edits=_edits(plugin, one, plan)) for one, plan in zip(found, plans, strict=True)]
+    judged = [(rollout, rollout.reward.value) for rollout in rollouts if rollout.reward is not None]
+    least: dict[str, float] = {}
+    for rollout, value in judged:
+        least[rollout.group_id] = min(value, least.get(rollout.group_id, value))
+    # The others keep their group's advantage; answers that began alike are compared whatever they earned.
+    examined = [r for r, value in judged if not plugin.needs_replays or plugin.examines(value, least[r.group_id])]
+    asked: list[Trajectory] = []
+    plans: list[Replays | None] = []
+    for one in _segmented(examined, plugin.segmentation, sampler.tokenizer.decode):
+        steps, plan, edits = len(one.segments), None, ()
+        if steps and plugin.needs_replays:  # keyed by the rollout: the same on any machine and after any restart
+            plan = plugin.plan(steps, generator("credit", one.rollout.id))
+            empty = (coalition(np.zeros(steps, dtype=bool)),) if plugin.wants_empty else ()
+            edits = (*plan.edits, *empty)
+        plans.append(plan)
+        asked.append(one._replace(edits=edits))
     values = replayer.values(asked)
     raw = _solved(plugin, asked, plans, values)
-    answers = {
-        one.rollout.id: Credited(
-            one, raw_S, plugin.normalised(raw_S, _total(plugin, one, value_E)), _asked(raw_S, plan)
-        )
-        for one, raw_S, value_E, plan in zip(asked, raw, values, plans, strict=True)
-        if len(one.segments)
+    answers = {}
+    for one, plan, raw_S, value_E in zip(asked, plans, raw, values, strict=True):
+        if len(one.segments):
+            assert one.rollout.reward is not None
+            whole = one.rollout.reward.value
+            above_empty = whole - float(value_E[-1]) if plugin.wants_empty and len(value_E) else float("nan")
+            answers[one.rollout.id] = Credited(one, raw_S, plugin.normalised(raw_S, above_empty), _asked(raw_S, plan))
+    metrics = {
+        "credit/unbiased": float(plugin.label == "unbiased"),
+        "credit/no_steps": float(len(examined) - len(answers)),
+        "credit/examined": len(examined) / max(1, len(judged)),
+        **_metrics(list(answers.values())),
+        "credit/hit_rate": replayer.counts["cache_hits"] / max(1, replayer.counts["replays"]),
+        **{f"credit/{name}": float(replayer.counts[name]) for name in COUNTED},
     }
-    metrics = _metrics(plugin, answers, replayer.counts, len(examined))
-    return StepCredits(plugin, answers, {**metrics, "credit/examined": len(examined) / max(1, len(judged))})
+    return StepCredits(plugin, answers, metrics)
 
 
-def _remembering(decode: Decode) -> Decode:
-    """Single tokens are decoded once: a collection has many tokens of few kinds."""
+def _segmented(rollouts: Sequence[Rollout], segmentation: str, decode: Decode) -> Iterator[Trajectory]:
+    """Steps and tokens of each answer; equal answers are looked at once, and single tokens are decoded once."""
+    known: dict[tuple[tuple[int, ...], str], tuple[Segments, Ints]] = {}
     pieces: dict[int, str] = {}
 
-    def decoded(tokens: Sequence[int]) -> str:
+    def remembering(tokens: Sequence[int]) -> str:
         if len(tokens) != 1:
             return decode(tokens)
         if tokens[0] not in pieces:
             pieces[tokens[0]] = decode(tokens)
         return pieces[tokens[0]]
 
-    return decoded
-
-
-def _examined(plugin: StepCredit, judged: list[Rollout]) -> list[Rollout]:
-    """The others keep their group's advantage; answers that began alike are compared whatever they earned."""
-    if not plugin.needs_replays:
-        return judged
-    earned = [(rollout, rollout.reward.value) for rollout in judged if rollout.reward is not None]
-    least: dict[str, float] = {}
-    for rollout, value in earned:
-        least[rollout.group_id] = min(value, least.get(rollout.group_id, value))
-    return [rollout for rollout, value in earned if plugin.examines(value, least[rollout.group_id])]
-
-
-def _segmented(rollouts: Sequence[Rollout], plugin: StepCredit, decode: Decode) -> list[Trajectory]:
-    """Steps and tokens of each answer; equal answers are looked at once."""
-    known: dict[tuple[tuple[int, ...], str], tuple[Segments, Ints]] = {}
-    found = []
     for rollout in rollouts:
         tokens, text = answer = rollout.completion.tokens, rollout.completion.text
         if answer not in known:
-            segments = segment(text, plugin.segmentation)
-            known[answer] = segments, step_of_tokens(token_spans(text, tokens, decode), segments.spans)
-        found.append(Trajectory(rollout, *known[answer], ()))
-    return found
-
-
-def _plan(plugin: StepCredit, one: Trajectory) -> Replays | None:
-    """Keyed by the rollout, so that it is the same on any machine and after any restart."""
-    if not len(one.segments) or not plugin.needs_replays:
-        return None
-    return plugin.plan(len(one.segments), generator("credit", one.rollout.id))
-
-
-def _edits(plugin: StepCredit, one: Trajectory, plan: Replays | None) -> tuple[Edit, ...]:
-    if plan is None:
-        return ()
-    empty = coalition(np.zeros(len(one.segments), dtype=bool))
-    return (*plan.edits, empty) if plugin.wants_empty else plan.edits
-
-
-def _total(plugin: StepCredit, one: Trajectory, value_E: Floats) -> float:
-    """What the whole answer earned above the empty one."""
-    assert one.rollout.reward is not None
-    return one.rollout.reward.value - float(value_E[-1]) if plugin.wants_empty and len(value_E) else float("nan")
+            segments = segment(text, segmentation)
+            known[answer] = segments, step_of_tokens(token_spans(text, tokens, remembering), segments.spans)
+        yield Trajectory(rollout, *known[answer], ())
 
 
 def _solved(
     plugin: StepCredit, asked: Sequence[Trajectory], plans: Sequence[Replays | None], values: Sequence[Floats]
 ) -> list[Floats]:
+    """Credit in units of reward: from the replays' values, or from answers of a group that began alike."""
     reward_B = np.array([one.rollout.reward.value for one in asked if one.rollout.reward is not None])
     if not plugin.needs_replays:
         ids = {group: i for i, group in enumerate(dict.fromkeys(one.rollout.group_id for one in asked))}
         group_B = np.array([ids[one.rollout.group_id] for one in asked], dtype=np.int64)
-        return step_groups([_places(one) for one in asked], reward_B, group_B)
+        texts = [(one.rollout.completion.text, one.segments.steps) for one in asked]
+        return step_groups([[text[: step.span[0]] for step in steps] for text, steps in texts], reward_B, group_B)
     return [
         np.zeros(0) if plan is None else plan.solve(value_E[: len(plan.edits)], float(whole)).credit_S
         for plan, value_E, whole in zip(plans, values, reward_B, strict=True)
@@ -205,25 +186,15 @@ def _asked(raw_S: Floats, plan: Replays | None) -> Bools:
     return known_S | ~np.isnan(plan.solve(np.zeros(len(plan.edits)), 0.0).credit_S)
 
 
-def _places(one: Trajectory) -> list[str]:
-    """Where each step was taken: the text before it."""
-    return [one.rollout.completion.text[: step.span[0]] for step in one.segments.steps]
-
-
-def _metrics(plugin: StepCredit, answers: dict[str, Credited], counts: Counter[str], examined: int) -> dict[str, float]:
-    raw = np.concatenate([one.raw_S for one in answers.values()]) if answers else np.zeros(0)
+def _metrics(answers: Sequence[Credited]) -> dict[str, float]:
+    raw = np.concatenate([one.raw_S for one in answers]) if answers else np.zeros(0)
     known = raw[~np.isnan(raw)]
-    whole = Counter({name: counts[name] for name in COUNTED})
     return {
-        "credit/unbiased": float(plugin.label == "unbiased"),
         "credit/steps": len(raw) / max(1, len(answers)),
         "credit/known": len(known) / max(1, len(raw)),
         "credit/nonzero": float(np.mean(known != 0)) if len(known) else 0.0,
         "credit/mean_abs": float(np.abs(known).mean()) if len(known) else 0.0,
-        "credit/no_steps": float(examined - len(answers)),
-        "credit/unparsed": float(sum(one.trajectory.segments.broken for one in answers.values())),
-        "credit/hit_rate": whole["cache_hits"] / max(1, whole["replays"]),
-        **{f"credit/{name}": float(whole[name]) for name in COUNTED},
+        "credit/unparsed": float(sum(one.trajectory.segments.broken for one in answers)),
     }
 
 
@@ -235,27 +206,28 @@ def step_rows(
     if credits.answers and batch is not None and batch.advantage_BT is not None:
         advantage_BT = np.where(batch.loss_BT, batch.advantage_BT, np.nan)
         trained = {rollout.id: advantage_BT[row] for row, rollout in enumerate(used)}
-    return {name: _rows(one, trained.get(name)) for name, one in credits.answers.items()}
+    return {
+        name: [
+            {
+                "start": step.span[0],
+                "end": step.span[1],
+                "kind": step.kind,
+                "credit": _number(credit),
+                "advantage": _number(mean),
+                **({} if examined else {"examined": False}),
+            }
+            for step, credit, mean, examined in zip(
+                one.trajectory.segments.steps, one.raw_S, _means(one, trained.get(name)), one.examined_S, strict=True
+            )
+        ]
+        for name, one in credits.answers.items()
+    }
 
 
-def _rows(one: Credited, advantage_T: Floats | None) -> list[dict[str, Any]]:
-    steps = one.trajectory.segments.steps
-    mean_S = np.full(len(steps), np.nan) if advantage_T is None else _means(one, advantage_T)
-    return [
-        {
-            "start": step.span[0],
-            "end": step.span[1],
-            "kind": step.kind,
-            "credit": _number(credit),
-            "advantage": _number(mean),
-            **({} if examined else {"examined": False}),
-        }
-        for step, credit, mean, examined in zip(steps, one.raw_S, mean_S, one.examined_S, strict=True)
-    ]
-
-
-def _means(one: Credited, advantage_T: Floats) -> Floats:
-    """Over the tokens of each step; NaN is a token that is not trained on."""
+def _means(one: Credited, advantage_T: Floats | None) -> Floats:
+    """Mean advantage over the tokens of each step; NaN where none of them is trained on."""
+    if advantage_T is None:
+        return np.full(len(one.raw_S), np.nan)
     step_T = one.trajectory.step_T
     advantage_T = advantage_T[: len(step_T)]
     used_T = (step_T != GLUE) & ~np.isnan(advantage_T)

@@ -59,12 +59,15 @@ def train(lab: Lab, run: Run, state: State, interrupts: Interrupts, observe: Obs
             memory = outcome.memory
             state = state.stepped(silent=outcome.silent, skipped=outcome.skipped)
             over = stage_ended(lab, phase, state.phase_step)
-            evaluation = evaluate_skills(lab) if over or _due(lab, phase, state) else None
+            last, every = state.phase_step == phase.steps, lab.recipe.eval.every
+            due = over or last or (every and state.phase_step % every == 0)
+            evaluation = evaluate_skills(lab) if due else None
             state = state.evaluated(evaluation.value) if evaluation else state
             row = _record(at, phase, state, outcome, evaluation, time.perf_counter() - started)
-            if state.phase_step == phase.steps or _enough(lab, state):
+            if last or _enough(lab, state):
                 state = _end(at, phase, state)
-            if over or _checkpoint_due(lab, state):
+            best = state.best is not None and state.best.step == state.step
+            if over or best or state.phase_step % lab.recipe.checkpoint.every == 0:
                 memory = _checkpoint(at, state, memory)
             observe(phase, state, row)
     if interrupts.received and state.phase_step:
@@ -115,11 +118,6 @@ def _end(at: Watched, phase: Phase, state: State) -> State:
     return state.next_phase()
 
 
-def _due(lab: Lab, phase: Phase, state: State) -> bool:
-    every = lab.recipe.eval.every
-    return state.phase_step == phase.steps or bool(every and state.phase_step % every == 0)
-
-
 def _enough(lab: Lab, state: State) -> bool:
     """Early stop: target reached, no progress, or nothing to learn from."""
     stop, best = lab.recipe.stop, state.best.accuracy if state.best else 0.0
@@ -162,12 +160,6 @@ def _record(
             f"{phase.name}.learning_rate; the checkpoints in {run.folder / 'checkpoints'} are from before"
         )
     return row
-
-
-def _checkpoint_due(lab: Lab, state: State) -> bool:
-    """At the interval, at a new best and at the end of a phase; when asked to leave, the loop sees to it."""
-    best = state.best is not None and state.best.step == state.step
-    return best or state.phase_step % lab.recipe.checkpoint.every == 0
 
 
 def _checkpoint(at: Watched, state: State, memory: Memory) -> Memory:
