@@ -55,6 +55,17 @@ memory_per_skill = 3
 type = "single"
 skill = "gen"
 """
+L2, EWC = (
+    f"""[guard]
+type = "{name}"
+protected = ["out"]
+coef = {coef}
+[protocol]
+type = "single"
+skill = "gen"
+"""
+    for name, coef in (("l2", 0.5), ("ewc", 3.0))
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -83,7 +94,9 @@ def run(folder: Path, world: int) -> dict:
     return json.loads(out.read_text())
 
 
-@pytest.mark.parametrize("tables", [SURGERY, GUARD, SURGERY + GUARD], ids=["surgery", "guard", "both"])
+@pytest.mark.parametrize(
+    "tables", [SURGERY, GUARD, SURGERY + GUARD, L2, EWC], ids=["surgery", "guard", "both", "l2", "ewc"]
+)
 def test_two_ranks_equal_one(tmp_path: Path, tables: str) -> None:
     (tmp_path / "recipe.toml").write_text(RECIPE + tables)
     folder = export(load_recipe(tmp_path / "recipe.toml"), tmp_path / "out").folder
@@ -96,7 +109,7 @@ def test_two_ranks_equal_one(tmp_path: Path, tables: str) -> None:
         if "surgery" in tables:
             weights = [here[f"surgery/weight/{name}"] for name in "abc"]
             assert np.ptp(weights) > 1e-3, "the weights must not be uniform"
-        if "guard" in tables:
+        if "skill_safe" in tables:
             assert here["guard/protected"] == 1.0 and here["guard/violation"] < 1e-6
     np.testing.assert_allclose(two["parameters"], one["parameters"], atol=1e-6)
 

@@ -89,9 +89,23 @@ def test_from_recipe_to_evaluation(tmp_path: Path) -> None:
     assert told.returncode == 0, told.stderr[-2000:]
 
 
+GUARDED = """
+[protocol]
+type = "sequential"
+order = ["small", "large"]
+shares = [7, 1]
+carry_optimizer = true
+[guard]
+type = "l2"
+protected = ["large"]
+"""
+"""The anchor of step 0 is needed after a resume in the middle of the first stage; so are the pass rates so far."""
+
+
 def test_a_run_killed_half_way_takes_verl_along_and_is_resumed(tmp_path: Path) -> None:
     pytest.importorskip("transfer_queue", reason="needs verl's environment: make verl-test")
-    (tmp_path / "recipe.toml").write_text(RECIPE.replace("steps = 2", "steps = 8").replace("every = 1", "every = 4"))
+    text = RECIPE.replace("steps = 2", "steps = 8").replace("every = 1", "every = 4")
+    (tmp_path / "recipe.toml").write_text(text.replace("noise_every = 2", 'group_strategy = "difficulty"') + GUARDED)
     command = [sys.executable, "-c", "from rlvrlab.cli import main; main()", "train", "recipe.toml"]
     started = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 900
@@ -112,6 +126,10 @@ def test_a_run_killed_half_way_takes_verl_along_and_is_resumed(tmp_path: Path) -
     lost = [event["step"] for event in read_events(run) if event["kind"] == "lost"]  # verl reports after it has saved
     assert [row["step"] for row in read_metrics(run)] == [step for step in range(9) if step not in lost]
     assert all(defect(run / "checkpoints" / f"global_step_{step}") is None for step in (4, 8))
+    home = run / "artifacts" / "verl"
+    assert [path.name for path in (home / "anchors").iterdir()] == ["step_0_rank_0.safetensors"]
+    assert {path.name for path in (home / "difficulty").iterdir()} == {"step_4.json", "step_8.json"}
+    assert any("surgery/weight/difficulty0" in row for row in read_metrics(run))
 
 
 def test_adapters_are_trained_and_merged(tmp_path: Path) -> None:

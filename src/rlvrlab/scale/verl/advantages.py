@@ -56,7 +56,7 @@ def estimator(name: str) -> Callable[..., tuple[Any, Any]]:
         reward_BT = token_level_rewards.detach().cpu().double().numpy()
         mask_BT = response_mask.detach().cpu().numpy().astype(bool)
         batch = reward_batch(reward_BT, mask_BT, index, given)
-        found = _settings(name)(batch)
+        found = (current().plugin("advantage", name) if has_job() else find("advantage", name)())(batch)
         given.counts.update({f"advantage/{key}": float(value) for key, value in found.counts.items()})
         returns_BT = found.advantage_BT if found.return_BT is None else found.return_BT
         like = {"dtype": torch.float32, "device": token_level_rewards.device}
@@ -73,9 +73,3 @@ def reward_batch(reward_BT: Floats, mask_BT: Bools, index: Sequence[Any] | None,
     # A padding row has no trained token: it is nobody's answer.
     judged_B = np.asarray(~np.isnan(reward_BT).any(axis=1) & mask_BT.any(axis=1))
     return RewardBatch(np.nan_to_num(reward_BT), mask_BT, group_B, judged_B, given.value_BT, given.parts)
-
-
-def _settings(name: str) -> Any:
-    if has_job() and type(current().advantage).name == name:
-        return current().advantage
-    return find("advantage", name)()

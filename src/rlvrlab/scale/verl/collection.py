@@ -78,11 +78,6 @@ class Collection:
         rows = [row.tolist() for row in data["advantages"].unbind()]
         return [rows[i] for i in self.place]
 
-    @staticmethod
-    def padded(rows: Sequence[Sequence[float]]) -> Floats:
-        """As a matrix."""
-        return pad(rows)
-
     def put_back(self, batch: Any, changed: Mapping[str, Floats], kept: Sequence[bool] | None) -> None:
         """Changed advantages, and empty masks for answers that are not trained on; `kept` None leaves all masks."""
         import transfer_queue as tq

@@ -31,14 +31,10 @@ OURS = ("actor/surgery/", "actor/guard/")
 """verl puts `actor/` before whatever the update reports."""
 
 
-def _named(name: str) -> str:
-    return name.removeprefix("actor/") if name.startswith(OURS) else RENAMED.get(name, name)
-
-
 def row_of(record: dict[str, Any], phase: str) -> dict[str, Any]:
     """A line of verl's log as a line of metrics.jsonl; what is not a finite number is left out."""
     numbers = {
-        _named(name): float(value)
+        (name.removeprefix("actor/") if name.startswith(OURS) else RENAMED.get(name, name)): float(value)
         for name, value in record["data"].items()
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     }
@@ -103,7 +99,11 @@ class Follower:
         self.state = self.state.evaluated(measured["accuracy"]) if measured else self.state
         self._run.metrics(row)
         self._sinks.log(row)
-        self._take_answers(step)
+        answers = self._job.folder / "rollouts" / f"step_{step}.jsonl"
+        if answers.is_file():
+            lines = answers.read_text(encoding="utf-8").splitlines()
+            self._run.rollouts(step, [json.loads(line) for line in lines])
+            answers.unlink()
         for finding in self._watch.examine(self._job.phase.health, row):
             if finding.alarm:
                 self._run.warn(finding.metric, finding.text, step=step)
@@ -111,13 +111,6 @@ class Follower:
         if measured:
             write_experiment(self._run.folder)
         self._observe(self._job.phase, self.state, row)
-
-    def _take_answers(self, step: int) -> None:
-        path = self._job.folder / "rollouts" / f"step_{step}.jsonl"
-        if path.is_file():
-            rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-            self._run.rollouts(step, rows)
-            path.unlink()
 
     def _merge(self) -> None:
         """Each complete checkpoint of verl's once; one that cannot be merged is said and left where it is."""

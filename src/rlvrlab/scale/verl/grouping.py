@@ -63,19 +63,14 @@ class Labels:
         if self._surgery is None or not self._surgery.needs_pass_rates:
             return Difficulty()
         if self._difficulty is None:
-            self._difficulty = self._read(step) if step else Difficulty()
+            if step and not self._file(step).is_file():
+                why = "the pass rates that surgery groups by are missing; begin the run anew"
+                raise InfrastructureError(f"{self._file(step)}: {why}")
+            self._difficulty = Difficulty(**json.loads(self._file(step).read_text())) if step else Difficulty()
         self._difficulty = self._grouping.observed(self._difficulty, found.rollouts)
         if (step + 1) % self._job.resolved.recipe.checkpoint.every == 0 or step + 1 == self._job.phase.steps:
             write_json(self._file(step + 1), self._difficulty._asdict())
         return self._difficulty
-
-    def _read(self, step: int) -> Difficulty:
-        try:
-            return Difficulty(**json.loads(self._file(step).read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            raise InfrastructureError(
-                f"{self._file(step)}: the pass rates that surgery groups by are missing; begin the run anew"
-            ) from None
 
     def _file(self, step: int) -> Path:
         folder = self._job.folder / "difficulty"

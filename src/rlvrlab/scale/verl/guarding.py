@@ -7,7 +7,6 @@ each rank keeps its own shard of them under anchors/ in the job's folder and reb
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -83,13 +82,15 @@ class ShardGuard:
     def _with_references(self) -> Kept:
         """What is remembered, with the job's reference answers in place of sampled ones."""
         tokenizer = self._engine.model_config.tokenizer
-        answers = {
-            skill: {
-                str(i): {"prompt": _prompt(tokenizer, prompt), "answers": [_answer(tokenizer, gold)]}
-                for i, (prompt, gold) in enumerate(pairs)
-            }
-            for skill, pairs in self._job.memory.items()
-        }
+        answers: dict[str, dict[str, Any]] = {}
+        for skill, pairs in self._job.memory.items():
+            for i, (prompt, gold) in enumerate(pairs):
+                message = [{"role": "user", "content": prompt}]  # as verl's rollouts ask
+                asked = tokenizer.apply_chat_template(
+                    message, add_generation_prompt=True, tokenize=True, return_dict=False
+                )
+                answer = [*tokenizer.encode(gold, add_special_tokens=False), tokenizer.eos_token_id]
+                answers.setdefault(skill, {})[str(i)] = {"prompt": list(asked), "answers": [answer]}
         return self.kept._replace(memory={**self.kept.memory, **({"answers": answers} if answers else {})})
 
 
@@ -188,16 +189,3 @@ def _data(engine: Any, batch: TokenBatch) -> Any:
         global_batch_size=len(batch),
     )
     return data
-
-
-def _prompt(tokenizer: Any, text: str) -> list[int]:
-    """As verl's rollouts ask."""
-    message = [{"role": "user", "content": text}]
-    tokens: Sequence[int] = tokenizer.apply_chat_template(
-        message, add_generation_prompt=True, tokenize=True, return_dict=False
-    )
-    return list(tokens)
-
-
-def _answer(tokenizer: Any, text: str) -> list[int]:
-    return [*tokenizer.encode(text, add_special_tokens=False), tokenizer.eos_token_id]

@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 from rlvrlab.advantages.base import AdvantageEstimator
 from rlvrlab.data.files import read_rows
@@ -15,6 +16,7 @@ from rlvrlab.errors import UserError
 from rlvrlab.objectives.base import PolicyObjective
 from rlvrlab.recipe import Resolved, resolve
 from rlvrlab.record.files import write_json
+from rlvrlab.registry import find
 from rlvrlab.scale.verl import PLAN
 from rlvrlab.train.phases.base import OnlinePhase
 from rlvrlab.types import Environment, Problem, RewardFunction
@@ -81,6 +83,11 @@ class Job:
     def objective(self) -> PolicyObjective:
         """The recipe's objective, or the phase's own; KL and entropy are added by verl."""
         return self.phase.objective(self.resolved)
+
+    def plugin(self, kind: str, name: str) -> Any:
+        """The job's own estimator or objective where it has that name, and one with default settings otherwise."""
+        own = self.advantage if kind == "advantage" else self.objective
+        return own if own.name == name else find(kind, name)()
 
     @cached_property
     def problems(self) -> dict[str, Problem]:

@@ -39,7 +39,7 @@ def policy_loss(name: str) -> Callable[..., tuple[Any, dict[str, Any]]]:
         facts = dict(getattr(config, "global_batch_info", None) or {})
         batch = token_batch(old_log_prob, advantages, response_mask, rollout_is_weights, facts)
         logp_BT = _array(log_prob)
-        objective = _settings(name)
+        objective: Objective = current().plugin("objective", name) if has_job() else find("objective", name)()
         found = objective(logp_BT, np.zeros_like(logp_BT), batch)
         ranks = int(facts.get("dp_size") or 1)
         exact = torch.promote_types(log_prob.dtype, torch.float32)
@@ -47,7 +47,7 @@ def policy_loss(name: str) -> Callable[..., tuple[Any, dict[str, Any]]]:
         moving = torch.where(response_mask.bool(), log_prob.to(exact) - log_prob.detach().to(exact), 0.0)
         metrics = objective.metrics(logp_BT, np.zeros_like(logp_BT), batch)
         metrics.pop("actor/entropy", None)  # without the entropies it would be 0; verl reports its own
-        return (coefficient * moving).sum() + found.value * ranks, _noted(metrics)
+        return (coefficient * moving).sum() + found.value * ranks, tally.noted(metrics)
 
     return compute
 
@@ -62,6 +62,14 @@ class Tally:
         """From now on metrics are summed here."""
         self.sums = {}
 
+    def noted(self, metrics: dict[str, float]) -> dict[str, float]:
+        """Nothing, having summed them here; the metrics themselves where nobody has begun."""
+        if self.sums is None:
+            return metrics
+        for name, value in metrics.items():
+            self.sums[name] = self.sums.get(name, 0.0) + value
+        return {}
+
     def end(self) -> dict[str, float]:
         """What was summed."""
         sums, self.sums = self.sums or {}, None
@@ -69,14 +77,6 @@ class Tally:
 
 
 tally = Tally()
-
-
-def _noted(metrics: dict[str, float]) -> dict[str, float]:
-    if tally.sums is None:
-        return metrics
-    for name, value in metrics.items():
-        tally.sums[name] = tally.sums.get(name, 0.0) + value
-    return {}
 
 
 def token_batch(
@@ -107,10 +107,3 @@ def token_batch(
 def _array(tensor: Any) -> Floats:
     array: Floats = tensor.detach().cpu().double().numpy()
     return array
-
-
-def _settings(name: str) -> Objective:
-    if has_job() and type(current().objective).name == name:
-        return current().objective
-    objective: Objective = find("objective", name)()
-    return objective

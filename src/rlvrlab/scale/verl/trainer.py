@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from rlvrlab.batch import batch_of
+from rlvrlab.batch import batch_of, pad
 from rlvrlab.errors import InfrastructureError
 from rlvrlab.evals.evaluate import Accuracy
 from rlvrlab.rollout.collect import as_row
@@ -50,20 +51,28 @@ class TrainerHooks:
     def _compute_advantage(self, batch: Any, metrics: dict[str, Any]) -> Any:
         """verl's own around our estimator; then step credit, masks and labels."""
         job, step = self._rlvr_job, self.global_steps - 1
+        recipe = job.resolved.recipe
         found = Collection.fetch(job, batch, self.tokenizer, step)
-        self._rlvr_refuse(found)
+        refuse_unjudged(found)
         with laid_out(Extras(found.value_BT, found.parts)) as given:
             after = super()._compute_advantage(batch, metrics)  # type: ignore[misc]
         kinds = sort_groups(found.rollouts, by_parts=job.advantage.by_parts)
-        credits = self._rlvr_credits(found)
+        plugin, credits = job.resolved.build("credit"), StepCredits()
+        if plugin is not None:
+            sampling = Sampling(recipe.rollout.max_tokens, recipe.rollout.temperature, recipe.rollout.top_p)
+            credits = credit_of(plugin, found.rollouts, job.env, job.reward, found.sampler, sampling)
         spoken = {rollout.id for rollout in credits.speaking(kinds.dead)}
         live = {rollout.id for rollout in kinds.live} | spoken
         self._rlvr_silent = not live and not self.use_critic  # type: ignore[attr-defined]
         self._rlvr_metrics = metrics_of(found.rollouts, kinds) | given.counts | credits.metrics
-        kept = [r.id in live or job.resolved.recipe.filter.dead_groups == "keep" for r in found.rollouts]
-        found.put_back(after, self._rlvr_credited(found, credits), None if self._rlvr_silent else kept)
-        self._rlvr_label(found, after, step)
-        self._rlvr_record(found, credits)
+        kept = [r.id in live or recipe.filter.dead_groups == "keep" for r in found.rollouts]
+        found.put_back(after, _credited(found, credits), None if self._rlvr_silent else kept)
+        label_B, facts = self._rlvr_labels.of(found, step)
+        if facts is not None:
+            found.put_column(after, GROUP, label_B)
+            after.extra_info[FACTS] = facts
+        if recipe.record.rollouts != "none":
+            _record(found, credits, job.folder / "rollouts", self.global_steps)
         return after
 
     def _update_actor(self, batch: Any, metrics: dict[str, Any]) -> Any:
@@ -89,53 +98,38 @@ class TrainerHooks:
         parts = {name: _accuracy([row for row in rows if row[3] == name]) for name in names}
         return BySkill(_accuracy(rows), parts).metrics(job.env.name)
 
-    def _rlvr_refuse(self, found: Collection) -> None:
-        unjudged = sum(rollout.reward is None for rollout in found.rollouts)
-        if unjudged > UNJUDGED_SHARE * len(found.rollouts):
-            detail = next((r.verdict.detail for r in found.rollouts if r.reward is None and r.verdict.detail), "")
-            raise InfrastructureError(
-                f"{unjudged} of {len(found.rollouts)} answers could not be judged ({detail}); no reward is made up for "
-                "them: mend the judge, then resume"
-            )
 
-    def _rlvr_credits(self, found: Collection) -> StepCredits:
-        job = self._rlvr_job
-        plugin = job.resolved.build("credit")
-        if plugin is None:
-            return StepCredits()
-        settings = job.resolved.recipe.rollout
-        sampling = Sampling(settings.max_tokens, settings.temperature, settings.top_p)
-        return credit_of(plugin, found.rollouts, job.env, job.reward, found.sampler, sampling)
+def refuse_unjudged(found: Collection) -> None:
+    """Stop where too much of a batch could not be judged; no reward is made up for it."""
+    unjudged = [rollout for rollout in found.rollouts if rollout.reward is None]
+    if len(unjudged) > UNJUDGED_SHARE * len(found.rollouts):
+        detail = next((rollout.verdict.detail for rollout in unjudged if rollout.verdict.detail), "")
+        raise InfrastructureError(
+            f"{len(unjudged)} of {len(found.rollouts)} answers could not be judged ({detail}); no reward is made up "
+            "for them: mend the judge, then resume"
+        )
 
-    def _rlvr_credited(self, found: Collection, credits: StepCredits) -> dict[str, Any]:
-        """Token advantages by row, where step credit changes them."""
-        if not credits.answers:
-            return {}
-        advantages = found.advantages()
-        answers = [rollout.completion.tokens for rollout in found.rollouts]
-        batch = batch_of([()] * len(answers), answers, advantage_BT=found.padded(advantages))
-        after = credits.on(batch, found.rollouts)
-        assert after.advantage_BT is not None
-        return {r.id: after.advantage_BT[i, : len(answers[i])] for i, r in enumerate(found.rollouts)}
 
-    def _rlvr_label(self, found: Collection, batch: Any, step: int) -> None:
-        label_B, facts = self._rlvr_labels.of(found, step)
-        if facts is None:
-            return
-        found.put_column(batch, GROUP, label_B)
-        batch.extra_info[FACTS] = facts
+def _credited(found: Collection, credits: StepCredits) -> dict[str, Any]:
+    """Token advantages by row, where step credit changes them."""
+    if not credits.answers:
+        return {}
+    answers = [rollout.completion.tokens for rollout in found.rollouts]
+    batch = batch_of([()] * len(answers), answers, advantage_BT=pad(found.advantages()))
+    after = credits.on(batch, found.rollouts)
+    assert after.advantage_BT is not None
+    return {r.id: after.advantage_BT[i, : len(answers[i])] for i, r in enumerate(found.rollouts)}
 
-    def _rlvr_record(self, found: Collection, credits: StepCredits) -> None:
-        if self._rlvr_job.resolved.recipe.record.rollouts == "none":
-            return
-        folder = self._rlvr_job.folder / "rollouts"
-        folder.mkdir(exist_ok=True)
-        steps = step_rows(credits)
-        rows = [as_row(rollout, steps.get(rollout.id)) for rollout in found.rollouts]
-        lines = [json.dumps(row, ensure_ascii=False, default=str) for row in rows]
-        draft = folder / f".step_{self.global_steps}.draft"
-        draft.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        draft.rename(folder / f"step_{self.global_steps}.jsonl")
+
+def _record(found: Collection, credits: StepCredits, folder: Path, step: int) -> None:
+    """The answers of a step, for the process that follows verl."""
+    folder.mkdir(exist_ok=True)
+    steps = step_rows(credits)
+    rows = [as_row(rollout, steps.get(rollout.id)) for rollout in found.rollouts]
+    lines = [json.dumps(row, ensure_ascii=False, default=str) for row in rows]
+    draft = folder / f".step_{step}.draft"
+    draft.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    draft.rename(folder / f"step_{step}.jsonl")
 
 
 def _accuracy(rows: Sequence[tuple[Any, Any, Any, str]]) -> Accuracy:
