@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rlvrlab.record.files import read_lines
 from rlvrlab.train.batches import assemble, minibatches
-from rlvrlab.train.groups import sort_groups
+from rlvrlab.train.filtering import sort_groups
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.phases.dpo import DpoPhase, pair_batch
 from rlvrlab.types import Completion, Finish, Problem, Reward, Rollout, Verdict

@@ -16,7 +16,7 @@ from rlvrlab.errors import UserError
 from rlvrlab.skills.interference import Agreement, agreement, first_order, measured
 from rlvrlab.surgery.conflict import cosines
 from rlvrlab.train.batches import assemble, score, with_advantages
-from rlvrlab.train.groups import sort_groups
+from rlvrlab.train.filtering import sort_groups
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import OnlinePhase
 from rlvrlab.train.protocols import skills_of

@@ -15,8 +15,8 @@ from rlvrlab.stopwatch import timed
 from rlvrlab.surgery.base import Scene
 from rlvrlab.train.batches import assemble, minibatches, score, with_advantages
 from rlvrlab.train.credit import step_credits, step_rows
+from rlvrlab.train.filtering import Sorted, metrics_of, sort_groups
 from rlvrlab.train.grouping import asked_in
-from rlvrlab.train.groups import Sorted, metrics_of, sort_groups
 from rlvrlab.train.guards.base import Moment
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Estimators, OnlinePhase, StepOutcome

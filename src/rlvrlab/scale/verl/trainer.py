@@ -23,7 +23,7 @@ from rlvrlab.scale.verl.grouping import Labels
 from rlvrlab.scale.verl.job import Job, current
 from rlvrlab.train.credit import StepCredits, credit_of, step_rows
 from rlvrlab.train.evaluation import BySkill
-from rlvrlab.train.groups import metrics_of, sort_groups
+from rlvrlab.train.filtering import metrics_of, sort_groups
 from rlvrlab.types import Sampling
 
 UNJUDGED_SHARE = 0.5
