@@ -31,8 +31,9 @@ def main() -> None:
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)
         draw_terminal(done.stdout.replace(f"{folder}/", ""), ROOT / "docs/images/train.svg")
         run = next((folder / "experiments").iterdir())
-        subprocess.run([str(RLVR), "report", str(run), "-o", str(folder / "page.html")], check=True, capture_output=True)
-        photograph(folder / "page.html", ROOT / "docs/images/gallery/run_overview.png")
+        page = folder / "page.html"
+        subprocess.run([str(RLVR), "report", str(run), "-o", str(page)], check=True, capture_output=True)
+        photograph(page, ROOT / "docs/images/gallery/run_overview.png")
 
 
 def draw_terminal(shown: str, target: Path) -> None:

@@ -1,4 +1,4 @@
-"""What README, CONTRIBUTING and docs/ point at exists: relative links, files of the repository, names of the package."""
+"""What README, CONTRIBUTING and docs/ point at exists: links, files of the repository, names in the package."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def missing_names(text: str) -> list[str]:
         if words and (place / f"{words[0]}.py").is_file():
             place /= f"{words.pop(0)}.py"
         file = place / "__init__.py" if place.is_dir() else place
-        defined = rf"^\s*(?:(?:class|def) {{0}}\b|{{0}}\s*[:=]|(?:from|import) .*\b{{0}}\b)".format(*words[:1] or "-")
+        defined = r"^\s*(?:(?:class|def) {0}\b|{0}\s*[:=]|(?:from|import) .*\b{0}\b)".format(*words[:1] or "-")
         if words and not re.search(defined, file.read_text("utf-8"), re.MULTILINE):
             missing.append(dotted)
     return missing
