@@ -6,7 +6,10 @@ import re
 from functools import cache
 from pathlib import Path
 
+import click
 import pytest
+
+from rlvrlab.cli.main import rlvr
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src/rlvrlab"
@@ -14,6 +17,8 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs
 FOLDERS = ("benchmarks", "docs", "recipes", "src", "studies", "tests")
 LINK = re.compile(r"""\]\(([^)\s]+)\)|(?:src|href)="([^"]+)\"""")
 PATH = re.compile(r"[\w.~*/<>…{}-]+")
+BLOCK = re.compile(r"```\w*\n(.*?)```", re.DOTALL)
+INLINE = re.compile(r"`(rlvr [^`\n]+)`")
 DOTTED = re.compile(r"\brlvrlab(?:\.\w+){2,}")
 PLACEHOLDER = re.compile(r"[…<>{}~]|(?<![A-Za-z])(?:NAME|RUN|DIR|FILE|PATH|FOLDER)(?![A-Za-z])|^my_|/my_")
 OF_THE_READER = {"solution.py", "sol.py", "train.py", "parity.py", "phase0_eval.py", "data_governance.py", "reward.py"}
@@ -63,6 +68,29 @@ def missing_names(text: str) -> list[str]:
     return missing
 
 
+def wrong_commands(text: str) -> list[str]:
+    """Commands in code, in line or in blocks, whose verb or --option there is not; keys of recipes have a dot or =."""
+    blocks = [line.strip().removeprefix("$ ") for block in BLOCK.findall(text) for line in block.splitlines()]
+    lines = [re.split(r"\s{2,}|\s#|[;|]|&&", line)[0] for line in [*INLINE.findall(BLOCK.sub("", text)), *blocks]]
+    return [line for line in lines if line.startswith("rlvr ") and not _is_a_command(line.split()[1:])]
+
+
+def _is_a_command(words: list[str]) -> bool:
+    command: click.Command | None = rlvr
+    while words and isinstance(command, click.Group) and not words[0].startswith(("…", "-")):
+        command = command.get_command(click.Context(command), words.pop(0))
+    if command is None:
+        return False
+    options = {option for parameter in command.get_params(click.Context(command)) for option in parameter.opts}
+    own = words[: words.index("--")] if "--" in words else words  # what follows is another program's
+    return all(word in options for word in own if word.startswith("--") and "." not in word and "=" not in word)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_command_has_a_verb_and_options_that_there_are(document: Path) -> None:
+    assert wrong_commands(document.read_text("utf-8")) == []
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_everything_a_document_points_at_is_there(document: Path) -> None:
     text = document.read_text("utf-8")
@@ -76,4 +104,6 @@ def test_what_is_not_there_is_noticed() -> None:
     ]  # fmt: skip
     text = "`recipes/nothing.toml`, `recipes/toy_*.toml`, jail/zygote.py, jail/nothing.py, envs/NAME.py, docs/….md"
     assert missing_files(text) == ["recipes/nothing.toml", "jail/nothing.py"]
+    commands = "`rlvr train a.toml --plan`, `rlvr trian a.toml`\n```\nrlvr eval --rnu a   # no\nrlvr data make sql\n```"
+    assert wrong_commands(commands) == ["rlvr trian a.toml", "rlvr eval --rnu a"]
     assert missing_names("rlvrlab.judge.judge.Judge rlvrlab.judge.sql.Sql") == ["rlvrlab.judge.sql.Sql"]
