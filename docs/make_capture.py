@@ -1,6 +1,8 @@
-"""Draw docs/images/train.svg from a real run of the shipped recipe.
+"""Take the README's two pictures from one run of what `make quick` runs: the terminal, and the top of the report page.
 
-python docs/make_capture.py
+    python docs/make_capture.py        docs/images/train.svg and docs/images/gallery/run_overview.png
+
+Needs Debian's chromium for the second one.
 """
 
 from __future__ import annotations
@@ -16,23 +18,36 @@ from rich.console import Console
 from rich.text import Text
 
 ROOT = Path(__file__).resolve().parents[1]
+RLVR = Path(sys.executable).parent / "rlvr"
 COMMAND = "rlvr train recipes/toy_countdown.toml"
+CHROMIUM = ("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1120,700")
 
 
 def main() -> None:
-    rlvr = Path(sys.executable).parent / "rlvr"
-    with tempfile.TemporaryDirectory() as folder:
-        words = [str(rlvr), *COMMAND.split()[1:], f"output_dir={folder}"]
-        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
-        shown = done.stdout.replace(folder, "experiments")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        (folder / "recipes").symlink_to(ROOT / "recipes")  # so that the command is the one a reader types
+        words = [str(RLVR), *COMMAND.split()[1:]]
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)
+        draw_terminal(done.stdout.replace(f"{folder}/", ""), ROOT / "docs/images/train.svg")
+        run = next((folder / "experiments").iterdir())
+        page = folder / "page.html"
+        subprocess.run([str(RLVR), "report", str(run), "-o", str(page)], check=True, capture_output=True)
+        photograph(page, ROOT / "docs/images/gallery/run_overview.png")
+
+
+def draw_terminal(shown: str, target: Path) -> None:
     console = Console(record=True, width=88, file=io.StringIO())
     console.print(Text(f"$ {COMMAND}", "bold"))
     console.print(Text(shown.rstrip()))
-    target = ROOT / "docs/images/train.svg"
-    target.parent.mkdir(exist_ok=True)
     # Without the web fonts rich asks for: the picture needs nothing but itself.
     drawing = re.sub(r"@font-face \{.*?\}\s*", "", console.export_svg(title="rlvrlab"), flags=re.DOTALL)
     target.write_text(drawing, encoding="utf-8")
+
+
+def photograph(page: Path, target: Path) -> None:
+    words = [*CHROMIUM, "--virtual-time-budget=8000", f"--screenshot={target}", page.as_uri()]
+    subprocess.run(words, check=True, capture_output=True, timeout=120)
 
 
 if __name__ == "__main__":

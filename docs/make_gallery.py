@@ -3,6 +3,7 @@
     python docs/make_gallery.py [--runs FOLDER]
 
 FOLDER keeps the trainings, so that a second call only takes the pictures. Needs rlvrlab[report,figures] and playwright.
+run_overview.png is not made here: it shows the run of `make quick`, see make_capture.py.
 """
 
 from __future__ import annotations
@@ -118,7 +119,6 @@ def take_pages(folder: Path) -> None:
         phone = opened(browser, url, dark=True, width=390, height=700)
         take(phone, "dashboard_phone")
         page = opened(browser, url.replace("/?", f"/run/{first}?"))
-        take(page, "run_overview")
         take(page, "learning_curves", "#curves", 760)
         take(page, "pass_at_k", "#passk", 640)
         take(page, "rollouts", "#rollouts", 620)

@@ -1,7 +1,8 @@
 """The records that flow through the laboratory, and the protocols of what plugs into it.
 
-Problem -> Completion -> Rollout (of Steps) -> Verdict -> Reward -> Credit -> TokenBatch -> Update.
-Nothing here knows an engine, a path or a clock. Token arrays live in batch.py.
+Problem -> Completion -> Verdict -> Reward; the four together are a Rollout, which may be cut into Steps. Rollouts
+become a RewardBatch, Advantages and a TokenBatch (batch.py), and an objective makes a Loss of these.
+Nothing here knows an engine, a path or a clock.
 """
 
 from __future__ import annotations
