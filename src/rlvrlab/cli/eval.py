@@ -29,11 +29,7 @@ LATER = {"impossible"}
 """Options that a folder begun by an older version does not know."""
 
 
-@click.command(
-    "eval",
-    short_help="Evaluate a policy under a named protocol.",
-    context_settings=FREE_WORDS,
-)
+@click.command("eval", short_help="Evaluate a policy under a named protocol.", context_settings=FREE_WORDS)
 @examination(roles=("train", "dev", "test"), role="test", logprobs=0)
 @click.option("--protocol", type=click.Choice(["@1", "@k", "@budget"]), default="@1", show_default=True)
 @click.option("--n", type=click.IntRange(1), help="@k: answers per problem [8]; @budget: at most so many.")
@@ -139,11 +135,11 @@ def examiner_of(request: dict[str, Any]) -> Iterator[tuple[Answerer, Environment
 
 
 def _protocol(request: dict[str, Any], subject: Subject) -> Protocol:
-    from rlvrlab.evals.protocol import MAX_NEW_TOKENS, MOST_ANSWERS, eval_at_1, eval_at_budget, eval_at_k
+    from rlvrlab.evals.protocol import MAX_NEW_TOKENS, MOST_ANSWERS, Budget, eval_at_1, eval_at_budget, eval_at_k
 
     longest = request["max_tokens"] or subject.max_tokens or MAX_NEW_TOKENS
-    name, n = request["protocol"], request["n"]
-    if name != "@budget" and request["budget"]:
+    name, n, budget = request["protocol"], request["n"], request["budget"]
+    if name != "@budget" and budget:
         raise UserError("--budget belongs to --protocol @budget")
     if name == "@1":
         wrong = [option for option in ("n", "ks", "temperature") if request[option]]
@@ -159,19 +155,15 @@ def _protocol(request: dict[str, Any], subject: Subject) -> Protocol:
         except ValueError:
             raise UserError(f"--k {request['ks']}: whole numbers, separated by commas, e.g. 1,8") from None
         return eval_at_k(n, ks or sorted({1, n}), usual, request["top_p"], longest)
-    return eval_at_budget(_budget(request["budget"]), usual, request["top_p"], longest, n or MOST_ANSWERS)
-
-
-def _budget(text: str | None) -> Any:
-    from rlvrlab.evals.protocol import Budget
-
-    kind, _, amount = (text or "").partition("=")
+    kind, _, amount = (budget or "").partition("=")
+    refusal = UserError(f"--budget {budget}: write tokens=2000, judge_s=5 or wall_s=60")
+    if kind not in ("tokens", "judge_s", "wall_s"):
+        raise refusal
     try:
-        if kind in ("tokens", "judge_s", "wall_s"):
-            return Budget(kind, float(amount))  # type: ignore[arg-type]
+        spent = Budget(kind, float(amount))  # type: ignore[arg-type]
     except ValueError:
-        pass
-    raise UserError(f"--budget {text}: write tokens=2000, judge_s=5 or wall_s=60")
+        raise refusal from None
+    return eval_at_budget(spent, usual, request["top_p"], longest, n or MOST_ANSWERS)
 
 
 def _new_folder(request: dict[str, Any], data: str, protocol: str, who: str) -> Path:

@@ -170,14 +170,9 @@ class _Session:
     """One evaluation under way."""
 
     def __init__(
-        self,
-        answerer: Answerer,
-        env: Environment,
-        protocol: EvalProtocol,
-        seed: int,
-        store: Store | None,
+        self, answerer: Answerer, env: Environment, protocol: EvalProtocol, seed: int, store: Store | None,
         observe: Observer,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._answerer, self._env, self._protocol, self._seed = answerer, env, protocol, seed
         self._store, self._observe = store, observe
         self.judged: dict[tuple[str, int, int], Judged] = {}
@@ -208,22 +203,21 @@ class _Session:
     def spend(self, problems: Sequence[Problem], budget: Budget) -> None:
         """Round by round: one more answer for every problem that is unsolved and has budget left."""
         for round_ in range(self._protocol.n):
-            asks = [ask for problem in problems if (ask := self._next(problem, round_, budget))]
+            asks = []
+            for problem in problems:
+                if self._known(problem.id, round_) or self._over(problem, budget):
+                    continue
+                sampling = self._protocol.sampling
+                if budget.kind == "tokens":
+                    left = int(budget.amount - self._spent(problem, "tokens"))
+                    sampling = replace(sampling, max_tokens=min(sampling.max_tokens, left))
+                asks.append(Ask(problem, round_, sampling, (self._seed, "eval", problem.id, round_)))
             if not asks and all(self._over(problem, budget) for problem in problems):
                 return
             for ready in self._answerer.answers(asks):
                 self._judge(ready)
                 if budget.kind == "wall_s" and self.clock() >= budget.amount:
                     return
-
-    def _next(self, problem: Problem, round_: int, budget: Budget) -> Ask | None:
-        if self._known(problem.id, round_) or self._over(problem, budget):
-            return None
-        sampling = self._protocol.sampling
-        if budget.kind == "tokens":
-            left = int(budget.amount - self._spent(problem, "tokens"))
-            sampling = replace(sampling, max_tokens=min(sampling.max_tokens, left))
-        return Ask(problem, round_, sampling, (self._seed, "eval", problem.id, round_))
 
     def _over(self, problem: Problem, budget: Budget) -> bool:
         """Whether a problem is solved or has nothing left to spend."""

@@ -17,9 +17,12 @@ BARS = "▁▂▃▄▅▆▇█"
 def write_experiment(folder: Path) -> None:
     """Rewrite EXPERIMENT.md from what is in the folder now."""
     config, info, cards = read_config(folder), read_info(folder), folder / CARDS_PAGE
+    recipe, status = config["recipe"], info.get("status", "running")
+    times = f"started {info.get('started', '?')}" + (f", ended {info['ended']}" if status != "running" else "")
+    where = f"on `{recipe['env']['type']}` with the `{recipe['engine']['type']}` engine"
     sections = [
-        _head(config, info),
-        f"## Question\n\n{config['recipe']['question'] or 'Not stated: set `question` in the recipe.'}",
+        f"# {recipe['name']}\n\n**{status}** · {' → '.join(recipe['phases'])} {where} · {times}",
+        f"## Question\n\n{recipe['question'] or 'Not stated: set `question` in the recipe.'}",
         _result(folder),
         f"## Phases\n\n{cards.read_text(encoding='utf-8').rstrip()}" if cards.exists() else "",
         _progress(folder),
@@ -65,14 +68,6 @@ def sparkline(values: list[float], width: int = 40) -> str:
     low, high = min(picked), max(picked)
     scale = (len(BARS) - 1) / (high - low) if high > low else 0.0
     return "".join(BARS[int((v - low) * scale)] for v in picked)
-
-
-def _head(config: dict[str, Any], info: dict[str, Any]) -> str:
-    status = info.get("status", "running")
-    times = f"started {info.get('started', '?')}" + (f", ended {info['ended']}" if status != "running" else "")
-    engine, env = config["recipe"]["engine"]["type"], config["recipe"]["env"]["type"]
-    chain = " → ".join(config["recipe"]["phases"])
-    return f"# {config['recipe']['name']}\n\n**{status}** · {chain} on `{env}` with the `{engine}` engine · {times}"
 
 
 def _result(folder: Path) -> str:

@@ -25,6 +25,7 @@ from rlvrlab.record.files import (
     Lines,
     StorageError,
     mend_tail,
+    read_facts,
     read_lines,
     split_lines,
     sync_folder,
@@ -166,16 +167,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 def read_info(folder: Path) -> dict[str, Any]:
     """run_info.json, empty when there is none yet."""
-    path = folder / "run_info.json"
-    try:
-        info = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (ValueError, OSError) as error:
-        raise RunError(f"{path}: cannot be read ({error}); restore it or delete it") from None
-    if not isinstance(info, dict):
-        raise RunError(f"{path}: not a table of facts; restore it or delete it")
-    return info
+    return read_facts(folder / "run_info.json", "restore it or delete it") or {}
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:

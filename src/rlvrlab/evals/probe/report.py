@@ -16,15 +16,35 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlvrlab.evals.probe.trying import Try
+from rlvrlab.evals.answering import Answerer
+from rlvrlab.evals.evaluate import evaluate
+from rlvrlab.evals.protocol import Protocol
 from rlvrlab.evals.statistics import Interval, bootstrap, wilson
-from rlvrlab.types import Problem
+from rlvrlab.types import Environment, ErrorKind, Finish, Problem, RewardFunction, Sampling
 
 SIZES = (4, 8, 16, 32)
 """Group sizes whose expected share of useful groups is told."""
 RESAMPLES = 2000
 USEFUL_VARIANCE = 0.05
 """A problem is useful when the variance of its rewards is above this."""
+FORMLESS = (ErrorKind.FORMAT, ErrorKind.SYNTAX)
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One answer, as far as the probe looks at it."""
+
+    problem: Problem
+    correct: bool | None
+    """None when it could not be judged."""
+    reward: float | None
+    """None when it could not be judged."""
+    formed: bool
+    """Whether there was an answer in the demanded form."""
+    truncated: bool
+    gen_tokens: int
+    entropy: float | None
+    """Mean token entropy in nats, where it is known."""
 
 
 class Measured(NamedTuple):
@@ -131,6 +151,29 @@ class Report:
                 for p in self.problems
             ],
         }  # fmt: skip
+
+
+def try_problems(
+    answerer: Answerer, env: Environment, reward: RewardFunction, problems: Sequence[Problem], *, n: int,
+    sampling: Sampling, seed: int = 0,
+) -> list[Try]:  # fmt: skip
+    """`n` tries of each problem, in the order of the problems; judged under the environment's own limits."""
+    protocol = Protocol("EVAL@k", n, (1,), sampling)
+    tries = []
+    for one in evaluate(answerer, env, problems, protocol, seed=seed).judged:
+        verdict, completion = one.verdict, one.answer.completion
+        tries.append(
+            Try(
+                one.problem,
+                verdict.correct,
+                None if verdict.correct is None else reward(one.problem, completion, verdict).value,
+                formed=verdict.error not in FORMLESS,
+                truncated=completion.finish is Finish.LENGTH,
+                gen_tokens=one.answer.gen_tokens,
+                entropy=one.answer.entropy,
+            )
+        )
+    return tries
 
 
 def report(tries: Sequence[Try], sizes: Sequence[int] = SIZES) -> Report:

@@ -106,23 +106,19 @@ def examine(
         for one in ready:
             if progress:
                 progress(model.name, one.member.name)
-            evaluation = _evaluated(model.name, answerer, one, seed, output)
-            scores[model.name, one.member.name] = scores_of(evaluation)
-            cells.append(_cell(model.name, one, evaluation, scores[model.name, one.member.name]))
+            name, asked = one.member.name, (answerer, one.env, one.problems, one.protocol)
+            if output is None:
+                evaluation = evaluate(*asked, seed=seed, data=name)
+            else:
+                folder = output / file_name(model.name) / file_name(name)
+                facts = {"scorer_type": one.member.env, "scorer_folder": str(Path().resolve()), "data_file": one.file}
+                evaluation = evaluate_into(folder, *asked, seed=seed, data=name, facts=facts).evaluation
+            scores[model.name, name] = scores_of(evaluation)
+            cells.append(_cell(model.name, one, evaluation, scores[model.name, name]))
     names = list(dict.fromkeys(cell.model for cell in cells))
     compared = _compared(cells, scores, names[0]) if names else []
     averages = [_average(name, [cell for cell in compared if cell.model == name], scores) for name in names]
     return Examined(tuple(compared), tuple(averages), tuple(skipped))
-
-
-def _evaluated(model: str, answerer: Answerer, one: Ready, seed: int, output: Path | None) -> Evaluation:
-    name = one.member.name
-    if output is None:
-        return evaluate(answerer, one.env, one.problems, one.protocol, seed=seed, data=name)
-    folder = output / file_name(model) / file_name(name)
-    facts = {"scorer_type": one.member.env, "scorer_folder": str(Path().resolve()), "data_file": one.file}
-    kept = evaluate_into(folder, answerer, one.env, one.problems, one.protocol, seed=seed, data=name, facts=facts)
-    return kept.evaluation
 
 
 def scores_of(evaluation: Evaluation) -> Scores:
