@@ -80,7 +80,7 @@ class Progress:
         out.print("Held-out accuracy in %, greedy, with 95 % Wilson intervals.", style="dim")
         if cards := read_cards(ended.folder):  # on the test problems, where the recipe asked for it
             columns, lines = card_table(cards)
-            look = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "title_justify": "left"}
+            look: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "title_justify": "left"}
             about = f"{len(cards[0].outcomes)} test problems, per phase"
             out.print(table(columns, lines, no_wrap=columns, title=about, **look))
             note = "In %, greedy, 95 % intervals; changes of accepted@1 are paired by problem (McNemar)."

@@ -217,7 +217,8 @@ def _show(examined: Examined, models: list[str], title: str) -> None:
 
     console = Console()
     if examined.cells:
-        head, look = _short(models), {"title": printable(title), "title_justify": "left", "padding": (0, 2, 0, 0)}
+        head = _short(models)
+        look: dict[str, Any] = {"title": printable(title), "title_justify": "left", "padding": (0, 2, 0, 0)}
         console.print(table(("member", "metric", "n", *head), _rows(examined, models), no_wrap=head, **look))
         compared = sum(cell.versus is not None for cell in examined.cells)
         words = "In %, with 95 % intervals."

@@ -31,7 +31,7 @@ def machine() -> dict[str, Any]:
     memory, info = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    facts = {
+    facts: dict[str, Any] = {
         "system": f"{platform.system()} {platform.release()}",
         "processor": models[0] if models else platform.machine(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),

@@ -75,19 +75,16 @@ def _rollouts(runs: Sequence[Path]) -> Table:
             skills: dict[str, list[Row]] = defaultdict(list)
             for row in _lines(path, judged):
                 skills[str(row.get("skill", ""))].append(row)
-            rows += [[run.name, int(path.stem[5:]), skill, *_summary(mine)] for skill, mine in sorted(skills.items())]
+            for skill, answers in sorted(skills.items()):
+                verdicts = [row.get("correct") for row in answers]
+                counts = [sum(one is verdict for one in verdicts) for verdict in (True, False, None)]
+                rewards = [value for row in answers if isinstance(value := row.get("reward"), NUMBERS)]
+                lengths = [value for row in answers if isinstance(value := row.get("tokens"), int)]
+                means = [sum(values) / len(values) if values else None for values in (rewards, lengths)]
+                errors = Counter(str(row.get("error")) for row in answers if row.get("correct") is False)
+                told = " ".join(f"{kind}:{count}" for kind, count in errors.most_common())
+                rows.append([run.name, int(path.stem[5:]), skill, len(answers), *counts, *means, told])
     return head, rows
-
-
-def _summary(answers: Sequence[Row]) -> list[Any]:
-    """answers, right, wrong, unjudged, reward_mean, tokens_mean, errors of one step and skill."""
-    verdicts = [row.get("correct") for row in answers]
-    rewards = [value for row in answers if isinstance(value := row.get("reward"), NUMBERS)]
-    lengths = [value for row in answers if isinstance(value := row.get("tokens"), int)]
-    errors = Counter(str(row.get("error")) for row in answers if row.get("correct") is False)
-    told = " ".join(f"{kind}:{count}" for kind, count in errors.most_common())
-    means = [sum(values) / len(values) if values else None for values in (rewards, lengths)]
-    return [len(answers), *(sum(one is verdict for one in verdicts) for verdict in (True, False, None)), *means, told]
 
 
 def _cells(data: Mapping[str, Any]) -> Table:

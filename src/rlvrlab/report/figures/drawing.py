@@ -88,19 +88,15 @@ def _section_figures(section: Mapping[str, Any]) -> dict[str, Spec | None]:
         # The cards of phases are shares in every column; a study's columns are different metrics.
         return {stem: charts.dots(data, note, shared=section["id"] == "phases")}
     if view == "paired":
-        return {"paired": _paired_differences(data, note)}
+        rows = [
+            {"label": row.get("what"), **row.get("difference", {})}
+            for table in data.get("tables", [])
+            for row in table.get("rows", [])
+            if row.get("what") not in ("gen_tokens", "avg_entropy")  # neither good nor bad, and on another scale
+        ]
+        names = data.get("names", ["before", "after"])
+        return {"paired": charts.forest(_with_numbers(rows), f"{names[-1]} − {names[0]}", note)}
     return _decision_figures(data) if view == "decisions" else {}
-
-
-def _paired_differences(data: Mapping[str, Any], note: str) -> Spec | None:
-    rows = [
-        {"label": row.get("what"), **row.get("difference", {})}
-        for table in data.get("tables", [])
-        for row in table.get("rows", [])
-        if row.get("what") not in ("gen_tokens", "avg_entropy")  # neither good nor bad, and on another scale
-    ]
-    names = data.get("names", ["before", "after"])
-    return charts.forest(_with_numbers(rows), f"{names[-1]} − {names[0]}", note)
 
 
 def _decision_figures(decisions: Sequence[Mapping[str, Any]]) -> dict[str, Spec | None]:

@@ -17,6 +17,7 @@ from rlvrlab.report.gather.reading import (
     place,
     rounded,
     section,
+    table_section,
     words,
 )
 
@@ -39,11 +40,14 @@ def gather_audit(path: Path) -> dict[str, Any]:
     pairs = {"hits": leaks_first[:MOST], "total": len(hits)}
     counts = Counter((h["left"].get("split", "?"), h["right"].get("split", "?"), h["part"], h["kind"]) for h in hits)
     rows = [[*key, str(count)] for key, count in sorted(counts.items())]
-    common = {"columns": ["between", "and", "by", "kind", "pairs"], "rows": rows, "command": ""}
-    meaning = "; ".join(f"{kind}: {text}" for kind, text in WORDS.items())
+    meaning, head = (
+        "; ".join(f"{kind}: {text}" for kind, text in WORDS.items()),
+        ["between", "and", "by", "kind", "pairs"],
+    )
+    common = table_section("counts", "What they have in common", head, rows, ACROSS, meaning)
     sections = [
         *folder.attempt("roles", lambda: _roles(folder)),
-        *([section("counts", "table", "What they have in common", common, ACROSS, meaning)] if rows else []),
+        *([common] if rows else []),
         section("pairs", "pairs", "Pairs, side by side", pairs, ACROSS),
     ]
     status = f"{leaks} pairs cross roles" if leaks else "no pair crosses roles"
@@ -85,6 +89,5 @@ def _roles(folder: Folder) -> Section | None:
     if not rows:
         folder.miss("manifests/", "rows and roles are not recorded")
         return None
-    data = {"columns": ["split", "rows", "roles", "content hash"], "rows": rows, "command": ""}
-    note = "A row that says nothing about its role counts as none."
-    return section("roles", "table", "Splits and roles", data, "manifests/", note)
+    note, head = "A row that says nothing about its role counts as none.", ["split", "rows", "roles", "content hash"]
+    return table_section("roles", "Splits and roles", head, rows, "manifests/", note)

@@ -6,7 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.report.gather.arms import arm_curves, arm_pareto
-from rlvrlab.report.gather.reading import Fact, Folder, Section, as_table, document, place, rounded, section, words
+from rlvrlab.report.gather.reading import (
+    Fact,
+    Folder,
+    Section,
+    as_table,
+    document,
+    place,
+    rounded,
+    section,
+    table_section,
+    words,
+)
 from rlvrlab.report.gather.record import RunRecord
 
 STUDY, SCHEMA = "study.json", 1
@@ -21,9 +32,8 @@ def gather_study(path: Path) -> dict[str, Any]:
     folder = Folder(path)
     study = folder.table(STUDY)
     if study and study.get("schema") != SCHEMA:
-        folder.miss(
-            STUDY, f"schema {study.get('schema')}, this version knows {SCHEMA}; shown as far as it is understood"
-        )
+        known = f"this version knows {SCHEMA}; shown as far as it is understood"
+        folder.miss(STUDY, f"schema {study.get('schema')}, {known}")
     stages = _tables(study.get("stages"))
     sections = [
         *folder.attempt("chain", lambda: _chain(study, stages)),
@@ -136,5 +146,5 @@ def _trials(study: dict[str, Any]) -> Section | None:
         for key, one in as_table(study.get("trials")).items()
         if isinstance(one, dict)
     ]  # fmt: skip
-    data = {"columns": ["trial", "seed", "status", "seconds", "run folder"], "rows": rows, "command": ""}
-    return section("trials", "table", "Trials", data, STUDY) if rows else None
+    head = ["trial", "seed", "status", "seconds", "run folder"]
+    return table_section("trials", "Trials", head, rows, STUDY) if rows else None
