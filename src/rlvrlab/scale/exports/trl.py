@@ -105,7 +105,7 @@ def refusals(resolved: Resolved) -> list[str]:
 
 
 def _refused(recipe: Recipe) -> Iterator[str]:
-    """What depends on more than one key being set: groups, penalty, optimiser, engine, advantage and objective."""
+    """What TRL does otherwise with groups, penalty, optimiser, engine, advantage, objective and minibatches."""
     if recipe.filter.dead_groups != "keep":
         yield "filter.dead_groups: TRL keeps groups without signal in the mean; export with filter.dead_groups=keep"
     if recipe.kl.coef and (recipe.kl.estimator != "k3" or recipe.kl.place != "loss"):
