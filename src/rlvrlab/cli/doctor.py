@@ -58,8 +58,10 @@ def command(as_json: bool) -> int:
 
 def _machine() -> Iterator[Finding]:
     """Python, hardware, packages, disk, folder, locks, and how well the judge can isolate programs."""
+    from rlvrlab.errors import RunLocked
     from rlvrlab.judge.isolation import probe
     from rlvrlab.record.facts import code_state, machine, package_versions
+    from rlvrlab.record.lock import Lock
 
     facts = machine()
     yield _wanted("python", sys.version_info >= (3, 11), facts["python"], "use 3.11 or newer")
@@ -71,7 +73,16 @@ def _machine() -> Iterator[Finding]:
     yield _wanted("disk", free_gb > 1, f"{free_gb:.1f} GB free here", "free some space or set output_dir")
     writable = os.access(Path.cwd(), os.W_OK)
     yield _wanted("folder", writable, "writable" if writable else "read-only", "go to another folder or set output_dir")
-    yield _locking()
+    with tempfile.TemporaryDirectory(dir=Path.cwd() if writable else None) as folder:
+        held, kept_out = Lock(Path(folder)), False
+        try:
+            Lock(Path(folder))
+        except RunLocked:
+            kept_out = True
+        finally:
+            held.release()
+    locks = "a second writer is kept out" if kept_out else "two writers were let in"
+    yield _wanted("file locks", kept_out, locks, "put output_dir on a local disk")
     kernel = probe()
     level = f"{kernel.best} (Landlock {kernel.landlock_version}, seccomp {'yes' if kernel.seccomp else 'no'})"
     yield _wanted("judge", kernel.best != "weak", level, "code is refused, or judged remotely", otherwise="missing")
@@ -80,18 +91,3 @@ def _machine() -> Iterator[Finding]:
 
 def _wanted(subject: str, fine: bool, fact: str, remedy: str, otherwise: str = "problem") -> Finding:
     return Finding(subject, "ok", fact) if fine else Finding(subject, otherwise, fact, remedy)
-
-
-def _locking() -> Finding:
-    from rlvrlab.errors import RunLocked
-    from rlvrlab.record.lock import Lock
-
-    with tempfile.TemporaryDirectory(dir=Path.cwd() if os.access(Path.cwd(), os.W_OK) else None) as folder:
-        held = Lock(Path(folder))
-        try:
-            Lock(Path(folder))
-        except RunLocked:
-            return Finding("file locks", "ok", "a second writer is kept out")
-        finally:
-            held.release()
-    return Finding("file locks", "problem", "two writers were let in", "put output_dir on a local disk")

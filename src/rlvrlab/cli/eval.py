@@ -64,7 +64,22 @@ def command(resume: Path | None, as_json: bool, **request: Any) -> int:
     if as_json:
         print_json({"folder": str(kept.folder), **kept.summary})
     else:
-        _show(kept)
+        from rich.console import Console
+        from rich.text import Text
+
+        from rlvrlab.cli.tables import metrics_table, split_table
+
+        console, protocol = Console(highlight=False), kept.evaluation.protocol
+        about = f"{kept.evaluation.data} · {kept.metrics['problems']} problems · {protocol.name} ({protocol.hash})"
+        console.print(Text(printable(about), "bold"))
+        console.print(metrics_table(kept.metrics))
+        for name in ("by_skill", "by_level"):
+            if len(kept.summary[name]) > 1:
+                console.print(split_table(name.removeprefix("by_"), kept.summary[name]))
+        reasons = [f"{count} unjudged: {reason}" for reason, count in kept.summary["unjudged_because"].items()]
+        for words in (*kept.summary["findings"], *reasons):
+            console.print(Text(printable(words), "yellow"), soft_wrap=True)
+        console.print(Text(printable(f"Everything: {kept.folder}"), "dim"), soft_wrap=True)
     from rlvrlab.evals.kept import track
 
     for trouble in track(kept, request["sinks"], kept.folder.name):
@@ -229,23 +244,3 @@ class _Progress:
         share = f"accepted {100 * self._solved / max(1, self._judged):.1f} %"
         facts = f"{share}  unjudged {self._unjudged}" if self._unjudged else share
         self._bars.update(self._task, advance=len(batch), facts=facts)
-
-
-def _show(kept: Kept) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    from rlvrlab.cli.tables import metrics_table, split_table
-
-    console, evaluation = Console(highlight=False), kept.evaluation
-    settings = f"{evaluation.protocol.name} ({evaluation.protocol.hash})"
-    console.print(Text(printable(f"{evaluation.data} · {kept.metrics['problems']} problems · {settings}"), "bold"))
-    console.print(metrics_table(kept.metrics))
-    for name in ("by_skill", "by_level"):
-        if len(kept.summary[name]) > 1:
-            console.print(split_table(name.removeprefix("by_"), kept.summary[name]))
-    for finding in kept.summary["findings"]:
-        console.print(Text(printable(finding), "yellow"), soft_wrap=True)
-    for reason, count in kept.summary["unjudged_because"].items():
-        console.print(Text(printable(f"{count} unjudged: {reason}"), "yellow"), soft_wrap=True)
-    console.print(Text(printable(f"Everything: {kept.folder}"), "dim"), soft_wrap=True)

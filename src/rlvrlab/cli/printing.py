@@ -35,13 +35,9 @@ def print_json(value: object) -> None:
 
 
 def table(
-    head: Sequence[str],
-    rows: Iterable[Iterable[object]],
-    *,
-    right: Collection[str] = (),
-    no_wrap: Collection[str] = (),
-    **look: Any,
-) -> Table:
+    head: Sequence[str], rows: Iterable[Iterable[object]], *, right: Collection[str] = (),
+    no_wrap: Collection[str] = (), **look: Any,
+) -> Table:  # fmt: skip
     """A table without lines, unless `look` says otherwise; the columns in `right` are flush right.
 
     No cell is read as markup. A cell that is a Text keeps its style and line breaks; anything else becomes one line.

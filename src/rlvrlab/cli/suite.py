@@ -217,7 +217,10 @@ def _show(examined: Examined, models: list[str], title: str) -> None:
 
     console = Console()
     if examined.cells:
-        head = _short(models)
+        # Run folders without their time stamp, where that still tells them apart.
+        short = [printable(re.sub(r"_\d{8}_\d{6}_([0-9a-f]{4})[0-9a-f]{4}$", r" \1", name)) for name in models]
+        bare = [name.rpartition(" ")[0] or name for name in short]
+        head = [one if bare.count(one) == 1 else whole for one, whole in zip(bare, short, strict=True)]
         look: dict[str, Any] = {"title": printable(title), "title_justify": "left", "padding": (0, 2, 0, 0)}
         console.print(table(("member", "metric", "n", *head), _rows(examined, models), no_wrap=head, **look))
         compared = sum(cell.versus is not None for cell in examined.cells)
@@ -250,10 +253,3 @@ def _rows(examined: Examined, models: list[str]) -> Iterator[list[Text]]:
                 text += f"\nΔ {100 * cell.versus.mean:+.1f}{'*' if cell.significant else ''}"
             texts.append(f"{text}\n{cell.unjudged} unjudged" if cell.unjudged else text)
         yield list(map(Text, texts))
-
-
-def _short(models: Sequence[str]) -> list[str]:
-    """Run folders without their time stamp, where that still tells them apart."""
-    short = [printable(re.sub(r"_\d{8}_\d{6}_([0-9a-f]{4})[0-9a-f]{4}$", r" \1", name)) for name in models]
-    bare = [name.rpartition(" ")[0] or name for name in short]
-    return [one if bare.count(one) == 1 else whole for one, whole in zip(bare, short, strict=True)]

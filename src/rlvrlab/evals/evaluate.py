@@ -115,16 +115,9 @@ Observer = Callable[[list[Judged]], None]
 
 
 def evaluate(
-    answerer: Answerer,
-    env: Environment,
-    problems: Sequence[Problem],
-    protocol: EvalProtocol,
-    *,
-    seed: int = 0,
-    data: str = "",
-    store: Store | None = None,
-    observe: Observer | None = None,
-) -> Evaluation:
+    answerer: Answerer, env: Environment, problems: Sequence[Problem], protocol: EvalProtocol, *, seed: int = 0,
+    data: str = "", store: Store | None = None, observe: Observer | None = None,
+) -> Evaluation:  # fmt: skip
     """Every problem answered and judged under `protocol`; resumes what `store` holds.
 
     `env` should come from `protocol.applied(env)` where the protocol's judge limits matter. `seed` keys the sampling.
@@ -139,9 +132,8 @@ def evaluate(
     session.restore(problems)
     try:
         if protocol.budget is None:
-            session.ask(
-                Ask(p, i, protocol.sampling, (seed, "eval", p.id, i)) for p in problems for i in range(protocol.n)
-            )
+            pairs = ((p, i) for p in problems for i in range(protocol.n))
+            session.ask(Ask(p, i, protocol.sampling, (seed, "eval", p.id, i)) for p, i in pairs)
         else:
             session.spend(problems, protocol.budget)
     except InfrastructureError as error:

@@ -48,13 +48,9 @@ class Recovery:
 
 
 def recovery(
-    sampler: Sampler,
-    env: Environment,
-    firsts: Sequence[Rollout],
-    max_tokens: int,
-    *key: Any,
+    sampler: Sampler, env: Environment, firsts: Sequence[Rollout], max_tokens: int, *key: Any,
     context: Context = "fresh",
-) -> tuple[Recovery, list[Rollout]]:
+) -> tuple[Recovery, list[Rollout]]:  # fmt: skip
     """Greedy second tries after feedback, one sampled blind try each; also the second tries themselves."""
     failed = [r for r in firsts if r.verdict.correct is False]
     greedy, free = Sampling(max_tokens, temperature=0.0), Sampling(max_tokens)

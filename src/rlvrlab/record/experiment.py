@@ -20,13 +20,16 @@ def write_experiment(folder: Path) -> None:
     recipe, status = config["recipe"], info.get("status", "running")
     times = f"started {info.get('started', '?')}" + (f", ended {info['ended']}" if status != "running" else "")
     where = f"on `{recipe['env']['type']}` with the `{recipe['engine']['type']}` engine"
+    events = [e for e in read_events(folder) if e["kind"] not in ("start", "phase")]
+    health = [] if any(e["kind"] == "warning" for e in events) else ["Nothing alarming so far."]
+    health += [f"- {e['time']} **{e['kind']}**: {e['text']}" for e in events]
     sections = [
         f"# {recipe['name']}\n\n**{status}** · {' → '.join(recipe['phases'])} {where} · {times}",
         f"## Question\n\n{recipe['question'] or 'Not stated: set `question` in the recipe.'}",
         _result(folder),
         f"## Phases\n\n{cards.read_text(encoding='utf-8').rstrip()}" if cards.exists() else "",
         _progress(folder),
-        _health(folder, info),
+        "\n".join(["## Health", "", *health, "", f"Ranges watched: {'; '.join(info.get('watched', []))}."]),
         _recipe(config),
         _data(info),
         _reproduce(folder, info),
@@ -95,15 +98,6 @@ def _progress(folder: Path) -> str:
         if values:
             lines.append(f"| `{key}` | {values[0]:.4g} | {values[-1]:.4g} | `{sparkline(values)}` |")
     return "\n".join(lines) + f"\n\n{rows[-1]['step']} steps done, the last one in phase `{rows[-1]['phase']}`."
-
-
-def _health(folder: Path, info: dict[str, Any]) -> str:
-    events = [e for e in read_events(folder) if e["kind"] not in ("start", "phase")]
-    lines = ["## Health", ""]
-    if not any(e["kind"] == "warning" for e in events):
-        lines.append("Nothing alarming so far.")
-    lines += [f"- {e['time']} **{e['kind']}**: {e['text']}" for e in events]
-    return "\n".join([*lines, "", f"Ranges watched: {'; '.join(info.get('watched', []))}."])
 
 
 def _recipe(config: dict[str, Any]) -> str:

@@ -48,7 +48,14 @@ class Run:
         self.lock = Lock(folder)
         with ExitStack() as undo:
             undo.callback(self.lock.release)
-            self._tidy()
+            folders = [folder / name for name in FOLDERS]
+            try:  # folders that a copy may have dropped because they were empty, and what a killed writer left behind
+                for below in folders:
+                    below.mkdir(exist_ok=True)
+                for leftover in (path for below in (folder, *folders) for path in below.glob(".*.[0-9]*.tmp")):
+                    leftover.unlink(missing_ok=True)
+            except OSError as error:
+                raise StorageError(folder, error) from error
             torn = [name for name in ("metrics", "events") if mend_tail(self._log(name))]
             self._metrics = undo.enter_context(Lines(self._log("metrics")))
             self._events = undo.enter_context(Lines(self._log("events")))
@@ -57,17 +64,6 @@ class Run:
                 self.event("torn_line", text)
             self._warned = {e.get("subject") for e in read_events(folder) if e["kind"] == "warning"}
             undo.pop_all()
-
-    def _tidy(self) -> None:
-        """Folders that a copy may have dropped because they were empty, and files a killed writer left behind."""
-        folders = [self.folder / name for name in FOLDERS]
-        try:
-            for folder in folders:
-                folder.mkdir(exist_ok=True)
-            for leftover in (path for folder in (self.folder, *folders) for path in folder.glob(".*.[0-9]*.tmp")):
-                leftover.unlink(missing_ok=True)
-        except OSError as error:
-            raise StorageError(self.folder, error) from error
 
     @classmethod
     def create(cls, parent: Path, name: str, config: dict[str, Any], info: dict[str, Any] | None = None) -> Run:

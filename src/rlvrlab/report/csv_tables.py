@@ -25,6 +25,8 @@ from rlvrlab.report.stored_lines import decoded, judged
 
 Table = tuple[list[str], Iterable[Sequence[Any]]]
 NUMBERS = (int, float)
+FIRST = ("step", "phase", "phase_step")
+"""Columns that metrics.csv begins with."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet takes text that begins with one of these for a formula."""
 
@@ -32,7 +34,13 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def write_tables(document: Mapping[str, Any], paths: Path | Sequence[Path], folder: Path) -> list[Path]:
     """Write every table that has lines; those of runs begin each line with the run's name."""
     runs = [paths] if isinstance(paths, Path) else list(paths)
-    tables = {"metrics": _metrics(runs), "evaluations": _evaluations(runs), "rollouts": _rollouts(runs)}
+    steps = [(run.name, row) for run in runs for row in _lines(run / "logs" / "metrics.jsonl")]
+    keys = [*FIRST, *sorted({key for _, row in steps for key in row} - set(FIRST))]
+    tables: dict[str, Table] = {
+        "metrics": (["run", *keys], [[run, *(row.get(key) for key in keys)] for run, row in steps]),
+        "evaluations": _evaluations(runs),
+        "rollouts": _rollouts(runs),
+    }
     for section in document.get("sections", []):
         make = {"matrix": _cells, "grid": _cells, "pareto": _points}.get(section.get("view"))
         if make:
@@ -46,13 +54,6 @@ def write_tables(document: Mapping[str, Any], paths: Path | Sequence[Path], fold
             with written[-1].open("w", encoding="utf-8", newline="") as file:
                 csv.writer(file).writerows(lines)
     return written
-
-
-def _metrics(runs: Sequence[Path]) -> Table:
-    rows = [(run.name, row) for run in runs for row in _lines(run / "logs" / "metrics.jsonl")]
-    first = ["step", "phase", "phase_step"]
-    keys = [*first, *sorted({key for _, row in rows for key in row} - set(first))]
-    return ["run", *keys], [[run, *(row.get(key) for key in keys)] for run, row in rows]
 
 
 def _evaluations(runs: Sequence[Path]) -> Table:

@@ -143,7 +143,20 @@ def _tree(program: str) -> ast.Module | None:
 
 def _pattern_names(node: ast.AST, modules: Mapping[str, str], is_function: bool) -> Iterator[str]:
     if isinstance(node, ast.Call):
-        yield from _call_patterns(node, _dotted(node.func, modules), is_function)
+        called, first = _dotted(node.func, modules), node.args[0] if node.args else None
+        if called in EXITS and is_function:
+            yield "early_exit"
+        if called in HARD_EXITS or called == "atexit.register":
+            yield "hard_exit"
+        if called in ESCAPES:
+            yield "escape"
+        path = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
+        opens_tests = called in ("open", "io.open", "pathlib.Path") and any(word in path.lower() for word in TEST_WORDS)
+        if called in LISTINGS or opens_tests:
+            yield "test_files"
+        owner = first.id if isinstance(first, ast.Name) else ""
+        if called in ("setattr", "delattr") and owner in ("builtins", "__builtins__"):
+            yield "patched"
     elif isinstance(node, ast.Raise) and is_function:
         raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
         if raised is not None and _dotted(raised, modules) == "SystemExit":
@@ -163,23 +176,6 @@ def _pattern_names(node: ast.AST, modules: Mapping[str, str], is_function: bool)
             (node.module or "").partition(".")[0]}  # fmt: skip
         if roots & ESCAPE_MODULES:
             yield "escape"
-
-
-def _call_patterns(node: ast.Call, called: str, is_function: bool) -> Iterator[str]:
-    if called in EXITS and is_function:
-        yield "early_exit"
-    if called in HARD_EXITS or called == "atexit.register":
-        yield "hard_exit"
-    if called in ESCAPES:
-        yield "escape"
-    if called in LISTINGS:
-        yield "test_files"
-    first = node.args[0] if node.args else None
-    path = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
-    if called in ("open", "io.open", "pathlib.Path") and any(word in path.lower() for word in TEST_WORDS):
-        yield "test_files"
-    if called in ("setattr", "delattr") and isinstance(first, ast.Name) and first.id in ("builtins", "__builtins__"):
-        yield "patched"
 
 
 def _is_patched(target: ast.expr, modules: Mapping[str, str]) -> bool:

@@ -181,7 +181,21 @@ def report(tries: Sequence[Try], sizes: Sequence[int] = SIZES) -> Report:
     by_id: dict[str, list[Try]] = defaultdict(list)
     for one in tries:
         by_id[one.problem.id].append(one)
-    whole = [_of_problem(group) for group in by_id.values()]
+    whole = []
+    for group in by_id.values():
+        judged = [one for one in group if one.reward is not None]
+        rewards = tuple(one.reward for one in judged if one.reward is not None)
+        entropies = [one.entropy for one in group if one.entropy is not None]
+        whole.append(OfProblem(
+            problem=group[0].problem,
+            rewards=rewards,
+            accuracy=_mean([one.correct is True for one in judged]),
+            variance=float(np.var(rewards, ddof=1)) if len(rewards) > 1 else 0.0,
+            truncated=_mean([one.truncated for one in group]),
+            formed=_mean([one.formed for one in judged]),
+            entropy=_mean(entropies) if entropies else None,
+            unjudged=len(group) - len(judged),
+        ))  # fmt: skip
     seen = [p for p in whole if p.rewards]
     kinds = sorted({(p.problem.skill, p.level) for p in seen})
     lines = [_line(*kind, [p for p in seen if (p.problem.skill, p.level) == kind]) for kind in kinds]
@@ -197,24 +211,12 @@ def report(tries: Sequence[Try], sizes: Sequence[int] = SIZES) -> Report:
         problems=tuple(seen),
         unjudged_problems=len(whole) - len(seen),
         n=max((len(group) for group in by_id.values()), default=0),
-        gen_tokens=float(np.mean([one.gen_tokens for one in tries])) if tries else 0.0,
+        gen_tokens=_mean([one.gen_tokens for one in tries]),
     )
 
 
-def _of_problem(group: Sequence[Try]) -> OfProblem:
-    judged = [one for one in group if one.reward is not None]
-    rewards = tuple(one.reward for one in judged if one.reward is not None)
-    entropies = [one.entropy for one in group if one.entropy is not None]
-    return OfProblem(
-        problem=group[0].problem,
-        rewards=rewards,
-        accuracy=float(np.mean([one.correct is True for one in judged])) if judged else 0.0,
-        variance=float(np.var(rewards, ddof=1)) if len(rewards) > 1 else 0.0,
-        truncated=float(np.mean([one.truncated for one in group])),
-        formed=float(np.mean([one.formed for one in judged])) if judged else 0.0,
-        entropy=float(np.mean(entropies)) if entropies else None,
-        unjudged=len(group) - len(judged),
-    )
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else 0.0
 
 
 def _line(skill: str, level: str, problems: Sequence[OfProblem], unjudged: int | None = None) -> Line:

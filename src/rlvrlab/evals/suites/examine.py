@@ -84,13 +84,9 @@ Progress = Callable[[str, str], None]
 
 
 def examine(
-    models: Sequence[Model],
-    members: Iterable[Ready | Skipped],
-    *,
-    seed: int = 0,
-    output: Path | None = None,
+    models: Sequence[Model], members: Iterable[Ready | Skipped], *, seed: int = 0, output: Path | None = None,
     progress: Progress | None = None,
-) -> Examined:
+) -> Examined:  # fmt: skip
     """Every model on every member; with `output` each pair has a folder there, which a second call resumes."""
     given = list(members)
     ready = [one for one in given if isinstance(one, Ready)]

@@ -96,17 +96,12 @@ def _section_figures(section: Mapping[str, Any]) -> dict[str, Spec | None]:
         ]
         names = data.get("names", ["before", "after"])
         return {"paired": charts.forest(_with_numbers(rows), f"{names[-1]} − {names[0]}", note)}
-    return _decision_figures(data) if view == "decisions" else {}
-
-
-def _decision_figures(decisions: Sequence[Mapping[str, Any]]) -> dict[str, Spec | None]:
-    """One figure per decision and metric: what was chosen against what, and by how much."""
     figures: dict[str, Spec | None] = {}
-    for decision in decisions:
-        rows = [{**c, "label": f"{c.get('arm')} − {c.get('versus')}"} for c in decision.get("comparisons", [])]
+    for decision in data if view == "decisions" else ():  # one figure each per metric: what was chosen against what
+        compared = [{**c, "label": f"{c.get('arm')} − {c.get('versus')}"} for c in decision.get("comparisons", [])]
         stage = file_stem(str(decision.get("stage") or "study"), "stage")
-        for metric in dict.fromkeys(str(row.get("metric")) for row in rows):
-            of_metric = _with_numbers([row for row in rows if str(row.get("metric")) == metric])
+        for metric in dict.fromkeys(str(row.get("metric")) for row in compared):
+            of_metric = _with_numbers([row for row in compared if str(row.get("metric")) == metric])
             name = _free(f"decision_{stage}_{file_stem(metric, 'metric')}", figures)
             figures[name] = charts.forest(of_metric, f"difference of {metric}", str(decision.get("words", "")))
     return figures

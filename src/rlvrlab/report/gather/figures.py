@@ -19,15 +19,24 @@ NOT_RECORDED = "not recorded"
 
 def errors(run: RunRecord, answers: Answers) -> Section | None:
     """What kept answers from being right: held out at each evaluation, and in the training steps shown."""
-    held_out = _held_out_errors(run)
+    bars: dict[int, Fact] = {}
+    for line in run.metrics:
+        row, at = line.row, line.row["step"]
+        counts = {key.rpartition("/")[2]: int(value) for key, value in row.items()
+                  if key.startswith("val-core/") and "/error/" in key and isinstance(value, int | float)}  # fmt: skip
+        unjudged = sum(int(v) for k, v in row.items() if k.startswith("val-core/") and k.endswith("/unjudged") and v)
+        if counts or any(key.endswith("/acc_low") for key in row):
+            counts |= {"unjudged": unjudged} if unjudged else {}
+            bars[at] = {"x": at, "counts": counts, "from": place(METRICS, line.number, at)}
+    held_out = list(bars.values())
     by_step: dict[int, Counter[str]] = defaultdict(Counter)
     for step, error, correct in zip(*(answers.columns[name] for name in ("step", "error", "correct")), strict=True):
         if step is not None:
             wrong = answers.texts[error] if error >= 0 else "wrong"
             by_step[step]["unjudged" if correct < 0 else "right" if correct == 1 else wrong] += 1
     training = [
-        {"x": step, "counts": dict(counts), "from": place(f"rollouts/step_{step}.jsonl", step=step)}
-        for step, counts in sorted(by_step.items())
+        {"x": step, "counts": dict(outcomes), "from": place(f"rollouts/step_{step}.jsonl", step=step)}
+        for step, outcomes in sorted(by_step.items())
     ]
     if not held_out and not training:
         return None
@@ -36,20 +45,6 @@ def errors(run: RunRecord, answers: Answers) -> Section | None:
         {"name": "training", "unit": "sampled answers of the steps shown", "bars": training, "source": "rollouts/"},
     ]
     return error_section([group for group in groups if group["bars"]], METRICS)
-
-
-def _held_out_errors(run: RunRecord) -> list[Fact]:
-    """Counts of errors at each step that was evaluated."""
-    bars: dict[int, Fact] = {}
-    for line in run.metrics:
-        counts = {key.rpartition("/")[2]: int(value) for key, value in line.row.items()
-                  if key.startswith("val-core/") and "/error/" in key and isinstance(value, int | float)}  # fmt: skip
-        missing = [v for k, v in line.row.items() if k.startswith("val-core/") and k.endswith("/unjudged") and v]
-        if counts or any(key.endswith("/acc_low") for key in line.row):
-            step, unjudged = line.row["step"], sum(map(int, missing))
-            counts |= {"unjudged": unjudged} if unjudged else {}
-            bars[step] = {"x": step, "counts": counts, "from": place(METRICS, line.number, step)}
-    return list(bars.values())
 
 
 def signal(run: RunRecord, answers: Answers) -> Section | None:

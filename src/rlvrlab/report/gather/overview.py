@@ -119,9 +119,9 @@ def _lights(run: RunRecord) -> list[Fact]:
         key = watched.metric
         rows = [line for line in run.metrics if key in health_of(line.row.get("phase"))]
         seen = [(line, line.row[key]) for line in rows if isinstance(line.row.get(key), int | float)]
-        light = {"metric": key, "range": str(watched).removeprefix(key).strip(), "meaning": watched.meaning,
-                 "remedy": watched.remedy, "state": "absent", "value": None, "history": [], "outside": None,
-                 "from": place(METRICS)}  # fmt: skip
+        light: Fact = {"metric": key, "range": str(watched).removeprefix(key).strip(), "meaning": watched.meaning,
+                       "remedy": watched.remedy, "state": "absent", "value": None, "history": [], "outside": None,
+                       "from": place(METRICS)}  # fmt: skip
         if seen:
             line, value = seen[-1]
             outside = sum(not watched.holds(one) for _, one in seen)
