@@ -23,6 +23,11 @@ def write_experiment(folder: Path) -> None:
     events = [e for e in read_events(folder) if e["kind"] not in ("start", "phase")]
     health = [] if any(e["kind"] == "warning" for e in events) else ["Nothing alarming so far."]
     health += [f"- {e['time']} **{e['kind']}**: {e['text']}" for e in events]
+    data = ""
+    if facts := info.get("data"):
+        rows = [f"| {role} | {facts[role]['size']} | `{facts[role]['sha256']}` |" for role in ("train", "dev")]
+        data = f"## Data\n\n`{facts['environment']}`, scoring version {facts['version']}. No problem is in two roles."
+        data = "\n".join([data, "", "| role | problems | content hash |", "|---|---|---|", *rows])
     sections = [
         f"# {recipe['name']}\n\n**{status}** · {' → '.join(recipe['phases'])} {where} · {times}",
         f"## Question\n\n{recipe['question'] or 'Not stated: set `question` in the recipe.'}",
@@ -31,7 +36,7 @@ def write_experiment(folder: Path) -> None:
         _progress(folder),
         "\n".join(["## Health", "", *health, "", f"Ranges watched: {'; '.join(info.get('watched', []))}."]),
         _recipe(config),
-        _data(info),
+        data,
         _reproduce(folder, info),
     ]
     write_atomically(folder / "EXPERIMENT.md", "\n\n".join(s for s in sections if s) + "\n")
@@ -109,15 +114,6 @@ def _recipe(config: dict[str, Any]) -> str:
         value, default = (text.replace("|", "\\|") for text in texts)
         lines.append(f"| `{key}` | `{value}` | `{default}` | {config['origins'].get(key, 'default')} |")
     return "\n".join([*lines, "", "Every value is in `config.json`."])
-
-
-def _data(info: dict[str, Any]) -> str:
-    data = info.get("data")
-    if not data:
-        return ""
-    rows = [f"| {role} | {data[role]['size']} | `{data[role]['sha256']}` |" for role in ("train", "dev")]
-    head = f"## Data\n\n`{data['environment']}`, scoring version {data['version']}. No problem is in two roles."
-    return "\n".join([head, "", "| role | problems | content hash |", "|---|---|---|", *rows])
 
 
 def _reproduce(folder: Path, info: dict[str, Any]) -> str:

@@ -112,7 +112,14 @@ def examine(
             scores[model.name, name] = scores_of(evaluation)
             cells.append(_cell(model.name, one, evaluation, scores[model.name, name]))
     names = list(dict.fromkeys(cell.model for cell in cells))
-    compared = _compared(cells, scores, names[0]) if names else []
+    differences: dict[int, Difference] = {}  # paired, to the first model; Holm-adjusted over the whole table
+    for index, cell in enumerate(cells):
+        before, after = scores[names[0], cell.member], scores[cell.model, cell.member]
+        both = [key for key in before if key in after]
+        if cell.model != names[0] and both:
+            differences[index] = compare([before[key] for key in both], [after[key] for key in both], cell.member)
+    adjusted = dict(zip(differences, holm([one.p for one in differences.values()]), strict=True))
+    compared = [replace(cell, versus=differences.get(i), p_holm=adjusted.get(i)) for i, cell in enumerate(cells)]
     averages = [_average(name, [cell for cell in compared if cell.model == name], scores) for name in names]
     return Examined(tuple(compared), tuple(averages), tuple(skipped))
 
@@ -144,18 +151,6 @@ def _cell(model: str, one: Ready, evaluation: Evaluation, scores: Scores) -> Cel
         unjudged=sum(j.verdict.correct is None for j in evaluation.judged),
         protocol=evaluation.protocol.hash,
     )
-
-
-def _compared(cells: Sequence[Cell], scores: dict[tuple[str, str], Scores], first: str) -> list[Cell]:
-    """The cells with their paired differences to the first model, Holm-adjusted over the whole table."""
-    differences: dict[int, Difference] = {}
-    for index, cell in enumerate(cells):
-        before, after = scores[first, cell.member], scores[cell.model, cell.member]
-        both = [name for name in before if name in after]
-        if cell.model != first and both:
-            differences[index] = compare([before[name] for name in both], [after[name] for name in both], cell.member)
-    adjusted = dict(zip(differences, holm([one.p for one in differences.values()]), strict=True))
-    return [replace(cell, versus=differences.get(i), p_holm=adjusted.get(i)) for i, cell in enumerate(cells)]
 
 
 def _average(model: str, cells: Sequence[Cell], scores: dict[tuple[str, str], Scores]) -> Cell:

@@ -19,17 +19,7 @@ from rlvrlab.report.gather.evaluation import (
     shown_answers,
     tell_apart,
 )
-from rlvrlab.report.gather.reading import (
-    STRANGE,
-    Folder,
-    Section,
-    document,
-    place,
-    rounded,
-    section,
-    table_section,
-    words,
-)
+from rlvrlab.report.gather.reading import STRANGE, Folder, Section, document, place, rounded, section, words
 from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.gather.rollouts import Answers, training_answers
 
@@ -70,15 +60,17 @@ def _runs_table(arms: Arms) -> Section:
         for run in group:
             last = run.metrics[-1].row.get("step") if run.metrics else None
             rows.append([name, run.root.name, words(run.recipe.get("seed", "?"), 20), run.status, words(last, 20)])
+    data = {"columns": ["arm", "run", "seed", "status", "steps"], "rows": rows, "command": ""}
     note = f"Runs whose recipes differ only in {', '.join(APART)} are seeds of one arm."
-    return table_section("arms", "Runs", ["arm", "run", "seed", "status", "steps"], rows, "config.json", note)
+    return section("arms", "table", "Runs", data, "config.json", note)
 
 
 def _recipe_diff(arms: Arms) -> Section:
     first = [group[0] for group in arms.values()]
     rows = [[key, *(words(settings(run).get(key), 200) for run in first)] for key in differing(first)]
     note = "Only keys that differ." if rows else "The recipes are the same, up to the seed."
-    return table_section("recipe", "Recipe diff", ["key", *arms], rows, "config.json", note)
+    data = {"columns": ["key", *arms], "rows": rows, "command": ""}
+    return section("recipe", "table", "Recipe diff", data, "config.json", note)
 
 
 def _paired_test(arms: Arms, folder: Folder) -> Section | None:

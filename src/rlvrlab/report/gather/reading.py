@@ -104,13 +104,6 @@ def section(name: str, view: str, title: str, data: Any, source: str = "", note:
     return {"id": name, "view": view, "title": title, "note": note, "source": source, "data": data}
 
 
-def table_section(
-    name: str, title: str, columns: list[str], rows: list[list[str]], source: str, note: str = "", command: str = ""
-) -> Section:
-    """A section that is a table of texts; `command` stands above it."""
-    return section(name, "table", title, {"columns": columns, "rows": rows, "command": command}, source, note)
-
-
 def place(file: str, line: int | None = None, step: Any = None, key: str | None = None) -> Fact:
     """Where a number comes from, as the page links it."""
     facts = {"file": file, "line": line, "step": step, "key": key}

@@ -10,17 +10,7 @@ from rlvrlab.report.gather.curves import curves
 from rlvrlab.report.gather.evaluation import costs, evaluations_below, pass_at_k, shown_answers
 from rlvrlab.report.gather.figures import cost, errors, hacks, signal
 from rlvrlab.report.gather.overview import event, overview
-from rlvrlab.report.gather.reading import (
-    Section,
-    as_table,
-    document,
-    number,
-    place,
-    rounded,
-    section,
-    table_section,
-    words,
-)
+from rlvrlab.report.gather.reading import Section, as_table, document, number, place, rounded, section, words
 from rlvrlab.report.gather.record import EVENTS, RunRecord
 from rlvrlab.report.gather.rollouts import Answers, training_answers
 from rlvrlab.report.gather.skills import forgetting, stage_matrix
@@ -96,8 +86,9 @@ def recipe(run: RunRecord) -> Section | None:
     ]
     command = run.info.get("command")
     told = words(" ".join(map(str, command)), 2000) if isinstance(command, list) else ""
+    data = {"columns": ["key", "value", "default", "from"], "rows": rows, "command": told}
     note = "What differs from the defaults; every value is in config.json."
-    return table_section("recipe", "Recipe", ["key", "value", "default", "from"], rows, "config.json", note, told)
+    return section("recipe", "table", "Recipe", data, "config.json", note)
 
 
 def events(run: RunRecord) -> Section | None:

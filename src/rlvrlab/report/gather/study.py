@@ -6,18 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.report.gather.arms import arm_curves, arm_pareto
-from rlvrlab.report.gather.reading import (
-    Fact,
-    Folder,
-    Section,
-    as_table,
-    document,
-    place,
-    rounded,
-    section,
-    table_section,
-    words,
-)
+from rlvrlab.report.gather.reading import Fact, Folder, Section, as_table, document, place, rounded, section, words
 from rlvrlab.report.gather.record import RunRecord
 
 STUDY, SCHEMA = "study.json", 1
@@ -146,5 +135,5 @@ def _trials(study: dict[str, Any]) -> Section | None:
         for key, one in as_table(study.get("trials")).items()
         if isinstance(one, dict)
     ]  # fmt: skip
-    head = ["trial", "seed", "status", "seconds", "run folder"]
-    return table_section("trials", "Trials", head, rows, STUDY) if rows else None
+    data = {"columns": ["trial", "seed", "status", "seconds", "run folder"], "rows": rows, "command": ""}
+    return section("trials", "table", "Trials", data, STUDY) if rows else None
