@@ -15,8 +15,7 @@ from faulty_server import FaultyServer, chat, http, question
 from rlvrlab.data.rows import read_problems
 from rlvrlab.envs.countdown import Countdown
 from rlvrlab.evals.probe.picture import bands, scatter
-from rlvrlab.evals.probe.report import measured, report
-from rlvrlab.evals.probe.trying import Try
+from rlvrlab.evals.probe.report import Try, measured, report
 from rlvrlab.evals.probe.verdict import advise
 from rlvrlab.types import Problem
 

@@ -18,7 +18,7 @@ from run_folders import lines, made_evaluation, made_run, metrics_row
 
 from rlvrlab.record.run import Run
 from rlvrlab.report.server import app as app_room
-from rlvrlab.report.server import files as files_room
+from rlvrlab.report.server import app as pages
 from rlvrlab.report.server import shelf as shelf_room
 from rlvrlab.report.server import stream as stream_room
 from rlvrlab.report.server.serving import create_server
@@ -145,7 +145,7 @@ def test_files_are_shown_in_bounded_parts(runs, monkeypatch) -> None:
     assert json.loads(answer.text.splitlines()[0])["step"] == 2
     assert asking.get("/file/alpha?path=logs/metrics.jsonl&line=999").status_code == 404
     assert asking.get("/file/alpha?path=logs/metrics.jsonl&line=%C2%B2").status_code == 200  # ², a digit but no number
-    monkeypatch.setattr(files_room, "LARGEST", 100)
+    monkeypatch.setattr(pages, "LARGEST", 100)
     assert len(asking.get("/file/alpha?path=logs/metrics.jsonl").content) < 200
     (runs / "alpha/weights.bin").write_bytes(b"\0" * 50)
     assert asking.get("/file/alpha?path=weights.bin").status_code == 404

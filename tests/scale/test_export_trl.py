@@ -15,7 +15,6 @@ from rlvrlab.errors import InfrastructureError, RecipeError
 from rlvrlab.recipe import Resolved, load_recipe
 from rlvrlab.recipe.schema import core_keys
 from rlvrlab.registry import find
-from rlvrlab.scale.exports.folder import Scorer
 from rlvrlab.scale.exports.trl import MAPPED, OURS, REFUSED, export, refusals, settings
 from rlvrlab.scale.exports.trl_reward import TrlReward
 from rlvrlab.train.schedule import learning_rate
@@ -132,18 +131,14 @@ def test_the_reward_is_the_recipes_own_and_never_zero_for_a_failure(
     assert logged["rlvr/acc"] == pytest.approx(2 / 3) and logged["rlvr/unjudged"] == 0
     spoken = [[{"role": "assistant", "content": text}] for text in texts]
     assert reward([""] * 3, spoken, None, **columns) == [1, 0, 1]
-    judge = Scorer._env.func  # type: ignore[attr-defined]
+    judge, down = type(env).verify_many, 2
 
-    class Failing:
-        def __init__(self, many: int) -> None:
-            self.many = many
+    def failing(self: Any, items: Any) -> Any:
+        return [unjudged("down")] * down + judge(self, items[down:])
 
-        def verify_many(self, items: Any) -> Any:
-            return [unjudged("down")] * self.many + judge(Scorer(made)).verify_many(items[self.many :])
-
-    reward._scorer.__dict__["_env"] = Failing(2)
+    monkeypatch.setattr(type(env), "verify_many", failing)
     assert reward([""] * 3, texts, None, **columns) == [None, None, 1]
-    reward._scorer.__dict__["_env"] = Failing(3)
+    down = 3
     with pytest.raises(InfrastructureError, match="not one of 3 answers could be judged"):
         reward([""] * 3, texts, None, **columns)
 

@@ -102,11 +102,8 @@ def test_an_answer_that_cannot_be_judged_is_an_error_and_not_zero(
 ) -> None:
     from verifiers.v1.errors import TaskError
 
-    class Down:
-        def verify_many(self, items: Any) -> Any:
-            return [unjudged("down")] * len(items)
-
-    monkeypatch.setitem(package.taskset.SCORER.__dict__, "_env", Down())
+    environment = type(package.taskset.SCORER.resolved.build("env"))
+    monkeypatch.setattr(environment, "verify_many", lambda self, items: [unjudged("down")] * len(items))
     task = next(iter(package.load_environment().taskset))
     with pytest.raises(TaskError, match="could be judged"):
         asyncio.run(task.score(reply(task, "1+1")))

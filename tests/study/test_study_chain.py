@@ -6,8 +6,7 @@ import pytest
 from study_lab import write_study
 
 from rlvrlab.recipe import load_recipe
-from rlvrlab.study.budget import budget_of
-from rlvrlab.study.chain import Chain
+from rlvrlab.study.chain import Chain, budget_of
 from rlvrlab.study.identity import identity_of
 from rlvrlab.study.load import load_study
 from rlvrlab.study.plan import plan_study

@@ -8,8 +8,7 @@ from study_lab import columns
 
 from rlvrlab.evals.statistics import Z80, Z95, Difference, compare_seeds
 from rlvrlab.study.schema import Select
-from rlvrlab.study.select import Candidate, choose
-from rlvrlab.study.statistics import compare_blocks
+from rlvrlab.study.select import Candidate, choose, compare_blocks
 
 
 def variance(found: Difference) -> float:

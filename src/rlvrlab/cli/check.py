@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from rlvrlab.cli.options import AS_JSON
-from rlvrlab.cli.printing import print_json, printable
+from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.errors import UnknownName, UserError
 
 TOKENS_PER_ROW = 16
@@ -27,7 +27,7 @@ def command() -> None:
 @click.argument("path", type=click.Path(path_type=Path))
 @click.argument("overrides", nargs=-1, type=click.UNPROCESSED)
 @AS_JSON
-def recipe(path: Path, overrides: tuple[str, ...], as_json: bool) -> int:
+def recipe(path: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     """Resolve a recipe; every mistake at once."""
     from rlvrlab.recipe import load_recipe
 
@@ -37,7 +37,6 @@ def recipe(path: Path, overrides: tuple[str, ...], as_json: bool) -> int:
     else:
         changed = sum(origin != "default" for origin in resolved.origins.values())
         click.echo(f"{path}: fine ({changed} keys set, {len(resolved.origins) - changed} defaults)")
-    return 0
 
 
 @command.command("env")
@@ -139,16 +138,15 @@ def _report(what: str, rows: list[dict[str, Any]], columns: tuple[str, ...], as_
         print_json({"subject": what, "ok": not failed, "checks": rows})
         return 1 if failed else 0
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table("", *columns, box=None)
+    lines: list[list[object]] = []
     for row in rows:
-        mark = Text("✓", style="green") if row["ok"] else Text("✗", style="bold red")
         texts = [printable(row[column]) for column in columns]
-        table.add_row(mark, *(Text(text if len(text) <= 60 else text[:57] + "…") for text in texts))
+        mark = Text("✓", style="green") if row["ok"] else Text("✗", style="bold red")
+        lines.append([mark, *(text if len(text) <= 60 else text[:57] + "…" for text in texts)])
     console = Console()
-    console.print(table)
+    console.print(table(("", *columns), lines))
     verdict = f"{printable(what)}: {len(rows) - len(failed)} of {len(rows)} checks hold"
     console.print(Text(verdict, "red" if failed else "green"))
     return 1 if failed else 0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.argument("after")
 @click.option("--anyway", is_flag=True, help="Also where protocol, data or scorer differ.")
 @AS_JSON
-def command(before: str, after: str, anyway: bool, as_json: bool) -> int:
+def command(before: str, after: str, anyway: bool, as_json: bool) -> None:
     """Compare two evaluations on the same problems.
 
     Each side is an evaluation folder, a run with one, or several of them separated by commas (seeds).
@@ -35,7 +35,7 @@ def command(before: str, after: str, anyway: bool, as_json: bool) -> int:
     comparison = compare_folders(_side(before), _side(after), anyway)
     if as_json:
         print_json(comparison.facts())
-        return 0
+        return
     from rich.console import Console
     from rich.text import Text
 
@@ -61,7 +61,6 @@ def command(before: str, after: str, anyway: bool, as_json: bool) -> int:
     console.print(Text(words, "dim"))
     for note in comparison.notes:
         console.print(Text(printable(note), "yellow"), soft_wrap=True)
-    return 0
 
 
 def _side(text: str) -> Sequence[Stored]:

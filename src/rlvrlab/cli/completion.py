@@ -13,7 +13,7 @@ from rlvrlab.errors import UserError
 @click.command("completion", short_help="Print a shell's completion script.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @AS_JSON
-def command(shell: str, as_json: bool) -> int:
+def command(shell: str, as_json: bool) -> None:
     """Print a shell's completion script.
 
     \b
@@ -31,4 +31,3 @@ def command(shell: str, as_json: bool) -> int:
         print_json({"shell": shell, "script": script})
     else:
         click.echo(script)
-    return 0

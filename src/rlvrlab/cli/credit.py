@@ -15,7 +15,7 @@ from rlvrlab.errors import UserError
 
 if TYPE_CHECKING:
     from rlvrlab.train.credit import Credited, StepCredits
-    from rlvrlab.types import Completion, Problem, Request, Reward, Rollout, Tokenizer, Verdict
+    from rlvrlab.types import Problem, Request, Rollout, Tokenizer, Verdict
 
 ESTIMATORS = ("leave_one_out", "prefix", "tail", "shapley", "banzhaf")
 INTERVENTIONS = ("delete", "truncate", "null", "reorder")
@@ -38,17 +38,9 @@ BAR = 8
 @click.option("--output", type=click.Path(path_type=Path), help="Data of the heat map; RUN has analysis/credit.json.")
 @AS_JSON
 def command(
-    path: Path,
-    problem: Path | None,
-    step: int | None,
-    take: int,
-    estimator: str,
-    intervention: tuple[str, ...],
-    budget: int,
-    segmentation: str,
-    output: Path | None,
-    as_json: bool,
-) -> int:
+    path: Path, problem: Path | None, step: int | None, take: int, estimator: str, intervention: tuple[str, ...],
+    budget: int, segmentation: str, output: Path | None, as_json: bool,
+) -> None:  # fmt: skip
     """Show which lines of an answer earned its reward.
 
     \b
@@ -78,17 +70,17 @@ def command(
         write_json(output, data)
     if as_json:
         print_json(data)
-        return 0
+        return
     for answer in answers:
         _show(answer)
     calls, replays = credits.metrics["credit/verifier_calls"], credits.metrics["credit/replays"]
     click.echo(f"{estimator} ({plugin.label}): {replays:.0f} replays, {calls:.0f} judged")
-    return 0
 
 
 def _of_file(plugin: Any, path: Path, problem: Path | None) -> StepCredits:
     """One solution under one task of the judge."""
     from rlvrlab.cli.judge import PROSE, read_task, read_text
+    from rlvrlab.evals.recovery import score
     from rlvrlab.judge.judge import Judge
     from rlvrlab.train.credit import credit_of
     from rlvrlab.types import Problem, Sampling
@@ -103,7 +95,7 @@ def _of_file(plugin: Any, path: Path, problem: Path | None) -> StepCredits:
         if verdict.correct is None:
             raise UserError(f"{path}: could not be judged ({verdict.detail})")
         rollout = _rollout(path.name, asked, text, verdict, verdict.score)
-        return credit_of(plugin, [rollout], env, _score, NoPolicy(), Sampling())  # type: ignore[arg-type]
+        return credit_of(plugin, [rollout], env, score, NoPolicy(), Sampling())  # type: ignore[arg-type]
 
 
 def _of_run(plugin: Any, folder: Path, step: int | None, take: int) -> StepCredits:
@@ -141,12 +133,6 @@ def _rollout(name: str, problem: Problem, text: str, verdict: Verdict, value: fl
 
     completion = Completion(text, tuple(map(ord, text)), ())
     return Rollout(name, name, problem, (), completion, verdict, Reward(value))
-
-
-def _score(problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-    from rlvrlab.types import Reward
-
-    return Reward(verdict.score)
 
 
 class Characters:
@@ -187,8 +173,8 @@ class _Judged:
         from rlvrlab.judge.extract import program_in
 
         codes = [(program_in(text).code or "") if self.prose else text for _, text in items]
-        found: list[Verdict] = self.judge.verify_many([(self.task, code) for code in codes])
-        return found
+        verdicts: list[Verdict] = self.judge.verify_many([(self.task, code) for code in codes])
+        return verdicts
 
 
 def _answer(name: str, one: Credited) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import click
 from rlvrlab.cli.check import built
 from rlvrlab.cli.data_audit import audit, manifest
 from rlvrlab.cli.data_prepare import prepare
+from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
 
@@ -31,17 +32,11 @@ command.add_command(manifest)
 @click.option("--seed", default=0, show_default=True)
 @click.option("--levels", type=click.IntRange(1), help="Levels 1 … N, for environments with a key `levels`.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="FILE.jsonl or FILE.parquet.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@AS_JSON
 def make(
-    env: str,
-    keys: tuple[str, ...],
-    size: int,
-    role: str,
-    seed: int,
-    levels: int | None,
-    output: Path | None,
+    env: str, keys: tuple[str, ...], size: int, role: str, seed: int, levels: int | None, output: Path | None,
     as_json: bool,
-) -> int:
+) -> None:  # fmt: skip
     """Write problems of an environment in verl's row shape.
 
     \b
@@ -61,12 +56,10 @@ def make(
     with Console(stderr=True).status(f"making {size} problems of {env}"):
         problems = built("env", env, keys).problems(role, size, seed)
     written = write_problems(target, problems)
-    facts = {"file": str(target), "problems": written, "environment": env, "role": role, "seed": seed}
     if as_json:
-        print_json(facts)
+        print_json({"file": str(target), "problems": written, "environment": env, "role": role, "seed": seed})
     else:
         click.echo(f"{target}: {written} problems ({role})")
-    return 0
 
 
 @command.command("preview")
@@ -75,30 +68,20 @@ def make(
 @click.option("--size", default=2, show_default=True, help="How many problems.")
 @click.option("--role", type=click.Choice(["train", "dev", "test"]), default="train", show_default=True)
 @click.option("--seed", default=0, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def preview(env: str, keys: tuple[str, ...], size: int, role: str, seed: int, as_json: bool) -> int:
+@AS_JSON
+def preview(env: str, keys: tuple[str, ...], size: int, role: str, seed: int, as_json: bool) -> None:
     """Show problems as the policy sees them, a right answer, and its verdict."""
-    found = built("env", env, keys)
-    rows = []
-    for problem in found.problems(role, size, seed):
-        gold = found.gold(problem)
-        verdict = None if gold is None else found.verify_many([(problem, gold)])[0]
-        rows.append(
-            {
-                "id": problem.id,
-                "skill": problem.skill,
-                "prompt": problem.prompt,
-                "gold": gold,
-                "correct": None if verdict is None else verdict.correct,
-                "meta": dict(problem.meta),
-            }
-        )
+    environment, rows = built("env", env, keys), []
+    for problem in environment.problems(role, size, seed):
+        gold = environment.gold(problem)
+        correct = None if gold is None else environment.verify_many([(problem, gold)])[0].correct
+        row = {"id": problem.id, "skill": problem.skill, "prompt": problem.prompt, "gold": gold, "correct": correct}
+        rows.append(row | {"meta": dict(problem.meta)})
     if as_json:
         print_json(rows)
-        return 0
+        return
     for row in rows:
         click.secho(printable(f"── {row['id']}  {row['skill']}  level {row['meta'].get('level', '–')}"), dim=True)
         for line in [*row["prompt"].splitlines(), "» a right answer:", *str(row["gold"]).splitlines()]:
             click.echo(printable(line))
         click.secho(f"» judged correct: {row['correct']}", fg="green" if row["correct"] else "red")
-    return 0

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 
 
@@ -23,16 +24,9 @@ from rlvrlab.cli.printing import print_json, printable
 @click.option("--prompt", help="Column of the prompt, where it is not found by itself; so for the next two.")
 @click.option("--solution", help="Column of the solution.")
 @click.option("--tests", help="Column of the tests.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@AS_JSON
 def audit(
-    files: tuple[Path, ...],
-    output: Path,
-    threshold: float,
-    fail_on: str,
-    prompt: str | None,
-    solution: str | None,
-    tests: str | None,
-    as_json: bool,
+    files: tuple[Path, ...], output: Path, threshold: float, fail_on: str, as_json: bool, **columns: str | None
 ) -> int:
     """Look for duplicates within splits and leaks between them; exit code 1 when there is a leak.
 
@@ -45,33 +39,28 @@ def audit(
     from rlvrlab.data.audit import audit as examine
     from rlvrlab.data.audit_report import write_audit
 
-    columns = {"prompt": prompt or "", "solution": solution or "", "tests": tests or ""}
+    named = {part: column or "" for part, column in columns.items()}
+    fails_on = KINDS[: KINDS.index(fail_on) + 1]
     with Console(stderr=True).status("") as status:
-        found = examine(
-            files,
-            columns=columns,  # type: ignore[arg-type]
-            threshold=threshold,
-            fails_on=KINDS[: KINDS.index(fail_on) + 1],
-            progress=status.update,
-        )
-        report = write_audit(found, output)
+        audited = examine(files, columns=named, threshold=threshold, fails_on=fails_on, progress=status.update)  # type: ignore[arg-type]
+        report = write_audit(audited, output)
     if as_json:
-        facts = {"leaks": len(found.leaks), "leaked_rows": found.leaked_rows, "splits": found.splits}
-        print_json({"ok": not found.leaks, "verdict": found.verdict(), **facts, "pairs": found.counts(),
-                    "threshold": threshold, "crowded": found.crowded, "report": str(report)})  # fmt: skip
+        facts = {"leaks": len(audited.leaks), "leaked_rows": audited.leaked_rows, "splits": audited.splits}
+        print_json({"ok": not audited.leaks, "verdict": audited.verdict(), **facts, "pairs": audited.counts(),
+                    "threshold": threshold, "crowded": audited.crowded, "report": str(report)})  # fmt: skip
     else:
-        for row in found.counts():
+        for row in audited.counts():
             kinds = ", ".join(f"{row[kind]} {kind}" for kind in KINDS if row[kind])
             click.echo(printable(f"  {row['left']} / {row['right']} by {row['part']}: {kinds}"))
-        click.secho(printable(found.verdict()), fg="red" if found.leaks else "green")
+        click.secho(printable(audited.verdict()), fg="red" if audited.leaks else "green")
         click.echo(f"report: {report}")
-    return 1 if found.leaks else 0
+    return 1 if audited.leaks else 0
 
 
 @click.command("manifest")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--renew", is_flag=True, help="Write it again although the file has changed.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@AS_JSON
 def manifest(files: tuple[Path, ...], renew: bool, as_json: bool) -> int:
     """Write down what prepared files hold, row by row; where that was done, check it: exit code 1 after a change."""
     from rlvrlab.data.manifest import differences, manifest_of, path_of, read_manifest, renewed, write_manifest

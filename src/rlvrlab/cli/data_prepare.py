@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rlvrlab.cli.check import built
+from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json
 from rlvrlab.errors import UnknownName, UserError
 
@@ -31,21 +32,11 @@ if TYPE_CHECKING:
 @click.option("--as", "shape", type=click.Choice(["sft", "preference"]), help="For a run folder: what to make of it.")
 @click.option("--per-problem", default=4, show_default=True, help="For a run folder: rows per problem at most.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("data"), show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@AS_JSON
 def prepare(
-    what: str,
-    keys: tuple[str, ...],
-    origin: Path | None,
-    env_name: str | None,
-    role: str | None,
-    to: str,
-    size: int,
-    seed: int,
-    shape: str | None,
-    per_problem: int,
-    output: Path,
-    as_json: bool,
-) -> int:
+    what: str, keys: tuple[str, ...], origin: Path | None, env_name: str | None, role: str | None, to: str, size: int,
+    seed: int, shape: str | None, per_problem: int, output: Path, as_json: bool,
+) -> None:  # fmt: skip
     """Write a data set in verl's row shape, split by role, with manifests.
 
     WHAT is a known set, an environment, a file, or a run folder. KEYS set the environment's own.
@@ -63,26 +54,21 @@ def prepare(
     from rlvrlab.data.own_runs import is_run
 
     if is_run(Path(what)):
-        return _prepare_run(Path(what), shape, per_problem, output, as_json)
+        _prepare_run(Path(what), shape, per_problem, output, as_json)
+        return
     if shape:
         raise UserError(f"--as is for run folders; {what} is none (no config.json and rollouts/ in it)")
     with Console(stderr=True).status(f"preparing {what}"):
         prepared = _prepared(what, keys, origin, env_name, role, size, seed)
         files = preparing.write(prepared, output, to)  # type: ignore[arg-type]
-    facts = {
-        "name": prepared.name,
-        "files": [str(path) for path in files],
-        "rows": {role: len(found) for role, found in prepared.problems.items()},
-        "duplicates_dropped": len(prepared.duplicates),
-        "left_out": prepared.left_out,
-    }
     if as_json:
-        print_json(facts)
+        rows = {role: len(problems) for role, problems in prepared.problems.items()}
+        print_json({"name": prepared.name, "files": [str(path) for path in files], "rows": rows,
+                    "duplicates_dropped": len(prepared.duplicates), "left_out": prepared.left_out})  # fmt: skip
     else:
         click.echo(prepared.summary())
         for path in files:
             click.echo(f"  {path}")
-    return 0
 
 
 def _prepared(
@@ -117,7 +103,7 @@ def _prepared(
     return preparing.from_preset(what, preset, env, origin)
 
 
-def _prepare_run(folder: Path, shape: str | None, per_problem: int, output: Path, as_json: bool) -> int:
+def _prepare_run(folder: Path, shape: str | None, per_problem: int, output: Path, as_json: bool) -> None:
     import json
 
     from rlvrlab.data.files import write_lines
@@ -135,4 +121,3 @@ def _prepare_run(folder: Path, shape: str | None, per_problem: int, output: Path
         print_json({"file": str(target), "rows": len(rows), "shape": shape})
     else:
         click.echo(f"{target}: {len(rows)} rows ({shape})")
-    return 0

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import click
 
 from rlvrlab.cli.options import AS_JSON
-from rlvrlab.cli.printing import print_json
+from rlvrlab.cli.printing import print_json, table
 
 SINKS = {"wandb": "wandb", "trackio": "trackio", "tensorboard": "tensorboardX"}
 """Sink, and the extra of rlvrlab that brings it -> the module it needs."""
@@ -35,7 +36,7 @@ def command(as_json: bool) -> int:
     """Look at this machine: what works, what is missing, what to do."""
     from rlvrlab.registry import HOMES, names
 
-    findings = [*_system(), *_storage(), *_isolation()]
+    findings = list(_machine())
     findings += [Finding(f"{kind}s", "ok", ", ".join(names(kind))) for kind in HOMES if names(kind)]
     for name, module in SINKS.items():
         if find_spec(module):
@@ -47,63 +48,46 @@ def command(as_json: bool) -> int:
         print_json({"ok": not broken, "findings": [finding._asdict() for finding in findings]})
         return 1 if broken else 0
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table("", "what", "found", "remedy", box=None)
     marks = {"ok": Text("✓", "green"), "missing": Text("–", "yellow"), "problem": Text("✗", "red")}
-    for one in findings:
-        table.add_row(marks[one.state], one.subject, Text(one.fact), Text(one.remedy))
-    Console().print(table)
+    rows = [(marks[one.state], one.subject, one.fact, one.remedy) for one in findings]
+    Console().print(table(("", "what", "found", "remedy"), rows))
     return 1 if broken else 0
 
 
-def _system() -> list[Finding]:
-    from rlvrlab.record.facts import code_state, machine, package_versions
-
-    facts = machine()
-    supported = sys.version_info >= (3, 11)
-    python = Finding(
-        "python", "ok" if supported else "problem", facts["python"], "" if supported else "use 3.11 or newer"
-    )
-    cores = Finding("machine", "ok", f"{facts['cores']} cores, {facts['memory_gb']} GB, {facts['system']}")
-    commit = code_state().get("commit", "")
-    versions = ", ".join(f"{name} {version}" for name, version in package_versions().items())
-    return [python, cores, Finding("packages", "ok", versions + (f", commit {commit[:10]}" if commit else ""))]
-
-
-def _storage() -> list[Finding]:
-    free_gb = shutil.disk_usage(Path.cwd()).free / 2**30
-    space = Finding("disk", "ok" if free_gb > 1 else "problem", f"{free_gb:.1f} GB free here",
-                    "" if free_gb > 1 else "free some space or set output_dir")  # fmt: skip
-    writable = os.access(Path.cwd(), os.W_OK)
-    here = Finding("folder", "ok" if writable else "problem", "writable" if writable else "read-only",
-                   "" if writable else "go to another folder or set output_dir")  # fmt: skip
-    return [space, here, _locking()]
-
-
-def _locking() -> Finding:
+def _machine() -> Iterator[Finding]:
+    """Python, hardware, packages, disk, folder, locks, and how well the judge can isolate programs."""
     from rlvrlab.errors import RunLocked
+    from rlvrlab.judge.isolation import probe
+    from rlvrlab.record.facts import code_state, machine, package_versions
     from rlvrlab.record.lock import Lock
 
-    with tempfile.TemporaryDirectory(dir=Path.cwd() if os.access(Path.cwd(), os.W_OK) else None) as folder:
-        held = Lock(Path(folder))
+    facts = machine()
+    yield _wanted("python", sys.version_info >= (3, 11), facts["python"], "use 3.11 or newer")
+    yield Finding("machine", "ok", f"{facts['cores']} cores, {facts['memory_gb']} GB, {facts['system']}")
+    commit = code_state().get("commit", "")
+    versions = ", ".join(f"{name} {version}" for name, version in package_versions().items())
+    yield Finding("packages", "ok", versions + (f", commit {commit[:10]}" if commit else ""))
+    free_gb = shutil.disk_usage(Path.cwd()).free / 2**30
+    yield _wanted("disk", free_gb > 1, f"{free_gb:.1f} GB free here", "free some space or set output_dir")
+    writable = os.access(Path.cwd(), os.W_OK)
+    yield _wanted("folder", writable, "writable" if writable else "read-only", "go to another folder or set output_dir")
+    with tempfile.TemporaryDirectory(dir=Path.cwd() if writable else None) as folder:
+        held, kept_out = Lock(Path(folder)), False
         try:
             Lock(Path(folder))
         except RunLocked:
-            return Finding("file locks", "ok", "a second writer is kept out")
+            kept_out = True
         finally:
             held.release()
-    return Finding("file locks", "problem", "two writers were let in", "put output_dir on a local disk")
-
-
-def _isolation() -> list[Finding]:
-    from rlvrlab.judge.isolation import probe
-
+    locks = "a second writer is kept out" if kept_out else "two writers were let in"
+    yield _wanted("file locks", kept_out, locks, "put output_dir on a local disk")
     kernel = probe()
     level = f"{kernel.best} (Landlock {kernel.landlock_version}, seccomp {'yes' if kernel.seccomp else 'no'})"
-    strong = kernel.best != "weak"
-    jail = Finding(
-        "judge", "ok" if strong else "missing", level, "" if strong else "code is refused, or judged remotely"
-    )
-    return [jail, *(Finding("judge", "missing", "optional", remark) for remark in kernel.remarks)]
+    yield _wanted("judge", kernel.best != "weak", level, "code is refused, or judged remotely", otherwise="missing")
+    yield from (Finding("judge", "missing", "optional", remark) for remark in kernel.remarks)
+
+
+def _wanted(subject: str, fine: bool, fact: str, remedy: str, otherwise: str = "problem") -> Finding:
+    return Finding(subject, "ok", fact) if fine else Finding(subject, otherwise, fact, remedy)

@@ -29,11 +29,7 @@ LATER = {"impossible"}
 """Options that a folder begun by an older version does not know."""
 
 
-@click.command(
-    "eval",
-    short_help="Evaluate a policy under a named protocol.",
-    context_settings=FREE_WORDS,
-)
+@click.command("eval", short_help="Evaluate a policy under a named protocol.", context_settings=FREE_WORDS)
 @examination(roles=("train", "dev", "test"), role="test", logprobs=0)
 @click.option("--protocol", type=click.Choice(["@1", "@k", "@budget"]), default="@1", show_default=True)
 @click.option("--n", type=click.IntRange(1), help="@k: answers per problem [8]; @budget: at most so many.")
@@ -68,7 +64,22 @@ def command(resume: Path | None, as_json: bool, **request: Any) -> int:
     if as_json:
         print_json({"folder": str(kept.folder), **kept.summary})
     else:
-        _show(kept)
+        from rich.console import Console
+        from rich.text import Text
+
+        from rlvrlab.cli.tables import metrics_table, split_table
+
+        console, protocol = Console(highlight=False), kept.evaluation.protocol
+        about = f"{kept.evaluation.data} · {kept.metrics['problems']} problems · {protocol.name} ({protocol.hash})"
+        console.print(Text(printable(about), "bold"))
+        console.print(metrics_table(kept.metrics))
+        for name in ("by_skill", "by_level"):
+            if len(kept.summary[name]) > 1:
+                console.print(split_table(name.removeprefix("by_"), kept.summary[name]))
+        reasons = [f"{count} unjudged: {reason}" for reason, count in kept.summary["unjudged_because"].items()]
+        for words in (*kept.summary["findings"], *reasons):
+            console.print(Text(printable(words), "yellow"), soft_wrap=True)
+        console.print(Text(printable(f"Everything: {kept.folder}"), "dim"), soft_wrap=True)
     from rlvrlab.evals.kept import track
 
     for trouble in track(kept, request["sinks"], kept.folder.name):
@@ -139,11 +150,11 @@ def examiner_of(request: dict[str, Any]) -> Iterator[tuple[Answerer, Environment
 
 
 def _protocol(request: dict[str, Any], subject: Subject) -> Protocol:
-    from rlvrlab.evals.protocol import MAX_NEW_TOKENS, MOST_ANSWERS, eval_at_1, eval_at_budget, eval_at_k
+    from rlvrlab.evals.protocol import MAX_NEW_TOKENS, MOST_ANSWERS, Budget, eval_at_1, eval_at_budget, eval_at_k
 
     longest = request["max_tokens"] or subject.max_tokens or MAX_NEW_TOKENS
-    name, n = request["protocol"], request["n"]
-    if name != "@budget" and request["budget"]:
+    name, n, budget = request["protocol"], request["n"], request["budget"]
+    if name != "@budget" and budget:
         raise UserError("--budget belongs to --protocol @budget")
     if name == "@1":
         wrong = [option for option in ("n", "ks", "temperature") if request[option]]
@@ -159,19 +170,15 @@ def _protocol(request: dict[str, Any], subject: Subject) -> Protocol:
         except ValueError:
             raise UserError(f"--k {request['ks']}: whole numbers, separated by commas, e.g. 1,8") from None
         return eval_at_k(n, ks or sorted({1, n}), usual, request["top_p"], longest)
-    return eval_at_budget(_budget(request["budget"]), usual, request["top_p"], longest, n or MOST_ANSWERS)
-
-
-def _budget(text: str | None) -> Any:
-    from rlvrlab.evals.protocol import Budget
-
-    kind, _, amount = (text or "").partition("=")
+    kind, _, amount = (budget or "").partition("=")
+    refusal = UserError(f"--budget {budget}: write tokens=2000, judge_s=5 or wall_s=60")
+    if kind not in ("tokens", "judge_s", "wall_s"):
+        raise refusal
     try:
-        if kind in ("tokens", "judge_s", "wall_s"):
-            return Budget(kind, float(amount))  # type: ignore[arg-type]
+        spent = Budget(kind, float(amount))  # type: ignore[arg-type]
     except ValueError:
-        pass
-    raise UserError(f"--budget {text}: write tokens=2000, judge_s=5 or wall_s=60")
+        raise refusal from None
+    return eval_at_budget(spent, usual, request["top_p"], longest, n or MOST_ANSWERS)
 
 
 def _new_folder(request: dict[str, Any], data: str, protocol: str, who: str) -> Path:
@@ -237,23 +244,3 @@ class _Progress:
         share = f"accepted {100 * self._solved / max(1, self._judged):.1f} %"
         facts = f"{share}  unjudged {self._unjudged}" if self._unjudged else share
         self._bars.update(self._task, advance=len(batch), facts=facts)
-
-
-def _show(kept: Kept) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    from rlvrlab.cli.tables import metrics_table, split_table
-
-    console, evaluation = Console(highlight=False), kept.evaluation
-    settings = f"{evaluation.protocol.name} ({evaluation.protocol.hash})"
-    console.print(Text(printable(f"{evaluation.data} · {kept.metrics['problems']} problems · {settings}"), "bold"))
-    console.print(metrics_table(kept.metrics))
-    for name in ("by_skill", "by_level"):
-        if len(kept.summary[name]) > 1:
-            console.print(split_table(name.removeprefix("by_"), kept.summary[name]))
-    for finding in kept.summary["findings"]:
-        console.print(Text(printable(finding), "yellow"), soft_wrap=True)
-    for reason, count in kept.summary["unjudged_because"].items():
-        console.print(Text(printable(f"{count} unjudged: {reason}"), "yellow"), soft_wrap=True)
-    console.print(Text(printable(f"Everything: {kept.folder}"), "dim"), soft_wrap=True)

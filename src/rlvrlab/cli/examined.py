@@ -15,7 +15,6 @@ from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Environment, Problem, Role
 
 if TYPE_CHECKING:
-    from rlvrlab.engines.base import Engine
     from rlvrlab.evals.answering import Answerer
     from rlvrlab.recipe import Resolved
 
@@ -106,8 +105,21 @@ def answerer_of(subject: Subject, request: dict[str, Any]) -> Iterator[Answerer]
         with served(request, request["logprobs"]) as answerer:
             yield answerer
         return
-    policy, facts = _engine(subject, run, engine)
-    yield EngineAnswerer(policy, facts, AT_ONCE, entropy=True)
+    if run is not None:
+        from rlvrlab.train.policy import policy_of, split_run
+
+        policy = policy_of(*split_run(run))
+        answers, facts = policy.engine, policy.facts
+    elif engine is not None:
+        keys = tuple(word.removeprefix("--").removeprefix("engine.") for word in subject.engine_keys)
+        answers, facts = built("engine", engine, keys).build(Optimizer()), {"keys": sorted(keys), "weights": "fresh"}
+    elif subject.resolved is not None:
+        recipe = subject.resolved.recipe
+        answers = subject.resolved.build("engine").build(recipe.optimizer)
+        facts = {"keys": recipe.engine, "weights": "fresh"}
+    else:
+        raise UserError("who answers? give --run DIR, --server URL or --engine NAME")
+    yield EngineAnswerer(answers, facts, AT_ONCE, entropy=True)
 
 
 @contextmanager
@@ -125,23 +137,6 @@ def served(request: dict[str, Any], logprobs: int = 0) -> Iterator[Answerer]:
         chat=not request["completions"],
     ) as opened:
         yield ServerAnswerer(opened, logprobs)
-
-
-def _engine(subject: Subject, run: str | None, engine: str | None) -> tuple[Engine, dict[str, Any]]:
-    """The engine that answers, and what is recorded about its weights."""
-    if run is not None:
-        from rlvrlab.train.policy import policy_of, split_run
-
-        policy = policy_of(*split_run(run))
-        return policy.engine, policy.facts
-    if engine is not None:
-        keys = tuple(word.removeprefix("--").removeprefix("engine.") for word in subject.engine_keys)
-        return built("engine", engine, keys).build(Optimizer()), {"keys": sorted(keys), "weights": "fresh"}
-    if subject.resolved is None:
-        raise UserError("who answers? give --run DIR, --server URL or --engine NAME")
-    recipe = subject.resolved.recipe
-    fresh = subject.resolved.build("engine").build(recipe.optimizer)
-    return fresh, {"keys": recipe.engine, "weights": "fresh"}
 
 
 def name_of(identity: dict[str, Any]) -> str:

@@ -25,7 +25,7 @@ def command() -> None:
 @command.command("verl", context_settings=FREE_WORDS)
 @GIVEN
 @click.option("--judge", "judges", multiple=True, help="Address of a judge server (`rlvr serve judge`); several share.")
-def verl(recipe: Path, overrides: tuple[str, ...], folder: Path, judges: tuple[str, ...], as_json: bool) -> int:
+def verl(recipe: Path, overrides: tuple[str, ...], folder: Path, judges: tuple[str, ...], as_json: bool) -> None:
     """Write data, settings, reward module and launch scripts for verl.
 
     Any key can be overridden: `engine.gpus=4`. What verl cannot honour is refused by name.
@@ -36,15 +36,14 @@ def verl(recipe: Path, overrides: tuple[str, ...], folder: Path, judges: tuple[s
     made = export(recipe_for_verl(recipe, overrides), folder, judges)
     if as_json:
         print_json({"folder": str(made.folder), "checked": made.checked, "overrides": made.overrides})
-        return 0
+        return
     click.echo(f"{made.folder}: {len(made.overrides)} settings, checked against {made.checked}")
     click.echo(f"Start it with: bash {made.folder / 'launch.sh'}")
-    return 0
 
 
 @command.command("trl", context_settings=FREE_WORDS)
 @GIVEN
-def trl(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: bool) -> int:
+def trl(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: bool) -> None:
     """Write data, reward function, settings and a training script for TRL's GRPOTrainer.
 
     Any key can be overridden: `filter.dead_groups="keep"`. What TRL cannot honour is refused by name.
@@ -55,15 +54,14 @@ def trl(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: bool) -
     made = export(load_recipe(recipe, overrides), folder)
     if as_json:
         print_json({"folder": str(made.folder), "problems": made.problems, "settings": made.settings})
-        return 0
+        return
     click.echo(f"{made.folder}: {made.problems['train']} training problems, {len(made.settings['config'])} settings")
     click.echo(f"Start it with: python {made.folder / 'train.py'}")
-    return 0
 
 
 @command.command("verifiers", context_settings=FREE_WORDS)
 @GIVEN
-def verifiers(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: bool) -> int:
+def verifiers(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: bool) -> None:
     """Write the recipe's problems and reward as an environment package for verifiers.
 
     Keys that an environment has no say in are named as left to the trainer.
@@ -74,9 +72,8 @@ def verifiers(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: b
     made = export(load_recipe(recipe, overrides), folder)
     if as_json:
         print_json(made._asdict() | {"folder": str(made.folder)})
-        return 0
+        return
     click.echo(f"{made.folder}: package {made.package}, {made.problems['train']} training problems")
     if made.left_to_trainer:
         click.echo(f"Left to the trainer: {', '.join(made.left_to_trainer)}")
     click.echo(f"Install it with: pip install -e {made.folder}")
-    return 0

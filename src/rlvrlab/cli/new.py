@@ -25,7 +25,7 @@ def command() -> None:
 @command.command("env")
 @click.argument("name")
 @AS_JSON
-def env(name: str, as_json: bool) -> int:
+def env(name: str, as_json: bool) -> None:
     """Write NAME.py and NAME.toml here: an environment that passes its own check, and a recipe that trains on it."""
     if not NAME.fullmatch(name):
         raise UserError(f"{name!r} cannot name an environment; use up to 60 lower-case letters, digits and _")
@@ -44,8 +44,7 @@ def env(name: str, as_json: bool) -> int:
             raise UserError(f"{file} cannot be written here ({error.strerror}); go to another folder") from None
     if as_json:
         print_json({"written": list(files), "class": class_name})
-        return 0
+        return
     click.echo(f"wrote {name}.py and {name}.toml; next:")
     click.echo(f"  rlvr check env {name}.py:{class_name}")
     click.echo(f"  rlvr train {name}.toml")
-    return 0

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from rich.box import HEAVY_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from rlvrlab.cli.printing import print_json, printable
+from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.explain import settings
-from rlvrlab.train.plan import PhasePlan, estimate, phase_plans
+from rlvrlab.train.plan import estimate, phase_plans
+
+PHASES = ("phase", "steps", "problems", "batch", "updates", "answers", "tokens ≤")
+COST = ("phase", "s/step", "s/evaluation", "seconds in all")
 
 
 def show_plan(resolved: Resolved, as_json: bool) -> None:
@@ -24,34 +27,19 @@ def show_plan(resolved: Resolved, as_json: bool) -> None:
             }
         )
         return
-    console = Console()
-    table = Table("key", "value", "from", box=None, title="Resolved recipe", title_justify="left")
-    for row in rows:
-        style = "dim" if row.origin == "default" else ""
-        table.add_row(*(Text(printable(cell)) for cell in row), style=style)
-    console.print(table)
-    console.print(_phases(phases))
-    title = "\nCost, from one measured step"
-    cost = Table(title=title, title_justify="left")
-    for column in ("phase", "s/step", "s/evaluation", "seconds in all"):
-        cost.add_column(column, justify="left" if column == "phase" else "right")
-    for t in times:
-        cost.add_row(t.phase, f"{t.step_s:.3f}", f"{t.eval_s:.3f}", f"{t.total_s:.0f}")
-    console.print(cost)
-
-
-def _phases(phases: list[PhasePlan]) -> Table:
-    table = Table(
-        title="\nPhases (problems, effective batch and updates per step; answers and tokens in all)",
-        title_justify="left",
-    )
-    for column in ("phase", "steps", "problems", "batch", "updates", "answers", "tokens ≤"):
-        table.add_column(column, justify="left" if column == "phase" else "right")
+    planned = []
     for p in phases:
         more = f"–{p.most_answers:,}" if p.most_answers > p.answers else ""
-        cells = (p.steps, p.problems_per_step, p.answers_per_step, p.updates_per_step)
         tokens = p.max_tokens // max(1, p.answers) * p.most_answers
-        table.add_row(p.name, *(f"{cell:,}" for cell in cells), f"{p.answers:,}{more}", f"{tokens:,}")
-    for name in dict.fromkeys(name for p in phases for name in p.also_draw):
-        table.caption = f"{table.caption or 'without the answers that these draw themselves:'} {name}"
-    return table
+        per_step = (p.steps, p.problems_per_step, p.answers_per_step, p.updates_per_step)
+        planned.append((p.name, *(f"{cell:,}" for cell in per_step), f"{p.answers:,}{more}", f"{tokens:,}"))
+    costs = [(t.phase, f"{t.step_s:.3f}", f"{t.eval_s:.3f}", f"{t.total_s:.0f}") for t in times]
+    keys = [[Text(printable(cell), "dim" if row.origin == "default" else "") for cell in row] for row in rows]
+    about = "\nPhases (problems, effective batch and updates per step; answers and tokens in all)"
+    console = Console()
+    console.print(table(("key", "value", "from"), keys, title="Resolved recipe", title_justify="left"))
+    for head, lines, title in ((PHASES, planned, about), (COST, costs, "\nCost, from one measured step")):
+        console.print(table(head, lines, right=head[1:], box=HEAVY_HEAD, title=title, title_justify="left"))
+    also = ", ".join(dict.fromkeys(name for p in phases for name in p.also_draw))
+    if also:
+        console.print(f"without the answers that these draw themselves: {also}")

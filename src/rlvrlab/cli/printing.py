@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import NoReturn
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def fail(message: str, code: int) -> NoReturn:
@@ -28,3 +32,22 @@ def printable_lines(text: str) -> str:
 def print_json(value: object) -> None:
     """Print what --json promises: one document, anything JSON does not know as its string."""
     click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def table(
+    head: Sequence[str], rows: Iterable[Iterable[object]], *, right: Collection[str] = (),
+    no_wrap: Collection[str] = (), **look: Any,
+) -> Table:  # fmt: skip
+    """A table without lines, unless `look` says otherwise; the columns in `right` are flush right.
+
+    No cell is read as markup. A cell that is a Text keeps its style and line breaks; anything else becomes one line.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(**{"box": None, **look})
+    for column in head:
+        made.add_column(column, justify="right" if column in right else "left", no_wrap=column in no_wrap)
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row))
+    return made

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rlvrlab.cli.options import AS_JSON, FREE_WORDS, examination
-from rlvrlab.cli.printing import print_json, printable
+from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.errors import UserError
 from rlvrlab.types import RewardFunction, Sampling
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from rlvrlab.evals.probe.report import Line, Measured, Report
     from rlvrlab.evals.probe.verdict import Advice
 
@@ -24,11 +21,7 @@ USUAL_TOKENS = 2048
 """Longest answer where no recipe says."""
 
 
-@click.command(
-    "probe",
-    short_help="Ask whether there is signal to train on.",
-    context_settings=FREE_WORDS,
-)
+@click.command("probe", short_help="Ask whether there is signal to train on.", context_settings=FREE_WORDS)
 @examination(roles=("train", "dev"), role="train", logprobs=5)
 @click.option("--n", default=16, show_default=True, help="Answers per problem.")
 @click.option("--size", default=100, show_default=True, help="Problems.")
@@ -37,7 +30,7 @@ USUAL_TOKENS = 2048
     "-o", "--output", type=click.Path(path_type=Path), help="Folder for probe.json, scatter.svg, useful.jsonl."
 )
 @AS_JSON
-def command(**options: Any) -> int:
+def command(**options: Any) -> None:
     """Ask whether there is signal to train on.
 
     Samples a policy on some problems and says in words whether training can work.
@@ -48,8 +41,7 @@ def command(**options: Any) -> int:
     rlvr probe gsm8k path=gsm8k --server http://127.0.0.1:8000
     """
     from rlvrlab.cli.examined import answerer_of, name_of, subject_of
-    from rlvrlab.evals.probe.report import report
-    from rlvrlab.evals.probe.trying import try_problems
+    from rlvrlab.evals.probe.report import report, try_problems
     from rlvrlab.evals.probe.verdict import advise
     from rlvrlab.registry import find
 
@@ -85,7 +77,6 @@ def command(**options: Any) -> int:
         print_json(facts)
     else:
         _show(probed, advice, f"{asked.env.name} · {name_of(identity)}", output)
-    return 0
 
 
 def _write(folder: Path, probed: Report, facts: dict[str, Any]) -> None:
@@ -101,24 +92,30 @@ def _write(folder: Path, probed: Report, facts: dict[str, Any]) -> None:
 
 def _show(probed: Report, advice: Advice, title: str, output: Path | None) -> None:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     from rlvrlab.evals.probe.picture import bands
 
     console = Console(highlight=False)
     console.print(Text(f"{printable(title)} · {probed.total.problems} problems, {probed.n} answers each\n", "bold"))
-    console.print(_totals(probed.total))
-    groups = Table("rollout.n", "expected share of groups with something to teach", box=None)
-    for u in probed.useful:
-        groups.add_row(str(u.n), f"{'at least ' if u.at_least else ''}{_share(u.share)}")
-    scatter = Table("accuracy", "problems", "variance", "", box=None)  # the plot in words
-    for name, count, variance in bands(probed.problems):
-        bar = "▇" * round(40 * count / max(1, len(probed.problems)))
-        scatter.add_row(name, f"{count}", f"{variance:.3f}", Text(bar, "green" if variance > 0 else "dim"))
-    for table in (groups, *([_by_level(probed.lines)] if len(probed.lines) > 1 else []), scatter):
+    console.print(table(("", "value [95 % over problems]", "wanted"), _totals(probed.total)))
+    groups = [(u.n, f"{'at least ' if u.at_least else ''}{_share(u.share)}") for u in probed.useful]
+    tables = [table(("rollout.n", "expected share of groups with something to teach"), groups)]
+    if len(probed.lines) > 1:
+        by_level = [
+            (f"{line.skill} {line.level}", line.problems, _share(line.accuracy, 0), _number(line.variance, 2),
+             _share(line.mixed, 0), f"{line.truncated.value:.0%}", f"{line.format_rate.value:.0%}")
+            for line in probed.lines
+        ]  # fmt: skip
+        tables.append(table(("skill level", "problems", "accuracy", "variance", "mixed", "cut", "form"), by_level))
+    scatter = [  # the plot in words
+        (name, count, f"{variance:.3f}",
+         Text("▇" * round(40 * count / max(1, len(probed.problems))), "green" if variance > 0 else "dim"))
+        for name, count, variance in bands(probed.problems)
+    ]  # fmt: skip
+    for one in (*tables, table(("accuracy", "problems", "variance", ""), scatter)):
         console.print()
-        console.print(table)
+        console.print(one)
     console.print(Text(f"\n{advice.word}: {advice.text}", "bold green" if advice.go else "bold yellow"))
     for note in advice.notes:
         console.print(Text(f"· {note}"))
@@ -127,41 +124,23 @@ def _show(probed: Report, advice: Advice, title: str, output: Path | None) -> No
     console.print(Text(f"{useful} of {len(probed.problems)} problems are in the useful zone; {where}", "dim"))
 
 
-def _totals(line: Line) -> Table:
+def _totals(line: Line) -> list[tuple[str, str, str]]:
     """Every measure over all problems, beside what is wanted of it."""
-    from rich.table import Table
-
     from rlvrlab.evals.probe.report import USEFUL_VARIANCE
     from rlvrlab.evals.probe.verdict import ENTROPY, FORMED, IDEAL, TRUNCATED
 
-    table = Table("", "value [95 % over problems]", "wanted", box=None)
-    table.add_row("accuracy", _share(line.accuracy), f"{100 * IDEAL[0]:.0f} to {100 * IDEAL[1]:.0f} %")
-    table.add_row("variance within a prompt", _number(line.variance), f"above {USEFUL_VARIANCE}")
-    table.add_row("mixed groups (rewards differ)", _share(line.mixed), "")
-    table.add_row("entropy", _number(line.entropy) if line.entropy else "not known", f"{ENTROPY[0]} to {ENTROPY[1]}")
-    table.add_row("answers cut off", _share(line.truncated), f"below {100 * TRUNCATED:.0f} %")
-    table.add_row("answers in the demanded form", _share(line.format_rate), f"above {100 * FORMED:.0f} %")
-    return table
+    return [
+        ("accuracy", _share(line.accuracy), f"{100 * IDEAL[0]:.0f} to {100 * IDEAL[1]:.0f} %"),
+        ("variance within a prompt", _number(line.variance), f"above {USEFUL_VARIANCE}"),
+        ("mixed groups (rewards differ)", _share(line.mixed), ""),
+        ("entropy", _number(line.entropy) if line.entropy else "not known", f"{ENTROPY[0]} to {ENTROPY[1]}"),
+        ("answers cut off", _share(line.truncated), f"below {100 * TRUNCATED:.0f} %"),
+        ("answers in the demanded form", _share(line.format_rate), f"above {100 * FORMED:.0f} %"),
+    ]
 
 
-def _by_level(lines: Sequence[Line]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("skill level", "problems", "accuracy", "variance", "mixed", "cut", "form", box=None)
-    for line in lines:
-        cells = (f"{line.skill} {line.level}", str(line.problems), _percent(line.accuracy), _number(line.variance, 2),
-                 _percent(line.mixed), f"{line.truncated.value:.0%}", f"{line.format_rate.value:.0%}")  # fmt: skip
-        table.add_row(*(Text(printable(cell)) for cell in cells))
-    return table
-
-
-def _share(m: Measured) -> str:
-    return f"{100 * m.value:.1f} % [{100 * m.low:.1f}, {100 * m.high:.1f}]"
-
-
-def _percent(m: Measured) -> str:
-    return f"{100 * m.value:.0f} % [{100 * m.low:.0f}, {100 * m.high:.0f}]"
+def _share(m: Measured, digits: int = 1) -> str:
+    return f"{100 * m.value:.{digits}f} % [{100 * m.low:.{digits}f}, {100 * m.high:.{digits}f}]"
 
 
 def _number(m: Measured, digits: int = 3) -> str:

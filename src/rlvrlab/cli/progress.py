@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
+from rich.box import HEAVY_HEAD, SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
-from rich.table import Table
 from rich.text import Text
 
-from rlvrlab.cli.printing import print_json, printable
+from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.experiment import accuracy_of, percent
 from rlvrlab.record.run import read_events
@@ -49,9 +46,7 @@ class Progress:
         self._bars.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
     def observe(self, phase: Phase, state: State, row: dict[str, Any]) -> None:
@@ -75,35 +70,24 @@ class Progress:
         if self._as_json:
             print_json({"folder": str(ended.folder), "status": ended.status, "result": ended.summary})
             return
-        table = Table(title=Text(printable(f"{ended.folder.name}: {ended.status}")), title_justify="left")
-        for column in ("phase", "before", "best", "step", "last"):
-            table.add_column(column, no_wrap=True)
+        rows = []
         for name, entry in ended.summary.items():
-            cells = [percent(entry[key]).replace(" %", "") for key in ("before", "best", "last")]
-            table.add_row(name, cells[0], cells[1], str(entry["best"]["step"]), cells[2])
-        out = Console()
-        out.print(table)
+            before, best, last = (percent(entry[key]).replace(" %", "") for key in ("before", "best", "last"))
+            rows.append((name, before, best, entry["best"]["step"], last))
+        out, title = Console(), Text(printable(f"{ended.folder.name}: {ended.status}"))
+        head = ("phase", "before", "best", "step", "last")
+        out.print(table(head, rows, no_wrap=head, box=HEAVY_HEAD, title=title, title_justify="left"))
         out.print("Held-out accuracy in %, greedy, with 95 % Wilson intervals.", style="dim")
-        _print_cards(out, ended.folder)
+        if cards := read_cards(ended.folder):  # on the test problems, where the recipe asked for it
+            columns, lines = card_table(cards)
+            look: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "title_justify": "left"}
+            about = f"{len(cards[0].outcomes)} test problems, per phase"
+            out.print(table(columns, lines, no_wrap=columns, title=about, **look))
+            note = "In %, greedy, 95 % intervals; changes of accepted@1 are paired by problem (McNemar)."
+            out.print(note, style="dim")
         for event in read_events(ended.folder):
             if event["kind"] == "warning":
                 out.print(Text(printable(f"warning: {event['text']}"), "yellow"), soft_wrap=True)
         out.print(Text(printable(f"The whole story: {ended.folder / 'EXPERIMENT.md'}")), soft_wrap=True)
         if ended.status != "finished":
             out.print(Text(printable(f"Go on with: rlvr train --resume {ended.folder}")), soft_wrap=True)
-
-
-def _print_cards(out: Console, folder: Path) -> None:
-    """Phase by phase on the test problems, where the recipe asked for it."""
-    cards = read_cards(folder)
-    if not cards:
-        return
-    head, rows = card_table(cards)
-    title = f"{len(cards[0].outcomes)} test problems, per phase"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in head:
-        table.add_column(column, no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    out.print(table)
-    out.print("In %, greedy, 95 % intervals; changes of accepted@1 are paired by problem (McNemar).", style="dim")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--figures", is_flag=True, help="Also figures for papers: SVG, PDF, PNG.")
 @click.option("--page-only", is_flag=True, help="No CSV tables beside it.")
 @AS_JSON
-def command(paths: tuple[Path, ...], output: Path | None, figures: bool, page_only: bool, as_json: bool) -> int:
+def command(paths: tuple[Path, ...], output: Path | None, figures: bool, page_only: bool, as_json: bool) -> None:
     """Write one HTML page to look at.
 
     PATH is a run, an evaluation, a study, a probe or a data audit. Several runs, or several evaluations, are put
@@ -69,7 +69,6 @@ def command(paths: tuple[Path, ...], output: Path | None, figures: bool, page_on
         print_json({"report": str(target), "bytes": size, **facts, **more})
     else:
         _tell(target, size, document, files)
-    return 0
 
 
 def _attempted(document: Document, what: str, write: Callable[[], list[Path]]) -> list[Path]:

@@ -36,15 +36,8 @@ def command(folder: Path, step: int | None, as_json: bool) -> int:
     env, stored = _of_run(folder, step) if (folder / "config.json").exists() else _of_evaluation(folder)
     rescored = rescore(env, stored)
     if as_json:
-        changes = [vars(change) for change in rescored.changes]
-        print_json(
-            {
-                "answers": rescored.answers,
-                "skipped": rescored.skipped,
-                "unjudged": rescored.unjudged,
-                "changes": changes,
-            }
-        )
+        counts = {"answers": rescored.answers, "skipped": rescored.skipped, "unjudged": rescored.unjudged}
+        print_json({**counts, "changes": [vars(change) for change in rescored.changes]})
         return 0 if rescored.same else 1
     for change in rescored.changes[:SHOWN]:
         what = ", ".join(f"{name} {was!r} → {now!r}" for name, (was, now) in change.fields.items())
@@ -83,9 +76,8 @@ def _of_run(folder: Path, step: int | None) -> tuple[Environment, Items]:
     files = sorted((folder / "rollouts").glob("step_*.jsonl"), key=lambda path: int(path.stem.rpartition("_")[2]))
     files = [path for path in files if step is None or path.stem == f"step_{step}"]
     if not files:
-        raise UserError(
-            f"{folder}: no rollouts{'' if step is None else f' of step {step}'}; record.rollouts keeps them"
-        )
+        which = "" if step is None else f" of step {step}"
+        raise UserError(f"{folder}: no rollouts{which}; record.rollouts keeps them")
     resolved = resolved_of(folder)
     env: Environment = resolved.build("env")
     data = resolved.recipe.data

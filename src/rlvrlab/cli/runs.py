@@ -35,14 +35,9 @@ PIPE_WIDTH = 160
 @click.option("--remove-tag", nargs=2, multiple=True, metavar="RUN TAG", help="Take it away.")
 @AS_JSON
 def command(
-    folder: Path,
-    search: str,
-    tags: tuple[str, ...],
-    sort: str,
-    add_tag: tuple[tuple[str, str], ...],
-    remove_tag: tuple[tuple[str, str], ...],
-    as_json: bool,
-) -> int:
+    folder: Path, search: str, tags: tuple[str, ...], sort: str, add_tag: tuple[tuple[str, str], ...],
+    remove_tag: tuple[tuple[str, str], ...], as_json: bool,
+) -> None:  # fmt: skip
     """List the runs of a folder.
 
     \b
@@ -64,11 +59,11 @@ def command(
     entries = sort_runs(choose(everything, search, tags), sort)
     if as_json:
         print_json([entry.facts() for entry in entries])
-        return 0
+        return
     console, total = wide_console(), len(everything)
     if not total:
         console.print(Text(printable(f"{folder}: no runs yet; `rlvr train RECIPE` makes one")))
-        return 0
+        return
     if entries:
         console.print(table_of(entries))
     left_out = f"; {total - len(entries)} others do not fit the search" if total > len(entries) else ""
@@ -77,7 +72,6 @@ def command(
     for entry in entries:
         if entry.note:
             console.print(Text(printable(f"{entry.name}: {entry.note}"), "yellow"), soft_wrap=True)
-    return 0
 
 
 def wide_console() -> Console:

@@ -28,15 +28,9 @@ def command() -> None:
 @click.option("--allow-weak", is_flag=True, help="Accept a machine that cannot isolate.")
 @click.option("--json", "as_json", is_flag=True, help="Print address and workers as one line of JSON when ready.")
 def judge(
-    host: str,
-    port: int,
-    token: str | None,
-    workers: int | None,
-    queue: int,
-    isolation: str | None,
-    allow_weak: bool,
+    host: str, port: int, token: str | None, workers: int | None, queue: int, isolation: str | None, allow_weak: bool,
     as_json: bool,
-) -> int:
+) -> None:  # fmt: skip
     """Speak SandboxFusion: /run_code, /submit, /v1/ping; and /judge for whole batches."""
     from rlvrlab.judge.fusion.server import JudgeServer
     from rlvrlab.judge.isolation import chosen_level
@@ -59,7 +53,6 @@ def judge(
 
     with suppress(KeyboardInterrupt):
         asyncio.run(run())
-    return 0
 
 
 @command.command("model", context_settings={"ignore_unknown_options": True})
@@ -76,16 +69,9 @@ def judge(
 @click.option("--wait", "wait_s", default=600.0, show_default=True, help="Seconds until all must answer.")
 @click.option("--json", "as_json", is_flag=True, help="Print addresses and model as one line of JSON when ready.")
 def model(
-    path: str,
-    extra: tuple[str, ...],
-    replicas: int,
-    backend: str,
-    adapters: int,
-    host: str,
-    port: int,
-    wait_s: float,
+    path: str, extra: tuple[str, ...], replicas: int, backend: str, adapters: int, host: str, port: int, wait_s: float,
     as_json: bool,
-) -> int:
+) -> None:  # fmt: skip
     """Serve a model with vLLM, `transformers serve` or the embedded sampler, until interrupted.
 
     \b
@@ -121,7 +107,6 @@ def model(
             if len(told) == len(urls):
                 raise InfrastructureError("no server is left")
             time.sleep(1)
-    return 0
 
 
 @command.command("report")
@@ -129,7 +114,7 @@ def model(
 @click.option("--port", default=0, show_default=True, type=click.IntRange(0, 65535), help="0 picks a free one.")
 @click.option("--token", envvar="RLVR_REPORT_TOKEN", help="Required of browsers; default: a new one each time.")
 @click.option("--json", "as_json", is_flag=True, help="Print address and token as one line of JSON when ready.")
-def report(folder: Path, port: int, token: str | None, as_json: bool) -> int:
+def report(folder: Path, port: int, token: str | None, as_json: bool) -> None:
     """Show the runs of a folder in a browser, live, until interrupted.
 
     It listens at 127.0.0.1 only, reads and writes nothing. From another machine: `ssh -L PORT:127.0.0.1:PORT HOST`.
@@ -145,4 +130,3 @@ def report(folder: Path, port: int, token: str | None, as_json: bool) -> int:
 
     with suppress(KeyboardInterrupt):
         serve(folder, port, token, announce)
-    return 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rlvrlab.cli.options import AS_JSON, RUN
-from rlvrlab.cli.printing import print_json, printable
+from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.cli.runs import COLOURS, duration, share_of, steps_of, tokens_of, wide_console
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ FILES = {
 @click.command("show", short_help="Show how a run is doing.")
 @RUN
 @AS_JSON
-def command(run: str, folder: Path, as_json: bool) -> int:
+def command(run: str, folder: Path, as_json: bool) -> None:
     """Show how a run is doing.
 
     Result, curves, health with what to do, the phases' cards and where the files are. RUN is a folder or a part of its
@@ -52,17 +52,19 @@ def command(run: str, folder: Path, as_json: bool) -> int:
     rlvr show
     rlvr show toy_countdown_20261115
     """
+    from rich.text import Text
+
     from rlvrlab.cli.tables import metrics_table
     from rlvrlab.report.runs import locate, read_table, summarise_run
 
     place = locate(run, folder)
     entry = summarise_run(place)
     details = _details(place) if entry.kind == "run" else {}
+    files = {name: words for name, words in FILES.items() if (place / name).exists()}
     if as_json:
         cards = [card._asdict() for card in details.pop("cards", [])]
-        files = [name for name in FILES if (place / name).exists()]
-        print_json({**entry.facts(), **details, "cards": cards, "files": files})
-        return 0
+        print_json({**entry.facts(), **details, "cards": cards, "files": list(files)})
+        return
     console = wide_console()
     _head(console, entry, details)
     if details:
@@ -71,8 +73,12 @@ def command(run: str, folder: Path, as_json: bool) -> int:
         for data, metrics in read_table(place / "metrics.json").items():
             console.print(f"\n{printable(data)}", style="bold", markup=False)
             console.print(metrics_table(metrics))
-    _files(console, place)
-    return 0
+    console.print()
+    console.print(Text(printable(f"Files in {place}/"), "bold"), soft_wrap=True)
+    rows = [(name, Text(words, "dim")) for name, words in files.items()]
+    console.print(table(("", ""), rows, show_header=False, pad_edge=False))
+    hint = printable(f"Look: rlvr report {place}   rlvr serve report {place.parent}")
+    console.print(Text(hint, "dim"), soft_wrap=True)
 
 
 def _details(folder: Path) -> dict[str, Any]:
@@ -128,14 +134,14 @@ def _show_run(console: Console, details: dict[str, Any]) -> None:
     from rlvrlab.train.card import card_table
 
     results = [
-        [printable(one["data"]), printable(one["phase"]), _point(one["before"]), _point(one["best"]),
-         str(one["best"]["from"].get("step", "")), _point(one["last"])]
+        [one["data"], one["phase"], _point(one["before"]), _point(one["best"]), one["best"]["from"].get("step", ""),
+         _point(one["last"])]
         for one in details["headline"]
     ]  # fmt: skip
     head = ["data", "phase", "before", "best", "step", "last"]
     _print_table(console, "Held-out accuracy in %, greedy, 95 % intervals", head, results)
     curves = [
-        [printable(name), *(f"{value:.3g}" for value in (values[0], values[-1], min(values), max(values))),
+        [name, *(f"{value:.3g}" for value in (values[0], values[-1], min(values), max(values))),
          sparkline(list(values))]
         for name, values in details["curves"].items()
     ]  # fmt: skip
@@ -147,21 +153,15 @@ def _show_run(console: Console, details: dict[str, Any]) -> None:
 
 
 def _print_table(
-    console: Console, title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, ruled: bool = False
+    console: Console, title: str, head: Sequence[str], rows: Sequence[Sequence[object]], *, ruled: bool = False
 ) -> None:
     """A titled table; nothing where there are no rows. `ruled` draws a line below the head."""
     from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
 
-    if not rows:
-        return
-    console.print(f"\n{title}", style="bold")
-    look: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0)} if ruled else {"box": None}
-    table = Table(*head, pad_edge=False, **look)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    console.print(table)
+    if rows:
+        console.print(f"\n{title}", style="bold")
+        look: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0)} if ruled else {}
+        console.print(table(head, rows, pad_edge=False, **look))
 
 
 def _point(point: dict[str, Any]) -> str:
@@ -194,18 +194,3 @@ def _health(console: Console, details: dict[str, Any]) -> None:
             continue
         words = f"warned at step {event['from'].get('step', '?')}: {event['text']}"
         console.print(Text(printable(words), "yellow"), soft_wrap=True)
-
-
-def _files(console: Console, place: Path) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    console.print()
-    console.print(Text(printable(f"Files in {place}/"), "bold"), soft_wrap=True)
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for name, words in FILES.items():
-        if (place / name).exists():
-            table.add_row(name, Text(words, "dim"))
-    console.print(table)
-    words = printable(f"Look: rlvr report {place}   rlvr serve report {place.parent}")
-    console.print(Text(words, "dim"), soft_wrap=True)

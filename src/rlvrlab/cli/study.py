@@ -17,14 +17,8 @@ if TYPE_CHECKING:
     from rlvrlab.study.load import StudyFile
 
 STUDY = click.argument("study", type=click.Path(path_type=Path), metavar="FILE|FOLDER")
-FOLDER = click.option(
-    "-o",
-    "--output",
-    "--folder",
-    "folder",
-    type=click.Path(path_type=Path),
-    help="Study folder [output/name of the file].",
-)
+FOLDER = click.option("-o", "--output", "--folder", "folder", type=click.Path(path_type=Path),
+                      help="Study folder [output/name of the file].")  # fmt: skip
 
 
 @click.group("study", short_help="Run chains of experiments that choose, explain and resume.")
@@ -42,7 +36,7 @@ def command() -> None:
 @FOLDER
 @click.option("--no-cost", is_flag=True, help="Leave out the estimate, which takes some training steps.")
 @AS_JSON
-def plan(study: Path, folder: Path | None, no_cost: bool, as_json: bool) -> int:
+def plan(study: Path, folder: Path | None, no_cost: bool, as_json: bool) -> None:
     """Show what would run, what is reused and what it costs.
 
     Nothing is written. Where a stage starts from a winner that is not known yet, the costliest arm is assumed.
@@ -57,7 +51,6 @@ def plan(study: Path, folder: Path | None, no_cost: bool, as_json: bool) -> int:
         from rlvrlab.cli.study_tables import show_plan
 
         show_plan(planned)
-    return 0
 
 
 @command.command("run", short_help="Run a study, or go on with it.")
@@ -101,7 +94,7 @@ def run(
 @STUDY
 @FOLDER
 @AS_JSON
-def status(study: Path, folder: Path | None, as_json: bool) -> int:
+def status(study: Path, folder: Path | None, as_json: bool) -> None:
     """Show where a study stands.
 
     Reads only; the study may be running meanwhile.
@@ -116,7 +109,6 @@ def status(study: Path, folder: Path | None, as_json: bool) -> int:
         from rlvrlab.cli.study_tables import show_status
 
         show_status(board, survey)
-    return 0
 
 
 @command.command("select", short_help="Choose a stage's arm by hand, or see what the rule recommends.")
@@ -129,7 +121,7 @@ def status(study: Path, folder: Path | None, as_json: bool) -> int:
 @AS_JSON
 def select(
     study: Path, stage: str, arm: str | None, reason: str | None, who: str | None, folder: Path | None, as_json: bool
-) -> int:
+) -> None:
     """Choose a stage's arm by hand, or see what the rule recommends.
 
     \b
@@ -148,7 +140,12 @@ def select(
             raise UserError(
                 '--reason is missing; a choice by hand is recorded with its reason, e.g. --reason "cheaper"'
             )
-        made = decide.override(board, view, arm, (reason or "").strip(), who or _user())
+        if not who:
+            try:
+                who = getpass.getuser()
+            except (OSError, KeyError):
+                who = "unknown"
+        made = decide.override(board, view, arm, (reason or "").strip(), who)
         opened = StudyFolder(board.folder, board.chain.file)
         try:
             made = opened.decide(made)
@@ -158,20 +155,19 @@ def select(
             opened.close()
     if as_json:
         print_json(made)
-        return 0
+        return
     from rlvrlab.cli.study_tables import show_decision
 
     show_decision(made)
     if arm is not None:
         click.echo(f"Recorded. Go on with: rlvr study run {printable(study)}")
-    return 0
 
 
 @command.command("report", short_help="Write the tables and the decision log anew.")
 @STUDY
 @FOLDER
 @AS_JSON
-def report(study: Path, folder: Path | None, as_json: bool) -> int:
+def report(study: Path, folder: Path | None, as_json: bool) -> None:
     """Write the tables and the decision log anew.
 
     study.json, REPORT.md and DECISIONS.md in the study folder.
@@ -182,14 +178,13 @@ def report(study: Path, folder: Path | None, as_json: bool) -> int:
         print_json(made)
     else:
         click.echo(printable_lines((board.folder / "REPORT.md").read_text(encoding="utf-8")))
-    return 0
 
 
 @command.command("export", short_help="Write the chain as plain shell scripts.")
 @STUDY
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder for the scripts.")
 @AS_JSON
-def export(study: Path, output: Path, as_json: bool) -> int:
+def export(study: Path, output: Path, as_json: bool) -> None:
     """Write the chain as plain shell scripts.
 
     They need `rlvr train`, `rlvr eval` and a shell, not the study runner. Each choice is the highest mean of the
@@ -203,7 +198,6 @@ def export(study: Path, output: Path, as_json: bool) -> int:
         print_json({"folder": str(output), "files": [path.name for path in made]})
     else:
         click.echo(f"{len(made)} files in {printable(output)}; run them with: sh {printable(output / 'run_all.sh')}")
-    return 0
 
 
 def _found(study: Path, folder: Path | None) -> tuple[StudyFile, Path]:
@@ -244,10 +238,3 @@ def _stage(survey: Survey, name: str) -> StageView:
         why = view.note or f"it is {view.status}: its trials are not all over"
         raise UserError(f"stage {name}: nothing can be chosen yet; {why}")
     return view
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "unknown"

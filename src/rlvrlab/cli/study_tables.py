@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.live import Live as RichLive
-from rich.table import Table
 from rich.text import Text
 
-from rlvrlab.cli.printing import print_json, printable
+from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.study.document import measured
 from rlvrlab.study.measures import is_cost
 
 if TYPE_CHECKING:
-    from rlvrlab.study.board import Board, StageView, Survey
+    from rich.table import Table
+
+    from rlvrlab.study.board import Board, Survey
     from rlvrlab.study.folder import TrialState
     from rlvrlab.study.plan import Plan
     from rlvrlab.study.run import Ended
@@ -79,20 +80,16 @@ class Live:
 
 def progress_table(name: str, survey: Survey, states: dict[str, TrialState]) -> Table:
     """One line per stage: its status, its trials, its decision."""
-    table = Table(title=Text(printable(name)), title_justify="left", box=None)
-    for column in ("stage", "status", "trials", "running", "failed", "decision"):
-        table.add_column(column, no_wrap=column != "decision")
+    rows: list[list[object]] = []
     for view in survey.stages:
         own = [states[t.id] for arm in view.arms for t in arm.trials if t.id in states]
         total = len({t.id for arm in view.arms for t in arm.trials})
-        done = sum(one.covers(view.suites) for one in own)
+        done = f"{sum(one.covers(view.suites) for one in own)}/{total}" if total else "–"
+        running, failed = sum(one.status == "running" for one in own), sum(one.given_up for one in own)
         words = view.decision["words"] if view.decision else view.note
-        table.add_row(
-            Text(printable(view.name)), Text(view.status, STYLE.get(view.status, "")),
-            f"{done}/{total}" if total else "–", str(sum(one.status == "running" for one in own)),
-            str(sum(one.given_up for one in own)), Text(printable(words)),
-        )  # fmt: skip
-    return table
+        rows.append([view.name, Text(view.status, STYLE.get(view.status, "")), done, running, failed, words])
+    head = ("stage", "status", "trials", "running", "failed", "decision")
+    return table(head, rows, no_wrap=head[:-1], title=Text(printable(name)), title_justify="left")
 
 
 def show_status(board: Board, survey: Survey) -> None:
@@ -100,25 +97,25 @@ def show_status(board: Board, survey: Survey) -> None:
     console = Console()
     console.print(progress_table(board.chain.file.study.name, survey, board.states))
     for view in survey.stages:
-        if any(arm.trials for arm in view.arms):
-            console.print(_arms(board, view))
-    for name, state in board.states.items():
-        if state.given_up and name in survey.wanted:
-            text = f"{name}: {state.status}: {state.why} (trials/{name}/log.txt)"
+        if not any(arm.trials for arm in view.arms):
+            continue
+        metrics = [m for m in board.metrics_of(view) if not is_cost(m)]
+        rows: list[list[object]] = []
+        for arm in view.arms:
+            chosen = view.decision is not None and view.decision.get("chosen") == arm.name
+            done = [t.id for t in arm.trials if (state := board.states.get(t.id)) and state.covers(view.suites)]
+            cells = [
+                "–" if one is None else f"{one['value']:.3f} [{one['low']:.3f}, {one['high']:.3f}]"
+                for one in (measured(board, done, metric) for metric in metrics)
+            ]
+            name = Text(printable(arm.name), "bold green" if chosen else "dim" if arm.dropped else "")
+            rows.append([name, *cells, arm.dropped or len(arm.trials)])
+        title = Text(f"\n{printable(view.name)}")
+        console.print(table(("arm", *metrics, "trials"), rows, title=title, title_justify="left"))
+    for trial, state in board.states.items():
+        if state.given_up and trial in survey.wanted:
+            text = f"{trial}: {state.status}: {state.why} (trials/{trial}/log.txt)"
             console.print(Text(printable(text), "red"), soft_wrap=True)
-
-
-def _arms(board: Board, view: StageView) -> Table:
-    metrics = [m for m in board.metrics_of(view) if not is_cost(m)]
-    table = Table("arm", *metrics, "trials", title=Text(f"\n{printable(view.name)}"), title_justify="left", box=None)
-    for arm in view.arms:
-        chosen = view.decision is not None and view.decision.get("chosen") == arm.name
-        done = [t.id for t in arm.trials if (state := board.states.get(t.id)) and state.covers(view.suites)]
-        numbers = [measured(board, done, metric) for metric in metrics]
-        cells = ["–" if one is None else f"{one['value']:.3f} [{one['low']:.3f}, {one['high']:.3f}]" for one in numbers]
-        table.add_row(Text(printable(arm.name), "bold green" if chosen else "dim" if arm.dropped else ""), *cells,
-                      arm.dropped or str(len(arm.trials)))  # fmt: skip
-    return table
 
 
 def show_decision(made: dict[str, Any]) -> None:
@@ -127,32 +124,30 @@ def show_decision(made: dict[str, Any]) -> None:
     console.print(Text(printable(made["words"]), "bold"), soft_wrap=True)
     if made["candidates"]:
         metrics = list(made["candidates"][0]["metrics"])
-        table = Table("arm", *metrics, f"cost ({made['cost']})", "trials", box=None)
-        for one in made["candidates"]:
-            values = [f"{one['metrics'][m]:.4g}" if one["metrics"][m] is not None else "–" for m in metrics]
-            table.add_row(Text(printable(one["arm"])), *values, f"{one['cost']:,.4g}", " ".join(one["trials"]))
-        console.print(table)
+        rows = [
+            [one["arm"], *("–" if one["metrics"][m] is None else f"{one['metrics'][m]:.4g}" for m in metrics),
+             f"{one['cost']:,.4g}", " ".join(one["trials"])]
+            for one in made["candidates"]
+        ]  # fmt: skip
+        console.print(table(("arm", *metrics, f"cost ({made['cost']})", "trials"), rows))
     if made["comparisons"]:
-        table = Table("metric", "leader − other", "difference [95 %]", "p (Holm)", "", box=None)
-        for c in made["comparisons"]:
-            interval = f"{c['mean']:+.3f} [{c['low']:+.3f}, {c['high']:+.3f}]"
-            pair = Text(printable(f"{c['arm']} − {c['versus']}"))
-            table.add_row(c["metric"], pair, interval, f"{c['p_holm']:.2g}", "tied" if c["tied"] else "")
-        console.print(table)
+        rows = [
+            [c["metric"], f"{c['arm']} − {c['versus']}", f"{c['mean']:+.3f} [{c['low']:+.3f}, {c['high']:+.3f}]",
+             f"{c['p_holm']:.2g}", "tied" if c["tied"] else ""]
+            for c in made["comparisons"]
+        ]  # fmt: skip
+        console.print(table(("metric", "leader − other", "difference [95 %]", "p (Holm)", ""), rows))
 
 
 def show_plan(plan: Plan) -> None:
     """Print the stages with their arms, trials, reuse and cost."""
+    head = ("stage", "starts from", "arms", "trials", "new", "done", "reused", "tokens ≤", "seconds ≈")
+    rows = [
+        (one.name, one.starts_from or "the recipe", len(one.arms), one.trials, one.new, one.done, one.reused,
+         f"{one.tokens:,}", "–" if one.seconds is None else f"{one.seconds:,.0f}")
+        for one in plan.stages
+    ]  # fmt: skip
     console = Console()
-    table = Table(title=Text(printable(plan.name)), title_justify="left", box=None)
-    for column in ("stage", "starts from", "arms", "trials", "new", "done", "reused", "tokens ≤", "seconds ≈"):
-        table.add_column(column, justify="left" if column in ("stage", "starts from") else "right")
-    for one in plan.stages:
-        seconds = "–" if one.seconds is None else f"{one.seconds:,.0f}"
-        table.add_row(
-            Text(printable(one.name)), Text(printable(one.starts_from or "the recipe")), str(len(one.arms)),
-            str(one.trials), str(one.new), str(one.done), str(one.reused), f"{one.tokens:,}", seconds,
-        )  # fmt: skip
-    console.print(table)
+    console.print(table(head, rows, right=head[2:], title=Text(printable(plan.name)), title_justify="left"))
     for line in plan.notes:
         console.print(Text(printable(line), "dim"), soft_wrap=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -13,15 +13,15 @@ import click
 
 from rlvrlab.cli.model_folders import is_model
 from rlvrlab.cli.options import AS_JSON, SERVERS
-from rlvrlab.cli.printing import print_json, printable
+from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.errors import LabError, UnknownName, UserError
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.text import Text
 
     from rlvrlab.evals.answering import Answerer
     from rlvrlab.evals.suites.base import Member, Ready, Skipped
-    from rlvrlab.evals.suites.examine import Cell, Examined, Model
+    from rlvrlab.evals.suites.examine import Examined, Model
 
 
 @click.command("suite", short_help="Examine every model of a folder on a suite of data sets.")
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder for answers and results; resumes there.")
 @click.option("--contamination", is_flag=True, help="Ask instead how much of each data set is known by heart.")
 @AS_JSON
-def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> int:
+def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> None:
     """Examine every model of a folder on a suite of data sets.
 
     Prints one table with intervals, and comparisons to the first model.
@@ -59,7 +59,8 @@ def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> int
 
     data = data_folder(options["data"])
     if name is None:
-        return _list(SUITES, data, options["as_json"])
+        _list(SUITES, data, options["as_json"])
+        return
     members = members_of(name)
     known = [member.name for member in members]
     for one in options["only"]:
@@ -77,18 +78,18 @@ def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> int
             from rlvrlab.cli.suite_contamination import show_contamination
 
             chat = bool(options["servers"]) and not options["completions"]
-            return show_contamination(models, prepared, left_out, chat, options["as_json"])
+            show_contamination(models, prepared, left_out, chat, options["as_json"])
+            return
         examined = _examined(models, prepared, left_out, options, stack)
     if options["as_json"]:
         print_json({"suite": name, "tier": options["tier"], **examined.facts()})
-        return 0
+        return
     _show(examined, list(dict.fromkeys(cell.model for cell in examined.cells)), f"{name}, {options['tier']} tier")
     ready = [one for one in prepared if isinstance(one, Ready)]
     asked = [(one.member.name, len(one.problems), options["size"] or one.member.size(options["tier"])) for one in ready]
     short = [f"{member} {there} of {wanted}" for member, there, wanted in asked if there < wanted]
     if short:
         click.secho(f"all there are, fewer than asked for: {', '.join(short)}", dim=True)
-    return 0
 
 
 def _changes(overrides: tuple[str, ...], members: Sequence[Member]) -> dict[str, dict[str, Any]]:
@@ -166,12 +167,9 @@ def _answerer(folder: Path, which: str, *, chat: bool) -> Answerer:
 
 
 def _examined(
-    models: list[Model],
-    prepared: Sequence[Ready | Skipped],
-    left_out: list[Skipped],
-    options: dict[str, Any],
+    models: list[Model], prepared: Sequence[Ready | Skipped], left_out: list[Skipped], options: dict[str, Any],
     stack: ExitStack,
-) -> Examined:
+) -> Examined:  # fmt: skip
     from dataclasses import replace
 
     from rich.console import Console
@@ -181,22 +179,19 @@ def _examined(
 
     output: Path | None = options["output"]
     status = stack.enter_context(Console(stderr=True).status("examining"))
-    examined = examine(
-        models,
-        prepared,
-        seed=options["seed"],
-        output=output,
-        progress=lambda model, member: status.update(f"{printable(model)} on {member}"),
-    )
+
+    def progress(model: str, member: str) -> None:
+        status.update(f"{printable(model)} on {member}")
+
+    examined = examine(models, prepared, seed=options["seed"], output=output, progress=progress)
     examined = replace(examined, skipped=(*examined.skipped, *left_out))
     if output is not None:
         write_json(output / "suite.json", examined.facts())
     return examined
 
 
-def _list(suites: dict[str, Any], data: Path, as_json: bool) -> int:
+def _list(suites: dict[str, Any], data: Path, as_json: bool) -> None:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     rows = []
@@ -208,16 +203,12 @@ def _list(suites: dict[str, Any], data: Path, as_json: bool) -> int:
                          "data": file if m.files else "made here"})  # fmt: skip
     if as_json:
         print_json(rows)
-        return 0
-    table = Table("suite", "member", "fast", "full", "data", box=None)
-    for row in rows:
-        table.add_row(*(Text(printable(row[key])) for key in ("suite", "member", "fast", "full", "data")))
-    console = Console()
-    console.print(table)
+        return
+    head, console = ("suite", "member", "fast", "full", "data"), Console()
+    console.print(table(head, [[row[key] for key in head] for row in rows]))
     console.print(
         Text(f"Problems × answers each; data under {printable(data)}. What is missing is skipped, and said so.")
     )
-    return 0
 
 
 def _show(examined: Examined, models: list[str], title: str) -> None:
@@ -226,47 +217,39 @@ def _show(examined: Examined, models: list[str], title: str) -> None:
 
     console = Console()
     if examined.cells:
-        console.print(_table(examined, models, title))
+        # Run folders without their time stamp, where that still tells them apart.
+        short = [printable(re.sub(r"_\d{8}_\d{6}_([0-9a-f]{4})[0-9a-f]{4}$", r" \1", name)) for name in models]
+        bare = [name.rpartition(" ")[0] or name for name in short]
+        head = [one if bare.count(one) == 1 else whole for one, whole in zip(bare, short, strict=True)]
+        look: dict[str, Any] = {"title": printable(title), "title_justify": "left", "padding": (0, 2, 0, 0)}
+        console.print(table(("member", "metric", "n", *head), _rows(examined, models), no_wrap=head, **look))
         compared = sum(cell.versus is not None for cell in examined.cells)
         words = "In %, with 95 % intervals."
         if compared:
             least = max(cell.versus.detectable for cell in examined.cells if cell.versus)
-            words += f" Δ to {_short(models)[0]}, paired by problem; * p < 0.05 after Holm over {compared} comparisons."
+            words += f" Δ to {head[0]}, paired by problem; * p < 0.05 after Holm over {compared} comparisons."
             words += f" Differences under {100 * least:.0f} points may stay unseen." if least >= 0.005 else ""
         console.print(Text(printable(words)))
     for one in examined.skipped:
         console.print(Text(printable(f"skipped {one.name}: {one.why}"), "yellow"))
 
 
-def _table(examined: Examined, models: list[str], title: str) -> Table:
-    from rich.table import Table
+def _rows(examined: Examined, models: list[str]) -> Iterator[list[Text]]:
+    """One line per member and model, below the name of their group; the averages last, where there is more than one."""
     from rich.text import Text
 
-    table = Table("member", "metric", "n", title=printable(title), title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for name in _short(models):
-        table.add_column(name, no_wrap=True)
     averages = examined.averages if len({cell.member for cell in examined.cells}) > 1 else ()
     cells = {(cell.member, cell.model): cell for cell in (*examined.cells, *averages)}
     before = ""
     for member in dict.fromkeys(member for member, _ in cells):
         first = cells[member, models[0]]
         if first.group not in ("", before):
-            table.add_row(Text(first.group, "dim"))
+            yield [Text(first.group, "dim")]
         before = first.group
-        values = (_cell(cells[member, model]) for model in models)
-        table.add_row(*map(Text, (member, first.metric.removeprefix("accepted"), str(first.problems), *values)))
-    return table
-
-
-def _short(models: Sequence[str]) -> list[str]:
-    """Run folders without their time stamp, where that still tells them apart."""
-    short = [printable(re.sub(r"_\d{8}_\d{6}_([0-9a-f]{4})[0-9a-f]{4}$", r" \1", name)) for name in models]
-    bare = [name.rpartition(" ")[0] or name for name in short]
-    return [one if bare.count(one) == 1 else whole for one, whole in zip(bare, short, strict=True)]
-
-
-def _cell(cell: Cell) -> str:
-    text = f"{100 * cell.value:.1f} [{100 * cell.low:.1f}, {100 * cell.high:.1f}]"
-    if cell.versus is not None:
-        text += f"\nΔ {100 * cell.versus.mean:+.1f}{'*' if cell.significant else ''}"
-    return f"{text}\n{cell.unjudged} unjudged" if cell.unjudged else text
+        texts = [member, first.metric.removeprefix("accepted"), str(first.problems)]
+        for cell in (cells[member, model] for model in models):
+            text = f"{100 * cell.value:.1f} [{100 * cell.low:.1f}, {100 * cell.high:.1f}]"
+            if cell.versus is not None:
+                text += f"\nΔ {100 * cell.versus.mean:+.1f}{'*' if cell.significant else ''}"
+            texts.append(f"{text}\n{cell.unjudged} unjudged" if cell.unjudged else text)
+        yield list(map(Text, texts))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlvrlab.cli.printing import print_json, printable
+from rlvrlab.cli.printing import print_json, printable, table
 
 if TYPE_CHECKING:
     from rlvrlab.evals.suites.base import Ready, Skipped
@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 
 def show_contamination(
     models: Sequence[Model], prepared: Sequence[Ready | Skipped], skipped: Sequence[Skipped], chat: bool, as_json: bool
-) -> int:
+) -> None:
     """Every model on every member that is there; made problems are a control: nobody can know them."""
+    from rich.console import Console
+    from rich.text import Text
+
     from rlvrlab.evals.contamination import contamination
     from rlvrlab.evals.suites.base import Ready, Skipped
 
@@ -31,29 +34,16 @@ def show_contamination(
             rows.append({"model": model.name, **rebuilt.facts()})
     if as_json:
         print_json({"contamination": rows, "skipped": [{"name": gone.name, "why": gone.why} for gone in left_out]})
-        return 0
-    _print(rows)
+        return
+    lines = [
+        [row["data"], row["model"], row["problems"],
+         *(f"{100 * row[name]:.1f} [{100 * row[f'{name}_low']:.1f}, {100 * row[f'{name}_high']:.1f}]"
+           for name in ("exact", "prefix", "rouge_l"))]
+        for row in rows
+    ]  # fmt: skip
+    console = Console()
+    console.print(table(("data set", "model", "n", "rebuilt exactly", "right so far", "ROUGE-L"), lines))
+    words = "From the first 60 % of each problem, greedy, in % with 95 % intervals. Much rebuilt: the policy has seen "
+    console.print(Text(f"{words}it, and accuracy there measures memory. Nothing rebuilt proves nothing."))
     for gone in left_out:
         click.secho(printable(f"skipped {gone.name}: {gone.why}"), fg="yellow")
-    return 0
-
-
-def _print(rows: Sequence[dict[str, Any]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("data set", "model", "n", "rebuilt exactly", "right so far", "ROUGE-L", box=None)
-    for row in rows:
-        measured = [[100 * row[f"{name}{side}"] for side in ("", "_low", "_high")]
-                    for name in ("exact", "prefix", "rouge_l")]  # fmt: skip
-        cells = (f"{share:.1f} [{low:.1f}, {high:.1f}]" for share, low, high in measured)
-        table.add_row(*(Text(printable(cell)) for cell in (row["data"], row["model"], row["problems"], *cells)))
-    console = Console()
-    console.print(table)
-    console.print(
-        Text(
-            "From the first 60 % of each problem, greedy, in % with 95 % intervals. Much rebuilt: the policy has seen "
-            "it, and accuracy there measures memory. Nothing rebuilt proves nothing."
-        )
-    )

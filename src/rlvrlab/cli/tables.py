@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from rlvrlab.cli.printing import printable
+from rlvrlab.cli import printing
 
 if TYPE_CHECKING:
     from rlvrlab.evals.compare import Row
@@ -69,32 +69,24 @@ def metrics_table(metrics: Mapping[str, Any]) -> Table:
 
 def split_table(kind: str, groups: Mapping[str, Mapping[str, Any]]) -> Table:
     """The main shares of each skill or level, one line each."""
-    table = Table(kind, "problems", "accepted@1", "mean accuracy", "in form", "cut off", box=None)
-    for name, metrics in groups.items():
-        cells = [_share(metrics, key) for key in ("accepted_at_1", "mean_accuracy", "format_rate", "truncated_rate")]
-        table.add_row(Text(printable(name)), str(metrics["problems"]), *cells)
-    return table
+    keys = ("accepted_at_1", "mean_accuracy", "format_rate", "truncated_rate")
+    rows = [[name, m["problems"], *(_share(m, key) for key in keys)] for name, m in groups.items()]
+    return printing.table((kind, "problems", "accepted@1", "mean accuracy", "in form", "cut off"), rows)
 
 
 def comparison_table(title: str, rows: Sequence[Row]) -> Table:
     """before, after, their difference with its interval, p, and what could have been seen at all."""
-    table = Table(title, "before", "after", "difference [95 %]", "p (Holm)", "MDE", "", box=None)
+    lines: list[list[object]] = []
     for row in rows:
         scale, digits = (1.0, 2) if row.what in PLAIN else (100.0, 1)
         d = row.difference
         low, mean, high = (f"{scale * value:+.{digits}f}" for value in (d.low, d.mean, d.high))
         better = (d.mean > 0) != (row.what in LESS_IS_BETTER)
         style = "" if not row.significant or row.what in PLAIN else "green" if better else "red"
-        table.add_row(
-            Text(printable(row.what)),
-            f"{scale * row.before:.{digits}f}",
-            f"{scale * row.after:.{digits}f}",
-            Text(f"{mean} [{low}, {high}]", style),
-            f"{row.p_holm:.2g}",
-            f"{scale * d.detectable:.{digits}f}",
-            row.verdict,
-        )
-    return table
+        before, after, least = (f"{scale * value:.{digits}f}" for value in (row.before, row.after, d.detectable))
+        difference = Text(f"{mean} [{low}, {high}]", style)
+        lines.append([row.what, before, after, difference, f"{row.p_holm:.2g}", least, row.verdict])
+    return printing.table((title, "before", "after", "difference [95 %]", "p (Holm)", "MDE", ""), lines)
 
 
 def _share(metrics: Mapping[str, Any], key: str) -> str:

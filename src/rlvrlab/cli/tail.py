@@ -31,7 +31,7 @@ VERDICTS = {True: "right", False: "wrong", None: "not judged"}
 @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Show these metrics instead; may be repeated.")
 @click.option("--no-follow", is_flag=True, help="Print what is there and leave.")
 @click.option("--json", "as_json", is_flag=True, help="Print the lines as they were written, with the log's name.")
-def command(run: str, folder: Path, lines: int, metrics: tuple[str, ...], no_follow: bool, as_json: bool) -> int:
+def command(run: str, folder: Path, lines: int, metrics: tuple[str, ...], no_follow: bool, as_json: bool) -> None:
     """Follow what a run writes.
 
     Its metrics and events until it ends; Ctrl-C leaves, the run goes on. RUN is a folder or a part of its name, the
@@ -49,7 +49,6 @@ def command(run: str, folder: Path, lines: int, metrics: tuple[str, ...], no_fol
     with suppress(KeyboardInterrupt):
         for log, row in follow(place, lines, wait=not no_follow):
             click.echo(json.dumps({"log": log, **row}, ensure_ascii=False) if as_json else line_of(log, row, metrics))
-    return 0
 
 
 def follow(folder: Path, lines: int, *, wait: bool) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,15 +12,8 @@ from rlvrlab.cli.options import AS_JSON, FREE_WORDS
 from rlvrlab.cli.printing import print_json
 from rlvrlab.errors import UserError
 
-if TYPE_CHECKING:
-    from rlvrlab.recipe import Resolved
 
-
-@click.command(
-    "train",
-    short_help="Run a recipe, or resume a run.",
-    context_settings=FREE_WORDS,
-)
+@click.command("train", short_help="Run a recipe, or resume a run.", context_settings=FREE_WORDS)
 @click.argument("recipe", required=False, type=click.Path(path_type=Path))
 @click.argument("overrides", nargs=-1, type=click.UNPROCESSED)
 @click.option("--plan", is_flag=True, help="Show the resolved recipe, batch sizes and cost; run nothing.")
@@ -31,34 +23,36 @@ if TYPE_CHECKING:
 @click.option("--judge", "judges", multiple=True, help="With verl: a judge server's address; several share the work.")
 @AS_JSON
 def command(
-    recipe: Path | None,
-    overrides: tuple[str, ...],
-    plan: bool,
-    resume: Path | None,
-    engine: str | None,
-    address: str | None,
-    judges: tuple[str, ...],
-    as_json: bool,
-) -> int:
+    recipe: Path | None, overrides: tuple[str, ...], plan: bool, resume: Path | None, engine: str | None,
+    address: str | None, judges: tuple[str, ...], as_json: bool,
+) -> int:  # fmt: skip
     """Run a recipe, or resume a run.
 
     Any key can be overridden: `rollout.n=16` or `--rollout.n 16`.
     """
+    from rlvrlab.recipe import load_recipe
+    from rlvrlab.scale import session
+    from rlvrlab.train.session import resolved_of
+
     if resume is not None:
         if recipe is not None or overrides or plan or engine or address or judges:
             raise UserError("--resume takes no other argument; the run folder holds its recipe")
-        return _resume(resume, as_json)
-    if recipe is None:
+        resolved = resolved_of(resume)
+    elif recipe is None:
         raise UserError("name a recipe, e.g. `rlvr train recipes/toy_countdown.toml`, or --resume DIR")
-    resolved = _loaded(recipe, overrides, engine)
-    from rlvrlab.scale.session import on_verl, start
+    elif engine == "verl":
+        from rlvrlab.scale.verl.convert import recipe_for_verl
 
-    if (address or judges) and not on_verl(resolved):
+        resolved = recipe_for_verl(recipe, overrides)
+    else:
+        resolved = load_recipe(recipe, overrides if engine is None else [*overrides, f"engine.type={engine}"])
+    on_verl = session.on_verl(resolved)
+    if (address or judges) and not on_verl:
         raise UserError("--address and --judge are for verl; add --engine verl")
     if plan:
         from rlvrlab.cli.plan import show_plan
 
-        if not on_verl(resolved):
+        if not on_verl:
             show_plan(resolved, as_json)
             return 0
         from rlvrlab.scale.verl.keys import settings
@@ -71,28 +65,9 @@ def command(
 
     said = ["rlvr", *map(shlex.quote, sys.argv[1:])]
     with Progress(resolved, as_json) as progress:
-        ended = start(resolved, progress.observe, said, address, judges)
-    progress.end(ended)
-    return ended.exit_code
-
-
-def _loaded(recipe: Path, overrides: tuple[str, ...], engine: str | None) -> Resolved:
-    """The recipe, for another engine where one is named."""
-    from rlvrlab.recipe import load_recipe
-
-    if engine == "verl":
-        from rlvrlab.scale.verl.convert import recipe_for_verl
-
-        return recipe_for_verl(recipe, overrides)
-    return load_recipe(recipe, overrides if engine is None else [*overrides, f"engine.type={engine}"])
-
-
-def _resume(folder: Path, as_json: bool) -> int:
-    from rlvrlab.cli.progress import Progress
-    from rlvrlab.scale.session import resume
-    from rlvrlab.train.session import resolved_of
-
-    with Progress(resolved_of(folder), as_json) as progress:
-        ended = resume(folder, progress.observe)
+        if resume is not None:
+            ended = session.resume(resume, progress.observe)
+        else:
+            ended = session.start(resolved, progress.observe, said, address, judges)
     progress.end(ended)
     return ended.exit_code

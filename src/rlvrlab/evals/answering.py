@@ -126,19 +126,10 @@ class ServerAnswerer:
         orders = ((ask, body(ask.problem.prompt, ask.sampling, key_bits(*ask.key) % 2**31, self._top)) for ask in asks)
         for ready in self._servers.replies(orders):
             yield [
-                (
-                    ask,
-                    Answer(
-                        Completion(reply.text, reply.tokens, reply.logprobs, reply.finish),
-                        reply.gen_tokens,
-                        reply.entropy,
-                        reply.attempts,
-                        reply.server,
-                        reply.error,
-                    ),
-                )
-                for ask, reply in ready
-            ]
+                (ask, Answer(Completion(r.text, r.tokens, r.logprobs, r.finish), r.gen_tokens, r.entropy, r.attempts,
+                             r.server, r.error))
+                for ask, r in ready
+            ]  # fmt: skip
 
 
 def failed(error: str) -> Answer:

@@ -41,7 +41,9 @@ def _if_answered(value: Callable[[Judged], float]) -> Score:
     return _mean(lambda one: None if one.answer.completion.finish is Finish.ERROR else value(one))
 
 
-def _pass_at(k: int) -> Score:
+def pass_at(k: int) -> Score:
+    """Unbiased pass@k of a problem; none where fewer than k of its answers were judged."""
+
     def estimate(answers: Sequence[Judged]) -> float | None:
         judged = [one for one in answers if one.verdict.correct is not None]
         if len(judged) < k:
@@ -119,25 +121,25 @@ class Comparison:
 def compare_folders(before: Sequence[Stored], after: Sequence[Stored], anyway: bool = False) -> Comparison:
     """A paired comparison; refused where the two were not examined alike, unless `anyway`."""
     notes = _unlike([*before, *after], anyway)
-    sides = [[_by_problem(stored) for stored in side] for side in (before, after)]
+    sides = [[first_turns(stored) for stored in side] for side in (before, after)]
     names = {problem.key: problem for stored in (*before, *after) for problem in stored.problems}
     common = _common(sides, ACCEPTED)
     if not common:
         raise UserError("compare: no problem was judged on both sides; evaluate both with the same --size and --seed")
     keys = ("compare", before[0].examined["data"])
     protocol = before[0].examined["protocol"]
-    extra: dict[str, Score] = {f"pass@{k}": _pass_at(k) for k in protocol["ks"] if k > 1}
+    extra: dict[str, Score] = {f"pass@{k}": pass_at(k) for k in protocol["ks"] if k > 1}
     if protocol["budget"] is not None:
         extra = {"solved_at_budget": lambda answers: float(any(one.verdict.correct for one in answers))}
-    scores = MEASURES | extra
-    rows = [_row(name, sides, _common(sides, score), score, *keys) for name, score in scores.items()]
+    measured = {name: (score, _common(sides, score)) for name, score in (MEASURES | extra).items()}
+    rows = [_row(name, sides, shared, score, *keys) for name, (score, shared) in measured.items() if shared]
     return Comparison(
         data=before[0].examined["data"],
         problems=len(common),
         left_out=len(names) - len(common),
         seeds=(len(before), len(after)),
         spread=(_spread(sides[0], common), _spread(sides[1], common)),
-        measures=_adjusted([row for row in rows if row is not None]),
+        measures=_adjusted(rows),
         by_skill=_split("skill", sides, common, lambda key: names[key].skill, *keys),
         by_level=_split("level", sides, common, lambda key: str(names[key].meta.get("level", "")), *keys),
         notes=tuple(notes),
@@ -148,14 +150,15 @@ Answers = dict[str, list[Judged]]
 """Problem key -> its first-turn answers, for one folder."""
 
 
-def _by_problem(stored: Stored) -> Answers:
+def first_turns(stored: Stored) -> Answers:
+    """The answers of an evaluation folder, problem by problem, without repairs after feedback."""
     problems = {problem.id: problem for problem in stored.problems}
-    first_turns: Answers = defaultdict(list)
+    answers: Answers = defaultdict(list)
     for row in stored.rows:
         problem = problems[row["problem"]]
         if row.get("turn", 0) == 0:
-            first_turns[problem.key].append(from_row(row, problem))
-    return dict(first_turns)
+            answers[problem.key].append(from_row(row, problem))
+    return dict(answers)
 
 
 def _common(sides: Sequence[Sequence[Answers]], score: Score) -> list[str]:
@@ -171,9 +174,7 @@ def _matrix(side: Sequence[Answers], keys: Sequence[str], score: Score) -> Float
 
 def _row(
     what: str, sides: Sequence[Sequence[Answers]], keys: Sequence[str], score: Score, *key: object
-) -> tuple[str, float, float, Difference] | None:
-    if not keys:
-        return None
+) -> tuple[str, float, float, Difference]:
     before, after = (_matrix(side, keys, score) for side in sides)
     return what, float(before.mean()), float(after.mean()), compare_seeds(before, after, *key, what)
 
@@ -184,11 +185,7 @@ def _adjusted(rows: Sequence[tuple[str, float, float, Difference]]) -> tuple[Row
 
 
 def _split(
-    kind: str,
-    sides: Sequence[Sequence[Answers]],
-    common: Sequence[str],
-    group: Callable[[str], str],
-    *key: object,
+    kind: str, sides: Sequence[Sequence[Answers]], common: Sequence[str], group: Callable[[str], str], *key: object
 ) -> tuple[Row, ...]:
     """A table by skill or level, where there is more than one."""
     members: dict[str, list[str]] = defaultdict(list)
@@ -196,8 +193,7 @@ def _split(
         members[group(name)].append(name)
     if len(members) < 2:
         return ()
-    rows = [_row(f"{kind} {name}", sides, keys, ACCEPTED, *key) for name, keys in sorted(members.items())]
-    return _adjusted([row for row in rows if row is not None])
+    return _adjusted([_row(f"{kind} {name}", sides, keys, ACCEPTED, *key) for name, keys in sorted(members.items())])
 
 
 def _spread(side: Sequence[Answers], common: Sequence[str]) -> float | None:

@@ -70,12 +70,7 @@ class Contamination:
 
 
 def contamination(
-    answerer: Answerer,
-    problems: Sequence[Problem],
-    data: str,
-    *,
-    given: float = GIVEN,
-    chat: bool = False,
+    answerer: Answerer, problems: Sequence[Problem], data: str, *, given: float = GIVEN, chat: bool = False
 ) -> Contamination:
     """Greedy continuations of partial problems; `chat` asks a chat model in words to continue."""
     halves = {p.id: halved(text, given) for p, text in zip(problems, bare_texts(problems), strict=True)}

@@ -115,16 +115,9 @@ Observer = Callable[[list[Judged]], None]
 
 
 def evaluate(
-    answerer: Answerer,
-    env: Environment,
-    problems: Sequence[Problem],
-    protocol: EvalProtocol,
-    *,
-    seed: int = 0,
-    data: str = "",
-    store: Store | None = None,
-    observe: Observer | None = None,
-) -> Evaluation:
+    answerer: Answerer, env: Environment, problems: Sequence[Problem], protocol: EvalProtocol, *, seed: int = 0,
+    data: str = "", store: Store | None = None, observe: Observer | None = None,
+) -> Evaluation:  # fmt: skip
     """Every problem answered and judged under `protocol`; resumes what `store` holds.
 
     `env` should come from `protocol.applied(env)` where the protocol's judge limits matter. `seed` keys the sampling.
@@ -139,9 +132,8 @@ def evaluate(
     session.restore(problems)
     try:
         if protocol.budget is None:
-            session.ask(
-                Ask(p, i, protocol.sampling, (seed, "eval", p.id, i)) for p in problems for i in range(protocol.n)
-            )
+            pairs = ((p, i) for p in problems for i in range(protocol.n))
+            session.ask(Ask(p, i, protocol.sampling, (seed, "eval", p.id, i)) for p, i in pairs)
         else:
             session.spend(problems, protocol.budget)
     except InfrastructureError as error:
@@ -170,14 +162,9 @@ class _Session:
     """One evaluation under way."""
 
     def __init__(
-        self,
-        answerer: Answerer,
-        env: Environment,
-        protocol: EvalProtocol,
-        seed: int,
-        store: Store | None,
+        self, answerer: Answerer, env: Environment, protocol: EvalProtocol, seed: int, store: Store | None,
         observe: Observer,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._answerer, self._env, self._protocol, self._seed = answerer, env, protocol, seed
         self._store, self._observe = store, observe
         self.judged: dict[tuple[str, int, int], Judged] = {}
@@ -208,22 +195,21 @@ class _Session:
     def spend(self, problems: Sequence[Problem], budget: Budget) -> None:
         """Round by round: one more answer for every problem that is unsolved and has budget left."""
         for round_ in range(self._protocol.n):
-            asks = [ask for problem in problems if (ask := self._next(problem, round_, budget))]
+            asks = []
+            for problem in problems:
+                if self._known(problem.id, round_) or self._over(problem, budget):
+                    continue
+                sampling = self._protocol.sampling
+                if budget.kind == "tokens":
+                    left = int(budget.amount - self._spent(problem, "tokens"))
+                    sampling = replace(sampling, max_tokens=min(sampling.max_tokens, left))
+                asks.append(Ask(problem, round_, sampling, (self._seed, "eval", problem.id, round_)))
             if not asks and all(self._over(problem, budget) for problem in problems):
                 return
             for ready in self._answerer.answers(asks):
                 self._judge(ready)
                 if budget.kind == "wall_s" and self.clock() >= budget.amount:
                     return
-
-    def _next(self, problem: Problem, round_: int, budget: Budget) -> Ask | None:
-        if self._known(problem.id, round_) or self._over(problem, budget):
-            return None
-        sampling = self._protocol.sampling
-        if budget.kind == "tokens":
-            left = int(budget.amount - self._spent(problem, "tokens"))
-            sampling = replace(sampling, max_tokens=min(sampling.max_tokens, left))
-        return Ask(problem, round_, sampling, (self._seed, "eval", problem.id, round_))
 
     def _over(self, problem: Problem, budget: Budget) -> bool:
         """Whether a problem is solved or has nothing left to spend."""

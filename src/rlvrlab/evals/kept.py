@@ -38,17 +38,9 @@ class Kept:
 
 
 def evaluate_into(
-    folder: Path,
-    answerer: Answerer,
-    env: Environment,
-    problems: Sequence[Problem],
-    protocol: Protocol,
-    *,
-    seed: int = 0,
-    data: str = "",
-    facts: Mapping[str, Any] | None = None,
-    observe: Observer | None = None,
-) -> Kept:
+    folder: Path, answerer: Answerer, env: Environment, problems: Sequence[Problem], protocol: Protocol, *,
+    seed: int = 0, data: str = "", facts: Mapping[str, Any] | None = None, observe: Observer | None = None,
+) -> Kept:  # fmt: skip
     """Evaluate into `folder`, new or begun before with the same questions; `facts` go into run_info.json."""
     name, identity = data or env.name, answerer.identity()
     examined = examined_facts(identity, env, problems, protocol, seed, name)

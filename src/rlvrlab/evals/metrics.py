@@ -76,7 +76,12 @@ def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> d
         "p95_judge_time": float(np.percentile(times, 95)),
         "avg_gen_tokens": float(np.mean([s.gen_tokens for s in samples] or [0])),
     }
-    out |= _failures(judged) | _cost([s for s in everything if s.accepted is not None])
+    paid = [s for s in everything if s.accepted is not None]  # per solved problem, all samples are paid for
+    right = len({s.problem_id for s in paid if s.accepted})
+    tokens, seconds = sum(s.gen_tokens for s in paid), sum(s.judge_time for s in paid)
+    out |= _failures(judged)
+    out["cost_per_solved_tokens"] = tokens / right if right else None
+    out["cost_per_solved_judge_time"] = seconds / right if right else None
     out |= _unjudged(samples) | _recovery(everything)
     entropies = [s.entropy for s in samples if s.entropy is not None]
     if entropies:
@@ -105,7 +110,13 @@ def at_k(samples: Sequence[Sample], ks: Sequence[int], *key: object) -> dict[str
         out[f"pass^{k}"] = _mean([pass_hat_k(n, c, k) for n, c in counts])
         if len(counts) < len(drawn):
             out[f"pass@{k}_left_out"] = len(drawn) - len(counts)
-    out |= _unjudged_at_k(samples, ks) if any(s.accepted is None for s in samples) else {}
+    if any(s.accepted is None for s in samples):  # the bounds if everything unjudged had been wrong, or right
+        right = Counter(s.problem_id for s in samples if s.turn == 0 and s.accepted is True)
+        missing = Counter(s.problem_id for s in samples if s.turn == 0 and s.accepted is None)
+        for k in ks:
+            whole = [p for p in drawn if drawn[p] >= k]
+            out[f"pass@{k}_if_unjudged_wrong"] = _mean([pass_at_k(drawn[p], right[p], k) for p in whole])
+            out[f"pass@{k}_if_unjudged_right"] = _mean([pass_at_k(drawn[p], right[p] + missing[p], k) for p in whole])
     out["majority"] = _mean([majority(g) for g in groups.values()])
     return out
 
@@ -183,16 +194,6 @@ def _failures(judged: Sequence[Sample]) -> dict[str, float]:
     return out | {f"{kind}_error_rate": _share(counts[kind], len(judged)) for kind in kinds}
 
 
-def _cost(judged: Sequence[Sample]) -> dict[str, float | None]:
-    """Per solved problem, all samples paid for; None when nothing was solved."""
-    solved = len({s.problem_id for s in judged if s.accepted})
-    tokens, seconds = sum(s.gen_tokens for s in judged), sum(s.judge_time for s in judged)
-    return {
-        "cost_per_solved_tokens": tokens / solved if solved else None,
-        "cost_per_solved_judge_time": seconds / solved if solved else None,
-    }
-
-
 def _unjudged(samples: Sequence[Sample]) -> dict[str, float]:
     first = [s for s in samples if s.sample == 0]
     missing, right = sum(s.accepted is None for s in first), sum(s.accepted is True for s in first)
@@ -201,24 +202,6 @@ def _unjudged(samples: Sequence[Sample]) -> dict[str, float]:
         "accepted_at_1_if_unjudged_wrong": _share(right, len(first)),
         "accepted_at_1_if_unjudged_right": _share(right + missing, len(first)),
     }
-
-
-def _unjudged_at_k(samples: Sequence[Sample], ks: Sequence[int]) -> dict[str, float]:
-    """Bounds of pass@k if everything unjudged had been wrong, or right."""
-    total: Counter[str] = Counter()
-    right: Counter[str] = Counter()
-    missing: Counter[str] = Counter()
-    for s in samples:
-        if s.turn == 0:
-            total[s.problem_id] += 1
-            right[s.problem_id] += s.accepted is True
-            missing[s.problem_id] += s.accepted is None
-    out = {}
-    for k in ks:
-        whole = [p for p in total if total[p] >= k]
-        out[f"pass@{k}_if_unjudged_wrong"] = _mean([pass_at_k(total[p], right[p], k) for p in whole])
-        out[f"pass@{k}_if_unjudged_right"] = _mean([pass_at_k(total[p], right[p] + missing[p], k) for p in whole])
-    return out
 
 
 def _recovery(samples: Sequence[Sample]) -> dict[str, float]:

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rlvrlab.errors import UnknownName
-from rlvrlab.evals.findings import Finding
-from rlvrlab.evals.hacks.signals import Trend, findings, rollout_metrics
+from rlvrlab.evals.hacks.signals import Finding, Trend, findings, rollout_metrics
 from rlvrlab.registry import find
 from rlvrlab.types import Rollout
 

@@ -108,24 +108,18 @@ def eval_at_1(max_tokens: int = MAX_NEW_TOKENS) -> Protocol:
 
 
 def eval_at_k(
-    n: int = 8,
-    ks: Sequence[int] = (1, 8),
-    temperature: float = 1.0,
-    top_p: float = 1.0,
+    n: int = 8, ks: Sequence[int] = (1, 8), temperature: float = 1.0, top_p: float = 1.0,
     max_tokens: int = MAX_NEW_TOKENS,
-) -> Protocol:
+) -> Protocol:  # fmt: skip
     """EVAL@k: `n` sampled answers per problem."""
     sampling = Sampling(max_tokens, temperature, top_p)
     return Protocol("EVAL@k", n, tuple(sorted(set(ks))), sampling, None, RUN_TIMEOUT_S, MEMORY_MB)
 
 
 def eval_at_budget(
-    budget: Budget,
-    temperature: float = 1.0,
-    top_p: float = 1.0,
-    max_tokens: int = MAX_NEW_TOKENS,
+    budget: Budget, temperature: float = 1.0, top_p: float = 1.0, max_tokens: int = MAX_NEW_TOKENS,
     n: int = MOST_ANSWERS,
-) -> Protocol:
+) -> Protocol:  # fmt: skip
     """EVAL@budget: answers one after the other until solved or spent."""
     sampling = Sampling(max_tokens, temperature, top_p)
     return Protocol("EVAL@budget", n, (), sampling, budget, RUN_TIMEOUT_S, MEMORY_MB)

@@ -31,29 +31,25 @@ def qa_log(judged: Sequence[Judged], *key: object) -> tuple[list[dict[str, Any]]
     rows, counts = [], []
     for stratum, members in sorted(strata.items()):
         picked = shuffled(members, *key, "qa", *stratum)[:PER_STRATUM]
-        rows += [_row(one, stratum) for one in picked]
         names = dict(zip(("outcome", "skill", "length"), stratum, strict=True))
         counts.append({**names, "answers": len(members), "shown": len(picked)})
+        rows += [
+            {
+                "problem": one.problem.id,
+                "sample": one.sample,
+                **names,
+                "level": one.problem.meta.get("level"),
+                "prompt": one.problem.prompt,
+                "completion": one.answer.completion.text,
+                "answer": one.verdict.answer,
+                "accepted": one.verdict.correct,
+                "pass_ratio": one.verdict.score,
+                "error_type": str(one.verdict.error),
+                "detail": one.verdict.detail or one.answer.error,
+                "gen_tokens": one.answer.gen_tokens,
+                "judge_time": round(one.judge_s, 6),
+                "finish": str(one.answer.completion.finish),
+            }
+            for one in picked
+        ]
     return rows, {"answers": len(judged), "shown": len(rows), "length_edges": edges, "strata": counts}
-
-
-def _row(one: Judged, stratum: tuple[str, str, str]) -> dict[str, Any]:
-    outcome, skill, length = stratum
-    return {
-        "problem": one.problem.id,
-        "sample": one.sample,
-        "outcome": outcome,
-        "skill": skill,
-        "length": length,
-        "level": one.problem.meta.get("level"),
-        "prompt": one.problem.prompt,
-        "completion": one.answer.completion.text,
-        "answer": one.verdict.answer,
-        "accepted": one.verdict.correct,
-        "pass_ratio": one.verdict.score,
-        "error_type": str(one.verdict.error),
-        "detail": one.verdict.detail or one.answer.error,
-        "gen_tokens": one.answer.gen_tokens,
-        "judge_time": round(one.judge_s, 6),
-        "finish": str(one.answer.completion.finish),
-    }

@@ -13,7 +13,7 @@ from typing import Any
 from rlvrlab.evals.statistics import wilson
 from rlvrlab.rollout.collect import collect
 from rlvrlab.rollout.turns import Context, try_again
-from rlvrlab.types import Environment, Problem, Reward, Rollout, Sampler, Sampling
+from rlvrlab.types import Completion, Environment, Problem, Reward, Rollout, Sampler, Sampling, Verdict
 
 
 @dataclass(frozen=True)
@@ -48,19 +48,15 @@ class Recovery:
 
 
 def recovery(
-    sampler: Sampler,
-    env: Environment,
-    firsts: Sequence[Rollout],
-    max_tokens: int,
-    *key: Any,
+    sampler: Sampler, env: Environment, firsts: Sequence[Rollout], max_tokens: int, *key: Any,
     context: Context = "fresh",
-) -> tuple[Recovery, list[Rollout]]:
+) -> tuple[Recovery, list[Rollout]]:  # fmt: skip
     """Greedy second tries after feedback, one sampled blind try each; also the second tries themselves."""
     failed = [r for r in firsts if r.verdict.correct is False]
     greedy, free = Sampling(max_tokens, temperature=0.0), Sampling(max_tokens)
-    again = try_again(sampler, env, _score, failed, n=1, sampling=greedy, key=(*key, "repair"), context=context)
+    again = try_again(sampler, env, score, failed, n=1, sampling=greedy, key=(*key, "repair"), context=context)
     problems = list({r.problem.id: r.problem for r in failed}.values())
-    blind = collect(sampler, env, _score, problems, n=1, sampling=free, key=(*key, "blind")) if problems else []
+    blind = collect(sampler, env, score, problems, n=1, sampling=free, key=(*key, "blind")) if problems else []
     before = {r.id: r.completion.text for r in failed}
     counts = Recovery(
         failed=len(failed),
@@ -81,5 +77,6 @@ def _right(rollouts: Sequence[Rollout]) -> int:
     return sum(r.verdict.correct is True for r in rollouts)
 
 
-def _score(problem: Problem, completion: Any, verdict: Any) -> Reward:
+def score(problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
+    """The verdict's own score as the reward, where no recipe says what an answer is worth."""
     return Reward(verdict.score)

@@ -104,8 +104,17 @@ def compare_seeds(before_SP: Floats, after_SP: Floats, *key: object) -> Differen
         raise UserError(
             f"compare: {before_SP.shape[1]} and {after_SP.shape[1]} problems; both sides need the same, at least one"
         )
-    drawn_R = _resampled_differences(before_SP, after_SP, *key)
-    return resampled_difference(float(after_SP.mean() - before_SP.mean()), drawn_R, before_SP.shape[1])
+    rng, problems, means = generator(*key, "seeds"), before_SP.shape[1], []
+    block = max(1, 1_000_000 // problems)  # as in _resampled_means
+    for start in range(0, RESAMPLES, block):
+        count = min(block, RESAMPLES - start)
+        delta_RP = np.zeros((count, problems))
+        for sign, side_SP in ((-1.0, before_SP), (1.0, after_SP)):
+            seeds_RS = rng.multinomial(len(side_SP), np.full(len(side_SP), 1 / len(side_SP)), count) / len(side_SP)
+            delta_RP += sign * (seeds_RS @ side_SP)
+        index = rng.integers(0, problems, (count, problems))
+        means.append(np.take_along_axis(delta_RP, index, axis=1).mean(axis=1))
+    return resampled_difference(float(after_SP.mean() - before_SP.mean()), np.concatenate(means), problems)
 
 
 def resampled_difference(mean: float, drawn_R: Floats, problems: int) -> Difference:
@@ -147,21 +156,6 @@ def _resampled_means(scores: Floats, resamples: int, *key: object) -> Floats:
     for start in range(0, resamples, block):
         index = rng.integers(0, len(scores), (min(block, resamples - start), len(scores)))
         means.append(scores[index].mean(axis=1))
-    return np.concatenate(means)
-
-
-def _resampled_differences(before_SP: Floats, after_SP: Floats, *key: object) -> Floats:
-    """RESAMPLES means of after − before, each over its own draw of seeds on both sides and of problems."""
-    rng, problems, means = generator(*key, "seeds"), before_SP.shape[1], []
-    block = max(1, 1_000_000 // problems)
-    for start in range(0, RESAMPLES, block):
-        count = min(block, RESAMPLES - start)
-        delta_RP = np.zeros((count, problems))
-        for sign, side_SP in ((-1.0, before_SP), (1.0, after_SP)):
-            seeds_RS = rng.multinomial(len(side_SP), np.full(len(side_SP), 1 / len(side_SP)), count) / len(side_SP)
-            delta_RP += sign * (seeds_RS @ side_SP)
-        index = rng.integers(0, problems, (count, problems))
-        means.append(np.take_along_axis(delta_RP, index, axis=1).mean(axis=1))
     return np.concatenate(means)
 
 

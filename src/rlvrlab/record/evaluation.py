@@ -15,13 +15,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from rlvrlab.data.rows import read_problems, write_problems
 from rlvrlab.errors import InfrastructureError, RunError, UserError
 from rlvrlab.record.facts import code_state, machine, package_versions
-from rlvrlab.record.files import Lines, StorageError, mend_tail, read_lines, utc_now, write_json, write_rows
+from rlvrlab.record.files import Lines, StorageError, mend_tail, read_facts, read_lines, utc_now, write_json, write_rows
 from rlvrlab.record.lock import Lock
 from rlvrlab.record.redact import redact
 from rlvrlab.types import Problem
@@ -63,8 +62,11 @@ class EvaluationFolder:
         if before is None:
             if any(path.name not in LEFTOVERS and not path.name.endswith(".tmp") for path in folder.iterdir()):
                 raise UserError(f"{folder}: is there and is no evaluation; choose another --output or move it away")
-        else:
-            _refuse_other(folder, before, wanted)
+        elif not isinstance(was := before.get("examined"), dict):
+            raise UserError(f"{folder}: holds another kind of run; choose another --output")
+        elif changed := sorted(key for key in {*was, *wanted} if was.get(key) != wanted.get(key)):
+            what = "; ".join(f"{key}: {was.get(key)} → {wanted.get(key)}" for key in changed)
+            raise UserError(f"{folder}: was begun with something else ({what}); choose another --output")
         opened = cls(folder)
         if before is None:
             try:
@@ -90,12 +92,9 @@ class EvaluationFolder:
         write_json(self.folder / INFO, {**(_info_if_any(self.folder) or {}), **redact(facts)})
 
     def finish(
-        self,
-        metrics: Mapping[str, Any],
-        summary: Mapping[str, Any],
-        qa: Mapping[str, Sequence[dict[str, Any]]],
+        self, metrics: Mapping[str, Any], summary: Mapping[str, Any], qa: Mapping[str, Sequence[dict[str, Any]]],
         qa_summary: Mapping[str, Any],
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Write what follows from the samples, and say that it is complete."""
         self._samples.sync()
         logs = self.folder / "qa_logs"
@@ -115,9 +114,7 @@ class EvaluationFolder:
     def __enter__(self) -> EvaluationFolder:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -174,24 +171,5 @@ def file_name(text: str) -> str:
     return kept[-60:].strip("._-") or "unnamed"
 
 
-def _refuse_other(folder: Path, before: dict[str, Any], examined: dict[str, Any]) -> None:
-    was = before.get("examined")
-    if not isinstance(was, dict):
-        raise UserError(f"{folder}: holds another kind of run; choose another --output")
-    changed = sorted(key for key in {*was, *examined} if was.get(key) != examined.get(key))
-    if changed:
-        what = "; ".join(f"{key}: {was.get(key)} → {examined.get(key)}" for key in changed)
-        raise UserError(f"{folder}: was begun with something else ({what}); choose another --output")
-
-
 def _info_if_any(folder: Path) -> dict[str, Any] | None:
-    path = folder / INFO
-    try:
-        info = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (ValueError, OSError) as error:
-        raise RunError(f"{path}: cannot be read ({error}); restore it or choose another --output") from None
-    if not isinstance(info, dict):
-        raise RunError(f"{path}: not a table of facts; restore it or choose another --output")
-    return info
+    return read_facts(folder / INFO, "restore it or choose another --output")

@@ -17,15 +17,26 @@ BARS = "▁▂▃▄▅▆▇█"
 def write_experiment(folder: Path) -> None:
     """Rewrite EXPERIMENT.md from what is in the folder now."""
     config, info, cards = read_config(folder), read_info(folder), folder / CARDS_PAGE
+    recipe, status = config["recipe"], info.get("status", "running")
+    times = f"started {info.get('started', '?')}" + (f", ended {info['ended']}" if status != "running" else "")
+    where = f"on `{recipe['env']['type']}` with the `{recipe['engine']['type']}` engine"
+    events = [e for e in read_events(folder) if e["kind"] not in ("start", "phase")]
+    health = [] if any(e["kind"] == "warning" for e in events) else ["Nothing alarming so far."]
+    health += [f"- {e['time']} **{e['kind']}**: {e['text']}" for e in events]
+    data = ""
+    if facts := info.get("data"):
+        rows = [f"| {role} | {facts[role]['size']} | `{facts[role]['sha256']}` |" for role in ("train", "dev")]
+        data = f"## Data\n\n`{facts['environment']}`, scoring version {facts['version']}. No problem is in two roles."
+        data = "\n".join([data, "", "| role | problems | content hash |", "|---|---|---|", *rows])
     sections = [
-        _head(config, info),
-        f"## Question\n\n{config['recipe']['question'] or 'Not stated: set `question` in the recipe.'}",
+        f"# {recipe['name']}\n\n**{status}** · {' → '.join(recipe['phases'])} {where} · {times}",
+        f"## Question\n\n{recipe['question'] or 'Not stated: set `question` in the recipe.'}",
         _result(folder),
         f"## Phases\n\n{cards.read_text(encoding='utf-8').rstrip()}" if cards.exists() else "",
         _progress(folder),
-        _health(folder, info),
+        "\n".join(["## Health", "", *health, "", f"Ranges watched: {'; '.join(info.get('watched', []))}."]),
         _recipe(config),
-        _data(info),
+        data,
         _reproduce(folder, info),
     ]
     write_atomically(folder / "EXPERIMENT.md", "\n\n".join(s for s in sections if s) + "\n")
@@ -67,14 +78,6 @@ def sparkline(values: list[float], width: int = 40) -> str:
     return "".join(BARS[int((v - low) * scale)] for v in picked)
 
 
-def _head(config: dict[str, Any], info: dict[str, Any]) -> str:
-    status = info.get("status", "running")
-    times = f"started {info.get('started', '?')}" + (f", ended {info['ended']}" if status != "running" else "")
-    engine, env = config["recipe"]["engine"]["type"], config["recipe"]["env"]["type"]
-    chain = " → ".join(config["recipe"]["phases"])
-    return f"# {config['recipe']['name']}\n\n**{status}** · {chain} on `{env}` with the `{engine}` engine · {times}"
-
-
 def _result(folder: Path) -> str:
     phases = summarise(folder)
     if not phases:
@@ -102,15 +105,6 @@ def _progress(folder: Path) -> str:
     return "\n".join(lines) + f"\n\n{rows[-1]['step']} steps done, the last one in phase `{rows[-1]['phase']}`."
 
 
-def _health(folder: Path, info: dict[str, Any]) -> str:
-    events = [e for e in read_events(folder) if e["kind"] not in ("start", "phase")]
-    lines = ["## Health", ""]
-    if not any(e["kind"] == "warning" for e in events):
-        lines.append("Nothing alarming so far.")
-    lines += [f"- {e['time']} **{e['kind']}**: {e['text']}" for e in events]
-    return "\n".join([*lines, "", f"Ranges watched: {'; '.join(info.get('watched', []))}."])
-
-
 def _recipe(config: dict[str, Any]) -> str:
     lines = ["## Recipe", "", "What differs from the defaults:", ""]
     lines += ["| key | value | default | from |", "|---|---|---|---|"]
@@ -120,15 +114,6 @@ def _recipe(config: dict[str, Any]) -> str:
         value, default = (text.replace("|", "\\|") for text in texts)
         lines.append(f"| `{key}` | `{value}` | `{default}` | {config['origins'].get(key, 'default')} |")
     return "\n".join([*lines, "", "Every value is in `config.json`."])
-
-
-def _data(info: dict[str, Any]) -> str:
-    data = info.get("data")
-    if not data:
-        return ""
-    rows = [f"| {role} | {data[role]['size']} | `{data[role]['sha256']}` |" for role in ("train", "dev")]
-    head = f"## Data\n\n`{data['environment']}`, scoring version {data['version']}. No problem is in two roles."
-    return "\n".join([head, "", "| role | problems | content hash |", "|---|---|---|", *rows])
 
 
 def _reproduce(folder: Path, info: dict[str, Any]) -> str:

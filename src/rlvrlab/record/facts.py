@@ -28,33 +28,21 @@ def package_versions() -> dict[str, str]:
 
 def machine() -> dict[str, Any]:
     """Cores, memory, system, and the GPU where the engine found one."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return {
+    memory, info = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    facts: dict[str, Any] = {
         "system": f"{platform.system()} {platform.release()}",
-        "processor": _processor(),
+        "processor": models[0] if models else platform.machine(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "memory_gb": round(memory, 1),
         "python": sys.version.split()[0],
-        **_accelerator(),
     }
-
-
-def _accelerator() -> dict[str, Any]:
-    """Asked only where the engine has brought torch along: importing it here would cost seconds."""
-    torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_available():
-        return {}
-    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-    return {"gpus": names, "cuda": torch.version.cuda}
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.machine()
+    torch = sys.modules.get("torch")  # where the engine has brought it along: importing it here would cost seconds
+    if torch is not None and torch.cuda.is_available():
+        names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+        facts |= {"gpus": names, "cuda": torch.version.cuda}
+    return facts
 
 
 def code_state() -> dict[str, Any]:

@@ -12,12 +12,11 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 
 import numpy as np
 
-from rlvrlab.errors import InfrastructureError
+from rlvrlab.errors import InfrastructureError, RunError
 
 
 def utc_now() -> str:
@@ -69,6 +68,19 @@ def write_json(path: Path, value: Any) -> None:
     write_atomically(path, json.dumps(_finite(value), ensure_ascii=False, indent=2, default=str) + "\n")
 
 
+def read_facts(path: Path, remedy: str) -> dict[str, Any] | None:
+    """A JSON file that holds one table; None when it is not there."""
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, OSError) as error:
+        raise RunError(f"{path}: cannot be read ({error}); {remedy}") from None
+    if not isinstance(facts, dict):
+        raise RunError(f"{path}: not a table of facts; {remedy}")
+    return facts
+
+
 def sync_folder(folder: Path) -> None:
     """Make renames and new files in it durable."""
     descriptor = os.open(folder, os.O_RDONLY)
@@ -114,9 +126,7 @@ class Lines:
     def __enter__(self) -> Lines:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

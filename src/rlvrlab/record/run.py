@@ -25,6 +25,7 @@ from rlvrlab.record.files import (
     Lines,
     StorageError,
     mend_tail,
+    read_facts,
     read_lines,
     split_lines,
     sync_folder,
@@ -47,7 +48,14 @@ class Run:
         self.lock = Lock(folder)
         with ExitStack() as undo:
             undo.callback(self.lock.release)
-            self._tidy()
+            folders = [folder / name for name in FOLDERS]
+            try:  # folders that a copy may have dropped because they were empty, and what a killed writer left behind
+                for below in folders:
+                    below.mkdir(exist_ok=True)
+                for leftover in (path for below in (folder, *folders) for path in below.glob(".*.[0-9]*.tmp")):
+                    leftover.unlink(missing_ok=True)
+            except OSError as error:
+                raise StorageError(folder, error) from error
             torn = [name for name in ("metrics", "events") if mend_tail(self._log(name))]
             self._metrics = undo.enter_context(Lines(self._log("metrics")))
             self._events = undo.enter_context(Lines(self._log("events")))
@@ -56,17 +64,6 @@ class Run:
                 self.event("torn_line", text)
             self._warned = {e.get("subject") for e in read_events(folder) if e["kind"] == "warning"}
             undo.pop_all()
-
-    def _tidy(self) -> None:
-        """Folders that a copy may have dropped because they were empty, and files a killed writer left behind."""
-        folders = [self.folder / name for name in FOLDERS]
-        try:
-            for folder in folders:
-                folder.mkdir(exist_ok=True)
-            for leftover in (path for folder in (self.folder, *folders) for path in folder.glob(".*.[0-9]*.tmp")):
-                leftover.unlink(missing_ok=True)
-        except OSError as error:
-            raise StorageError(self.folder, error) from error
 
     @classmethod
     def create(cls, parent: Path, name: str, config: dict[str, Any], info: dict[str, Any] | None = None) -> Run:
@@ -166,16 +163,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 def read_info(folder: Path) -> dict[str, Any]:
     """run_info.json, empty when there is none yet."""
-    path = folder / "run_info.json"
-    try:
-        info = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (ValueError, OSError) as error:
-        raise RunError(f"{path}: cannot be read ({error}); restore it or delete it") from None
-    if not isinstance(info, dict):
-        raise RunError(f"{path}: not a table of facts; restore it or delete it")
-    return info
+    return read_facts(folder / "run_info.json", "restore it or delete it") or {}
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:

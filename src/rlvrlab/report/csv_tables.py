@@ -25,6 +25,8 @@ from rlvrlab.report.stored_lines import decoded, judged
 
 Table = tuple[list[str], Iterable[Sequence[Any]]]
 NUMBERS = (int, float)
+FIRST = ("step", "phase", "phase_step")
+"""Columns that metrics.csv begins with."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet takes text that begins with one of these for a formula."""
 
@@ -32,7 +34,13 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def write_tables(document: Mapping[str, Any], paths: Path | Sequence[Path], folder: Path) -> list[Path]:
     """Write every table that has lines; those of runs begin each line with the run's name."""
     runs = [paths] if isinstance(paths, Path) else list(paths)
-    tables = {"metrics": _metrics(runs), "evaluations": _evaluations(runs), "rollouts": _rollouts(runs)}
+    steps = [(run.name, row) for run in runs for row in _lines(run / "logs" / "metrics.jsonl")]
+    keys = [*FIRST, *sorted({key for _, row in steps for key in row} - set(FIRST))]
+    tables: dict[str, Table] = {
+        "metrics": (["run", *keys], [[run, *(row.get(key) for key in keys)] for run, row in steps]),
+        "evaluations": _evaluations(runs),
+        "rollouts": _rollouts(runs),
+    }
     for section in document.get("sections", []):
         make = {"matrix": _cells, "grid": _cells, "pareto": _points}.get(section.get("view"))
         if make:
@@ -46,13 +54,6 @@ def write_tables(document: Mapping[str, Any], paths: Path | Sequence[Path], fold
             with written[-1].open("w", encoding="utf-8", newline="") as file:
                 csv.writer(file).writerows(lines)
     return written
-
-
-def _metrics(runs: Sequence[Path]) -> Table:
-    rows = [(run.name, row) for run in runs for row in _lines(run / "logs" / "metrics.jsonl")]
-    first = ["step", "phase", "phase_step"]
-    keys = [*first, *sorted({key for _, row in rows for key in row} - set(first))]
-    return ["run", *keys], [[run, *(row.get(key) for key in keys)] for run, row in rows]
 
 
 def _evaluations(runs: Sequence[Path]) -> Table:
@@ -75,19 +76,16 @@ def _rollouts(runs: Sequence[Path]) -> Table:
             skills: dict[str, list[Row]] = defaultdict(list)
             for row in _lines(path, judged):
                 skills[str(row.get("skill", ""))].append(row)
-            rows += [[run.name, int(path.stem[5:]), skill, *_summary(mine)] for skill, mine in sorted(skills.items())]
+            for skill, answers in sorted(skills.items()):
+                verdicts = [row.get("correct") for row in answers]
+                counts = [sum(one is verdict for one in verdicts) for verdict in (True, False, None)]
+                rewards = [value for row in answers if isinstance(value := row.get("reward"), NUMBERS)]
+                lengths = [value for row in answers if isinstance(value := row.get("tokens"), int)]
+                means = [sum(values) / len(values) if values else None for values in (rewards, lengths)]
+                errors = Counter(str(row.get("error")) for row in answers if row.get("correct") is False)
+                told = " ".join(f"{kind}:{count}" for kind, count in errors.most_common())
+                rows.append([run.name, int(path.stem[5:]), skill, len(answers), *counts, *means, told])
     return head, rows
-
-
-def _summary(answers: Sequence[Row]) -> list[Any]:
-    """answers, right, wrong, unjudged, reward_mean, tokens_mean, errors of one step and skill."""
-    verdicts = [row.get("correct") for row in answers]
-    rewards = [value for row in answers if isinstance(value := row.get("reward"), NUMBERS)]
-    lengths = [value for row in answers if isinstance(value := row.get("tokens"), int)]
-    errors = Counter(str(row.get("error")) for row in answers if row.get("correct") is False)
-    told = " ".join(f"{kind}:{count}" for kind, count in errors.most_common())
-    means = [sum(values) / len(values) if values else None for values in (rewards, lengths)]
-    return [len(answers), *(sum(one is verdict for one in verdicts) for verdict in (True, False, None)), *means, told]
 
 
 def _cells(data: Mapping[str, Any]) -> Table:

@@ -40,15 +40,9 @@ class RayAnswerer:
     """Workers behind the one interface that an evaluation knows. Use as a context."""
 
     def __init__(
-        self,
-        build: Build,
-        request: dict[str, Any],
-        address: str = "local",
-        workers: int | None = None,
-        *,
-        gpus: bool = False,
-        pass_on: Sequence[str] = (),
-    ) -> None:
+        self, build: Build, request: dict[str, Any], address: str = "local", workers: int | None = None, *,
+        gpus: bool = False, pass_on: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         """`address`: local starts Ray here, auto or HOST:PORT joins a cluster. `pass_on`: variables workers need.
 
         `gpus` gives every worker one, where the cluster has any.
@@ -64,8 +58,14 @@ class RayAnswerer:
     def __enter__(self) -> RayAnswerer:
         self._ray = _connected(self._address, self._wanted)
         try:
-            self._options = self._places()
-            self._workers = [self._new_worker() for _ in range(self._count)]
+            there = self._ray.cluster_resources()
+            with_gpu = self._gpus and int(there.get("GPU", 0)) > 0
+            kind, room = ("GPUs", int(there["GPU"])) if with_gpu else ("CPUs", int(there.get("CPU", 1)))
+            count = self._wanted or room
+            if count > room:
+                raise UserError(f"--ray-workers {count}: the cluster has {room} {kind}; ask for at most so many")
+            self._options = {"num_cpus": 1, "num_gpus": 1} if with_gpu else {"num_cpus": 1}
+            self._workers = [self._new_worker() for _ in range(count)]
             self._identity = self._first_words()
         except BaseException:
             self.close()
@@ -85,18 +85,6 @@ class RayAnswerer:
     def identity(self) -> dict[str, Any]:
         """Who answers, as a worker says it: the same words as without Ray."""
         return self._identity
-
-    def _places(self) -> dict[str, Any]:
-        """What a worker takes of the cluster, and how many there are."""
-        there = self._ray.cluster_resources()
-        graphics, processors = int(there.get("GPU", 0)), int(there.get("CPU", 1))
-        with_gpu = self._gpus and graphics > 0
-        self._count = self._wanted or (graphics if with_gpu else processors)
-        room = graphics if with_gpu else processors
-        if self._count > room:
-            kind = "GPUs" if with_gpu else "CPUs"
-            raise UserError(f"--ray-workers {self._count}: the cluster has {room} {kind}; ask for at most so many")
-        return {"num_cpus": 1, "num_gpus": 1} if with_gpu else {"num_cpus": 1}
 
     def _new_worker(self) -> Any:
         remote = self._ray.remote(Examiner).options(**self._options, max_restarts=0)

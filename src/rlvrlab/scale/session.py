@@ -20,12 +20,9 @@ def on_verl(resolved: Resolved) -> bool:
 
 
 def start(
-    resolved: Resolved,
-    observe: Observer,
-    command: Sequence[str],
-    address: str | None = None,
+    resolved: Resolved, observe: Observer, command: Sequence[str], address: str | None = None,
     judges: Sequence[str] = (),
-) -> Ended:
+) -> Ended:  # fmt: skip
     """Train a new run to its end; `address` (of a Ray cluster) and `judges` are for verl."""
     if on_verl(resolved):
         from rlvrlab.scale.verl import launch

@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from rlvrlab.errors import RecipeError, UserError, suggestion
 from rlvrlab.recipe import Resolved, load_recipe
 from rlvrlab.recipe.parse import flatten
-from rlvrlab.study.budget import Budget, budget_of, unequal
 from rlvrlab.study.identity import ID_LENGTH, digest, identity_of
 from rlvrlab.study.load import StudyFile, parse_best
 from rlvrlab.study.schema import Settings, Stage
 from rlvrlab.study.settings import layered, words
+from rlvrlab.train.plan import phase_plans
 
 Choices = Mapping[str, str]
 """Stage -> the arm chosen there."""
 ONLY = "as_is"
 """The arm of a stage that compares nothing."""
+
+
+class Budget(NamedTuple):
+    """What one trial spends on training, known before it runs; tokens are an upper bound."""
+
+    steps: int
+    answers: int
+    tokens: int
+
+
+def budget_of(resolved: Resolved) -> Budget:
+    """All phases together; a curriculum's response lengths count as they are, not as the longest."""
+    plans = phase_plans(resolved)
+    return Budget(*(sum(amounts) for amounts in zip(*((p.steps, p.answers, p.max_tokens) for p in plans), strict=True)))
 
 
 @dataclass(frozen=True)
@@ -57,7 +71,18 @@ class Chain:
     def arms(self, stage: Stage) -> list[Arm]:
         """Named arms × factors, in the file's order."""
         if stage.name not in self._arms:
-            self._arms[stage.name] = {arm.name: arm for arm in _crossed(stage)}
+            named: list[tuple[str, Settings]] = list(stage.arms.items()) or [("", {})]
+            grids = [[(key, value) for value in values] for key, values in stage.factors.items()]
+            leaves = [key.rpartition(".")[2] for key in stage.factors]
+            arms = self._arms[stage.name] = {}
+            for (name, own), cells in itertools.product(named, itertools.product(*grids)):
+                parts = [name]  # and one per factor: `muse, lr=0.1, n=8`
+                for (key, value), leaf in zip(cells, leaves, strict=True):
+                    label = leaf if leaves.count(leaf) == 1 else key
+                    text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), default=str)
+                    parts.append(f"{label}={text}")
+                whole = ", ".join(filter(None, parts)) or ONLY
+                arms[whole] = Arm(whole, layered(own, dict(cells)))
         return list(self._arms[stage.name].values())
 
     def arm(self, stage: Stage, name: str) -> Arm:
@@ -158,15 +183,11 @@ class Chain:
         return [self.file.stage(name) for name in names]
 
 
-def _crossed(stage: Stage) -> Iterator[Arm]:
-    """Every named arm with every combination of factors, e.g. `muse, lr=0.1, n=8`."""
-    named: list[tuple[str, Settings]] = list(stage.arms.items()) or [("", {})]
-    grids = [[(key, value) for value in values] for key, values in stage.factors.items()]
-    leaves = [key.rpartition(".")[2] for key in stage.factors]
-    for (name, own), cells in itertools.product(named, itertools.product(*grids)):
-        parts = [name]
-        for (key, value), leaf in zip(cells, leaves, strict=True):
-            label = leaf if leaves.count(leaf) == 1 else key
-            text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), default=str)
-            parts.append(f"{label}={text}")
-        yield Arm(", ".join(filter(None, parts)) or ONLY, layered(own, dict(cells)))
+def unequal(budgets: Mapping[str, Budget], parity: Sequence[str]) -> str | None:
+    """Why arms are no fair comparison, or None."""
+    for what in parity:
+        spent = {arm: getattr(budget, what) for arm, budget in budgets.items()}
+        if len(set(spent.values())) > 1:
+            listed = ", ".join(f"{arm} {amount:,}" for arm, amount in spent.items())
+            return f"parity asks for equal {what}, but: {listed}; change grpo.steps, rollout.n or the lengths"
+    return None

@@ -20,6 +20,8 @@ from rlvrlab.study.measures import describe, is_cost, suite_of
 from rlvrlab.study.report import decisions_page, report_page
 
 SCHEMA = 1
+CODE_STATE = cache(code_state)
+"""Remembered, because asking git takes longer than all the rest of the document."""
 
 
 def write_document(board: Board, survey: Survey, status: str, launcher: str, *, whole: bool = True) -> dict[str, Any]:
@@ -49,7 +51,7 @@ def document(board: Board, survey: Survey, status: str, launcher: str) -> dict[s
         "started": events[0]["time"] if events else None,
         "updated": utc_now(),
         "seeds": list(study.seeds),
-        "code": {"version": rlvrlab.__version__, "source": source_hash()[:16], "commit": _commit()},
+        "code": {"version": rlvrlab.__version__, "source": source_hash()[:16], "commit": CODE_STATE().get("commit")},
         "metrics": {metric: describe(metric) for metric in metrics},
         "stages": [_stage(board, view, survey) for view in survey.stages],
         "trials": {name: _trial(board, name, survey) for name in survey.wanted},
@@ -60,12 +62,6 @@ def document(board: Board, survey: Survey, status: str, launcher: str) -> dict[s
             for name, state in given_up.items()
         ],
     }
-
-
-@cache
-def _commit() -> str | None:
-    """Remembered, because asking git takes longer than all the rest of the document."""
-    return code_state().get("commit")
 
 
 def shown_metrics(board: Board, view: StageView) -> list[str]:

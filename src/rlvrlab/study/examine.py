@@ -48,15 +48,25 @@ def prepared(name: str, job: dict[str, Any], resolved: Resolved) -> Prepared:
     """Draw the problems of a suite, as the trial's job.json describes it."""
     suite, folder = Suite.model_validate(job["suite"]), Path(job["folder"])
     if suite.suite is not None:
-        return Prepared(name, job["hash"], suite, *_named_members(name, suite.suite, suite, folder))
+        # Named suites bring every reader and environment along: a trial without one starts in half the time.
+        from rlvrlab.evals.suites import members_of
+        from rlvrlab.evals.suites.base import Skipped, data_folder, prepare
+
+        data = folder / suite.data if suite.data else data_folder()
+        wanted = [member for member in members_of(suite.suite) if not suite.only or member.name in suite.only]
+        limits = {"max_tokens": suite.max_tokens, "size": suite.size}
+        made = [prepare(member, suite.tier, data, {}, **limits) for member in wanted]
+        skipped = {one.name: one.why for one in made if isinstance(one, Skipped)}
+        ready = [(one, one.member) for one in made if not isinstance(one, Skipped)]
+        if not ready:
+            raise UserError(f"suites.{name}: no member can be examined here: {skipped}")
+        members = [Member(of.name, one.env, of.env, Path(), one.problems, one.protocol) for one, of in ready]
+        return Prepared(name, job["hash"], suite, members, skipped)
     table, home = (suite.env, folder) if suite.env else (resolved.recipe.env, resolved.folder)
     env: Environment = instantiate("env", table, home)
     longest = suite.max_tokens or resolved.recipe.rollout.max_tokens
-    if suite.n == 1:
-        protocol = eval_at_1(longest)
-    else:
-        protocol = eval_at_k(suite.n, (1, suite.n), suite.temperature, max_tokens=longest)
-    protocol = replace(protocol, run_timeout_s=None, memory_mb=None)  # the environment's own
+    several = eval_at_k(suite.n, (1, suite.n), suite.temperature, max_tokens=longest) if suite.n > 1 else None
+    protocol = replace(several or eval_at_1(longest), run_timeout_s=None, memory_mb=None)  # the environment's own
     problems = env.problems(suite.role, suite.size or USUAL_SIZE, suite.seed)
     only = Member(name, env, table["type"], home, tuple(problems), protocol)
     return Prepared(name, job["hash"], suite, [only], {})
@@ -72,9 +82,8 @@ def examine(trial: Path, run: Path, ready: Prepared) -> dict[str, Any]:
     for one in ready.members:
         folder = run / "evaluations" / (stem if one.name == ready.name else f"{stem}_{file_name(one.name)}")
         facts = {"scorer_type": one.type, "scorer_folder": str(one.folder.resolve())}
-        evaluate_into(
-            folder, answerer, one.env, one.problems, one.protocol, seed=suite.seed, data=one.name, facts=facts
-        )
+        asked = (answerer, one.env, one.problems, one.protocol)
+        evaluate_into(folder, *asked, seed=suite.seed, data=one.name, facts=facts)
         folders[one.name] = folder.relative_to(trial).as_posix()
         scores[one.name] = scores_of(read_evaluation(folder), sorted({suite.n, *one.protocol.ks}))
     kept = trial / "scores" / f"{stem}.json"
@@ -82,20 +91,3 @@ def examine(trial: Path, run: Path, ready: Prepared) -> dict[str, Any]:
     write_json(kept, scores)
     below = kept.relative_to(trial).as_posix()
     return {"hash": ready.hash, "members": folders, "skipped": ready.skipped, "scores": below}
-
-
-def _named_members(name: str, chosen: str, suite: Suite, folder: Path) -> tuple[list[Member], dict[str, str]]:
-    """Members of a suite of `rlvr suite`, and why others are skipped."""
-    # Named suites bring every reader and environment along: a trial without one starts in half the time.
-    from rlvrlab.evals.suites import members_of
-    from rlvrlab.evals.suites.base import Skipped, data_folder, prepare
-
-    data = folder / suite.data if suite.data else data_folder()
-    wanted = [member for member in members_of(chosen) if not suite.only or member.name in suite.only]
-    made = [prepare(member, suite.tier, data, {}, max_tokens=suite.max_tokens, size=suite.size) for member in wanted]
-    skipped = {one.name: one.why for one in made if isinstance(one, Skipped)}
-    ready = [one for one in made if not isinstance(one, Skipped)]
-    if not ready:
-        raise UserError(f"suites.{name}: no member can be examined here: {skipped}")
-    members = [Member(one.member.name, one.env, one.member.env, Path(), one.problems, one.protocol) for one in ready]
-    return members, skipped

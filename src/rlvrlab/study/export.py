@@ -12,7 +12,6 @@ import json
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 from rlvrlab.errors import RecipeError, UserError
 from rlvrlab.recipe.parse import flatten
@@ -90,7 +89,17 @@ def export_study(file: StudyFile, output: Path) -> list[Path]:
     names = [f"{i}_{stage.name}.sh" for i, stage in enumerate(order, 1)]
     pages = {name: _stage_script(chain, stage) for name, stage in zip(names, order, strict=True)}
     pages["settings.sh"] = _settings_script(chain, order)
-    pages["choose.py"] = CHOOSE % json.dumps({stage.name: _choosing(chain, stage) for stage in order}, indent=1)
+    choosing = {}  # what choose.py has to know of each stage
+    for stage in order:
+        weights = stage.select.metrics or {f"{s}.accepted": 1.0 for s in stage.suites or file.study.suites}
+        parts = []
+        for metric, weight in weights.items():
+            owner, _, measure = metric.partition(".")
+            if not is_cost(metric):
+                named = [suite_of(metric), owner.partition("/")[2], NAMES.get(measure, measure), direction(metric)]
+                parts.append([weight, named])
+        choosing[stage.name] = {"arms": [_folder(arm.name) for arm in chain.arms(stage)], "metrics": parts}
+    pages["choose.py"] = CHOOSE % json.dumps(choosing, indent=1)
     runs = "".join(f'sh "$here/{name}"\n' for name in names)
     pages["run_all.sh"] = f"{_head(file, 'All stages in order.')}{runs}"
     made = []
@@ -194,18 +203,6 @@ def _evaluation(name: str, suite: Suite, folder: Path) -> str:
             parts.append(f"--protocol @k --n {suite.n} --k 1,{suite.n} --temperature {suite.temperature}")
     parts += [f"--max-tokens {suite.max_tokens}"] if suite.max_tokens else []
     return " ".join([*parts, f'--seed {suite.seed} -o "$dir/eval_{name}"'])
-
-
-def _choosing(chain: Chain, stage: Stage) -> dict[str, Any]:
-    """What choose.py has to know of a stage."""
-    metrics = stage.select.metrics or {f"{s}.accepted": 1.0 for s in stage.suites or chain.file.study.suites}
-    parts = []
-    for metric, weight in metrics.items():
-        if not is_cost(metric):
-            owner, _, measure = metric.partition(".")
-            member = owner.partition("/")[2]
-            parts.append([weight, [suite_of(metric), member, NAMES.get(measure, measure), direction(metric)]])
-    return {"arms": [_folder(arm.name) for arm in chain.arms(stage)], "metrics": parts}
 
 
 def _symbol(name: str) -> str:

@@ -58,7 +58,16 @@ class StudyFolder:
 
     def __init__(self, path: Path, file: StudyFile) -> None:
         self.path = path.resolve()
-        _refuse_other(self.path, file)
+        if (self.path / ORIGIN).is_file():  # two studies in one folder would take each other's decisions for their own
+            before, text = _origin(self.path), self.path / TEXT
+            same_text = text.is_file() and text.read_text(encoding="utf-8") == file.text
+            if before != str(file.path.resolve()) and not same_text:
+                raise UserError(f"{self.path}: holds the study of {before}; give this one another name or output")
+        elif self.path.is_dir() and not (self.path / ORIGIN).exists():
+            names = [one.name for one in self.path.iterdir() if not one.name.endswith(".tmp")]
+            strange = [name for name in names if name not in {".lock", EVENTS, DECISIONS, TEXT, "trials"}]
+            if strange:
+                raise UserError(f"{self.path}: is there and is no study ({strange[0]}); choose another name or output")
         try:
             (self.path / "trials").mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -140,22 +149,6 @@ def find_study(path: Path) -> tuple[StudyFile, Path]:
             f"{path}: its study file {home} is gone; put it back beside its recipe (a copy is {path / TEXT})"
         )
     return load_study(home), path
-
-
-def _refuse_other(path: Path, file: StudyFile) -> None:
-    """Two studies in one folder would take each other's decisions for their own."""
-    if path.is_dir() and not (path / ORIGIN).exists():
-        strange = [one.name for one in path.iterdir() if one.name not in {".lock", EVENTS, DECISIONS, TEXT, "trials"}]
-        strange = [name for name in strange if not name.endswith(".tmp")]
-        if strange:
-            raise UserError(f"{path}: is there and is no study ({strange[0]}); choose another name or output")
-        return
-    if not (path / ORIGIN).is_file():
-        return
-    before = _origin(path)
-    same_text = (path / TEXT).is_file() and (path / TEXT).read_text(encoding="utf-8") == file.text
-    if before != str(file.path.resolve()) and not same_text:
-        raise UserError(f"{path}: holds the study of {before}; give this one another name or output")
 
 
 def _origin(path: Path) -> str:

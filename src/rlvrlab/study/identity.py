@@ -36,29 +36,22 @@ def identity_of(resolved: Resolved, seed: int, code: Literal["source", "version"
     tables = [getattr(resolved.recipe, name) for name in PLUGIN_TABLES]
     own = [table["type"].rpartition(":")[0] for table in tables if table and ".py:" in table["type"]]
     own_files = sorted((path.name, file_hash(path)) for name in own if (path := resolved.folder / name).is_file())
+    # Every file that a key of the environment or of the data table names, by content.
+    named = {"env": resolved.recipe.env, "data": resolved.recipe.data.model_dump()}
+    texts = [(key, value) for key, value in flatten(named) if isinstance(value, str) and 0 < len(value) < 4096]
+    paths = [(key, resolved.folder / value if key.startswith("data.") else Path(value)) for key, value in texts]
+    data_files = sorted((key, file_hash(path)) for key, path in paths if path.is_file())
+    # The weights training starts from, where they lie in a folder; a name on a shelf stands for itself.
+    model = resolved.recipe.engine.get("model")
+    folder = Path(str(model))
+    weights = sorted([*folder.glob("*.safetensors"), *folder.glob("*.json")]) if model and folder.is_dir() else []
+    model_files = [(path.name, file_hash(path)) for path in weights]
     return {
         "recipe": digest(plain)[:16],
-        "data": digest([environment, sorted(_data_files(resolved)), _model_files(resolved)])[:16],
+        "data": digest([environment, data_files, model_files])[:16],
         "code": digest([rlvrlab.__version__, source_hash() if code == "source" else "", own_files])[:16],
         "seed": seed,
     }
-
-
-def _data_files(resolved: Resolved) -> list[tuple[str, str]]:
-    """Every file that the environment's and the data table's keys name, by content."""
-    tables = {"env": resolved.recipe.env, "data": resolved.recipe.data.model_dump()}
-    texts = [(key, value) for key, value in flatten(tables) if isinstance(value, str) and 0 < len(value) < 4096]
-    paths = [(key, resolved.folder / value if key.startswith("data.") else Path(value)) for key, value in texts]
-    return [(key, file_hash(path)) for key, path in paths if path.is_file()]
-
-
-def _model_files(resolved: Resolved) -> list[tuple[str, str]]:
-    """The weights training starts from, by content where they lie in a folder; a name on a shelf stands for itself."""
-    model = resolved.recipe.engine.get("model")
-    folder = Path(str(model))
-    if not model or not folder.is_dir():
-        return []
-    return [(path.name, file_hash(path)) for path in sorted([*folder.glob("*.safetensors"), *folder.glob("*.json")])]
 
 
 def file_hash(path: Path) -> str:

@@ -112,7 +112,16 @@ def load_study(path: Path) -> StudyFile:
 def _complaints(error: ValidationError, tree: dict[str, Any], text: str) -> Iterator[str]:
     for item in error.errors(include_url=False):
         loc = item["loc"]
-        where = _place(loc, tree)
+        parts: list[str] = []  # stages.volume.factors instead of stages.0.factors
+        inner: Any = tree
+        for part in loc:
+            if isinstance(inner, list):
+                inner = inner[part] if isinstance(part, int) and part < len(inner) else None
+            else:
+                inner = inner.get(part) if isinstance(inner, dict) else None
+            name = inner.get("name") if isinstance(part, int) and isinstance(inner, dict) else None
+            parts.append(name if isinstance(name, str) else str(part))
+        where = ".".join(parts)
         line = line_of(text, where) if where.partition(".")[0] != "stages" else None
         place = f":{line}: {where}" if line else f": {where}"
         if item["type"] == "extra_forbidden":
@@ -126,19 +135,6 @@ def _complaints(error: ValidationError, tree: dict[str, Any], text: str) -> Iter
             words = item["msg"].removeprefix("Value error, ")
             got = json.dumps(item["input"], default=str)[:80]
             yield f"{place}: {words[:1].lower()}{words[1:]}, got {got}"
-
-
-def _place(loc: tuple[int | str, ...], tree: Any) -> str:
-    """stages.volume.factors instead of stages.0.factors."""
-    parts: list[str] = []
-    for part in loc:
-        if isinstance(tree, list):
-            tree = tree[part] if isinstance(part, int) and part < len(tree) else None
-        else:
-            tree = tree.get(part) if isinstance(tree, dict) else None
-        name = tree.get("name") if isinstance(part, int) and isinstance(tree, dict) else None
-        parts.append(name if isinstance(name, str) else str(part))
-    return ".".join(parts)
 
 
 def _contradictions(file: StudyFile) -> Iterator[str]:
@@ -210,10 +206,6 @@ def _stage(stage: Stage, names: list[str], study: Study) -> Iterator[str]:
             continue
         if best.stage not in names:
             yield f"{where}.{key}: no stage {best.stage!r}{suggestion(best.stage, names)}"
-    yield from _metrics(where, stage, study)
-
-
-def _metrics(where: str, stage: Stage, study: Study) -> Iterator[str]:
     for name in stage.suites:
         if name not in study.suites:
             yield f"{where}.suites: no suite {name!r}{suggestion(name, study.suites)}"

@@ -7,13 +7,11 @@ A metric is `<suite>.<measure>`, or `<suite>/<member>.<measure>` for one member 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from rlvrlab.evals.compare import MEASURES as COMPARED
-from rlvrlab.evals.judged import Judged, from_row
-from rlvrlab.evals.statistics import pass_at_k
+from rlvrlab.evals.compare import first_turns, pass_at
 from rlvrlab.study.schema import Suite
 
 if TYPE_CHECKING:
@@ -68,21 +66,12 @@ def direction(metric: str) -> float:
 
 def scores_of(stored: Stored, ks: Iterable[int]) -> Scores:
     """Every measure of one evaluation folder, per problem; what could not be judged is left out."""
-    problems = {problem.id: problem for problem in stored.problems}
-    answers: dict[str, list[Judged]] = defaultdict(list)
-    for row in stored.rows:
-        problem = problems[row["problem"]]
-        if row.get("turn", 0) == 0:
-            answers[problem.key].append(from_row(row, problem))
-    scores: Scores = {name: {} for name in [*MEASURES, *(f"pass@{k}" for k in ks if k > 1)]}
-    for key, own in answers.items():
-        values: dict[str, float | None] = {name: score(own) for name, score in COMPARED.items()}
-        judged = [one.verdict.correct for one in own if one.verdict.correct is not None]
-        values |= {f"pass@{k}": pass_at_k(len(judged), sum(judged), k) for k in ks if 1 < k <= len(judged)}
-        for name, value in values.items():
-            if value is not None and name in scores:
-                scores[name][key] = value
-    return {name: column for name, column in scores.items() if column}
+    answers, measures = first_turns(stored), COMPARED | {f"pass@{k}": pass_at(k) for k in ks if k > 1}
+    columns = {
+        name: {key: value for key, own in answers.items() if (value := score(own)) is not None}
+        for name, score in measures.items()
+    }
+    return {name: column for name, column in columns.items() if column}
 
 
 def pooled(by_member: Mapping[str, Scores], metric: str) -> dict[str, float]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import LabError, RecipeError
-from rlvrlab.recipe import Resolved
 from rlvrlab.study.board import Board
 from rlvrlab.study.chain import Chain, Trial
 from rlvrlab.study.identity import digest
@@ -19,6 +18,8 @@ MEASURED = 3
 """Kinds of trials whose steps are really timed; the others are assumed to take as long as the first of these."""
 SMALL_TRAIN, SMALL_DEV = 64, 16
 """Problems that suffice to time a step."""
+UNTIMED = ("data", "seed", "name", "question", "output_dir", "stop")
+"""Recipe keys that do not change how long a step takes."""
 
 
 @dataclass
@@ -133,7 +134,12 @@ class _Prices:
         """Of all of them, one after the other; None when nothing could be timed."""
         total: float | None = 0.0
         for trial in trials:
-            kind = _kind(self._chain.resolved(trial.settings))
+            resolved = self._chain.resolved(trial.settings)
+            # Sizes, seeds, step counts and learning rates do not change how long a step takes.
+            plain = {key: value for key, value in resolved.plain().items() if key not in UNTIMED}
+            for phase in resolved.recipe.phases:
+                plain[phase] = {k: v for k, v in plain[phase].items() if k not in ("steps", "learning_rate")}
+            kind = digest(plain)
             if kind not in self._known and len([k for k in self._known.values() if k]) < MEASURED:
                 self._known[kind] = self._measured(trial)
                 if self._rate is None and self._known[kind]:
@@ -162,13 +168,3 @@ class _Prices:
         steps = {phase: int(table["steps"]) for phase, table in full.recipe.phase_tables.items()}
         extra = sum((one.total_s - steps[one.phase] * one.step_s) * (scale - 1) for one in times)
         return (sum(one.total_s for one in times) + extra) / max(1, trial.budget.steps) if times else None
-
-
-def _kind(resolved: Resolved) -> str:
-    """The same for trials whose steps take equally long: sizes, seeds, step counts and learning rates do not matter."""
-    plain = {
-        k: v for k, v in resolved.plain().items() if k not in ("data", "seed", "name", "question", "output_dir", "stop")
-    }
-    for phase in resolved.recipe.phases:
-        plain[phase] = {k: v for k, v in plain[phase].items() if k not in ("steps", "learning_rate")}
-    return digest(plain)

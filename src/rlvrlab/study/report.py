@@ -19,7 +19,22 @@ def report_page(made: dict[str, Any]) -> str:
     lines += [f"{made['status']} · {count} of {len(made['trials'])} trials finished · seeds {made['seeds']} · "
               f"launcher {made['launcher']} · rlvrlab {made['code']['version']}", ""]  # fmt: skip
     for stage in made["stages"]:
-        lines += _stage(made, stage)
+        lines += [f"## {stage['name']} — {MARK.get(stage['status'], stage['status'])}", ""]
+        lines += [f"{stage['question']}", ""] if stage["question"] else []
+        lines += [f"{stage['note']}", ""] if stage["note"] else []
+        names = list(dict.fromkeys(m for arm in stage["arms"] for m in arm["metrics"]))
+        rows = [
+            (f"**{arm['name']}**" if arm["chosen"] else arm["name"],
+             *(_metric(made, arm["metrics"].get(m), m) for m in names),
+             _number((arm["budget"] or {}).get("tokens")), arm["dropped"] or len(arm["trials"]))
+            for arm in stage["arms"]
+        ]  # fmt: skip
+        lines += [*_table(("arm", *names, "tokens ≤", "trials"), rows), ""]
+        decision = next((one for one in made["decisions"] if one["id"] == stage["decision"]), None)
+        if decision:
+            lines += [f"**Decision {decision['id']}** ({decision['rule']}): {decision['words']}.", ""]
+        reused = [f"- trial {one['trial']} was run for {one['stage']} ({one['arm']})" for one in stage["reused"]]
+        lines += [*reused, ""] if reused else []
     lines += ["## What not to conclude", ""] + [f"- {one['text']}" for one in made["caveats"]] + [""]
     if made["failures"]:
         lines += ["## Failed trials", "", *_table(("trial", "status", "why", "log"), (
@@ -29,26 +44,6 @@ def report_page(made: dict[str, Any]) -> str:
          len(one["attempts"]), _number(one["seconds"]), _link(one["run"]))
         for name, one in made["trials"].items()))]  # fmt: skip
     return "\n".join(lines) + "\n"
-
-
-def _stage(made: dict[str, Any], stage: dict[str, Any]) -> list[str]:
-    lines = [f"## {stage['name']} — {MARK.get(stage['status'], stage['status'])}", ""]
-    lines += [f"{stage['question']}", ""] if stage["question"] else []
-    lines += [f"{stage['note']}", ""] if stage["note"] else []
-    names = list(dict.fromkeys(m for arm in stage["arms"] for m in arm["metrics"]))
-    rows = [
-        (f"**{arm['name']}**" if arm["chosen"] else arm["name"],
-         *(_metric(made, arm["metrics"].get(m), m) for m in names),
-         _number((arm["budget"] or {}).get("tokens")), arm["dropped"] or len(arm["trials"]))
-        for arm in stage["arms"]
-    ]  # fmt: skip
-    lines += [*_table(("arm", *names, "tokens ≤", "trials"), rows), ""]
-    decision = next((one for one in made["decisions"] if one["id"] == stage["decision"]), None)
-    if decision:
-        lines += [f"**Decision {decision['id']}** ({decision['rule']}): {decision['words']}.", ""]
-    for one in stage["reused"]:
-        lines.append(f"- trial {one['trial']} was run for {one['stage']} ({one['arm']})")
-    return [*lines, ""] if stage["reused"] else lines
 
 
 def decisions_page(made: dict[str, Any]) -> str:

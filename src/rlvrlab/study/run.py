@@ -81,7 +81,13 @@ class Runner:
                     self._observe("", survey, self.states)
                     self._document(survey)
             finally:
-                self._stop()
+                self.launcher.close()  # asks the running ones to stop; what they have done is gone on with next time
+                for name in list(self._running):
+                    result = read_result(self.folder.path / "trials" / name)
+                    self.states[name].result = result or self.states[name].result
+                    then = "finished" if result else "waiting"
+                    self._take_end(name, "stopped", "with the study; goes on where it was", then)
+                self._running.clear()
         survey = self.board.survey()
         status = "interrupted" if interrupts.received else status_of(survey)
         self._document(survey, at_once=True)
@@ -100,10 +106,9 @@ class Runner:
             if not due:
                 return survey
             for view in due:
-                if view.due == "halving":
-                    decision = self.folder.decide(decide.halving(self.board, view))
-                else:
-                    decision = self.folder.decide(decide.choice(self.board, view, view.due or ""))
+                halves = view.due == "halving"
+                made = decide.halving(self.board, view) if halves else decide.choice(self.board, view, view.due or "")
+                decision = self.folder.decide(made)
                 self.decisions.append(decision)
                 self._observe(f"{view.name}: {decision['words']}", survey, self.states)
 
@@ -174,15 +179,6 @@ class Runner:
         if status != "finished":
             again = "; tried again" if then == "waiting" and status != "stopped" else ""
             self._observe(f"{name}: {status}: {why}{again}", Survey([], {}, {}, {}), self.states)
-
-    def _stop(self) -> None:
-        """Ask the running ones to stop; what they have done stays, and is gone on with next time."""
-        self.launcher.close()
-        for name in list(self._running):
-            state, result = self.states[name], read_result(self.folder.path / "trials" / name)
-            state.result = result or state.result
-            self._take_end(name, "stopped", "with the study; goes on where it was", "finished" if result else "waiting")
-        self._running.clear()
 
     def _document(self, survey: Survey, *, at_once: bool = False) -> None:
         if at_once or time.monotonic() - self._written > DOCUMENT_EVERY_S:

@@ -10,14 +10,16 @@ import numpy as np
 
 from rlvrlab.batch import Floats
 from rlvrlab.errors import UserError
-from rlvrlab.evals.statistics import Difference, holm
+from rlvrlab.evals.statistics import RESAMPLES, Difference, compare_seeds, holm, resampled_difference
+from rlvrlab.randomness import generator
 from rlvrlab.study.measures import direction, is_cost
 from rlvrlab.study.schema import Select
-from rlvrlab.study.statistics import Blocks, compare_blocks, score
 
 SAME_COST = 0.01
 """Relative difference below which two costs are one."""
 COMBINED = "score"
+Blocks = Sequence[Floats]
+"""One array (an arm's seeds × the problems that all arms share) per suite; its score is the sum of their means."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +117,14 @@ class _Contest:
 
     def versus(self, metric: str, leader: str, others: Sequence[str]) -> list[Compared]:
         """The leader against each, p values Holm-adjusted together."""
-        if is_cost(metric):
-            return [self._exact(metric, leader, other) for other in others]
+        if is_cost(metric):  # counted, not sampled
+            rows, a = [], self.value(leader, metric)
+            for other in others:
+                b = self.value(other, metric)
+                tied = abs(a - b) <= max(SAME_COST * max(abs(a), abs(b)), self.rule.min_effect)
+                exact = Difference(a - b, a - b, a - b, 1.0 if tied else 0.0, 0.0, 0)
+                rows.append(Compared(metric, leader, other, exact, 0.0, tied))
+            return rows
 
         def blocks(arm: str) -> Blocks:
             return self.blocks(arm) if metric == COMBINED else [self.matrix(arm, metric)]
@@ -138,12 +146,6 @@ class _Contest:
             else one
             for one in rows
         ]
-
-    def _exact(self, metric: str, leader: str, other: str) -> Compared:
-        """Costs are counted, not sampled."""
-        a, b = self.value(leader, metric), self.value(other, metric)
-        tied = abs(a - b) <= max(SAME_COST * max(abs(a), abs(b)), self.rule.min_effect)
-        return Compared(metric, leader, other, Difference(a - b, a - b, a - b, 1.0 if tied else 0.0, 0.0, 0), 0.0, tied)
 
     def cheapest(self, arms: Sequence[str], key: Callable[[str], float]) -> str:
         """The least cost; of equal costs the highest `key`."""
@@ -220,6 +222,38 @@ def _pareto(contest: _Contest) -> Recommendation:
     if len(front) == 1 and not significant:
         words += ", for its cost: no suite tells it from all others"
     return Recommendation(chosen, runner_up, significant, words, tuple(compared), tuple(front), value)
+
+
+def score(blocks: Blocks) -> float:
+    """An arm's value: the sum over suites of its mean over seeds and problems."""
+    return float(sum(block_SP.mean() for block_SP in blocks))
+
+
+def compare_blocks(before: Blocks, after: Blocks, *key: object) -> Difference:
+    """How much higher `after` scores than `before`, paired over the same problems, pooled over seeds.
+
+    Several suites are resampled one by one (strata), while a seed is drawn once for all of them: the same run answered
+    every suite.
+    """
+    if len(before) == 1:
+        return compare_seeds(before[0], after[0], *key)
+    rng = generator(*key, "strata")
+    drawn_R = np.zeros(RESAMPLES)
+    shares = []  # how much each seed counts in each resample (resamples × seeds)
+    for seeds in (len(before[0]), len(after[0])):
+        if seeds == 1:
+            shares.append(np.ones((RESAMPLES, 1)))
+        else:
+            shares.append(rng.multinomial(seeds, np.full(seeds, 1 / seeds), RESAMPLES) / seeds)
+    for old_SP, new_SP in zip(before, after, strict=True):
+        problems = old_SP.shape[1]
+        rows = max(1, 1_000_000 // problems)  # in slices: thousands of problems would not fit in memory at once
+        for start in range(0, RESAMPLES, rows):
+            part = slice(start, start + rows)
+            delta_RP = shares[1][part] @ new_SP - shares[0][part] @ old_SP
+            index = rng.integers(0, problems, delta_RP.shape)
+            drawn_R[part] += np.take_along_axis(delta_RP, index, axis=1).mean(axis=1)
+    return resampled_difference(score(after) - score(before), drawn_R, sum(block_SP.shape[1] for block_SP in before))
 
 
 def _words(contest: _Contest, chosen: str, leader: str, tied: Sequence[str]) -> str:

@@ -82,17 +82,24 @@ def _locked(folder: Path) -> Lock:
 
 def _run(folder: Path, job: dict[str, Any]) -> int:
     from rlvrlab.record.run import read_info, read_metrics
+    from rlvrlab.scale.session import resume, start
     from rlvrlab.study.examine import examine, prepared
     from rlvrlab.study.identity import source_hash
 
-    resolved = _resolved(folder, folder / "runs" / f"rung{job['rung']}", job)
+    home = folder / "runs" / f"rung{job['rung']}"
+    resolved = _resolved(folder, home, job)
     before = read_result(folder)
     examined: dict[str, Any] = before["evaluated"] if before and before["rung"] == job["rung"] else {}
     missing = {name: one for name, one in job["suites"].items() if examined.get(name, {}).get("hash") != one["hash"]}
     ready = [prepared(name, one, resolved) for name, one in missing.items()]
-    run = _trained(resolved, job["command"])
-    if run is None:
-        return _failed(folder, STOPPED, "asked to stop; what is trained is kept")
+    begun = sorted(path for path in home.glob("*") if (path / "config.json").is_file())
+    if begun and read_info(begun[-1]).get("status") == "finished":
+        run = begun[-1]
+    else:
+        ended = resume(begun[-1], _silent) if begun else start(resolved, _silent, job["command"])
+        if ended.status != "finished":
+            return _failed(folder, STOPPED, "asked to stop; what is trained is kept")
+        run = ended.folder
     seconds = sum(row.get("time/step_s", 0.0) for row in read_metrics(run))
     examined |= {one.name: examine(folder, run, one) for one in ready}
     facts = {"run": run.relative_to(folder).as_posix(), "rung": job["rung"], "seconds": round(seconds, 4)}
@@ -115,19 +122,6 @@ def _resolved(folder: Path, home: Path, job: dict[str, Any]) -> Resolved:
     given = words({**job["settings"], **job["more"], **own})
     job["command"] = ["rlvr", "train", *map(shlex.quote, [str(recipe), *given])]
     return load_recipe(recipe, given)
-
-
-def _trained(resolved: Resolved, command: list[str]) -> Path | None:
-    """The finished run folder; None when it was asked to stop."""
-    from rlvrlab.record.run import read_info
-    from rlvrlab.scale.session import resume, start
-
-    home = Path(resolved.recipe.output_dir)
-    begun = sorted(path for path in home.glob("*") if (path / "config.json").is_file())
-    if begun and read_info(begun[-1]).get("status") == "finished":
-        return begun[-1]
-    ended = resume(begun[-1], _silent) if begun else start(resolved, _silent, command)
-    return ended.folder if ended.status == "finished" else None
 
 
 def read_result(folder: Path) -> dict[str, Any] | None:

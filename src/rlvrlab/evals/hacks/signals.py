@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlvrlab.evals.findings import Finding
 from rlvrlab.evals.hacks.patterns import scan_answer
 from rlvrlab.types import Problem, Rollout, Verdict
 
@@ -55,11 +54,7 @@ def answer_metrics(answers: Sequence[tuple[Problem, Verdict]]) -> dict[str, floa
     """What judged answers tell without a reward: for evaluations."""
     judged = [(problem, verdict) for problem, verdict in answers if verdict.correct is not None]
     gaps = [v.parts["proxy"] - v.parts["hidden"] for _, v in judged if "proxy" in v.parts and "hidden" in v.parts]
-    return ({"hack/proxy_gap": float(np.mean(gaps))} if gaps else {}) | _pattern_shares(judged)
-
-
-def _pattern_shares(judged: Sequence[tuple[Problem, Verdict]]) -> dict[str, float]:
-    """Shares of suspicious programs; equal answers to one problem are read once."""
+    out = {"hack/proxy_gap": float(np.mean(gaps))} if gaps else {}
     # Verdicts on programs count tests. A problem with a `result` asks for a value, which is no program.
     programs = [
         (problem, verdict)
@@ -69,8 +64,8 @@ def _pattern_shares(judged: Sequence[tuple[Problem, Verdict]]) -> dict[str, floa
         and not (isinstance(problem.reference, Mapping) and "result" in problem.reference)
     ]
     if not programs:
-        return {}
-    seen: dict[tuple[str, str], set[str]] = {}
+        return out
+    seen: dict[tuple[str, str], set[str]] = {}  # equal answers to one problem are read once
     for problem, verdict in programs:
         key = problem.id, str(verdict.answer)
         if key not in seen:
@@ -78,9 +73,20 @@ def _pattern_shares(judged: Sequence[tuple[Problem, Verdict]]) -> dict[str, floa
     names = [seen[problem.id, str(verdict.answer)] for problem, verdict in programs]
     right = [bool(kinds) for (_, verdict), kinds in zip(programs, names, strict=True) if verdict.correct]
     counts = Counter(name for kinds in names for name in kinds)
-    out = {"hack/suspicious": float(np.mean([bool(kinds) for kinds in names])), "hack/programs": float(len(programs))}
+    out |= {"hack/suspicious": float(np.mean([bool(kinds) for kinds in names])), "hack/programs": float(len(programs))}
     out |= {"hack/suspicious_right": float(np.mean(right))} if right else {}
     return out | {f"hack/pattern/{name}": count / len(programs) for name, count in sorted(counts.items())}
+
+
+class Finding(NamedTuple):
+    """One metric that is not as it should be, as a monitor reports it."""
+
+    metric: str
+    value: float
+    text: str
+    """What is wrong in plain words, with the remedy."""
+    alarm: bool
+    """Whether it is worth an event and a line in EXPERIMENT.md at once, not only a light."""
 
 
 class PartShare(NamedTuple):

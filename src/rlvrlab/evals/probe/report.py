@@ -16,15 +16,35 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlvrlab.evals.probe.trying import Try
+from rlvrlab.evals.answering import Answerer
+from rlvrlab.evals.evaluate import evaluate
+from rlvrlab.evals.protocol import Protocol
 from rlvrlab.evals.statistics import Interval, bootstrap, wilson
-from rlvrlab.types import Problem
+from rlvrlab.types import Environment, ErrorKind, Finish, Problem, RewardFunction, Sampling
 
 SIZES = (4, 8, 16, 32)
 """Group sizes whose expected share of useful groups is told."""
 RESAMPLES = 2000
 USEFUL_VARIANCE = 0.05
 """A problem is useful when the variance of its rewards is above this."""
+FORMLESS = (ErrorKind.FORMAT, ErrorKind.SYNTAX)
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One answer, as far as the probe looks at it."""
+
+    problem: Problem
+    correct: bool | None
+    """None when it could not be judged."""
+    reward: float | None
+    """None when it could not be judged."""
+    formed: bool
+    """Whether there was an answer in the demanded form."""
+    truncated: bool
+    gen_tokens: int
+    entropy: float | None
+    """Mean token entropy in nats, where it is known."""
 
 
 class Measured(NamedTuple):
@@ -133,12 +153,49 @@ class Report:
         }  # fmt: skip
 
 
+def try_problems(
+    answerer: Answerer, env: Environment, reward: RewardFunction, problems: Sequence[Problem], *, n: int,
+    sampling: Sampling, seed: int = 0,
+) -> list[Try]:  # fmt: skip
+    """`n` tries of each problem, in the order of the problems; judged under the environment's own limits."""
+    protocol = Protocol("EVAL@k", n, (1,), sampling)
+    tries = []
+    for one in evaluate(answerer, env, problems, protocol, seed=seed).judged:
+        verdict, completion = one.verdict, one.answer.completion
+        tries.append(
+            Try(
+                one.problem,
+                verdict.correct,
+                None if verdict.correct is None else reward(one.problem, completion, verdict).value,
+                formed=verdict.error not in FORMLESS,
+                truncated=completion.finish is Finish.LENGTH,
+                gen_tokens=one.answer.gen_tokens,
+                entropy=one.answer.entropy,
+            )
+        )
+    return tries
+
+
 def report(tries: Sequence[Try], sizes: Sequence[int] = SIZES) -> Report:
     """The numbers of a probe from its tries; those of one problem need not be neighbours."""
     by_id: dict[str, list[Try]] = defaultdict(list)
     for one in tries:
         by_id[one.problem.id].append(one)
-    whole = [_of_problem(group) for group in by_id.values()]
+    whole = []
+    for group in by_id.values():
+        judged = [one for one in group if one.reward is not None]
+        rewards = tuple(one.reward for one in judged if one.reward is not None)
+        entropies = [one.entropy for one in group if one.entropy is not None]
+        whole.append(OfProblem(
+            problem=group[0].problem,
+            rewards=rewards,
+            accuracy=_mean([one.correct is True for one in judged]),
+            variance=float(np.var(rewards, ddof=1)) if len(rewards) > 1 else 0.0,
+            truncated=_mean([one.truncated for one in group]),
+            formed=_mean([one.formed for one in judged]),
+            entropy=_mean(entropies) if entropies else None,
+            unjudged=len(group) - len(judged),
+        ))  # fmt: skip
     seen = [p for p in whole if p.rewards]
     kinds = sorted({(p.problem.skill, p.level) for p in seen})
     lines = [_line(*kind, [p for p in seen if (p.problem.skill, p.level) == kind]) for kind in kinds]
@@ -154,24 +211,12 @@ def report(tries: Sequence[Try], sizes: Sequence[int] = SIZES) -> Report:
         problems=tuple(seen),
         unjudged_problems=len(whole) - len(seen),
         n=max((len(group) for group in by_id.values()), default=0),
-        gen_tokens=float(np.mean([one.gen_tokens for one in tries])) if tries else 0.0,
+        gen_tokens=_mean([one.gen_tokens for one in tries]),
     )
 
 
-def _of_problem(group: Sequence[Try]) -> OfProblem:
-    judged = [one for one in group if one.reward is not None]
-    rewards = tuple(one.reward for one in judged if one.reward is not None)
-    entropies = [one.entropy for one in group if one.entropy is not None]
-    return OfProblem(
-        problem=group[0].problem,
-        rewards=rewards,
-        accuracy=float(np.mean([one.correct is True for one in judged])) if judged else 0.0,
-        variance=float(np.var(rewards, ddof=1)) if len(rewards) > 1 else 0.0,
-        truncated=float(np.mean([one.truncated for one in group])),
-        formed=float(np.mean([one.formed for one in judged])) if judged else 0.0,
-        entropy=float(np.mean(entropies)) if entropies else None,
-        unjudged=len(group) - len(judged),
-    )
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else 0.0
 
 
 def _line(skill: str, level: str, problems: Sequence[OfProblem], unjudged: int | None = None) -> Line:

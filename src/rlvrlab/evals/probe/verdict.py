@@ -40,8 +40,20 @@ class Advice:
 def advise(report: Report) -> Advice:
     """The first of these that applies decides; the rest are notes."""
     word, text = _decide(report)
-    notes = [*_unsettled(report), *_beside(report, word)]
-    return Advice(word, text, tuple(notes))
+    total = report.total
+    asked: list[tuple[str, Measured, float, str]] = [
+        ("accuracy", total.accuracy, SFT_BELOW, ".0%"),
+        ("accuracy", total.accuracy, HARDER_ABOVE, ".0%"),
+        ("variance", total.variance, USEFUL_VARIANCE, ".3f"),
+        ("truncation", total.truncated, TRUNCATED, ".0%"),
+    ]
+    # A threshold that lies inside an interval: more problems would decide.
+    unsettled = [
+        f"not settled: {name} {one.low:{form}}–{one.high:{form}} straddles {limit:{form}}; probe more (--size)"
+        for name, one, limit, form in asked
+        if total.problems and one.low < limit < one.high
+    ]
+    return Advice(word, text, (*unsettled, *_beside(report, word)))
 
 
 def _decide(report: Report) -> tuple[Word, str]:
@@ -92,19 +104,3 @@ def _beside(report: Report, word: Word) -> list[str]:
     if total.unjudged:
         notes.append(f"{total.unjudged} answers could not be judged; they are left out, not counted wrong")
     return notes
-
-
-def _unsettled(report: Report) -> list[str]:
-    """Thresholds that lie inside an interval: more problems would decide."""
-    total = report.total
-    asked: list[tuple[str, Measured, float, str]] = [
-        ("accuracy", total.accuracy, SFT_BELOW, ".0%"),
-        ("accuracy", total.accuracy, HARDER_ABOVE, ".0%"),
-        ("variance", total.variance, USEFUL_VARIANCE, ".3f"),
-        ("truncation", total.truncated, TRUNCATED, ".0%"),
-    ]
-    return [
-        f"not settled: {name} {found.low:{form}}–{found.high:{form}} straddles {limit:{form}}; probe more (--size)"
-        for name, found, limit, form in asked
-        if total.problems and found.low < limit < found.high
-    ]

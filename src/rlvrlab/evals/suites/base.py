@@ -119,14 +119,9 @@ def published(name: str, full: int, fast: int, source: str = "", **fields: Any) 
 
 
 def prepare(
-    member: Member,
-    tier: Tier,
-    data: Path,
-    overrides: Mapping[str, Any] | None = None,
-    *,
-    max_tokens: int | None = None,
-    size: int | None = None,
-) -> Ready | Skipped:
+    member: Member, tier: Tier, data: Path, overrides: Mapping[str, Any] | None = None, *,
+    max_tokens: int | None = None, size: int | None = None,
+) -> Ready | Skipped:  # fmt: skip
     """The member's problems, or the reason there are none; never a silent absence."""
     keys = {**member.keys, **(overrides or {})}
     file = next((data / name for name in member.files if (data / name).exists()), None)
@@ -139,7 +134,10 @@ def prepare(
         env: Environment = instantiate("env", {"type": member.env, **keys}, Path())
         env, protocol = member.protocol(tier, max_tokens).applied(env, overrides or ())
         if member.preset and file:
-            problems = _published(member, file, env)
+            if is_problem_row(next(file_rows(file), ("", {}))[1]):  # made by `rlvr data prepare`
+                problems = [problem for problem in load(file, "evaluate", env).problems if problem.role == member.role]
+            else:  # the publisher's own rows
+                problems = from_preset(member.preset, PRESETS[member.preset], env, file).problems[member.role]
             problems = shuffled(problems, member.seed, "suite", member.name)[:wanted]
         else:
             problems = most_problems(env, member.role, wanted, member.seed)
@@ -150,14 +148,6 @@ def prepare(
     if not problems:
         return Skipped(member.name, f"{file} has no {member.role} problems")
     return Ready(member, env, tuple(problems), protocol, str(file or ""))
-
-
-def _published(member: Member, path: Path, env: Environment) -> list[Problem]:
-    """The problems of a file: prepared by `rlvr data prepare`, or the publisher's own rows."""
-    _, first = next(file_rows(path), ("", {}))
-    if is_problem_row(first):
-        return [problem for problem in load(path, "evaluate", env).problems if problem.role == member.role]
-    return from_preset(member.preset, PRESETS[member.preset], env, path).problems[member.role]
 
 
 def most_problems(env: Environment, role: Role, wanted: int, seed: int) -> list[Problem]:

@@ -84,13 +84,9 @@ Progress = Callable[[str, str], None]
 
 
 def examine(
-    models: Sequence[Model],
-    members: Iterable[Ready | Skipped],
-    *,
-    seed: int = 0,
-    output: Path | None = None,
+    models: Sequence[Model], members: Iterable[Ready | Skipped], *, seed: int = 0, output: Path | None = None,
     progress: Progress | None = None,
-) -> Examined:
+) -> Examined:  # fmt: skip
     """Every model on every member; with `output` each pair has a folder there, which a second call resumes."""
     given = list(members)
     ready = [one for one in given if isinstance(one, Ready)]
@@ -106,23 +102,26 @@ def examine(
         for one in ready:
             if progress:
                 progress(model.name, one.member.name)
-            evaluation = _evaluated(model.name, answerer, one, seed, output)
-            scores[model.name, one.member.name] = scores_of(evaluation)
-            cells.append(_cell(model.name, one, evaluation, scores[model.name, one.member.name]))
+            name, asked = one.member.name, (answerer, one.env, one.problems, one.protocol)
+            if output is None:
+                evaluation = evaluate(*asked, seed=seed, data=name)
+            else:
+                folder = output / file_name(model.name) / file_name(name)
+                facts = {"scorer_type": one.member.env, "scorer_folder": str(Path().resolve()), "data_file": one.file}
+                evaluation = evaluate_into(folder, *asked, seed=seed, data=name, facts=facts).evaluation
+            scores[model.name, name] = scores_of(evaluation)
+            cells.append(_cell(model.name, one, evaluation, scores[model.name, name]))
     names = list(dict.fromkeys(cell.model for cell in cells))
-    compared = _compared(cells, scores, names[0]) if names else []
+    differences: dict[int, Difference] = {}  # paired, to the first model; Holm-adjusted over the whole table
+    for index, cell in enumerate(cells):
+        before, after = scores[names[0], cell.member], scores[cell.model, cell.member]
+        both = [key for key in before if key in after]
+        if cell.model != names[0] and both:
+            differences[index] = compare([before[key] for key in both], [after[key] for key in both], cell.member)
+    adjusted = dict(zip(differences, holm([one.p for one in differences.values()]), strict=True))
+    compared = [replace(cell, versus=differences.get(i), p_holm=adjusted.get(i)) for i, cell in enumerate(cells)]
     averages = [_average(name, [cell for cell in compared if cell.model == name], scores) for name in names]
     return Examined(tuple(compared), tuple(averages), tuple(skipped))
-
-
-def _evaluated(model: str, answerer: Answerer, one: Ready, seed: int, output: Path | None) -> Evaluation:
-    name = one.member.name
-    if output is None:
-        return evaluate(answerer, one.env, one.problems, one.protocol, seed=seed, data=name)
-    folder = output / file_name(model) / file_name(name)
-    facts = {"scorer_type": one.member.env, "scorer_folder": str(Path().resolve()), "data_file": one.file}
-    kept = evaluate_into(folder, answerer, one.env, one.problems, one.protocol, seed=seed, data=name, facts=facts)
-    return kept.evaluation
 
 
 def scores_of(evaluation: Evaluation) -> Scores:
@@ -152,18 +151,6 @@ def _cell(model: str, one: Ready, evaluation: Evaluation, scores: Scores) -> Cel
         unjudged=sum(j.verdict.correct is None for j in evaluation.judged),
         protocol=evaluation.protocol.hash,
     )
-
-
-def _compared(cells: Sequence[Cell], scores: dict[tuple[str, str], Scores], first: str) -> list[Cell]:
-    """The cells with their paired differences to the first model, Holm-adjusted over the whole table."""
-    differences: dict[int, Difference] = {}
-    for index, cell in enumerate(cells):
-        before, after = scores[first, cell.member], scores[cell.model, cell.member]
-        both = [name for name in before if name in after]
-        if cell.model != first and both:
-            differences[index] = compare([before[name] for name in both], [after[name] for name in both], cell.member)
-    adjusted = dict(zip(differences, holm([one.p for one in differences.values()]), strict=True))
-    return [replace(cell, versus=differences.get(i), p_holm=adjusted.get(i)) for i, cell in enumerate(cells)]
 
 
 def _average(model: str, cells: Sequence[Cell], scores: dict[tuple[str, str], Scores]) -> Cell:

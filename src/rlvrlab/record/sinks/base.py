@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from contextlib import redirect_stdout
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol
 
 from rlvrlab.errors import UserError
@@ -29,6 +29,22 @@ class Sink(Protocol):
     def close(self) -> None:
         """Send what is still held back, and end."""
         ...
+
+
+@dataclass(frozen=True)
+class Tracker:
+    """What sinks have in common whose package hands out a run that can `log` and `finish`."""
+
+    _opened: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
+    """The package's open run; a plug-in is frozen, so it lies in a list."""
+
+    def log(self, step: int, metrics: dict[str, float]) -> None:
+        """Copy one step's numbers."""
+        self._opened[-1].log(metrics, step=step)
+
+    def close(self) -> None:
+        """Tell the tracker that the run is over."""
+        self._opened[-1].finish()
 
 
 def find_sinks(resolved: Resolved) -> dict[str, Sink]:
@@ -72,9 +88,7 @@ class Sinks:
     def __enter__(self) -> Sinks:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for name, sink in self._sinks.items():
             try:
                 with redirect_stdout(sys.stderr):

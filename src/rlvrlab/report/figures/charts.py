@@ -68,11 +68,14 @@ def forgetting(data: Mapping[str, Any], note: str = "") -> Spec | None:
 
 def matrix(data: Mapping[str, Any], note: str = "") -> Spec:
     """Cells with their interval below; grey where the interval holds zero or there is none."""
-    rows = [
-        _cell(row, column, cell)
-        for row, cells in zip(data["rows"], data["cells"], strict=True)
-        for column, cell in zip(data["columns"], cells, strict=True)
-    ]
+    rows: list[Spec] = []
+    for row, cells in zip(data["rows"], data["cells"], strict=True):
+        for column, cell in zip(data["columns"], cells, strict=True):
+            value, low, high = (cell.get(key) for key in ("value", "low", "high"))
+            told = {"row": row, "column": column, "value": value, "label": "–" if value is None else _signed(value)}
+            known = low is not None and high is not None
+            bounds = f"[{_signed(low)}, {_signed(high)}]" if known else ""
+            rows.append({**told, "bounds": bounds, "shown": known and bool(low > 0 or high < 0)})
     top = max((abs(row["value"]) for row in rows if row["value"] is not None), default=1.0) or 1.0
     axis = {"axis": {"labelAngle": 0, "ticks": False, "domain": False, "labelLimit": 70}}
     x = {"field": "column", "type": "nominal", "sort": None, "title": data.get("column_title"), **axis}
@@ -102,14 +105,8 @@ def forest(rows: Sequence[Mapping[str, Any]], title: str, note: str = "") -> Spe
     ]
     if not values:
         return None
-    labels = list(dict.fromkeys(row["label"] for row in values))
-    y = {
-        "field": "label",
-        "type": "nominal",
-        "sort": labels,
-        "title": None,
-        "axis": {"labelLimit": 180, "ticks": False},
-    }
+    labels, axis = list(dict.fromkeys(row["label"] for row in values)), {"labelLimit": 180, "ticks": False}
+    y = {"field": "label", "type": "nominal", "sort": labels, "title": None, "axis": axis}
     strong = {"condition": {"test": "datum.shown", "value": "#0072b2"}, "value": SOFT}
     fill = {"condition": {"test": "datum.shown", "value": "#0072b2"}, "value": "white"}
     layers = [
@@ -142,14 +139,9 @@ def dots(data: Mapping[str, Any], note: str = "", *, shared: bool = False) -> Sp
     ]  # fmt: skip
     facet = {"field": "metric", "type": "nominal", "title": None, "sort": list(data["columns"])}
     spec = {"width": SMALL, "height": {"step": 15}, "layer": layer}
-    return figure(
-        note,
-        data={"values": rows},
-        facet=facet,
-        columns=len(data["columns"]) if len(data["columns"]) <= 4 else 3,
-        spec=spec,
-        resolve={"scale": {"x": "shared" if shared else "independent"}},
-    )
+    columns = len(data["columns"]) if len(data["columns"]) <= 4 else 3
+    resolve = {"scale": {"x": "shared" if shared else "independent"}}
+    return figure(note, data={"values": rows}, facet=facet, columns=columns, spec=spec, resolve=resolve)
 
 
 def pareto(data: Mapping[str, Any], note: str = "") -> Spec | None:
@@ -201,18 +193,14 @@ def _bands(
     x, hue = quantity("x", x_title, **(x_more or {})), {"color": colour(names)}
     band = {"y": quantity("low", y_title, **y_more), "y2": {"field": "high"}}
     valid = [{"filter": "isValid(datum.low) && isValid(datum.high)"}]
+    area, line = {"type": "area", "opacity": 0.18}, {"x": x, "y": quantity("y", y_title, **y_more), **hue}
     layers: list[Spec] = [
-        {
-            "data": data,
-            "transform": valid,
-            "mark": {"type": "area", "opacity": 0.18},
-            "encoding": {"x": x, **band, **hue},
-        },
-        {"data": data, "mark": "line", "encoding": {"x": x, "y": quantity("y", y_title, **y_more), **hue}},
+        {"data": data, "transform": valid, "mark": area, "encoding": {"x": x, **band, **hue}},
+        {"data": data, "mark": "line", "encoding": line},
     ]
     if all(len(one["x"]) <= 40 for one in series):
         point = {"type": "point", "filled": True, "size": 12, "opacity": 1}
-        layers.append({"data": data, "mark": point, "encoding": {"x": x, "y": quantity("y", y_title, **y_more), **hue}})
+        layers.append({"data": data, "mark": point, "encoding": line})
     return layers
 
 
@@ -224,14 +212,6 @@ def _rules(marks: Sequence[Mapping[str, Any]], title: str) -> list[Spec]:
         {"data": data, "mark": {"type": "rule", "color": PALE}, "encoding": {"x": quantity("x", title)}},
         {"data": data, "mark": words, "encoding": {"x": quantity("x", title), "text": {"field": "name"}}},
     ]
-
-
-def _cell(row: str, column: str, cell: Mapping[str, Any]) -> Spec:
-    value, low, high = (cell.get(key) for key in ("value", "low", "high"))
-    told = {"row": row, "column": column, "value": value, "label": "–" if value is None else _signed(value)}
-    if low is None or high is None:
-        return {**told, "bounds": "", "shown": False}
-    return {**told, "bounds": f"[{_signed(low)}, {_signed(high)}]", "shown": bool(low > 0 or high < 0)}
 
 
 def _signed(value: float) -> str:

@@ -88,29 +88,20 @@ def _section_figures(section: Mapping[str, Any]) -> dict[str, Spec | None]:
         # The cards of phases are shares in every column; a study's columns are different metrics.
         return {stem: charts.dots(data, note, shared=section["id"] == "phases")}
     if view == "paired":
-        return {"paired": _paired_differences(data, note)}
-    return _decision_figures(data) if view == "decisions" else {}
-
-
-def _paired_differences(data: Mapping[str, Any], note: str) -> Spec | None:
-    rows = [
-        {"label": row.get("what"), **row.get("difference", {})}
-        for table in data.get("tables", [])
-        for row in table.get("rows", [])
-        if row.get("what") not in ("gen_tokens", "avg_entropy")  # neither good nor bad, and on another scale
-    ]
-    names = data.get("names", ["before", "after"])
-    return charts.forest(_with_numbers(rows), f"{names[-1]} − {names[0]}", note)
-
-
-def _decision_figures(decisions: Sequence[Mapping[str, Any]]) -> dict[str, Spec | None]:
-    """One figure per decision and metric: what was chosen against what, and by how much."""
+        rows = [
+            {"label": row.get("what"), **row.get("difference", {})}
+            for table in data.get("tables", [])
+            for row in table.get("rows", [])
+            if row.get("what") not in ("gen_tokens", "avg_entropy")  # neither good nor bad, and on another scale
+        ]
+        names = data.get("names", ["before", "after"])
+        return {"paired": charts.forest(_with_numbers(rows), f"{names[-1]} − {names[0]}", note)}
     figures: dict[str, Spec | None] = {}
-    for decision in decisions:
-        rows = [{**c, "label": f"{c.get('arm')} − {c.get('versus')}"} for c in decision.get("comparisons", [])]
+    for decision in data if view == "decisions" else ():  # one figure each per metric: what was chosen against what
+        compared = [{**c, "label": f"{c.get('arm')} − {c.get('versus')}"} for c in decision.get("comparisons", [])]
         stage = file_stem(str(decision.get("stage") or "study"), "stage")
-        for metric in dict.fromkeys(str(row.get("metric")) for row in rows):
-            of_metric = _with_numbers([row for row in rows if str(row.get("metric")) == metric])
+        for metric in dict.fromkeys(str(row.get("metric")) for row in compared):
+            of_metric = _with_numbers([row for row in compared if str(row.get("metric")) == metric])
             name = _free(f"decision_{stage}_{file_stem(metric, 'metric')}", figures)
             figures[name] = charts.forest(of_metric, f"difference of {metric}", str(decision.get("words", "")))
     return figures

@@ -74,8 +74,17 @@ def _lines(arms: Arms, key: str) -> list[Fact]:
     """One line per arm that has the metric."""
     lines = []
     for name, group in arms.items():
-        if len(group) > 1:
-            line = _seed_band(group, key)
+        if len(group) > 1:  # mean and range at each step over the seeds that have a value there
+            by_step: dict[int, list[float]] = defaultdict(list)
+            for step, value, _ in (point for run in group for point in run.series(key)):
+                by_step[step].append(value)
+            steps = sorted(by_step)
+            line = thinned([(step, sum(by_step[step]) / len(by_step[step]), 0) for step in steps])
+            line.pop("line")
+            if "binned" not in line:
+                line["low"] = [rounded(min(by_step[step])) for step in steps]
+                line["high"] = [rounded(max(by_step[step])) for step in steps]
+            line["seeds"] = len(group)
         else:
             line = skill_curve(group[0], key)
             low, high = (
@@ -87,21 +96,6 @@ def _lines(arms: Arms, key: str) -> list[Fact]:
         if line["x"]:
             lines.append({"name": name, "key": key, "points": len(line["x"]) <= 40, **line})
     return lines
-
-
-def _seed_band(group: Sequence[RunRecord], key: str) -> Fact:
-    """Mean and range at each step over the seeds that have a value there."""
-    by_step: dict[int, list[float]] = defaultdict(list)
-    for run in group:
-        for step, value, _ in run.series(key):
-            by_step[step].append(value)
-    steps = sorted(by_step)
-    band = thinned([(step, sum(by_step[step]) / len(by_step[step]), 0) for step in steps])
-    band.pop("line")
-    if "binned" not in band:
-        band["low"] = [rounded(min(by_step[step])) for step in steps]
-        band["high"] = [rounded(max(by_step[step])) for step in steps]
-    return band | {"seeds": len(group)}
 
 
 def arm_matrix(arms: Arms) -> list[Section]:

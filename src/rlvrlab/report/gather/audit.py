@@ -7,18 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.data.audit_report import WORDS
-from rlvrlab.report.gather.reading import (
-    Fact,
-    Folder,
-    Line,
-    Section,
-    as_table,
-    document,
-    place,
-    rounded,
-    section,
-    words,
-)
+from rlvrlab.report.gather.reading import Fact, Folder, Section, as_table, document, place, rounded, section, words
 
 ACROSS, INSIDE = "duplicates_crosssplit.jsonl", "_duplicates_intrasplit.jsonl"
 MOST = 500
@@ -32,8 +21,8 @@ def gather_audit(path: Path) -> dict[str, Any]:
     folder = Folder(path)
     across = folder.lines(ACROSS, "pairs across splits are not recorded")
     inside = [(file.name, folder.lines(file.name)) for file in sorted(path.glob(f"*{INSIDE}"))]
-    hits = [_hit(line, ACROSS, True) for line in across]
-    hits += [_hit(line, name, False) for name, lines in inside for line in lines]
+    hits = [_hit(line.row, True, place(ACROSS, line.number)) for line in across]
+    hits += [_hit(line.row, False, place(name, line.number)) for name, lines in inside for line in lines]
     leaks = sum(hit["leak"] for hit in hits)
     leaks_first = sorted(hits, key=lambda hit: (not hit["leak"], not hit["across"]))
     pairs = {"hits": leaks_first[:MOST], "total": len(hits)}
@@ -52,8 +41,7 @@ def gather_audit(path: Path) -> dict[str, Any]:
     return document(folder, "audit", "Data audit", sections, subtitle=told, status=status, tone=tone)
 
 
-def _hit(line: Line, file: str, crosses: bool) -> Fact:
-    row = line.row
+def _hit(row: Fact, crosses: bool, source: Fact) -> Fact:
     left, right = as_table(row.get("left")), as_table(row.get("right"))
     return {
         "kind": words(row.get("kind") or "?", 20),
@@ -65,7 +53,7 @@ def _hit(line: Line, file: str, crosses: bool) -> Fact:
         "passage": words(row.get("passage") or "", 400),
         "left": _side(left, row.get("left_text")),
         "right": _side(right, row.get("right_text")),
-        "from": place(file, line.number),
+        "from": source,
     }
 
 

@@ -68,8 +68,8 @@ def _runs_table(arms: Arms) -> Section:
 def _recipe_diff(arms: Arms) -> Section:
     first = [group[0] for group in arms.values()]
     rows = [[key, *(words(settings(run).get(key), 200) for run in first)] for key in differing(first)]
-    data = {"columns": ["key", *arms], "rows": rows, "command": ""}
     note = "Only keys that differ." if rows else "The recipes are the same, up to the seed."
+    data = {"columns": ["key", *arms], "rows": rows, "command": ""}
     return section("recipe", "table", "Recipe diff", data, "config.json", note)
 
 

@@ -22,6 +22,8 @@ from rlvrlab.report.gather.rollouts import Answers
 
 LONGEST = 20_000
 MOST = 50
+USUAL = ["delete", "truncate"]
+"""Interventions of a recipe that names none."""
 
 
 def credit(folder: Folder, name: str) -> Section | None:
@@ -51,23 +53,17 @@ def training_credit(run: RunRecord, answers: Answers) -> Section | None:
     chosen = telling or different
     some = [chosen[i * len(chosen) // min(MOST, len(chosen))] for i in range(min(MOST, len(chosen)))]
     shown = [_answer(row, row.get("completion"), place(file, line, step)) for row, file, line, step in some]
-    estimator = _estimator(as_table(run.recipe.get("credit")))
+    table = as_table(run.recipe.get("credit"))
+    estimator, kinds = words(table.get("estimator") or "leave_one_out", 40), table.get("intervention_types", USUAL)
+    if estimator == "leave_one_out" and not (kinds == ["delete"] and table.get("replay", "fixed") == "fixed"):
+        told = " and ".join(words(kind, 20) for kind in kinds) if isinstance(kinds, list) else words(kinds, 40)
+        estimator += f": {told}"  # what was done to the steps, unless they were simply deleted
     unbiased = [value for _, value, _ in run.series("credit/unbiased")]
     label = ("unbiased" if unbiased[-1] else "shaping") if unbiased else ""
     left = "those in which no step matters are left out" if telling else "in none of them does a step matter"
     note = f"{_note(estimator)} {len(shown)} of {len(different)} different answers with credit on this page; {left}."
     data = {"estimator": estimator, "label": label, "answers": shown}
     return section("credit_training", "credit", "Credit in training", data, "rollouts/", note)
-
-
-def _estimator(table: Fact) -> str:
-    """The estimator's name; leave_one_out says what was done to the steps unless they were simply deleted."""
-    name = words(table.get("estimator") or "leave_one_out", 40)
-    kinds = table.get("intervention_types", ["delete", "truncate"])
-    if name != "leave_one_out" or (kinds == ["delete"] and table.get("replay", "fixed") == "fixed"):
-        return name
-    told = " and ".join(words(kind, 20) for kind in kinds) if isinstance(kinds, list) else words(kinds, 40)
-    return f"{name}: {told}"
 
 
 def _note(estimator: str) -> str:

@@ -144,6 +144,13 @@ def summary(one: EvaluationRecord) -> Section | None:
     ]  # fmt: skip
     summary_file = as_table(one.folder.value(f"{one.below}summary.json", ""))
     findings = summary_file.get("findings")
+    parts = []
+    for kind in ("skill", "level"):
+        table = as_table(summary_file.get(f"by_{kind}"))
+        for name, row in table.items() if len(table) > 1 else ():
+            if isinstance(row, dict):
+                shares = {k: rounded(row.get(k)) for k in ("accepted_at_1", "accepted_at_1_low", "accepted_at_1_high")}
+                parts.append({"kind": kind, "name": words(name, 60), "problems": row.get("problems"), **shares})
     data = {
         "tiles": tiles,
         "unjudged": numbers.get("unjudged"),
@@ -151,23 +158,10 @@ def summary(one: EvaluationRecord) -> Section | None:
         "problems": numbers.get("problems"),
         "samples": numbers.get("samples"),
         "findings": [words(text, 500) for text in findings] if isinstance(findings, list) else [],
-        "by": _by_skill_and_level(summary_file),
+        "by": parts,
         "source": source,
     }
     return section("overview", "summary", "Overview", data, source, "Shares with 95 % intervals over problems.")
-
-
-def _by_skill_and_level(summary_file: dict[str, Any]) -> list[Fact]:
-    rows = []
-    for kind in ("skill", "level"):
-        table = summary_file.get(f"by_{kind}")
-        if not isinstance(table, dict) or len(table) < 2:
-            continue
-        for name, numbers in table.items():
-            if isinstance(numbers, dict):
-                row = {k: rounded(numbers.get(k)) for k in ("accepted_at_1", "accepted_at_1_low", "accepted_at_1_high")}
-                rows.append({"kind": kind, "name": words(name, 60), "problems": numbers.get("problems"), **row})
-    return rows
 
 
 def pass_at_k(sides: list[EvaluationRecord]) -> Section | None:
@@ -193,9 +187,14 @@ def error_bars(sides: list[EvaluationRecord]) -> Section | None:
             bars.append({"x": one.side, "counts": dict(counts), "from": place(f"{one.below}{SAMPLES}")})
     if not bars:
         return None
-    groups = [{"name": "all", "unit": "answers by outcome", "bars": bars, "source": bars[0]["from"]["file"]}]
+    source = bars[0]["from"]["file"]
+    return error_section([{"name": "all", "unit": "answers by outcome", "bars": bars, "source": source}], source)
+
+
+def error_section(groups: list[Fact], source: str) -> Section:
+    """Stacked bars of outcomes, one picture per group."""
     note = "Numbers of answers by what kept them from being right; unjudged answers are counted apart, never as wrong."
-    return section("errors", "errors", "Errors", {"groups": groups}, bars[0]["from"]["file"], note)
+    return section("errors", "errors", "Errors", {"groups": groups}, source, note)
 
 
 def costs(sides: list[EvaluationRecord], name: str = "cost", title: str = "Cost") -> Section | None:

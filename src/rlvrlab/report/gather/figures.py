@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 from rlvrlab.evals.probe.report import USEFUL_VARIANCE
 from rlvrlab.evals.probe.verdict import IDEAL
 from rlvrlab.report.gather.curves import thinned
+from rlvrlab.report.gather.evaluation import error_section
 from rlvrlab.report.gather.reading import Fact, Section, as_table, place, rounded, section
 from rlvrlab.report.gather.record import METRICS, RunRecord
 from rlvrlab.report.gather.rollouts import Answers
@@ -17,43 +19,32 @@ NOT_RECORDED = "not recorded"
 
 def errors(run: RunRecord, answers: Answers) -> Section | None:
     """What kept answers from being right: held out at each evaluation, and in the training steps shown."""
-    held_out = _held_out_errors(run)
+    bars: dict[int, Fact] = {}
+    for line in run.metrics:
+        row, at = line.row, line.row["step"]
+        counts = {key.rpartition("/")[2]: int(value) for key, value in row.items()
+                  if key.startswith("val-core/") and "/error/" in key and isinstance(value, int | float)}  # fmt: skip
+        unjudged = sum(int(v) for k, v in row.items() if k.startswith("val-core/") and k.endswith("/unjudged") and v)
+        if counts or any(key.endswith("/acc_low") for key in row):
+            counts |= {"unjudged": unjudged} if unjudged else {}
+            bars[at] = {"x": at, "counts": counts, "from": place(METRICS, line.number, at)}
+    held_out = list(bars.values())
     by_step: dict[int, Counter[str]] = defaultdict(Counter)
     for step, error, correct in zip(*(answers.columns[name] for name in ("step", "error", "correct")), strict=True):
         if step is not None:
             wrong = answers.texts[error] if error >= 0 else "wrong"
             by_step[step]["unjudged" if correct < 0 else "right" if correct == 1 else wrong] += 1
     training = [
-        {"x": step, "counts": dict(counts), "from": place(f"rollouts/step_{step}.jsonl", step=step)}
-        for step, counts in sorted(by_step.items())
+        {"x": step, "counts": dict(outcomes), "from": place(f"rollouts/step_{step}.jsonl", step=step)}
+        for step, outcomes in sorted(by_step.items())
     ]
     if not held_out and not training:
         return None
-    note = "Numbers of answers by what kept them from being right; unjudged answers are counted apart, never as wrong."
     groups = [
         {"name": "held out", "unit": "held-out answers", "bars": held_out, "source": METRICS},
         {"name": "training", "unit": "sampled answers of the steps shown", "bars": training, "source": "rollouts/"},
     ]
-    return section("errors", "errors", "Errors", {"groups": [g for g in groups if g["bars"]]}, METRICS, note)
-
-
-def _held_out_errors(run: RunRecord) -> list[Fact]:
-    """Counts of errors at each step that was evaluated."""
-    bars: dict[int, Fact] = {}
-    for line in run.metrics:
-        counts = {key.rpartition("/")[2]: int(value) for key, value in line.row.items()
-                  if key.startswith("val-core/") and "/error/" in key and isinstance(value, int | float)}  # fmt: skip
-        unjudged = sum(
-            int(v) for k, v in line.row.items() if k.startswith("val-core/") and k.endswith("/unjudged") and v
-        )
-        if counts or any(key.endswith("/acc_low") for key in line.row):
-            counts |= {"unjudged": unjudged} if unjudged else {}
-            bars[line.row["step"]] = {
-                "x": line.row["step"],
-                "counts": counts,
-                "from": place(METRICS, line.number, line.row["step"]),
-            }
-    return list(bars.values())
+    return error_section([group for group in groups if group["bars"]], METRICS)
 
 
 def signal(run: RunRecord, answers: Answers) -> Section | None:
@@ -66,12 +57,15 @@ def signal(run: RunRecord, answers: Answers) -> Section | None:
     points = _group_points(answers)
     if not points and not stack:
         return None
-    note = (
-        f"A group teaches when its answers earn different rewards. The useful zone: {IDEAL[0]:.0%} to {IDEAL[1]:.0%} "
-        f"right, variance above {USEFUL_VARIANCE:g}."
-    )
-    data = {"points": points, "zone": list(IDEAL), "variance": USEFUL_VARIANCE, "stack": stack, "of": "group"}
-    return section("signal", "signal", "Signal", data, "rollouts/", note)
+    opening = "A group teaches when its answers earn different rewards."
+    return signal_section(points, "group", opening, "rollouts/", stack)
+
+
+def signal_section(points: list[Fact], of: str, opening: str, source: str, stack: Sequence[Fact] = ()) -> Section:
+    """Points (accuracy across, variance up) over the zone in which a policy learns; `of`: what a point stands for."""
+    note = f"{opening} The useful zone: {IDEAL[0]:.0%} to {IDEAL[1]:.0%} right, variance above {USEFUL_VARIANCE:g}."
+    data = {"points": points, "zone": list(IDEAL), "variance": USEFUL_VARIANCE, "stack": list(stack), "of": of}
+    return section("signal", "signal", "Signal", data, source, note)
 
 
 def _group_points(answers: Answers) -> list[Fact]:
@@ -102,9 +96,7 @@ def cost(run: RunRecord) -> Section | None:
         return None
     n = as_table(run.recipe.get("rollout")).get("n")
     answers = tokens = right = seconds = 0.0
-    judging = [
-        line.row["time/judge_s"] for line in run.metrics if isinstance(line.row.get("time/judge_s"), int | float)
-    ]
+    judging = [s for line in run.metrics if isinstance(s := line.row.get("time/judge_s"), int | float)]
     for line in run.metrics:
         groups, length, share = (line.row.get(k) for k in ("groups/collected", "response_length/mean", "train/acc"))
         seconds += line.row.get("time/step_s") or 0.0
@@ -113,25 +105,21 @@ def cost(run: RunRecord) -> Section | None:
             tokens += n * groups * (length or 0.0)
             right += n * groups * (share or 0.0)
     made = "groups/collected × rollout.n" if answers else NOT_RECORDED
+    judged = "sum of time/judge_s" if judging else f"{NOT_RECORDED}: metrics without time/judge_s"
+    told = [
+        ("wall time of all steps", seconds, "s", "sum of time/step_s"),
+        ("answers sampled in training", answers or None, "", made),
+        ("tokens sampled in training", tokens or None, "", f"{made} × response_length/mean"),
+        ("tokens per right answer", tokens / right if right else None, "", "the two above, × train/acc"),
+        ("wall seconds per right answer", seconds / right if right else None, "s", "derived"),
+        ("judge seconds in training", sum(judging) if judging else None, "s", judged),
+    ]
     rows = [
-        _row("wall time of all steps", rounded(seconds), "s", "sum of time/step_s"),
-        _row("answers sampled in training", rounded(answers) if answers else None, "", made),
-        _row("tokens sampled in training", rounded(tokens) if tokens else None, "", f"{made} × response_length/mean"),
-        _row("tokens per right answer", rounded(tokens / right) if right else None, "", "the two above, × train/acc"),
-        _row("wall seconds per right answer", rounded(seconds / right) if right else None, "s", "derived"),
-        _row(
-            "judge seconds in training",
-            rounded(sum(judging)) if judging else None,
-            "s",
-            "sum of time/judge_s" if judging else f"{NOT_RECORDED}: metrics without time/judge_s",
-        ),
+        {"name": name, "value": rounded(value), "unit": unit, "how": how, "from": place(METRICS)}
+        for name, value, unit, how in told
     ]
     data: dict[str, Any] = {"rows": rows, "series": {"name": "seconds per step", **thinned(run.series("time/step_s"))}}
     return section("cost", "cost", "Cost", data, METRICS)
-
-
-def _row(name: str, value: float | None, unit: str, how: str) -> Fact:
-    return {"name": name, "value": value, "unit": unit, "how": how, "from": place(METRICS)}
 
 
 def hacks(run: RunRecord, answers: Answers) -> Section | None:

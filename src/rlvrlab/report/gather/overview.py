@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 from rlvrlab.evals.hacks.signals import findings
-from rlvrlab.evals.monitors import RANGES, Range, health_of
+from rlvrlab.evals.monitors import RANGES, health_of
 from rlvrlab.report.gather.reading import Fact, Line, Section, as_table, number, place, rounded, section, words
 from rlvrlab.report.gather.record import EVENTS, METRICS, RunRecord
 
@@ -21,11 +21,18 @@ def overview(run: RunRecord) -> Section:
         why = f"Its process is gone without a word; `rlvr train --resume {run.root}` goes on with it."
     elif run.status == "stale":
         why = "It says that it runs, and has been silent for long."
+    done = run.metrics[-1].row["step"] if run.metrics else 0
+    seconds, left = [value for _, value, _ in run.series("time/step_s")], None
+    if run.status == "running" and run.total_steps and seconds:
+        left = rounded(max(0, run.total_steps - done) * median(seconds[-RECENT:]), 3)
+    phase = str(run.metrics[-1].row.get("phase", "")) if run.metrics else ""
+    progress = {"step": done, "total": run.total_steps, "phase": phase, "phases": run.phases, "left_s": left,
+                "spent_s": rounded(sum(seconds), 4), "from": _last(run, "step")}  # fmt: skip
     data = {
         "status": run.status,
         "why": why,
         "question": words(run.recipe.get("question") or "", 1000),
-        "progress": _progress(run),
+        "progress": progress,
         "headline": _headline(run),
         "facts": _facts(run),
         "lights": _lights(run),
@@ -43,19 +50,6 @@ def event(line: Line) -> Fact:
         "text": words(row.get("text") or "", 1000),
         "from": place(EVENTS, line.number, row.get("step")),
     }
-
-
-def _progress(run: RunRecord) -> Fact:
-    """Steps done and to come; the time left follows from the median of recent steps."""
-    done = run.metrics[-1].row["step"] if run.metrics else 0
-    seconds = [value for _, value, _ in run.series("time/step_s")]
-    total = run.total_steps
-    left = None
-    if run.status == "running" and total and seconds:
-        left = rounded(max(0, total - done) * median(seconds[-RECENT:]), 3)
-    phase = str(run.metrics[-1].row.get("phase", "")) if run.metrics else ""
-    return {"step": done, "total": total, "phase": phase, "phases": run.phases, "left_s": left,
-            "spent_s": rounded(sum(seconds), 4), "from": _last(run, "step")}  # fmt: skip
 
 
 def _last(run: RunRecord, key: str) -> Fact:
@@ -116,8 +110,30 @@ def _facts(run: RunRecord) -> list[Fact]:
 
 
 def _lights(run: RunRecord) -> list[Fact]:
-    """One light per watched metric, then one for each finding of the hack monitors."""
-    lights = [_light(run, watched) for watched in RANGES]
+    """One light per watched metric, then one for each finding of the hack monitors.
+
+    A watched metric counts at the last step that has it; an alarming one is good only if it was never out of range.
+    """
+    lights: list[Fact] = []
+    for watched in RANGES:
+        key = watched.metric
+        rows = [line for line in run.metrics if key in health_of(line.row.get("phase"))]
+        seen = [(line, line.row[key]) for line in rows if isinstance(line.row.get(key), int | float)]
+        light: Fact = {"metric": key, "range": str(watched).removeprefix(key).strip(), "meaning": watched.meaning,
+                       "remedy": watched.remedy, "state": "absent", "value": None, "history": [], "outside": None,
+                       "from": place(METRICS)}  # fmt: skip
+        if seen:
+            line, value = seen[-1]
+            outside = sum(not watched.holds(one) for _, one in seen)
+            state = "good" if watched.holds(value) else "alarm" if watched.alarm else "notice"
+            light |= {
+                "state": "notice" if state == "good" and watched.alarm and outside else state,
+                "value": rounded(value),
+                "history": [rounded(one, 3) for _, one in seen[-RECENT:]],
+                "outside": [outside, len(seen)],
+                "from": place(METRICS, line.number, line.row["step"], key),
+            }
+        lights.append(light)
     last = {key: line.row[key] for line in run.metrics for key in line.row if key.startswith("hack/")}
     for finding in findings({key: value for key, value in last.items() if isinstance(value, int | float)}):
         text, _, remedy = finding.text.rpartition("; ")
@@ -125,25 +141,3 @@ def _lights(run: RunRecord) -> list[Fact]:
                        "meaning": text, "remedy": remedy, "history": [], "outside": None,
                        "from": _last(run, finding.metric)})  # fmt: skip
     return lights
-
-
-def _light(run: RunRecord, watched: Range) -> Fact:
-    """A watched metric at the last step that has it; good only if an alarming one was never out of range."""
-    rows = [line for line in run.metrics if watched.metric in health_of(line.row.get("phase"))]
-    seen = [(line, line.row[watched.metric]) for line in rows if isinstance(line.row.get(watched.metric), int | float)]
-    light = {"metric": watched.metric, "range": str(watched).removeprefix(watched.metric).strip(),
-             "meaning": watched.meaning, "remedy": watched.remedy}  # fmt: skip
-    if not seen:
-        return light | {"state": "absent", "value": None, "history": [], "outside": None, "from": place(METRICS)}
-    line, value = seen[-1]
-    outside = sum(not watched.holds(one) for _, one in seen)
-    state = "good" if watched.holds(value) else "alarm" if watched.alarm else "notice"
-    if state == "good" and watched.alarm and outside:
-        state = "notice"
-    return light | {
-        "state": state,
-        "value": rounded(value),
-        "history": [rounded(one, 3) for _, one in seen[-RECENT:]],
-        "outside": [outside, len(seen)],
-        "from": place(METRICS, line.number, line.row["step"], watched.metric),
-    }

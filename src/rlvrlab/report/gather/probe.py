@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.evals.probe.report import USEFUL_VARIANCE
-from rlvrlab.evals.probe.verdict import IDEAL
+from rlvrlab.report.gather.figures import signal_section
 from rlvrlab.report.gather.reading import Fact, Folder, Section, document, place, rounded, section, words
 
 TILES = ("accuracy", "variance", "mixed", "truncated", "format_rate", "entropy")
@@ -68,10 +67,7 @@ def _scatter(probe: dict[str, Any]) -> Section | None:
     ]  # fmt: skip
     if not points:
         return None
-    zone = f"{IDEAL[0]:.0%} to {IDEAL[1]:.0%} right, variance above {USEFUL_VARIANCE:g}"
-    note = f"One dot per problem. The useful zone: {zone}."
-    data = {"points": points, "zone": list(IDEAL), "variance": USEFUL_VARIANCE, "stack": [], "of": "problem"}
-    return section("signal", "signal", "Signal", data, "probe.json", note)
+    return signal_section(points, "problem", "One dot per problem.", "probe.json")
 
 
 def _lines(probe: dict[str, Any]) -> Section | None:

@@ -21,12 +21,6 @@ NUMBERS = ("average", "worst", "forgetting", "learning")
 def gather_results(path: Path) -> dict[str, Any]:
     """The document of a folder of result lines."""
     folder = Folder(path)
-    sections = [*_matrices(folder), *_guards(folder)]
-    name = path.resolve().parent.name if path.name == "results" else path.resolve().name
-    return document(folder, "study", name, sections, subtitle="result lines, seed by seed")
-
-
-def _matrices(folder: Folder) -> list[Section]:
     by_stage: dict[Any, list[dict[str, Any]]] = defaultdict(list)
     for line in folder.lines(MATRIX, ""):
         by_stage[line.row.get("after_stage")].append(line.row)
@@ -35,7 +29,18 @@ def _matrices(folder: Folder) -> list[Section]:
         when = "before training" if stage == 0 else f"after stage {stage}"
         for kind, how in (("measured_SS", "measured"), ("predicted_SS", "predicted from gradients")):
             sections += folder.attempt(MATRIX, partial(_matrix, rows, kind, how, f"{stage}_{kind}", when))
-    return sections
+    variants: dict[str, dict[str, list[Retention]]] = defaultdict(lambda: defaultdict(list))
+    for line in folder.lines(GUARDS, ""):
+        table = np.array(line.row.get("table"), dtype=np.float64)
+        if table.ndim == 2 and len(table) > 1:
+            arm = variants[words(line.row.get("variant"), 80)][words(line.row.get("name"), 80)]
+            arm.append(retention(table, list(range(len(table) - 1))))
+    for number, (variant, arms) in enumerate(variants.items()):
+        title = f"Pareto: {variant}"
+        sections += folder.attempt(GUARDS, partial(retention_pareto, arms, GUARDS, f"pareto_{number}", title))
+        sections += folder.attempt(GUARDS, partial(_guard_table, arms, variant, number))
+    name = path.resolve().parent.name if path.name == "results" else path.resolve().name
+    return document(folder, "study", name, sections, subtitle="result lines, seed by seed")
 
 
 def _matrix(rows: list[dict[str, Any]], kind: str, how: str, name: str, when: str) -> Section:
@@ -54,21 +59,6 @@ def _skills(row: dict[str, Any], kind: str) -> tuple[str, ...]:
     if isinstance(named, list) and len(named) == len(row[kind]):
         return tuple(words(name, 60) for name in named)
     return tuple(f"skill {i + 1}" for i in range(len(row[kind])))
-
-
-def _guards(folder: Folder) -> list[Section]:
-    variants: dict[str, dict[str, list[Retention]]] = defaultdict(lambda: defaultdict(list))
-    for line in folder.lines(GUARDS, ""):
-        table = np.array(line.row.get("table"), dtype=np.float64)
-        if table.ndim == 2 and len(table) > 1:
-            arm = variants[words(line.row.get("variant"), 80)][words(line.row.get("name"), 80)]
-            arm.append(retention(table, list(range(len(table) - 1))))
-    sections: list[Section] = []
-    for number, (variant, arms) in enumerate(variants.items()):
-        title = f"Pareto: {variant}"
-        sections += folder.attempt(GUARDS, partial(retention_pareto, arms, GUARDS, f"pareto_{number}", title))
-        sections += folder.attempt(GUARDS, partial(_guard_table, arms, variant, number))
-    return sections
 
 
 def _guard_table(arms: dict[str, list[Retention]], variant: str, number: int) -> Section:

@@ -21,9 +21,8 @@ def gather_study(path: Path) -> dict[str, Any]:
     folder = Folder(path)
     study = folder.table(STUDY)
     if study and study.get("schema") != SCHEMA:
-        folder.miss(
-            STUDY, f"schema {study.get('schema')}, this version knows {SCHEMA}; shown as far as it is understood"
-        )
+        known = f"this version knows {SCHEMA}; shown as far as it is understood"
+        folder.miss(STUDY, f"schema {study.get('schema')}, {known}")
     stages = _tables(study.get("stages"))
     sections = [
         *folder.attempt("chain", lambda: _chain(study, stages)),

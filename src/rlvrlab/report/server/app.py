@@ -20,7 +20,6 @@ from rlvrlab.errors import LabError
 from rlvrlab.http_server import Request, Response
 from rlvrlab.record.files import to_json
 from rlvrlab.report.page import Live, page
-from rlvrlab.report.server.files import Unreadable, read_part
 from rlvrlab.report.server.guard import TEXT, text_response
 from rlvrlab.report.server.index import index_page
 from rlvrlab.report.server.shelf import Shelf
@@ -32,6 +31,8 @@ LEFT_OUT = ("folder", "age_s", "quiet_s")
 MOST_STREAMS = 64
 """Pages that may be open at once."""
 MOST_COMPARED = 16
+LARGEST = 1 << 20
+"""Bytes of a file that are shown at once."""
 
 
 class Dashboard:
@@ -56,21 +57,18 @@ class Dashboard:
             entries = await asyncio.to_thread(self.shelf.entries)
             facts = [{key: value for key, value in entry.facts().items() if key not in LEFT_OUT} for entry in entries]
             return Response(to_json(facts).encode())
-        if path == "/compare":
-            return await self._compare(request.arguments().get("run", []))
+        if path == "/compare":  # runs, or evaluations, side by side
+            names = request.arguments().get("run", [])
+            if not 2 <= len(names) <= MOST_COMPARED:
+                return text_response(f"Name two to {MOST_COMPARED} runs: /compare?run=A&run=B", 400)
+            folders = [await asyncio.to_thread(self.shelf.folder, name) for name in names]
+            known = [folder for folder in folders if folder is not None]
+            return await self._page(known, None) if len(known) == len(names) else _missing(*names)
         room, _, name = path.removeprefix("/").partition("/")
         if room not in self._rooms:
             return text_response("Not Found", 404)
         folder = await asyncio.to_thread(self.shelf.folder, name)
         return _missing(name) if folder is None else await self._rooms[room](request, name, folder)
-
-    async def _compare(self, names: list[str]) -> Response:
-        """Two or more runs, or evaluations, side by side."""
-        if not 2 <= len(names) <= MOST_COMPARED:
-            return text_response(f"Name two to {MOST_COMPARED} runs: /compare?run=A&run=B", 400)
-        folders = [await asyncio.to_thread(self.shelf.folder, name) for name in names]
-        known = [folder for folder in folders if folder is not None]
-        return await self._page(known, None) if len(known) == len(names) else _missing(*names)
 
     async def _run(self, request: Request, name: str, folder: Path) -> Response:
         live = Live(*(f"/{room}/{quote(name)}" for room in ("events", "document", "file")))
@@ -123,6 +121,33 @@ class Dashboard:
             return text_response(str(error), 404)
         except OSError as error:
             return text_response(f"{path}: cannot be read ({error.strerror})", 404)
+
+
+class Unreadable(Exception):
+    """No such file to show; the words say why."""
+
+
+def read_part(folder: Path, name: str, line: int) -> bytes:
+    """At most LARGEST bytes of a text file below `folder`, from a line on."""
+    # Only what really lies below the folder: no `..`, no absolute name, no link that leads out.
+    if not name or "\0" in name:
+        raise Unreadable("name a file of the run")
+    try:
+        root, path = folder.resolve(strict=True), (folder / name).resolve(strict=True)
+    except (OSError, RuntimeError, ValueError):
+        raise Unreadable(f"{name}: no such file in this run") from None
+    if not path.is_relative_to(root) or not path.is_file():
+        raise Unreadable(f"{name}: no such file in this run")
+    with path.open("rb") as file:
+        for _ in range(line - 1):
+            if not file.readline(LARGEST):
+                raise Unreadable(f"{name}: has no line {line}")
+        data = file.read(LARGEST + 1)
+    if b"\0" in data[:4096]:
+        raise Unreadable(f"{name}: not a text file")
+    if len(data) > LARGEST:
+        data = data[:LARGEST] + f"\n… cut off after {LARGEST >> 20} MB; ?line=N goes on from a line".encode()
+    return data
 
 
 def _missing(*names: str) -> Response:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from contextlib import suppress
 from dataclasses import replace
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, quote, urlencode
@@ -45,7 +46,13 @@ class Guard:
         """Before anything of a request is kept: who may not look must not fill the memory."""
         if request.method not in ("GET", "HEAD"):
             raise Refused(READ_ONLY, 405)
-        if not self._asked_with_token(request) and not self._knows(request):
+        word, _, given = request.headers.get("authorization", "").partition(" ")
+        if self._asked_with_token(request) or (word.lower() == "bearer" and self._is_token(given.strip())):
+            return
+        jar: SimpleCookie = SimpleCookie()
+        with suppress(CookieError):
+            jar.load(request.headers.get("cookie", ""))
+        if self._cookie not in jar or not self._is_token(jar[self._cookie].value):
             raise Refused(NO_TOKEN, 403)
 
     async def __call__(self, request: Request) -> Response:
@@ -64,16 +71,6 @@ class Guard:
 
     def _asked_with_token(self, request: Request) -> bool:
         return any(key == "token" and self._is_token(value) for key, value in _pairs(request))
-
-    def _knows(self, request: Request) -> bool:
-        word, _, given = request.headers.get("authorization", "").partition(" ")
-        if word.lower() == "bearer" and self._is_token(given.strip()):
-            return True
-        try:
-            jar = SimpleCookie(request.headers.get("cookie", ""))
-        except CookieError:
-            return False
-        return self._cookie in jar and self._is_token(jar[self._cookie].value)
 
 
 class Refused(HttpError):

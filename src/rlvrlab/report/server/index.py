@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from functools import cache
 from html import escape
 from importlib.resources import files
 
+from rlvrlab.report.page import digest
 from rlvrlab.report.page import style as shared_style
 
 BODY = """<header class="top"><div><p class="kind">Dashboard</p><h1>Runs in {root}</h1></div>
@@ -41,7 +40,7 @@ def index_page(root: str) -> tuple[str, str]:
         f"{BODY.format(root=escape(root))}<script>{script}</script></body></html>"
     )
     policy = (
-        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; connect-src 'self'; "
+        f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(style)}'; connect-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
     return html, policy
@@ -49,7 +48,3 @@ def index_page(root: str) -> tuple[str, str]:
 
 def _asset(name: str) -> str:
     return files("rlvrlab.report.server").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

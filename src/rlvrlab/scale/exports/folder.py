@@ -54,26 +54,21 @@ class Scorer:
             raise UserError(f"{path}: not an exported recipe ({error}); export it again") from None
 
     @cached_property
-    def _env(self) -> Environment:
-        env: Environment = self.resolved.build("env")
-        return env
-
-    @cached_property
-    def _reward(self) -> RewardFunction:
-        reward: RewardFunction = self.resolved.build("reward")
-        return reward
+    def _judges(self) -> tuple[Environment, RewardFunction]:
+        return self.resolved.build("env"), self.resolved.build("reward")
 
     def score(self, rows: Sequence[str], completions: Sequence[Completion]) -> list[Scored]:
         """Judge answers to the problems of those rows in one call. Not one verdict among all of them is an error."""
+        env, reward_of = self._judges
         problems = [from_row(json.loads(row), COLUMN) for row in rows]
         texts = [completion.text for completion in completions]
-        verdicts = self._env.verify_many(list(zip(problems, texts, strict=True)))
+        verdicts = env.verify_many(list(zip(problems, texts, strict=True)))
         if verdicts and all(verdict.correct is None for verdict in verdicts):
             why = verdicts[0].detail[:SHOWN]
             raise InfrastructureError(f"not one of {len(verdicts)} answers could be judged ({why}); mend the judge")
         scored = []
         for problem, completion, verdict in zip(problems, completions, verdicts, strict=True):
-            reward = None if verdict.correct is None else self._reward(problem, completion, verdict)
+            reward = None if verdict.correct is None else reward_of(problem, completion, verdict)
             if reward is not None and not math.isfinite(reward.value):
                 raise InfrastructureError(f"reward of {problem.id} is {reward.value}; a reward must be a finite number")
             scored.append(Scored(reward, verdict))

@@ -7,12 +7,13 @@ the lists complete.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlvrlab.errors import RecipeError
-from rlvrlab.recipe import Resolved
+from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.record.files import write_atomically, write_json
 from rlvrlab.registry import find
 from rlvrlab.scale.exports.folder import filled, new_folder, unusual, write_common
@@ -100,78 +101,57 @@ def refusals(resolved: Resolved) -> list[str]:
         return [
             f'phases = {recipe.phases}: TRL\'s GRPOTrainer is one grpo phase; {before}; export with phases=["grpo"]'
         ]
-    problems = unusual(resolved, REFUSED)
+    return [*unusual(resolved, REFUSED), *_refused(recipe)]
+
+
+def _refused(recipe: Recipe) -> Iterator[str]:
+    """What TRL does otherwise with groups, penalty, optimiser, engine, advantage, objective and minibatches."""
     if recipe.filter.dead_groups != "keep":
-        problems.append(
-            "filter.dead_groups: TRL keeps groups without signal in the mean; export with filter.dead_groups=keep"
-        )
+        yield "filter.dead_groups: TRL keeps groups without signal in the mean; export with filter.dead_groups=keep"
     if recipe.kl.coef and (recipe.kl.estimator != "k3" or recipe.kl.place != "loss"):
-        problems.append("kl.estimator, kl.place: TRL's penalty is k3 in the loss; export with both so, or kl.coef=0")
+        yield "kl.estimator, kl.place: TRL's penalty is k3 in the loss; export with both so, or kl.coef=0"
     if recipe.optimizer.type != "adam":
-        problems.append('optimizer.type: TRL is driven with AdamW here; export with optimizer.type="adam"')
-    problems += _refused_engine(resolved) + _refused_advantage(resolved) + _refused_objective(resolved)
+        yield 'optimizer.type: TRL is driven with AdamW here; export with optimizer.type="adam"'
+    yield from _refused_engine(recipe)
+    advantage = recipe.advantage or {"type": "grpo", "scale": "group", "epsilon": 1e-6}
+    if advantage["type"] not in ("grpo", "dr_grpo"):
+        yield f"advantage.type = {advantage['type']!r}: TRL has grpo and dr_grpo; take one of them"
+    else:
+        if advantage.get("singleton", "zero") != "zero":
+            yield 'advantage.singleton: a lone answer has advantage 0 in TRL; export with advantage.singleton="zero"'
+        if advantage.get("scale", "none") != "none" and advantage["epsilon"] != TRL_EPSILON:
+            remedy = 'export with advantage.type="grpo" advantage.epsilon=1e-4'
+            yield f"advantage.epsilon = {advantage['epsilon']:g}: TRL adds {TRL_EPSILON:g} to the deviation; {remedy}"
+    objective = recipe.objective or {"type": "ppo_clip"}
+    kind, spread = objective["type"], objective.get("aggregation", "token-mean")
+    known = {
+        "ppo_clip": spread in SPREADS,
+        "gspo": spread == "seq-mean-token-mean",  # with one advantage per answer both kinds of its credit are the same
+        "cispo": spread == "token-mean" and objective.get("ratio_low") is None,
+    }
+    if kind not in known:
+        yield f"objective.type = {kind!r}: TRL has ppo_clip, gspo and cispo; take one of them"
+    elif not known[kind]:
+        yield f"objective: {kind} with {spread} (or a lower bound) is none of TRL's losses; see the docs"
     parts, size = recipe.phase_tables["grpo"]["minibatches"], recipe.phase_tables["grpo"]["batch_size"]
     if size % parts:
-        problems.append(f"grpo.minibatches: {parts} parts of {size} problems; it must divide them")
-    return problems
+        yield f"grpo.minibatches: {parts} parts of {size} problems; it must divide them"
 
 
-def _refused_engine(resolved: Resolved) -> list[str]:
-    table, decay = resolved.recipe.engine, resolved.recipe.optimizer.weight_decay
+def _refused_engine(recipe: Recipe) -> Iterator[str]:
+    table = recipe.engine
     if table["type"] != "hf":
-        return [
-            f"engine.type = {table['type']!r}: it has no model TRL can train; export with engine.type=hf engine.model=…"
-        ]
+        remedy = "export with engine.type=hf engine.model=…"
+        yield f"engine.type = {table['type']!r}: it has no model TRL can train; {remedy}"
+        return
     usual = {item.name: item.default for item in fields(find("engine", "hf")) if item.default is not MISSING}
-    problems = [
-        f"engine.{key} = {value!r}: TRL has no counterpart; export with engine.{key}={usual.get(key)!r}"
-        for key, value in table.items()
-        if key not in ENGINE_KEYS and value != usual.get(key)
-    ]
+    for key, value in table.items():
+        if key not in ENGINE_KEYS and value != usual.get(key):
+            yield f"engine.{key} = {value!r}: TRL has no counterpart; export with engine.{key}={usual.get(key)!r}"
     if table["device"] not in ("auto", "cpu", "cuda"):
-        problems.append(
-            f'engine.device = {table["device"]!r}: choose a GPU by CUDA_VISIBLE_DEVICES; export with "cuda"'
-        )
-    if decay and not table["lora_rank"]:
-        problems.append(
-            "optimizer.weight_decay: TRL leaves norms and biases out of it; export with LoRA or weight_decay=0"
-        )
-    return problems
-
-
-def _refused_advantage(resolved: Resolved) -> list[str]:
-    advantage = resolved.recipe.advantage or {"type": "grpo", "scale": "group", "epsilon": 1e-6}
-    if advantage["type"] not in ("grpo", "dr_grpo"):
-        return [f"advantage.type = {advantage['type']!r}: TRL has grpo and dr_grpo; take one of them"]
-    problems = []
-    if advantage.get("singleton", "zero") != "zero":
-        problems.append(
-            'advantage.singleton: a lone answer has advantage 0 in TRL; export with advantage.singleton="zero"'
-        )
-    if advantage.get("scale", "none") != "none" and advantage["epsilon"] != TRL_EPSILON:
-        remedy = 'export with advantage.type="grpo" advantage.epsilon=1e-4'
-        problems.append(
-            f"advantage.epsilon = {advantage['epsilon']:g}: TRL adds {TRL_EPSILON:g} to the deviation; {remedy}"
-        )
-    return problems
-
-
-def _refused_objective(resolved: Resolved) -> list[str]:
-    objective = resolved.recipe.objective or {"type": "ppo_clip"}
-    spread = objective.get("aggregation", "token-mean")
-    match objective["type"]:
-        case "ppo_clip" if spread in SPREADS:
-            return []
-        case "gspo" if spread == "seq-mean-token-mean":
-            return []  # with one advantage per answer both kinds of its credit are the same
-        case "cispo" if spread == "token-mean" and objective.get("ratio_low") is None:
-            return []
-        case "ppo_clip" | "gspo" | "cispo":
-            return [
-                f"objective: {objective['type']} with {spread} (or a lower bound) is none of TRL's losses; see the docs"
-            ]
-        case other:
-            return [f"objective.type = {other!r}: TRL has ppo_clip, gspo and cispo; take one of them"]
+        yield f'engine.device = {table["device"]!r}: choose a GPU by CUDA_VISIBLE_DEVICES; export with "cuda"'
+    if recipe.optimizer.weight_decay and not table["lora_rank"]:
+        yield "optimizer.weight_decay: TRL leaves norms and biases out of it; export with LoRA or weight_decay=0"
 
 
 def settings(resolved: Resolved) -> dict[str, Any]:
@@ -234,18 +214,12 @@ def _loss(resolved: Resolved) -> dict[str, Any]:
     recipe = resolved.recipe
     objective: Any = resolved.build("objective") or find("objective", "ppo_clip")()
     advantage = recipe.advantage or {"type": "grpo", "scale": "group"}
-    loss = {
-        "beta": recipe.kl.coef,
-        "entropy_coef": recipe.entropy.coef,
-        "scale_rewards": advantage.get("scale", "none"),
-    }
+    scale = advantage.get("scale", "none")
+    loss = {"beta": recipe.kl.coef, "entropy_coef": recipe.entropy.coef, "scale_rewards": scale}
     if objective.name == "cispo":
         return {**loss, "loss_type": "cispo", "epsilon_high": objective.ratio_high}
-    loss |= {
-        "loss_type": SPREADS[objective.aggregation],
-        "epsilon": objective.clip_low,
-        "epsilon_high": objective.clip_high,
-    }
+    loss |= {"loss_type": SPREADS[objective.aggregation]}
+    loss |= {"epsilon": objective.clip_low, "epsilon_high": objective.clip_high}
     if objective.name == "gspo":
         return {**loss, "importance_sampling_level": "sequence"}
     return {**loss, "delta": objective.dual_clip}

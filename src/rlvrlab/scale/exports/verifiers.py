@@ -44,6 +44,7 @@ def export(resolved: Resolved, folder: Path) -> Exported:
     home = folder / package
     home.mkdir()
     counts = write_common(home, resolved, chat=True)
+    listed = [f"- `{key} = {json.dumps(value, default=str)}`" for key, value in left.items()]
     words = {
         "@PACKAGE@": package,
         "@DASHED@": package.replace("_", "-"),
@@ -52,8 +53,7 @@ def export(resolved: Resolved, folder: Path) -> Exported:
         "@NAME@": resolved.recipe.name,
         "@COUNTS@": f"{counts['train']} training and {counts['dev']} held-out problems",
         "@MAX_TOKENS@": str(resolved.recipe.rollout.max_tokens),
-        "@LEFT@": "\n".join(f"- `{key} = {json.dumps(value, default=str)}`" for key, value in left.items())
-        or "- nothing",
+        "@LEFT@": "\n".join(listed) or "- nothing",
     }
     texts = {"pyproject.toml": PYPROJECT, "README.md": README}
     for path, text in {**texts, f"{package}/__init__.py": INIT, f"{package}/taskset.py": TASKSET}.items():

@@ -84,7 +84,15 @@ class Local:
                 if one.until is not None and now >= one.until:
                     (one.child.kill if one.too_late else one.child.terminate)()
                     one.too_late, one.until = True, now + GRACE_S
-            self._sleep(min([deadline, *(one.until for one in self._running.values() if one.until)]) - now)
+            left = max(0.0, min([deadline, *(one.until for one in self._running.values() if one.until)]) - now)
+            watched = [one.watch for one in self._running.values() if one.watch is not None]
+            if len(watched) < len(self._running):
+                time.sleep(min(TICK_S, left))
+                continue
+            with selectors.DefaultSelector() as selector:  # so long, or until a child ends
+                for descriptor in watched:
+                    selector.register(descriptor, selectors.EVENT_READ)
+                selector.select(left)
 
     def close(self) -> None:
         """Ask all children at once to end, then end those that have not."""
@@ -94,17 +102,6 @@ class Local:
         for one in list(self._running.values()):
             end(one.child, max(0.1, until - time.monotonic()))
             self._forget(one)
-
-    def _sleep(self, seconds: float) -> None:
-        """So long, or until a child ends."""
-        watched = [one.watch for one in self._running.values() if one.watch is not None]
-        if len(watched) < len(self._running):
-            time.sleep(min(TICK_S, max(0.0, seconds)))
-            return
-        with selectors.DefaultSelector() as selector:
-            for descriptor in watched:
-                selector.register(descriptor, selectors.EVENT_READ)
-            selector.select(max(0.0, seconds))
 
     def _forget(self, one: _Running) -> None:
         if one.watch is not None:
