@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from rlvrlab.data.files import Row, read_rows
 from rlvrlab.data.manifest import prompt_sha256
 from rlvrlab.data.roles import refuse_roles
+from rlvrlab.envs.data_files import Row, read_rows
 from rlvrlab.errors import UserError
 from rlvrlab.rollout.trainable import why_not
 

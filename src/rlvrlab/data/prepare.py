@@ -11,15 +11,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from rlvrlab.data.files import Row, write_lines
+from rlvrlab.data.files import write_lines
 from rlvrlab.data.manifest import manifest_of, path_of, write_manifest
 from rlvrlab.data.presets import Preset
 from rlvrlab.data.rows import from_row, is_problem_row, to_row, write_problems
 from rlvrlab.data.sources import Place, rows_of
 from rlvrlab.envs.base import BaseEnvironment, Read, style_of
+from rlvrlab.envs.data_files import Row, read_row
 from rlvrlab.envs.split import role_in_training_set
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import key_bits
+from rlvrlab.registry import find, names
 from rlvrlab.types import Environment, Problem, Role
 
 Format = Literal["jsonl", "parquet", "trl"]
@@ -100,6 +102,12 @@ def from_environment(name: str, env: Environment, sizes: Mapping[Role, int], see
     return prepared
 
 
+def row_readers() -> list[str]:
+    """The built-in environments that read rows of published data, sorted."""
+    built_in = {name: cls for name in names("env") if (cls := find("env", name)).__module__.startswith("rlvrlab.envs.")}
+    return [name for name, cls in built_in.items() if cls.read_row is not BaseEnvironment.read_row]
+
+
 def write(prepared: Prepared, folder: Path, to: Format) -> list[Path]:
     """A file and a manifest per role, and what was dropped; nothing is overwritten."""
     ending = {"jsonl": ".jsonl", "parquet": ".parquet", "trl": "_trl.jsonl"}[to]
@@ -144,12 +152,7 @@ def _reader(env: Environment) -> BaseEnvironment:
 
 def _counted(prepared: Prepared, row: Row, where: str) -> Read | None:
     """What a row asks, or None and one more left out; what cannot be read names its place."""
-    try:
-        read = _reader(prepared.env).read_row(row)
-    except KeyError as error:
-        raise UserError(f"{where}: column {error} is missing; there are: {', '.join(row)}") from None
-    except (TypeError, ValueError, AttributeError, IndexError) as error:
-        raise UserError(f"{where}: {error}") from None
+    read = read_row(row, where, _reader(prepared.env).read_row)
     if read is None:
         prepared.left_out += 1
         return None

@@ -15,7 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from rlvrlab.envs.answers import Row, read_each, squeezed
+from rlvrlab.envs.answers import squeezed
+from rlvrlab.envs.data_files import ENDINGS, Row, read_each
 from rlvrlab.envs.split import role_in_training_set, role_of
 from rlvrlab.errors import JudgeLost, UserError
 from rlvrlab.randomness import shuffled
@@ -23,7 +24,6 @@ from rlvrlab.types import Check, Environment, Problem, Role, Verdict, unjudged
 
 CHECKED_PROBLEMS = 6
 SPLITS = ("train", "test")
-ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,12 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from annotated_types import Ge, Le
 
-from rlvrlab.envs.answers import KEPT, Row, in_turn
+from rlvrlab.envs.answers import KEPT, in_turn
 from rlvrlab.envs.arithmetic import BadExpression, Expression, Term, combine, evaluate, number, parse
 from rlvrlab.envs.arithmetic_cheats import expression_cheats, tag_cheats
 from rlvrlab.envs.arithmetic_solver import MAX_NUMBERS, reachable, solve
 from rlvrlab.envs.base import BaseEnvironment, Read
+from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.split import role_of
 from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import after_thinking, tagged

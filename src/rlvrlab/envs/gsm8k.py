@@ -20,8 +20,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from rlvrlab.envs.answers import KEPT, Row, amount, in_turn, squeezed
+from rlvrlab.envs.answers import KEPT, amount, in_turn, squeezed
 from rlvrlab.envs.base import BaseEnvironment, Read
+from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.gsm_synthetic import MOST_STEPS, Story, stories
 from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import after_thinking, hashed

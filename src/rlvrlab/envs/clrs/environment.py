@@ -20,9 +20,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from rlvrlab.envs.answers import KEPT, Row, in_turn, squeezed
+from rlvrlab.envs.answers import KEPT, in_turn, squeezed
 from rlvrlab.envs.base import BaseEnvironment, Read
 from rlvrlab.envs.clrs.tasks import TASKS, TRACED
+from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.split import role_of
 from rlvrlab.errors import UnknownName, UserError
 from rlvrlab.judge.extract import after_thinking

@@ -21,8 +21,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rlvrlab.envs.answers import KEPT, Row, in_turn, squeezed
+from rlvrlab.envs.answers import KEPT, in_turn, squeezed
 from rlvrlab.envs.base import BaseEnvironment, Read
+from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.zebra.maker import SIZES, Puzzle, puzzles
 from rlvrlab.envs.zebra.words import cheats_of, told
 from rlvrlab.errors import UserError

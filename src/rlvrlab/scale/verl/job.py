@@ -9,8 +9,8 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from rlvrlab.advantages.base import AdvantageEstimator
-from rlvrlab.data.files import read_rows
 from rlvrlab.data.rows import from_row
+from rlvrlab.envs.data_files import read_rows
 from rlvrlab.errors import UserError
 from rlvrlab.objectives.base import PolicyObjective
 from rlvrlab.recipe import Resolved, resolve
