@@ -135,7 +135,7 @@ def test_rows_name_what_is_wrong(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
         with pytest.raises(UserError, match=message):
             list(read_rows(tmp_path / name))
-    with pytest.raises(UserError, match="none.jsonl: no such file"):
+    with pytest.raises(UserError, match=r"none\.jsonl: no such file"):
         list(read_rows(tmp_path / "none.jsonl"))
     (tmp_path / "bom.jsonl").write_bytes(b'\xef\xbb\xbf{"a": 1}\r\n\r\n{"a": "\xe2\x80\xa8"}\r\n')
     assert [row for _, row in read_rows(tmp_path / "bom.jsonl")] == [{"a": 1}, {"a": "\u2028"}]
@@ -150,9 +150,9 @@ def test_published_test_stays_test_and_leaves_train(tmp_path: Path) -> None:
     assert by_role["test"] == {"x", "shared q"}
     assert by_role["dev"] and by_role["train"] and len(by_role["dev"] | by_role["train"]) == 200
     assert {role for _, role in split_rows(Mathematics(), tmp_path / "test.jsonl")} == {"test"}
-    with pytest.raises(UserError, match="row 1: column 'puzzle' is missing"):
+    with pytest.raises(UserError, match=r"grids\.jsonl:1: column 'puzzle' is missing"):
         split_rows(Zebra(), _lines(tmp_path / "grids.jsonl", {"solution": {"header": ["House"], "rows": [["1"]]}}))
-    with pytest.raises(UserError, match="row 1: column 'algo_name' is missing"):
+    with pytest.raises(UserError, match=r"runs\.jsonl:1: column 'algo_name' is missing"):
         split_rows(Clrs(), _lines(tmp_path / "runs.jsonl", {"answer": "1"}))
 
 
