@@ -110,8 +110,12 @@ class BaseEnvironment(ABC):
 
     def self_check(self) -> list[Check]:
         """Gold must be correct and every cheat must not, on a few problems of the environment's own making."""
+        return self.checked(self.problems("train", CHECKED_PROBLEMS, seed=0))
+
+    def checked(self, problems: Sequence[Problem]) -> list[Check]:
+        """The verdicts on gold and on every cheat of these problems."""
         checks = []
-        for problem in self.problems("train", CHECKED_PROBLEMS, seed=0):
+        for problem in problems:
             gold = self.gold(problem)
             if gold is not None:
                 checks.append(Check("gold", gold, True, self._verify_safely(problem, gold)))

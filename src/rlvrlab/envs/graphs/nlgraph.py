@@ -135,13 +135,7 @@ class NLGraph(BaseEnvironment):
     def self_check(self) -> list[Check]:
         """Gold must be correct and the cheats must not, on whichever files there are."""
         there: list[Role] = [role for role in FILES if (Path(self.folder) / self.tasks[0] / FILES[role]).is_file()]
-        checks = []
-        for problem in self.problems(there[0] if there else "test", len(self.tasks), seed=0):
-            gold = self.gold(problem) or ""
-            checks.append(Check("gold", gold, True, self._verify_safely(problem, gold)))
-            for name, text in self.cheats(problem).items():
-                checks.append(Check(f"cheat: {name}", text, False, self._verify_safely(problem, text)))
-        return checks
+        return self.checked(self.problems(there[0] if there else "test", len(self.tasks), seed=0))
 
     def cheats(self, problem: Problem) -> Mapping[str, str]:
         """A few; the tasks' own cheats are checked with the environments that make their instances."""
@@ -201,19 +195,8 @@ def _problem(path: Path, name: str, key: str, row: Mapping[str, str], role: Role
         source="nlgraph",
         skill=f"nlgraph_{name}",
         prompt=f"{question}\n{task.ask(instance)}",
-        reference={
-            "task": task.name,
-            **instance.as_plain(),
-            "optimum": solution.optimum,
-            "answer": task.show(instance, solution.witness),
-        },
-        meta={
-            "row": key,
-            "difficulty": row.get("difficulty", ""),
-            "solver": solution.solver,
-            "proof": solution.proof,
-            "bound": solution.optimum,
-        },
+        reference=task.reference(instance, solution),
+        meta={"row": key, "difficulty": row.get("difficulty", ""), **solution.facts()},
         role=role,
     )
 

@@ -103,9 +103,7 @@ def _tsp(instance: Instance, lists: list[str]) -> int:
     tokens = _tokens(lists[-1])
     if len(tokens) != len(names) + 1 or set(tokens) != set(names) or tokens[0] != tokens[-1]:
         return BROKEN
-    weights = instance.graphs[0].weighted()
-    matrix = [[weights[u].get(v, 0) for v in range(len(names))] for u in range(len(names))]
-    return tour_length(matrix, [names.index(token) for token in tokens[:-1]])
+    return tour_length(instance.graphs[0].matrix(), [names.index(token) for token in tokens[:-1]])
 
 
 def _ged(instance: Instance, lists: list[str], searches_back: bool) -> int:

@@ -38,8 +38,18 @@ class Batch(NamedTuple):
 
 def produce(batch: Batch) -> list[Problem]:
     """The batch, or as much of it as a long search finds."""
-    task = TASKS[batch.task]
-    return [_problem(task, batch, *solved) for solved in islice(_solved(task, batch), batch.wanted)]
+    task, problems = TASKS[batch.task], []
+    for instance, shape, solution in islice(_solved(task, batch), batch.wanted):
+        if batch.style == "bare":
+            instance = bare.lettered(instance)
+        question = bare.ask(task.name, instance) if batch.style == "bare" else task.ask(instance)
+        prompt = STYLES[batch.style].format(question)
+        name = f"{task.name}:{batch.level}:{key_bits(prompt):032x}"[:-16]
+        meta = {"level": batch.level, "size": instance.graphs[0].n, **solution.facts(), "seed": batch.seed}
+        meta["shape"] = f"{shape:032x}"
+        reference = task.reference(instance, solution)
+        problems.append(Problem(name, "graph", task.name, prompt, reference, meta, batch.role))
+    return problems
 
 
 def _solved(task: Task, batch: Batch) -> Iterator[tuple[Instance, int, Solution]]:
@@ -62,32 +72,3 @@ def _solved(task: Task, batch: Batch) -> Iterator[tuple[Instance, int, Solution]
         fruitless = 0
         wanted = random.random() < 0.5
         yield instance, shape, solution
-
-
-def _problem(task: Task, batch: Batch, instance: Instance, shape: int, solution: Solution) -> Problem:
-    if batch.style == "bare":
-        instance = bare.lettered(instance)
-    question = bare.ask(task.name, instance) if batch.style == "bare" else task.ask(instance)
-    prompt = STYLES[batch.style].format(question)
-    return Problem(
-        id=f"{task.name}:{batch.level}:{key_bits(prompt):032x}"[:-16],
-        source="graph",
-        skill=task.name,
-        prompt=prompt,
-        reference={
-            "task": task.name,
-            **instance.as_plain(),
-            "optimum": solution.optimum,
-            "answer": task.show(instance, solution.witness),
-        },
-        meta={
-            "level": batch.level,
-            "size": instance.graphs[0].n,
-            "solver": solution.solver,
-            "proof": solution.proof,
-            "bound": solution.optimum,
-            "seed": batch.seed,
-            "shape": f"{shape:032x}",
-        },
-        role=batch.role,
-    )

@@ -14,11 +14,11 @@ from __future__ import annotations
 import math
 from random import Random
 
-from rlvrlab.envs.graphs.answers import read_marked, yes_or_no
+from rlvrlab.envs.graphs.answers import read_marked
 from rlvrlab.envs.graphs.graph import Graph, members
 from rlvrlab.envs.graphs.sampling import planted
-from rlvrlab.envs.graphs.tasks.base import Bands, Instance, Solution, Task
-from rlvrlab.envs.graphs.tasks.decisions import pairs
+from rlvrlab.envs.graphs.tasks.base import Bands, Instance, Marked, Solution
+from rlvrlab.envs.graphs.tasks.decisions import Decision, pairs
 
 TOPICS = ("Biology", "Chemistry", "Economics", "Geology", "History")
 INSIDE, ACROSS = 0.6, 0.08
@@ -26,12 +26,11 @@ MARGIN = math.log(20)
 LEARNING: Bands = ((10, 14), (15, 19), (20, 29), (30, 39), (40, 50))
 
 
-class NodeClassification(Task):
+class NodeClassification(Marked):
     """The topic of one paper, from the topics of those it is linked with."""
 
     name = "node_classification"
     suite = "learning"
-    sense = "exact"
     bands = LEARNING
 
     def draw(self, random: Random, size: int) -> Instance | None:
@@ -65,21 +64,13 @@ class NodeClassification(Task):
         topics = {topic.casefold(): topic for topic in set(instance.graphs[0].labels) - {"?"}}
         return read_marked(text, alone, lambda token: topics.get(token.casefold()))
 
-    def measure(self, instance: Instance, answer: str) -> str:
-        return answer
 
-    def show(self, instance: Instance, witness: str) -> str:
-        return f"### {witness}"
-
-
-class LinkPrediction(Task):
+class LinkPrediction(Decision):
     """Whether a link was hidden between two papers."""
 
     name = "link_prediction"
     suite = "learning"
-    sense = "exact"
     bands = LEARNING
-    balanced = True
 
     def draw(self, random: Random, size: int) -> Instance | None:
         graph, group = _groups(random, size)
@@ -106,15 +97,6 @@ class LinkPrediction(Task):
             f"out. Q: The papers are numbered from 0 to {graph.n - 1}, and the links are: {pairs(graph)}. "
             f"Are papers {a} and {b} linked? Finish with ### followed by Yes or No."
         )
-
-    def read(self, instance: Instance, text: str, alone: bool) -> bool:
-        return read_marked(text, alone, yes_or_no)
-
-    def measure(self, instance: Instance, answer: bool) -> bool:
-        return answer
-
-    def show(self, instance: Instance, witness: bool) -> str:
-        return "### Yes" if witness else "### No"
 
 
 def _groups(random: Random, size: int) -> tuple[Graph, list[int]]:
