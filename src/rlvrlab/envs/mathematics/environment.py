@@ -19,11 +19,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from rlvrlab.envs.answers import KEPT, in_turn, squeezed
-from rlvrlab.envs.base import BaseEnvironment, Read
+from rlvrlab.envs.answers import KEPT, squeezed
+from rlvrlab.envs.base import DataSetEnvironment, Read
 from rlvrlab.envs.code.shared_judge import judged
 from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.mathematics.equality import exact, is_hedged, letters, no_number
@@ -46,7 +47,7 @@ UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 @register("env", "math")
 @dataclass(frozen=True)
-class Mathematics(BaseEnvironment):
+class Mathematics(DataSetEnvironment):
     """Problems whose final answer is a number, an expression or a choice."""
 
     path: str = ""
@@ -60,15 +61,9 @@ class Mathematics(BaseEnvironment):
         if self.style not in PROMPTS:
             raise UserError(f'math: style = {self.style!r}: allowed: "plain", "think"')
 
-    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
-        """Distinct problems; a shorter list of the same seed is the beginning of a longer one."""
-        if self.path:
-            chosen = self.stored_problems(self.path, role, size, seed)
-        else:
-            chosen = [self._problem(item, role) for item in in_turn([items(role, seed)], size)]
-        if len(chosen) < size:
-            raise UserError(f"math: {size} {role} problems asked for, {self.path or 'the generator'} has {len(chosen)}")
-        return chosen
+    def made(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """Exercises of synthetic.py."""
+        return [self._problem(item, role) for item in islice(items(role, seed), size)]
 
     def read_row(self, row: Row) -> Read | None:
         """A row of any known shape (shapes.py); None when it has no answer."""
