@@ -13,7 +13,6 @@ from math import sqrt
 
 import numpy as np
 
-from rlvrlab.batch import Floats
 from rlvrlab.randomness import generator
 from rlvrlab.registry import register
 from rlvrlab.surgery.base import Memory, Scene, Surgery, Weighed
@@ -33,23 +32,19 @@ class GradVac(Surgery):
     def weigh(self, scene: Scene, memory: Memory) -> Weighed:
         """The mean over groups; the running cosines in `memory`."""
         rng = generator(*scene.key, "gradvac")
-        target = dict(memory)
+        gramian_SS, target = scene.gramian_SS, dict(memory)
         total = np.zeros(len(scene.names))
         for i, name in enumerate(scene.names):
-            total += self._one(scene, i, [j for j in rng.permutation(len(scene.names)) if j != i], target, name)
+            c = np.zeros(len(scene.names))
+            c[i] = 1.0
+            for j in [j for j in rng.permutation(len(scene.names)) if j != i]:
+                pair = f"{name}|{scene.names[j]}"
+                wanted = float(target.get(pair, 0.0))
+                long, short = sqrt(max(float(c @ gramian_SS @ c), 0.0)), sqrt(gramian_SS[j, j])
+                phi = float(c @ gramian_SS[:, j]) / max(long * short, 1e-300)
+                if phi < wanted:
+                    sine, wanted_sine = sqrt(max(1 - phi**2, 0.0)), sqrt(max(1 - wanted**2, 0.0))
+                    c[j] += long * (wanted * sine - phi * wanted_sine) / (short * max(wanted_sine, TINY))
+                target[pair] = (1 - self.beta) * wanted + self.beta * phi
+            total += c
         return Weighed(total / len(scene.names), target)
-
-    def _one(self, scene: Scene, i: int, order: list[int], target: Memory, name: str) -> Floats:
-        gramian_SS = scene.gramian_SS
-        c = np.zeros(len(gramian_SS))
-        c[i] = 1.0
-        for j in order:
-            pair = f"{name}|{scene.names[j]}"
-            wanted = float(target.get(pair, 0.0))
-            long, short = sqrt(max(float(c @ gramian_SS @ c), 0.0)), sqrt(gramian_SS[j, j])
-            phi = float(c @ gramian_SS[:, j]) / max(long * short, 1e-300)
-            if phi < wanted:
-                sine, wanted_sine = sqrt(max(1 - phi**2, 0.0)), sqrt(max(1 - wanted**2, 0.0))
-                c[j] += long * (wanted * sine - phi * wanted_sine) / (short * max(wanted_sine, TINY))
-            target[pair] = (1 - self.beta) * wanted + self.beta * phi
-        return c

@@ -82,18 +82,8 @@ class GraphEnvironment(BaseEnvironment):
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Distinct proved problems, tasks alternating, then levels; a shorter list begins a longer one."""
         units = [(name, level) for level in self.levels for name in self.tasks]
-        pairs = list(zip(self.sizes[::2], self.sizes[1::2], strict=True))
-        bands = dict(zip(self.levels, pairs * len(self.levels) if len(pairs) == 1 else pairs, strict=False))
         batches = [
-            Batch(
-                name,
-                level,
-                bands.get(level) or TASKS[name].bands[level - 1],
-                role,
-                seed,
-                self.style,
-                -(-(size - i) // len(units)),
-            )
+            Batch(name, level, self._band(name, level), role, seed, self.style, -(-(size - i) // len(units)))
             for i, (name, level) in enumerate(units)
         ]
         if self.workers == 1:
@@ -116,6 +106,12 @@ class GraphEnvironment(BaseEnvironment):
         """Gold must be correct and every cheat must not, for every task."""
         several = [self.tasks[i : i + CHECKED_PROBLEMS] for i in range(0, len(self.tasks), CHECKED_PROBLEMS)]
         return [check for tasks in several for check in BaseEnvironment.self_check(replace(self, tasks=tasks))]
+
+    def _band(self, name: str, level: int) -> tuple[int, int]:
+        if not self.sizes:
+            return TASKS[name].bands[level - 1]
+        place = 2 * self.levels.index(level) if len(self.sizes) > 2 else 0
+        return self.sizes[place], self.sizes[place + 1]
 
     def gold(self, problem: Problem) -> str | None:
         """The proved answer the problem came with."""

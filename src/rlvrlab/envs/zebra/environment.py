@@ -68,14 +68,9 @@ class Zebra(DataSetEnvironment):
         for puzzle in in_turn([puzzles(level, role, seed) for level in self.levels], size):
             prompt, reference = told(puzzle)
             houses, attributes = SIZES[puzzle.level]
-            meta: dict[str, Any] = {
-                "level": puzzle.level,
-                "houses": houses,
-                "attributes": attributes,
-                "clues": len(puzzle.clues),
-            }
-            meta |= {"proof": "unique by exhaustive search"}
-            problems.append(self._problem(prompt, reference, meta, role))
+            meta = {"level": puzzle.level, "houses": houses, "attributes": attributes, "clues": len(puzzle.clues)}
+            proved = {**meta, "proof": "unique by exhaustive search"}
+            problems.append(self._problem(prompt, reference, proved, role))
         return problems
 
     def read_row(self, row: Row) -> Read:
