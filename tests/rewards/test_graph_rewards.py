@@ -14,8 +14,8 @@ from rlvrlab.registry import find
 from rlvrlab.rewards.binary import BinaryFormat, BinaryFormatRepeat
 from rlvrlab.rewards.controls import Constant, Inverted, RandomReward
 from rlvrlab.rewards.overlong import Overlong
+from rlvrlab.rewards.partial import Weighted
 from rlvrlab.rewards.quality import Complicated, RatioQualityFormatRepeat
-from rlvrlab.rewards.weighted import Weighted
 from rlvrlab.types import Completion, ErrorKind, Finish, Problem, RewardFunction, Verdict, unjudged
 
 COMPLETION = Completion("", (), ())

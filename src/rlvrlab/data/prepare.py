@@ -89,7 +89,11 @@ def from_rows(name: str, places: Iterable[Place], env: Environment, role: Role |
                 raise UserError(f"{where}: {problem.id} is {problem.role} already; a role is given once")
             items.append(Item(where, _whole(problem), problem.role))
         elif (read := _counted(prepared, row, where)) is not None:
-            items.append(Item(where, read, _own_role(row, read, role, where)))
+            said: Any = read.role if role == "split" else row.get("split", role)
+            if said not in ROLES:
+                remedy = "give --role train, dev, test or split, or a column 'split' with one of them"
+                raise UserError(f"{where}: no role; {remedy}")
+            items.append(Item(where, read, said))
     _keep(prepared, items)
     return prepared
 
@@ -163,16 +167,6 @@ def _counted(prepared: Prepared, row: Row, where: str) -> Read | None:
 def _whole(problem: Problem) -> Read:
     """A row that is a problem already."""
     return Read(problem.key, lambda role: [problem], problem.role)
-
-
-def _own_role(row: Row, read: Read, role: Role | Literal["split"] | None, where: str) -> Role:
-    if role == "split":
-        return read.role
-    said: Any = row.get("split", role)
-    for known in ROLES:
-        if said == known:
-            return known
-    raise UserError(f"{where}: no role; give --role train, dev, test or split, or a column 'split' with one of them")
 
 
 def _keep(prepared: Prepared, items: Sequence[Item]) -> None:

@@ -36,6 +36,17 @@ def in_turn(streams: Sequence[Iterator[T]], size: int) -> list[T]:
     return found
 
 
+def unthought(answer: str, prompt: str) -> dict[str, str]:
+    """Cheats by name: a right answer that was only thought, the prompt in place of an answer, nothing at all."""
+    return {
+        "only thought": f"<think>{answer}</think>",
+        "thinking without an end": f"<think>{answer}",
+        "answer in a reopened think": f"<think>.</think><think>{answer}",
+        "prompt echoed": prompt,
+        "no text": "",
+    }
+
+
 def squeezed(text: str) -> str:
     """A text as duplicates are looked for: one case, single spaces."""
     return " ".join(text.casefold().split())

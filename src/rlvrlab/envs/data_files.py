@@ -171,22 +171,13 @@ def _integer(digits: str) -> Any:
 
 def _refuse_odd(row: Any, where: str) -> None:
     """NaN and infinity are no JSON; whoever wrote them lost a value."""
-    columns = row.items() if isinstance(row, dict) else [("", row)]
-    for column, value in columns:
-        if _any(value, lambda leaf: isinstance(leaf, float) and not math.isfinite(leaf)):
-            raise UserError(f"{where}: column {column!r}: NaN or infinity is no value; repair or leave out the row")
-        if _any(value, lambda leaf: isinstance(leaf, _Endless)):
-            raise UserError(f"{where}: column {column!r}: an integer of more than {MOST_DIGITS} digits")
-
-
-def _any(value: Any, is_odd: Callable[[Any], bool]) -> bool:
-    waiting = [value]
-    while waiting:
-        leaf = waiting.pop()
-        if isinstance(leaf, dict):
-            waiting += leaf.values()
-        elif isinstance(leaf, list):
-            waiting += leaf
-        elif is_odd(leaf):
-            return True
-    return False
+    for column, value in row.items() if isinstance(row, dict) else [("", row)]:
+        waiting = [value]
+        while waiting:
+            leaf = waiting.pop()
+            if isinstance(leaf, dict | list):
+                waiting += leaf.values() if isinstance(leaf, dict) else leaf
+            elif isinstance(leaf, float) and not math.isfinite(leaf):
+                raise UserError(f"{where}: column {column!r}: NaN or infinity is no value; repair or leave out the row")
+            elif isinstance(leaf, _Endless):
+                raise UserError(f"{where}: column {column!r}: an integer of more than {MOST_DIGITS} digits")

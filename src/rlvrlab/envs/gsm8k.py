@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from rlvrlab.envs.answers import KEPT, amount, in_turn, squeezed
+from rlvrlab.envs.answers import KEPT, amount, in_turn, squeezed, unthought
 from rlvrlab.envs.base import DataSetEnvironment, Read
 from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.gsm_synthetic import MOST_STEPS, Story, stories
@@ -113,11 +113,7 @@ class Gsm8k(DataSetEnvironment):
             "three hashes": f"{thought}### {right}",
             "five hashes": f"{thought}##### {right}",
             "answer on the next line": f"{thought}####\n{right}",
-            "only thought": f"<think>#### {right}</think>",
-            "thinking without an end": f"<think>#### {right}",
-            "answer in a reopened think": f"<think>.</think><think>#### {right}",
-            "prompt echoed": problem.prompt,
-            "nothing": "",
+            **unthought(f"#### {right}", problem.prompt),
         }
 
     def _complete(self, reasoning: str, answer: str) -> str:

@@ -28,7 +28,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from rlvrlab.envs.answers import KEPT, squeezed
+from rlvrlab.envs.answers import KEPT, squeezed, unthought
 from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.envs.split import role_of
 from rlvrlab.errors import LabError, UnknownName, UserError
@@ -155,11 +155,7 @@ class ReasoningGym(BaseEnvironment):
             "no tags": f"{thought}{right}",
             "twice": f"{thought}{tagged}{tagged}",
             "open": f"{thought}<answer>{right}",
-            "only thought": f"<think>{tagged}</think>",
-            "thinking without an end": f"<think>{tagged}",
-            "in a reopened think": f"<think>.</think><think>{tagged}",
-            "prompt echoed": problem.prompt,
-            "no text": "",
+            **unthought(tagged, problem.prompt),
         }
 
     def _prepare(self, problem: Problem, text: str) -> tuple[CallsTask, str] | Verdict:

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from rlvrlab.envs.answers import KEPT, in_turn, squeezed
+from rlvrlab.envs.answers import KEPT, in_turn, squeezed, unthought
 from rlvrlab.envs.base import DataSetEnvironment, Read
 from rlvrlab.envs.clrs.tasks import TASKS, TRACED
 from rlvrlab.envs.data_files import Row
@@ -120,12 +120,8 @@ class Clrs(DataSetEnvironment):
             "full-width": right.translate({code: code + 0xFEE0 for code in range(ord("0"), ord("9") + 1)}),
             "NUL": f"{right}\0", "endless": right * 50_000,
         }  # fmt: skip
-        return {name: self._complete(answer) for name, answer in answers.items()} | {
-            "only thought": f"<think>{right}</think>",
-            "thinking without an end": f"<think>{right}",
-            "in a reopened think": f"<think>.</think><think>{right}",
-            "no text": "",
-        }
+        cheats = {name: self._complete(answer) for name, answer in answers.items()}
+        return cheats | unthought(right, problem.prompt)
 
     def _complete(self, answer: str) -> str:
         return f"<think>Step by step.</think>\n{answer}" if self.style == "think" else answer

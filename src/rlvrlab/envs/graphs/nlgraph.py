@@ -25,7 +25,7 @@ from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.envs.graphs.answers import Style
 from rlvrlab.envs.graphs.graph import Graph
 from rlvrlab.envs.graphs.production import STYLES
-from rlvrlab.envs.graphs.tasks.base import Infeasible, Instance, Solution, Task
+from rlvrlab.envs.graphs.tasks.base import Infeasible, Instance
 from rlvrlab.envs.graphs.tasks.nlgraph import NLGRAPH_TASKS
 from rlvrlab.envs.graphs.verdicts import judge
 from rlvrlab.errors import UserError, suggestion
@@ -188,7 +188,15 @@ def _problem(path: Path, name: str, key: str, row: Mapping[str, str], role: Role
         instance = instance_of(name, row["question"])
     except ValueError as error:
         raise UserError(f"{where}: column 'question': {error}") from None
-    solution = _agreed(where, task, instance, READINGS[name].label, row["answer"])
+    solution = task.solve(instance)
+    try:
+        stored = READINGS[name].label(row["answer"])
+        value = task.measure(instance, tuple(stored) if isinstance(stored, list) else stored)
+    except (Infeasible, IndexError) as error:
+        raise UserError(f"{where}: column 'answer': {error}") from None
+    if solution is None or value != solution.optimum:
+        proved = solution.optimum if solution else "nothing"
+        raise UserError(f"{where}: column 'answer' says {value}, proved is {proved}")
     question = row["question"].removesuffix("A:").rstrip()
     return Problem(
         id=f"nlgraph:{name}:{key_bits(row['question']):032x}"[:-16],
@@ -199,17 +207,3 @@ def _problem(path: Path, name: str, key: str, row: Mapping[str, str], role: Role
         meta={"row": key, "difficulty": row.get("difficulty", ""), **solution.facts()},
         role=role,
     )
-
-
-def _agreed(where: str, task: Task, instance: Instance, label: Callable[[str], Any], answer: str) -> Solution:
-    """The proved solution, which the stored answer must reach."""
-    solution = task.solve(instance)
-    try:
-        stored = label(answer)
-        value = task.measure(instance, tuple(stored) if isinstance(stored, list) else stored)
-    except (Infeasible, IndexError) as error:
-        raise UserError(f"{where}: column 'answer': {error}") from None
-    if solution is None or value != solution.optimum:
-        proved = solution.optimum if solution else "nothing"
-        raise UserError(f"{where}: column 'answer' says {value}, proved is {proved}")
-    return solution

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from random import Random
+from string import ascii_uppercase as LETTERS
 from typing import NamedTuple
 
 from rlvrlab.envs.graphs.answers import Style
-from rlvrlab.envs.graphs.tasks import bare
 from rlvrlab.envs.graphs.tasks.base import Instance, Solution, Task
 from rlvrlab.envs.graphs.tasks.catalogue import TASKS
 from rlvrlab.envs.split import role_of_key
@@ -41,8 +42,8 @@ def produce(batch: Batch) -> list[Problem]:
     task, problems = TASKS[batch.task], []
     for instance, shape, solution in islice(_solved(task, batch), batch.wanted):
         if batch.style == "bare":
-            instance = bare.lettered(instance)
-        question = bare.ask(task.name, instance) if batch.style == "bare" else task.ask(instance)
+            instance = lettered(instance)
+        question = bare_question(task.name, instance) if batch.style == "bare" else task.ask(instance)
         prompt = STYLES[batch.style].format(question)
         name = f"{task.name}:{batch.level}:{key_bits(prompt):032x}"[:-16]
         meta = {"level": batch.level, "size": instance.graphs[0].n, **solution.facts(), "seed": batch.seed}
@@ -72,3 +73,26 @@ def _solved(task: Task, batch: Batch) -> Iterator[tuple[Instance, int, Solution]
         fruitless = 0
         wanted = random.random() < 0.5
         yield instance, shape, solution
+
+
+def lettered(instance: Instance) -> Instance:
+    """The same question about A, B, …, Z, A1, …; numbers stay numbers."""
+    names = [LETTERS[i % 26] + str(i // 26 or "") for i in range(instance.graphs[0].n)]
+    return replace(instance, names=tuple(names)) if instance.names else instance
+
+
+def bare_question(task: str, instance: Instance) -> str:
+    """One line with the task, its nodes and its edges: `MIS A B C D: AB, BC, CD`, `TSP A B C: AB 4250, AC 9133, …`.
+
+    As few characters as the six NP-hard tasks need, for policies of a few hundred thousand parameters. Nodes of one
+    graph are letters, atoms of two molecules numbers: `GED 0C 1C 2O: 01, 12 | 0C 1O 2C: 01, 02`.
+    """
+    graphs = []
+    for graph in instance.graphs:
+        called = instance.names or tuple(map(str, range(graph.n)))
+        joint = "" if max(map(len, called)) == 1 else "-"  # 112 could be 1 and 12, or 11 and 2
+        nodes = " ".join(f"{name}{label}" for name, label in zip(called, graph.labels or [""] * graph.n, strict=True))
+        weights = [f" {weight}" for weight in graph.weights] or [""] * len(graph.edges)
+        edges = [f"{called[u]}{joint}{called[v]}{weight}" for (u, v), weight in zip(graph.edges, weights, strict=True)]
+        graphs.append(f"{nodes}: {', '.join(edges)}")
+    return f"{task} {' | '.join(graphs)}\n"

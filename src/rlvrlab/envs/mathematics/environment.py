@@ -23,7 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from rlvrlab.envs.answers import KEPT, squeezed
+from rlvrlab.envs.answers import KEPT, squeezed, unthought
 from rlvrlab.envs.base import DataSetEnvironment, Read
 from rlvrlab.envs.code.shared_judge import judged
 from rlvrlab.envs.data_files import Row
@@ -107,12 +107,8 @@ class Mathematics(DataSetEnvironment):
             "no box": f"{thought}The answer is {right}",
             "open box": f"{thought}\\boxed{{{right}",
             "right box, then an open one": f"{thought}\\boxed{{{right}}} \\boxed{{",
-            "only thought": f"<think>\\boxed{{{right}}}</think>",
-            "thinking without an end": f"<think>\\boxed{{{right}}}",
-            "answer in a reopened think": f"<think>.</think><think>\\boxed{{{right}}}",
             "framed": f"{thought}\\fbox{{{right}}}",
-            "prompt echoed": problem.prompt,
-            "no text": "",
+            **unthought(f"\\boxed{{{right}}}", problem.prompt),
         }
 
     def _settle(self, problem: Problem, text: str) -> Verdict | tuple[MathTask, str]:

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rlvrlab.envs.answers import KEPT, in_turn, squeezed
+from rlvrlab.envs.answers import KEPT, in_turn, squeezed, unthought
 from rlvrlab.envs.base import DataSetEnvironment, Read
 from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.zebra.maker import SIZES, puzzles
@@ -109,13 +109,9 @@ class Zebra(DataSetEnvironment):
         grids = {name: self._complete(grid) for name, grid in cheats_of(problem.reference).items()}
         gold = json.dumps(problem.reference)
         return grids | {
-            "only thought": f"<think>{gold}</think>",
-            "thinking without an end": f"<think>{gold}",
-            "in a reopened think": f"<think>.</think><think>{gold}",
             "two grids": self._complete(f"{gold} {gold}"),
             "words after it": self._complete(f"{gold} I am sure"),
-            "prompt echoed": problem.prompt,
-            "no text": "",
+            **unthought(gold, problem.prompt),
         }
 
     def _complete(self, answer: str) -> str:

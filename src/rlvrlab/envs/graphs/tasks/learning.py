@@ -42,8 +42,13 @@ class NodeClassification(Marked):
 
     def solve(self, instance: Instance) -> Solution | None:
         graph, (asked,) = instance.graphs[0], instance.query
-        near = graph.adjacency()[asked]
-        scores = {topic: _log_likelihood(graph, near, asked, topic) for topic in set(graph.labels) - {"?"}}
+        linked = set(members(graph.adjacency()[asked]))
+        scores = dict.fromkeys(set(graph.labels) - {"?"}, 0.0)
+        for topic in scores:  # how probable the links of the paper are if it has this topic
+            for v, label in enumerate(graph.labels):
+                if v != asked:
+                    chance = INSIDE if label == topic else ACROSS
+                    scores[topic] += math.log(chance if v in linked else 1 - chance)
         best, second = sorted(scores, key=lambda topic: (-scores[topic], topic))[:2]
         if scores[best] - scores[second] < MARGIN or best != TOPICS[instance.hint[0]]:
             return None
@@ -103,14 +108,3 @@ def _groups(random: Random, size: int) -> tuple[Graph, list[int]]:
     count = random.randint(2, min(4, size // 5))
     sizes = [size // count + (g < size % count) for g in range(count)]
     return planted(random, sizes, INSIDE, ACROSS)
-
-
-def _log_likelihood(graph: Graph, near: int, asked: int, topic: str) -> float:
-    """How probable the links of the paper are if it has this topic."""
-    linked = set(members(near))
-    total = 0.0
-    for v, label in enumerate(graph.labels):
-        if v != asked:
-            chance = INSIDE if label == topic else ACROSS
-            total += math.log(chance if v in linked else 1 - chance)
-    return total
