@@ -52,7 +52,6 @@ def test_slices_take_every_array_and_keep_the_scale(index) -> None:
 def test_rescaled_rows_are_an_update_of_their_own() -> None:
     part = batch().rows([1, 3]).rescaled()
     assert part.scale == Scale(tokens=1, rows=1, pairs=2, horizon=12)
-    assert batch().rows([0]).rescaled(horizon=5).scale == Scale(3, 1, 1, 5)
 
 
 def test_horizon_defaults_to_the_longest_row() -> None:

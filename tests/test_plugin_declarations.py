@@ -49,7 +49,7 @@ def test_surgery(name: str, strategy: str) -> None:
 def test_credit(name: str) -> None:
     credit = find("credit", name)()
     assert isinstance(credit, StepCredit) and credit.label in get_args(Label)
-    for declared in ("needs_replays", "needs_sampling", "needs_steps_segmented", "wants_empty", "keeps_dead_groups"):
+    for declared in ("needs_replays", "needs_sampling", "wants_empty", "keeps_dead_groups"):
         assert isinstance(getattr(credit, declared), bool), declared
     assert credit.segmentation in get_args(Segmentation) and credit.invalid in get_args(Invalid) and credit.samples >= 1
 

@@ -83,9 +83,9 @@ class TokenBatch:
                 changes[item.name] = value[order]
         return replace(self, **changes)
 
-    def rescaled(self, horizon: int | None = None) -> TokenBatch:
+    def rescaled(self) -> TokenBatch:
         """The same rows as an update of their own."""
-        return replace(self, scale=scale_of(self.loss_BT, self.pair_B, horizon or self.scale.horizon))
+        return replace(self, scale=scale_of(self.loss_BT, self.pair_B, self.scale.horizon))
 
 
 class RewardBatch(NamedTuple):

@@ -64,7 +64,14 @@ def register(kind: str, name: str) -> Callable[[C], C]:
             )
         if len(keys_of(cls)) > MAX_KEYS:
             raise UserError(f"{kind} {name!r}: {len(keys_of(cls))} recipe keys, at most {MAX_KEYS}")
-        _refuse_second(kind, name, cls)
+        before = _known.get((kind, name), cls)
+        same = (before.__module__, before.__qualname__) == (cls.__module__, cls.__qualname__)
+        # A reload, and the user's own files, which are found by path, may replace their own kind.
+        if not same and not (before.__module__.startswith(LOCAL) and cls.__module__.startswith(LOCAL)):
+            taken = f"{before.__module__}.{before.__qualname__}"
+            raise UserError(
+                f"{kind} {name!r} is already the name of {taken}; register {cls.__qualname__} under another"
+            )
         cls.name = name  # type: ignore[attr-defined]
         cls.plugin_kind = kind  # type: ignore[attr-defined]
         # pydantic reads this when the recipe table is checked; the plug-in itself needs no pydantic.
@@ -73,16 +80,6 @@ def register(kind: str, name: str) -> Callable[[C], C]:
         return cls
 
     return add
-
-
-def _refuse_second(kind: str, name: str, cls: type[Any]) -> None:
-    """One name, one class; a reload and the user's own files, which are found by path, may replace their own kind."""
-    before = _known.get((kind, name))
-    if before is None or (before.__module__, before.__qualname__) == (cls.__module__, cls.__qualname__):
-        return
-    if not (before.__module__.startswith(LOCAL) and cls.__module__.startswith(LOCAL)):
-        taken = f"{before.__module__}.{before.__qualname__}"
-        raise UserError(f"{kind} {name!r} is already the name of {taken}; register {cls.__qualname__} under another")
 
 
 def keys_of(cls: type[Any]) -> list[str]:

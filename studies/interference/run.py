@@ -26,7 +26,7 @@ from tables import REFERENCE, ROUND_4, best_curves, report
 from rlvrlab.batch import batch_of
 from rlvrlab.recipe import Resolved, load_recipe
 from rlvrlab.rollout.collect import collect
-from rlvrlab.skills.diversity import diversity
+from rlvrlab.skills.metrics import diversity
 from rlvrlab.train.evaluation import evaluate_skills
 from rlvrlab.train.interference import interference
 from rlvrlab.train.lab import Lab, build_lab

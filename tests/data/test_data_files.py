@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvrlab.data.files import read_rows
 from rlvrlab.data.rows import read_problems, to_row, write_problems
 from rlvrlab.envs.countdown import Countdown
+from rlvrlab.envs.data_files import read_rows
 from rlvrlab.errors import UserError
 from rlvrlab.types import Problem
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from rlvrlab.cli import main
-from rlvrlab.data.files import read_rows
 from rlvrlab.data.manifest import path_of, read_manifest
 from rlvrlab.data.presets import PRESETS
 from rlvrlab.data.rows import read_problems
+from rlvrlab.envs.data_files import read_rows
 from rlvrlab.registry import names
 from rlvrlab.types import Problem
 

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rlvrlab.skills.diversity import diversity
 from rlvrlab.skills.interference import agreement, first_order, measured, spearman
 from rlvrlab.skills.memory import quotas, stratified
-from rlvrlab.skills.metrics import retention
+from rlvrlab.skills.metrics import diversity, retention
 from rlvrlab.skills.pareto import area, compare_areas, front, hypervolume
 from rlvrlab.skills.trigger import CALM_CHECKS, Trigger, sign_test
 from rlvrlab.types import Problem

@@ -75,15 +75,17 @@ def _prepared(
     what: str, keys: tuple[str, ...], origin: Path | None, env_name: str | None, role: Any, size: int, seed: int
 ) -> Prepared:
     from rlvrlab.data import prepare as preparing
-    from rlvrlab.data.files import bare_name
     from rlvrlab.data.presets import PRESETS
     from rlvrlab.data.sources import file_rows
+    from rlvrlab.envs.data_files import bare_name
     from rlvrlab.registry import names
 
     path = Path(what)
     if path.is_file():
         if env_name is None:
-            raise UserError(f"{path}: which environment judges it? give --env, one of: {', '.join(names('env'))}")
+            raise UserError(
+                f"{path}: which environment judges it? give --env, one of: {', '.join(preparing.row_readers())}"
+            )
         return preparing.from_rows(bare_name(path), file_rows(path), built("env", env_name, keys), role)
     if env_name or role:
         raise UserError(f"--env and --role are for files; {what} is none")

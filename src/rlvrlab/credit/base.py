@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -23,8 +23,6 @@ class StepCredit(ABC):
     """What a step is."""
     invalid: Invalid = "skip"
     """What an altered program that no longer runs is worth."""
-    needs_steps_segmented: ClassVar[bool] = True
-    """Answers must be cut into steps; False for a method that gives credit to tokens directly."""
 
     @property
     def label(self) -> Label:

@@ -173,7 +173,9 @@ def _marginals(steps: int, samples: int, rng: np.random.Generator) -> Replays:
     pairs: dict[int, list[tuple[Edit, Edit]]] = {}
     for i in map(int, chosen_S):
         orders = _antithetic([rng.permutation(steps) for _ in range((samples + 1) // 2)], samples)
-        pairs[i] = [_around(order_S, i) for order_S in orders]
+        places = [np.argsort(order_S) for order_S in orders]
+        # The steps before i in an order, without it and with it.
+        pairs[i] = [(coalition(place_S < place_S[i]), coalition(place_S <= place_S[i])) for place_S in places]
     book = _Book(edit for around in pairs.values() for pair in around for edit in pair)
 
     def solve(value_E: Floats, whole: float) -> Estimate:
@@ -184,15 +186,6 @@ def _marginals(steps: int, samples: int, rng: np.random.Generator) -> Replays:
         return _sampled(gain_MS)
 
     return book.replays(solve)
-
-
-def _around(order_S: Ints, step: int) -> tuple[Edit, Edit]:
-    """The coalition before a step in an order, without and with it."""
-    kept_S = np.zeros(len(order_S), dtype=np.bool_)
-    kept_S[order_S[: int(np.flatnonzero(order_S == step)[0])]] = True
-    with_S = kept_S.copy()
-    with_S[step] = True
-    return coalition(kept_S), coalition(with_S)
 
 
 def _antithetic(orders: Sequence[Ints], samples: int) -> list[Ints]:

@@ -31,7 +31,10 @@ def mapped(
     credit_T = np.full(len(step_T), np.nan)
     credit_T[inside_T] = credit_S[step_T[inside_T]]
     known_T = ~np.isnan(credit_T)
-    factor_T = _length_factors(step_T) if length == "step" else np.ones(len(step_T))
+    factor_T = np.ones(len(step_T))
+    if length == "step" and inside_T.any():
+        count_S = np.bincount(step_T[inside_T])
+        factor_T[inside_T] = inside_T.sum() / np.count_nonzero(count_S) / count_S[step_T[inside_T]]
     if how == "add":
         out_T = group_T + weight * factor_T * credit_T
     elif how == "redistribute":
@@ -41,15 +44,3 @@ def mapped(
     else:
         out_T = weight * factor_T * credit_T
     return np.where(known_T, out_T, group_T)
-
-
-def _length_factors(step_T: Ints) -> Floats:
-    """Mean tokens per step over the tokens of this one; 1 for glue."""
-    inside_T = step_T != GLUE
-    if not inside_T.any():
-        return np.ones(len(step_T))
-    count_S = np.bincount(step_T[inside_T])
-    mean = inside_T.sum() / np.count_nonzero(count_S)
-    factor_T = np.ones(len(step_T))
-    factor_T[inside_T] = mean / count_S[step_T[inside_T]]
-    return factor_T

@@ -73,18 +73,13 @@ def _prefix_ends(text: str, tokens: Sequence[int], decode: Decode) -> list[int]:
     """How much of the text is there after each token: the decoded prefix, less what is still half a character."""
     ends, known = [], 0
     for count in range(1, len(tokens) + 1):
-        known = max(known, _agreed(decode(tokens[:count]), text, known))
+        prefix = decode(tokens[:count])
+        end = min(len(prefix), len(text))
+        if prefix[known:end] == text[known:end] and not prefix.endswith(REPLACEMENT):
+            known = max(known, end)
+        while known < end and prefix[known] == text[known] and not (prefix[known] == REPLACEMENT and known + 1 == end):
+            known += 1
         ends.append(known)
     if ends and decode(tokens) == text:
         ends[-1] = len(text)  # a text may truly end in a replacement character
     return ends
-
-
-def _agreed(prefix: str, text: str, known: int) -> int:
-    """Length of the common beginning; what is known to agree is not compared again."""
-    end = min(len(prefix), len(text))
-    if prefix[known:end] == text[known:end] and not prefix.endswith(REPLACEMENT):
-        return end
-    while known < end and prefix[known] == text[known] and not (prefix[known] == REPLACEMENT and known + 1 == end):
-        known += 1
-    return known

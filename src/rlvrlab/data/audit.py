@@ -153,7 +153,12 @@ def audit(
     for path in paths:
         progress(f"reading {path.name}")
         files.append(read_documents(path, columns))
-    files = _apart(files)
+    names = [file.name for file in files]
+    for index, name in enumerate(names):
+        if names.count(name) > 1:  # files of one name are numbered, so that each is a split of its own
+            own = f"{name}#{names[: index + 1].count(name)}"
+            documents = [replace(one, split=one.split.replace(name, own, 1)) for one in files[index].documents]
+            files[index] = replace(files[index], name=own, documents=documents)
     documents = [document for file in files for document in file.documents]
     hits: list[Hit] = []
     crowded = 0
@@ -167,19 +172,6 @@ def audit(
     order = {kind: rank for rank, kind in enumerate(KINDS)}
     hits.sort(key=lambda hit: (not hit.leaks, hit.part != "prompt", order[hit.kind], -(hit.jaccard or 0)))
     return Audit(files, hits, threshold, fails_on, bool(crowded), ", ".join(sorted(hashing)))
-
-
-def _apart(files: list[Documents]) -> list[Documents]:
-    """Number files of one name, so that each is a split of its own."""
-    names = [file.name for file in files]
-    renamed = []
-    for index, file in enumerate(files):
-        if names.count(file.name) > 1:
-            name = f"{file.name}#{names[: index + 1].count(file.name)}"
-            documents = [replace(one, split=one.split.replace(file.name, name, 1)) for one in file.documents]
-            file = replace(file, name=name, documents=documents)
-        renamed.append(file)
-    return renamed
 
 
 def _compare(documents: Sequence[Document], part: Part, threshold: float) -> tuple[list[Hit], int, set[str]]:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from rlvrlab.data.files import Row, bare_name, read_rows
 from rlvrlab.data.manifest import Entry, content_sha256, manifest_of, prompt_sha256, verified
 from rlvrlab.data.rows import from_row, is_problem_row
+from rlvrlab.envs.data_files import Row, bare_name, read_rows
 from rlvrlab.errors import UserError
 from rlvrlab.types import Role
 

@@ -1,58 +1,15 @@
-"""Rows of data files, read strictly: whatever is wrong is one line that names file, row and column.
-
-.jsonl and .json (also .gz), .csv, .parquet. A row's number is its line in .jsonl, its position elsewhere, from 1.
-"""
+"""Data files written whole or not at all; they are read by envs/data_files.py."""
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
-import math
 import os
-import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import UserError
-
-Row = dict[str, Any]
-ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".csv", ".csv.gz", ".parquet")
-LONGEST_FIELD = 1 << 30
-MOST_DIGITS = 4300
-"""Python reads no longer integer from text: reading one takes quadratic time."""
-BYTE_ORDER_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
-
-
-def ending_of(path: Path) -> str:
-    """`.jsonl.gz` of `train.jsonl.gz`; what this laboratory cannot read is refused."""
-    name = path.name.lower()
-    for ending in sorted(ENDINGS, key=len, reverse=True):
-        if name.endswith(ending):
-            return ending
-    raise UserError(f"{path}: no data file by its name; allowed: {', '.join(ENDINGS)}")
-
-
-def bare_name(path: Path) -> str:
-    """The file's name without its ending."""
-    return path.name[: -len(ending_of(path))]
-
-
-def read_rows(path: Path) -> Iterator[tuple[int, Row]]:
-    """Numbered rows, at least one."""
-    ending = ending_of(path)
-    if not path.is_file():
-        raise UserError(f"{path}: no such file")
-    read = {".parquet": _parquet_rows, ".csv": _csv_rows, ".json": _json_rows, ".jsonl": _jsonl_rows}
-    empty = True
-    for number, row in read[ending.removesuffix(".gz")](path):
-        if not isinstance(row, dict):
-            raise UserError(f"{path}:{number}: an object was expected, not {type(row).__name__}")
-        empty = False
-        yield number, row
-    if empty:
-        raise UserError(f"{path}: no rows")
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
@@ -84,134 +41,3 @@ def to_json(value: Any, where: str) -> str:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (ValueError, TypeError, RecursionError) as error:
         raise UserError(f"{where}: cannot be written as JSON ({error})") from None
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str, bool]]:
-    """Decoded lines with their number and whether they end properly."""
-    number = 0
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if number == 1 and line[:2] in BYTE_ORDER_MARKS:
-                    raise UserError(f"{path}: is {BYTE_ORDER_MARKS[line[:2]]}; save it as UTF-8")
-                yield (
-                    number,
-                    _decoded(line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line, path, number),
-                    (line.endswith(b"\n")),
-                )
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(f"{path}: broken gzip after row {number} ({error}); fetch the file again") from None
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from None
-
-
-def _decoded(line: bytes, path: Path, number: int) -> str:
-    try:
-        return line.decode()
-    except UnicodeDecodeError as error:
-        bad = line[error.start]
-        raise UserError(
-            f"{path}:{number}: byte {bad:#04x} at position {error.start + 1} is not UTF-8; save the file as UTF-8"
-        ) from None
-
-
-def _jsonl_rows(path: Path) -> Iterator[tuple[int, Any]]:
-    for number, text, whole in _lines(path):
-        if not text.strip():
-            continue
-        where = f"{path}:{number}"
-        try:
-            row = json.loads(text, parse_int=_integer)
-        except RecursionError:
-            raise UserError(f"{where}: nested too deeply") from None
-        except ValueError as error:
-            torn = "" if whole else "the last line is cut off: "
-            raise UserError(f"{where}: {torn}not JSON ({error})") from None
-        if "NaN" in text or "Infinity" in text or len(text) > MOST_DIGITS:
-            _refuse_odd(row, where)
-        yield number, row
-
-
-def _json_rows(path: Path) -> Iterator[tuple[int, Any]]:
-    text = "".join(line for _, line, _ in _lines(path))
-    if not text.strip():
-        return
-    try:
-        rows = json.loads(text, parse_int=_integer)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not JSON ({error})") from None
-    if not isinstance(rows, list):
-        raise UserError(f"{path}: a list of rows was expected, not {type(rows).__name__}")
-    for number, row in enumerate(rows, 1):
-        _refuse_odd(row, f"{path}:{number}")
-        yield number, row
-
-
-def _csv_rows(path: Path) -> Iterator[tuple[int, Any]]:
-    csv.field_size_limit(LONGEST_FIELD)
-    reader = csv.DictReader((line for _, line, _ in _lines(path)), strict=True)
-    number = 0
-    try:
-        for number, row in enumerate(reader, 1):
-            if None in row:
-                raise UserError(f"{path}:{number}: more fields than the header has columns")
-            missing = [name for name, value in row.items() if value is None]
-            if missing:
-                raise UserError(f"{path}:{number}: column {missing[0]!r} is missing; the row has too few fields")
-            yield number, row
-    except csv.Error as error:
-        raise UserError(f"{path}:{number + 1}: not CSV ({error})") from None
-
-
-def _parquet_rows(path: Path) -> Iterator[tuple[int, Any]]:
-    try:
-        table = parquet().read_table(path)
-        # A file's own nested lists and structs come back as they were written; floats are looked at one by one.
-        has_floats = any(kind in str(table.schema) for kind in ("double", "float"))
-        rows = table.to_pylist()
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: not a Parquet file ({str(error).splitlines()[0]})") from None
-    for number, row in enumerate(rows, 1):
-        if has_floats:
-            _refuse_odd(row, f"{path}:{number}")
-        yield number, row
-
-
-def parquet() -> Any:
-    """pyarrow's Parquet module, or how to get it."""
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise UserError("Parquet needs `pip install 'rlvrlab[data]'`; .jsonl works without") from None
-    return pyarrow.parquet
-
-
-class _Endless:
-    """Stands for an integer with too many digits."""
-
-
-def _integer(digits: str) -> Any:
-    return _Endless() if len(digits) > MOST_DIGITS else int(digits)
-
-
-def _refuse_odd(row: Any, where: str) -> None:
-    """NaN and infinity are no JSON; whoever wrote them lost a value."""
-    columns = row.items() if isinstance(row, dict) else [("", row)]
-    for column, value in columns:
-        if _any(value, lambda leaf: isinstance(leaf, float) and not math.isfinite(leaf)):
-            raise UserError(f"{where}: column {column!r}: NaN or infinity is no value; repair or leave out the row")
-        if _any(value, lambda leaf: isinstance(leaf, _Endless)):
-            raise UserError(f"{where}: column {column!r}: an integer of more than {MOST_DIGITS} digits")
-
-
-def _any(value: Any, is_odd: Callable[[Any], bool]) -> bool:
-    waiting = [value]
-    while waiting:
-        leaf = waiting.pop()
-        if isinstance(leaf, dict):
-            waiting += leaf.values()
-        elif isinstance(leaf, list):
-            waiting += leaf
-        elif is_odd(leaf):
-            return True
-    return False

@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
-from rlvrlab.data.files import bare_name, read_rows, write_lines
+from rlvrlab.data.files import write_lines
 from rlvrlab.data.rows import named
 from rlvrlab.data.texts import normalised
+from rlvrlab.envs.data_files import bare_name, read_rows
 from rlvrlab.errors import UserError
 from rlvrlab.types import Problem, Role
 

@@ -102,29 +102,22 @@ def signed(grams: Grams, members: Indices, hashing: str | None = None) -> tuple[
     values = scattered(grams.gathered(members) + np.uint64(1))
     if hashing is None:
         hashing = "rensa" if importlib.util.find_spec("rensa") else "numpy"
-    return (_with_rensa if hashing == "rensa" else _with_numpy)(values, starts), hashing
+    if hashing == "rensa":
+        from rensa import RMinHash
 
-
-def _with_rensa(values: Numbers, starts: Indices) -> Signatures:
-    from rensa import RMinHash
-
-    matrix = RMinHash.digest_matrix_from_flat_token_hashes(values, starts.astype(np.uint64), VALUES, SEED)
-    return np.array(matrix.to_rows(), np.uint32).reshape(len(starts) - 1, VALUES)
-
-
-def _with_numpy(values: Numbers, starts: Indices) -> Signatures:
-    """Multiply-shift hashing; `values` are scattered already. uint64 arithmetic wraps, as it must here."""
+        matrix = RMinHash.digest_matrix_from_flat_token_hashes(values, starts.astype(np.uint64), VALUES, SEED)
+        return np.array(matrix.to_rows(), np.uint32).reshape(len(members), VALUES), hashing
+    # Multiply-shift hashing of values that are scattered already; uint64 arithmetic wraps, as it must here.
     numbers = scattered(np.arange(1, 2 * VALUES + 1, dtype=np.uint64) * np.uint64(SEED))
     factors, summands = numbers[:VALUES] | np.uint64(1), numbers[VALUES:]
-    texts = len(starts) - 1
-    signatures = np.empty((VALUES, texts), np.uint32)
-    for low in range(0, texts, CHUNK):
-        high = min(texts, low + CHUNK)
+    signatures = np.empty((VALUES, len(members)), np.uint32)
+    for low in range(0, len(members), CHUNK):
+        high = min(len(members), low + CHUNK)
         block, offsets = values[starts[low] : starts[high]], starts[low:high] - starts[low]
         for index in range(VALUES):
             hashed = ((block * factors[index] + summands[index]) >> np.uint64(32)).astype(np.uint32)
             signatures[index, low:high] = np.minimum.reduceat(hashed, offsets)
-    return np.ascontiguousarray(signatures.T)
+    return np.ascontiguousarray(signatures.T), hashing
 
 
 def _representatives(grams: Grams) -> Indices:

@@ -8,14 +8,14 @@ An answer to a problem that is not for training, by its role or by a manifest th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from rlvrlab.data.files import Row, read_rows
 from rlvrlab.data.manifest import prompt_sha256
 from rlvrlab.data.roles import refuse_roles
+from rlvrlab.envs.data_files import Row, read_rows
 from rlvrlab.errors import UserError
 from rlvrlab.rollout.trainable import why_not
 
@@ -63,9 +63,14 @@ def rows_from_run(folder: Path, shape: Shape, per_problem: int, protected: Mappi
 
 
 def _collected(folder: Path, shape: Shape, protected: Mapping[str, str]) -> dict[str, Answers]:
+    """The usable answers to each problem of a run, read step by step."""
+    paths = [path for path in (folder / "rollouts").glob("step_*.jsonl") if path.stem[5:].isdigit()]
+    if not paths:
+        raise UserError(f'{folder}: no stored answers under rollouts/; run with record.rollouts = "all"')
     answers: dict[str, Answers] = {}
     forbidden: dict[str, str] = {}
-    for where, row in _rollouts(folder):
+    in_order = sorted(paths, key=lambda path: int(path.stem[5:]))
+    for where, row in ((f"{path}:{line}", row) for path in in_order for line, row in read_rows(path)):
         missing = [column for column in COLUMNS if column not in row]
         if missing:
             raise UserError(f"{where}: column {missing[0]!r} is missing")
@@ -78,19 +83,6 @@ def _collected(folder: Path, shape: Shape, protected: Mapping[str, str]) -> dict
             (own.wrong if reason else own.right).setdefault(row["completion"], row.get("id", where))
     refuse_roles(list(forbidden.items()), shape, str(folder))
     return answers
-
-
-def _rollouts(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    steps: dict[int, Path] = {}
-    for path in (folder / "rollouts").glob("step_*.jsonl"):
-        number = path.stem.removeprefix("step_")
-        if number.isdigit():
-            steps[int(number)] = path
-    if not steps:
-        raise UserError(f'{folder}: no stored answers under rollouts/; run with record.rollouts = "all"')
-    for _, path in sorted(steps.items()):
-        for line, row in read_rows(path):
-            yield f"{path}:{line}", row
 
 
 def _asked(answered: Answers) -> Row:

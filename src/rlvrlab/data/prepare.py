@@ -11,15 +11,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from rlvrlab.data.files import Row, write_lines
+from rlvrlab.data.files import write_lines
 from rlvrlab.data.manifest import manifest_of, path_of, write_manifest
 from rlvrlab.data.presets import Preset
 from rlvrlab.data.rows import from_row, is_problem_row, to_row, write_problems
 from rlvrlab.data.sources import Place, rows_of
 from rlvrlab.envs.base import BaseEnvironment, Read, style_of
+from rlvrlab.envs.data_files import Row, read_row
 from rlvrlab.envs.split import role_in_training_set
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import key_bits
+from rlvrlab.registry import find, names
 from rlvrlab.types import Environment, Problem, Role
 
 Format = Literal["jsonl", "parquet", "trl"]
@@ -87,7 +89,11 @@ def from_rows(name: str, places: Iterable[Place], env: Environment, role: Role |
                 raise UserError(f"{where}: {problem.id} is {problem.role} already; a role is given once")
             items.append(Item(where, _whole(problem), problem.role))
         elif (read := _counted(prepared, row, where)) is not None:
-            items.append(Item(where, read, _own_role(row, read, role, where)))
+            said: Any = read.role if role == "split" else row.get("split", role)
+            if said not in ROLES:
+                remedy = "give --role train, dev, test or split, or a column 'split' with one of them"
+                raise UserError(f"{where}: no role; {remedy}")
+            items.append(Item(where, read, said))
     _keep(prepared, items)
     return prepared
 
@@ -98,6 +104,12 @@ def from_environment(name: str, env: Environment, sizes: Mapping[Role, int], see
     for role, size in sizes.items():
         prepared.problems[role] = env.problems(role, size, seed) if size else []
     return prepared
+
+
+def row_readers() -> list[str]:
+    """The built-in environments that read rows of published data, sorted."""
+    built_in = {name: cls for name in names("env") if (cls := find("env", name)).__module__.startswith("rlvrlab.envs.")}
+    return [name for name, cls in built_in.items() if cls.read_row is not BaseEnvironment.read_row]
 
 
 def write(prepared: Prepared, folder: Path, to: Format) -> list[Path]:
@@ -144,12 +156,7 @@ def _reader(env: Environment) -> BaseEnvironment:
 
 def _counted(prepared: Prepared, row: Row, where: str) -> Read | None:
     """What a row asks, or None and one more left out; what cannot be read names its place."""
-    try:
-        read = _reader(prepared.env).read_row(row)
-    except KeyError as error:
-        raise UserError(f"{where}: column {error} is missing; there are: {', '.join(row)}") from None
-    except (TypeError, ValueError, AttributeError, IndexError) as error:
-        raise UserError(f"{where}: {error}") from None
+    read = read_row(row, where, _reader(prepared.env).read_row)
     if read is None:
         prepared.left_out += 1
         return None
@@ -160,16 +167,6 @@ def _counted(prepared: Prepared, row: Row, where: str) -> Read | None:
 def _whole(problem: Problem) -> Read:
     """A row that is a problem already."""
     return Read(problem.key, lambda role: [problem], problem.role)
-
-
-def _own_role(row: Row, read: Read, role: Role | Literal["split"] | None, where: str) -> Role:
-    if role == "split":
-        return read.role
-    said: Any = row.get("split", role)
-    for known in ROLES:
-        if said == known:
-            return known
-    raise UserError(f"{where}: no role; give --role train, dev, test or split, or a column 'split' with one of them")
 
 
 def _keep(prepared: Prepared, items: Sequence[Item]) -> None:

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import get_args
 
-from rlvrlab.data.files import Row, parquet, read_rows, to_json, write_bytes, write_lines
+from rlvrlab.data.files import to_json, write_bytes, write_lines
+from rlvrlab.envs.data_files import Row, parquet, read_rows
 from rlvrlab.errors import UserError
 from rlvrlab.types import Problem, Role
 

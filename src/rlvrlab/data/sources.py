@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.data.files import ENDINGS, Row, bare_name, ending_of, read_rows
 from rlvrlab.data.presets import Preset
+from rlvrlab.envs.data_files import ENDINGS, Row, bare_name, ending_of, read_rows
 from rlvrlab.errors import InfrastructureError, UserError
 
 Place = tuple[str, Row]

@@ -9,7 +9,7 @@ other part is asked for what is then missing. Parts of up to three numbers answe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, product
 
 from rlvrlab.envs.arithmetic import Rational, Term, apply, combine, number
 
@@ -49,9 +49,18 @@ class _Search:
 
     def table(self, part: Part) -> dict[Rational, Term]:
         """Every value that this part can make, each with one way to write it."""
-        if part not in self.tables:
-            self.tables[part] = self._list(part)
-        return self.tables[part]
+        if part in self.tables:
+            return self.tables[part]
+        if len(part) == 1:
+            terms = {(part[0], 1): number(part[0])}
+        else:
+            terms = {}
+            for small, large in _splits(part):
+                for one, other in product(self.table(small).values(), self.table(large).values()):
+                    for term in self._join(one, other):
+                        terms.setdefault(term.value, term)
+        self.tables[part] = terms
+        return terms
 
     def find(self, part: Part, target: Rational) -> Term | None:
         """A term over exactly this part that equals the target."""
@@ -60,18 +69,6 @@ class _Search:
         if (part, target) not in self.answers:
             self.answers[part, target] = self._search(part, target)
         return self.answers[part, target]
-
-    def _list(self, part: Part) -> dict[Rational, Term]:
-        if len(part) == 1:
-            term = number(part[0])
-            return {term.value: term}
-        terms: dict[Rational, Term] = {}
-        for small, large in _splits(part):
-            for one in self.table(small).values():
-                for other in self.table(large).values():
-                    for term in self._join(one, other):
-                        terms.setdefault(term.value, term)
-        return terms
 
     def _join(self, one: Term, other: Term) -> Iterator[Term]:
         for operator in self.operators:

@@ -15,7 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from rlvrlab.envs.answers import Row, read_each, squeezed
+from rlvrlab.envs.answers import squeezed
+from rlvrlab.envs.data_files import ENDINGS, Row, read_each
 from rlvrlab.envs.split import role_in_training_set, role_of
 from rlvrlab.errors import JudgeLost, UserError
 from rlvrlab.randomness import shuffled
@@ -23,7 +24,6 @@ from rlvrlab.types import Check, Environment, Problem, Role, Verdict, unjudged
 
 CHECKED_PROBLEMS = 6
 SPLITS = ("train", "test")
-ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -99,19 +99,18 @@ class BaseEnvironment(ABC):
         """All problems by role, of an environment whose data set is a folder of its own kind."""
         raise UserError(f"environment {self.name!r} reads rows, not a folder")
 
-    def stored_problems(self, path: str, role: Role, size: int, seed: int) -> list[Problem]:
-        """Problems of a data file or folder in keyed order: `size` of them, or as many as there are for this role."""
-        rows = [read for read, its_role in split_rows(self, Path(path)) if its_role == role]
-        return [problem for read in shuffled(rows, seed, self.name, role)[:size] for problem in read.problems(role)]
-
     def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
         """Judge many, in order; a verifier that raises leaves its answer unjudged."""
         return [self._verify_safely(problem, text) for problem, text in items]
 
     def self_check(self) -> list[Check]:
         """Gold must be correct and every cheat must not, on a few problems of the environment's own making."""
+        return self.checked(self.problems("train", CHECKED_PROBLEMS, seed=0))
+
+    def checked(self, problems: Sequence[Problem]) -> list[Check]:
+        """The verdicts on gold and on every cheat of these problems."""
         checks = []
-        for problem in self.problems("train", CHECKED_PROBLEMS, seed=0):
+        for problem in problems:
             gold = self.gold(problem)
             if gold is not None:
                 checks.append(Check("gold", gold, True, self._verify_safely(problem, gold)))
@@ -126,6 +125,29 @@ class BaseEnvironment(ABC):
             raise
         except Exception as error:
             return unjudged(f"{type(self).__name__}.verify raised {type(error).__name__}: {error}")
+
+
+class DataSetEnvironment(BaseEnvironment):
+    """An environment that reads its problems from a data file or folder, and makes them where there is none."""
+
+    path: str = ""
+    """Where the rows are; empty: problems are made."""
+
+    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """Distinct problems; a shorter list of the same seed is the beginning of a longer one."""
+        if self.path:
+            rows = [read for read, its_role in split_rows(self, Path(self.path)) if its_role == role]
+            chosen = [made for read in shuffled(rows, seed, self.name, role)[:size] for made in read.problems(role)]
+        else:
+            chosen = self.made(role, size, seed)
+        if len(chosen) < size:
+            source = self.path or "the generator"
+            raise UserError(f"{self.name}: {size} {role} problems asked for, {source} has {len(chosen)}")
+        return chosen
+
+    @abstractmethod
+    def made(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """`size` problems that need no data, or fewer when nothing new turns up for long."""
 
 
 @lru_cache(maxsize=32)

@@ -24,11 +24,12 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from annotated_types import Ge, Le
 
-from rlvrlab.envs.answers import KEPT, Row, in_turn
+from rlvrlab.envs.answers import KEPT, in_turn
 from rlvrlab.envs.arithmetic import BadExpression, Expression, Term, combine, evaluate, number, parse
 from rlvrlab.envs.arithmetic_cheats import expression_cheats, tag_cheats
 from rlvrlab.envs.arithmetic_solver import MAX_NUMBERS, reachable, solve
 from rlvrlab.envs.base import BaseEnvironment, Read
+from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.split import role_of
 from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import after_thinking, tagged
@@ -178,26 +179,22 @@ class Countdown(BaseEnvironment):
 
     def _problem(self, instance: Instance, solution: str, role: Role) -> Problem:
         numbers, target = instance
-        level = len(numbers)
-        return Problem(
-            id=f"countdown:{level}:{','.join(map(str, numbers))}={target}",
-            source="countdown",
-            skill="countdown",
-            prompt=self._prompt(numbers, target),
-            reference={"numbers": list(numbers), "target": target},
-            meta={"level": level, "solution": solution},
-            role=role,
-        )
-
-    def _prompt(self, numbers: tuple[int, ...], target: int) -> str:
-        if self.style == "bare":
-            return f"{' '.join(map(str, numbers))} = {target}\n"
-        return (
-            f"Write an arithmetic expression that equals {target} from the numbers {', '.join(map(str, numbers))}. "
+        level, listed = len(numbers), ", ".join(map(str, numbers))
+        prompt = (
+            f"Write an arithmetic expression that equals {target} from the numbers {listed}. "
             f"Use {'every number exactly' if self.use_all else 'each number at most'} once; "
             f"allowed are {' '.join(self.operators)} and parentheses. "
             "Think first, inside <think> </think>. "
             "Then give the expression alone, without an equals sign, inside <answer> </answer>."
+        )
+        return Problem(
+            id=f"countdown:{level}:{','.join(map(str, numbers))}={target}",
+            source="countdown",
+            skill="countdown",
+            prompt=f"{' '.join(map(str, numbers))} = {target}\n" if self.style == "bare" else prompt,
+            reference={"numbers": list(numbers), "target": target},
+            meta={"level": level, "solution": solution},
+            role=role,
         )
 
     def _instances(self, level: int, role: Role, seed: int) -> Iterator[tuple[Instance, Term]]:

@@ -20,8 +20,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from rlvrlab.envs.answers import KEPT, Row, amount, in_turn, squeezed
-from rlvrlab.envs.base import BaseEnvironment, Read
+from rlvrlab.envs.answers import KEPT, amount, in_turn, squeezed, unthought
+from rlvrlab.envs.base import DataSetEnvironment, Read
+from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.gsm_synthetic import MOST_STEPS, Story, stories
 from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import after_thinking, hashed
@@ -39,7 +40,7 @@ FULL_WIDTH = {code: code + 0xFEE0 for code in range(ord("0"), ord("9") + 1)}
 
 @register("env", "gsm8k")
 @dataclass(frozen=True)
-class Gsm8k(BaseEnvironment):
+class Gsm8k(DataSetEnvironment):
     """Word problems with a number as answer."""
 
     path: str = ""
@@ -60,17 +61,10 @@ class Gsm8k(BaseEnvironment):
         if self.style not in PROMPTS:
             raise UserError(f'gsm8k: style = {self.style!r}: allowed: "plain", "think"')
 
-    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
-        """Distinct problems; a shorter list of the same seed is the beginning of a longer one."""
-        if self.path:
-            chosen = self.stored_problems(self.path, role, size, seed)
-        else:
-            made = in_turn([stories(level, role, seed) for level in self.levels], size)
-            chosen = [self._problem(story, role) for story in made]
-        if len(chosen) < size:
-            source = self.path or f"the generator at levels {list(self.levels)}"
-            raise UserError(f"gsm8k: {size} {role} problems asked for, {source} has {len(chosen)}")
-        return chosen
+    def made(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """Stories of gsm_synthetic.py, levels in turn."""
+        told = in_turn([stories(level, role, seed) for level in self.levels], size)
+        return [self._problem(story, role) for story in told]
 
     def read_row(self, row: Row) -> Read:
         """A row of GSM8K: `question`, and `answer` with the number after ####."""
@@ -119,11 +113,7 @@ class Gsm8k(BaseEnvironment):
             "three hashes": f"{thought}### {right}",
             "five hashes": f"{thought}##### {right}",
             "answer on the next line": f"{thought}####\n{right}",
-            "only thought": f"<think>#### {right}</think>",
-            "thinking without an end": f"<think>#### {right}",
-            "answer in a reopened think": f"<think>.</think><think>#### {right}",
-            "prompt echoed": problem.prompt,
-            "nothing": "",
+            **unthought(f"#### {right}", problem.prompt),
         }
 
     def _complete(self, reasoning: str, answer: str) -> str:

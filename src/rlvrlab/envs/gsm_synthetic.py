@@ -64,25 +64,20 @@ def stories(steps: int, role: Role, seed: int) -> Iterator[Story]:
     fruitless = 0
     while fruitless < FRUITLESS:
         fruitless += 1
-        start = int(random.integers(2, 60))
-        chain = _chain(start, steps, random)
+        value = start = int(random.integers(2, 60))
+        chain: list[Event] = []
+        while len(chain) < steps:
+            event = _event(value, random)
+            # Two multiplications or divisions in a row read badly, and the second often undoes the first.
+            if event and not (chain and chain[-1].kind == event.kind and event.kind in ("share", "times")):
+                chain.append(event)
+                value = event.after
         content = (start, tuple((event.kind, event.numbers) for event in chain))
         if content in seen or role_of("gsm_synthetic", content) != role:
             continue
         seen.add(content)
         fruitless = 0
         yield _told(start, chain, random)
-
-
-def _chain(start: int, steps: int, random: np.random.Generator) -> list[Event]:
-    value, chain = start, list[Event]()
-    while len(chain) < steps:
-        event = _event(value, random)
-        # Two multiplications or divisions in a row read badly, and the second often undoes the first.
-        if event and not (chain and chain[-1].kind == event.kind and event.kind in ("share", "times")):
-            chain.append(event)
-            value = event.after
-    return chain
 
 
 def _event(value: int, random: np.random.Generator) -> Event | None:

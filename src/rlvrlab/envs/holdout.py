@@ -59,7 +59,16 @@ class Holdout(BaseEnvironment):
 
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """The other environment's, with their tests split."""
-        return [self._split(problem) for problem in self.inner.problems(role, size, seed)]
+        problems = []
+        for problem in self.inner.problems(role, size, seed):
+            tests = problem.reference.get(_key(problem), ()) if isinstance(problem.reference, Mapping) else ()
+            if len(tests) <= self.paid:
+                few = f"{problem.id} has {len(tests)} tests, paid = {self.paid}"
+                raise UserError(f"holdout: {few}: give an environment with more tests")
+            split = _with(problem, tests[: self.paid])
+            held_back = list(tests[self.paid :])
+            problems.append(replace(split, reference={**split.reference, "held_back": held_back}))
+        return problems
 
     def gold(self, problem: Problem) -> str | None:
         """The other environment's answer, which passes all of its tests."""
@@ -85,15 +94,6 @@ class Holdout(BaseEnvironment):
         if not isinstance(self.inner, GivesFeedback):
             raise UserError(f"holdout: environment {self.of['type']!r} gives no feedback for a second turn")
         return self.inner.second_turn(problem, text, verdict)
-
-    def _split(self, problem: Problem) -> Problem:
-        tests = problem.reference.get(_key(problem), ()) if isinstance(problem.reference, Mapping) else ()
-        if len(tests) <= self.paid:
-            raise UserError(
-                f"holdout: {problem.id} has {len(tests)} tests, paid = {self.paid}: give an environment with more tests"
-            )
-        split = _with(problem, tests[: self.paid])
-        return replace(split, reference={**split.reference, "held_back": list(tests[self.paid :])})
 
 
 @lru_cache(maxsize=8)

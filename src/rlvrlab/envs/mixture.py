@@ -45,7 +45,19 @@ class Mixture(BaseEnvironment):
     @cached_property
     def environments(self) -> list[Environment]:
         """The members, built from their tables."""
-        return [self._build(i, table) for i, table in enumerate(self.members)]
+        environments = []
+        for i, table in enumerate(self.members):
+            own = {key: value for key, value in table.items() if key != "label"}
+            if not isinstance(own.get("type"), str):
+                raise UserError(f"mixture: members[{i}] needs `type = NAME`")
+            try:
+                environments.append(instantiate("env", own, Path()))
+            except UserError as error:
+                raise UserError(f"mixture: members[{i}]: {error}") from None
+            except ValueError as error:  # pydantic's own, several lines long
+                words = " ".join(str(error).split())
+                raise UserError(f"mixture: members[{i}] ({own['type']}): {words[:200]}") from None
+        return environments
 
     def __post_init__(self) -> None:
         if not self.members:
@@ -100,19 +112,6 @@ class Mixture(BaseEnvironment):
         if not isinstance(env, GivesFeedback):
             raise UserError(f"mixture: member {env.name!r} gives no feedback for a second turn")
         return env.second_turn(inner, text, verdict)
-
-    def _build(self, index: int, table: dict[str, Any]) -> Environment:
-        own = {key: value for key, value in table.items() if key != "label"}
-        if not isinstance(own.get("type"), str):
-            raise UserError(f"mixture: members[{index}] needs `type = NAME`")
-        try:
-            env: Environment = instantiate("env", own, Path())
-        except UserError as error:
-            raise UserError(f"mixture: members[{index}]: {error}") from None
-        except ValueError as error:  # pydantic's own, several lines long
-            words = " ".join(str(error).split())
-            raise UserError(f"mixture: members[{index}] ({own['type']}): {words[:200]}") from None
-        return env
 
     def _inner(self, problem: Problem) -> tuple[Environment, Problem]:
         """The member that asked, and the problem as that member made it."""

@@ -28,7 +28,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from rlvrlab.envs.answers import KEPT, squeezed
+from rlvrlab.envs.answers import KEPT, squeezed, unthought
 from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.envs.split import role_of
 from rlvrlab.errors import LabError, UnknownName, UserError
@@ -96,6 +96,10 @@ class ReasoningGym(BaseEnvironment):
         """Distinct problems; a shorter list of the same seed is the beginning of a longer one."""
         own_seed = key_bits(seed, "reasoning_gym", role) % 2**31
         made = self._made(own_seed, max(1, size) * DRAWS_PER_PROBLEM)
+        try:
+            package = version("reasoning-gym")
+        except PackageNotFoundError:
+            package = "unknown"
         problems: dict[str, Problem] = {}
         for index in range(size * DRAWS_PER_PROBLEM):
             if len(problems) == size:
@@ -103,7 +107,16 @@ class ReasoningGym(BaseEnvironment):
             entry = made[index]
             question = squeezed(entry["question"])
             if question not in problems and role_of("reasoning_gym", self.dataset, question) == role:
-                problems[question] = self._problem(entry, own_seed, index, role)
+                reference = {"dataset": self.dataset, "settings": dict(self.settings), "seed": own_seed, "index": index}
+                problems[question] = Problem(
+                    id=f"reasoning_gym:{self.dataset}:{own_seed}:{index}",
+                    source="reasoning_gym",
+                    skill=self.dataset,
+                    prompt=entry["question"] + (THINK if self.style == "think" else "") + ENDING,
+                    reference={**reference, "answer": entry["answer"]},
+                    meta={"package": package},
+                    role=role,
+                )
         if len(problems) < size:
             raise UserError(f"reasoning_gym: {size} {role} problems asked for, {self.dataset} gave {len(problems)}")
         return list(problems.values())
@@ -142,11 +155,7 @@ class ReasoningGym(BaseEnvironment):
             "no tags": f"{thought}{right}",
             "twice": f"{thought}{tagged}{tagged}",
             "open": f"{thought}<answer>{right}",
-            "only thought": f"<think>{tagged}</think>",
-            "thinking without an end": f"<think>{tagged}",
-            "in a reopened think": f"<think>.</think><think>{tagged}",
-            "prompt echoed": problem.prompt,
-            "no text": "",
+            **unthought(tagged, problem.prompt),
         }
 
     def _prepare(self, problem: Problem, text: str) -> tuple[CallsTask, str] | Verdict:
@@ -188,30 +197,6 @@ class ReasoningGym(BaseEnvironment):
             return package.create_dataset(self.dataset, seed=seed, size=size, **self.settings)
         except (TypeError, ValueError, AssertionError) as error:
             raise UserError(f"reasoning_gym: settings of {self.dataset}: {error}") from None
-
-    def _problem(self, entry: Mapping[str, Any], seed: int, index: int, role: Role) -> Problem:
-        return Problem(
-            id=f"reasoning_gym:{self.dataset}:{seed}:{index}",
-            source="reasoning_gym",
-            skill=self.dataset,
-            prompt=entry["question"] + (THINK if self.style == "think" else "") + ENDING,
-            reference={
-                "dataset": self.dataset,
-                "settings": dict(self.settings),
-                "seed": seed,
-                "index": index,
-                "answer": entry["answer"],
-            },
-            meta={"package": _package_version()},
-            role=role,
-        )
-
-
-def _package_version() -> str:
-    try:
-        return version("reasoning-gym")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 @cache

@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from rlvrlab.batch import Bools, Floats, TokenBatch
+from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.errors import UserError
 from rlvrlab.objectives.masking import needed
 from rlvrlab.objectives.ratio import exponential
@@ -42,7 +42,7 @@ class Correction:
             raise UserError(f"correction: low {self.low} is above high {self.high}")
 
     def __call__(self, batch: TokenBatch) -> tuple[Floats, dict[str, float]]:
-        """weight_BT for the batch, 0 outside the mask, and what it looks like."""
+        """weight_BT for the batch, 0 outside the mask; its mean and extremes, how much was changed, the sample size."""
         log_BT = needed(batch, "old_BT", "correction") - needed(batch, "behaviour_BT", "correction")
         if self.level == "sequence":
             log_BT = np.broadcast_to(log_BT.sum(axis=1, keepdims=True), log_BT.shape)
@@ -50,19 +50,14 @@ class Correction:
         inside_BT = (raw_BT <= self.high) & ((raw_BT >= self.low) | (self.mode == "truncate"))
         kept_BT = np.minimum(raw_BT, self.high) if self.mode == "truncate" else np.where(inside_BT, raw_BT, 0.0)
         weight_BT = np.where(batch.loss_BT, kept_BT, 0.0)
-        return weight_BT, _metrics(weight_BT, raw_BT, inside_BT, batch)
-
-
-def _metrics(weight_BT: Floats, raw_BT: Floats, inside_BT: Bools, batch: TokenBatch) -> dict[str, float]:
-    """Mean and extremes of the weights, share of tokens changed, effective sample size as a share."""
-    weight, raw, inside = weight_BT[batch.loss_BT], raw_BT[batch.loss_BT], inside_BT[batch.loss_BT]
-    if weight.size == 0:
-        return {}
-    squares = float((weight**2).sum())
-    return {
-        "rollout_is/mean": float(weight.mean()),
-        "rollout_is/min": float(raw.min()),
-        "rollout_is/max": float(raw.max()),
-        "rollout_is/changed": float(1 - inside.mean()),
-        "rollout_is/ess": float(weight.sum()) ** 2 / (weight.size * squares) if squares else 0.0,
-    }
+        weight, raw, inside = weight_BT[batch.loss_BT], raw_BT[batch.loss_BT], inside_BT[batch.loss_BT]
+        if weight.size == 0:
+            return weight_BT, {}
+        squares = float((weight**2).sum())
+        return weight_BT, {
+            "rollout_is/mean": float(weight.mean()),
+            "rollout_is/min": float(raw.min()),
+            "rollout_is/max": float(raw.max()),
+            "rollout_is/changed": float(1 - inside.mean()),
+            "rollout_is/ess": float(weight.sum()) ** 2 / (weight.size * squares) if squares else 0.0,
+        }

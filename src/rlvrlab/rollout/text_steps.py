@@ -34,9 +34,18 @@ Unit = tuple[str, Span]
 
 
 def text_steps(text: str) -> Segments:
-    """Prose in its coarsest units of which there is more than one."""
+    """Prose in its coarsest units between the tags of which there is more than one, and the answers."""
     for kind, pattern in (("paragraph", PARAGRAPH), ("line", LINE), ("sentence", SENTENCE)):
-        units = _units(text, pattern, kind)
+        units, at = list[Unit](), 0
+        for tag in (*TAG.finditer(text), None):
+            end = tag.start() if tag else len(text)
+            # No pattern takes blank lines in front; looking for one from each of their characters would be quadratic.
+            first = end - len(text[at:end].lstrip())
+            at = max(at, text.rfind("\n", at, first) + 1)
+            units += [(kind, match.span()) for match in pattern.finditer(text, at, end)] if first < end else []
+            if tag is not None:
+                units += [("answer", tag.span())] if tag.group().startswith("<answer>") else []
+                at = tag.end()
         if len(units) > 1:
             break
     return _flat(text, "text", units)
@@ -58,21 +67,6 @@ def turn_steps(text: str) -> Segments:
         turns.append(("final", (start, len(text))))
         neutral.append("")
     return _flat(text, "turns", turns, tuple(neutral))
-
-
-def _units(text: str, pattern: re.Pattern[str], kind: str) -> list[Unit]:
-    """Paragraphs, lines or sentences between the tags, and the answers."""
-    units, at = list[Unit](), 0
-    for tag in (*TAG.finditer(text), None):
-        end = tag.start() if tag else len(text)
-        # No pattern takes blank lines in front; looking for one from each of their characters would be quadratic.
-        first = end - len(text[at:end].lstrip())
-        at = max(at, text.rfind("\n", at, first) + 1)
-        units += [(kind, match.span()) for match in pattern.finditer(text, at, end)] if first < end else []
-        if tag is not None:
-            units += [("answer", tag.span())] if tag.group().startswith("<answer>") else []
-            at = tag.end()
-    return units
 
 
 def _flat(text: str, kind: Kind, units: list[Unit], neutral: tuple[str, ...] = ()) -> Segments:

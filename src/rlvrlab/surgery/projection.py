@@ -51,7 +51,12 @@ def project(gramian_SS: Floats, along_S: Floats, epsilon_S: Floats, norm: float,
     if solver == "exact":
         multiplier_S = nonnegative_qp(gramian_SS, along_S + epsilon_S)
     else:
-        multiplier_S = _dykstra(gramian_SS, along_S, epsilon_S, 1 if solver == "sequential" else DYKSTRA_PASSES)
+        # Projecting on half-spaces in turn, each time taking the skill's earlier correction back: coordinate descent.
+        multiplier_S = np.zeros(len(along_S))
+        for s in [*np.flatnonzero(~dead_S)] * (1 if solver == "sequential" else DYKSTRA_PASSES):
+            row_S = gramian_SS[s]
+            lacking = along_S[s] + row_S @ multiplier_S - row_S[s] * multiplier_S[s] + epsilon_S[s]
+            multiplier_S[s] = max(0.0, -lacking / row_S[s])
     relaxed = False
     if solver == "exact" and (epsilon_S < 0).any() and not _fits(gramian_SS, along_S, epsilon_S, multiplier_S, norm):
         relaxed = True
@@ -63,16 +68,6 @@ def project(gramian_SS: Floats, along_S: Floats, epsilon_S: Floats, norm: float,
 def correction_norm(gramian_SS: Floats, multiplier_S: Floats) -> float:
     """|Σ λ_s g_s|."""
     return float(np.sqrt(max(float(multiplier_S @ gramian_SS @ multiplier_S), 0.0)))
-
-
-def _dykstra(M: Floats, along_S: Floats, epsilon_S: Floats, passes: int) -> Floats:
-    """Projecting on half-spaces in turn, each time taking the skill's earlier correction back: coordinate descent."""
-    multiplier_S = np.zeros(len(along_S))
-    for _ in range(passes):
-        for s in np.flatnonzero(np.diag(M) > 0):
-            lacking = along_S[s] + M[s] @ multiplier_S - M[s, s] * multiplier_S[s] + epsilon_S[s]
-            multiplier_S[s] = max(0.0, -lacking / M[s, s])
-    return multiplier_S
 
 
 def _fits(M: Floats, along_S: Floats, epsilon_S: Floats, multiplier_S: Floats, norm: float) -> bool:

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvrlab.envs.clrs import Clrs, graphs, lists
-from rlvrlab.envs.clrs.numbers import decimal, matrix
-from rlvrlab.envs.clrs.tasks import TASKS, TRACED
+from rlvrlab.envs.clrs.tasks import TASKS, TRACED, decimal, matrix
 from rlvrlab.types import ErrorKind
 
 keys = st.lists(st.integers(-999, 999), min_size=1, max_size=12, unique=True)

@@ -147,5 +147,5 @@ def test_given_rows(tmp_path: Path) -> None:
     assert env.verify(problem, env.gold(problem) or "").correct is True
     broken = tmp_path / "broken.jsonl"
     broken.write_text(json.dumps({"puzzle": "?", "solution": {"header": ["Name"], "rows": []}}))
-    with pytest.raises(UserError, match="row 1: column 'solution'"):
+    with pytest.raises(UserError, match=r"broken\.jsonl:1: column 'solution'"):
         Zebra(path=str(broken)).problems("test", 1, 0)

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvrlab.envs.answers import amount, read_rows
+from rlvrlab.envs.answers import amount
 from rlvrlab.envs.base import split_rows
 from rlvrlab.envs.clrs import Clrs
+from rlvrlab.envs.data_files import read_rows
 from rlvrlab.envs.gsm8k import Gsm8k
 from rlvrlab.envs.mathematics import Mathematics
 from rlvrlab.envs.mathematics.equality import exact, letters
@@ -123,21 +124,21 @@ def test_no_text_is_slow(quickly: Any, extract: Callable[[str], object], piece: 
 
 def test_rows_name_what_is_wrong(tmp_path: Path) -> None:
     cases = {
-        "cut.jsonl": ('{"a": 1}\n{"a": ', "row 2: not JSON"),
-        "list.jsonl": ('{"a": 1}\n[1]\n', "row 2: an object was expected"),
+        "cut.jsonl": ('{"a": 1}\n{"a": ', "cut.jsonl:2: .*not JSON"),
+        "list.jsonl": ('{"a": 1}\n[1]\n', "list.jsonl:2: an object was expected"),
         "object.json": ('{"a": 1}', "a list of rows"),
-        "deep.jsonl": ("[" * 100_000, "row 1: not JSON"),
-        "bytes.jsonl": (b"\xff\xfe", "cannot be read"),
-        "torn.jsonl.gz": (b"\x1f\x8b\x08", "cannot be read"),
+        "deep.jsonl": ("[" * 100_000, "deep.jsonl:1: nested too deeply"),
+        "bytes.jsonl": (b"\xff\xfe", "is UTF-16"),
+        "torn.jsonl.gz": (b"\x1f\x8b\x08", "broken gzip"),
     }
     for name, (content, message) in cases.items():
         (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
         with pytest.raises(UserError, match=message):
-            read_rows(tmp_path / name)
-    with pytest.raises(UserError, match="no data file"):
-        read_rows(tmp_path / "none.jsonl")
+            list(read_rows(tmp_path / name))
+    with pytest.raises(UserError, match=r"none\.jsonl: no such file"):
+        list(read_rows(tmp_path / "none.jsonl"))
     (tmp_path / "bom.jsonl").write_bytes(b'\xef\xbb\xbf{"a": 1}\r\n\r\n{"a": "\xe2\x80\xa8"}\r\n')
-    assert read_rows(tmp_path / "bom.jsonl") == [{"a": 1}, {"a": "\u2028"}]
+    assert [row for _, row in read_rows(tmp_path / "bom.jsonl")] == [{"a": 1}, {"a": "\u2028"}]
 
 
 def test_published_test_stays_test_and_leaves_train(tmp_path: Path) -> None:
@@ -149,9 +150,9 @@ def test_published_test_stays_test_and_leaves_train(tmp_path: Path) -> None:
     assert by_role["test"] == {"x", "shared q"}
     assert by_role["dev"] and by_role["train"] and len(by_role["dev"] | by_role["train"]) == 200
     assert {role for _, role in split_rows(Mathematics(), tmp_path / "test.jsonl")} == {"test"}
-    with pytest.raises(UserError, match="row 1: column 'puzzle' is missing"):
+    with pytest.raises(UserError, match=r"grids\.jsonl:1: column 'puzzle' is missing"):
         split_rows(Zebra(), _lines(tmp_path / "grids.jsonl", {"solution": {"header": ["House"], "rows": [["1"]]}}))
-    with pytest.raises(UserError, match="row 1: column 'algo_name' is missing"):
+    with pytest.raises(UserError, match=r"runs\.jsonl:1: column 'algo_name' is missing"):
         split_rows(Clrs(), _lines(tmp_path / "runs.jsonl", {"answer": "1"}))
 
 

@@ -20,9 +20,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from rlvrlab.envs.answers import KEPT, Row, in_turn, squeezed
-from rlvrlab.envs.base import BaseEnvironment, Read
+from rlvrlab.envs.answers import KEPT, in_turn, squeezed, unthought
+from rlvrlab.envs.base import DataSetEnvironment, Read
 from rlvrlab.envs.clrs.tasks import TASKS, TRACED
+from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.split import role_of
 from rlvrlab.errors import UnknownName, UserError
 from rlvrlab.judge.extract import after_thinking
@@ -47,7 +48,7 @@ class Run(NamedTuple):
 
 @register("env", "clrs")
 @dataclass(frozen=True)
-class Clrs(BaseEnvironment):
+class Clrs(DataSetEnvironment):
     """Textbook algorithms run by hand."""
 
     path: str = ""
@@ -76,17 +77,11 @@ class Clrs(BaseEnvironment):
     def _known(self) -> tuple[str, ...]:
         return TRACED if self.trace else tuple(TASKS)
 
-    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
-        """Distinct runs; a shorter list of the same seed is the beginning of a longer one."""
-        if self.path:
-            chosen = self.stored_problems(self.path, role, size, seed)
-        else:
-            kinds = [(name, length) for length in self.lengths for name in self.algorithms or self._known]
-            runs = in_turn([self._runs(name, length, role, seed) for name, length in kinds], size)
-            chosen = [self._problem(run, role) for run in runs]
-        if len(chosen) < size:
-            raise UserError(f"clrs: {size} {role} problems asked for, {self.path or 'the generator'} has {len(chosen)}")
-        return chosen
+    def made(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """Runs of every algorithm and length in turn."""
+        kinds = [(name, length) for length in self.lengths for name in self.algorithms or self._known]
+        runs = in_turn([self._runs(name, length, role, seed) for name, length in kinds], size)
+        return [self._problem(run, role) for run in runs]
 
     def read_row(self, row: Row) -> Read:
         """A row of CLRS-Text: `question`, `answer`, `algo_name` and `length`."""
@@ -125,12 +120,8 @@ class Clrs(BaseEnvironment):
             "full-width": right.translate({code: code + 0xFEE0 for code in range(ord("0"), ord("9") + 1)}),
             "NUL": f"{right}\0", "endless": right * 50_000,
         }  # fmt: skip
-        return {name: self._complete(answer) for name, answer in answers.items()} | {
-            "only thought": f"<think>{right}</think>",
-            "thinking without an end": f"<think>{right}",
-            "in a reopened think": f"<think>.</think><think>{right}",
-            "no text": "",
-        }
+        cheats = {name: self._complete(answer) for name, answer in answers.items()}
+        return cheats | unthought(right, problem.prompt)
 
     def _complete(self, answer: str) -> str:
         return f"<think>Step by step.</think>\n{answer}" if self.style == "think" else answer

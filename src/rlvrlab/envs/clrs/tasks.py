@@ -1,4 +1,7 @@
-"""Inputs for each algorithm and the text around them, as CLRS-Text writes it."""
+"""Inputs for each algorithm and the text around them, as CLRS-Text writes it.
+
+Decimals are whole thousandths inside, so sums never round: decimals([550, 708, 0]) -> "[0.55 0.708 0.0]".
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from rlvrlab.envs.clrs import graphs, lists
-from rlvrlab.envs.clrs.numbers import array, decimal, decimals, matrix
 
 NEIGHBOURS, FEW_NEIGHBOURS = 3.0, 1.8
 """Edges per vertex on average: enough for detours, or few enough for cuts."""
@@ -29,6 +31,27 @@ Random = np.random.Generator
 Graph = list[list[int]]
 Sort = Callable[[Sequence[int]], tuple[list[int], list[list[int]]]]
 Tree = Callable[[Sequence[Sequence[int]], int], tuple[list[int], list[list[int]]]]
+
+
+def decimal(thousandths: int) -> str:
+    """550 as 0.55, 0 as 0.0."""
+    whole, part = divmod(abs(thousandths), 1000)
+    return f"{'-' if thousandths < 0 else ''}{whole}.{f'{part:03}'.rstrip('0') or '0'}"
+
+
+def array(values: Sequence[int], write: Callable[[int], str] = str) -> str:
+    """`[0 1 2]`, each value as `write` writes it."""
+    return f"[{' '.join(map(write, values))}]"
+
+
+def decimals(values: Sequence[int]) -> str:
+    """`[0.55 0.708]` from thousandths."""
+    return array(values, decimal)
+
+
+def matrix(rows: Sequence[Sequence[int]], write: Callable[[int], str] = str) -> str:
+    """`[[0 1], [1 0]]`, each value as `write` writes it."""
+    return f"[{', '.join(array(row, write) for row in rows)}]"
 
 
 def _keys(random: Random, size: int) -> list[int]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from rlvrlab.envs.answers import Row
 from rlvrlab.envs.base import Read
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment, refused
 from rlvrlab.envs.code.rows import BadColumn, CodeRow, Columns, Shape, read_shaped, shaped
+from rlvrlab.envs.data_files import Row
 from rlvrlab.errors import UserError, suggestion
 from rlvrlab.judge.extract import program_in
 from rlvrlab.judge.jail.limits import Limits

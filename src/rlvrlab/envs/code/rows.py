@@ -12,8 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.envs.answers import read_rows, squeezed
+from rlvrlab.envs.answers import squeezed
 from rlvrlab.envs.code.trees import NOT_PYTHON, parsed
+from rlvrlab.envs.data_files import read_rows
 from rlvrlab.errors import UserError
 from rlvrlab.types import Role
 
@@ -125,7 +126,7 @@ def read_shaped(path: Path, shapes: Mapping[str, Shape], shape: str, role_of: Ro
 def _read(
     path: Path, changed: int, shapes: tuple[tuple[str, Shape], ...], shape: str, role_of: Role | None
 ) -> Sequence[CodeRow]:
-    return shaped(read_rows(path), dict(shapes), shape, role_of, str(path))
+    return shaped([row for _, row in read_rows(path)], dict(shapes), shape, role_of, str(path))
 
 
 def shaped(

@@ -6,7 +6,6 @@ text for it would be satisfied.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from rlvrlab.envs.graphs.answers import Style
@@ -66,7 +65,15 @@ def _inner(task: Task, instance: Instance, optimum: Any, answer: str) -> dict[st
     }
     first = answer.partition("[")[2].partition("]")[0].split(", ")
     if task.name == "MCS":
-        return texts | _pair_cheats(first, int(optimum))
+        missing, often = [str(100 + i) for i in range(optimum)], [first[0]] * optimum
+        return texts | {
+            "atoms that do not exist": f"{bracketed(missing)}, {bracketed(missing)}",
+            "fifty atoms that do not exist": f"{bracketed(range(100, 150))}, {bracketed(range(200, 250))}",
+            "one atom repeated": f"{bracketed(often)}, {bracketed(often)}",
+            "one list": bracketed(first),
+            "lists of unequal length": f"{bracketed(first)}, {bracketed(first[:-1] or ['0', '1'])}",
+            "three lists": f"{bracketed(first)}, {bracketed(first)}, {bracketed(first)}",
+        }
     texts["one node as often as the optimum"] = bracketed([first[0]] * (int(optimum) + 1))
     texts["a node twice"] = bracketed([*first, first[-1]])
     other = [*first[1:], first[0]] if len(first) > 1 else [*first, *instance.names[:1], *instance.names[-1:]]
@@ -81,18 +88,6 @@ def _inner(task: Task, instance: Instance, optimum: Any, answer: str) -> dict[st
         texts["path backwards"] = bracketed(first[::-1])
         texts["teleport"] = bracketed([first[0], NOBODY, first[-1]])
     return texts
-
-
-def _pair_cheats(first: Sequence[str], optimum: int) -> dict[str, str]:
-    missing = [str(100 + i) for i in range(optimum)]
-    return {
-        "atoms that do not exist": f"{bracketed(missing)}, {bracketed(missing)}",
-        "fifty atoms that do not exist": f"{bracketed(range(100, 150))}, {bracketed(range(200, 250))}",
-        "one atom repeated": f"{bracketed([first[0]] * optimum)}, {bracketed([first[0]] * optimum)}",
-        "one list": bracketed(first),
-        "lists of unequal length": f"{bracketed(first)}, {bracketed(first[:-1] or ['0', '1'])}",
-        "three lists": f"{bracketed(first)}, {bracketed(first)}, {bracketed(first)}",
-    }
 
 
 def _marked_cheats(optimum: Any, answer: str) -> dict[str, str]:

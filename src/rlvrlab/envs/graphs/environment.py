@@ -14,7 +14,7 @@ listed with each task; docs/graphs.md has the table of verdicts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
@@ -86,7 +86,14 @@ class GraphEnvironment(BaseEnvironment):
             Batch(name, level, self._band(name, level), role, seed, self.style, -(-(size - i) // len(units)))
             for i, (name, level) in enumerate(units)
         ]
-        made = self._make(batches)
+        if self.workers == 1:
+            made = [produce(batch) for batch in batches]
+        else:
+            with ProcessPoolExecutor(self.workers, get_context("spawn")) as pool:
+                # The largest instances take longest: they go first.
+                order = sorted(range(len(batches)), key=lambda i: -batches[i].band[1])
+                started = {i: pool.submit(produce, batches[i]) for i in order}
+                made = [started[i].result() for i in range(len(batches))]
         for batch, problems in zip(batches, made, strict=True):
             if len(problems) < batch.wanted:
                 raise UserError(
@@ -99,15 +106,6 @@ class GraphEnvironment(BaseEnvironment):
         """Gold must be correct and every cheat must not, for every task."""
         several = [self.tasks[i : i + CHECKED_PROBLEMS] for i in range(0, len(self.tasks), CHECKED_PROBLEMS)]
         return [check for tasks in several for check in BaseEnvironment.self_check(replace(self, tasks=tasks))]
-
-    def _make(self, batches: Sequence[Batch]) -> list[list[Problem]]:
-        if self.workers == 1:
-            return [produce(batch) for batch in batches]
-        with ProcessPoolExecutor(self.workers, get_context("spawn")) as pool:
-            # The largest instances take longest: they go first.
-            order = sorted(range(len(batches)), key=lambda i: -batches[i].band[1])
-            started = {i: pool.submit(produce, batches[i]) for i in order}
-            return [started[i].result() for i in range(len(batches))]
 
     def _band(self, name: str, level: int) -> tuple[int, int]:
         if not self.sizes:

@@ -46,6 +46,10 @@ class Graph(NamedTuple):
                 rows[v][u] = weight
         return rows
 
+    def matrix(self) -> list[list[int]]:
+        """The weight of the edge between every two nodes, 0 where there is none."""
+        return [[row.get(v, 0) for v in range(self.n)] for row in self.weighted()]
+
     def as_plain(self) -> dict[str, Any]:
         """Plain data for a reference; what is empty is left out."""
         plain: dict[str, Any] = {"n": self.n, "edges": [list(edge) for edge in self.edges]}

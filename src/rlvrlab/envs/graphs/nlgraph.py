@@ -25,7 +25,7 @@ from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.envs.graphs.answers import Style
 from rlvrlab.envs.graphs.graph import Graph
 from rlvrlab.envs.graphs.production import STYLES
-from rlvrlab.envs.graphs.tasks.base import Infeasible, Instance, Solution, Task
+from rlvrlab.envs.graphs.tasks.base import Infeasible, Instance
 from rlvrlab.envs.graphs.tasks.nlgraph import NLGRAPH_TASKS
 from rlvrlab.envs.graphs.verdicts import judge
 from rlvrlab.errors import UserError, suggestion
@@ -135,13 +135,7 @@ class NLGraph(BaseEnvironment):
     def self_check(self) -> list[Check]:
         """Gold must be correct and the cheats must not, on whichever files there are."""
         there: list[Role] = [role for role in FILES if (Path(self.folder) / self.tasks[0] / FILES[role]).is_file()]
-        checks = []
-        for problem in self.problems(there[0] if there else "test", len(self.tasks), seed=0):
-            gold = self.gold(problem) or ""
-            checks.append(Check("gold", gold, True, self._verify_safely(problem, gold)))
-            for name, text in self.cheats(problem).items():
-                checks.append(Check(f"cheat: {name}", text, False, self._verify_safely(problem, text)))
-        return checks
+        return self.checked(self.problems(there[0] if there else "test", len(self.tasks), seed=0))
 
     def cheats(self, problem: Problem) -> Mapping[str, str]:
         """A few; the tasks' own cheats are checked with the environments that make their instances."""
@@ -194,39 +188,22 @@ def _problem(path: Path, name: str, key: str, row: Mapping[str, str], role: Role
         instance = instance_of(name, row["question"])
     except ValueError as error:
         raise UserError(f"{where}: column 'question': {error}") from None
-    solution = _agreed(where, task, instance, READINGS[name].label, row["answer"])
-    question = row["question"].removesuffix("A:").rstrip()
-    return Problem(
-        id=f"nlgraph:{name}:{key_bits(row['question']):032x}"[:-16],
-        source="nlgraph",
-        skill=f"nlgraph_{name}",
-        prompt=f"{question}\n{task.ask(instance)}",
-        reference={
-            "task": task.name,
-            **instance.as_plain(),
-            "optimum": solution.optimum,
-            "answer": task.show(instance, solution.witness),
-        },
-        meta={
-            "row": key,
-            "difficulty": row.get("difficulty", ""),
-            "solver": solution.solver,
-            "proof": solution.proof,
-            "bound": solution.optimum,
-        },
-        role=role,
-    )
-
-
-def _agreed(where: str, task: Task, instance: Instance, label: Callable[[str], Any], answer: str) -> Solution:
-    """The proved solution, which the stored answer must reach."""
     solution = task.solve(instance)
     try:
-        stored = label(answer)
+        stored = READINGS[name].label(row["answer"])
         value = task.measure(instance, tuple(stored) if isinstance(stored, list) else stored)
     except (Infeasible, IndexError) as error:
         raise UserError(f"{where}: column 'answer': {error}") from None
     if solution is None or value != solution.optimum:
         proved = solution.optimum if solution else "nothing"
         raise UserError(f"{where}: column 'answer' says {value}, proved is {proved}")
-    return solution
+    question = row["question"].removesuffix("A:").rstrip()
+    return Problem(
+        id=f"nlgraph:{name}:{key_bits(row['question']):032x}"[:-16],
+        source="nlgraph",
+        skill=f"nlgraph_{name}",
+        prompt=f"{question}\n{task.ask(instance)}",
+        reference=task.reference(instance, solution),
+        meta={"row": key, "difficulty": row.get("difficulty", ""), **solution.facts()},
+        role=role,
+    )

@@ -56,7 +56,13 @@ def peer_verdict(peer: Peer, task: Task, instance: Instance, optimum: Any, truth
 def peer_value(peer: Peer, name: str, instance: Instance, text: str) -> int:
     """What GraphArena's or NPG-Muse's check_solution returns."""
     if name == "TSP":
-        return _tsp(instance, CODES.findall(text))
+        tours = CODES.findall(text)
+        if not tours:
+            return MISSING
+        names, tokens = list(instance.names), _tokens(tours[-1])
+        if len(tokens) != len(names) + 1 or set(tokens) != set(names) or tokens[0] != tokens[-1]:
+            return BROKEN
+        return tour_length(instance.graphs[0].matrix(), [names.index(token) for token in tokens[:-1]])
     if name in ("GED", "MCS"):
         lists = DIGITS.findall(text)
         return (_ged if name == "GED" else _mcs)(instance, lists, peer == "grapharena")
@@ -94,18 +100,6 @@ def _bracketed(text: str) -> list[str]:
 
 def _numbers(content: str) -> list[int]:
     return [int(token) for token in re.split(r"[\s,]+", content.strip())]
-
-
-def _tsp(instance: Instance, lists: list[str]) -> int:
-    if not lists:
-        return MISSING
-    names = list(instance.names)
-    tokens = _tokens(lists[-1])
-    if len(tokens) != len(names) + 1 or set(tokens) != set(names) or tokens[0] != tokens[-1]:
-        return BROKEN
-    weights = instance.graphs[0].weighted()
-    matrix = [[weights[u].get(v, 0) for v in range(len(names))] for u in range(len(names))]
-    return tour_length(matrix, [names.index(token) for token in tokens[:-1]])
 
 
 def _ged(instance: Instance, lists: list[str], searches_back: bool) -> int:

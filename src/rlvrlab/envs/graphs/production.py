@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from random import Random
+from string import ascii_uppercase as LETTERS
 from typing import NamedTuple
 
 from rlvrlab.envs.graphs.answers import Style
-from rlvrlab.envs.graphs.tasks import bare
 from rlvrlab.envs.graphs.tasks.base import Instance, Solution, Task
 from rlvrlab.envs.graphs.tasks.catalogue import TASKS
 from rlvrlab.envs.split import role_of_key
@@ -38,8 +39,18 @@ class Batch(NamedTuple):
 
 def produce(batch: Batch) -> list[Problem]:
     """The batch, or as much of it as a long search finds."""
-    task = TASKS[batch.task]
-    return [_problem(task, batch, *solved) for solved in islice(_solved(task, batch), batch.wanted)]
+    task, problems = TASKS[batch.task], []
+    for instance, shape, solution in islice(_solved(task, batch), batch.wanted):
+        if batch.style == "bare":
+            instance = lettered(instance)
+        question = bare_question(task.name, instance) if batch.style == "bare" else task.ask(instance)
+        prompt = STYLES[batch.style].format(question)
+        name = f"{task.name}:{batch.level}:{key_bits(prompt):032x}"[:-16]
+        meta = {"level": batch.level, "size": instance.graphs[0].n, **solution.facts(), "seed": batch.seed}
+        meta["shape"] = f"{shape:032x}"
+        reference = task.reference(instance, solution)
+        problems.append(Problem(name, "graph", task.name, prompt, reference, meta, batch.role))
+    return problems
 
 
 def _solved(task: Task, batch: Batch) -> Iterator[tuple[Instance, int, Solution]]:
@@ -64,30 +75,24 @@ def _solved(task: Task, batch: Batch) -> Iterator[tuple[Instance, int, Solution]
         yield instance, shape, solution
 
 
-def _problem(task: Task, batch: Batch, instance: Instance, shape: int, solution: Solution) -> Problem:
-    if batch.style == "bare":
-        instance = bare.lettered(instance)
-    question = bare.ask(task.name, instance) if batch.style == "bare" else task.ask(instance)
-    prompt = STYLES[batch.style].format(question)
-    return Problem(
-        id=f"{task.name}:{batch.level}:{key_bits(prompt):032x}"[:-16],
-        source="graph",
-        skill=task.name,
-        prompt=prompt,
-        reference={
-            "task": task.name,
-            **instance.as_plain(),
-            "optimum": solution.optimum,
-            "answer": task.show(instance, solution.witness),
-        },
-        meta={
-            "level": batch.level,
-            "size": instance.graphs[0].n,
-            "solver": solution.solver,
-            "proof": solution.proof,
-            "bound": solution.optimum,
-            "seed": batch.seed,
-            "shape": f"{shape:032x}",
-        },
-        role=batch.role,
-    )
+def lettered(instance: Instance) -> Instance:
+    """The same question about A, B, …, Z, A1, …; numbers stay numbers."""
+    names = [LETTERS[i % 26] + str(i // 26 or "") for i in range(instance.graphs[0].n)]
+    return replace(instance, names=tuple(names)) if instance.names else instance
+
+
+def bare_question(task: str, instance: Instance) -> str:
+    """One line with the task, its nodes and its edges: `MIS A B C D: AB, BC, CD`, `TSP A B C: AB 4250, AC 9133, …`.
+
+    As few characters as the six NP-hard tasks need, for policies of a few hundred thousand parameters. Nodes of one
+    graph are letters, atoms of two molecules numbers: `GED 0C 1C 2O: 01, 12 | 0C 1O 2C: 01, 02`.
+    """
+    graphs = []
+    for graph in instance.graphs:
+        called = instance.names or tuple(map(str, range(graph.n)))
+        joint = "" if max(map(len, called)) == 1 else "-"  # 112 could be 1 and 12, or 11 and 2
+        nodes = " ".join(f"{name}{label}" for name, label in zip(called, graph.labels or [""] * graph.n, strict=True))
+        weights = [f" {weight}" for weight in graph.weights] or [""] * len(graph.edges)
+        edges = [f"{called[u]}{joint}{called[v]}{weight}" for (u, v), weight in zip(graph.edges, weights, strict=True)]
+        graphs.append(f"{nodes}: {', '.join(edges)}")
+    return f"{task} {' | '.join(graphs)}\n"

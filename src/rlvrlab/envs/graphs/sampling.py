@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from itertools import combinations
 from random import Random
 
 from rlvrlab.envs.graphs.graph import Edge, Graph, induced, permuted
@@ -16,15 +17,20 @@ from rlvrlab.envs.graphs.solvers.paths import distances
 from rlvrlab.randomness import key_bits
 
 NETWORK_NODES = 4000
+NETWORKS = {"academic": (5, 0.85), "social": (3, 0.6), "knowledge": (2, 0.2)}
+"""Links of each newcomer, and the chance that a link closes a triangle."""
+Near = tuple[list[int], ...]
+"""The neighbours of each node."""
 RESTART = 0.2
 VALENCE = {"C": 4, "N": 3, "O": 2, "S": 2, "F": 1, "Cl": 1}
 ATOMS = ("C",) * 30 + ("N",) * 5 + ("O",) * 6 + ("S", "F", "Cl")
 EARTH_RADIUS_KM = 6371
 
 
-@lru_cache(maxsize=8)
-def network(kind: str, links: int, triangles: float) -> tuple[list[int], ...]:
-    """Neighbour lists of a grown network: each newcomer links to `links` others, closing triangles with that chance."""
+@lru_cache
+def network(kind: str) -> Near:
+    """A grown network of one of the kinds in NETWORKS."""
+    links, triangles = NETWORKS[kind]
     random = Random(key_bits("network", kind, links, triangles))
     near: list[set[int]] = [set() for _ in range(NETWORK_NODES)]
     ends = list(range(links))
@@ -39,7 +45,7 @@ def network(kind: str, links: int, triangles: float) -> tuple[list[int], ...]:
     return tuple([sorted(row) for row in near])
 
 
-def walked(random: Random, near: tuple[list[int], ...], size: int) -> list[int]:
+def walked(random: Random, near: Near, size: int) -> list[int]:
     """The first `size` different nodes of a random walk with restarts: always connected."""
     start = here = random.randrange(len(near))
     seen = {start: None}
@@ -51,12 +57,18 @@ def walked(random: Random, near: tuple[list[int], ...], size: int) -> list[int]:
     return list(seen)
 
 
-def cut_out(random: Random, near: tuple[list[int], ...], nodes: list[int]) -> Graph:
+def cut_out(random: Random, near: Near, nodes: list[int]) -> Graph:
     """The induced subgraph in random numbering."""
     inside = set(nodes)
     place = {v: i for i, v in enumerate(nodes)}
     adjacency = [sum(1 << place[u] for u in near[v] if u in inside) for v in nodes]
     return shuffled_nodes(random, induced(adjacency, range(len(nodes))))
+
+
+def excerpt(random: Random, kind: str, size: int) -> Graph:
+    """A connected part of a network."""
+    near = network(kind)
+    return cut_out(random, near, walked(random, near, size))
 
 
 def shuffled_nodes(random: Random, graph: Graph) -> Graph:
@@ -123,16 +135,13 @@ def edited(random: Random, graph: Graph, edits: int) -> tuple[Graph, list[int]]:
 
 def flights(random: Random, size: int) -> Graph:
     """The complete graph of great-circle distances between random points, in whole kilometres."""
-    points = [
-        (math.asin(random.uniform(-0.85, 0.93)), math.radians(random.uniform(-180, 180))) for _ in range(size)
-    ]  # fmt: skip
-    edges = [(u, v) for u in range(size) for v in range(u + 1, size)]
-    return Graph(size, tuple(edges), weights=tuple([_kilometres(points[u], points[v]) for u, v in edges]))
-
-
-def _kilometres(a: tuple[float, float], b: tuple[float, float]) -> int:
-    cosine = math.sin(a[0]) * math.sin(b[0]) + math.cos(a[0]) * math.cos(b[0]) * math.cos(a[1] - b[1])
-    return max(1, int(EARTH_RADIUS_KM * math.acos(max(-1.0, min(1.0, cosine)))))
+    points = [(math.asin(random.uniform(-0.85, 0.93)), math.radians(random.uniform(-180, 180))) for _ in range(size)]
+    edges = list(combinations(range(size), 2))
+    kilometres = []
+    for (a, x), (b, y) in combinations(points, 2):
+        cosine = math.sin(a) * math.sin(b) + math.cos(a) * math.cos(b) * math.cos(x - y)
+        kilometres.append(max(1, int(EARTH_RADIUS_KM * math.acos(max(-1.0, min(1.0, cosine))))))
+    return Graph(size, tuple(edges), weights=tuple(kilometres))
 
 
 def scattered(random: Random, size: int, degree: float, directed: bool = False) -> Graph:

@@ -37,29 +37,21 @@ def judge(task: Task, instance: Instance, optimum: Any, text: str, style: Style)
         return unjudged(f"value {value} beats the proved optimum {optimum}", answer=shown, flags=(ALARM,))
     quality = task.quality(value, optimum)
     correct = value == optimum
+    worse = "not the right answer" if task.sense == "exact" else f"value {value}, optimum {optimum}"
     return Verdict(
         correct,
         quality,
         ErrorKind.NONE if correct else ErrorKind.WRONG,
         parts(1.0, 1.0, quality, correct, repeat),
         answer=shown,
-        detail=""
-        if correct
-        else f"value {value}, optimum {optimum}"
-        if task.sense != "exact"
-        else "not the right answer",
+        detail="" if correct else worse,
     )
 
 
 def parts(format: float, feasible: float, quality: float, correct: bool, repeat: float) -> dict[str, float]:
     """The named components of every graph verdict."""
-    return {
-        "format": format,
-        "feasible": feasible,
-        "quality": quality,
-        "correct": float(correct),
-        "repeat": repeat,
-    }
+    named = {"format": format, "feasible": feasible, "quality": quality}
+    return named | {"correct": float(correct), "repeat": repeat}
 
 
 def _refused(error: ErrorKind, detail: str, answer: str | None, format: float, repeat: float) -> Verdict:

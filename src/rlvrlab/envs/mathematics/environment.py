@@ -19,12 +19,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from rlvrlab.envs.answers import KEPT, Row, in_turn, squeezed
-from rlvrlab.envs.base import BaseEnvironment, Read
+from rlvrlab.envs.answers import KEPT, squeezed, unthought
+from rlvrlab.envs.base import DataSetEnvironment, Read
 from rlvrlab.envs.code.shared_judge import judged
+from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.mathematics.equality import exact, is_hedged, letters, no_number
 from rlvrlab.envs.mathematics.shapes import LETTERS, Item, item_of
 from rlvrlab.envs.mathematics.synthetic import items
@@ -45,7 +47,7 @@ UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 @register("env", "math")
 @dataclass(frozen=True)
-class Mathematics(BaseEnvironment):
+class Mathematics(DataSetEnvironment):
     """Problems whose final answer is a number, an expression or a choice."""
 
     path: str = ""
@@ -59,15 +61,9 @@ class Mathematics(BaseEnvironment):
         if self.style not in PROMPTS:
             raise UserError(f'math: style = {self.style!r}: allowed: "plain", "think"')
 
-    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
-        """Distinct problems; a shorter list of the same seed is the beginning of a longer one."""
-        if self.path:
-            chosen = self.stored_problems(self.path, role, size, seed)
-        else:
-            chosen = [self._problem(item, role) for item in in_turn([items(role, seed)], size)]
-        if len(chosen) < size:
-            raise UserError(f"math: {size} {role} problems asked for, {self.path or 'the generator'} has {len(chosen)}")
-        return chosen
+    def made(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """Exercises of synthetic.py."""
+        return [self._problem(item, role) for item in islice(items(role, seed), size)]
 
     def read_row(self, row: Row) -> Read | None:
         """A row of any known shape (shapes.py); None when it has no answer."""
@@ -111,12 +107,8 @@ class Mathematics(BaseEnvironment):
             "no box": f"{thought}The answer is {right}",
             "open box": f"{thought}\\boxed{{{right}",
             "right box, then an open one": f"{thought}\\boxed{{{right}}} \\boxed{{",
-            "only thought": f"<think>\\boxed{{{right}}}</think>",
-            "thinking without an end": f"<think>\\boxed{{{right}}}",
-            "answer in a reopened think": f"<think>.</think><think>\\boxed{{{right}}}",
             "framed": f"{thought}\\fbox{{{right}}}",
-            "prompt echoed": problem.prompt,
-            "no text": "",
+            **unthought(f"\\boxed{{{right}}}", problem.prompt),
         }
 
     def _settle(self, problem: Problem, text: str) -> Verdict | tuple[MathTask, str]:

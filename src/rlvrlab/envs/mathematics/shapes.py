@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from rlvrlab.envs.answers import Row
+from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.mathematics.equality import letters
 from rlvrlab.judge.extract import boxed
 

@@ -14,8 +14,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from rlvrlab.envs.answers import Row, read_each, squeezed
+from rlvrlab.envs.answers import squeezed
 from rlvrlab.envs.code.shared_judge import judged
+from rlvrlab.envs.data_files import Row, read_each
 from rlvrlab.envs.split import role_in_training_set, role_of
 from rlvrlab.envs.sql.databases import twins
 from rlvrlab.errors import UserError

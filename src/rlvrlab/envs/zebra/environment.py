@@ -21,9 +21,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rlvrlab.envs.answers import KEPT, Row, in_turn, squeezed
-from rlvrlab.envs.base import BaseEnvironment, Read
-from rlvrlab.envs.zebra.maker import SIZES, Puzzle, puzzles
+from rlvrlab.envs.answers import KEPT, in_turn, squeezed, unthought
+from rlvrlab.envs.base import DataSetEnvironment, Read
+from rlvrlab.envs.data_files import Row
+from rlvrlab.envs.zebra.maker import SIZES, puzzles
 from rlvrlab.envs.zebra.words import cheats_of, told
 from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import SPACE, after_thinking, fenced
@@ -43,7 +44,7 @@ class Refused(Exception):
 
 @register("env", "zebra")
 @dataclass(frozen=True)
-class Zebra(BaseEnvironment):
+class Zebra(DataSetEnvironment):
     """Logic grids with one solution."""
 
     path: str = ""
@@ -61,18 +62,16 @@ class Zebra(BaseEnvironment):
         if self.style not in ("plain", "think"):
             raise UserError(f'zebra: style = {self.style!r}: allowed: "plain", "think"')
 
-    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
-        """Distinct puzzles; a shorter list of the same seed is the beginning of a longer one."""
-        if self.path:
-            chosen = self.stored_problems(self.path, role, size, seed)
-        else:
-            made = in_turn([puzzles(level, role, seed) for level in self.levels], size)
-            chosen = [self._made(puzzle, role) for puzzle in made]
-        if len(chosen) < size:
-            raise UserError(
-                f"zebra: {size} {role} problems asked for, {self.path or 'the generator'} has {len(chosen)}"
-            )
-        return chosen
+    def made(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """Puzzles of maker.py, levels in turn."""
+        problems = []
+        for puzzle in in_turn([puzzles(level, role, seed) for level in self.levels], size):
+            prompt, reference = told(puzzle)
+            houses, attributes = SIZES[puzzle.level]
+            meta = {"level": puzzle.level, "houses": houses, "attributes": attributes, "clues": len(puzzle.clues)}
+            proved = {**meta, "proof": "unique by exhaustive search"}
+            problems.append(self._problem(prompt, reference, proved, role))
+        return problems
 
     def read_row(self, row: Row) -> Read:
         """A row of ZebraLogic: `puzzle`, and `solution` with its header and rows."""
@@ -110,23 +109,13 @@ class Zebra(BaseEnvironment):
         grids = {name: self._complete(grid) for name, grid in cheats_of(problem.reference).items()}
         gold = json.dumps(problem.reference)
         return grids | {
-            "only thought": f"<think>{gold}</think>",
-            "thinking without an end": f"<think>{gold}",
-            "in a reopened think": f"<think>.</think><think>{gold}",
             "two grids": self._complete(f"{gold} {gold}"),
             "words after it": self._complete(f"{gold} I am sure"),
-            "prompt echoed": problem.prompt,
-            "no text": "",
+            **unthought(gold, problem.prompt),
         }
 
     def _complete(self, answer: str) -> str:
         return f"<think>I go through the clues.</think>\n{answer}" if self.style == "think" else answer
-
-    def _made(self, puzzle: Puzzle, role: Role) -> Problem:
-        prompt, reference = told(puzzle)
-        houses, attributes = SIZES[puzzle.level]
-        meta = {"level": puzzle.level, "houses": houses, "attributes": attributes, "clues": len(puzzle.clues)}
-        return self._problem(prompt, reference, meta | {"proof": "unique by exhaustive search"}, role)
 
     def _problem(self, prompt: str, reference: Answer, meta: Mapping[str, Any], role: Role) -> Problem:
         shown = prompt + (THINK if self.style == "think" else "")

@@ -8,8 +8,9 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlvrlab.data.files import parquet, write_bytes
+from rlvrlab.data.files import write_bytes
 from rlvrlab.data.rows import write_problems
+from rlvrlab.envs.data_files import parquet
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import shuffled
 from rlvrlab.scale.verl.job import DEV, TRAIN

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.advantages.base import AdvantageEstimator
-from rlvrlab.data.files import read_rows
 from rlvrlab.data.rows import from_row
+from rlvrlab.envs.data_files import read_rows
 from rlvrlab.errors import UserError
 from rlvrlab.objectives.base import PolicyObjective
 from rlvrlab.recipe import Resolved, resolve

@@ -48,10 +48,6 @@ def edit_distance_cpsat(first: Graph, second: Graph) -> Mapping:
         model.add_at_most_one(var for (_, image), var in kept.items() if image in (edge, (edge[1], edge[0])))
     relabelled = sum(becomes[i][j] for i in n for j in n if first.labels[i] != second.labels[j])
     model.minimize(relabelled - 2 * sum(kept.values()))
-    return _solved(cp_model, model, becomes, first, second)
-
-
-def _solved(cp_model: Any, model: Any, becomes: Any, first: Graph, second: Graph) -> Mapping:
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 0

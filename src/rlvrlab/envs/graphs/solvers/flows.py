@@ -22,7 +22,13 @@ def max_flow(capacities: Sequence[dict[int, int]], source: int, sink: int) -> Fl
             residual[v].setdefault(u, 0)
     value = 0
     while True:
-        before = _search(residual, source, sink)
+        before, queue = {source: source}, deque([source])
+        while queue and sink not in before:
+            u = queue.popleft()
+            for v, capacity in residual[u].items():
+                if capacity and v not in before:
+                    before[v] = u
+                    queue.append(v)
         if sink not in before:
             break
         path = [sink]
@@ -56,15 +62,3 @@ def max_matching(wishes: Sequence[Sequence[int]]) -> dict[int, int]:
     for applicant in range(len(wishes)):
         seat(applicant, set())
     return {applicant: job for job, applicant in sorted(holder.items())}
-
-
-def _search(residual: Sequence[dict[int, int]], source: int, sink: int) -> dict[int, int]:
-    """Each node reached, with the node before it."""
-    before, queue = {source: source}, deque([source])
-    while queue and sink not in before:
-        u = queue.popleft()
-        for v, capacity in residual[u].items():
-            if capacity and v not in before:
-                before[v] = u
-                queue.append(v)
-    return before

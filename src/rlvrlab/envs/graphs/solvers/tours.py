@@ -188,25 +188,20 @@ class _OneTreeSearch:
 
     def _greedy(self, start: int) -> list[int]:
         """Nearest neighbour, then 2-opt."""
-        left, tour = set(range(self.n)) - {start}, [start]
+        distance, left, tour, improved = self.distance, set(range(self.n)) - {start}, [start], True
         while left:
-            tour.append(min(left, key=lambda city: (self.distance[tour[-1]][city], city)))
+            tour.append(min(left, key=lambda city: (distance[tour[-1]][city], city)))
             left.remove(tour[-1])
-        return _two_opt(self.distance, tour)
-
-
-def _two_opt(distance: Sequence[Sequence[float]], tour: list[int]) -> list[int]:
-    n, improved = len(tour), True
-    while improved:
-        improved = False
-        for i in range(n - 2):
-            a, b = tour[i], tour[i + 1]
-            for j in range(i + 2, n - (i == 0)):
-                c, d = tour[j], tour[(j + 1) % n]
-                if distance[a][c] + distance[b][d] < distance[a][b] + distance[c][d] - 1e-9:
-                    tour[i + 1 : j + 1] = tour[j:i:-1]
-                    b, improved = tour[i + 1], True
-    return tour
+        while improved:
+            improved = False
+            for i in range(self.n - 2):
+                a, b = tour[i], tour[i + 1]
+                for j in range(i + 2, self.n - (i == 0)):
+                    c, d = tour[j], tour[(j + 1) % self.n]
+                    if distance[a][c] + distance[b][d] < distance[a][b] + distance[c][d] - 1e-9:
+                        tour[i + 1 : j + 1] = tour[j:i:-1]
+                        b, improved = tour[i + 1], True
+        return tour
 
 
 def _degrees(n: int, edges: Sequence[tuple[int, int]]) -> list[int]:

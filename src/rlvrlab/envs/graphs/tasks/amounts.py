@@ -13,33 +13,35 @@ from __future__ import annotations
 from itertools import combinations
 from random import Random
 
-from rlvrlab.envs.graphs.answers import read_indices, read_marked, whole_number
+from rlvrlab.envs.graphs.answers import read_marked, whole_number
 from rlvrlab.envs.graphs.graph import Graph, members
 from rlvrlab.envs.graphs.sampling import scattered
 from rlvrlab.envs.graphs.solvers.flows import max_flow
 from rlvrlab.envs.graphs.solvers.paths import lightest_path, topological_order
-from rlvrlab.envs.graphs.tasks.base import Bands, Infeasible, Instance, Solution, Task, bracketed, no_duplicates
+from rlvrlab.envs.graphs.tasks.base import (
+    Bands,
+    Infeasible,
+    Instance,
+    Marked,
+    NumberedList,
+    Solution,
+    Suite,
+    no_duplicates,
+)
 from rlvrlab.envs.graphs.tasks.decisions import HUNDRED, UNDIRECTED, listed, pairs
 
 FORM = " Finish with ### followed by the number alone."
 MOST_WEIGHT = 10
 
 
-class Amount(Task):
+class Amount(Marked):
     """A question answered by a whole number."""
 
-    suite = "graphwiz"
-    sense = "exact"
+    suite: Suite = "graphwiz"
     bands = HUNDRED
 
     def read(self, instance: Instance, text: str, alone: bool) -> int:
         return read_marked(text, alone, whole_number)
-
-    def measure(self, instance: Instance, answer: int) -> int:
-        return answer
-
-    def show(self, instance: Instance, witness: int) -> str:
-        return f"### {witness}"
 
 
 class ShortestPath(Amount):
@@ -122,11 +124,11 @@ class MaximumFlow(Amount):
         )
 
 
-class TopologicalOrder(Task):
+class TopologicalOrder(NumberedList):
     """Any order in which every edge leads forward."""
 
     name = "topology"
-    suite = "graphwiz"
+    suite: Suite = "graphwiz"
     sense = "max"
     bands: Bands = ((4, 6), (7, 10), (11, 15), (16, 20), (21, 25))
 
@@ -148,18 +150,12 @@ class TopologicalOrder(Task):
             "Finish with ### followed by the order of all nodes as a list in square brackets."
         )
 
-    def read(self, instance: Instance, text: str, alone: bool) -> tuple[int, ...]:
-        return read_indices(text, instance.graphs[0].n, instance.graphs[0].n)
-
     def measure(self, instance: Instance, answer: tuple[int, ...]) -> int:
         no_duplicates(answer)
         place = {node: i for i, node in enumerate(answer)}
         if any(place[u] > place[v] for u, v in instance.graphs[0].edges):
             raise Infeasible("an edge leads backward")
         return 1
-
-    def show(self, instance: Instance, witness: list[int]) -> str:
-        return f"### {bracketed(witness)}"
 
 
 def weighted(random: Random, graph: Graph) -> Graph:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal, NamedTuple
 
+from rlvrlab.envs.graphs.answers import read_indices, read_names
 from rlvrlab.envs.graphs.graph import Graph, shape
 from rlvrlab.randomness import key_bits
 
+Suite = Literal["grapharena", "graphwiz", "learning"]
 Bands = tuple[tuple[int, int], tuple[int, int], tuple[int, int], tuple[int, int], tuple[int, int]]
 SMALL: Bands = ((4, 7), (8, 9), (10, 12), (13, 15), (16, 20))
 """Nodes per level where the search space grows fastest; GraphArena's small ends at level 2."""
@@ -77,12 +79,16 @@ class Solution(NamedTuple):
     proof: str
     """Why nothing better exists."""
 
+    def facts(self) -> dict[str, Any]:
+        """What a problem's meta says of it."""
+        return {"solver": self.solver, "proof": self.proof, "bound": self.optimum}
+
 
 class Task(ABC):
     """One kind of question about graphs."""
 
     name: str
-    suite: Literal["grapharena", "graphwiz", "learning"]
+    suite: Suite
     sense: Literal["max", "min", "exact"]
     """exact: there is one right answer, and no partial credit."""
     bands: Bands
@@ -114,6 +120,11 @@ class Task(ABC):
     def show(self, instance: Instance, witness: Any) -> str:
         """The witness written as the answer that the question asks for."""
 
+    def reference(self, instance: Instance, solution: Solution) -> dict[str, Any]:
+        """What a problem keeps for its judge: the instance, the proved optimum and an answer that reaches it."""
+        answer = self.show(instance, solution.witness)
+        return {"task": self.name, **instance.as_plain(), "optimum": solution.optimum, "answer": answer}
+
     def quality(self, value: Any, optimum: Any) -> float:
         """1 for the optimum, less for anything worse; above 1 would mean that the optimum is wrong."""
         if self.sense == "exact" or value == optimum:
@@ -125,6 +136,51 @@ class Task(ABC):
     def better(self, value: Any, optimum: Any) -> bool:
         """Whether a value beats the optimum, which a proved one does not allow."""
         return bool((self.sense == "max" and value > optimum) or (self.sense == "min" and value < optimum))
+
+
+class NamedList(Task):
+    """A question answered by a list of named nodes: `[Ada Abbott, Rosa Costa]`."""
+
+    suite = "grapharena"
+
+    def read(self, instance: Instance, text: str, alone: bool) -> tuple[int, ...]:
+        """The only list of names in the text."""
+        return read_names(text, instance.names)
+
+    def show(self, instance: Instance, witness: Sequence[int]) -> str:
+        """The names of the nodes in brackets."""
+        return bracketed([instance.names[v] for v in witness])
+
+
+class NumberedList(Task):
+    """A question answered by a list of all nodes by number: `### [0, 2, 1]`."""
+
+    def read(self, instance: Instance, text: str, alone: bool) -> tuple[int, ...]:
+        """The only list of as many numbers as there are nodes."""
+        return read_indices(text, instance.graphs[0].n, instance.graphs[0].n)
+
+    def show(self, instance: Instance, witness: Sequence[int]) -> str:
+        """The numbers in brackets after the mark."""
+        return f"### {bracketed(witness)}"
+
+
+class Marked(Task):
+    """A question with one right answer, a word or number after ###."""
+
+    sense = "exact"
+
+    def measure(self, instance: Instance, answer: Any) -> Any:
+        """The answer itself, which is right or wrong."""
+        return answer
+
+    def show(self, instance: Instance, witness: Any) -> str:
+        """The answer after the mark."""
+        return f"### {witness}"
+
+
+def asked(opening: str, *lines: str) -> str:
+    """A question in GraphArena's layout: what is wanted, then the problem."""
+    return "\n".join([opening, "\n**Problem to Solve**\n", *lines])
 
 
 def no_duplicates(nodes: tuple[int, ...]) -> None:

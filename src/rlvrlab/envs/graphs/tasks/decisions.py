@@ -19,7 +19,7 @@ from rlvrlab.envs.graphs.sampling import scattered, shuffled_nodes
 from rlvrlab.envs.graphs.solvers.hamilton import hamiltonian_path
 from rlvrlab.envs.graphs.solvers.isomorphism import occurrence
 from rlvrlab.envs.graphs.solvers.paths import components, has_cycle, reachable, two_colouring
-from rlvrlab.envs.graphs.tasks.base import Bands, Instance, Solution, Task
+from rlvrlab.envs.graphs.tasks.base import Bands, Instance, Marked, Solution, Suite
 
 HUNDRED: Bands = ((4, 20), (21, 40), (41, 60), (61, 80), (81, 100))
 UNDIRECTED = "In an undirected graph, (i,j) means that node i and node j are connected with an undirected edge. "
@@ -27,11 +27,10 @@ DIRECTED = "In a directed graph, (i->j) means that there is an edge from node i 
 FORM = " Finish with ### followed by Yes or No."
 
 
-class Decision(Task):
+class Decision(Marked):
     """A question answered by Yes or No."""
 
-    suite = "graphwiz"
-    sense = "exact"
+    suite: Suite = "graphwiz"
     bands = HUNDRED
     balanced = True
     task: str
@@ -43,9 +42,6 @@ class Decision(Task):
 
     def read(self, instance: Instance, text: str, alone: bool) -> bool:
         return read_marked(text, alone, yes_or_no)
-
-    def measure(self, instance: Instance, answer: bool) -> bool:
-        return answer
 
     def show(self, instance: Instance, witness: object) -> str:
         return "### Yes" if witness else "### No"
@@ -120,7 +116,7 @@ class HamiltonianPath(Decision):
     bands: Bands = ((4, 10), (11, 20), (21, 30), (31, 40), (41, 50))
     task = (
         "Determine whether there is a Hamiltonian path, visiting every node exactly once, in an undirected graph. "
-        + (UNDIRECTED)
+        + UNDIRECTED
     )
     question = "Is there a Hamiltonian path in this graph?"
 

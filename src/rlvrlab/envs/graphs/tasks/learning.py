@@ -14,11 +14,11 @@ from __future__ import annotations
 import math
 from random import Random
 
-from rlvrlab.envs.graphs.answers import read_marked, yes_or_no
+from rlvrlab.envs.graphs.answers import read_marked
 from rlvrlab.envs.graphs.graph import Graph, members
 from rlvrlab.envs.graphs.sampling import planted
-from rlvrlab.envs.graphs.tasks.base import Bands, Instance, Solution, Task
-from rlvrlab.envs.graphs.tasks.decisions import pairs
+from rlvrlab.envs.graphs.tasks.base import Bands, Instance, Marked, Solution
+from rlvrlab.envs.graphs.tasks.decisions import Decision, pairs
 
 TOPICS = ("Biology", "Chemistry", "Economics", "Geology", "History")
 INSIDE, ACROSS = 0.6, 0.08
@@ -26,12 +26,11 @@ MARGIN = math.log(20)
 LEARNING: Bands = ((10, 14), (15, 19), (20, 29), (30, 39), (40, 50))
 
 
-class NodeClassification(Task):
+class NodeClassification(Marked):
     """The topic of one paper, from the topics of those it is linked with."""
 
     name = "node_classification"
     suite = "learning"
-    sense = "exact"
     bands = LEARNING
 
     def draw(self, random: Random, size: int) -> Instance | None:
@@ -43,8 +42,13 @@ class NodeClassification(Task):
 
     def solve(self, instance: Instance) -> Solution | None:
         graph, (asked,) = instance.graphs[0], instance.query
-        near = graph.adjacency()[asked]
-        scores = {topic: _log_likelihood(graph, near, asked, topic) for topic in set(graph.labels) - {"?"}}
+        linked = set(members(graph.adjacency()[asked]))
+        scores = dict.fromkeys(set(graph.labels) - {"?"}, 0.0)
+        for topic in scores:  # how probable the links of the paper are if it has this topic
+            for v, label in enumerate(graph.labels):
+                if v != asked:
+                    chance = INSIDE if label == topic else ACROSS
+                    scores[topic] += math.log(chance if v in linked else 1 - chance)
         best, second = sorted(scores, key=lambda topic: (-scores[topic], topic))[:2]
         if scores[best] - scores[second] < MARGIN or best != TOPICS[instance.hint[0]]:
             return None
@@ -65,21 +69,13 @@ class NodeClassification(Task):
         topics = {topic.casefold(): topic for topic in set(instance.graphs[0].labels) - {"?"}}
         return read_marked(text, alone, lambda token: topics.get(token.casefold()))
 
-    def measure(self, instance: Instance, answer: str) -> str:
-        return answer
 
-    def show(self, instance: Instance, witness: str) -> str:
-        return f"### {witness}"
-
-
-class LinkPrediction(Task):
+class LinkPrediction(Decision):
     """Whether a link was hidden between two papers."""
 
     name = "link_prediction"
     suite = "learning"
-    sense = "exact"
     bands = LEARNING
-    balanced = True
 
     def draw(self, random: Random, size: int) -> Instance | None:
         graph, group = _groups(random, size)
@@ -107,28 +103,8 @@ class LinkPrediction(Task):
             f"Are papers {a} and {b} linked? Finish with ### followed by Yes or No."
         )
 
-    def read(self, instance: Instance, text: str, alone: bool) -> bool:
-        return read_marked(text, alone, yes_or_no)
-
-    def measure(self, instance: Instance, answer: bool) -> bool:
-        return answer
-
-    def show(self, instance: Instance, witness: bool) -> str:
-        return "### Yes" if witness else "### No"
-
 
 def _groups(random: Random, size: int) -> tuple[Graph, list[int]]:
     count = random.randint(2, min(4, size // 5))
     sizes = [size // count + (g < size % count) for g in range(count)]
     return planted(random, sizes, INSIDE, ACROSS)
-
-
-def _log_likelihood(graph: Graph, near: int, asked: int, topic: str) -> float:
-    """How probable the links of the paper are if it has this topic."""
-    linked = set(members(near))
-    total = 0.0
-    for v, label in enumerate(graph.labels):
-        if v != asked:
-            chance = INSIDE if label == topic else ACROSS
-            total += math.log(chance if v in linked else 1 - chance)
-    return total

@@ -20,7 +20,7 @@ from rlvrlab.envs.graphs.sampling import edited, molecule
 from rlvrlab.envs.graphs.solvers.edits import edit_distance, mapping_cost
 from rlvrlab.envs.graphs.solvers.isomorphism import isomorphic
 from rlvrlab.envs.graphs.solvers.mcsplit import largest_common
-from rlvrlab.envs.graphs.tasks.base import Bands, Infeasible, Instance, Solution, Task, bracketed, no_duplicates
+from rlvrlab.envs.graphs.tasks.base import Bands, Infeasible, Instance, Solution, Task, asked, bracketed, no_duplicates
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
 MOST_EDITS = 6
@@ -49,18 +49,20 @@ class EditDistance(Task):
         return Solution(cheapest.cost, list(cheapest.nodes), "edit branch and bound", "exhausted search")
 
     def ask(self, instance: Instance) -> str:
-        return "\n".join(
-            [
-                "You are asked to solve the Graph Edit Distance problem between two molecules. Adding or deleting an "
-                "edge, adding or deleting an isolated node and relabeling a node cost one each. Find a mapping of the "
-                "atom IDs of Molecule A to those of Molecule B, one to one, with the smallest edit cost.",
-                "\n**Problem to Solve**\n",
-                "You are given the following two molecules:",
-                *[_described(graph, letter) for graph, letter in zip(instance.graphs, "AB", strict=True)],
-                "Give the mapping as a list of integers: the position in the list is the atom ID in Molecule A, the "
-                "value at that position the atom ID in Molecule B. For instance, if atoms 0 and 1 of Molecule A become "
-                "atoms 1 and 0 of Molecule B and atom 2 stays atom 2, the mapping is [1, 0, 2, ...].",
-            ]
+        return asked(
+            "You are asked to solve the Graph Edit Distance problem between two molecules. Adding or deleting an "
+            "edge, adding or deleting an isolated node and relabeling a node cost one each. Find a mapping of the "
+            "atom IDs of Molecule A to those of Molecule B, one to one, with the smallest edit cost.",
+            "You are given the following two molecules:",
+            *[
+                f"Molecule {letter}:\n"
+                f"- Atoms: {', '.join(f'{label} (atom {v})' for v, label in enumerate(graph.labels))}.\n"
+                f"- Bonds: {_bonds(graph)}."
+                for letter, graph in zip("AB", instance.graphs, strict=True)
+            ],
+            "Give the mapping as a list of integers: the position in the list is the atom ID in Molecule A, the "
+            "value at that position the atom ID in Molecule B. For instance, if atoms 0 and 1 of Molecule A become "
+            "atoms 1 and 0 of Molecule B and atom 2 stays atom 2, the mapping is [1, 0, 2, ...].",
         )
 
     def read(self, instance: Instance, text: str, alone: bool) -> tuple[int, ...]:
@@ -97,24 +99,20 @@ class CommonSubgraph(Task):
         return Solution(len(largest.pairs), witness, "McSplit", "exhausted search")
 
     def ask(self, instance: Instance) -> str:
-        first, second = instance.graphs
-        return "\n".join(
-            [
-                "You are asked to solve the Maximum Common Subgraph problem: find the largest set of atoms that two "
-                "molecules share, with the same bonds among them.",
-                "\n**Problem to Solve**\n",
-                "You are given the following two molecules:",
-                *[
-                    f"Molecule {letter} consists of {graph.n} atoms with the following {len(graph.edges)} bonds:\n"
-                    f"{_bonds(graph)}."
-                    for graph, letter in ((first, "A"), (second, "B"))
-                ],
-                "Provide the indices of the atoms of the common subgraph in each molecule in the following format: "
-                "[Node indices in molecular A], [Node indices in molecular B].",
-                # Letters, because numbers here could be copied and happen to be right.
-                "For example, if atoms i, j, k of molecule A and atoms p, q, r of molecule B form the common subgraph, "
-                "you should answer: [i, j, k], [p, q, r].",
-            ]
+        return asked(
+            "You are asked to solve the Maximum Common Subgraph problem: find the largest set of atoms that two "
+            "molecules share, with the same bonds among them.",
+            "You are given the following two molecules:",
+            *[
+                f"Molecule {letter} consists of {graph.n} atoms with the following {len(graph.edges)} bonds:\n"
+                f"{_bonds(graph)}."
+                for letter, graph in zip("AB", instance.graphs, strict=True)
+            ],
+            "Provide the indices of the atoms of the common subgraph in each molecule in the following format: "
+            "[Node indices in molecular A], [Node indices in molecular B].",
+            # Letters, because numbers here could be copied and happen to be right.
+            "For example, if atoms i, j, k of molecule A and atoms p, q, r of molecule B form the common subgraph, "
+            "you should answer: [i, j, k], [p, q, r].",
         )
 
     def read(self, instance: Instance, text: str, alone: bool) -> Pair:
@@ -130,11 +128,6 @@ class CommonSubgraph(Task):
 
     def show(self, instance: Instance, witness: list[list[int]]) -> str:
         return f"{bracketed(witness[0])}, {bracketed(witness[1])}"
-
-
-def _described(graph: Graph, letter: str) -> str:
-    atoms = ", ".join(f"{label} (atom {v})" for v, label in enumerate(graph.labels))
-    return f"Molecule {letter}:\n- Atoms: {atoms}.\n- Bonds: {_bonds(graph)}."
 
 
 def _bonds(graph: Graph) -> str:

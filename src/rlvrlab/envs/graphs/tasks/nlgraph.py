@@ -6,12 +6,12 @@ from __future__ import annotations
 from itertools import pairwise
 from random import Random
 
-from rlvrlab.envs.graphs.answers import read_indices, read_marked, read_numbers, whole_number
+from rlvrlab.envs.graphs.answers import read_indices, read_numbers
 from rlvrlab.envs.graphs.solvers.flows import max_matching
 from rlvrlab.envs.graphs.solvers.hamilton import hamiltonian_path
 from rlvrlab.envs.graphs.solvers.paths import lightest_path
-from rlvrlab.envs.graphs.tasks.amounts import MaximumFlow, TopologicalOrder
-from rlvrlab.envs.graphs.tasks.base import Infeasible, Instance, Solution, Task, bracketed, no_duplicates
+from rlvrlab.envs.graphs.tasks.amounts import Amount, MaximumFlow, TopologicalOrder
+from rlvrlab.envs.graphs.tasks.base import Infeasible, Instance, NumberedList, Solution, Suite, Task, no_duplicates
 from rlvrlab.envs.graphs.tasks.decisions import HUNDRED, Connectivity, Cycle
 
 YES_OR_NO = "Finish with ### followed by Yes or No."
@@ -22,7 +22,7 @@ LIST = "Finish with ### followed by {} as a list in square brackets."
 class _Loaded(Task):
     """A task whose instances come from a file."""
 
-    suite = "graphwiz"
+    suite: Suite = "graphwiz"
     bands = HUNDRED
     form: str
 
@@ -64,7 +64,7 @@ class LoadedOrder(_Loaded, TopologicalOrder):
     form = LIST.format("the order of all nodes")
 
 
-class LoadedHamilton(_Loaded):
+class LoadedHamilton(_Loaded, NumberedList):
     """A path through every node."""
 
     name = "nlgraph hamilton"
@@ -75,9 +75,6 @@ class LoadedHamilton(_Loaded):
         search = hamiltonian_path(instance.graphs[0].adjacency())
         return Solution(1, search.path, "depth-first search", "the path itself") if search.path else None
 
-    def read(self, instance: Instance, text: str, alone: bool) -> tuple[int, ...]:
-        return read_indices(text, instance.graphs[0].n, instance.graphs[0].n)
-
     def measure(self, instance: Instance, answer: tuple[int, ...]) -> int:
         no_duplicates(answer)
         adjacency = instance.graphs[0].adjacency()
@@ -85,11 +82,8 @@ class LoadedHamilton(_Loaded):
             raise Infeasible("the list is no path through every node")
         return 1
 
-    def show(self, instance: Instance, witness: list[int]) -> str:
-        return f"### {bracketed(witness)}"
 
-
-class LoadedShortest(_Loaded):
+class LoadedShortest(_Loaded, NumberedList):
     """A lightest path between two nodes."""
 
     name = "nlgraph shortest_path"
@@ -112,15 +106,11 @@ class LoadedShortest(_Loaded):
             raise Infeasible("two neighbours on the path are not connected")
         return sum(weights[u][v] for u, v in pairwise(answer))
 
-    def show(self, instance: Instance, witness: list[int]) -> str:
-        return f"### {bracketed(witness)}"
 
-
-class LoadedMatching(_Loaded):
+class LoadedMatching(_Loaded, Amount):
     """How many applicants can get a job."""
 
     name = "nlgraph matching"
-    sense = "exact"
     form = (
         "Finish with ### followed by the number of applicants who find a job they are interested in, the number alone."
     )
@@ -133,17 +123,8 @@ class LoadedMatching(_Loaded):
         seated = max_matching(wishes)
         return Solution(len(seated), len(seated), "augmenting paths", f"assignment {seated}")
 
-    def read(self, instance: Instance, text: str, alone: bool) -> int:
-        return read_marked(text, alone, whole_number)
 
-    def measure(self, instance: Instance, answer: int) -> int:
-        return answer
-
-    def show(self, instance: Instance, witness: int) -> str:
-        return f"### {witness}"
-
-
-class LoadedConvolution(_Loaded):
+class LoadedConvolution(_Loaded, NumberedList):
     """Node embeddings after two layers, each the sum over the neighbours."""
 
     name = "nlgraph GNN"
@@ -167,20 +148,11 @@ class LoadedConvolution(_Loaded):
             raise Infeasible("an embedding is wrong")
         return 1
 
-    def show(self, instance: Instance, witness: list[int]) -> str:
-        return f"### {bracketed(witness)}"
-
 
 NLGRAPH_TASKS: dict[str, Task] = {
     task.name: task
     for task in (
-        LoadedConnectivity(),
-        LoadedCycle(),
-        LoadedFlow(),
-        LoadedOrder(),
-        LoadedHamilton(),
-        LoadedShortest(),
-        LoadedMatching(),
-        LoadedConvolution(),
+        *(LoadedConnectivity(), LoadedCycle(), LoadedFlow(), LoadedOrder()),
+        *(LoadedHamilton(), LoadedShortest(), LoadedMatching(), LoadedConvolution()),
     )
 }

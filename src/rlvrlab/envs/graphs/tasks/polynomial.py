@@ -14,27 +14,13 @@ from __future__ import annotations
 from itertools import pairwise
 from random import Random
 
-from rlvrlab.envs.graphs.answers import read_names
 from rlvrlab.envs.graphs.graph import Graph, as_set, members
 from rlvrlab.envs.graphs.names import RELATIONS, entities, people
-from rlvrlab.envs.graphs.sampling import cut_out, network, walked
+from rlvrlab.envs.graphs.sampling import cut_out, excerpt, network, walked
 from rlvrlab.envs.graphs.solvers.paths import components, distances, shortest_path
-from rlvrlab.envs.graphs.tasks.base import MEDIUM, WIDE, Infeasible, Instance, Solution, Task, bracketed, no_duplicates
+from rlvrlab.envs.graphs.tasks.base import MEDIUM, WIDE, Infeasible, Instance, NamedList, Solution, asked, no_duplicates
 
-ACADEMIC, SOCIAL, KNOWLEDGE = ("academic", 5, 0.85), ("social", 3, 0.6), ("knowledge", 2, 0.2)
 SEARCH, PROOF = "breadth-first search", "all nodes visited"
-
-
-class NamedList(Task):
-    """A question whose answer is a list of named nodes."""
-
-    suite = "grapharena"
-
-    def read(self, instance: Instance, text: str, alone: bool) -> tuple[int, ...]:
-        return read_names(text, instance.names)
-
-    def show(self, instance: Instance, witness: list[int]) -> str:
-        return bracketed([instance.names[v] for v in witness])
 
 
 class CommonNeighbours(NamedList):
@@ -45,8 +31,7 @@ class CommonNeighbours(NamedList):
     bands = WIDE
 
     def draw(self, random: Random, size: int) -> Instance | None:
-        near = network(*ACADEMIC)
-        graph = cut_out(random, near, walked(random, near, size))
+        graph = excerpt(random, "academic", size)
         adjacency = graph.adjacency()
         for _ in range(20):
             a, b = random.sample(range(size), 2)
@@ -62,16 +47,13 @@ class CommonNeighbours(NamedList):
     def ask(self, instance: Instance) -> str:
         names, (a, b) = instance.names, instance.query
         links = ", ".join(f"{names[u]} and {names[v]}" for u, v in instance.graphs[0].edges)
-        return "\n".join(
-            [
-                "Your task is to find the common neighbors of two nodes in an undirected academic network, where nodes "
-                "are authors and edges are research collaborations.",
-                "\n**Problem to Solve**\n",
-                f"- Authors in the network: {', '.join(names)}",
-                f"- Research collaborations between these authors: {links}.",
-                f"Please identify the common neighbors of {names[a]} and {names[b]} in this network.",
-                "Present your answer in the following format: [AuthorA, AuthorB, AuthorC, AuthorD, ...].",
-            ]
+        return asked(
+            "Your task is to find the common neighbors of two nodes in an undirected academic network, where nodes "
+            "are authors and edges are research collaborations.",
+            f"- Authors in the network: {', '.join(names)}",
+            f"- Research collaborations between these authors: {links}.",
+            f"Please identify the common neighbors of {names[a]} and {names[b]} in this network.",
+            "Present your answer in the following format: [AuthorA, AuthorB, AuthorC, AuthorD, ...].",
         )
 
     def measure(self, instance: Instance, answer: tuple[int, ...]) -> int:
@@ -90,7 +72,7 @@ class Components(NamedList):
     bands = MEDIUM
 
     def draw(self, random: Random, size: int) -> Instance | None:
-        near = network(*SOCIAL)
+        near = network("social")
         walks = random.randint(1, 1 + size // 5)
         nodes = dict.fromkeys(v for _ in range(walks) for v in walked(random, near, size // walks))
         if len(nodes) < self.bands[0][0]:
@@ -104,18 +86,14 @@ class Components(NamedList):
 
     def ask(self, instance: Instance) -> str:
         names = instance.names
-        return "\n".join(
-            [
-                "You are asked to identify all connected components of a social network and to name one representative "
-                "of each. Within a component every node can be reached from every other along edges; between "
-                "components there are no edges.",
-                "\n**Problem to Solve**\n",
-                f"- Names in the network: {', '.join(names)}",
-                "- Friendship connections: "
-                + ", ".join(f"{names[u]} to {names[v]}" for u, v in instance.graphs[0].edges),
-                "Identify all connected components in this network. For each component, give only one of its nodes.",
-                "Present your answer in the following format: [UserA, UserB, UserC, UserD, ...]",
-            ]
+        return asked(
+            "You are asked to identify all connected components of a social network and to name one representative "
+            "of each. Within a component every node can be reached from every other along edges; between "
+            "components there are no edges.",
+            f"- Names in the network: {', '.join(names)}",
+            "- Friendship connections: " + ", ".join(f"{names[u]} to {names[v]}" for u, v in instance.graphs[0].edges),
+            "Identify all connected components in this network. For each component, give only one of its nodes.",
+            "Present your answer in the following format: [UserA, UserB, UserC, UserD, ...]",
         )
 
     def measure(self, instance: Instance, answer: tuple[int, ...]) -> int:
@@ -137,14 +115,12 @@ class Path(NamedList):
         return len(answer) - 1
 
     def _knowledge(self, random: Random, size: int) -> tuple[Graph, tuple[str, ...], tuple[str, ...]]:
-        near = network(*KNOWLEDGE)
-        graph = cut_out(random, near, walked(random, near, size))
+        graph = excerpt(random, "knowledge", size)
         return graph, entities(random, size), tuple([random.choice(RELATIONS) for _ in graph.edges])
 
     def _facts(self, instance: Instance) -> list[str]:
         names = instance.names
         return [
-            "\n**Problem to Solve**\n",
             f"- Entities in this knowledge graph: {', '.join(names)}",
             "- The relationships between these entities are as follows:",
             *[
@@ -172,15 +148,13 @@ class Distance(Path):
 
     def ask(self, instance: Instance) -> str:
         start, end = [instance.names[v] for v in instance.query]
-        return "\n".join(
-            [
-                "Your task is to find the shortest path between two entities of an undirected knowledge graph, with "
-                "the fewest hops.",
-                *self._facts(instance),
-                f"Please determine the shortest path between {start} and {end} in this network.",
-                "Submit your answer in the format: [Entity1, Entity2, ..., EntityN], where Entity1 and EntityN are the "
-                "two entities asked for, in this order, and the others lie between them on the path.",
-            ]
+        return asked(
+            "Your task is to find the shortest path between two entities of an undirected knowledge graph, with "
+            "the fewest hops.",
+            *self._facts(instance),
+            f"Please determine the shortest path between {start} and {end} in this network.",
+            "Submit your answer in the format: [Entity1, Entity2, ..., EntityN], where Entity1 and EntityN are the "
+            "two entities asked for, in this order, and the others lie between them on the path.",
         )
 
     def measure(self, instance: Instance, answer: tuple[int, ...]) -> int:
@@ -209,14 +183,12 @@ class Diameter(Path):
         return Solution(longest, path, "breadth-first search from every node", PROOF) if longest > 1 else None
 
     def ask(self, instance: Instance) -> str:
-        return "\n".join(
-            [
-                "You are asked to calculate the diameter of an undirected knowledge graph: the largest distance "
-                "between any two of its nodes, where the distance is the length of a shortest path between them.",
-                *self._facts(instance),
-                "Please determine the diameter of this network and output the corresponding path in the following "
-                "format: [Entity1, Entity2, ..., EntityN].",
-            ]
+        return asked(
+            "You are asked to calculate the diameter of an undirected knowledge graph: the largest distance "
+            "between any two of its nodes, where the distance is the length of a shortest path between them.",
+            *self._facts(instance),
+            "Please determine the diameter of this network and output the corresponding path in the following "
+            "format: [Entity1, Entity2, ..., EntityN].",
         )
 
     def measure(self, instance: Instance, answer: tuple[int, ...]) -> int:

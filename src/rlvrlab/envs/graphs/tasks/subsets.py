@@ -15,34 +15,30 @@ from __future__ import annotations
 from abc import abstractmethod
 from random import Random
 
-from rlvrlab.envs.graphs.answers import read_names
 from rlvrlab.envs.graphs.graph import as_set, members
 from rlvrlab.envs.graphs.names import people
-from rlvrlab.envs.graphs.sampling import cut_out, network, walked
+from rlvrlab.envs.graphs.sampling import excerpt
 from rlvrlab.envs.graphs.solvers.cliques import complement, max_clique
-from rlvrlab.envs.graphs.tasks.base import MEDIUM, Infeasible, Instance, Solution, Task, bracketed, no_duplicates
+from rlvrlab.envs.graphs.tasks.base import MEDIUM, Infeasible, Instance, NamedList, Solution, asked, no_duplicates
 
 SOLVER = "clique branch and bound"
 PROOF = "exhausted search"
 
 
-class Subset(Task):
+class Subset(NamedList):
     """A question whose answer is a set of named nodes."""
 
-    suite = "grapharena"
     bands = MEDIUM
-    network = ("social", 3, 0.6)
+    network = "social"
     least = 1
     """Optima below this are too easy to ask for."""
     opening: str
-    nodes_line: str
-    edges_line: str
+    nodes_line = "Users in the network"
+    edges_line = "Friendship connections"
     closing: str
 
     def draw(self, random: Random, size: int) -> Instance | None:
-        near = network(*self.network)
-        graph = cut_out(random, near, walked(random, near, size))
-        return Instance((graph,), people(random, size))
+        return Instance((excerpt(random, self.network, size),), people(random, size))
 
     def solve(self, instance: Instance) -> Solution | None:
         best = self.best(instance.graphs[0].adjacency())
@@ -54,18 +50,12 @@ class Subset(Task):
 
     def ask(self, instance: Instance) -> str:
         names, edges = instance.names, instance.graphs[0].edges
-        return "\n".join(
-            [
-                self.opening,
-                "\n**Problem to Solve**\n",
-                f"- {self.nodes_line}: {', '.join(names)}.",
-                f"- {self.edges_line}: {', '.join(f'{names[u]} and {names[v]}' for u, v in edges)}.",
-                self.closing,
-            ]
+        return asked(
+            self.opening,
+            f"- {self.nodes_line}: {', '.join(names)}.",
+            f"- {self.edges_line}: {', '.join(f'{names[u]} and {names[v]}' for u, v in edges)}.",
+            self.closing,
         )
-
-    def read(self, instance: Instance, text: str, alone: bool) -> tuple[int, ...]:
-        return read_names(text, instance.names)
 
     def measure(self, instance: Instance, answer: tuple[int, ...]) -> int:
         no_duplicates(answer)
@@ -78,16 +68,13 @@ class Subset(Task):
     def broken(self, adjacency: list[int], chosen: int) -> str:
         """Why a set is not allowed; empty when it is."""
 
-    def show(self, instance: Instance, witness: list[int]) -> str:
-        return bracketed([instance.names[v] for v in witness])
-
 
 class MaximumClique(Subset):
     """A largest group of authors who have all worked with each other."""
 
     name = "MCP"
     sense = "max"
-    network = ("academic", 5, 0.85)
+    network = "academic"
     opening = (
         "You are asked to solve the Maximum Clique Problem in an undirected academic network, where nodes are authors "
         "and edges are research collaborations. Find the largest set of authors in which every two have collaborated."
@@ -116,8 +103,6 @@ class MaximumIndependentSet(Subset):
         "Your task is the Maximum Independent Set problem in a social network, where nodes are users and edges are "
         "friendships. Find the largest set of users in which no two are friends."
     )
-    nodes_line = "Users in the network"
-    edges_line = "Friendship connections"
     closing = (
         "Identify the Maximum Independent Set of this network and present your answer in the following format: "
         "[UserA, UserB, UserC, UserD, ...]."
@@ -140,8 +125,6 @@ class MinimumVertexCover(Subset):
         "Your task is the Minimum Vertex Cover problem in a social network, where nodes are users and edges are "
         "friendships. Find the smallest set of users such that every friendship has at least one of them."
     )
-    nodes_line = "Users in the network"
-    edges_line = "Friendship connections"
     closing = (
         "Identify the Minimum Vertex Cover of this network and present your answer in the following format: "
         "[UserA, UserB, UserC, UserD, ...]."

@@ -13,18 +13,16 @@ from __future__ import annotations
 
 from random import Random
 
-from rlvrlab.envs.graphs.answers import read_names
 from rlvrlab.envs.graphs.names import airports
 from rlvrlab.envs.graphs.sampling import flights
 from rlvrlab.envs.graphs.solvers.tours import TABLE_CITIES, shortest_tour, tour_length
-from rlvrlab.envs.graphs.tasks.base import SMALL, Infeasible, Instance, Solution, Task, bracketed, no_duplicates
+from rlvrlab.envs.graphs.tasks.base import SMALL, Infeasible, Instance, NamedList, Solution, asked, no_duplicates
 
 
-class Tsp(Task):
+class Tsp(NamedList):
     """Travelling salesman."""
 
     name = "TSP"
-    suite = "grapharena"
     sense = "min"
     bands = SMALL
 
@@ -32,28 +30,22 @@ class Tsp(Task):
         return Instance((flights(random, size),), airports(random, size))
 
     def solve(self, instance: Instance) -> Solution | None:
-        distance = _matrix(instance)
+        distance = instance.graphs[0].matrix()
         tour = shortest_tour(distance)
         solver = "Held-Karp table" if len(distance) <= TABLE_CITIES else "1-tree branch and bound"
         return Solution(tour_length(distance, tour), [*tour, tour[0]], solver, "exhausted search")
 
     def ask(self, instance: Instance) -> str:
         graph, names = instance.graphs[0], instance.names
-        return "\n".join(
-            [
-                "You are asked to solve the Travelling Salesman Problem in an undirected network of flights. Find the "
-                "shortest route that visits each of the airports exactly once and returns to where it began.",
-                "\n**Problem to Solve**\n",
-                f"- Airports to visit: {', '.join(names)}",
-                "- Travel distances (in kilometers) between each pair of airports:",
-                *[f"{names[u]} to {names[v]}: {km}" for (u, v), km in zip(graph.edges, graph.weights, strict=True)],
-                "Please calculate the shortest tour and format your answer as follows: "
-                "[Airport A, Airport B, Airport C, ..., Airport A]",
-            ]
+        return asked(
+            "You are asked to solve the Travelling Salesman Problem in an undirected network of flights. Find the "
+            "shortest route that visits each of the airports exactly once and returns to where it began.",
+            f"- Airports to visit: {', '.join(names)}",
+            "- Travel distances (in kilometers) between each pair of airports:",
+            *[f"{names[u]} to {names[v]}: {km}" for (u, v), km in zip(graph.edges, graph.weights, strict=True)],
+            "Please calculate the shortest tour and format your answer as follows: "
+            "[Airport A, Airport B, Airport C, ..., Airport A]",
         )
-
-    def read(self, instance: Instance, text: str, alone: bool) -> tuple[int, ...]:
-        return read_names(text, instance.names)
 
     def measure(self, instance: Instance, answer: tuple[int, ...]) -> int:
         tour = answer[:-1]
@@ -62,15 +54,4 @@ class Tsp(Task):
             raise Infeasible("the tour does not return to its first airport")
         if len(tour) < len(instance.names):
             raise Infeasible(f"{len(instance.names) - len(tour)} airports are not visited")
-        return tour_length(_matrix(instance), tour)
-
-    def show(self, instance: Instance, witness: list[int]) -> str:
-        return bracketed([instance.names[v] for v in witness])
-
-
-def _matrix(instance: Instance) -> list[list[int]]:
-    graph = instance.graphs[0]
-    rows = [[0] * graph.n for _ in range(graph.n)]
-    for (u, v), weight in zip(graph.edges, graph.weights, strict=True):
-        rows[u][v] = rows[v][u] = weight
-    return rows
+        return tour_length(instance.graphs[0].matrix(), tour)
