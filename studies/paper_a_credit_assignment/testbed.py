@@ -16,7 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvrlab.advantages.grpo import DrGrpo, Grpo, Rloo
+from rlvrlab.advantages.dr_grpo import DrGrpo
+from rlvrlab.advantages.grpo import Grpo
+from rlvrlab.advantages.rloo import Rloo
 from rlvrlab.batch import Bools, Floats, Ints, RewardBatch
 from rlvrlab.credit.counterfactual import Counterfactual
 from rlvrlab.credit.edits import Edit

@@ -11,10 +11,14 @@ import numpy as np
 import pytest
 from oracle_cases import NEAR, SEEDS, agree, random_case
 
+from rlvrlab.advantages.dr_grpo import DrGrpo
 from rlvrlab.advantages.gae import Gae
 from rlvrlab.advantages.gdpo import Gdpo
-from rlvrlab.advantages.grpo import DrGrpo, Grpo, Opo, Rloo
-from rlvrlab.advantages.reinforce_pp import ReinforcePP, ReinforcePPBaseline
+from rlvrlab.advantages.grpo import Grpo
+from rlvrlab.advantages.opo import Opo
+from rlvrlab.advantages.reinforce_pp import ReinforcePP
+from rlvrlab.advantages.reinforce_pp_baseline import ReinforcePPBaseline
+from rlvrlab.advantages.rloo import Rloo
 from rlvrlab.batch import RewardBatch
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]

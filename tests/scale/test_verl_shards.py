@@ -10,8 +10,9 @@ import pytest
 
 from rlvrlab.scale.verl.shards import Shards
 from rlvrlab.surgery.base import Scene
+from rlvrlab.surgery.gradvac import GradVac
 from rlvrlab.surgery.mgda import Mgda
-from rlvrlab.surgery.pairwise import GradVac, PcGrad
+from rlvrlab.surgery.pcgrad import PcGrad
 from rlvrlab.surgery.projection import project
 from rlvrlab.train.guards.base import NOTHING, Guard
 from rlvrlab.train.update import Backward, Gradients, apply, operate

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from rlvrlab.randomness import generator
 from rlvrlab.registry import find, names
 from rlvrlab.surgery.base import Scene
-from rlvrlab.surgery.pairwise import pcgrad
+from rlvrlab.surgery.pcgrad import pcgrad
 
 METHODS = names("surgery")
 HARMLESS = {"upgrad", "mgda", "nash"}

@@ -9,7 +9,7 @@ from gradients import conflicting
 from rlvrlab.registry import find
 from rlvrlab.surgery.base import Scene
 from rlvrlab.surgery.cagrad import cagrad
-from rlvrlab.surgery.pairwise import pcgrad
+from rlvrlab.surgery.pcgrad import pcgrad
 
 pytestmark = pytest.mark.oracle
 SEEDS = range(25)

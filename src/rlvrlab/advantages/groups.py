@@ -16,7 +16,6 @@ from rlvrlab.batch import Advantages, Bools, Floats, Ints, RewardBatch
 from rlvrlab.errors import UserError
 
 Singleton = Literal["zero", "verl"]
-VARIANCE_FLOOR = 1e-8
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +93,3 @@ def judged_rewards_BT(batch: RewardBatch) -> Floats:
 def outcome(advantage_B: Floats, batch: RewardBatch, groups: Groups) -> Advantages:
     """The same advantage on every trained token of a row."""
     return Advantages(np.where(batch.mask_BT, advantage_B[:, None], 0.0), None, groups.counts())
-
-
-def whitened_BT(x_BT: Floats, mask_BT: Bools) -> Floats:
-    """Mean 0 and standard deviation 1 inside the mask (n − 1, plus 1e-8 under the root, as verl), 0 outside.
-
-    Trap: the mean is over tokens, so long rows weigh more; with fewer than two tokens there is no spread and all is 0.
-    """
-    tokens = int(mask_BT.sum())
-    if tokens < 2:
-        return np.zeros_like(x_BT)
-    centred_BT = np.where(mask_BT, x_BT - x_BT[mask_BT].mean(), 0.0)
-    variance = float((centred_BT**2).sum()) / (tokens - 1)
-    return np.asarray(centred_BT / np.sqrt(variance + VARIANCE_FLOOR))

@@ -1,1 +1,1 @@
-"""Rewards: what a verdict is worth; one file for each family."""
+"""Rewards: what a verdict is worth; one file each."""

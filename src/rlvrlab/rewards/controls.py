@@ -7,12 +7,15 @@ at all). Random rewards have lifted a base model on a contaminated benchmark by 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 from rlvrlab.randomness import generator
-from rlvrlab.registry import register
-from rlvrlab.rewards.total import Around, judged, total
-from rlvrlab.types import Completion, CountOrZero, Fraction01, Problem, Reward, Verdict
+from rlvrlab.registry import find, register
+from rlvrlab.rewards.total import judged, total
+from rlvrlab.types import Completion, CountOrZero, Fraction01, Problem, Reward, RewardFunction, Verdict
 
 
 @register("reward", "random")
@@ -34,13 +37,25 @@ class RandomReward:
 
 @register("reward", "inverted")
 @dataclass(frozen=True)
-class Inverted(Around):
+class Inverted:
     """Another reward with its sign turned."""
+
+    of: str = "binary"
+    """The reward to turn round."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Its own keys."""
+
+    @cached_property
+    def inner(self) -> RewardFunction:
+        """The reward that is turned round."""
+        inner: RewardFunction = find("reward", self.of)(**self.options)
+        return inner
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
         """The inner reward with every part negated."""
-        parts = self.inner(problem, completion, verdict).parts
-        return total({name: -value for name, value in parts.items()})
+        judged(verdict)
+        inner = self.inner(problem, completion, verdict)
+        return total({name: -value for name, value in inner.parts.items()})
 
 
 @register("reward", "constant")

@@ -10,19 +10,26 @@ Length is counted in tokens, so nothing is read twice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 from rlvrlab.errors import UserError
-from rlvrlab.registry import register
-from rlvrlab.rewards.total import Around, total
-from rlvrlab.types import Completion, Count, Finish, NonNegative, Problem, Reward, Verdict
+from rlvrlab.registry import find, register
+from rlvrlab.rewards.total import judged, total
+from rlvrlab.types import Completion, Count, Finish, NonNegative, Problem, Reward, RewardFunction, Verdict
 
 
 @register("reward", "overlong")
 @dataclass(frozen=True)
-class Overlong(Around):
+class Overlong:
     """Another reward minus a penalty for length."""
 
+    of: str = "binary"
+    """The reward to shape."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Its own keys."""
     limit: Count = 8192
     """Tokens from which the whole penalty applies."""
     buffer: Count = 1024
@@ -34,9 +41,16 @@ class Overlong(Around):
         if self.buffer > self.limit:
             raise UserError(f"reward overlong: buffer = {self.buffer} exceeds limit = {self.limit}")
 
+    @cached_property
+    def inner(self) -> RewardFunction:
+        """The reward that is shaped."""
+        inner: RewardFunction = find("reward", self.of)(**self.options)
+        return inner
+
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
         """The inner reward's parts, and `overlong` at most 0."""
-        parts = self.inner(problem, completion, verdict).parts
+        judged(verdict)
+        inner = self.inner(problem, completion, verdict)
         over = (len(completion.tokens) - (self.limit - self.buffer)) / self.buffer
         cut = completion.finish is Finish.LENGTH
-        return total({**parts, "overlong": -self.penalty * (1.0 if cut else min(1.0, max(0.0, over)))})
+        return total({**inner.parts, "overlong": -self.penalty * (1.0 if cut else min(1.0, max(0.0, over)))})

@@ -35,11 +35,7 @@ def tandem_period(text: str) -> int:
     shortest, longest = MIN_LENGTH, len(text) // MIN_REPEATS
     while shortest <= longest:
         for period in _candidates(hash_N, shortest):
-            if period > longest:
-                break
-            breaks = np.flatnonzero(codes_N[period:] != codes_N[:-period])
-            stretches = np.diff(np.concatenate(([-1], breaks, [len(codes_N) - period]))) - 1
-            if int(stretches.max()) >= (MIN_REPEATS - 1) * period:
+            if period <= longest and _repeats(codes_N, period):
                 return period
         shortest *= 2
     return 0
@@ -81,3 +77,9 @@ def _kept(
         kept_K = inside_K & (hash_N[here_K] == hash_N[np.where(inside_K, here_K + period_K, 0)])
         start_K, period_K = start_K[kept_K], period_K[kept_K]
     return period_K
+
+
+def _repeats(codes_N: NDArray[np.uint32], period: int) -> bool:
+    breaks = np.flatnonzero(codes_N[period:] != codes_N[:-period])
+    ends = np.concatenate(([-1], breaks, [len(codes_N) - period]))
+    return int(np.diff(ends).max()) - 1 >= (MIN_REPEATS - 1) * period

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
 
-from rlvrlab.registry import find
-from rlvrlab.types import Reward, RewardFunction, Verdict
+from rlvrlab.types import Reward, Verdict
 
 
 def total(parts: Mapping[str, float]) -> Reward:
@@ -18,22 +14,6 @@ def total(parts: Mapping[str, float]) -> Reward:
     for part in parts.values():
         value += part
     return Reward(value, parts)
-
-
-@dataclass(frozen=True)
-class Around:
-    """A reward that changes what another one pays."""
-
-    of: str = "binary"
-    """The other reward."""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """Its own keys."""
-
-    @cached_property
-    def inner(self) -> RewardFunction:
-        """The other reward, built from its keys."""
-        reward: RewardFunction = find("reward", self.of)(**self.options)
-        return reward
 
 
 def judged(verdict: Verdict) -> bool:
