@@ -82,7 +82,8 @@ class HfEngine:
     def logprobs(self, batch: TokenBatch, policy: Policy = "current") -> tuple[Floats, Floats]:
         """Float32 scores of every seen token."""
         named = {"current": None, "reference": self.reference}
-        return self._sparing(self._logprobs, batch, named[policy] if isinstance(policy, str) else policy)
+        with self.weights.swapped(named[policy] if isinstance(policy, str) else policy):
+            return self._sparing(lambda: score_rows(self.body, batch, self.micro_tokens))
 
     def gradient(self, batch: TokenBatch, objective: Objective) -> tuple[Tensor, float, dict[str, float]]:
         """One forward pass per micro-batch; a batch-coupled objective is asked once, before them."""
@@ -188,10 +189,6 @@ class HfEngine:
             "optimizer": self.optimizer_settings.type,
             "trained": trained,
         }
-
-    def _logprobs(self, batch: TokenBatch, flat: Tensor | None) -> tuple[Floats, Floats]:
-        with self.weights.swapped(flat):
-            return score_rows(self.body, batch, self.micro_tokens)
 
     def _hidden(self, batch: TokenBatch) -> list[Hidden]:
         return hidden_rows(self.body, batch, self.micro_tokens)

@@ -229,7 +229,7 @@ async def _answers(url: str) -> bool:
     host = Host(url)
     try:
         async with asyncio.timeout(10):
-            return (await host.get("/health")).status == 200
+            return (await host.request("/health")).status == 200
     except (OSError, TimeoutError, BadAnswer):
         return False
     finally:

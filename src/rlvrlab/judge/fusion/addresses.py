@@ -48,5 +48,5 @@ def workers_from_environment() -> int:
 def judge_at(addresses: Sequence[str]) -> None:
     """Name the servers for this process and those it starts; none leaves things as they are."""
     if addresses:
-        FusionClient(tuple(addresses))  # a mistake in an address is found now
+        FusionClient(addresses)  # a mistake in an address is found now
         os.environ[ADDRESSES] = ",".join(addresses)

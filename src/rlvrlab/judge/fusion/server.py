@@ -17,8 +17,8 @@ from typing import Any
 
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.http_server import HttpError, HttpServer, JsonRoutes, Request, is_loopback
-from rlvrlab.judge.code import ATTEMPTS, SCORER_VERSION, CodeJudge
-from rlvrlab.judge.finding import Starved
+from rlvrlab.judge.code import SCORER_VERSION, CodeJudge
+from rlvrlab.judge.finding import tried
 from rlvrlab.judge.fusion import wire
 from rlvrlab.judge.fusion.submissions import judge_submission
 from rlvrlab.judge.statistics import Stopwatch
@@ -153,11 +153,13 @@ async def run_code(pool: Pool, form: dict[str, Any]) -> dict[str, Any]:
         "files": {str(name): text for name, text in files.items() if isinstance(text, str)},
         "fetch_files": [str(name) for name in fetched],
     }
-    trouble = ""
-    for _ in range(ATTEMPTS):
-        try:
-            ran = await pool.run(Order(job, limits, stdin.encode("utf-8", "surrogatepass")))
-            return wire.run_code_response(ran, limits, pool.image.isolation)
-        except (Starved, InfrastructureError, OSError) as error:
-            trouble = str(error)
-    return wire.sandbox_error(trouble)
+
+    async def run() -> dict[str, Any]:
+        ran = await pool.run(Order(job, limits, stdin.encode("utf-8", "surrogatepass")))
+        return wire.run_code_response(ran, limits, pool.image.isolation)
+
+    try:
+        return await tried(run)
+    except InfrastructureError as error:  # the machine failed, not the program: clients retry this
+        nothing: dict[str, Any] = {"compile_result": None, "run_result": None, "files": {}}
+        return {"status": "SandboxError", "message": str(error), **nothing}

@@ -51,7 +51,10 @@ def _row(provided: Any, wanted: Any) -> Form:
 
 async def _contest(code: str, tests: list[Any], config: Form, run_code: RunCode) -> list[Form]:
     extra = _table(config, "extra")
-    policy = _comparison(extra)
+    try:
+        policy = Comparison(**extra["comparison"]) if "comparison" in extra else RSTRIP_LINES
+    except (TypeError, ValueError) as error:
+        raise UserError(f"config.extra.comparison: {error}") from None
     done: list[Form] = []
     if not tests:
         raise UserError("provided_data.test: it is empty, and everything would pass")
@@ -72,17 +75,10 @@ async def _contest(code: str, tests: list[Any], config: Form, run_code: RunCode)
 
 def _table(form: Form, key: str) -> Form:
     """A part of a form that may be left out."""
-    found = form.get(key) or {}
-    if not isinstance(found, dict):
-        raise UserError(f"{key}: an object is needed, not {found!r:.80}")
-    return found
-
-
-def _comparison(extra: Form) -> Comparison:
-    try:
-        return Comparison(**extra["comparison"]) if "comparison" in extra else RSTRIP_LINES
-    except (TypeError, ValueError) as error:
-        raise UserError(f"config.extra.comparison: {error}") from None
+    part = form.get(key) or {}
+    if not isinstance(part, dict):
+        raise UserError(f"{key}: an object is needed, not {part!r:.80}")
+    return part
 
 
 def _assert_task(row: Form, config: Form) -> TestsTask:
