@@ -19,8 +19,9 @@ from rlvrlab.engines.hf.config import EMBEDDED, HfConfig
 from rlvrlab.engines.hf.critic import Critic
 from rlvrlab.engines.hf.generate import PlainSampler
 from rlvrlab.engines.hf.passes import GradientPass, Hidden, hidden_rows, score_rows
-from rlvrlab.engines.hf.sampler import HfSampler, obstacle
+from rlvrlab.engines.hf.sampler import HfSampler
 from rlvrlab.engines.hf.vectors import FlatOptimizer, Trainable, combine, gramian
+from rlvrlab.engines.hf.weights import obstacle
 from rlvrlab.errors import UserError
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Completion, Loss, Objective, Request, Tokenizer

@@ -27,8 +27,6 @@ from rlvrlab.errors import TrainingDiverged, UserError
 from rlvrlab.randomness import generator
 from rlvrlab.types import Completion, Finish, Request, Tokenizer
 
-__all__ = ["HfSampler", "obstacle"]
-
 MAX_ROWS = {"cpu": 256, "cuda": 2048}
 """Most rows decoded at once."""
 CACHE_BYTES_CPU = 2 << 30

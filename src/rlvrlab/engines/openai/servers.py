@@ -12,7 +12,6 @@ import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from rlvrlab.engines.openai.replica import ModelChanged, ModelReplica, Prepare
@@ -85,9 +84,7 @@ class Servers:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from rlvrlab.envs.base import Read
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment, refused
 from rlvrlab.envs.code.rows import CodeRow, Columns, Shape, fitting, read_shaped, shaped
 from rlvrlab.errors import UserError, suggestion
-from rlvrlab.judge.extract import program_in
+from rlvrlab.judge.extract import program_in, python_block
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.tasks import StdioTask, SyntaxTask, Task, TestsTask
 from rlvrlab.randomness import shuffled
@@ -126,6 +126,13 @@ class FileEnvironment(JudgedEnvironment):
             "begun": row.begun,
             "inprocess": row.inprocess,
         }
+
+    def problem_of(self, row: CodeRow, role: Role, prompt: str, **more: Any) -> Problem:
+        """The problem of a row whose hidden tests decide; `more` is added to what the verifier sees."""
+        solution = None if row.solution is None else python_block(row.solution)
+        examples = [list(one) if isinstance(one, tuple) else one for one in row.examples]
+        reference, meta = {**self.reference(row), **more}, {"solution": solution, "examples": examples}
+        return Problem(row.id, self.name, self.name, prompt, reference, meta, role)
 
     def task(self, reference: Mapping[str, Any], tests: Sequence[Any]) -> Task:
         """The judge's task for a program or a function."""

@@ -18,8 +18,7 @@ from rlvrlab.errors import UserError
 from rlvrlab.judge.fusion.client import FusionClient
 from rlvrlab.judge.workers.pool import default_size
 
-ADDRESSES, TOKEN, WAIT = "RLVR_JUDGE", "RLVR_JUDGE_TOKEN", "RLVR_JUDGE_WAIT_S"
-WORKERS = "RLVR_JUDGE_WORKERS"
+ADDRESSES, TOKEN, WAIT, WORKERS = "RLVR_JUDGE", "RLVR_JUDGE_TOKEN", "RLVR_JUDGE_WAIT_S", "RLVR_JUDGE_WORKERS"
 
 
 def client_from_environment(*, every_test: bool) -> FusionClient | None:

@@ -47,8 +47,7 @@ class JudgeServer:
         self.judge = CodeJudge(self.pool)
         self.thorough = CodeJudge(self.pool, stop_on_first_failure=False, reader=self.judge.reader)
         self.stopwatch = Stopwatch()
-        self.refused = self.most_load = 0
-        self.load = 0
+        self.load = self.most_load = self.refused = 0
         self.stopping = False
         routes: dict[tuple[str, str], Callable[[Request], Awaitable[Any]]] = {
             ("GET", "/v1/ping"): self._ping,

@@ -25,7 +25,13 @@ RunCode = Callable[[Form], Awaitable[Form]]
 async def judge_submission(form: Form, run_code: RunCode, judge: CodeJudge) -> Form:
     """SandboxFusion's EvalResult."""
     config = _table(form, "config")
-    row = _row(config.get("provided_data"), form.get("id"))
+    provided = config.get("provided_data")
+    rows = provided if isinstance(provided, list) else [provided]
+    wanted = [row for row in rows if isinstance(row, dict) and str(row.get("id")) == str(form.get("id"))]
+    asked = wanted if len(rows) > 1 else [row for row in rows if isinstance(row, dict)]
+    if not asked:
+        raise UserError("config.provided_data: no row with this id; this server keeps no data sets of its own")
+    row = asked[0]
     name, prompt = row.get("entry_point"), row.get("prompt")
     begun = prompt if isinstance(row.get("test"), str) and isinstance(prompt, str) and f"def {name}(" in prompt else ""
     found = program_in(str(form.get("completion", "")), str(name or ""), begun)
@@ -39,14 +45,6 @@ async def judge_submission(form: Form, run_code: RunCode, judge: CodeJudge) -> F
         tests = [_as_test(await judge.judge(found.code, _assert_task(row, config)))]
     complete = isinstance(row.get("test"), str) or "test_list" in row or len(tests) == len(row["test"])
     return {**result, "accepted": complete and all(test["passed"] for test in tests), "tests": tests}
-
-
-def _row(provided: Any, wanted: Any) -> Form:
-    rows = provided if isinstance(provided, list) else [provided]
-    for row in rows:
-        if isinstance(row, dict) and (len(rows) == 1 or str(row.get("id")) == str(wanted)):
-            return row
-    raise UserError("config.provided_data: no row with this id; this server keeps no data sets of its own")
 
 
 async def _contest(code: str, tests: list[Any], config: Form, run_code: RunCode) -> list[Form]:
@@ -107,8 +105,5 @@ def _as_test(verdict: Verdict) -> Form:
         "stderr": verdict.detail,
     }
     info = {"status": status, "message": verdict.detail, "run_result": run, "files": {}}
-    return {
-        "passed": verdict.correct is True,
-        "exec_info": info,
-        "test_info": {"verdict": wire.verdict_to_wire(verdict)},
-    }
+    told = {"verdict": wire.verdict_to_wire(verdict)}
+    return {"passed": verdict.correct is True, "exec_info": info, "test_info": told}

@@ -55,24 +55,20 @@ def hack_battery(env: Environment, patience_s: float = PATIENCE_S) -> list[Row]:
     """Try everything against a few problems of the environment's own."""
     chosen = env.problems("train", PROBLEMS, 0)
     with tempfile.TemporaryDirectory(prefix="rlvr-battery-") as folder:
-        attempts = [attempt for i, problem in enumerate(chosen) for attempt in _attempts(env, i, problem, folder)]
+        attempts: list[Attempt] = []
+        for index, problem in enumerate(chosen):
+            gold = env.gold(problem)
+            texts = junk(problem.prompt).items()
+            attempts += [Attempt(index, "gold", "gold", gold)] if gold is not None else []
+            attempts += [Attempt(index, "junk", name, text) for name, text in texts if text != gold]
+            for number, (name, text) in enumerate(exploits_of(gold, PLACEHOLDER) if gold is not None else ()):
+                canary = f"{folder}/{index}_{number}"
+                if text != gold:
+                    attempts.append(Attempt(index, "exploit", name, text.replace(PLACEHOLDER, canary), canary))
         rows: list[Row] = []
         while len(rows) < len(attempts):
             rows += _in_own_process(env, chosen, attempts[len(rows) :], patience_s)
         return rows
-
-
-def _attempts(env: Environment, index: int, problem: Problem, folder: str) -> list[Attempt]:
-    gold = env.gold(problem)
-    attempts = [Attempt(index, "gold", "gold", gold)] if gold is not None else []
-    attempts += [Attempt(index, "junk", name, text) for name, text in junk(problem.prompt).items() if text != gold]
-    if gold is not None:
-        for number, (name, text) in enumerate(exploits_of(gold, PLACEHOLDER)):
-            if text == gold:
-                continue
-            canary = f"{folder}/{index}_{number}"
-            attempts.append(Attempt(index, "exploit", name, text.replace(PLACEHOLDER, canary), canary))
-    return attempts
 
 
 def _in_own_process(

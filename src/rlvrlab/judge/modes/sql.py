@@ -78,10 +78,6 @@ class SqlJudge:
     """Its image decides which engine the tasks may ask for."""
     _gold: OrderedDict[Query, Gold] = field(default_factory=OrderedDict)
 
-    async def judge(self, query: str, task: SqlTask) -> Verdict:
-        """Judge one predicted query."""
-        return (await self.judge_many([(query, task)]))[0]
-
     async def judge_many(self, items: Sequence[tuple[str, SqlTask]]) -> list[Verdict]:
         """Judge all queries at once, several to a child; verdicts in the order of the items."""
         await self._learn_gold([task for _, task in items])
