@@ -21,7 +21,7 @@ from rlvrlab.judge.isolation import chosen_level
 from rlvrlab.judge.modes import mathematics, sql
 from rlvrlab.judge.modes.mathematics import MathTask
 from rlvrlab.judge.modes.sql import SqlTask
-from rlvrlab.judge.statistics import Stopwatch
+from rlvrlab.judge.statistics import Latency, Stopwatch
 from rlvrlab.judge.tasks import Task
 from rlvrlab.judge.workers.orders import Image
 from rlvrlab.judge.workers.pool import Pool, default_size
@@ -146,6 +146,10 @@ class Judge:
             written = secrets.token_hex()
         content = "\0".join((version, str(self.stop_on_first_failure), written, answer))
         return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def latency(self) -> Latency:
+        """Percentiles and the slowest checks so far."""
+        return self.stopwatch.summary()
 
     def close(self) -> None:
         """End all workers and the loop."""
