@@ -89,15 +89,7 @@ class Host:
         self._common = f"Host: {parts.netloc}\r\nAccept: application/json\r\n{secret}"
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
-    async def get(self, path: str) -> Response:
-        """GET a path below the address."""
-        return await self.request(path, None)
-
-    async def post(self, path: str, content: dict[str, Any]) -> Response:
-        """POST JSON to a path below the address."""
-        return await self.request(path, content)
-
-    async def request(self, path: str, content: dict[str, Any] | None) -> Response:
+    async def request(self, path: str, content: dict[str, Any] | None = None) -> Response:
         """POST `content` as JSON, or GET where there is none, over a kept connection if there is one."""
         method, head, body = "GET", "", b""
         if content is not None:

@@ -168,7 +168,9 @@ class HttpServer:
                 head = await _read_head(reader)
                 if head is None:
                     return False
-                if self._local and not is_loopback(_host_name(head.headers.get("host", ""))):
+                host = head.headers.get("host", "")
+                name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+                if self._local and not is_loopback(name):
                     raise HttpError(403, "unexpected Host header")  # a web page under a name that leads here
                 self._admit(head)
                 held = self._hold(head)
@@ -285,9 +287,3 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host.lower() == "localhost"
-
-
-def _host_name(header: str) -> str:
-    if header.startswith("["):
-        return header[1:].partition("]")[0]
-    return header.partition(":")[0]

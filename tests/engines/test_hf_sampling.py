@@ -18,7 +18,8 @@ torch = pytest.importorskip("torch", reason="the hf engine needs torch")
 transformers = pytest.importorskip("transformers", reason="the hf engine needs Transformers")
 
 from rlvrlab.engines.hf import sampler as sampling  # noqa: E402
-from rlvrlab.engines.hf.sampler import HfSampler, obstacle  # noqa: E402
+from rlvrlab.engines.hf.sampler import HfSampler  # noqa: E402
+from rlvrlab.engines.hf.weights import obstacle  # noqa: E402
 
 pytestmark = pytest.mark.slow
 

@@ -33,7 +33,7 @@ def post(server: LocalServer, path: str, content: Any) -> tuple[int, Any]:
     async def ask() -> tuple[int, Any]:
         host = Host(server.url)
         try:
-            response = await host.post(path, content)
+            response = await host.request(path, content)
             return response.status, json.loads(response.body)
         finally:
             await host.close()

@@ -31,7 +31,7 @@ class Answering:
     def __init__(self, status: int, content: dict[str, Any] | str) -> None:
         self.response = Response(status, {}, (content if isinstance(content, str) else json.dumps(content)).encode())
 
-    async def post(self, path: str, content: dict[str, Any]) -> Response:
+    async def request(self, path: str, content: dict[str, Any]) -> Response:
         return self.response
 
 

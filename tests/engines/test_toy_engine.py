@@ -12,9 +12,8 @@ import pytest
 from engine_factories import toy
 
 from rlvrlab.batch import batch_of
-from rlvrlab.engines.toy.engine import Toy, ToyEngine
+from rlvrlab.engines.toy.engine import FlatOptimizer, Toy, ToyEngine
 from rlvrlab.engines.toy.features import view_prompts
-from rlvrlab.engines.toy.optimizer import FlatOptimizer
 from rlvrlab.engines.toy.policy import Inputs, backward, entropy, log_softmax
 from rlvrlab.errors import CheckpointError
 from rlvrlab.objectives.sft import Sft

@@ -16,7 +16,6 @@ from rlvrlab.cli import judge as judge_command
 from rlvrlab.envs.code import Code, CodeReasoning
 from rlvrlab.envs.minicode import Minicode
 from rlvrlab.envs.sql import Sql
-from rlvrlab.envs.sql import environment as sql_environment
 from rlvrlab.judge.code import CodeJudge
 from rlvrlab.judge.extract import (
     Block,
@@ -144,11 +143,11 @@ def test_every_door_reads_the_same_query(row: Row, monkeypatch: pytest.MonkeyPat
     text, want = text_of(row), row["want"]
     handed: list[str] = []
 
-    def record(tasks: list[tuple[object, str]]) -> list[Verdict]:
+    def record(_: Sql, tasks: list[tuple[object, str]], labels: list[str]) -> list[Verdict]:
         handed.extend(query for _, query in tasks)
         return [Verdict(False, 0.0) for _ in tasks]
 
-    monkeypatch.setattr(sql_environment, "judged", record)
+    monkeypatch.setattr(Sql, "judge", record)
     env = Sql()
     [problem] = env.problems("train", 1, seed=0)
     verdict = env.verify(problem, text)

@@ -99,7 +99,7 @@ def test_the_filter_decides_every_call_as_listed(
     monkeypatch: pytest.MonkeyPatch, machine: str, processes: bool
 ) -> None:
     """Run the BPF program by hand for every number of both machines."""
-    numbers = kernel._numbers(machine)
+    numbers = kernel.numbers_on(machine)
     monkeypatch.setattr(kernel, "MACHINE", machine)
     monkeypatch.setattr(kernel, "NUMBERS", numbers)
     program = seccomp._program(processes)

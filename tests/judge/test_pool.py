@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from rlvrlab.judge import code
 from rlvrlab.judge.code import CodeJudge
 from rlvrlab.judge.finding import Starved, failure_of
 from rlvrlab.judge.jail.limits import Limits
@@ -172,22 +173,22 @@ def test_death_from_outside_is_the_machines_fault() -> None:
         failure_of(ran(exit=-signal.SIGKILL, killed="starved"), Limits(), ())
 
 
-def test_starvation_is_retried_then_unjudged() -> None:
-    class Starving(CodeJudge):
-        attempts = 0
+def test_starvation_is_retried_then_unjudged(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = []
 
-        async def _find(self, *_: object) -> None:  # type: ignore[override]
-            self.attempts += 1
-            raise Starved("no time")
+    async def starve(*order: object) -> None:
+        attempts.append(order)
+        raise Starved("no time")
 
-    async def go() -> tuple[object, int]:
-        judge = Starving(Pool(size=1))
+    async def go() -> object:
+        judge = CodeJudge(Pool(size=1))
         try:
-            return (await judge.judge("print(1)", ECHO)).correct, judge.attempts
+            return (await judge.judge("print(1)", ECHO)).correct
         finally:
             judge.pool.close()
 
-    assert asyncio.run(go()) == (None, 3)
+    monkeypatch.setattr(code, "judge_stdio", starve)
+    assert asyncio.run(go()) is None and len(attempts) == 3
 
 
 def test_waiting_for_a_processor_does_not_count_as_wall_time(monkeypatch: pytest.MonkeyPatch) -> None:

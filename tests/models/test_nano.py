@@ -14,9 +14,17 @@ from hypothesis import strategies as st
 
 from rlvrlab.envs.minicode import Minicode
 from rlvrlab.models import nano, resolve
-from rlvrlab.models.lexemes import LEXEMES
 from rlvrlab.models.tensors import read_header
-from rlvrlab.models.tokenizer import END, END_ID, FIRST_BYTE_ID, FIRST_LEXEME_ID, PAD, nano_tokenizer, nano_vocabulary
+from rlvrlab.models.tokenizer import (
+    END,
+    END_ID,
+    FIRST_BYTE_ID,
+    FIRST_LEXEME_ID,
+    LEXEMES,
+    PAD,
+    nano_tokenizer,
+    nano_vocabulary,
+)
 
 
 def longest_match(text: str) -> list[int]:

@@ -220,10 +220,9 @@ def test_a_lost_judge_server_leaves_answers_unjudged(planned, monkeypatch: pytes
     object.__setattr__(planned, "env", env)
     object.__setattr__(planned, "problems", {problem.id: problem})
     object.__setattr__(planned, "judges", ("http://127.0.0.1:9",))
-    before = dict(shared_judge._judges)
+    shared_judge.close()
     try:
         lost = asked(problem, env.gold(problem))
         assert math.isnan(lost["score"]) and lost["judged"] == 0.0 and "127.0.0.1:9" in lost["detail"]
     finally:
         shared_judge.close()
-        shared_judge._judges.update(before)

@@ -199,7 +199,12 @@ def fisher_is_per_row(make: Make) -> str | None:
     anchor = engine.snapshot()
     halves = [engine.fisher(batch.rows(part)) for part in ([0, 1, 2], [3, 4, 5, 6, 7])]
     engine.step([engine.gradient(batch, Sft())[0]], [1.0], 0.01)
-    whole = engine.pull(anchor, _mean_fisher(engine, batch, anchor))
+    # The Fisher at the anchor, although the engine has moved on: step back, measure, step forward.
+    away = engine.pull(anchor)
+    engine.shift([away], [-1.0])
+    fisher = engine.fisher(batch)
+    engine.shift([away], [1.0])
+    whole = engine.pull(anchor, fisher)
     parts = [engine.pull(anchor, half) for half in halves]
     gram = engine.gramian([whole, *parts])["global"]
     expected = (3 * gram[1] + 5 * gram[2]) / 8
@@ -358,15 +363,6 @@ def _slope(engine: Engine, batch: TokenBatch, objective: Objective, direction: V
         values[there], here = objective(*engine.logprobs(batch), batch).value, there
     engine.shift([direction], [2 * size / norm])
     return (8 * (values[1] - values[-1]) - (values[2] - values[-2])) / (12 * size)
-
-
-def _mean_fisher(engine: Engine, batch: TokenBatch, anchor: Vector) -> Vector:
-    """The Fisher at the anchor, although the engine has moved on: step back, measure, step forward."""
-    away = engine.pull(anchor)
-    engine.shift([away], [-1.0])
-    fisher = engine.fisher(batch)
-    engine.shift([away], [1.0])
-    return fisher
 
 
 def _same(engine: Engine, a: Vector, b: Vector, what: str) -> str | None:

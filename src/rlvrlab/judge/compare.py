@@ -140,12 +140,9 @@ def _arranged(form: Any, leaf: Callable[[Any], Any], tags: Mapping[str, str]) ->
         items: list[Any] = [[_arranged(key, leaf, tags), _arranged(item, leaf, tags)] for key, item in content]
     else:
         items = [_arranged(item, leaf, tags) for item in content]
-    return [tags.get(tag, tag), items if tag in SEQUENCES else sorted(map(_digest, items))]
-
-
-def _digest(form: Any) -> str:
-    """Short, so that sets in sets in sets are not written out again at every level."""
-    return hashlib.sha256(json.dumps(form).encode()).hexdigest()
+    if tag not in SEQUENCES:  # short, so that sets in sets in sets are not written out again at every level
+        items = sorted(hashlib.sha256(json.dumps(item).encode()).hexdigest() for item in items)
+    return [tags.get(tag, tag), items]
 
 
 def _sort_key(form: Any) -> str:
@@ -171,15 +168,14 @@ def _same(got: Any, expected: Any, policy: Comparison) -> bool:
     return bool(got[1] == expected[1]) and type(got[1]) is type(expected[1])
 
 
-def _pair_key(pair: Any) -> str:
-    return json.dumps([_sort_key(part) for part in pair])
-
-
 def _same_items(got: list[Any], expected: list[Any], pairs: bool, as_bag: bool, policy: Comparison) -> bool:
     if len(got) != len(expected):
         return False
     if as_bag:
-        key = _pair_key if pairs else _sort_key
+
+        def key(item: Any) -> str:
+            return json.dumps([_sort_key(part) for part in item]) if pairs else _sort_key(item)
+
         got, expected = sorted(got, key=key), sorted(expected, key=key)
     if not pairs:
         return all(_same(one, other, policy) for one, other in zip(got, expected, strict=True))

@@ -101,14 +101,11 @@ def program_in(text: str, entry_point: str = "", begun: str = "") -> Found:
         if not (begun and continues) and not any(CODE_LIKE.match(line[:200].lstrip()) for line in lines):
             return Found(None, "no code: only prose")
     program = code.replace("\r\n", "\n")
-    if begun and (continues or (entry_point and not _defines(program, entry_point))):
+    name = re.escape(entry_point)
+    binding = rf"^(?:async def|def|class) {name}\b|^{name} ?="
+    if begun and (continues or (name and not re.search(binding, program, re.MULTILINE))):
         program = begun + program
     return Found(program, span=(start, start + len(code)))
-
-
-def _defines(program: str, name: str) -> bool:
-    """Whether the program binds the name at its top level."""
-    return re.search(rf"^(?:async def|def|class) {re.escape(name)}\b|^{re.escape(name)} ?=", program, re.M) is not None
 
 
 def query_in(text: str, must_think: bool = False) -> Found:

@@ -7,16 +7,19 @@ precise, never turn it into `accepted`.
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.jail.limits import MEGABYTE, Limits
 from rlvrlab.judge.outcomes import ERROR_KINDS, Outcome
 from rlvrlab.judge.workers.orders import Ran
 from rlvrlab.judge.workers.worker import lines_of
 from rlvrlab.types import Verdict
 
+T = TypeVar("T")
+ATTEMPTS = 3
 MOST_RECORDS = 200_000
 DETAIL_LENGTH = 300
 
@@ -24,12 +27,22 @@ Failure = tuple[Outcome, str, tuple[str, ...]]
 """Outcome, one line for a reader, flags."""
 
 
-class Starved(Exception):
+class Starved(InfrastructureError):
     """The machine, not the program, was too slow or ended it; the job is tried again."""
 
 
 class BadTask(Exception):
     """The task cannot be judged as it is written; the answer is not to blame."""
+
+
+async def tried(work: Callable[[], Awaitable[T]]) -> T:
+    """What the work returns; it is done again when the machine failed it, and the last failure is raised."""
+    for _ in range(ATTEMPTS):
+        try:
+            return await work()
+        except (InfrastructureError, OSError) as error:
+            trouble = error
+    raise InfrastructureError(str(trouble))
 
 
 @dataclass(slots=True)
@@ -102,7 +115,8 @@ def failure_of(ran: Ran, limits: Limits, records: Sequence[Any] | None) -> Failu
         if record[0] in ("raised", "memory"):
             return raised(record)
     if ran.exit < 0:
-        return Outcome.RUNTIME_ERROR, f"ended by {_signal_name(-ran.exit)}", ()
+        name = next((known.name for known in signal.Signals if known == -ran.exit), f"signal {-ran.exit}")
+        return Outcome.RUNTIME_ERROR, f"ended by {name}", ()
     return (Outcome.RUNTIME_ERROR, f"exit status {ran.exit}", ()) if ran.exit else None
 
 
@@ -119,13 +133,6 @@ def raised(record: Sequence[Any]) -> Failure:
 def word(record: Sequence[Any], index: int) -> str:
     """One fact of a record as text; hostile records may be short."""
     return str(record[index])[:DETAIL_LENGTH] if len(record) > index else "?"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def shown(output: bytes) -> str:

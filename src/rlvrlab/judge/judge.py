@@ -155,16 +155,17 @@ class Judge:
         """End all workers and the loop."""
         if self._loop.is_closed():
             return
-        self.call(self._close_pools())
+
+        async def end_workers() -> None:
+            for pool in self.pools.values():
+                pool.close()
+            if self.remote is not None:
+                await self.remote.close()
+
+        self.call(end_workers())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
-
-    async def _close_pools(self) -> None:
-        for pool in self.pools.values():
-            pool.close()
-        if self.remote is not None:
-            await self.remote.close()
 
     def __enter__(self) -> Judge:
         return self

@@ -50,7 +50,12 @@ def convert(source: Path, folder: Path) -> None:
         tensors = {}
         for stored in reader.tensors:
             shape = tuple(int(n) for n in reversed(stored.shape))
-            tensors[_name(stored.name)] = Tensor("BF16", shape, partial(_numbers, stored, shape, facts))
+            # blk.3.attn_q.weight is model.layers.3.self_attn.q_proj.weight
+            block = re.fullmatch(r"blk\.(\d+)\.(\w+)\.weight", stored.name)
+            if stored.name not in OUTSIDE and (block is None or block.group(2) not in PARTS):
+                raise ValueError(f"unknown tensor {stored.name}")
+            name = f"model.layers.{block.group(1)}.{PARTS[block.group(2)]}.weight" if block else OUTSIDE[stored.name]
+            tensors[name] = Tensor("BF16", shape, partial(_numbers, stored, shape, facts))
         write_tensors(folder / "model.safetensors", tensors)
         _write(folder / "config.json", _config(facts, {tensor.name for tensor in reader.tensors}))
         _write_tokenizer(folder, facts)
@@ -60,16 +65,6 @@ def convert(source: Path, folder: Path) -> None:
 
 def _write(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-
-
-def _name(name: str) -> str:
-    """A tensor's name in Transformers: blk.3.attn_q.weight is model.layers.3.self_attn.q_proj.weight."""
-    if name in OUTSIDE:
-        return OUTSIDE[name]
-    match = re.fullmatch(r"blk\.(\d+)\.(\w+)\.weight", name)
-    if match is None or match.group(2) not in PARTS:
-        raise ValueError(f"unknown tensor {name}")
-    return f"model.layers.{match.group(1)}.{PARTS[match.group(2)]}.weight"
 
 
 def _numbers(stored: Any, shape: tuple[int, ...], facts: dict[str, Any]) -> npt.NDArray[np.uint16]:

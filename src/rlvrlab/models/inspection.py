@@ -43,6 +43,11 @@ def examine(folder: Path) -> dict[str, Any]:
     architectures = config.get("architectures")
     dtypes = Counter(dtype for dtype, _ in tensors.values()).most_common(1)
     dtype = dtypes[0][0] if dtypes else str(config.get("torch_dtype", config.get("dtype")) or "unknown")
+    path, template = folder / "chat_template.jinja", None
+    stated = _read(folder / "tokenizer_config.json", missing_ok=True).get("chat_template")
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else stated
+    if isinstance(text, str):
+        template = {"characters": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()[:16]}
     base = _read(folder / "adapter_config.json", missing_ok=True).get("base_model_name_or_path")
     return {
         "folder": str(folder),
@@ -55,7 +60,7 @@ def examine(folder: Path) -> dict[str, Any]:
         "context": config.get("max_position_embeddings"),
         "bytes": size_of(folder),
         "tokenizer": _tokenizer(folder),
-        "template": _template(folder),
+        "template": template,
         "licence": licence(folder),
         "adapter": base if isinstance(base, str) else None,
         "warnings": problems + dangers(folder),
@@ -130,12 +135,3 @@ def _token(value: Any) -> str | None:
     """A token as text, or as the table some tokenizers write."""
     found = value.get("content") if isinstance(value, dict) else value
     return found if isinstance(found, str) else None
-
-
-def _template(folder: Path) -> dict[str, Any] | None:
-    path = folder / "chat_template.jinja"
-    stated = _read(folder / "tokenizer_config.json", missing_ok=True).get("chat_template")
-    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else stated
-    if not isinstance(text, str):
-        return None
-    return {"characters": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()[:16]}

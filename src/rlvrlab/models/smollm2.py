@@ -129,14 +129,14 @@ def verify(folder: Path) -> None:
         raise InfrastructureError(f"{NAME}: converted, but answers {QUESTION!r} with {said!r}: the conversion is wrong")
 
 
-def greedy_answer(model: Any, tokenizer: Any, question: str, tokens: int = 16) -> str:
+def greedy_answer(model: Any, tokenizer: Any, question: str) -> str:
     """What the model says to one question, at temperature 0."""
     import torch
 
     asked = [{"role": "user", "content": question}]
     prompt = tokenizer.apply_chat_template(asked, add_generation_prompt=True, return_tensors="pt", return_dict=True)
     with torch.inference_mode():
-        answer = model.generate(**prompt, max_new_tokens=tokens, do_sample=False)
+        answer = model.generate(**prompt, max_new_tokens=16, do_sample=False)
     return str(tokenizer.decode(answer[0, prompt["input_ids"].shape[1] :], skip_special_tokens=True))
 
 

@@ -81,23 +81,20 @@ class Rows:
         to, source = self._move(rows.to), self._move(rows.source)
         for kv in (*cache.own_k, *cache.own_v):
             kv[to, :, :used] = kv[source, :, :used]
-        if rows.alive:
-            self._remove_groups(cache)
-            self._lay_out()
-
-    def _remove_groups(self, cache: Cache) -> None:
-        wanted_G = np.bincount(self.group_R, minlength=len(self.length_G)) > 0
-        if wanted_G.all():
+        if not rows.alive:
             return
-        groups = swap_out(~wanted_G)
-        renamed_G = np.arange(len(wanted_G))
-        renamed_G[groups.source] = groups.to
-        self.group_R = renamed_G[self.group_R]
-        self.length_G[groups.to] = self.length_G[groups.source]
-        self.length_G = self.length_G[: groups.alive]
-        to, source = self._move(groups.to), self._move(groups.source)
-        for kv in (*cache.prefix_k, *cache.prefix_v):
-            kv[to] = kv[source]
+        wanted_G = np.bincount(self.group_R, minlength=len(self.length_G)) > 0
+        if not wanted_G.all():
+            groups = swap_out(~wanted_G)
+            renamed_G = np.arange(len(wanted_G))
+            renamed_G[groups.source] = groups.to
+            self.group_R = renamed_G[self.group_R]
+            self.length_G[groups.to] = self.length_G[groups.source]
+            self.length_G = self.length_G[: groups.alive]
+            to, source = self._move(groups.to), self._move(groups.source)
+            for kv in (*cache.prefix_k, *cache.prefix_v):
+                kv[to] = kv[source]
+        self._lay_out()
 
 
 def attend(q_RHD: Tensor, i: int, cache: Cache, rows: Rows, used: int, scale: float) -> Tensor:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from rlvrlab.engines.hf.blocks import new_cache, prefill
-from rlvrlab.engines.hf.operations import Operations, TorchOperations, new_state
+from rlvrlab.engines.hf.operations import TorchOperations, new_state
 from rlvrlab.engines.hf.wave import Drawn, Stopped, Wave, swap_out
 from rlvrlab.engines.hf.weights import Weights
 
@@ -31,7 +31,7 @@ def bucket(rows: int) -> int:
     return next((size for size in BUCKETS if size >= rows), rows)
 
 
-def operations(weights: Weights) -> Operations:
+def operations(weights: Weights) -> TorchOperations:
     """Triton's kernels where they can run, plain torch elsewhere."""
     if weights.device.type == "cuda":
         try:
@@ -61,7 +61,7 @@ class Sizes(NamedTuple):
 class GraphDecoder:
     """Keeps buffers and graphs between waves; both are made anew when a wave does not fit."""
 
-    def __init__(self, weights: Weights, ops: Operations | None = None) -> None:
+    def __init__(self, weights: Weights, ops: TorchOperations | None = None) -> None:
         self.weights = weights
         self.ops = ops or operations(weights)
         self._room: Room | None = None
@@ -108,7 +108,7 @@ class GraphDecoder:
 class Room:
     """Buffers of one size and the graphs over them."""
 
-    def __init__(self, weights: Weights, ops: Operations, sizes: Sizes) -> None:
+    def __init__(self, weights: Weights, ops: TorchOperations, sizes: Sizes) -> None:
         self.weights, self.ops, self.sizes = weights, ops, sizes
         self.cache = new_cache(weights, sizes.groups, sizes.length, sizes.rows, sizes.new_tokens)
         self.state = new_state(weights.device, sizes.rows, sizes.new_tokens)

@@ -38,19 +38,15 @@ def draw(z_RV: Tensor, uniform_R: Tensor, greedy_R: Tensor | None) -> tuple[Tens
     weight_RBb = weight_RV.view(-1, blocks, BLOCK)
     mass_RB = weight_RBb.sum(-1).double()
     upto_RB = mass_RB.cumsum(-1)
-    token_R = _invert(weight_RBb, mass_RB, upto_RB, uniform_R)
-    if greedy_R is not None:
-        token_R = torch.where(greedy_R, z_RV.argmax(-1), token_R)
-    logp_R = (z_RV.gather(1, token_R[:, None]) - top_R1)[:, 0] - upto_RB[:, -1].log().float()
-    return token_R, logp_R
-
-
-def _invert(weight_RBb: Tensor, mass_RB: Tensor, upto_RB: Tensor, uniform_R: Tensor) -> Tensor:
-    """First token whose cumulative mass exceeds uniform times all mass; it always has mass itself."""
+    # The first token whose cumulative mass exceeds uniform times all mass; it always has mass itself.
     target_R1 = uniform_R.double().clamp(max=1 - 1e-12)[:, None] * upto_RB[:, -1:]
     block_R1 = (upto_RB <= target_R1).sum(-1, keepdim=True).clamp_(max=mass_RB.shape[1] - 1)
     left_R1 = target_R1 - (upto_RB.gather(1, block_R1) - mass_RB.gather(1, block_R1))
     place_b = torch.arange(BLOCK, device=block_R1.device)
     inside_Rb = weight_RBb[torch.arange(len(block_R1), device=block_R1.device), block_R1[:, 0]].double()
     place_R = (inside_Rb.cumsum(-1) <= left_R1).sum(-1)
-    return block_R1[:, 0] * BLOCK + torch.minimum(place_R, ((inside_Rb > 0) * place_b).amax(-1))
+    token_R = block_R1[:, 0] * BLOCK + torch.minimum(place_R, ((inside_Rb > 0) * place_b).amax(-1))
+    if greedy_R is not None:
+        token_R = torch.where(greedy_R, z_RV.argmax(-1), token_R)
+    logp_R = (z_RV.gather(1, token_R[:, None]) - top_R1)[:, 0] - upto_RB[:, -1].log().float()
+    return token_R, logp_R

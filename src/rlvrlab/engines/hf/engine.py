@@ -19,8 +19,9 @@ from rlvrlab.engines.hf.config import EMBEDDED, HfConfig
 from rlvrlab.engines.hf.critic import Critic
 from rlvrlab.engines.hf.generate import PlainSampler
 from rlvrlab.engines.hf.passes import GradientPass, Hidden, hidden_rows, score_rows
-from rlvrlab.engines.hf.sampler import HfSampler, obstacle
+from rlvrlab.engines.hf.sampler import HfSampler
 from rlvrlab.engines.hf.vectors import FlatOptimizer, Trainable, combine, gramian
+from rlvrlab.engines.hf.weights import obstacle
 from rlvrlab.errors import UserError
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Completion, Loss, Objective, Request, Tokenizer
@@ -82,7 +83,8 @@ class HfEngine:
     def logprobs(self, batch: TokenBatch, policy: Policy = "current") -> tuple[Floats, Floats]:
         """Float32 scores of every seen token."""
         named = {"current": None, "reference": self.reference}
-        return self._sparing(self._logprobs, batch, named[policy] if isinstance(policy, str) else policy)
+        with self.weights.swapped(named[policy] if isinstance(policy, str) else policy):
+            return self._sparing(lambda: score_rows(self.body, batch, self.micro_tokens))
 
     def gradient(self, batch: TokenBatch, objective: Objective) -> tuple[Tensor, float, dict[str, float]]:
         """One forward pass per micro-batch; a batch-coupled objective is asked once, before them."""
@@ -188,10 +190,6 @@ class HfEngine:
             "optimizer": self.optimizer_settings.type,
             "trained": trained,
         }
-
-    def _logprobs(self, batch: TokenBatch, flat: Tensor | None) -> tuple[Floats, Floats]:
-        with self.weights.swapped(flat):
-            return score_rows(self.body, batch, self.micro_tokens)
 
     def _hidden(self, batch: TokenBatch) -> list[Hidden]:
         return hidden_rows(self.body, batch, self.micro_tokens)

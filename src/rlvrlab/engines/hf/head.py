@@ -87,21 +87,16 @@ class Head:
             if logits is None:
                 with torch.enable_grad():
                     logits = self.project(piece.hidden)
-            c_entropy = None if c_entropy_K is None else c_entropy_K[piece.places]
             here = place_E[piece.edges] - piece.places.start
             with torch.no_grad():
-                dz = _logit_gradient(logits, piece, c_logp_K[piece.places], c_entropy)
+                log_p, c_logp = logits.float() - piece.lse_K[:, None], c_logp_K[piece.places, None]
+                if c_entropy_K is None:
+                    dz = log_p.exp_().mul_(-c_logp)
+                else:
+                    slope = log_p.add(piece.entropy_K[:, None]).mul_(c_entropy_K[piece.places, None]).add_(c_logp)
+                    dz = log_p.exp_().mul_(slope).neg_()
                 dz.index_put_((here, token_E[piece.edges]), c_logp_E[piece.edges], accumulate=True)
             torch.autograd.backward([logits], [dz.to(logits.dtype)])
             assert piece.hidden.grad is not None
             grads.append(piece.hidden.grad)
         return torch.cat(grads)
-
-
-def _logit_gradient(logits: Tensor, piece: Piece, c_logp_K: Tensor, c_entropy_K: Tensor | None) -> Tensor:
-    """All but the chosen tokens' own share."""
-    log_p = logits.float() - piece.lse_K[:, None]
-    if c_entropy_K is None:
-        return log_p.exp_().mul_(-c_logp_K[:, None])
-    slope = log_p.add(piece.entropy_K[:, None]).mul_(c_entropy_K[:, None]).add_(c_logp_K[:, None])
-    return log_p.exp_().mul_(slope).neg_()

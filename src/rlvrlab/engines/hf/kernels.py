@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rlvrlab.engines.hf.blocks import Cache
 from rlvrlab.engines.hf.draw import scaled
-from rlvrlab.engines.hf.operations import State
+from rlvrlab.engines.hf.operations import State, TorchOperations
 from rlvrlab.engines.hf.weights import Layer, Weights
 
 VOCAB_BLOCK = 4096
@@ -196,14 +196,13 @@ def choose_kernel(
     tl.store(dead + row, over.to(tl.int32), mask=alive)
 
 
-class TritonOperations:
-    """The same operations as TorchOperations, fused."""
+class TritonOperations(TorchOperations):
+    """The same operations, fused; lengths are read on the device."""
 
-    length_bucket: int | None = None
-    """Lengths are read on the device: one graph serves all."""
+    length_bucket = None
 
     def __init__(self, weights: Weights) -> None:
-        self.weights = weights
+        super().__init__(weights)
         self._queries = max(16, triton.next_power_of_2(weights.shape.repeat))
 
     @staticmethod

@@ -75,8 +75,14 @@ def check_source(model: str) -> str:
                 raise UserError(f"engine.model: {folder} is neither a folder nor found on the hub; {remedy}") from error
         _refuse_remote_code(str(folder), config)
         return str(folder)
-    for name in ("config.json", "tokenizer_config.json"):
-        _check_json(folder / name, needed=name == "config.json")
+    for path in (folder / "config.json", folder / "tokenizer_config.json"):
+        try:
+            _refuse_remote_code(str(path), json.loads(path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            if path.name == "config.json":
+                raise UserError(f"{folder}: {path.name} is missing; this is no model folder") from None
+        except (OSError, ValueError) as error:
+            raise UserError(f"{path}: cannot be read as JSON ({_first_line(error)}); fetch the model again") from None
     _check_weights(folder)
     return str(folder)
 
@@ -153,20 +159,8 @@ def _quantization(config: HfConfig, device: torch.device, dtype: torch.dtype) ->
     return {"quantization_config": settings, "device_map": {"": device}}
 
 
-def _check_json(path: Path, *, needed: bool) -> None:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        if needed:
-            raise UserError(f"{path.parent}: {path.name} is missing; this is no model folder") from None
-        return
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: cannot be read as JSON ({_first_line(error)}); fetch the model again") from None
-    _refuse_remote_code(str(path), found)
-
-
-def _refuse_remote_code(where: str, found: Any) -> None:
-    if isinstance(found, dict) and found.get("auto_map"):
+def _refuse_remote_code(where: str, config: Any) -> None:
+    if isinstance(config, dict) and config.get("auto_map"):
         remedy = "take a model that Transformers knows, or remove auto_map to use the built-in class"
         raise UserError(f"{where}: auto_map asks to run code that comes with the model, which is refused; {remedy}")
 

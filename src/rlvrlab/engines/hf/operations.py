@@ -7,7 +7,7 @@ Suffixes: R rows, K key heads, D head size, L prompt positions, T new tokens, V 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -73,33 +73,11 @@ def new_state(device: torch.device, rows: int, new_tokens: int) -> State:
     )
 
 
-class Operations(Protocol):
-    """What a step consists of, besides matrix products."""
-
-    length_bucket: int | None
-    """New tokens per graph; None when lengths are read on the device and one graph serves all."""
-
-    def add_norm(self, x_RI: Tensor, y_RI: Tensor | None, weight: Tensor) -> tuple[Tensor, Tensor]:
-        """The residual sum and its norm."""
-        ...
-
-    def gate(self, gate_up_RI: Tensor) -> Tensor:
-        """silu(gate) · up."""
-        ...
-
-    def attend(self, i: int, layer: Layer, qkv_RI: Tensor, state: State, cache: Cache, used: int) -> Tensor:
-        """Rotate, write this token's key and value, attend to the prompt and the first `used` new tokens."""
-        ...
-
-    def choose(self, logits_RV: Tensor, state: State, nucleus: bool) -> None:
-        """Draw each row's token number `state.step` and write it down; rows that had ended stay as they are."""
-        ...
-
-
 class TorchOperations:
-    """A step's operations in plain torch."""
+    """What a step consists of besides matrix products, in plain torch; kernels.py has the same fused."""
 
     length_bucket: int | None = LENGTH_BUCKET
+    """New tokens per graph; None when lengths are read on the device and one graph serves all."""
 
     def __init__(self, weights: Weights) -> None:
         self.weights = weights

@@ -109,7 +109,15 @@ def token_batches(batch: TokenBatch, rows: Sequence[int], couples: Couples, budg
     first: dict[tuple[int, ...], int] = {}
     for i in rows:
         first.setdefault(batch.prompts[i], i)
-    units = _units(batch, rows, couples)
+    if couples == "batch":
+        units = [list(rows)]
+    elif couples == "row" or batch.pair_B is None:
+        units = [[i] for i in rows]
+    else:
+        pairs: dict[int, list[int]] = {}
+        for i in rows:
+            pairs.setdefault(int(batch.pair_B[i]), []).append(i)
+        units = list(pairs.values())
     units.sort(key=lambda unit: first[batch.prompts[unit[0]]])
     length_B = batch.seen_BT.sum(axis=1)
     chunk: list[int] = []
@@ -127,17 +135,6 @@ def token_batches(batch: TokenBatch, rows: Sequence[int], couples: Couples, budg
         size += cost
     if chunk:
         yield np.array(chunk)
-
-
-def _units(batch: TokenBatch, rows: Sequence[int], couples: Couples) -> list[list[int]]:
-    if couples == "batch":
-        return [list(rows)]
-    if couples == "row" or batch.pair_B is None:
-        return [[i] for i in rows]
-    pairs: dict[int, list[int]] = {}
-    for i in rows:
-        pairs.setdefault(int(batch.pair_B[i]), []).append(i)
-    return list(pairs.values())
 
 
 def _distinct(batch: TokenBatch) -> Distinct:

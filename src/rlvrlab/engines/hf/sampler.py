@@ -27,8 +27,6 @@ from rlvrlab.errors import TrainingDiverged, UserError
 from rlvrlab.randomness import generator
 from rlvrlab.types import Completion, Finish, Request, Tokenizer
 
-__all__ = ["HfSampler", "obstacle"]
-
 MAX_ROWS = {"cpu": 256, "cuda": 2048}
 """Most rows decoded at once."""
 CACHE_BYTES_CPU = 2 << 30
@@ -140,21 +138,16 @@ class HfSampler:
             uniform_RT=uniform_RT,
             end=self.tokenizer.end,
         )
-        stopped = self._stop_check([s.stop for s in settings])
-        if self._graphs is not None:
-            return self._graphs.decode(wave, stopped)
-        return decode(self.weights, wave, stopped)
-
-    def _stop_check(self, stops: list[tuple[str, ...]]) -> Any:
-        if not any(stops):
-            return None
+        stops = [s.stop for s in settings]
 
         def stopped(rows: Ints, tokens: Ints) -> Bools:
-            return np.array(
-                [bool(stops[r]) and self._holds(t, stops[r]) for r, t in zip(rows, tokens.tolist(), strict=True)]
-            )
+            pairs = zip(rows, tokens.tolist(), strict=True)
+            return np.array([bool(stops[r]) and self._holds(t, stops[r]) for r, t in pairs])
 
-        return stopped
+        check = stopped if any(stops) else None
+        if self._graphs is not None:
+            return self._graphs.decode(wave, check)
+        return decode(self.weights, wave, check)
 
     def _holds(self, tokens: Sequence[int], stop: tuple[str, ...]) -> bool:
         text = self.tokenizer.decode(tokens)
@@ -173,14 +166,13 @@ class HfSampler:
             if ended:
                 tokens = tokens[: tokens.index(self.tokenizer.end) + 1]
             if settings.stop and self._holds(tokens, settings.stop):
-                tokens, ended = self._up_to_stop(tokens, settings.stop), True
+                # The fewest of the tokens that hold a stop string.
+                counts, stop = range(1, len(tokens) + 1), settings.stop
+                fewest = 1 + bisect_left(counts, True, key=lambda n: self._holds(tokens[:n], stop))
+                tokens, ended = tokens[:fewest], True
             finish = Finish.STOP if ended else Finish.LENGTH
             text = self.tokenizer.decode(tokens)
             yield Completion(text, tuple(tokens), tuple(logp[: len(tokens)]), finish, version)
-
-    def _up_to_stop(self, tokens: list[int], stop: tuple[str, ...]) -> list[int]:
-        """The fewest of the tokens that hold a stop string."""
-        return tokens[: 1 + bisect_left(range(1, len(tokens) + 1), True, key=lambda n: self._holds(tokens[:n], stop))]
 
 
 def _prefix(request: Request) -> tuple[tuple[int, ...], int]:

@@ -151,7 +151,12 @@ class ServedSampler:
         trouble = ""
         for _ in range(ROUNDS):
             missing = [i for i in range(len(requests)) if i not in answered]
-            answers = self._servers.all_choices([self._body(requests[i]) for i in missing])
+            bodies = []
+            for request in (requests[i] for i in missing):
+                body = token_body(request.tokens, request.sampling, key_bits(*request.key) % 2**31, request.n)
+                # Our own server draws by the key, and so what the embedded sampler would; others ignore the field.
+                bodies.append(body | {"stop_token_ids": [self.tokenizer.end], "rlvr_key": list(request.key)})
+            answers = self._servers.all_choices(bodies)
             for i, given in zip(missing, answers, strict=True):
                 replies = spread(given, requests[i].sampling, requests[i].n)
                 if replies[0].finish is Finish.ERROR:
@@ -164,11 +169,6 @@ class ServedSampler:
         if "status 400" in trouble:  # asked again, it will be refused again
             raise UserError(f"{lost}; let rollout.max_tokens and the prompts fit the server (--max-model-len)")
         raise InfrastructureError(f"{lost}; nothing is trained on part of a batch, go on with --resume")
-
-    def _body(self, request: Request) -> dict[str, Any]:
-        body = token_body(request.tokens, request.sampling, key_bits(*request.key) % 2**31, request.n)
-        # Our own server draws by the key itself, and so what the embedded sampler would; others ignore the field.
-        return body | {"stop_token_ids": [self.tokenizer.end], "rlvr_key": list(request.key)}
 
     def _completion(self, request: Request, reply: Reply, version: int) -> Completion:
         """Anything but `max_tokens` known tokens with a log-prob each, of this adapter, is refused."""

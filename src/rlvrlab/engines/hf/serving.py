@@ -91,7 +91,15 @@ class ModelServer:
         """Until cancelled; `port` becomes the real one when it was 0."""
         self.port = await self.http.start(host, port)
         try:
-            await self._decode_what_waits()
+            while True:
+                await self._arrived.wait()
+                await asyncio.sleep(GATHER_S)
+                self._arrived.clear()
+                while self.waiting:
+                    adapter = self.waiting[0].adapter
+                    batch = [one for one in self.waiting if one.adapter == adapter]
+                    self.waiting = [one for one in self.waiting if one.adapter != adapter]
+                    await self._decode(adapter, batch)
         finally:
             await self.http.close()
 
@@ -156,17 +164,6 @@ class ModelServer:
         self.waiting.append(Waiting(None if wanted == self.name else str(wanted), request, future))
         self._arrived.set()
         return await future
-
-    async def _decode_what_waits(self) -> None:
-        while True:
-            await self._arrived.wait()
-            await asyncio.sleep(GATHER_S)
-            self._arrived.clear()
-            while self.waiting:
-                adapter = self.waiting[0].adapter
-                batch = [one for one in self.waiting if one.adapter == adapter]
-                self.waiting = [one for one in self.waiting if one.adapter != adapter]
-                await self._decode(adapter, batch)
 
     async def _decode(self, adapter: str | None, batch: list[Waiting]) -> None:
         try:

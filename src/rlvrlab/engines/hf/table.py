@@ -34,7 +34,15 @@ class Hf(HfConfig, EngineTable):
         """Recipes and runs from before `sampler` may still hold `seed`."""
         from pydantic_core import core_schema
 
-        return core_schema.no_info_before_validator_function(_without_seed, handler(source))
+        def without_seed(table: Any) -> Any:
+            if not isinstance(table, dict) or "seed" not in table:
+                return table
+            if table["seed"] != 0:
+                why = "an adapter begins with the same values in every run"
+                raise ValueError(f"seed is no longer a key: {why}; remove it")
+            return {key: value for key, value in table.items() if key != "seed"}
+
+        return core_schema.no_info_before_validator_function(without_seed, handler(source))
 
     def implies(self) -> dict[str, Any]:
         """Servers compute with other kernels than the trainer, which token-wise importance weights correct."""
@@ -65,11 +73,3 @@ class Hf(HfConfig, EngineTable):
         from rlvrlab.models import resolve
 
         return HfEngine(replace(self, model=str(resolve(self.model))), optimizer)
-
-
-def _without_seed(table: Any) -> Any:
-    if not isinstance(table, dict) or "seed" not in table:
-        return table
-    if table["seed"] != 0:
-        raise ValueError("seed is no longer a key: an adapter begins with the same values in every run; remove it")
-    return {key: value for key, value in table.items() if key != "seed"}

@@ -45,10 +45,14 @@ class Trainable:
 
     def modules(self) -> dict[str, list[slice]]:
         """The vector's parts by layer and block: `layers.3.self_attn`, `embed_tokens`, …"""
-        found: dict[str, list[slice]] = {}
+        slices: dict[str, list[slice]] = {}
         for name, part in zip(self.names, self.slices, strict=True):
-            found.setdefault(_module_of(name), []).append(part)
-        return found
+            # base.layers.3.self_attn.q_proj.lora_A.default.weight -> layers.3.self_attn
+            words = name.split(".")
+            number = next((i for i, word in enumerate(words) if word.isdigit()), None)
+            chosen = words[-2:][:1] if number is None else words[max(0, number - 1) : number + 2]
+            slices.setdefault(".".join(chosen), []).append(part)
+        return slices
 
     def add(self, move: Tensor) -> None:
         """θ += move."""
@@ -161,12 +165,3 @@ def gramian(vectors: Sequence[Tensor], parts: Sequence[slice]) -> Floats:
             for i in range(count):
                 total[i, i:] += torch.mv(block[i:], block[i])
     return np.asarray((total + total.triu(1).T).cpu().numpy())
-
-
-def _module_of(name: str) -> str:
-    """`base.layers.3.self_attn.q_proj.lora_A.default.weight` -> `layers.3.self_attn`."""
-    parts = name.split(".")
-    number = next((i for i, part in enumerate(parts) if part.isdigit()), None)
-    if number is None:
-        return parts[-2] if len(parts) > 1 else parts[0]
-    return ".".join(parts[max(0, number - 1) : number + 2])

@@ -140,7 +140,13 @@ class Weights:
             self.head = self.embedding if tied else self._own([base.lm_head])
             self.norm = self._own([base.model.norm])
             self.layers = [self._layer(block) for block in base.model.layers]
-            self.cos_TD, self.sin_TD = _rotation(base, self.shape.window, self.device, self.dtype)
+            # Of every position; the sine is negated in its first half, so that a rotation is x·cos + roll(x, D/2)·sin.
+            positions = torch.arange(self.shape.window, device=self.device)[None]
+            like = torch.empty(0, device=self.device, dtype=self.dtype)
+            cos, sin = base.model.rotary_emb(like, positions)
+            sin = sin.clone()
+            sin[..., : sin.shape[-1] // 2].neg_()
+            self.cos_TD, self.sin_TD = cos[0].contiguous(), sin[0].contiguous()
         self.refresh()
 
     def refresh(self) -> None:
@@ -271,14 +277,3 @@ def _shape(base: Any) -> Shape:
         eps=config.rms_norm_eps,
         scale=float(attention.scaling),
     )
-
-
-def _rotation(base: Any, window: int, device: Any, dtype: Any) -> tuple[Tensor, Tensor]:
-    """cos and sin of every position; sin is negated in its first half, so that a rotation is
-    x·cos + roll(x, D/2)·sin."""
-    positions = torch.arange(window, device=device)[None]
-    like = torch.empty(0, device=device, dtype=dtype)
-    cos, sin = base.model.rotary_emb(like, positions)
-    sin = sin.clone()
-    sin[..., : sin.shape[-1] // 2].neg_()
-    return cos[0].contiguous(), sin[0].contiguous()

@@ -17,7 +17,7 @@ ALREADY = "already been loaded"
 
 async def load_adapter(host: Host, name: str, folder: Path) -> None:
     """Have the server serve the adapter in `folder` as model `name`; one it serves already is left alone."""
-    response = await host.post(LOAD, {"lora_name": name, "lora_path": str(folder)})
+    response = await host.request(LOAD, {"lora_name": name, "lora_path": str(folder)})
     words = reason(response)
     if response.status == 200 or (response.status == 400 and ALREADY in words):
         return
@@ -41,4 +41,4 @@ async def load_adapter(host: Host, name: str, folder: Path) -> None:
 
 async def unload_adapter(host: Host, name: str) -> None:
     """Have the server forget an adapter; whether it knew it does not matter."""
-    await host.post(UNLOAD, {"lora_name": name})
+    await host.request(UNLOAD, {"lora_name": name})

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.http_client import BadAnswer, Host
@@ -51,14 +50,7 @@ class Fleet:
     """Replicas of one model; leaving the context stops them, whatever happened."""
 
     def __init__(
-        self,
-        model: str,
-        replicas: int,
-        backend: str,
-        host: str,
-        port: int,
-        extra: Sequence[str],
-        adapters: int = 0,
+        self, model: str, replicas: int, backend: str, host: str, port: int, extra: Sequence[str], adapters: int = 0
     ) -> None:
         """`port` 0 picks free ones, any other is the first of a row; `adapters` is the largest rank that is taken."""
         self.model, self.backend, self._adapters = refuse_code(model), backend, adapters
@@ -137,9 +129,7 @@ class Fleet:
         """Servers whose process has ended."""
         return [replica for replica in self.replicas if replica.process.poll() is not None]
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         for replica in self.replicas:
             _signal(replica.process, signal.SIGTERM)
         ends = time.monotonic() + GRACE_S
@@ -229,7 +219,7 @@ async def _answers(url: str) -> bool:
     host = Host(url)
     try:
         async with asyncio.timeout(10):
-            return (await host.get("/health")).status == 200
+            return (await host.request("/health")).status == 200
     except (OSError, TimeoutError, BadAnswer):
         return False
     finally:

@@ -107,7 +107,7 @@ class ModelReplica(Replica):
         """A fixed question, greedy: its log-probabilities are a fingerprint of the weights."""
         top = 1 if self._tells_logprobs else 0
         path, body = (CHAT, chat_body) if self._chat else (COMPLETIONS, text_body)
-        response = await self.host.post(path, {"model": model, **body(QUESTION, SHORT, 0, top)})
+        response = await self.host.request(path, {"model": model, **body(QUESTION, SHORT, 0, top)})
         if response.status in (400, 422) and top:
             self._tells_logprobs = False
             return await self._greet(model)
@@ -119,7 +119,7 @@ class ModelReplica(Replica):
 
     async def _entries(self) -> list[dict[str, Any]] | None:
         """What /v1/models lists; None where that fails, as in `transformers serve` without a cache."""
-        response = await self.host.get("/v1/models")
+        response = await self.host.request("/v1/models")
         if response.status in (401, 403, 429, 503):
             raise Refused(response)
         if response.status != 200:

@@ -12,7 +12,6 @@ import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from rlvrlab.engines.openai.replica import ModelChanged, ModelReplica, Prepare
@@ -85,9 +84,7 @@ class Servers:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -152,7 +149,14 @@ class Servers:
 
     async def _serve(self, orders: Iterator[tuple[T, Body, str]], outbox: Outbox[tuple[T, list[Reply]]]) -> None:
         watches = [asyncio.create_task(self.replicas.watch(replica)) for replica in self.replicas.all]
-        workers = [asyncio.create_task(self._work(orders, outbox)) for _ in range(self._concurrency)]
+
+        async def work() -> None:
+            for tag, body, path in orders:
+                while len(outbox) > 4 * self._concurrency:
+                    await asyncio.sleep(0.01)  # judging lags: answers that nobody keeps yet would be lost by a kill
+                outbox.put((tag, await self._ask(path, body)))
+
+        workers = [asyncio.create_task(work()) for _ in range(self._concurrency)]
         try:
             waiting: set[asyncio.Task[None]] = {*workers, *watches}
             while not all(worker.done() for worker in workers):
@@ -164,12 +168,6 @@ class Servers:
                 task.cancel()
             await asyncio.gather(*workers, *watches, return_exceptions=True)
             outbox.finish()
-
-    async def _work(self, orders: Iterator[tuple[T, Body, str]], outbox: Outbox[tuple[T, list[Reply]]]) -> None:
-        for tag, body, path in orders:
-            while len(outbox) > 4 * self._concurrency:
-                await asyncio.sleep(0.01)  # judging lags behind: answers that nobody keeps yet would be lost by a kill
-            outbox.put((tag, await self._ask(path, body)))
 
     async def _ask(self, path: str, body: Body) -> list[Reply]:
         """An answer, or a reply that says why there is none."""

@@ -52,8 +52,11 @@ def view_prompts(prompts: Sequence[Sequence[int]], tokenizer: ToyTokenizer, slot
         for token in prompt:
             shape_N[i : i + 1] = advance(shape_N[i : i + 1], slots_NM[i : i + 1], np.array([token]))
     values_NM = np.where(slots_NM >= 0, tokenizer.number_of_token[slots_NM], 0)
+    linear = (np.ones((len(values_NM), 1)), values_NM / scale, np.log(np.maximum(values_NM, 1)) / np.log(scale))
+    base = np.concatenate(linear, axis=1)
+    one, other = np.triu_indices(base.shape[1])
     index = np.array([unique[tuple(p)] for p in prompts])
-    return PromptView(slots_NM[index], _quadratic(values_NM, scale)[index], shape_N[index])
+    return PromptView(slots_NM[index], (base[:, one] * base[:, other])[index], shape_N[index])
 
 
 def advance(shape_N: Ints, slots_NM: Ints, token_N: Ints) -> Ints:
@@ -98,12 +101,3 @@ def contexts_of(batch: TokenBatch, view: PromptView) -> Contexts:
         column_N,
         shape_BT[row_N, column_N],
     )
-
-
-def _quadratic(values_NM: Ints, scale: float) -> Floats:
-    base = np.concatenate(
-        [np.ones((len(values_NM), 1)), values_NM / scale, np.log(np.maximum(values_NM, 1)) / np.log(scale)],
-        axis=1,
-    )
-    upper = np.triu_indices(base.shape[1])
-    return base[:, upper[0]] * base[:, upper[1]]

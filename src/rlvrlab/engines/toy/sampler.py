@@ -48,7 +48,11 @@ def _abreast(policy: Published, requests: Sequence[Request], settings: Sampling)
     live_N = np.arange(len(prompts))
     for t in range(settings.max_tokens):
         logp_NV = _distribution(policy, view, shape_N, live_N, t, settings)
-        token_N = _draw(logp_NV, uniform_NT[live_N, t], settings)
+        if settings.temperature == 0.0:
+            token_N: Ints = logp_NV.argmax(axis=1)
+        else:
+            cumulative = np.cumsum(np.exp(logp_NV, dtype=np.float64), axis=1)
+            token_N = (cumulative < uniform_NT[live_N, t, None] * cumulative[:, -1:]).sum(axis=1)
         for i, token, logp in zip(live_N, token_N, logp_NV[np.arange(len(token_N)), token_N], strict=True):
             tokens[i].append(int(token))
             logprobs[i].append(float(logp))
@@ -86,13 +90,6 @@ def _distribution(
 def _renormalise(z_NV: Floats) -> Floats:
     z_NV = z_NV - z_NV.max(axis=1, keepdims=True)
     return np.asarray(z_NV - np.log(np.exp(z_NV).sum(axis=1, keepdims=True)))
-
-
-def _draw(logp_NV: Floats, uniform_N: Floats, settings: Sampling) -> Ints:
-    if settings.temperature == 0.0:
-        return logp_NV.argmax(axis=1)
-    cumulative = np.cumsum(np.exp(logp_NV, dtype=np.float64), axis=1)
-    return (cumulative < uniform_N[:, None] * cumulative[:, -1:]).sum(axis=1)
 
 
 def _ended(policy: Published, tokens: list[int], settings: Sampling) -> bool:

@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Literal
 
 from rlvrlab.envs.base import Read
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment, refused
-from rlvrlab.envs.code.rows import BadColumn, CodeRow, Columns, Shape, read_shaped, shaped
+from rlvrlab.envs.code.rows import CodeRow, Columns, Shape, fitting, read_shaped, shaped
 from rlvrlab.envs.data_files import Row
 from rlvrlab.errors import UserError, suggestion
-from rlvrlab.judge.extract import program_in
+from rlvrlab.judge.extract import program_in, python_block
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.tasks import StdioTask, SyntaxTask, Task, TestsTask
 from rlvrlab.randomness import shuffled
@@ -97,21 +97,11 @@ class FileEnvironment(JudgedEnvironment):
 
     def read_row(self, row: Row) -> Read | None:
         """A row in the wanted shape, or in the first that fits; None when the settings leave it out."""
-        read = self._shaped(Columns(row))
+        columns = Columns(row)
+        read = fitting(columns, self.shapes)[1] if self.shape == "auto" else self.shapes[self.shape](columns)
         if read.left_out or (read.inprocess and not self.inprocess):
             return None
         return Read.by_text(read.text + (read.buggy or ""), lambda role: self.problems_of(read, role))
-
-    def _shaped(self, columns: Columns) -> CodeRow:
-        if self.shape != "auto":
-            return self.shapes[self.shape](columns)
-        reasons = []
-        for name, shape in self.shapes.items():
-            try:
-                return shape(columns)
-            except BadColumn as error:
-                reasons.append(f"{name} ({error})")
-        raise ValueError(f"none of the shapes {', '.join(reasons)}")
 
     def gold(self, problem: Problem) -> str | None:
         """The reference answer of the row."""
@@ -137,6 +127,13 @@ class FileEnvironment(JudgedEnvironment):
             "inprocess": row.inprocess,
         }
 
+    def problem_of(self, row: CodeRow, role: Role, prompt: str, **more: Any) -> Problem:
+        """The problem of a row whose hidden tests decide; `more` is added to what the verifier sees."""
+        solution = None if row.solution is None else python_block(row.solution)
+        examples = [list(one) if isinstance(one, tuple) else one for one in row.examples]
+        reference, meta = {**self.reference(row), **more}, {"solution": solution, "examples": examples}
+        return Problem(row.id, self.name, self.name, prompt, reference, meta, role)
+
     def task(self, reference: Mapping[str, Any], tests: Sequence[Any]) -> Task:
         """The judge's task for a program or a function."""
         limits = Limits(cpu_s=self.timeout_s, job_cpu_s=2 * self.timeout_s, memory_mb=self.memory_mb)
@@ -156,19 +153,17 @@ class FileEnvironment(JudgedEnvironment):
         """The prompt of another try after a failed one; what happened on hidden tests is told by its kind alone."""
         found = program_in(text, problem.reference["entry_point"], problem.reference["begun"])
         own = f"\n\nYour last answer:\n```python\n{found.code.strip()}\n```" if found.code else ""
-        return f"{problem.prompt.rstrip()}{own}\n\n{self._told(problem, found.code, verdict)} Try again.\n"
-
-    def _told(self, problem: Problem, program: str | None, verdict: Verdict) -> str:
-        if program and verdict.error is ErrorKind.SYNTAX:
-            # Compiled once more, away from hidden tests: a program that ran could have forged the message.
-            [compiled] = self.judge([(SyntaxTask(), program)], [problem.id])
-            return "It was not accepted." if compiled.correct else f"It does not compile: {compiled.detail}."
+        told = WHAT_HAPPENED.get(verdict.error, "It was not accepted.")
         examples = problem.meta.get("examples") or []
-        if program and examples and verdict.error not in NOT_RUN:
-            [public] = self.judge([(self.task(problem.reference, examples), program)], [problem.id])
+        if found.code and verdict.error is ErrorKind.SYNTAX:
+            # Compiled once more, away from hidden tests: a program that ran could have forged the message.
+            [compiled] = self.judge([(SyntaxTask(), found.code)], [problem.id])
+            told = "It was not accepted." if compiled.correct else f"It does not compile: {compiled.detail}."
+        elif found.code and examples and verdict.error not in NOT_RUN:
+            [public] = self.judge([(self.task(problem.reference, examples), found.code)], [problem.id])
             if public.correct is False:
-                return f"On the examples: {public.detail}."
-        return WHAT_HAPPENED.get(verdict.error, "It was not accepted.")
+                told = f"On the examples: {public.detail}."
+        return f"{problem.prompt.rstrip()}{own}\n\n{told} Try again.\n"
 
     def self_check(self) -> list[Check]:
         """As always; our own problems are quick, so endless loops need not be waited for."""

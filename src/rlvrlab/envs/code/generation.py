@@ -21,7 +21,6 @@ from rlvrlab.envs.code.from_file import ANSWER_FUNCTION, ANSWER_PROGRAM, FileEnv
 from rlvrlab.envs.code.rows import CodeRow
 from rlvrlab.envs.code.samples import GENERATION_ROWS
 from rlvrlab.envs.code.shapes import GENERATION
-from rlvrlab.judge.extract import python_block
 from rlvrlab.registry import register
 from rlvrlab.types import Problem, Role
 
@@ -37,32 +36,20 @@ class Code(FileEnvironment):
 
     def problems_of(self, row: CodeRow, role: Role) -> list[Problem]:
         """One problem: the row's text or begun program, its hidden tests and its solution."""
-        problem = Problem(
-            id=row.id,
-            source=self.name,
-            skill="code",
-            prompt=self._prompt(row),
-            reference=self.reference(row),
-            meta={
-                "solution": None if row.solution is None else python_block(row.solution),
-                "examples": [list(one) if isinstance(one, tuple) else one for one in row.examples],
-            },
-            role=role,
-        )
-        return [problem]
+        shown = "\n".join(one for one in row.examples if isinstance(one, str))
+        if row.begun and self.style == "bare":
+            prompt = row.begun
+        elif row.begun:
+            prompt = f"Complete this Python function. {ANSWER_FUNCTION}\n\n```python\n{row.begun.rstrip()}\n```\n"
+        elif not row.entry_point:
+            prompt = f"{row.text.strip()}\n\n{ANSWER_PROGRAM}\n"
+        elif self.style == "bare":
+            prompt = f'"""\n{row.text.strip()}\n{shown}\n"""\n'
+        else:
+            prompt = f"{row.text.strip()} It must pass this test:\n\n{shown}\n\n{ANSWER_FUNCTION}\n"
+        return [self.problem_of(row, role, prompt)]
 
     def cheats(self, problem: Problem) -> Mapping[str, str]:
         """Every known way to be accepted without a right program."""
         make = function_cheats if problem.reference["entry_point"] else program_cheats
         return make(problem)
-
-    def _prompt(self, row: CodeRow) -> str:
-        shown = "\n".join(one for one in row.examples if isinstance(one, str))
-        if row.begun:
-            asked = f"Complete this Python function. {ANSWER_FUNCTION}\n\n```python\n{row.begun.rstrip()}\n```\n"
-            return row.begun if self.style == "bare" else asked
-        if not row.entry_point:
-            return f"{row.text.strip()}\n\n{ANSWER_PROGRAM}\n"
-        if self.style == "bare":
-            return f'"""\n{row.text.strip()}\n{shown}\n"""\n'
-        return f"{row.text.strip()} It must pass this test:\n\n{shown}\n\n{ANSWER_FUNCTION}\n"

@@ -9,17 +9,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from rlvrlab.envs.base import CHECKED_PROBLEMS, BaseEnvironment
 from rlvrlab.envs.code.shared_judge import shared_judge
 from rlvrlab.errors import JudgeLost, UserError
-from rlvrlab.judge.tasks import Task
 from rlvrlab.types import Check, ErrorKind, Problem, Role, Verdict, unjudged
+
+if TYPE_CHECKING:
+    from rlvrlab.judge.judge import Item
 
 KEPT_ANSWER = 4000
 ROLES: tuple[Role, ...] = ("train", "dev", "test")
 
-Jobs = tuple[tuple[Task, str], ...]
+Jobs: TypeAlias = "tuple[Item, ...]"
 """What must all be accepted for an answer to be."""
 
 
@@ -90,7 +93,7 @@ class JudgedEnvironment(BaseEnvironment):
             return problems
         raise reason
 
-    def judge(self, jobs: Sequence[tuple[Task, str]], labels: Sequence[str]) -> list[Verdict]:
+    def judge(self, jobs: Sequence[Item], labels: Sequence[str]) -> list[Verdict]:
         """Verdicts of the shared judge; unjudged when it breaks, for that says nothing about the answers."""
         if not jobs:
             return []

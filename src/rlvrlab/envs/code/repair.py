@@ -42,19 +42,8 @@ class CodeRepair(FileEnvironment):
         described = "" if row.begun or not row.text else f"\n\n{row.text}"
         given = row.buggy.strip("\n")
         asked = f"This Python function has a bug. Repair it. {ANSWER_FUNCTION}{described}\n\n```python\n{given}\n```\n"
-        problem = Problem(
-            id=row.id,
-            source=self.name,
-            skill="code_repair",
-            prompt=f"{given}\n\n# The same without the bug:\n" if self.style == "bare" else asked,
-            reference={**self.reference(row), "given": row.buggy},
-            meta={
-                "solution": None if row.solution is None else python_block(row.solution),
-                "examples": list(row.examples),
-            },
-            role=role,
-        )
-        return [problem]
+        prompt = f"{given}\n\n# The same without the bug:\n" if self.style == "bare" else asked
+        return [self.problem_of(row, role, prompt, given=row.buggy)]
 
     def prepare(self, problem: Problem, text: str) -> Jobs | Verdict:
         """The unchanged program needs no judge."""

@@ -135,7 +135,10 @@ def shaped(
     """Rows in one of the shapes; `auto` takes the first shape that can read the first row."""
     if not rows:
         raise UserError(f"{where}: no rows")
-    read = shapes[shape] if shape != "auto" else _guess(rows[0], shapes, where)
+    try:
+        read = fitting(Columns(rows[0]), shapes)[0] if shape == "auto" else shapes[shape]
+    except ValueError as error:
+        raise UserError(f"{where}: row 1 has {error}") from None
     problems: list[CodeRow] = []
     for number, row in enumerate(rows, 1):
         try:
@@ -143,19 +146,28 @@ def shaped(
             problems.append(replace(read(columns), role=_role(columns, role_of)))
         except BadColumn as error:
             raise UserError(f"{where}: row {number}: {error}") from None
-    _refuse_twins(problems, where)
+    ids: dict[str, int] = {}
+    texts: dict[str, tuple[int, Role | None]] = {}
+    for number, problem in enumerate(problems, 1):
+        first = ids.setdefault(problem.id, number)
+        if first != number:
+            raise UserError(f"{where}: row {number}: id {problem.id!r} is also that of row {first}")
+        content = squeezed(problem.text + (problem.buggy or ""))
+        twin, role = texts.setdefault(content, (number, problem.role))
+        if role != problem.role:
+            raise UserError(f"{where}: row {number} ({problem.role}) asks the same as row {twin} ({role})")
     return problems
 
 
-def _guess(row: Mapping[str, Any], shapes: Mapping[str, Shape], where: str) -> Shape:
+def fitting(columns: Columns, shapes: Mapping[str, Shape]) -> tuple[Shape, CodeRow]:
+    """The first of the shapes that can read this row, and what it reads; ValueError says why each cannot."""
     reasons = []
     for name, read in shapes.items():
         try:
-            read(Columns(row))
-            return read
+            return read, read(columns)
         except BadColumn as error:
             reasons.append(f"{name} ({error})")
-    raise UserError(f"{where}: row 1 has none of the shapes {', '.join(reasons)}")
+    raise ValueError(f"none of the shapes {', '.join(reasons)}")
 
 
 def _role(columns: Columns, role_of: Role | None) -> Role:
@@ -170,16 +182,3 @@ def _role(columns: Columns, role_of: Role | None) -> Role:
     if role_of is None:
         raise BadColumn("split", 'missing; give the file a role: role_of = "train", "dev" or "test"')
     return role_of
-
-
-def _refuse_twins(rows: Sequence[CodeRow], where: str) -> None:
-    ids: dict[str, int] = {}
-    texts: dict[str, tuple[int, Role | None]] = {}
-    for number, row in enumerate(rows, 1):
-        first = ids.setdefault(row.id, number)
-        if first != number:
-            raise UserError(f"{where}: row {number}: id {row.id!r} is also that of row {first}")
-        content = squeezed(row.text + (row.buggy or ""))
-        twin, role = texts.setdefault(content, (number, row.role))
-        if role != row.role:
-            raise UserError(f"{where}: row {number} ({row.role}) asks the same as row {twin} ({role})")

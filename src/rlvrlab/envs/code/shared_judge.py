@@ -30,12 +30,20 @@ def shared_judge(every_test: bool = False) -> Judge:
     key = os.getpid(), every_test
     with _starting:
         if key not in _judges:
-            if not _judges:
-                atexit.register(close)
             remote = client_from_environment(every_test=every_test)
             workers = workers_from_environment()
             _judges[key] = Judge(workers=workers, stop_on_first_failure=not every_test, remote=remote)
         return _judges[key]
+
+
+def judge_elsewhere(addresses: tuple[str, ...]) -> None:
+    """Programs of this process are judged by those servers from now on."""
+    from rlvrlab.judge.fusion.client import FusionClient
+    from rlvrlab.judge.judge import Judge
+
+    for every_test in (False, True):
+        client = FusionClient(addresses, token=os.environ.get("RLVR_JUDGE_TOKEN"), every_test=every_test)
+        _judges[os.getpid(), every_test] = Judge(stop_on_first_failure=not every_test, remote=client)
 
 
 def judged(items: Sequence[Item]) -> list[Verdict]:
@@ -46,6 +54,7 @@ def judged(items: Sequence[Item]) -> list[Verdict]:
         return [unjudged(f"the judge failed: {error}") for _ in items]
 
 
+@atexit.register
 def close() -> None:
     """End this process's judges; the next question starts a new one."""
     for pid, every_test in list(_judges):

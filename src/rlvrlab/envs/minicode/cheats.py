@@ -102,7 +102,7 @@ def value_cheats(problem: Problem) -> dict[str, str]:
         "hedge by lines": f"{right}\n{wrong}",
         "list of guesses": f"[{right},{wrong}]",
         "in a tuple": f"({right},)",
-        "as text": json_text(right),
+        "as text": f'"{right.replace(chr(39), "")}"' if not right.startswith("'") else f"['{right[1:-1]}']",
         "with a comment": f"{right} #",
         "expression": f"{right}+0",
         "every value": "...",
@@ -116,8 +116,3 @@ def value_cheats(problem: Problem) -> dict[str, str]:
         "lone surrogate": f"{right}\ud800",
         "other digits": right.translate({ord(d): ord(d) + 0xFEE0 for d in "0123456789"}) + "\u3000",
     }
-
-
-def json_text(right: str) -> str:
-    """The shown value once more in quotes."""
-    return f'"{right.replace(chr(39), "")}"' if not right.startswith("'") else f"['{right[1:-1]}']"

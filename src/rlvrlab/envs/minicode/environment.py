@@ -146,7 +146,11 @@ class Minicode(JudgedEnvironment):
         answer = text if self.style == "bare" else value_in(text).code
         if answer is None or not answer.strip():
             return refused(ErrorKind.FORMAT, "no value where it belongs")
-        value = _read(answer)
+        try:  # JSON with Python's quotes: nothing runs
+            long = len(answer) > LONGEST_VALUE
+            value = None if long else show(json.loads(answer.replace("'", '"'), object_pairs_hook=_distinct))
+        except (ValueError, RecursionError):
+            value = None
         if value is None:
             return refused(ErrorKind.SYNTAX, "not one value of numbers, strings, lists or dictionaries", answer)
         if value != problem.reference["result"]:
@@ -174,17 +178,6 @@ class Minicode(JudgedEnvironment):
                 seen.add(problem.prompt)
                 fruitless = 0
                 yield problem
-
-
-def _read(text: str) -> str | None:
-    """A value in its shown form; None when the text is not exactly one. JSON with Python's quotes: nothing runs."""
-    if len(text) > LONGEST_VALUE:
-        return None
-    try:
-        value = json.loads(text.replace("'", '"'), object_pairs_hook=_distinct)
-        return show(value)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from contextlib import suppress
 from typing import Any
 
 from rlvrlab.envs.minicode import prompts
@@ -43,18 +44,11 @@ def _failure(problem: Problem, public: Verdict | None) -> str:
         return prompts.example_line(*cases[0])
     called = CALL.search(public.detail) if public else None
     arguments, want = cases[int(called.group(1)) - 1 if called else 0]
-    return prompts.example_line(arguments, want, _result(public.detail if public else ""))
-
-
-def _result(detail: str) -> str:
-    """What the judge says was returned, as prompts show it."""
-    returned = RETURNED.search(detail)
-    if returned is None:
-        return prompts.FAILED
-    try:
-        return _shown(json.loads(ast.literal_eval(returned.group(1))))
-    except (ValueError, SyntaxError, TypeError, RecursionError):
-        return prompts.FAILED  # the judge shows only the beginning of a long result
+    returned, result = RETURNED.search(public.detail if public else ""), prompts.FAILED
+    if returned:
+        with suppress(ValueError, SyntaxError, TypeError, RecursionError):  # only the beginning of a long one is shown
+            result = _shown(json.loads(ast.literal_eval(returned.group(1))))
+    return prompts.example_line(arguments, want, result)
 
 
 def _shown(form: Any) -> str:

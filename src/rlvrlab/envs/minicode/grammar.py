@@ -52,8 +52,8 @@ def operation(
     text: str,
     words: str,
     make: Callable[[Any], Meaning],
-    takes: Kind = "list",
     gives: Kind | None = None,
+    takes: Kind = "list",
 ) -> tuple[Atom, ...]:
     """One atom per parameter; K in text and words stands for it, | separates the wordings."""
     return tuple(
@@ -68,6 +68,13 @@ def operation(
         )
         for k in parameters
     )
+
+
+def once(
+    name: str, text: str, words: str, run: Meaning, gives: Kind | None = None, takes: Kind = "list"
+) -> tuple[Atom, ...]:
+    """The only atom of an operation without a parameter."""
+    return operation(name, (None,), text, words, lambda _: run, gives, takes)
 
 
 class Program(NamedTuple):

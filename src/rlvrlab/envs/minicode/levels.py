@@ -100,17 +100,16 @@ def sample(items: Sequence[T], count: int, random: Random) -> list[T]:
 
 def draw_arguments(kinds: tuple[Kind, ...], random: Random, shortest: int, longest: int) -> list[Any]:
     """Arguments of these kinds; a list or string has between `shortest` and `longest` items."""
-    return [_draw_value(kind, random, shortest, longest) for kind in kinds]
-
-
-def _draw_value(kind: Kind, random: Random, shortest: int, longest: int) -> Any:
-    if kind == "number":
-        return 1 + below(5, random)
-    draw = random.random
-    size = shortest + int(draw() * (longest - shortest + 1))
-    if kind == "list":
-        return [int(draw() * 10.0) for _ in range(size)]  # what random.choices does, without the way there
-    if kind == "text":
-        return "".join([LETTERS[int(draw() * 5.0)] for _ in range(size)])
-    keys = sample(LETTERS, min(size, len(LETTERS)), random)
-    return {key: int(draw() * 7.0) for key in keys}
+    draw, values = random.random, list[Any]()
+    for kind in kinds:
+        if kind == "number":
+            values.append(1 + below(5, random))
+            continue
+        size = shortest + int(draw() * (longest - shortest + 1))
+        if kind == "list":
+            values.append([int(draw() * 10.0) for _ in range(size)])  # what random.choices does, without the way there
+        elif kind == "text":
+            values.append("".join([LETTERS[int(draw() * 5.0)] for _ in range(size)]))
+        else:
+            values.append({key: int(draw() * 7.0) for key in sample(LETTERS, min(size, len(LETTERS)), random)})
+    return values

@@ -46,12 +46,18 @@ def draw_problem(
     program = draw_program(level, random)
     if role_of(program) != role:
         return None
-    draft = _draft(program, level, random, tests)
-    made = MAKERS[skill](draft, random, examples) if draft else None
-    if draft is None or made is None:
+    seen: set[str] = set()
+    hidden = _cases(program, random, tests, 3, 8, seen)
+    if len(set(shown([want for _, want in hidden]))) < FEWEST_RESULTS or all(x[0] == want for x, want in hidden):
+        return None
+    public = _cases(program, random, PUBLIC_CASES, 4, 6, seen)
+    atoms = [*program.atoms, program.end]
+    spec = ";".join(atom.words[random.randrange(len(atom.words))] for atom in atoms if atom.words)
+    made = MAKERS[skill](Draft(program, level, spec, hidden, public), random, examples)
+    if made is None:
         return None
     prompt, reference, solution = made
-    judged = {} if skill == "out" else {"header": program.header, "hidden": draft.hidden}
+    judged = {} if skill == "out" else {"header": program.header, "hidden": hidden}
     return Problem(
         id=f"minicode:{skill}:{level}:{key_bits(prompt, judged) & 0xFFFFFFFFFFFF:012x}",
         source="minicode",
@@ -60,24 +66,13 @@ def draw_problem(
         reference={"skill": skill, **judged, **reference},
         meta={
             "level": level,
-            "spec": draft.spec,
+            "spec": spec,
             "solution": solution,
-            "public": draft.public,
+            "public": public,
             "behaviour": f"{behaviour(program):032x}",
         },
         role=role,
     )
-
-
-def _draft(program: Program, level: int, random: Random, tests: int) -> Draft | None:
-    seen: set[str] = set()
-    hidden = _cases(program, random, tests, 3, 8, seen)
-    if len(set(shown([want for _, want in hidden]))) < FEWEST_RESULTS or all(x[0] == want for x, want in hidden):
-        return None
-    public = _cases(program, random, PUBLIC_CASES, 4, 6, seen)
-    atoms = [*program.atoms, program.end]
-    spec = ";".join(atom.words[random.randrange(len(atom.words))] for atom in atoms if atom.words)
-    return Draft(program, level, spec, hidden, public)
 
 
 def _cases(program: Program, random: Random, count: int, shortest: int, longest: int, seen: set[str]) -> list[Case]:

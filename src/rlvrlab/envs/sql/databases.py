@@ -32,14 +32,14 @@ PAGE_BYTES = 512
 @cache
 def folder() -> Path:
     """Where this process keeps its databases."""
-    path = Path(tempfile.mkdtemp(prefix="rlvrlab_sql_"))
-    atexit.register(_remove, path, os.getpid())
+    path, owner = Path(tempfile.mkdtemp(prefix="rlvrlab_sql_")), os.getpid()
+
+    @atexit.register
+    def remove() -> None:
+        if os.getpid() == owner:  # a forked child must not take its parent's databases away
+            shutil.rmtree(path, ignore_errors=True)
+
     return path
-
-
-def _remove(path: Path, owner: int) -> None:
-    if os.getpid() == owner:  # a forked child must not take its parent's databases away
-        shutil.rmtree(path, ignore_errors=True)
 
 
 def filled(connection: sqlite3.Connection, schema: Sequence[str], contents: Contents) -> sqlite3.Connection:

@@ -28,8 +28,7 @@ from typing import Annotated, Literal
 from annotated_types import Gt, Le
 
 from rlvrlab.envs.answers import KEPT, in_turn
-from rlvrlab.envs.base import CHECKED_PROBLEMS, BaseEnvironment
-from rlvrlab.envs.code.shared_judge import judged
+from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment
 from rlvrlab.envs.sql import spider
 from rlvrlab.envs.sql.cheats import bombs, query_cheats, text_cheats
 from rlvrlab.envs.sql.databases import rows_of, schema_of, stored
@@ -52,7 +51,7 @@ THINK = "Think first, inside <think> </think>. "
 
 @register("env", "sql")
 @dataclass(frozen=True)
-class Sql(BaseEnvironment):
+class Sql(JudgedEnvironment):
     """Questions answered by a query on SQLite."""
 
     path: str = ""
@@ -105,16 +104,25 @@ class Sql(BaseEnvironment):
         """The gold query in a block."""
         return self._complete(problem.reference["gold"])
 
-    def verify(self, problem: Problem, text: str) -> Verdict:
-        """Judge one completion."""
-        return self.verify_many([(problem, text)])[0]
+    def prepare(self, problem: Problem, text: str) -> Jobs | Verdict:
+        """Find the query and hand it to the judge."""
+        query = query_in(text, must_think=self.style == "think").code
+        if query is None:
+            parts = {"format": 0.0, "runs": 0.0, "correct": 0.0}
+            return Verdict(False, 0.0, ErrorKind.FORMAT, parts, detail="no query where it belongs")
+        try:
+            return ((self._task(problem), query),)
+        except Exception as error:  # the problem is to blame, not the answer
+            return unjudged(f"sql: {problem.id}: {type(error).__name__}: {error}")
 
-    def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
-        """Find the query in each completion and hand all of them to the judge at once."""
-        prepared = [self._prepare(problem, text) for problem, text in items]
-        tasks = [one for one in prepared if not isinstance(one, Verdict)]
-        verdicts = iter(zip(judged(tasks), tasks, strict=True))
-        return [one if isinstance(one, Verdict) else _scored(*next(verdicts)) for one in prepared]
+    def conclude(self, verdicts: Sequence[Verdict], program: str) -> Verdict:
+        """Right on the shown database alone is luck, so there is no partial score."""
+        [verdict] = verdicts
+        if verdict.correct is None:
+            return replace(verdict, answer=program[:KEPT])
+        runs = verdict.error in (ErrorKind.NONE, ErrorKind.WRONG)
+        parts = {"format": 1.0, "runs": float(runs), "correct": float(verdict.correct)}
+        return replace(verdict, score=float(verdict.correct), parts=parts, answer=program[:KEPT])
 
     def cheats(self, problem: Problem) -> Mapping[str, str]:
         """Queries and texts that must never be judged correct."""
@@ -124,29 +132,14 @@ class Sql(BaseEnvironment):
         return {name: self._complete(query) for name, query in queries.items()} | text_cheats(gold, problem.prompt)
 
     def self_check(self) -> list[Check]:
-        """As for every environment, in one batch; the queries that never end are tried once."""
+        """As for every environment; the queries that never end are tried once, with less patience."""
         quick = replace(self, timeout_s=min(self.timeout_s, 0.3))
-        tried: list[tuple[Problem, str, str]] = []
-        for index, problem in enumerate(self.problems("train", CHECKED_PROBLEMS, seed=0)):
-            tried.append((problem, "gold", self._complete(problem.reference["gold"])))
-            tried += [(problem, f"cheat: {name}", text) for name, text in self.cheats(problem).items()]
-            if index == 0:
-                endless = bombs("sqlite_master" if self.path else problem.reference["schema"][0].split()[2])
-                tried += [(problem, f"cheat: {name}", self._complete(query)) for name, query in endless.items()]
-        verdicts = quick.verify_many([(problem, text) for problem, _, text in tried])
-        return [
-            Check(name, text, name == "gold", verdict) for (_, name, text), verdict in zip(tried, verdicts, strict=True)
-        ]
-
-    def _prepare(self, problem: Problem, text: str) -> tuple[SqlTask, str] | Verdict:
-        query = query_in(text, must_think=self.style == "think").code
-        if query is None:
-            parts = {"format": 0.0, "runs": 0.0, "correct": 0.0}
-            return Verdict(False, 0.0, ErrorKind.FORMAT, parts, detail="no query where it belongs")
-        try:
-            return self._task(problem), query
-        except Exception as error:  # the problem is to blame, not the answer
-            return unjudged(f"sql: {problem.id}: {type(error).__name__}: {error}")
+        [problem] = self.sample(1)
+        endless = bombs("sqlite_master" if self.path else problem.reference["schema"][0].split()[2])
+        tried = {f"cheat: {name}": self._complete(query) for name, query in endless.items()}
+        verdicts = quick.verify_many([(problem, text) for text in tried.values()])
+        checks = [Check(name, text, False, v) for (name, text), v in zip(tried.items(), verdicts, strict=True)]
+        return super(Sql, quick).self_check() + checks
 
     def _task(self, problem: Problem) -> SqlTask:
         reference, limits = problem.reference, Limits(cpu_s=self.timeout_s, output_mb=16)
@@ -170,13 +163,3 @@ class Sql(BaseEnvironment):
             meta={"level": level, "question": question},
             role=role,
         )
-
-
-def _scored(verdict: Verdict, item: tuple[SqlTask, str]) -> Verdict:
-    """Right on the shown database alone is luck, so there is no partial score."""
-    query = item[1]
-    if verdict.correct is None:
-        return replace(verdict, answer=query[:KEPT])
-    runs = verdict.error in (ErrorKind.NONE, ErrorKind.WRONG)
-    parts = {"format": 1.0, "runs": float(runs), "correct": float(verdict.correct)}
-    return replace(verdict, score=float(verdict.correct), parts=parts, answer=query[:KEPT])

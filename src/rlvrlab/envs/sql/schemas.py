@@ -78,13 +78,8 @@ def _declared(columns: tuple[Column, ...]) -> list[str]:
     ]
 
 
-def _theme(text: str) -> Schema:
-    """Two lines `name plural | column: one two three | column: 18-80 | column: 1-90?`; ? allows NULL."""
-    thing, event = (_table(line.strip()) for line in text.strip().splitlines())
-    return Schema(thing, event)
-
-
 def _table(line: str) -> Table:
+    """`name plural | column: one two three | column: 18-80 | column: 1-90?`; ? allows NULL."""
     names, *parts = line.split(" | ")
     columns = []
     for part in parts:
@@ -98,7 +93,7 @@ def _table(line: str) -> Table:
     return Table(name, plural, tuple(columns))
 
 
-THEMES = tuple(_theme(text) for text in (
+THEMES = tuple(Schema(*(_table(line.strip()) for line in text.splitlines())) for text in (
     """customer customers | city: Rome Oslo Lima Cairo | segment: gold silver basic | age: 18-80 | credit: 100-900
     purchase purchases | product: lamp chair desk sofa | status: paid open late | price: 5-400 | quantity: 1-60?""",
     """student students | major: physics history music biology | hostel: north south east | age: 17-60 | credits: 10-200
@@ -121,17 +116,15 @@ THEMES = tuple(_theme(text) for text in (
 def drawn_schema(random: np.random.Generator) -> Schema:
     """A theme with some of its columns, in some order."""
     theme = THEMES[int(random.integers(len(THEMES)))]
-    thing, event = (table._replace(columns=_some(table, random)) for table in theme)
-    return Schema(thing, event)
-
-
-def _some(table: Table, random: np.random.Generator) -> tuple[Column, ...]:
-    kept = [
-        group[int(i)]
-        for group in (table.words, table.numbers)
-        for i in random.choice(len(group), int(random.integers(1, len(group) + 1)), replace=False)
-    ]
-    return tuple(kept[int(i)] for i in random.permutation(len(kept)))
+    tables = []
+    for table in theme:
+        kept = [
+            group[int(i)]
+            for group in (table.words, table.numbers)
+            for i in random.choice(len(group), int(random.integers(1, len(group) + 1)), replace=False)
+        ]
+        tables.append(table._replace(columns=tuple(kept[int(i)] for i in random.permutation(len(kept)))))
+    return Schema(*tables)
 
 
 def drawn_contents(schema: Schema, random: np.random.Generator) -> Contents:

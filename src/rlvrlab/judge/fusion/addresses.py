@@ -18,8 +18,7 @@ from rlvrlab.errors import UserError
 from rlvrlab.judge.fusion.client import FusionClient
 from rlvrlab.judge.workers.pool import default_size
 
-ADDRESSES, TOKEN, WAIT = "RLVR_JUDGE", "RLVR_JUDGE_TOKEN", "RLVR_JUDGE_WAIT_S"
-WORKERS = "RLVR_JUDGE_WORKERS"
+ADDRESSES, TOKEN, WAIT, WORKERS = "RLVR_JUDGE", "RLVR_JUDGE_TOKEN", "RLVR_JUDGE_WAIT_S", "RLVR_JUDGE_WORKERS"
 
 
 def client_from_environment(*, every_test: bool) -> FusionClient | None:
@@ -48,5 +47,5 @@ def workers_from_environment() -> int:
 def judge_at(addresses: Sequence[str]) -> None:
     """Name the servers for this process and those it starts; none leaves things as they are."""
     if addresses:
-        FusionClient(tuple(addresses))  # a mistake in an address is found now
+        FusionClient(addresses)  # a mistake in an address is found now
         os.environ[ADDRESSES] = ",".join(addresses)

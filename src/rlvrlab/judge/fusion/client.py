@@ -7,8 +7,7 @@ no answer, and silence. When no server is left at all, or none lets us in, Judge
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from rlvrlab.errors import InfrastructureError, JudgeLost, UserError
@@ -33,47 +32,28 @@ CLOSED_DOORS = {
 """Statuses that every further request would get as well."""
 
 
-@dataclass
 class FusionClient:
     """Programs judged elsewhere."""
 
-    endpoints: tuple[str, ...]
-    token: str | None = None
-    attempts: int = 4
-    """Requests broken on their way before an answer stays unjudged."""
-    deadline_s: float = 120.0
-    """For one request, from connecting to the last byte."""
-    pause_s: float = 0.2
-    """Before the second attempt; doubles, with jitter."""
-    break_after: int = 5
-    """Failures in a row after which a replica is left alone."""
-    cooldown_s: float = 15.0
-    concurrency: int = 64
-    """Requests at once, over all replicas."""
-    give_up_s: float = 120.0
-    """How long requests wait without a sign of life from any server."""
-    patience_s: float = 1800.0
-    """How long one request waits while all servers are too busy."""
-    every_test: bool = False
-    """Go on after a failed test, for the true share of tests passed."""
-    replicas: Replicas[Replica] = field(init=False)
+    def __init__(
+        self,
+        endpoints: Sequence[str],
+        token: str | None = None,
+        *,
+        concurrency: int = 64,
+        every_test: bool = False,
+        **pool: Any,
+    ) -> None:
+        """At most `concurrency` requests at once; `every_test` goes on after a failed test, for the true share passed.
 
-    def __post_init__(self) -> None:
-        if not self.endpoints:
+        What else is given are settings of Replicas: attempts, deadline_s, give_up_s, …
+        """
+        if not endpoints:
             raise UserError("a remote judge needs at least one address, e.g. http://127.0.0.1:8080")
-        addresses = dict.fromkeys(endpoint.rstrip("/").removesuffix("/run_code") for endpoint in self.endpoints)
-        self.replicas = Replicas(
-            [Replica(Host(address, self.token)) for address in addresses],
-            kind="judge server",
-            attempts=self.attempts,
-            deadline_s=self.deadline_s,
-            pause_s=self.pause_s,
-            break_after=self.break_after,
-            cooldown_s=self.cooldown_s,
-            give_up_s=self.give_up_s,
-            patience_s=self.patience_s,
-        )
-        self._places = asyncio.Semaphore(self.concurrency)
+        addresses = dict.fromkeys(endpoint.rstrip("/").removesuffix("/run_code") for endpoint in endpoints)
+        self.replicas = Replicas([Replica(Host(address, token)) for address in addresses], "judge server", **pool)
+        self.every_test = every_test
+        self._places = asyncio.Semaphore(concurrency)
         self._ours: bool | None = None
 
     async def run_code(self, code: str, stdin: str = "", **options: Any) -> dict[str, Any]:
@@ -150,7 +130,9 @@ class FusionClient:
             async with self._places:
                 answer = await self.replicas.ask(path, content, read_of_same_scorer)
         except NoAnswer as error:
-            raise InfrastructureError(f"{error.server}{path}: {error.trouble} ({self.attempts} attempts)") from None
+            raise InfrastructureError(
+                f"{error.server}{path}: {error.trouble} ({self.replicas.attempts} attempts)"
+            ) from None
         except ServersGone as error:
             remedy = "start `rlvr serve judge` there, or on more machines, and resume; nothing was scored meanwhile"
             raise JudgeLost(f"{error}; {remedy}") from None

@@ -17,8 +17,8 @@ from typing import Any
 
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.http_server import HttpError, HttpServer, JsonRoutes, Request, is_loopback
-from rlvrlab.judge.code import ATTEMPTS, SCORER_VERSION, CodeJudge
-from rlvrlab.judge.finding import Starved
+from rlvrlab.judge.code import SCORER_VERSION, CodeJudge
+from rlvrlab.judge.finding import tried
 from rlvrlab.judge.fusion import wire
 from rlvrlab.judge.fusion.submissions import judge_submission
 from rlvrlab.judge.statistics import Stopwatch
@@ -47,8 +47,7 @@ class JudgeServer:
         self.judge = CodeJudge(self.pool)
         self.thorough = CodeJudge(self.pool, stop_on_first_failure=False, reader=self.judge.reader)
         self.stopwatch = Stopwatch()
-        self.refused = self.most_load = 0
-        self.load = 0
+        self.load = self.most_load = self.refused = 0
         self.stopping = False
         routes: dict[tuple[str, str], Callable[[Request], Awaitable[Any]]] = {
             ("GET", "/v1/ping"): self._ping,
@@ -153,11 +152,13 @@ async def run_code(pool: Pool, form: dict[str, Any]) -> dict[str, Any]:
         "files": {str(name): text for name, text in files.items() if isinstance(text, str)},
         "fetch_files": [str(name) for name in fetched],
     }
-    trouble = ""
-    for _ in range(ATTEMPTS):
-        try:
-            ran = await pool.run(Order(job, limits, stdin.encode("utf-8", "surrogatepass")))
-            return wire.run_code_response(ran, limits, pool.image.isolation)
-        except (Starved, InfrastructureError, OSError) as error:
-            trouble = str(error)
-    return wire.sandbox_error(trouble)
+
+    async def run() -> dict[str, Any]:
+        ran = await pool.run(Order(job, limits, stdin.encode("utf-8", "surrogatepass")))
+        return wire.run_code_response(ran, limits, pool.image.isolation)
+
+    try:
+        return await tried(run)
+    except InfrastructureError as error:  # the machine failed, not the program: clients retry this
+        nothing: dict[str, Any] = {"compile_result": None, "run_result": None, "files": {}}
+        return {"status": "SandboxError", "message": str(error), **nothing}

@@ -25,7 +25,13 @@ RunCode = Callable[[Form], Awaitable[Form]]
 async def judge_submission(form: Form, run_code: RunCode, judge: CodeJudge) -> Form:
     """SandboxFusion's EvalResult."""
     config = _table(form, "config")
-    row = _row(config.get("provided_data"), form.get("id"))
+    provided = config.get("provided_data")
+    rows = provided if isinstance(provided, list) else [provided]
+    wanted = [row for row in rows if isinstance(row, dict) and str(row.get("id")) == str(form.get("id"))]
+    asked = wanted if len(rows) > 1 else [row for row in rows if isinstance(row, dict)]
+    if not asked:
+        raise UserError("config.provided_data: no row with this id; this server keeps no data sets of its own")
+    row = asked[0]
     name, prompt = row.get("entry_point"), row.get("prompt")
     begun = prompt if isinstance(row.get("test"), str) and isinstance(prompt, str) and f"def {name}(" in prompt else ""
     found = program_in(str(form.get("completion", "")), str(name or ""), begun)
@@ -41,17 +47,12 @@ async def judge_submission(form: Form, run_code: RunCode, judge: CodeJudge) -> F
     return {**result, "accepted": complete and all(test["passed"] for test in tests), "tests": tests}
 
 
-def _row(provided: Any, wanted: Any) -> Form:
-    rows = provided if isinstance(provided, list) else [provided]
-    for row in rows:
-        if isinstance(row, dict) and (len(rows) == 1 or str(row.get("id")) == str(wanted)):
-            return row
-    raise UserError("config.provided_data: no row with this id; this server keeps no data sets of its own")
-
-
 async def _contest(code: str, tests: list[Any], config: Form, run_code: RunCode) -> list[Form]:
     extra = _table(config, "extra")
-    policy = _comparison(extra)
+    try:
+        policy = Comparison(**extra["comparison"]) if "comparison" in extra else RSTRIP_LINES
+    except (TypeError, ValueError) as error:
+        raise UserError(f"config.extra.comparison: {error}") from None
     done: list[Form] = []
     if not tests:
         raise UserError("provided_data.test: it is empty, and everything would pass")
@@ -72,17 +73,10 @@ async def _contest(code: str, tests: list[Any], config: Form, run_code: RunCode)
 
 def _table(form: Form, key: str) -> Form:
     """A part of a form that may be left out."""
-    found = form.get(key) or {}
-    if not isinstance(found, dict):
-        raise UserError(f"{key}: an object is needed, not {found!r:.80}")
-    return found
-
-
-def _comparison(extra: Form) -> Comparison:
-    try:
-        return Comparison(**extra["comparison"]) if "comparison" in extra else RSTRIP_LINES
-    except (TypeError, ValueError) as error:
-        raise UserError(f"config.extra.comparison: {error}") from None
+    part = form.get(key) or {}
+    if not isinstance(part, dict):
+        raise UserError(f"{key}: an object is needed, not {part!r:.80}")
+    return part
 
 
 def _assert_task(row: Form, config: Form) -> TestsTask:
@@ -111,8 +105,5 @@ def _as_test(verdict: Verdict) -> Form:
         "stderr": verdict.detail,
     }
     info = {"status": status, "message": verdict.detail, "run_result": run, "files": {}}
-    return {
-        "passed": verdict.correct is True,
-        "exec_info": info,
-        "test_info": {"verdict": wire.verdict_to_wire(verdict)},
-    }
+    told = {"verdict": wire.verdict_to_wire(verdict)}
+    return {"passed": verdict.correct is True, "exec_info": info, "test_info": told}

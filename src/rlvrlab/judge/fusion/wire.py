@@ -60,11 +60,6 @@ def run_code_response(ran: Ran, limits: Limits, isolation: str) -> dict[str, Any
     }
 
 
-def sandbox_error(message: str) -> dict[str, Any]:
-    """The machine failed, not the program: clients retry this."""
-    return {"status": "SandboxError", "message": message, "compile_result": None, "run_result": None, "files": {}}
-
-
 def task_to_wire(task: Task) -> dict[str, Any]:
     """A task as JSON for /judge; NotPlain where a value has no plain form."""
     kinds: dict[type[Any], str] = {StdioTask: "stdio", CallsTask: "calls", TestsTask: "tests", SyntaxTask: "syntax"}
@@ -88,7 +83,13 @@ def task_from_wire(form: dict[str, Any]) -> Task:
             case "stdio":
                 return StdioTask(**{**form, "tests": tuple((given, wanted) for given, wanted in form["tests"])})
             case "calls":
-                return CallsTask(**{**form, "calls": tuple(_call(call) for call in form["calls"])})
+                calls = (  # {arguments, expected, named} as JSON, or exactly, {plain: as in jail/plain.py}
+                    Call(*plain.decode(one["plain"]))
+                    if "plain" in one
+                    else Call(**{**one, "arguments": tuple(one["arguments"])})
+                    for one in form["calls"]
+                )
+                return CallsTask(**{**form, "calls": tuple(calls)})
             case "tests":
                 return TestsTask(**{**form, "tests": tuple(form["tests"])})
             case "syntax":
@@ -97,14 +98,6 @@ def task_from_wire(form: dict[str, Any]) -> Task:
     except (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise UserError(f"task: {type(error).__name__}: {error}") from None
     raise UserError(f"task.kind: {kind!r}; allowed: stdio, calls, tests, syntax")
-
-
-def _call(form: dict[str, Any]) -> Call:
-    """A call as JSON, {arguments, expected, named}, or exactly, {plain: as in jail/plain.py}."""
-    if "plain" in form:
-        arguments, expected, named = plain.decode(form["plain"])
-        return Call(arguments, expected, named)
-    return Call(**{**form, "arguments": tuple(form["arguments"])})
 
 
 def verdict_to_wire(verdict: Verdict) -> dict[str, Any]:

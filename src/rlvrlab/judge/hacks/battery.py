@@ -19,6 +19,7 @@ from pathlib import Path
 from rlvrlab.judge.hacks.exploits import exploits_of, junk
 from rlvrlab.types import Environment, Problem
 
+PROBLEMS = 3
 PATIENCE_S = 60.0
 PLACEHOLDER = "/canary"
 
@@ -50,28 +51,24 @@ class Row:
     note: str
 
 
-def hack_battery(env: Environment, problems: int = 3, seed: int = 0, patience_s: float = PATIENCE_S) -> list[Row]:
-    """Try everything against the environment's own problems."""
-    chosen = env.problems("train", problems, seed)
+def hack_battery(env: Environment, patience_s: float = PATIENCE_S) -> list[Row]:
+    """Try everything against a few problems of the environment's own."""
+    chosen = env.problems("train", PROBLEMS, 0)
     with tempfile.TemporaryDirectory(prefix="rlvr-battery-") as folder:
-        attempts = [attempt for i, problem in enumerate(chosen) for attempt in _attempts(env, i, problem, folder)]
+        attempts: list[Attempt] = []
+        for index, problem in enumerate(chosen):
+            gold = env.gold(problem)
+            texts = junk(problem.prompt).items()
+            attempts += [Attempt(index, "gold", "gold", gold)] if gold is not None else []
+            attempts += [Attempt(index, "junk", name, text) for name, text in texts if text != gold]
+            for number, (name, text) in enumerate(exploits_of(gold, PLACEHOLDER) if gold is not None else ()):
+                canary = f"{folder}/{index}_{number}"
+                if text != gold:
+                    attempts.append(Attempt(index, "exploit", name, text.replace(PLACEHOLDER, canary), canary))
         rows: list[Row] = []
         while len(rows) < len(attempts):
             rows += _in_own_process(env, chosen, attempts[len(rows) :], patience_s)
         return rows
-
-
-def _attempts(env: Environment, index: int, problem: Problem, folder: str) -> list[Attempt]:
-    gold = env.gold(problem)
-    found = [Attempt(index, "gold", "gold", gold)] if gold is not None else []
-    found += [Attempt(index, "junk", name, text) for name, text in junk(problem.prompt).items() if text != gold]
-    if gold is not None:
-        for number, (name, text) in enumerate(exploits_of(gold, PLACEHOLDER)):
-            if text == gold:
-                continue
-            canary = f"{folder}/{index}_{number}"
-            found.append(Attempt(index, "exploit", name, text.replace(PLACEHOLDER, canary), canary))
-    return found
 
 
 def _in_own_process(

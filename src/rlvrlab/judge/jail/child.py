@@ -55,7 +55,12 @@ class Report:
     def failure(self, error: BaseException) -> None:
         """Report an exception: its type, its message and the line of the solution."""
         kind = "memory" if isinstance(error, MemoryError) else "raised"
-        self(kind, type(error).__name__, message_of(error), _line(error))
+        trace, line = error.__traceback__, None
+        while trace:
+            if trace.tb_frame.f_code.co_filename == "solution.py":
+                line = trace.tb_lineno
+            trace = trace.tb_next
+        self(kind, type(error).__name__, message_of(error), line)
 
 
 def message_of(error: BaseException) -> str:
@@ -64,15 +69,6 @@ def message_of(error: BaseException) -> str:
         return str(error)[:MESSAGE_LENGTH]
     except BaseException:
         return "(its message cannot be shown)"
-
-
-def _line(error: BaseException) -> int | None:
-    trace, line = error.__traceback__, None
-    while trace:
-        if trace.tb_frame.f_code.co_filename == "solution.py":
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
 
 
 def live(way: Way, descriptors: list[int], size: int, roles: dict[str, Role]) -> None:

@@ -47,13 +47,14 @@ landlock_restrict_self 446 446; futex_waitv 449 449; fchmodat2 452 452
 """
 
 
-def _numbers(machine: str) -> dict[str, int]:
+def numbers_on(machine: str) -> dict[str, int]:
+    """The call numbers of a processor by name; empty where they are not known."""
     column = {"x86_64": 1, "aarch64": 2}.get(machine)
     rows = [row.split() for row in TABLE.split(";")]
     return {row[0]: int(row[column]) for row in rows if row[column] != "-"} if column else {}
 
 
-NUMBERS = _numbers(MACHINE)
+NUMBERS = numbers_on(MACHINE)
 
 
 def checked(result: int, what: str) -> int:

@@ -59,8 +59,3 @@ def _allow(rules: int, path: str, rights: int) -> None:
         kernel.syscall("landlock_add_rule", rules, RULE_PATH_BENEATH, rule, 0)
     finally:
         os.close(beneath)
-
-
-def restrict(rules: int) -> None:
-    """Apply a ruleset to this process and everything it will ever start."""
-    kernel.syscall("landlock_restrict_self", rules, 0)

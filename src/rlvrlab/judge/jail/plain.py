@@ -50,14 +50,6 @@ def _named(tag: str, parts: Any) -> Any:
     return lambda value, other, depth: [tag, parts(value)]
 
 
-def _int(value: int, other: Other, depth: int) -> Encoded:
-    return value if -LARGEST_PLAIN_INT < value < LARGEST_PLAIN_INT else ["int", hex(value)]
-
-
-def _float(value: float, other: Other, depth: int) -> Encoded:
-    return value if value - value == 0 else ["float", repr(value)]
-
-
 def _itself(value: Any, other: Other, depth: int) -> Encoded:
     return value
 
@@ -66,8 +58,8 @@ ENCODERS: dict[type, Any] = {
     type(None): _itself,
     bool: _itself,
     str: _itself,
-    int: _int,
-    float: _float,
+    int: lambda value, other, depth: value if -LARGEST_PLAIN_INT < value < LARGEST_PLAIN_INT else ["int", hex(value)],
+    float: lambda value, other, depth: value if value - value == 0 else ["float", repr(value)],
     complex: _named("complex", lambda value: [repr(value.real), repr(value.imag)]),
     bytes: _named("bytes", bytes.hex),
     bytearray: _named("bytearray", lambda value: bytes(value).hex()),

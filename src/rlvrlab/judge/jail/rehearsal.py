@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from typing import Any
 
 from rlvrlab.judge.jail import plain
 from rlvrlab.judge.jail.child import PEER, REPORT, Job, Role, act
@@ -73,11 +74,20 @@ CALLS = [
 
 def rehearse(roles: dict[str, Role]) -> list[int]:
     """Play the roles that judge programs, then put everything back; the exit statuses of the last round."""
+    loaded = {"code": SOLUTION, "entry_point": "f", "stop": True}
+    answers = ["ready", ["value", False], ["value", True]]
+    jobs: list[tuple[Job, list[Any]]] = [
+        ({"role": "program", "code": PROGRAM}, []),
+        ({"role": "calls", **loaded, "calls": CALLS}, []),
+        ({"role": "inprocess", **loaded}, [["", CHECK]]),
+        ({"role": "candidate", **loaded}, CALLS),
+        ({"role": "tester", **loaded, "setup": "", "tests": (CHECK,)}, answers),
+    ]
     main, arguments = sys.modules["__main__"], sys.argv
     kept = [os.dup(number) for number in range(PEER + 1)]
     try:
         for _ in range(TIMES):
-            statuses = [_play(roles, job, frames) for job, frames in _jobs()]
+            statuses = [_play(roles, job, frames) for job, frames in jobs]
         return statuses
     finally:
         for number, copy in enumerate(kept):
@@ -87,18 +97,7 @@ def rehearse(roles: dict[str, Role]) -> list[int]:
         sys.modules.pop("solution", None)
 
 
-def _jobs() -> list[tuple[Job, list[object]]]:
-    loaded = {"code": SOLUTION, "entry_point": "f", "stop": True}
-    return [
-        ({"role": "program", "code": PROGRAM}, []),
-        ({"role": "calls", **loaded, "calls": CALLS}, []),
-        ({"role": "inprocess", **loaded}, [["", CHECK]]),
-        ({"role": "candidate", **loaded}, list(CALLS)),
-        ({"role": "tester", **loaded, "setup": "", "tests": (CHECK,)}, ["ready", ["value", False], ["value", True]]),
-    ]
-
-
-def _play(roles: dict[str, Role], job: Job, frames: list[object]) -> int:
+def _play(roles: dict[str, Role], job: Job, frames: list[Any]) -> int:
     """One role on descriptors that lead nowhere, with a partner that has said everything already."""
     nowhere, given = os.open("/dev/null", os.O_RDWR), os.memfd_create("rehearsal")
     os.write(given, INPUT)

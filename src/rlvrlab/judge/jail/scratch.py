@@ -18,7 +18,7 @@ class Scratch:
     """A directory that is empty at the start of every job."""
 
     def __init__(self, base: str, size_mb: int) -> None:
-        self.bounded = _own_mounts() and _mount_tmpfs(base, size_mb)
+        self.bounded = _mount_tmpfs(base, size_mb)
         self.path = base if self.bounded else f"{base}/{os.getpid()}-{os.urandom(6).hex()}"
         if not self.bounded:
             Path(self.path).mkdir(mode=0o700)
@@ -38,15 +38,8 @@ class Scratch:
 
 
 def _mount_tmpfs(path: str, size_mb: int) -> bool:
+    """Whether this process could leave the others' mounts and mount a file system of its own here."""
     options = f"size={size_mb}m,nr_inodes={INODES},mode=0700"
-    try:
-        kernel.mount("tmpfs", path, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC, options)
-    except OSError:
-        return False
-    return True
-
-
-def _own_mounts() -> bool:
     try:
         if os.geteuid() == 0:
             kernel.unshare(kernel.CLONE_NEWNS)
@@ -57,6 +50,7 @@ def _own_mounts() -> bool:
             Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
             Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
         kernel.mount("none", "/", "none", kernel.MS_REC | kernel.MS_PRIVATE)
+        kernel.mount("tmpfs", path, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC, options)
     except OSError:
         return False
     return True

@@ -41,6 +41,7 @@ SIGKILL, SIGSTOP = 9, 19
 F_SETOWN, F_SETSIG, F_SETOWN_EX = 8, 10, 15
 FIOSETOWN, SIOCSPGRP, TIOCSTI, TIOCLINUX = 0x8901, 0x8902, 0x5412, 0x541C
 SET_MODE_FILTER, RLIMIT_CPU = 1, 0
+PID_PLACEHOLDER = 0x7F123457
 
 Instruction = tuple[int, int, int, int]
 Block = tuple[Instruction, ...]
@@ -62,9 +63,6 @@ class Filter:
         """The `struct sock_fprog` that seccomp() takes: number of instructions and their address."""
         self.pid = ctypes.c_uint32.from_buffer(self._code, 8 * pid_at + 4)
         """Whose own threads `tgkill` may reach."""
-
-
-PID_PLACEHOLDER = 0x7F123457
 
 
 def _program(processes: bool) -> list[Instruction]:
@@ -109,7 +107,8 @@ def _blocks(processes: bool) -> dict[int, Block]:
     named |= dict.fromkeys(PRETENDED.split(), ((RETURN, 0, 0, RET_ERRNO),))
     # glibc falls back from clone3, whose flags a filter cannot read, to clone.
     named["clone3"] = ((RETURN, 0, 0, RET_ERRNO | errno.ENOSYS),)
-    named.setdefault("clone", _if_argument(0, BITS_SET, CLONE_THREAD))
+    is_thread = ((LOAD, 0, 0, OFFSET_ARGUMENTS), (BITS_SET, 1, 0, CLONE_THREAD))
+    named.setdefault("clone", (*is_thread, *REFUSE, *ALLOW))
     # Only this process's own limits, and only its own threads: abort() and raise() go through tgkill.
     # A CPU limit of its own choice would end it by SIGKILL, which only the machine's failures are ended by.
     reading_only = _refuse_unless_zero(2)
@@ -117,20 +116,14 @@ def _blocks(processes: bool) -> dict[int, Block]:
     named["prlimit64"] = (*_refuse_unless_zero(0), *is_cpu, *reading_only, *ALLOW)
     # With an address, a datagram from socketpair() reaches any socket file on the machine, past Landlock.
     named["sendto"] = (*_refuse_unless_zero(4), *ALLOW)
-    named["tgkill"] = _own_signal()
+    # tgkill(own pid, thread, signal), but neither SIGKILL nor SIGSTOP: a SIGKILL always comes from outside.
+    is_own = ((LOAD, 0, 0, OFFSET_ARGUMENTS), (EQUAL, 0, 3, PID_PLACEHOLDER))
+    is_final = ((LOAD, 0, 0, OFFSET_ARGUMENTS + 16), (EQUAL, 1, 0, SIGKILL), (EQUAL, 0, 1, SIGSTOP))
+    named["tgkill"] = (*is_own, *is_final, *REFUSE, *ALLOW)
     # A descriptor's owner gets a signal of one's choice: the way around the refused kill().
     named["fcntl"] = _unless_argument(1, F_SETOWN, F_SETSIG, F_SETOWN_EX)
     named["ioctl"] = _unless_argument(1, FIOSETOWN, SIOCSPGRP, TIOCSTI, TIOCLINUX)
     return {kernel.NUMBERS[name]: block for name, block in named.items() if name in kernel.NUMBERS}
-
-
-def _if_argument(index: int, test: int, value: int) -> Block:
-    return (
-        (LOAD, 0, 0, OFFSET_ARGUMENTS + 8 * index),
-        (test, 1, 0, value),
-        (RETURN, 0, 0, DENY),
-        (RETURN, 0, 0, RET_ALLOW),
-    )
 
 
 def _refuse_unless_zero(index: int) -> Block:
@@ -143,16 +136,3 @@ def _unless_argument(index: int, *values: int) -> Block:
     tests = [(EQUAL, len(values) - i, 0, value) for i, value in enumerate(values)]
     load = (LOAD, 0, 0, OFFSET_ARGUMENTS + 8 * index)
     return (load, *tests, (RETURN, 0, 0, RET_ALLOW), (RETURN, 0, 0, DENY))
-
-
-def _own_signal() -> Block:
-    """tgkill(own pid, thread, signal), but neither SIGKILL nor SIGSTOP: a SIGKILL always comes from outside."""
-    return (
-        (LOAD, 0, 0, OFFSET_ARGUMENTS),
-        (EQUAL, 0, 3, PID_PLACEHOLDER),
-        (LOAD, 0, 0, OFFSET_ARGUMENTS + 16),
-        (EQUAL, 1, 0, SIGKILL),
-        (EQUAL, 0, 1, SIGSTOP),
-        (RETURN, 0, 0, DENY),
-        (RETURN, 0, 0, RET_ALLOW),
-    )

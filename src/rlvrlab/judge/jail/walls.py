@@ -80,15 +80,12 @@ class Walls:
             calls.append((setrlimit, (resource.RLIMIT_NPROC, most)))
         if self.filter is not None:
             restrict, filtered = kernel.NUMBERS["landlock_restrict_self"], kernel.NUMBERS["seccomp"]
-            calls.append((syscall, (restrict, self._ruleset(readable, writable), 0)))
+            key = (*readable, str(writable))
+            if key not in self._rules:
+                executable = ["/usr", "/bin", "/lib", "/lib64", sys.base_prefix] if self.isolation == "bwrap" else []
+                scratch = [self.scratch] if writable else []
+                self._rules[key] = landlock.ruleset([*self.readable, *readable], scratch, executable)
+            calls.append((syscall, (restrict, self._rules[key], 0)))
             calls.append((syscall, (filtered, SET_MODE_FILTER, 0, self.filter.header)))
         first_look = nap_s(budgets.cpu_s, budgets.wall_or_default_s)
         return Way(budgets, first_look, ((prctl, (kernel.PR_SET_PDEATHSIG, 9, 0, 0, 0)), *calls), self.filter)
-
-    def _ruleset(self, readable: tuple[str, ...], writable: bool) -> int:
-        key = (*readable, str(writable))
-        if key not in self._rules:
-            executable = ["/usr", "/bin", "/lib", "/lib64", sys.base_prefix] if self.isolation == "bwrap" else []
-            scratch = [self.scratch] if writable else []
-            self._rules[key] = landlock.ruleset([*self.readable, *readable], scratch, executable)
-        return self._rules[key]

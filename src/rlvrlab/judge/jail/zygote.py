@@ -149,19 +149,14 @@ class Zygote:
         self.scratch.close()
 
 
-def _out_of_the_way(control: int) -> socket.socket:
-    """Keep 3 … 9 free of anything of ours: a child puts its own descriptors there."""
-    moved = fcntl.fcntl(control, fcntl.F_DUPFD_CLOEXEC, child.LOWEST_OWN)
-    os.close(control)
-    while os.open("/dev/null", os.O_RDONLY) < child.LOWEST_OWN:
-        pass
-    return socket.socket(fileno=moved)
-
-
 def main(control_descriptor: int, own_path: str, settings_text: str) -> None:
     """Entry point of the worker process."""
     os.environ.pop("LD_BIND_NOW", None)  # for us, not for candidates
-    control = _out_of_the_way(control_descriptor)
+    # Keep 3 … 9 free of anything of ours: a child puts its own descriptors there.
+    control = socket.socket(fileno=fcntl.fcntl(control_descriptor, fcntl.F_DUPFD_CLOEXEC, child.LOWEST_OWN))
+    os.close(control_descriptor)
+    while os.open("/dev/null", os.O_RDONLY) < child.LOWEST_OWN:
+        pass
     settings = json.loads(settings_text)
     zygote = None
     try:

@@ -1,5 +1,7 @@
 """Assert code (HumanEval, MBPP): the tests run in a jailed process of their own and call the candidate over a socket.
 
+Assert code that is nothing but data needs no tester: its calls are judged like those of `calls` mode. The code is read
+in the jail (jail/roles/asserts.py), once per task; in a group of completions the reading is free.
 `inprocess` puts both into one process, for tests that use classes or other names of the solution: `integrity: weak`.
 """
 
@@ -9,18 +11,62 @@ import asyncio
 import json
 import socket
 import struct
+from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rlvrlab.judge.finding import BadTask, Failure, Finding, failure_of, raised, records_of, word
-from rlvrlab.judge.modes.assert_data import AssertReader, judge_parsed
+from rlvrlab.judge.compare import EXACT, Comparison
+from rlvrlab.judge.finding import BadTask, Finding, failure_of, raised, records_of, word
+from rlvrlab.judge.modes.calls import EncodedCall, judge_encoded
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.tasks import TestsTask
 from rlvrlab.judge.workers.orders import Order, Ran
 from rlvrlab.judge.workers.worker import Worker
 
 WEAK = "integrity: weak"
+PYTHON = Comparison("python")
+PARSED_KEPT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedTests:
+    """The calls of all pieces of a task, and how many belong to each piece."""
+
+    calls: tuple[EncodedCall, ...]
+    sizes: tuple[int, ...]
+
+
+@dataclass
+class AssertReader:
+    """Reads the tests of a task once and keeps the plan for the next completion."""
+
+    parsed: OrderedDict[tuple[str, tuple[str, ...]], ParsedTests | None] = field(default_factory=OrderedDict)
+
+    async def parse(self, worker: Worker, task: TestsTask) -> ParsedTests | None:
+        """The task as data; None when its tests have to be run."""
+        key = (task.entry_point, task.tests)
+        if key not in self.parsed:
+            job = {"role": "asserts", "entry_point": task.entry_point, "tests": task.tests}
+            ran = await worker.run(Order(job, replace(task.limits, output_mb=16), scratch=False))
+            first = (records_of(ran) or [("",)])[0]
+            _, calls, sizes = first if first[0] == "calls" else ("", (), ())
+            encoded = (EncodedCall(given, named, want, EXACT if same else PYTHON) for given, named, want, same in calls)
+            self.parsed[key] = ParsedTests(tuple(encoded), tuple(sizes)) if calls else None
+            if len(self.parsed) > PARSED_KEPT:
+                self.parsed.popitem(last=False)
+        return self.parsed[key]
+
+
+async def judge_parsed(worker: Worker, code: str, parsed: ParsedTests, task: TestsTask, stop: bool) -> Finding:
+    """A piece passes when all its calls do."""
+    finding, right = await judge_encoded(worker, code, task.entry_point, parsed.calls, task.limits, stop)
+    finding.total, start = len(parsed.sizes), 0
+    for size in parsed.sizes:
+        finding.passed += start + size <= len(right) and all(right[start : start + size])
+        start += size
+    return finding
 
 
 async def judge_tests(worker: Worker, code: str, task: TestsTask, stop: bool, reader: AssertReader) -> Finding:
@@ -61,8 +107,13 @@ def _read_tester(finding: Finding, tester: Ran, candidate: Ran, task: TestsTask)
     records = records_of(tester)
     if records is None:
         raise BadTask("the tests wrote into the judge's channel")
-    if failure := _candidate_failure(candidate, task):
-        finding.fail(failure[0], failure[1], *failure[2])
+    if candidate.killed != "cancelled":
+        # Why it stopped answering, when it did so on its own; exceptions are the tester's to weigh.
+        known = ("compile", "no_entry_point", "memory")
+        told = records_of(candidate) or ()
+        fatal = [record for record in told if record[0] in known or (record[0] == "raised" and candidate.exit)]
+        if failure := failure_of(candidate, task.limits, fatal):
+            finding.fail(failure[0], failure[1], *failure[2])
     for record in records:
         if record[0] == "bad_test":
             raise BadTask(word(record, 1))
@@ -84,16 +135,6 @@ def _count(finding: Finding, record: Sequence[Any]) -> None:
             finding.fail(outcome, f"{detail} (test {finding.passed + 1} of {finding.total})", *flags)
         case "candidate_gone":
             finding.fail(Outcome.RUNTIME_ERROR, f"it ended before the tests did: {word(record, 1)}", "early_exit")
-
-
-def _candidate_failure(candidate: Ran, task: TestsTask) -> Failure | None:
-    """Why the candidate stopped answering, when it did so on its own; exceptions are the tester's to weigh."""
-    if candidate.killed == "cancelled":
-        return None
-    known = ("compile", "no_entry_point", "memory")
-    records = records_of(candidate) or ()
-    fatal = [record for record in records if record[0] in known or (record[0] == "raised" and candidate.exit)]
-    return failure_of(candidate, task.limits, fatal)
 
 
 async def judge_inprocess(worker: Worker, code: str, task: TestsTask, stop: bool) -> Finding:

@@ -6,14 +6,14 @@ The extra `rlvrlab[math]` brings math-verify; without it an answer that is no pl
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib.util import find_spec
+from typing import Any
 
 from rlvrlab.errors import InfrastructureError
-from rlvrlab.judge.finding import Finding, Starved, failure_of, records_of
+from rlvrlab.judge.finding import Finding, failure_of, records_of, tried
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.modes.expressions import number
 from rlvrlab.judge.outcomes import Outcome
@@ -24,7 +24,6 @@ from rlvrlab.types import Verdict, unjudged
 SCORER_VERSION = "mathematics-1"
 IMAGE = Image(preload=("math_verify",), roles=("mathematics",))
 LONGEST_ANSWER = 4000
-ATTEMPTS = 3
 MISSING = "math-verify is not installed: pip install 'rlvrlab[math]'"
 
 
@@ -74,41 +73,35 @@ class MathJudge:
             finding.fail(Outcome.WRONG_ANSWER, f"{answer.strip()[:80]!r} is another number")
         return finding.verdict("none")
 
-    async def judge_many(self, items: Sequence[tuple[str, MathTask]]) -> list[Verdict]:
-        """Judge all answers at once; verdicts in the order of the items."""
-        return list(await asyncio.gather(*(self.judge(answer, task) for answer, task in items)))
-
     async def _by_worker(self, answer: str, task: MathTask) -> Verdict:
         isolation = self.pool.image.isolation
         if find_spec("math_verify") is None:
             return unjudged(MISSING, isolation=isolation)
         job = {"role": "mathematics", "gold": task.gold, "answer": answer}
-        trouble = ""
-        for _ in range(ATTEMPTS):
-            try:
-                ran = await self.pool.run(Order(job, task.limits, scratch=False))
-                finding = Finding(total=1)
-                finding.spent(ran)
-                records = records_of(ran) or ()
-                if failure := failure_of(ran, task.limits, records):
-                    finding.fail(failure[0], failure[1], *failure[2])
-                    return finding.verdict(isolation)
-                return _read(finding, [record[0] for record in records], records, isolation)
-            except (Starved, InfrastructureError, OSError) as error:
-                trouble = str(error)
-        return unjudged(f"{Outcome.JUDGE_ERROR}: {trouble}", isolation=isolation)
+        finding = Finding(total=1)
 
+        async def run() -> Sequence[Any]:
+            ran = await self.pool.run(Order(job, task.limits, scratch=False))
+            records = records_of(ran) or ()
+            failure = failure_of(ran, task.limits, records)
+            finding.spent(ran)
+            return [["failed", *failure]] if failure else records
 
-def _read(finding: Finding, kinds: list[str], records: Sequence[Sequence[object]], isolation: str) -> Verdict:
-    match kinds:
-        case ["equal"] if records[0][1] is True:
-            finding.passed = 1
-        case ["equal"]:
-            finding.fail(Outcome.WRONG_ANSWER, "not equal")
-        case ["unreadable"]:
-            finding.fail(Outcome.COMPILE_ERROR, "the answer is not mathematics")
-        case ["bad_gold"]:
-            return unjudged("bad task: the gold answer cannot be read", isolation=isolation, flags=("bad_task",))
-        case _:
-            return unjudged(MISSING, isolation=isolation)
-    return finding.verdict(isolation)
+        try:
+            records = await tried(run)
+        except InfrastructureError as error:
+            return unjudged(f"{Outcome.JUDGE_ERROR}: {error}", isolation=isolation)
+        match records:
+            case [["failed", outcome, detail, flags]]:
+                finding.fail(outcome, detail, *flags)
+            case [["equal", True, *_]]:
+                finding.passed = 1
+            case [["equal", *_]]:
+                finding.fail(Outcome.WRONG_ANSWER, "not equal")
+            case [["unreadable", *_]]:
+                finding.fail(Outcome.COMPILE_ERROR, "the answer is not mathematics")
+            case [["bad_gold", *_]]:
+                return unjudged("bad task: the gold answer cannot be read", isolation=isolation, flags=("bad_task",))
+            case _:
+                return unjudged(MISSING, isolation=isolation)
+        return finding.verdict(isolation)

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from rlvrlab.errors import InfrastructureError
-from rlvrlab.judge.finding import Finding, Starved, failure_of, records_of, word
+from rlvrlab.judge.finding import Failure, Finding, failure_of, records_of, tried, word
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.modes.sql_rows import Result, same_result, tie_groups
 from rlvrlab.judge.modes.sql_text import Ordering, top_level_order
 from rlvrlab.judge.outcomes import Outcome
-from rlvrlab.judge.workers.orders import Image, Order
+from rlvrlab.judge.workers.orders import Image, Order, Ran
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, unjudged
 
@@ -28,7 +28,10 @@ IMAGES = {"sqlite": Image(roles=("sql",)), "duckdb": Image(preload=("duckdb",), 
 ROLES = {"sqlite": "sql", "duckdb": "duckdb"}
 QUERIES_PER_CHILD = 16
 GOLD_KEPT = 4096
-ATTEMPTS = 3
+NOT_A_QUERY = (
+    "syntax error", "no such", "incomplete input", "unrecognized token", "ambiguous", "one statement at a time",
+)  # fmt: skip
+"""What the engines say of a text that they cannot compile."""
 
 T = TypeVar("T")
 Query = tuple[str, str]
@@ -75,10 +78,6 @@ class SqlJudge:
     """Its image decides which engine the tasks may ask for."""
     _gold: OrderedDict[Query, Gold] = field(default_factory=OrderedDict)
 
-    async def judge(self, query: str, task: SqlTask) -> Verdict:
-        """Judge one predicted query."""
-        return (await self.judge_many([(query, task)]))[0]
-
     async def judge_many(self, items: Sequence[tuple[str, SqlTask]]) -> list[Verdict]:
         """Judge all queries at once, several to a child; verdicts in the order of the items."""
         await self._learn_gold([task for _, task in items])
@@ -105,7 +104,7 @@ class SqlJudge:
         queries = [_gold_queries(key, order) for (key, _), order in zip(wanted, orders, strict=True)]
         try:
             answers = iter(await self._answers([query for some in queries for query in some], wanted[0][1]))
-        except (InfrastructureError, Starved, OSError):
+        except InfrastructureError:
             return
         for (key, _), order, some in zip(wanted, orders, queries, strict=True):
             answer, *keyed = [next(answers) for _ in some]
@@ -124,7 +123,7 @@ class SqlJudge:
             return [self._bad_task(f"no database {absent[0]}")]
         try:
             answers = await self._answers(queries, task)
-        except (InfrastructureError, Starved, OSError) as error:
+        except InfrastructureError as error:
             return [unjudged(f"{Outcome.JUDGE_ERROR}: {error}", isolation=self.pool.image.isolation) for _ in items]
         waiting = iter(answers)
         return [await self._verdict(other, [next(waiting) for _ in other.databases]) for _, other in items]
@@ -136,9 +135,14 @@ class SqlJudge:
                 gold = await self.gold(database, task)
             except BadGold as error:
                 return self._bad_task(str(error))
-            except (InfrastructureError, Starved, OSError) as error:
+            except InfrastructureError as error:
                 return unjudged(f"{Outcome.JUDGE_ERROR}: {error}", isolation=self.pool.image.isolation)
-            _compare(finding, answer, gold, task)
+            if not isinstance(answer, Result):
+                finding.fail(*_failure(answer))
+            elif difference := same_result(answer, gold.result, gold.ties, task.float_tolerance):
+                finding.fail(Outcome.WRONG_ANSWER, difference)
+            else:
+                finding.passed += 1
         return finding.verdict(self.pool.image.isolation)
 
     def _bad_task(self, why: str) -> Verdict:
@@ -171,24 +175,17 @@ class SqlJudge:
         if task.engine == "duckdb":
             queries = queries[:1]
         limits = replace(task.limits, job_cpu_s=task.limits.cpu_s * len(queries))
-        job = {
-            "role": ROLES[task.engine],
-            "queries": queries,
-            "most_rows": task.most_rows,
-            "seconds": task.limits.cpu_s,
-        }
+        most, seconds = task.most_rows, task.limits.cpu_s
+        job = {"role": ROLES[task.engine], "queries": queries, "most_rows": most, "seconds": seconds}
         folders = tuple(sorted({str(Path(database).resolve()) for database, _ in queries}))
-        for attempt in range(ATTEMPTS):
-            try:
-                ran = await self.pool.run(Order(job, limits, readable=folders, scratch=False))
-                whole = replace(ran, report=ran.report[: ran.report.rfind(b"\n") + 1])
-                records = records_of(whole) or ()
-                answers = [Result(record[1], record[2]) if record[0] == "rows" else record for record in records]
-                failure = failure_of(ran, limits, ())
-                break
-            except (Starved, InfrastructureError):
-                if attempt == ATTEMPTS - 1:
-                    raise
+
+        async def run() -> tuple[Ran, Failure | None]:
+            ran = await self.pool.run(Order(job, limits, readable=folders, scratch=False))
+            return ran, failure_of(ran, limits, ())
+
+        ran, failure = await tried(run)
+        records = records_of(replace(ran, report=ran.report[: ran.report.rfind(b"\n") + 1])) or ()
+        answers = [Result(record[1], record[2]) if record[0] == "rows" else record for record in records]
         # A child that was not ended on the clock may have failed of all its queries together: the rest get another one.
         if not answers or (ran.killed and len(answers) < len(queries)):
             answers.append(["failed", *(failure or (Outcome.RUNTIME_ERROR, "the query ended the worker", ()))])
@@ -213,33 +210,14 @@ def _ties(order: Ordering | None, gold: Result, keyed: list[Any]) -> list[int] |
     return tie_groups(keyed[0] if keyed and isinstance(keyed[0], Result) else None, gold)
 
 
-def _compare(finding: Finding, answer: Any, gold: Gold, task: SqlTask) -> None:
-    if isinstance(answer, Result):
-        difference = same_result(answer, gold.result, gold.ties, task.float_tolerance)
-        if difference:
-            finding.fail(Outcome.WRONG_ANSWER, difference)
-        else:
-            finding.passed += 1
-    elif answer[0] == "failed":
-        finding.fail(answer[1], answer[2], *answer[3])
-    elif answer[1] == "no database":
-        finding.fail(Outcome.RUNTIME_ERROR, f"no database {answer[2]}")
-    else:
-        finding.fail(*_sql_failure(word(answer, 1), word(answer, 2)))
-
-
-def _sql_failure(kind: str, message: str) -> tuple[Outcome, str]:
+def _failure(record: Any) -> tuple[Any, ...]:
+    """Outcome, words and flags of a query that returned no rows."""
+    if record[0] == "failed":
+        return record[1], record[2], *record[3]
+    kind, message = word(record, 1), word(record, 2)
     if message == "interrupted":
         return Outcome.TIME_LIMIT, "the query took too long"
     if message.startswith("more than"):
         return Outcome.OUTPUT_LIMIT, message
-    parse = (
-        "syntax error",
-        "no such",
-        "incomplete input",
-        "unrecognized token",
-        "ambiguous",
-        "one statement at a time",
-    )
-    outcome = Outcome.COMPILE_ERROR if any(text in message for text in parse) else Outcome.RUNTIME_ERROR
+    outcome = Outcome.COMPILE_ERROR if any(text in message for text in NOT_A_QUERY) else Outcome.RUNTIME_ERROR
     return outcome, f"{kind}: {message}"

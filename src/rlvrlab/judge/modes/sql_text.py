@@ -39,7 +39,7 @@ class Ordering:
 
 def words(query: str) -> list[Word]:
     """The tokens of the outermost level; brackets and what is inside them are left out."""
-    depth, found = 0, []
+    depth, outer = 0, []
     for match in TOKEN.finditer(query):
         text = match.group()
         if text == "(":
@@ -47,8 +47,8 @@ def words(query: str) -> list[Word]:
         elif text == ")":
             depth -= 1
         elif depth == 0 and not text.isspace() and not text.startswith(("--", "/*")):
-            found.append(Word(text, match.start()))
-    return found
+            outer.append(Word(text, match.start()))
+    return outer
 
 
 def top_level_order(query: str) -> Ordering | None:
@@ -65,24 +65,14 @@ def top_level_order(query: str) -> Ordering | None:
     clause = query[begin : min(ends, default=len(query))]
     edges = [-1, *(word.start for word in words(clause) if word.text == ","), len(clause)]
     keys = tuple(_bare(clause[left + 1 : right].strip()) for left, right in itertools.pairwise(edges))
-    return Ordering(keys, _with_keys(query, outer, upper, keys))
+    if {*COMPOUND, "DISTINCT", "WITH"} & set(upper) or upper[:1] != ["SELECT"] or "FROM" not in upper:
+        return Ordering(keys, None)
+    at = outer[upper.index("FROM")].start
+    extra = ", ".join(f"({key})" for key in keys if not key.isdigit())
+    return Ordering(keys, f"{query[:at]}, {extra} {query[at:]}" if extra else query)
 
 
 def _bare(key: str) -> str:
     while (shorter := SUFFIXES.sub("", key)) != key:
         key = shorter
     return key
-
-
-def _with_keys(query: str, outer: list[Word], upper: list[str], keys: tuple[str, ...]) -> str | None:
-    if (
-        COMPOUND & set(upper)
-        or "DISTINCT" in upper
-        or "WITH" in upper
-        or upper[:1] != ["SELECT"]
-        or "FROM" not in upper
-    ):
-        return None
-    at = outer[upper.index("FROM")].start
-    extra = ", ".join(f"({key})" for key in keys if not key.isdigit())
-    return f"{query[:at]}, {extra} {query[at:]}" if extra else query

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rlvrlab.judge.finding import Finding, failure_of, records_of
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.tasks import SyntaxTask
@@ -21,18 +19,16 @@ async def judge_syntax(worker: Worker, code: str, task: SyntaxTask) -> Finding:
     if failure := failure_of(ran, task.limits, records):
         finding.fail(failure[0], failure[1], *failure[2])
         return finding
-    broken = _broken_rules(records[0][1], task) if records else ["the program could not be read"]
+    broken = ["the program could not be read"]
+    if records:
+        facts = records[0][1]
+        broken = [f"no function {wanted}" for wanted in task.functions if wanted not in facts["functions"]]
+        broken += [f"{name} is not allowed" for name in task.forbidden if name in facts["names"]]
+        if task.docstrings and facts["undocumented"]:
+            broken.append(f"no docstring: {', '.join(facts['undocumented'])}")
+        if task.longest_line is not None and facts["longest_line"] > task.longest_line:
+            broken.append(f"a line of {facts['longest_line']} characters, at most {task.longest_line}")
     finding.passed = finding.total - len(broken)
     if broken:
         finding.fail(Outcome.WRONG_ANSWER, "; ".join(broken))
     return finding
-
-
-def _broken_rules(facts: dict[str, Any], task: SyntaxTask) -> list[str]:
-    broken = [f"no function {wanted}" for wanted in task.functions if wanted not in facts["functions"]]
-    broken += [f"{name} is not allowed" for name in task.forbidden if name in facts["names"]]
-    if task.docstrings and facts["undocumented"]:
-        broken.append(f"no docstring: {', '.join(facts['undocumented'])}")
-    if task.longest_line is not None and facts["longest_line"] > task.longest_line:
-        broken.append(f"a line of {facts['longest_line']} characters, at most {task.longest_line}")
-    return broken

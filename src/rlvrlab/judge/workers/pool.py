@@ -40,7 +40,11 @@ class Pool:
             try:
                 yield worker
             finally:
-                self._give_back(worker)
+                # A job that was cancelled half-way may have left children: the next job must not meet them.
+                if worker.children or not worker.alive:
+                    self._drop(worker)
+                else:
+                    self._idle.append(worker)
 
     async def _take(self) -> Worker:
         while self._idle:
@@ -56,13 +60,6 @@ class Pool:
             self._drop(worker)
             raise
         return worker
-
-    def _give_back(self, worker: Worker) -> None:
-        # A job that was cancelled half-way may have left children: the next job must not meet them.
-        if worker.children or not worker.alive:
-            self._drop(worker)
-        else:
-            self._idle.append(worker)
 
     def _drop(self, worker: Worker) -> None:
         self.restarts += 1

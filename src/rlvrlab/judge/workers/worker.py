@@ -113,18 +113,6 @@ def scratch_folder() -> str:
     return str(folder)
 
 
-def _container(image: Image, scratch: str) -> list[str]:
-    """Bubblewrap around the zygote, where children may start processes: what they leave behind dies with its namespace.
-
-    Files are still Landlock's: everything below the zygote inherits the ruleset.
-    """
-    if image.isolation != "bwrap":
-        return []
-    size = str(image.scratch_mb * MEGABYTE)
-    walls = ["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
-    return ["bwrap", *walls, "--size", size, "--tmpfs", scratch, "--"]
-
-
 class Worker:
     """The parent's handle of one zygote."""
 
@@ -146,14 +134,18 @@ class Worker:
         settings = {**asdict(self.image), "scratch": self.scratch, "site": self.image.site}
         # -I would ignore the fixed hash seed, and with it the order of a candidate's sets would vary between workers.
         command = [sys.executable, "-s", "-S", "-P", "-c", BOOT, str(control), PACKAGE_ROOT, json.dumps(settings)]
-        environment = {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"}
-        environment["PYTHONDONTWRITEBYTECODE"] = "1"
-        # Functions of shared libraries looked up once, not by every child that first calls them.
-        environment["LD_BIND_NOW"] = "1"
+        if self.image.isolation == "bwrap":
+            # Bubblewrap around the zygote, where children may start processes: what they leave behind dies with its
+            # namespace. Files are still Landlock's: everything below the zygote inherits the ruleset.
+            walls = ["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
+            size = str(self.image.scratch_mb * MEGABYTE)
+            command = ["bwrap", *walls, "--size", size, "--tmpfs", self.scratch, "--", *command]
+        # LD_BIND_NOW: functions of shared libraries are looked up once, not by every child that first calls them.
+        environment = {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "LD_BIND_NOW": "1"}
         if site:
             environment["PYTHONPATH"] = os.pathsep.join(site)
         return subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            [*_container(self.image, self.scratch), *command],
+            command,
             pass_fds=[control],
             env=environment,
             cwd="/",

@@ -103,6 +103,8 @@ class Desk:
         self._waiting: list[tuple[Problem, str, Future[Verdict]]] = []
         self._arrived = threading.Condition()
         if job.judges:
+            from rlvrlab.envs.code.shared_judge import judge_elsewhere
+
             judge_elsewhere(job.judges)
         threading.Thread(target=self._work, name="rlvr-reward", daemon=True).start()
 
@@ -140,14 +142,3 @@ def _desk(job: Job) -> Desk:
     """One per process: threads do not survive a fork."""
     with _opening:
         return _desks.setdefault(os.getpid(), _desks.get(os.getpid()) or Desk(job))
-
-
-def judge_elsewhere(addresses: tuple[str, ...]) -> None:
-    """Programs of this process are judged by those servers from now on."""
-    from rlvrlab.envs.code import shared_judge
-    from rlvrlab.judge.fusion.client import FusionClient
-    from rlvrlab.judge.judge import Judge
-
-    for every_test in (False, True):
-        client = FusionClient(addresses, token=os.environ.get("RLVR_JUDGE_TOKEN"), every_test=every_test)
-        shared_judge._judges[os.getpid(), every_test] = Judge(stop_on_first_failure=not every_test, remote=client)

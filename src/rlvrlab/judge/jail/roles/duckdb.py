@@ -27,23 +27,20 @@ def run(job: Job, report: Report) -> None:
     """One query per child, so that none can attach or set anything for the next."""
     ((database, query),) = job["queries"]
     try:
-        report("rows", *_rows(database, query, job["most_rows"]))
+        quoted, most_rows = database.replace("'", "''"), job["most_rows"]
+        CONNECTION.execute(f"ATTACH '{quoted}' AS task (READ_ONLY)")
+        for setting in ("USE task", "SET enable_external_access=false", "SET lock_configuration=true"):
+            CONNECTION.execute(setting)
+        if len(CONNECTION.extract_statements(query)) != 1:
+            raise ValueError("one statement at a time")
+        cursor = CONNECTION.execute(query)
+        rows = cursor.fetchmany(most_rows + 1)
+        if len(rows) > most_rows:
+            raise ValueError(f"more than {most_rows} rows")
+        encoded = [[plain.encode(value, _as_text) for value in row] for row in rows]
+        report("rows", len(cursor.description or ()), encoded)
     except (ENGINE.Error, ValueError, RuntimeError, plain.NotPlain) as error:
         report("sql_error", type(error).__name__, str(error)[:300])
-
-
-def _rows(database: str, query: str, most_rows: int) -> tuple[int, list[Any]]:
-    quoted = database.replace("'", "''")
-    CONNECTION.execute(f"ATTACH '{quoted}' AS task (READ_ONLY)")
-    for setting in ("USE task", "SET enable_external_access=false", "SET lock_configuration=true"):
-        CONNECTION.execute(setting)
-    if len(CONNECTION.extract_statements(query)) != 1:
-        raise ValueError("one statement at a time")
-    cursor = CONNECTION.execute(query)
-    rows = cursor.fetchmany(most_rows + 1)
-    if len(rows) > most_rows:
-        raise ValueError(f"more than {most_rows} rows")
-    return len(cursor.description or ()), [[plain.encode(value, _as_text) for value in row] for row in rows]
 
 
 def _as_text(value: object) -> plain.Encoded:

@@ -65,7 +65,9 @@ class Remote:
     """The function under test, over the wire."""
 
     def __init__(self, peer: Frames, name: str) -> None:
-        self._peer, self._broken, self.__name__ = peer, "", name
+        self._peer, self.__name__ = peer, name
+        self.broken = ""
+        """Why the conversation ended early; empty when it did not."""
         self.raised: BaseException | None = None
 
     def __call__(self, *arguments: object, **named: object) -> Any:
@@ -76,24 +78,17 @@ class Remote:
             raise ValueError(str(error)) from None
         except plain.NotPlain as error:
             raise CannotCross(f"the tests pass a {error} to the candidate; judge this task in process") from None
-        return self._result(request)
-
-    def _result(self, request: list[plain.Encoded]) -> Any:
         try:
             self._peer.send(request)
             kind, *content = self._peer.receive()
             if kind == "value":
                 return plain.decode(content[0], _handle)
-            error = _exception(*content)
+            theirs = _exception(*content)
         except (PeerGone, ValueError, TypeError, KeyError, IndexError, OverflowError, ArithmeticError) as problem:
-            self._broken = f"{type(problem).__name__}: {problem}"
-            raise CandidateGone(self._broken) from None
-        self.raised = error
-        raise error
-
-    def broken(self) -> str:
-        """Why the conversation ended early; empty when it did not."""
-        return self._broken
+            self.broken = f"{type(problem).__name__}: {problem}"
+            raise CandidateGone(self.broken) from None
+        self.raised = theirs
+        raise theirs
 
 
 def _exception(name: Any, message: Any) -> Exception:
@@ -120,8 +115,8 @@ def run(job: Job, report: Report) -> None:
     module.__dict__.update({"candidate": remote, job["entry_point"].rpartition(".")[2]: remote})
     for piece in job["tests"]:
         failure = _failure(piece, module, remote)
-        if remote.broken():
-            report("candidate_gone", remote.broken())
+        if remote.broken:
+            report("candidate_gone", remote.broken)
             return
         report(*(failure or ("passed",)))
         if failure and job["stop"]:
@@ -130,6 +125,7 @@ def run(job: Job, report: Report) -> None:
 
 
 def _failure(piece: str, module: types.ModuleType, remote: Remote) -> tuple[str, ...] | None:
+    """The candidate raised; or what it returned is wrong; or the tests use a name they do not have."""
     try:
         code = compile(piece, "tests", "exec")
     except (SyntaxError, ValueError) as error:
@@ -139,15 +135,10 @@ def _failure(piece: str, module: types.ModuleType, remote: Remote) -> tuple[str,
     except CannotCross as error:
         return "bad_test", str(error)
     except BaseException as error:
-        return _blame(error, remote)
+        name, text = type(error).__name__, str(error)[:200]
+        if error is remote.raised:
+            return "raised", name, text
+        if isinstance(error, NameError):
+            return "bad_test", f"{text}: the tests use other names of the solution; judge this task in process"
+        return "failed", text if isinstance(error, AssertionError) else f"{name}: {text}"
     return None
-
-
-def _blame(error: BaseException, remote: Remote) -> tuple[str, ...]:
-    """The candidate raised; or what it returned is wrong; or the tests use a name they do not have."""
-    name, text = type(error).__name__, str(error)[:200]
-    if error is remote.raised:
-        return "raised", name, text
-    if isinstance(error, NameError):
-        return "bad_test", f"{text}: the tests use other names of the solution; judge this task in process"
-    return "failed", text if isinstance(error, AssertionError) else f"{name}: {text}"
