@@ -69,6 +69,21 @@ def test_show_explains_health_and_names_what_is_missing(tmp_path, monkeypatch, c
     assert found["status"] == "interrupted" and found["curves"]["val-core/countdown/acc"] == [0.5, 0.4]
 
 
+def test_the_cells_of_cards_keep_their_lines(records, monkeypatch, capsys) -> None:
+    """An accuracy stands above its interval, in `show` as at the end of training."""
+    from rlvrlab.cli.progress import Progress
+    from rlvrlab.record.experiment import summarise
+    from rlvrlab.train.session import Ended, resolved_of
+
+    folder = records / "run"
+    shown = inside(monkeypatch, capsys, "show", str(folder), folder=folder).stdout
+    Progress(resolved_of(folder), as_json=False).end(Ended(folder, "finished", 0, summarise(folder)))
+    for text, title in ((shown, "Phases' cards: 12 test problems"), (capsys.readouterr().out, "12 test problems, per")):
+        rows = text.partition(title)[2].splitlines()
+        first = next(i for i, row in enumerate(rows) if "accepted@1" in row)
+        assert "–" in rows[first + 1] and "\\n" not in text
+
+
 def test_show_of_little(tmp_path, monkeypatch, capsys) -> None:
     (tmp_path / "experiments/bare").mkdir(parents=True)
     (tmp_path / "experiments/bare/config.json").write_text('{"schema": 1, "recipe": {}}')

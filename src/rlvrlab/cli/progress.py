@@ -82,7 +82,8 @@ class Progress:
             columns, lines = card_table(cards)
             look: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "title_justify": "left"}
             about = f"{len(cards[0].outcomes)} test problems, per phase"
-            out.print(table(columns, lines, no_wrap=columns, title=about, **look))
+            cells = [[Text(cell) for cell in line] for line in lines]  # they have line breaks
+            out.print(table(columns, cells, no_wrap=columns, title=about, **look))
             note = "In %, greedy, 95 % intervals; changes of accepted@1 are paired by problem (McNemar)."
             out.print(note, style="dim")
         for event in read_events(ended.folder):

@@ -130,6 +130,8 @@ def _head(console: Console, entry: Entry, details: dict[str, Any]) -> None:
 
 def _show_run(console: Console, details: dict[str, Any]) -> None:
     """Results, curves, health and cards of a run, as far as there are any."""
+    from rich.text import Text
+
     from rlvrlab.record.experiment import sparkline
     from rlvrlab.train.card import card_table
 
@@ -149,7 +151,8 @@ def _show_run(console: Console, details: dict[str, Any]) -> None:
     _health(console, details)
     if cards := details["cards"]:
         title = f"Phases' cards: {len(cards[0].outcomes)} test problems, in %, 95 % intervals"
-        _print_table(console, title, *card_table(cards), ruled=True)
+        head, rows = card_table(cards)
+        _print_table(console, title, head, [[Text(cell) for cell in row] for row in rows], ruled=True)
 
 
 def _print_table(
