@@ -8,6 +8,7 @@ from typing import Any
 
 from rlvrlab.record.files import write_atomically
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
+from rlvrlab.registry import PYTHON
 
 CARDS_PAGE = Path("analysis") / "cards.md"
 """Test results phase by phase, written by train/card.py."""
@@ -26,7 +27,7 @@ def write_experiment(folder: Path) -> None:
         _health(folder, info),
         _recipe(config),
         _data(info),
-        _reproduce(folder, info),
+        _reproduce(folder, info, config),
     ]
     write_atomically(folder / "EXPERIMENT.md", "\n\n".join(s for s in sections if s) + "\n")
 
@@ -131,7 +132,7 @@ def _data(info: dict[str, Any]) -> str:
     return "\n".join([head, "", "| role | problems | content hash |", "|---|---|---|", *rows])
 
 
-def _reproduce(folder: Path, info: dict[str, Any]) -> str:
+def _reproduce(folder: Path, info: dict[str, Any], config: dict[str, Any]) -> str:
     lines = ["## Reproduce", "", "```", " ".join(info.get("command", [])) or "rlvr train RECIPE", "```", ""]
     packages = ", ".join(f"{name} {version}" for name, version in info.get("packages", {}).items())
     machine = info.get("machine", {})
@@ -139,5 +140,10 @@ def _reproduce(folder: Path, info: dict[str, Any]) -> str:
     commit = info.get("code", {}).get("commit")
     code = f"; commit {commit}" if commit else ""
     lines.append(f"{packages}; Python {machine.get('python', '?')}; {facts}{code}.")
-    lines.append(f"An interrupted run goes on exactly with `rlvr train --resume {folder}`.")
+    again = [kind for kind in ("reward", "env") if config["recipe"][kind]["type"].startswith(PYTHON)]
+    if again:  # nobody but the Python that trained it has these
+        how = f"`rlvrlab.Run({str(folder)!r}).resume({', '.join(f'{kind}=…' for kind in again)})`"
+    else:
+        how = f"`rlvr train --resume {folder}`"
+    lines.append(f"An interrupted run goes on exactly with {how}.")
     return "\n".join(lines)
