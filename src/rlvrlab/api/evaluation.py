@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -171,9 +172,10 @@ def evaluate(
     problems, name, more = problems_of(subject, role, size, None if data is None else Path(data))
     answerer = EngineAnswerer(engine, facts, AT_ONCE, entropy=True)
     if output is None:
-        stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
-        who, asked = file_name(name_of(answerer.identity())), name if data else f"{name}_{role}"
-        output = home / "evaluations" / f"{file_name(asked)}_{in_force.name}_{who}_s{seed}_{stamp}"
+        stamp = f"{time.strftime('%Y%m%d_%H%M%S', time.gmtime())}_{secrets.token_hex(2)}"
+        who = f"step_{facts['step']}" if "step" in facts else file_name(name_of(answerer.identity()))
+        asked = name if data else f"{name}_{role}"
+        output = home / "evaluations" / f"{file_name(asked)}_{in_force.name}_{who}_{stamp}"
     with AnswersBar(len(problems) * (1 if in_force.budget else in_force.n), quiet=not progress) as bar:
         kept = evaluate_into(
             Path(output), answerer, env, problems, in_force,

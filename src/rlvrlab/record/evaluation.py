@@ -167,8 +167,9 @@ def newest_evaluation(folder: Path) -> Stored:
 def evaluations_of(folder: Path) -> list[Path]:
     """The finished evaluations below a folder, a run's for instance; newest last."""
 
-    def ended(evaluation: Path) -> str:
-        return str((_info_if_any(evaluation) or {}).get("ended", ""))
+    def ended(evaluation: Path) -> tuple[str, int]:
+        # The record's time is in seconds, in which a script may evaluate twice.
+        return str((_info_if_any(evaluation) or {}).get("ended", "")), (evaluation / "metrics.json").stat().st_mtime_ns
 
     return sorted((path.parent for path in folder.glob("evaluations/*/metrics.json")), key=ended)
 
