@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 import tempfile
 from pathlib import Path
 
@@ -18,11 +16,15 @@ import rlvrlab
 
 problems = [
     {"prompt": f"{a} {b} max\\n", "answer": str(max(a, b)), "skill": "far" if abs(a - b) > 4 else "near"}
-    for a in range(1, 15) for b in range(1, 15) if a != b
+    for a in range(1, 15)
+    for b in range(1, 15)
+    if a != b
 ]
+
 
 def verify(problem, text):
     return text.strip() == problem.reference
+
 
 env = rlvrlab.environment(problems, verify=verify, gold=lambda problem: problem.reference, name="largest")
 env.problems("train", 2, seed=0)
@@ -31,6 +33,7 @@ env.problems("train", 2, seed=0)
     """
 def reward(problem, completion, verdict):
     return {"correct": float(verdict.correct), "short": 0.1 * (len(completion.tokens) < 3)}
+
 
 recipe = {
     "name": "largest",
@@ -52,7 +55,7 @@ run.metrics(as_frame=True)[["step", "phase", "train/acc", "critic/rewards/mean",
 before, after = run.evaluate("base"), run.evaluate("last")
 rlvrlab.compare(before, after)
 """,
-    "An interrupted cell leaves a checkpoint. These functions are in no file, so another notebook has to give them again.",
+    "An interrupted cell leaves a checkpoint. These functions are in no file: another notebook has to give them again.",
     """
 rlvrlab.Run(run.folder).resume(reward=reward, env=env)
 """,
@@ -69,9 +72,6 @@ def main() -> None:
         NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": folder}}).execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # times of day
-    assert not re.search(re.escape(os.path.expanduser("~") + os.sep), nbformat.writes(notebook)), (
-        "a path of this machine"
-    )
     nbformat.write(notebook, Path(__file__).with_name("python.ipynb"))
 
 
