@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import threading
+import types
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from largest import COUNTDOWN, RECIPE, ROWS, forget, larger, steps, stops_once
 
 import rlvrlab
-from rlvrlab import LabError, UserError
+from rlvrlab import LabError, UserError, registry
 from rlvrlab.record.run import read_config
 from rlvrlab.train.callable_package import CallablePackage
 
@@ -183,6 +184,34 @@ def test_progress_lines_and_warnings_go_to_stderr(capsys: pytest.CaptureFixture[
     train(COUNTDOWN, overrides={"record": {"log_interval": 2}}, progress=True)
     shown = capsys.readouterr()
     assert "grpo 2/6" in shown.err and "warning: " in shown.err and shown.out == ""
+
+
+def test_a_notebook_gets_one_line_per_phase_that_is_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: dict[int, list[str]] = {}
+
+    class Handle:
+        def __init__(self) -> None:
+            shown[id(self)] = []
+
+        def update(self, data: dict[str, str], raw: bool) -> None:
+            shown[id(self)].append(data["text/plain"])
+
+    handles = [Handle(), Handle()]
+    waiting = iter(handles)
+    fake = types.ModuleType("IPython.display")
+    fake.display = lambda data, raw, display_id: next(waiting)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", fake)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    train(env=larger(), progress=True)
+    last = [shown[id(handle)][-1] for handle in handles]
+    assert last[0].startswith("      sft ████████████████████ 8/8  held-out") and "grpo" in last[1] and "6/6" in last[1]
+
+
+def test_functions_of_this_process_are_not_offered_as_names() -> None:
+    train(COUNTDOWN, reward=lambda problem, completion, verdict: 1.0, overrides="grpo.steps=1")
+    assert not any(name.startswith("python:") for name in registry.names("reward"))
+    refused(lambda: rlvrlab.load_recipe({"reward.type": "bynary"}), "did you mean 'binary'")
 
 
 def test_data_replaces_the_problems(tmp_path: Path) -> None:
