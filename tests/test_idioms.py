@@ -33,6 +33,9 @@ FOREIGN_ASKED = {
     "study/launchers/local.py": "the operating system",
     "registry.py": "modules and classes of users' own files",
     "rollout/render.py": "tokenizers, which are no plug-ins",
+    "api/": "modules and functions of users",
+    "envs/function.py": "data frames of users",
+    "rewards/function.py": "functions of users",
 }
 """Where getattr and hasattr with a literal name ask something that is no plug-in of ours; causes of errors aside."""
 ERRORS = {"error", "cause"}

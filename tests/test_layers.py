@@ -17,7 +17,7 @@ SOURCE = Path(rlvrlab.__file__).parent
 LAYERS = (
     {
         *("__init__", "types", "errors", "registry", "batch", "randomness", "http_client", "http_server", "replicas"),
-        *("stopwatch", "fate"),
+        *("stopwatch", "fate", "fingerprint"),
     },
     {"recipe"},
     {"judge"},
@@ -34,6 +34,7 @@ LAYERS = (
     {"scale"},
     {"study"},
     {"cli", "__main__"},
+    {"api"},  # the public names of `rlvrlab`, which its __init__ fetches when they are used
 )
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 HEAVY = {"torch", "transformers", "ray", "verl", "datasets", "peft", "trl", "vllm"}

@@ -6,7 +6,8 @@
 
 A plug-in class is its own recipe table: its dataclass fields are the keys (at most MAX_KEYS), its defaults the vetted
 setting. It is found by walking the sub-package of its kind once, by entry point (group `rlvrlab.plugins`), or by
-`type = "my_env.py:MyEnv"` for a file beside the recipe.
+`type = "my_env.py:MyEnv"` for a file beside the recipe. Kinds with an adapter also take plain objects: a function
+`type = "my_reward.py:bonus"`, or one that only a running Python has, under a name that begins with PYTHON.
 """
 
 from __future__ import annotations
@@ -44,9 +45,14 @@ HOMES = {
 MAX_KEYS = 12
 LOCAL = "rlvrlab_local_"
 """Begins the module name of a user's own file."""
+PYTHON = "python:"
+"""Begins the name of a plug-in made of a function or object of a running Python that is in no file."""
 
 C = TypeVar("C", bound=type[Any])
+Adapter = Callable[[str, Any], type[Any] | None]
+"""(name, object) -> its plug-in class; None if it cannot be one. For the object None: a class that says it is gone."""
 _known: dict[tuple[str, str], type[Any]] = {}
+_adapters: dict[str, Adapter] = {}
 _walked: set[str] = set()
 _files: dict[tuple[Path, int], ModuleType] = {}
 """User's files by path and time of change: each is run once."""
@@ -64,22 +70,63 @@ def register(kind: str, name: str) -> Callable[[C], C]:
             )
         if len(keys_of(cls)) > MAX_KEYS:
             raise UserError(f"{kind} {name!r}: {len(keys_of(cls))} recipe keys, at most {MAX_KEYS}")
-        before = _known.get((kind, name), cls)
-        same = (before.__module__, before.__qualname__) == (cls.__module__, cls.__qualname__)
-        # A reload, and the user's own files, which are found by path, may replace their own kind.
-        if not same and not (before.__module__.startswith(LOCAL) and cls.__module__.startswith(LOCAL)):
-            taken = f"{before.__module__}.{before.__qualname__}"
-            raise UserError(
-                f"{kind} {name!r} is already the name of {taken}; register {cls.__qualname__} under another"
-            )
-        cls.name = name  # type: ignore[attr-defined]
-        cls.plugin_kind = kind  # type: ignore[attr-defined]
-        # pydantic reads this when the recipe table is checked; the plug-in itself needs no pydantic.
-        cls.__pydantic_config__ = {"extra": "forbid", "strict": True, "allow_inf_nan": False}  # type: ignore[attr-defined]
-        _known[kind, name] = cls
+        _refuse_second(kind, name, cls)
+        _known[kind, name] = declare(cls, kind, name)
         return cls
 
     return add
+
+
+def declare(cls: C, kind: str, name: str) -> C:
+    """Make a frozen dataclass a plug-in without registering its name."""
+    cls.name = name
+    cls.plugin_kind = kind
+    # pydantic reads this when the recipe table is checked; the plug-in itself needs no pydantic.
+    cls.__pydantic_config__ = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
+    return cls
+
+
+def adapter(kind: str) -> Callable[[Adapter], Adapter]:
+    """Decorator of the function that makes plug-in classes of plain objects of this kind; it lives in its home."""
+
+    def add(adapt: Adapter) -> Adapter:
+        _adapters[kind] = adapt
+        return adapt
+
+    return add
+
+
+def remember(kind: str, cls: type[Any], name: str) -> None:
+    """Make a class known to this process, and to nobody else, under a name from `python_name`."""
+    assert name.startswith(PYTHON)
+    _known[kind, name] = cls
+
+
+def python_name(name: str, *content: str) -> str:
+    """`python:NAME:HASH`: equal names mean equal content, so that no two functions of a process share one."""
+    return f"{PYTHON}{name}:{hashlib.sha256(repr(content).encode()).hexdigest()[:8]}"
+
+
+def _refuse_second(kind: str, name: str, cls: type[Any]) -> None:
+    """One name, one class; a reload and the user's own files, which are found by path, may replace their own kind."""
+    before = _known.get((kind, name))
+    if before is None or (_file_of(before), before.__qualname__) == (_file_of(cls), cls.__qualname__):
+        return
+    if not (before.__module__.startswith(LOCAL) and cls.__module__.startswith(LOCAL)):
+        taken = f"{before.__module__}.{before.__qualname__}"
+        raise UserError(f"{kind} {name!r} is already the name of {taken}; register {cls.__qualname__} under another")
+
+
+def _file_of(cls: type[Any]) -> str:
+    """Where a class is defined; a file that the user has imported and one found by path may be the same."""
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    return str(Path(file).resolve()) if file else cls.__module__
+
+
+def kind_of(plugin: object) -> str | None:
+    """The kind of a plug-in object; None for anything else."""
+    kind: str | None = getattr(type(plugin), "plugin_kind", None)
+    return kind
 
 
 def keys_of(cls: type[Any]) -> list[str]:
@@ -90,7 +137,7 @@ def keys_of(cls: type[Any]) -> list[str]:
 def names(kind: str) -> list[str]:
     """Every registered name of a kind, built-in and third-party."""
     _walk(kind)
-    return sorted(name for known_kind, name in _known if known_kind == kind)
+    return sorted(name for known_kind, name in _known if known_kind == kind and not name.startswith(PYTHON))
 
 
 def find(kind: str, name: str, folder: Path | None = None) -> type[Any]:
@@ -104,10 +151,12 @@ def find(kind: str, name: str, folder: Path | None = None) -> type[Any]:
         importlib.import_module(module)
     if (kind, name) not in _known:
         _walk(kind)
-    try:
-        return _known[kind, name]
-    except KeyError:
-        raise UnknownName(kind, name, names(kind)) from None
+    cls = _known.get((kind, name))
+    if cls is None and name.startswith(PYTHON) and kind in _adapters:
+        cls = _adapters[kind](name, None)
+    if cls is None:
+        raise UnknownName(kind, name, names(kind))
+    return cls
 
 
 def _walk(kind: str) -> None:
@@ -139,10 +188,13 @@ def _from_file(kind: str, name: str, folder: Path) -> type[Any]:
     if (path, changed) not in _files:
         _files[path, changed] = _run(path)
     found = getattr(_files[path, changed], attribute, None)
-    if not isinstance(found, type) or getattr(found, "plugin_kind", None) != kind:
+    if isinstance(found, type) and getattr(found, "plugin_kind", None) == kind:
+        return found
+    cls = _adapters[kind](attribute, found) if kind in _adapters and found is not None else None
+    if cls is None:
         missing = f"{path.name} has no {kind} plug-in {attribute!r}"
         raise UserError(f"{kind} {name!r}: {missing}; decorate the class with @register({kind!r}, NAME)")
-    return found
+    return cls
 
 
 def _run(path: Path) -> ModuleType:

@@ -65,18 +65,9 @@ def command(before: str, after: str, anyway: bool, as_json: bool) -> None:
 
 def _side(text: str) -> Sequence[Stored]:
     """The evaluations that one argument names; of a run, its newest."""
-    from rlvrlab.record.evaluation import evaluations_of, read_evaluation
+    from rlvrlab.record.evaluation import newest_evaluation
 
     parts = [part for part in text.split(",") if part] if not Path(text).is_dir() else [text]
     if not parts:
         raise UserError("compare: name two evaluation folders or runs")
-    side = []
-    for folder in map(Path, parts):
-        if not folder.is_dir():
-            raise UserError(f"{folder}: no such folder; give an evaluation folder or a run")
-        is_run = (folder / "config.json").exists()
-        inside = evaluations_of(folder) if is_run else [folder]
-        if not inside:
-            raise UserError(f"{folder}: this run has not been evaluated; `rlvr eval --run {folder}` does")
-        side.append(read_evaluation(inside[-1]))
-    return side
+    return [newest_evaluation(Path(part)) for part in parts]

@@ -109,7 +109,7 @@ def _evaluate(request: dict[str, Any], as_json: bool) -> Kept:
     with _answerer(subject, request) as answerer:
         name = name_of(answerer.identity())
         folder = _path(request["output"]) or _new_folder(request, data, protocol.name, name)
-        with _Progress(len(problems) * (1 if protocol.budget else protocol.n), as_json) as progress:
+        with AnswersBar(len(problems) * (1 if protocol.budget else protocol.n), as_json) as progress:
             try:
                 return evaluate_into(
                     folder, answerer, env, problems, protocol,
@@ -215,21 +215,21 @@ def _stored_request(folder: Path, request: dict[str, Any]) -> dict[str, Any]:
     return {**dict.fromkeys(LATER), **stored, **moved, "output": folder}
 
 
-class _Progress:
-    """A progress bar on a terminal; nothing elsewhere."""
+class AnswersBar:
+    """A progress bar of judged answers on a terminal; nothing elsewhere."""
 
-    def __init__(self, total: int, as_json: bool) -> None:
+    def __init__(self, total: int, quiet: bool) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bars
 
         console = Console(stderr=True)
         columns = (BarColumn(30), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[facts]}"))
-        self._bars = Bars(*columns, console=console, disable=as_json or not console.is_terminal)
+        self._bars = Bars(*columns, console=console, disable=quiet or not console.is_terminal)
         self._task = self._bars.add_task("", total=total, facts="")
         self._solved = self._judged = self._unjudged = 0
 
-    def __enter__(self) -> _Progress:
+    def __enter__(self) -> AnswersBar:
         self._bars.start()
         return self
 

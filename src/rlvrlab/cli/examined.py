@@ -60,16 +60,17 @@ def subject_of(what: str | None, words: Sequence[str], run: str | None) -> Subje
             raise UserError("name a recipe or an environment, e.g. `rlvr eval countdown`, or --run DIR")
         if words:
             raise UserError(f"{words[0]!r}: with --run alone the environment is the run's; name one to set its keys")
-        return _of_recipe(resolved_of(split_run(run)[0]))
+        return subject_of_recipe(resolved_of(split_run(run)[0]))
     if what.endswith(".toml"):
-        return _of_recipe(load_recipe(Path(what), words))
+        return subject_of_recipe(load_recipe(Path(what), words))
     engine = tuple(word for word in words if word.removeprefix("--").startswith("engine."))
     keys = tuple(word for word in words if word not in engine)
     own = resolved_of(split_run(run)[0]) if run else None
     return Subject(built("env", what, keys), frozenset(parse_overrides(keys)), own, what, engine)
 
 
-def _of_recipe(resolved: Resolved) -> Subject:
+def subject_of_recipe(resolved: Resolved) -> Subject:
+    """A recipe's own environment."""
     chosen = {key.removeprefix("env.") for key, origin in resolved.origins.items() if origin != "default"}
     return Subject(resolved.build("env"), frozenset(chosen), resolved, resolved.recipe.env["type"])
 

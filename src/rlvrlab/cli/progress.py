@@ -1,7 +1,8 @@
-"""What a person sees while a run goes on: a bar on a terminal, plain lines elsewhere, nothing but JSON with --json."""
+"""What a person sees while a run goes on: a bar on a terminal or in a notebook, plain lines elsewhere, or JSON."""
 
 from __future__ import annotations
 
+import importlib
 import sys
 from typing import Any
 
@@ -34,6 +35,7 @@ class Progress:
         self._as_json = as_json
         self._console = Console(stderr=True)
         self._live = self._console.is_terminal and not as_json
+        self._notebook = NotebookLines() if self._console.is_jupyter and not as_json else None
         wide = self._console.width >= WIDE
         columns = (TextColumn("{task.description:>9}"), BarColumn(40 if wide else 12), MofNCompleteColumn(),
                    TimeRemainingColumn(), TextColumn("{task.fields[facts]}"))  # fmt: skip
@@ -62,6 +64,8 @@ class Progress:
             if phase.name not in self._tasks:
                 self._tasks[phase.name] = self._bars.add_task(phase.name, total=phase.steps, facts="")
             self._bars.update(self._tasks[phase.name], completed=row["phase_step"], facts=facts)
+        elif self._notebook:
+            self._notebook.show(phase.name, row["phase_step"], phase.steps, facts)
         elif not self._as_json and self._interval and (measured or row["phase_step"] % self._interval == 0):
             print(f"{phase.name} {row['phase_step']}/{phase.steps}  {facts}", file=sys.stderr)
 
@@ -92,3 +96,20 @@ class Progress:
         out.print(Text(printable(f"The whole story: {ended.folder / 'EXPERIMENT.md'}")), soft_wrap=True)
         if ended.status != "finished":
             out.print(Text(printable(f"Go on with: rlvr train --resume {ended.folder}")), soft_wrap=True)
+
+
+class NotebookLines:
+    """One line per phase below a cell, rewritten in place; rich would need ipywidgets for that."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, Any] = {}
+
+    def show(self, name: str, done: int, steps: int, facts: str) -> None:
+        """Rewrite the line of a phase."""
+        display = importlib.import_module("IPython.display").display
+        full = 20 * done // max(1, steps)
+        text = {"text/plain": f"{name:>9} {'█' * full}{'░' * (20 - full)} {done}/{steps}  {facts}"}
+        if name in self._lines:
+            self._lines[name].update(text, raw=True)
+        else:
+            self._lines[name] = display(text, raw=True, display_id=True)

@@ -21,6 +21,9 @@ from rlvrlab.recipe.parse import MAX_BYTES, Tree, flatten, line_of, parse_overri
 from rlvrlab.recipe.schema import PLUGIN_TABLES, PluginTable, Recipe, core_keys
 from rlvrlab.registry import find, keys_of, names
 
+IMPLIED = "by "
+"""Begins the origin of a value that a plug-in has set."""
+
 
 @dataclass(frozen=True)
 class Resolved:
@@ -60,6 +63,15 @@ class Resolved:
         mine = dict(flatten(self.plain()))
         return {k: {"value": v, "default": usual.get(k)} for k, v in mine.items() if v != usual.get(k)}
 
+    def given(self) -> Tree:
+        """Only what somebody has set, as tables: what loads again to the same recipe."""
+        unset = {"default", *(f"{IMPLIED}{table}" for table in (*PLUGIN_TABLES, *self.recipe.phases))}
+        tree: Tree = {}
+        for key, value in flatten(self.plain()):
+            if self.origins.get(key, "default") not in unset:
+                place(tree, key, value)
+        return tree
+
     def plain(self) -> dict[str, Any]:
         """The recipe as tables, phases beside the others, as in the file."""
         tables = self.recipe.model_dump()
@@ -69,26 +81,41 @@ class Resolved:
 def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Resolved:
     """Read a file, put it over the one it extends, put the overrides over both, and check; see `resolve`."""
     tree, text = read_toml(path)
-    sources = {path.name: text}
-    origins = {key: path.name for key, _ in flatten(tree)}
+    return load_tables(tree, parse_overrides(overrides), path.parent, path.name, text)
+
+
+def load_tables(tree: Tree, changes: Mapping[str, Any], folder: Path, name: str, text: str = "") -> Resolved:
+    """The same for tables that are read already, and changes by dotted key; `name` and `text` are of their file."""
+    path, sources = folder / name, {name: text}
+    origins = {key: name for key, _ in flatten(tree)}
     base_name = tree.pop("extends", None)
     if base_name is not None:
         origins.pop("extends", None)
         if not isinstance(base_name, str):
             raise UserError(f"{path}: extends takes a file name, got {base_name!r}")
-        base, base_text = read_toml(path.parent / base_name)
+        base, base_text = read_toml(folder / base_name)
         if "extends" in base:
             raise UserError(f"{path}: extends {base_name}, which extends another; one level only, merge the two")
         sources.setdefault(Path(base_name).name, base_text)
         below = {key: Path(base_name).name for key, _ in flatten(base)}
-        _change(base, below, dict(flatten(tree)), path.parent)
+        _change(base, below, dict(flatten(tree)), folder)
         tree, origins = base, below | origins
-    changes = parse_overrides(overrides)
-    _change(tree, origins, changes, path.parent)
-    origins |= dict.fromkeys(changes, "override")
-    if "phase_tables" in tree:
+    if "phase_tables" in {*tree, *(key.partition(".")[0] for key in changes)}:
         raise UserError(f"{path}: phase_tables: unknown key; each phase has a table of its own name")
-    return resolve(tree, origins, path.parent, sources)
+    return load_changed(tree, origins, changes, folder, sources)
+
+
+def load_changed(
+    tree: Tree,
+    origins: dict[str, str],
+    changes: Mapping[str, Any],
+    folder: Path,
+    sources: Mapping[str, str] | None = None,
+) -> Resolved:
+    """Put overrides over tables whose origins are known, and check."""
+    _change(tree, origins, changes, folder)
+    origins |= dict.fromkeys(changes, "override")
+    return resolve(tree, origins, folder, sources)
 
 
 def resolve(tree: Tree, origins: dict[str, str], folder: Path, sources: Mapping[str, str] | None = None) -> Resolved:
@@ -256,7 +283,7 @@ def _with_implied(
         if key not in given:
             section, _, leaf = key.partition(".")
             changed = getattr(recipe, section).model_copy(update={leaf: value})
-            recipe, origins = recipe.model_copy(update={section: changed}), {**origins, key: f"by {whose}"}
+            recipe, origins = recipe.model_copy(update={section: changed}), {**origins, key: f"{IMPLIED}{whose}"}
     return recipe, origins
 
 

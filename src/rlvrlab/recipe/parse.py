@@ -28,24 +28,32 @@ def read_toml(path: Path) -> tuple[Tree, str]:
         if len(data) > MAX_BYTES:
             raise UserError(f"{path}: a recipe has at most {MAX_BYTES} bytes")
         text = data.decode("utf-8-sig")
-        if max(line.count(".") for line in text.split("\n")) > MAX_DOTS:
-            raise UserError(f"{path}: more than {MAX_DOTS} dots on one line; nested too deeply")
-        tree = tomllib.loads(text)
-        if too_deep(tree):
-            raise UserError(f"{path}: nested too deeply; at most {MAX_DEPTH} tables and arrays inside each other")
-        return tree, text
     except FileNotFoundError:
         raise UserError(f"{path}: no such recipe; `ls recipes/` shows the ones that come with rlvrlab") from None
     except IsADirectoryError:
         raise UserError(f"{path}: is a folder, not a recipe") from None
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 at byte {error.start}") from None
-    except RecursionError:
-        raise UserError(f"{path}: nested too deeply") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-    except ValueError as error:  # also an integer of thousands of digits, which is no TOMLDecodeError
+    except ValueError as error:  # a NUL character in the path
         raise UserError(f"{path}: not TOML: {error}") from None
+    return parse_toml(text, str(path)), text
+
+
+def parse_toml(text: str, where: str) -> Tree:
+    """The tables of a text; `where` begins the message of a UserError."""
+    if max(line.count(".") for line in text.split("\n")) > MAX_DOTS:
+        raise UserError(f"{where}: more than {MAX_DOTS} dots on one line; nested too deeply")
+    try:
+        tree = tomllib.loads(text)
+    except RecursionError:
+        raise UserError(f"{where}: nested too deeply") from None
+    except ValueError as error:  # also an integer of thousands of digits, which is no TOMLDecodeError
+        raise UserError(f"{where}: not TOML: {error}") from None
+    if too_deep(tree):
+        raise UserError(f"{where}: nested too deeply; at most {MAX_DEPTH} tables and arrays inside each other")
+    return tree
 
 
 def parse_overrides(words: Sequence[str]) -> dict[str, Any]:

@@ -150,11 +150,23 @@ def read_evaluation(folder: Path) -> Stored:
     return Stored(folder, info, problems, tuple(rows))
 
 
+def newest_evaluation(folder: Path) -> Stored:
+    """The evaluation in a folder; of a run, its newest finished one."""
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder; give an evaluation folder or a run")
+    is_run = (folder / "config.json").exists()
+    inside = evaluations_of(folder) if is_run else [folder]
+    if not inside:
+        raise UserError(f"{folder}: this run has not been evaluated; `rlvr eval --run {folder}` does")
+    return read_evaluation(inside[-1])
+
+
 def evaluations_of(folder: Path) -> list[Path]:
     """The finished evaluations below a folder, a run's for instance; newest last."""
 
-    def ended(evaluation: Path) -> str:
-        return str((_info_if_any(evaluation) or {}).get("ended", ""))
+    def ended(evaluation: Path) -> tuple[str, int]:
+        # The record's time is in seconds, in which a script may evaluate twice.
+        return str((_info_if_any(evaluation) or {}).get("ended", "")), (evaluation / "metrics.json").stat().st_mtime_ns
 
     return sorted((path.parent for path in folder.glob("evaluations/*/metrics.json")), key=ended)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from rlvrlab.record.files import write_atomically
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
+from rlvrlab.registry import PYTHON
 
 CARDS_PAGE = Path("analysis") / "cards.md"
 """Test results phase by phase, written by train/card.py."""
@@ -37,7 +38,7 @@ def write_experiment(folder: Path) -> None:
         "\n".join(["## Health", "", *health, "", f"Ranges watched: {'; '.join(info.get('watched', []))}."]),
         _recipe(config),
         data,
-        _reproduce(folder, info),
+        _reproduce(folder, info, config),
     ]
     write_atomically(folder / "EXPERIMENT.md", "\n\n".join(s for s in sections if s) + "\n")
 
@@ -116,7 +117,7 @@ def _recipe(config: dict[str, Any]) -> str:
     return "\n".join([*lines, "", "Every value is in `config.json`."])
 
 
-def _reproduce(folder: Path, info: dict[str, Any]) -> str:
+def _reproduce(folder: Path, info: dict[str, Any], config: dict[str, Any]) -> str:
     lines = ["## Reproduce", "", "```", " ".join(info.get("command", [])) or "rlvr train RECIPE", "```", ""]
     packages = ", ".join(f"{name} {version}" for name, version in info.get("packages", {}).items())
     machine = info.get("machine", {})
@@ -124,5 +125,10 @@ def _reproduce(folder: Path, info: dict[str, Any]) -> str:
     commit = info.get("code", {}).get("commit")
     code = f"; commit {commit}" if commit else ""
     lines.append(f"{packages}; Python {machine.get('python', '?')}; {facts}{code}.")
-    lines.append(f"An interrupted run goes on exactly with `rlvr train --resume {folder}`.")
+    again = [kind for kind in ("reward", "env") if config["recipe"][kind]["type"].startswith(PYTHON)]
+    if again:  # nobody but the Python that trained it has these
+        how = f"`rlvrlab.Run({str(folder)!r}).resume({', '.join(f'{kind}=…' for kind in again)})`"
+    else:
+        how = f"`rlvr train --resume {folder}`"
+    lines.append(f"An interrupted run goes on exactly with {how}.")
     return "\n".join(lines)

@@ -14,6 +14,7 @@ from rlvrlab.data.roles import Use, require
 from rlvrlab.engines.base import Engine
 from rlvrlab.errors import UserError
 from rlvrlab.recipe import Recipe, Resolved
+from rlvrlab.rewards.function import AbsentReward
 from rlvrlab.rollout.collect import collect
 from rlvrlab.surgery.base import Surgery
 from rlvrlab.train.grouping import Grouping
@@ -117,9 +118,12 @@ def build_lab(resolved: Resolved) -> Lab:
     train = _problems(resolved, env, "train", "train", files)
     dev = _problems(resolved, env, "dev", "tune", files)
     _check_roles(train, dev)
+    reward: RewardFunction = resolved.build("reward")
+    if isinstance(reward, AbsentReward):
+        reward.refuse()
     engine = resolved.build("engine").build(recipe.optimizer)
     test = env.problems("test", recipe.eval.test_size, recipe.data.seed) if recipe.eval.test_size else []
-    return Lab(resolved, engine, env, resolved.build("reward"), tuple(train), tuple(dev), tuple(test), files)
+    return Lab(resolved, engine, env, reward, tuple(train), tuple(dev), tuple(test), files)
 
 
 def build_problems(resolved: Resolved) -> dict[Role, list[Problem]]:

@@ -1,11 +1,13 @@
 """SIGTERM, SIGHUP and SIGINT ask once for an orderly end; a second SIGINT ends at once.
 
-A signal the parent chose to ignore stays ignored: `nohup rlvr train …` outlives its terminal.
+A signal the parent chose to ignore stays ignored: `nohup rlvr train …` outlives its terminal. Outside the main thread
+Python lets nobody set a handler, so there the signals stay with whoever has them.
 """
 
 from __future__ import annotations
 
 import signal
+import threading
 from types import FrameType, TracebackType
 
 STATUS = {signal.SIGTERM: "preempted", signal.SIGINT: "interrupted", signal.SIGHUP: "preempted"}
@@ -18,7 +20,8 @@ class Interrupts:
         self.received: signal.Signals | None = None
 
     def __enter__(self) -> Interrupts:
-        heeded = [number for number in STATUS if signal.getsignal(number) is not signal.SIG_IGN]
+        main = threading.current_thread() is threading.main_thread()
+        heeded = [number for number in STATUS if main and signal.getsignal(number) is not signal.SIG_IGN]
         self._before = {number: signal.signal(number, self._note) for number in heeded}
         return self
 

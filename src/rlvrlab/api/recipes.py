@@ -1,0 +1,76 @@
+"""Recipes from files, texts and dicts, with functions in place of plug-ins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from rlvrlab.api.plugins import env_table, reward_table
+from rlvrlab.errors import UserError
+from rlvrlab.recipe import Resolved
+from rlvrlab.recipe.load import load_changed, load_tables
+from rlvrlab.recipe.parse import Tree, flatten, parse_overrides, parse_toml, place, read_toml
+
+RecipeLike = str | PathLike[str] | Mapping[str, Any] | Resolved
+Overrides = str | Sequence[str] | Mapping[str, Any]
+
+
+def load_recipe(recipe: RecipeLike, overrides: Overrides = ()) -> Resolved:
+    """A checked recipe of a file, TOML text, dict or loaded recipe; overrides are "a.b=v" texts or a dict."""
+    changes = _changes(overrides)
+    if isinstance(recipe, Resolved):
+        return load_changed(recipe.given(), _set_by(recipe), changes, recipe.folder) if changes else recipe
+    if isinstance(recipe, Mapping):
+        return load_tables(_tree(recipe), changes, Path(), "dict")
+    if is_toml_text(recipe):
+        return load_tables(parse_toml(recipe, "text"), changes, Path(), "text", recipe)
+    if not isinstance(recipe, str | PathLike):
+        raise UserError(f"recipe: a file, TOML text, a dict or a loaded recipe, not {recipe!r:.60}")
+    path = Path(fspath(recipe))
+    tree, text = read_toml(path)
+    return load_tables(tree, changes, path.parent, path.name, text)
+
+
+def is_toml_text(recipe: object) -> TypeGuard[str]:
+    """Whether it is a recipe's text and not the name of its file."""
+    return isinstance(recipe, str) and ("\n" in recipe or ("=" in recipe and not recipe.endswith(".toml")))
+
+
+def with_functions(recipe: RecipeLike, reward: Any, env: Any, data: Any, overrides: Overrides) -> Resolved:
+    """The recipe with this reward, environment and data in place of its own; overrides come last."""
+    if reward is None and env is None and data is None:
+        return load_recipe(recipe, overrides)
+    base = load_recipe(recipe)
+    tree, origins = base.given(), _set_by(base)
+    tables: dict[str, Tree] = {}
+    if reward is not None:
+        tables["reward"] = reward_table(reward, base.folder)
+    if env is not None or data is not None:
+        asked = base.recipe.env if env is None else env
+        tables["env"] = env_table(asked, data, base.folder, Path(base.recipe.output_dir))
+    for kind, table in tables.items():
+        tree[kind] = table
+        origins = {key: origin for key, origin in origins.items() if not key.startswith(f"{kind}.")}
+        origins |= {key: "python" for key, _ in flatten({kind: table})}
+    return load_changed(tree, origins, _changes(overrides), base.folder)
+
+
+def _changes(overrides: Overrides) -> dict[str, Any]:
+    if isinstance(overrides, Mapping):
+        return dict(flatten(_tree(overrides)))
+    return parse_overrides([overrides] if isinstance(overrides, str) else list(overrides))
+
+
+def _tree(tables: Mapping[str, Any]) -> Tree:
+    """Nested tables; `{"rollout.n": 4}` is the same as `{"rollout": {"n": 4}}`."""
+    tree: Tree = {}
+    for key, value in flatten(dict(tables)):
+        place(tree, key, value)
+    return tree
+
+
+def _set_by(loaded: Resolved) -> dict[str, str]:
+    """Where the values that somebody has set came from."""
+    return {key: loaded.origins[key] for key, _ in flatten(loaded.given())}

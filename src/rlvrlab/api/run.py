@@ -1,0 +1,158 @@
+"""Train from Python, and everything that can be done with a run afterwards."""
+
+from __future__ import annotations
+
+import os
+import sys
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.api.evaluation import Evaluation, evaluate
+from rlvrlab.api.plugins import give_again
+from rlvrlab.api.recipes import Overrides, RecipeLike, with_functions
+from rlvrlab.api.shown import frame, html_table
+from rlvrlab.cli.model_export import export_model
+from rlvrlab.cli.progress import Progress
+from rlvrlab.errors import UserError
+from rlvrlab.recipe import Resolved
+from rlvrlab.recipe.schema import PLUGIN_TABLES
+from rlvrlab.record.evaluation import evaluations_of
+from rlvrlab.record.experiment import percent, summarise
+from rlvrlab.record.files import read_lines, write_atomically
+from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
+from rlvrlab.registry import PYTHON
+from rlvrlab.report.gather import gather
+from rlvrlab.report.page import page
+from rlvrlab.report.status import held_locks, state_of
+from rlvrlab.scale.session import on_verl, resume, start
+from rlvrlab.train.session import resolved_of
+
+Folder = str | PathLike[str]
+
+
+def train(
+    recipe: RecipeLike,
+    *,
+    reward: Any = None,
+    env: Any = None,
+    data: Any = None,
+    overrides: Overrides = (),
+    progress: bool = True,
+) -> Run:
+    """Train a recipe (file, TOML text, dict or loaded) to its end and return the run.
+
+    `reward` is a function (problem, completion, verdict) -> number or dict of named parts. `env` comes from
+    `rlvrlab.environment`. `data` are the problems for the environment: list of dicts, data frame or data file.
+    Ctrl-C ends in good order with a checkpoint; `resume()` goes on exactly there.
+    """
+    resolved = with_functions(recipe, reward, env, data, overrides)
+    if on_verl(resolved):
+        for kind in PLUGIN_TABLES:
+            table = getattr(resolved.recipe, kind)
+            if table and table["type"].startswith(PYTHON):
+                raise UserError(f"{kind}: verl's workers cannot see a function of this process; put it into a file")
+    script = getattr(sys.modules["__main__"], "__file__", None)
+    said = ["python", *sys.argv] if script else ["rlvrlab.train(…)", "#", "in a notebook or shell"]
+    with Progress(resolved, as_json=not progress) as shown:
+        ended = start(resolved, shown.observe, said)
+    run = Run(ended.folder)
+    run._warn(progress)
+    return run
+
+
+class Run:
+    """A run folder: what was trained, how it went, and what can be done with it."""
+
+    def __init__(self, folder: Folder, *, reward: Any = None, env: Any = None) -> None:
+        """Open a run; `reward` and `env` give back functions that it was trained with and that are in no file."""
+        self.folder = Path(folder)
+        read_config(self.folder)
+        give_again(self.folder, reward, env)
+
+    @property
+    def recipe(self) -> Resolved:
+        """The recipe exactly as trained."""
+        return resolved_of(self.folder)
+
+    @property
+    def status(self) -> str:
+        """running, finished, interrupted, preempted, failed, killed or stale."""
+        return state_of(self.folder, read_info(self.folder), held_locks())
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """Per phase: held-out accuracy before, best and last, with 95 % intervals."""
+        return summarise(self.folder)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What looked unwell while it trained."""
+        return [event["text"] for event in read_events(self.folder) if event["kind"] == "warning"]
+
+    def metrics(self, as_frame: bool = False) -> Any:
+        """One row per step, as dicts or as a pandas DataFrame."""
+        rows = read_metrics(self.folder)
+        return frame(rows) if as_frame else rows
+
+    def rollouts(self, step: int | None = None, as_frame: bool = False) -> Any:
+        """Every judged answer of a step, or of all steps, as dicts or as a pandas DataFrame."""
+        files = {int(path.stem.removeprefix("step_")): path for path in (self.folder / "rollouts").glob("step_*.jsonl")}
+        if step is not None and step not in files:
+            there = f"1 to {max(files)}" if files else "none"
+            raise UserError(f"{self.folder}: no rollouts of step {step}; there are {there}")
+        wanted = sorted(files) if step is None else [step]
+        rows = [{"step": number, **row} for number in wanted for row in read_lines(files[number])]
+        return frame(rows) if as_frame else rows
+
+    def evaluate(self, checkpoint: str = "last", **options: Any) -> Evaluation:
+        """`rlvrlab.evaluate` of this run at a checkpoint: last, best, base or a step."""
+        return evaluate(f"{self.folder}@{checkpoint}", **options)
+
+    @property
+    def evaluations(self) -> list[Evaluation]:
+        """Finished evaluations of this run, the newest last."""
+        return [Evaluation(folder) for folder in evaluations_of(self.folder)]
+
+    def resume(self, *, reward: Any = None, env: Any = None, progress: bool = True) -> Run:
+        """Go on from the newest checkpoint; functions that are in no file are needed again, and must be the same."""
+        give_again(self.folder, reward, env)
+        with Progress(resolved_of(self.folder), as_json=not progress) as shown:
+            resume(self.folder, shown.observe)
+        self._warn(progress)
+        return self
+
+    def export(self, folder: Folder, checkpoint: str = "best", problems: int = 4) -> Path:
+        """Write the model as a new Hugging Face folder with a card, proved to load; needs an engine that has one."""
+        return Path(export_model(f"{self.folder}@{checkpoint}", Path(folder), problems)["folder"])
+
+    def report(self, output: Folder | None = None) -> Path:
+        """Write one HTML page about the run and return its path."""
+        target = self.folder / "analysis" / "report.html" if output is None else Path(output)
+        document = gather(self.folder)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            document["base"] = Path(os.path.relpath(self.folder.resolve(), target.resolve().parent)).as_posix()
+            write_atomically(target, page(document))
+        except OSError as error:
+            raise UserError(f"{target}: cannot be written ({error.strerror}); name another file") from None
+        return target
+
+    def __fspath__(self) -> str:
+        return os.fspath(self.folder)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r}, {self.status})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, percent(entry["before"]), percent(entry["best"]), entry["best"]["step"], percent(entry["last"]))
+            for name, entry in self.result.items()
+        ]
+        head = ("phase", "before", "best", "step", "last")
+        notes = ["Held-out accuracy, greedy, with 95 % Wilson intervals.", *self.warnings]
+        return html_table(f"{self.folder.name}: {self.status}", head, rows, notes)
+
+    def _warn(self, wanted: bool) -> None:
+        for text in self.warnings if wanted else ():
+            print(f"warning: {text}", file=sys.stderr)

@@ -1,0 +1,214 @@
+"""An environment made of a table of problems and plain functions: `rlvrlab.environment(…)`.
+
+    rows       [{"prompt": "2+3=", "answer": "5"}, {"prompt": "2+4=", "answer": "6", "role": "dev", "skill": "add"}]
+    verify     def verify(problem, text): return text.strip() == problem.reference
+
+Bound to a name in a file, `type = "my_task.py:env"` finds it from a recipe. What the functions do (`code`) and what is
+asked (`data`) is recorded with a run, and a resume with something else is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, make_dataclass
+from numbers import Real
+from pathlib import Path
+from typing import Any, ClassVar, NoReturn, get_args
+
+import numpy as np
+
+from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.data_files import read_rows
+from rlvrlab.envs.split import role_of
+from rlvrlab.errors import JudgeLost, UserError
+from rlvrlab.fingerprint import fingerprint, same_code
+from rlvrlab.randomness import shuffled
+from rlvrlab.registry import adapter, declare
+from rlvrlab.types import ErrorKind, Problem, Role, Verdict, unjudged
+
+Verifier = Callable[[Problem, str], Any]
+Gold = Callable[[Problem], str | None]
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,59}")
+KNOWN = ("prompt", "answer", "reference", "skill", "id", "role")
+"""Columns with a meaning; all others go to the problem's `meta`."""
+BUGS = (NameError, AttributeError, TypeError, ImportError)
+"""Errors that say more about a verifier than about an answer."""
+REMEDY = "return True, False, a score from 0 to 1 or a Verdict"
+
+
+class BadVerdict(UserError):
+    """A verifier returned what is no verdict."""
+
+
+@dataclass(frozen=True)
+class FunctionEnvironment(BaseEnvironment):
+    """Base of the plug-in class that each call of `make_environment` makes."""
+
+    code: str = ""
+    """Fingerprint of the functions; given only by a run's own record."""
+    data: str = ""
+    """Hash of the problems; given only by a run's own record."""
+    asked: ClassVar[tuple[Problem, ...]]
+    judge: ClassVar[Verifier]
+    solution: ClassVar[Gold | None]
+    content: ClassVar[str]
+    version = ""  # the fingerprint of the functions, since these score
+
+    def __post_init__(self) -> None:
+        again = "restore it, or start a new run"
+        if not same_code(self.code, self.version):
+            raise UserError(f"environment {self.name!r}: a function is not what it was; {again}")
+        if self.data != self.content:
+            raise UserError(f"environment {self.name!r}: its problems are not what they were; {again}")
+
+    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """Those of this role in keyed order: `size` of them, or as many as there are."""
+        of_role = [problem for problem in self.asked if problem.role == role]
+        if not of_role:
+            which = f"none of its {len(self.asked)} problems has role {role}" if self.asked else "it has no problems"
+            raise UserError(f"environment {self.name!r}: {which}; give rows with role={role!r}, or more rows")
+        return shuffled(of_role, seed, self.name, role)[:size]
+
+    def verify(self, problem: Problem, text: str) -> Verdict:
+        """What the function says, as a verdict."""
+        value = type(self).judge(problem, text)
+        if isinstance(value, Verdict):
+            return value
+        score = float(value) if isinstance(value, Real | np.bool_) else math.nan
+        if not 0 <= score <= 1:
+            raise BadVerdict(f"verify of {self.name!r} gave {value!r:.100} for problem {problem.id}; {REMEDY}")
+        error = ErrorKind.NONE if score == 1 else ErrorKind.WRONG
+        return Verdict(score == 1, score, error, {"correct": float(score == 1)}, answer=text[:200])
+
+    def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
+        """Judge many; where the function raises, that answer stays unjudged, unless every one shows the same bug."""
+        verdicts, errors = [], list[Exception]()
+        for problem, text in items:
+            try:
+                verdicts.append(self.verify(problem, text))
+            except (JudgeLost, BadVerdict):
+                raise
+            except Exception as error:
+                errors.append(error)
+                verdicts.append(unjudged(f"verify raised {type(error).__name__}: {error}"))
+        if errors and len(errors) == len(items) and all(isinstance(error, BUGS) for error in errors):
+            why = f"{type(errors[0]).__name__}: {errors[0]}".replace("\n", " ")
+            raise BadVerdict(f"verify of {self.name!r} raised on all {len(items)} answers: {why}") from errors[0]
+        return verdicts
+
+    def gold(self, problem: Problem) -> str | None:
+        """What the function given as `gold` says; None without one."""
+        solution = type(self).solution
+        return None if solution is None else solution(problem)
+
+
+@dataclass(frozen=True)
+class AbsentEnvironment(BaseEnvironment):
+    """Stands for an environment of another Python process, so that such a run can still be looked at."""
+
+    code: str = ""
+    """The fingerprint on record."""
+    data: str = ""
+    """The hash on record."""
+    version = "absent"
+
+    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """Refuse: they are gone."""
+        self.refuse()
+
+    def verify(self, problem: Problem, text: str) -> Verdict:
+        """Refuse: the verifier is gone."""
+        self.refuse()
+
+    def refuse(self) -> NoReturn:
+        """Say what is missing and how to give it."""
+        what = f"environment {self.name!r} was made in another Python process and is in no file"
+        raise UserError(f"{what}; give it again: rlvrlab.Run(FOLDER, env=…)")
+
+
+@adapter("env")
+def environment_class(name: str, found: Any = None) -> type[Any] | None:
+    """The plug-in class of an object from `make_environment`; of None the one that says that it is gone."""
+    if found is None:
+        return declare(make_dataclass("Absent", [], bases=(AbsentEnvironment,), frozen=True), "env", name)
+    return type(found) if isinstance(found, FunctionEnvironment) else None
+
+
+def make_environment(name: str, problems: object, verify: Verifier, gold: Gold | None = None) -> FunctionEnvironment:
+    """An environment with these problems (rows, a data frame, a data file or None) and functions."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise UserError(
+            f"environment: {name!r:.80} is no name; take letters, digits and . _ -, a letter first, 60 at most"
+        )
+    for what, function in (("verify", verify), ("gold", gold)):
+        if (function is not None and not callable(function)) or (function is None and what == "verify"):
+            raise UserError(f"environment {name!r}: {what} is a function, not {function!r:.60}")
+    asked = () if problems is None else read_problems(name, problems)
+    content = hashlib.sha256("\n".join(f"{p.id} {p.key} {p.role}" for p in asked).encode()).hexdigest()[:16]
+    code = fingerprint(verify, gold)
+    inside = {
+        "asked": asked,
+        "judge": staticmethod(verify),
+        "solution": staticmethod(gold) if gold else None,
+        "version": code,
+        "content": content,
+    }
+    keys = [("code", str, code), ("data", str, content)]
+    made = make_dataclass("PythonEnvironment", keys, bases=(FunctionEnvironment,), namespace=inside, frozen=True)
+    environment: FunctionEnvironment = declare(made, "env", name)()
+    return environment
+
+
+def read_problems(name: str, rows: object) -> tuple[Problem, ...]:
+    """The problems of a table, equal ones once; a bad row is named by its number."""
+    seen: dict[str, Problem] = {}
+    ids: set[str] = set()
+    for number, row in enumerate(rows_of(rows), 1):
+        problem = _problem(name, row, f"environment {name!r}: row {number}")
+        if problem.key in seen:
+            continue
+        if problem.id in ids:
+            raise UserError(f"environment {name!r}: row {number}: id {problem.id!r} is there twice")
+        ids.add(problem.id)
+        seen[problem.key] = problem
+    return tuple(seen.values())
+
+
+def rows_of(table: Any) -> list[dict[str, Any]]:
+    """Rows as plain dicts, of a list of them, a data frame, or a .jsonl, .json or .parquet file."""
+    if isinstance(table, str | Path):
+        return [row for _, row in read_rows(Path(table))]
+    if hasattr(table, "columns") and hasattr(table, "to_dict"):  # pandas, without importing it
+        table = table.to_dict("records")
+    rows = list(table) if isinstance(table, Iterable) and not isinstance(table, Mapping) else None
+    if rows is None or not all(isinstance(row, Mapping) for row in rows):
+        raise UserError(f"problems are a list of dicts, a data frame or a data file, not {type(table).__name__}")
+    return [{str(key): _plain(value) for key, value in row.items() if not _is_missing(value)} for row in rows]
+
+
+def _problem(name: str, row: Mapping[str, Any], where: str) -> Problem:
+    prompt, role = row.get("prompt"), row.get("role")
+    if not isinstance(prompt, str) or not prompt:
+        raise UserError(f"{where}: prompt is a text, not {prompt!r:.60}")
+    if "answer" in row and "reference" in row:
+        raise UserError(f"{where}: answer and reference mean the same; give one of them")
+    reference = row.get("answer", row.get("reference"))
+    role = role or role_of(name, prompt, repr(reference))
+    if role not in get_args(Role):
+        raise UserError(f"{where}: role is one of {', '.join(get_args(Role))}, not {role!r:.60}")
+    meta = {key: value for key, value in row.items() if key not in KNOWN}
+    problem = Problem("", name, str(row.get("skill", name)), prompt, reference, meta, role)
+    given = str(row["id"]) if "id" in row else f"{name}:{problem.key}"
+    return Problem(given, name, problem.skill, prompt, reference, meta, role)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's scalars and arrays as Python's own."""
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))

@@ -1,0 +1,103 @@
+"""A plain function as a reward: `type = "my_reward.py:bonus"` in a recipe, `train(…, reward=bonus)` in Python.
+
+    def bonus(problem, completion, verdict):
+        return {"correct": float(verdict.correct), "short": 0.1 * (len(completion.tokens) < 8)}
+
+It returns a number, or named parts that add up to the reward. What the function does is recorded with the run as its
+fingerprint (key `code`), and a resume with another one is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, make_dataclass
+from numbers import Real
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from rlvrlab.errors import LabError, UserError
+from rlvrlab.fingerprint import fingerprint, same_code
+from rlvrlab.registry import adapter, declare
+from rlvrlab.rewards.total import judged, total
+from rlvrlab.types import Completion, Problem, Reward, Verdict
+
+RewardPart = Callable[[Problem, Completion, Verdict], Any]
+REMEDY = "return a finite number, or a dict of named ones"
+_classes: dict[tuple[int, str], type[Any]] = {}
+"""By the function, which its class keeps alive, and its fingerprint: an object that is called may change."""
+
+
+@dataclass(frozen=True)
+class FunctionReward:
+    """Base of the plug-in class that each function becomes."""
+
+    code: str = ""
+    """The function's fingerprint; given only by a run's own record."""
+    function: ClassVar[RewardPart]
+    name: ClassVar[str]
+    actual: ClassVar[str]
+    """The fingerprint of the function that is there now."""
+
+    def __post_init__(self) -> None:
+        if not same_code(self.code, self.actual):
+            remedy = "restore the function, or start a new run"
+            raise UserError(f"function {self.name!r} is not what it was ({self.code} → {self.actual}); {remedy}")
+
+    def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
+        """What the function says, checked."""
+        judged(verdict)
+        try:
+            value = type(self).function(problem, completion, verdict)
+        except LabError:
+            raise
+        except Exception as error:
+            what = f"reward function {self.name!r} raised {type(error).__name__}: {error}".replace("\n", " ")
+            raise UserError(f"{what} (problem {problem.id})") from error
+        if isinstance(value, Reward):
+            value = value.parts or value.value
+        parts = value if isinstance(value, Mapping) else {self.name: value}
+        if not parts or not all(isinstance(name, str) and _is_number(part) for name, part in parts.items()):
+            raise UserError(f"reward function {self.name!r} gave {value!r:.100} for problem {problem.id}; {REMEDY}")
+        return total({name: float(part) for name, part in parts.items()})
+
+
+@dataclass(frozen=True)
+class AbsentReward:
+    """Stands for a function of another Python process, so that such a run can still be looked at and evaluated."""
+
+    code: str = ""
+    """The fingerprint on record."""
+    name: ClassVar[str]
+
+    def refuse(self) -> NoReturn:
+        """Say what is missing and how to give it."""
+        what = f"reward {self.name!r} was a function of another Python process and is in no file"
+        raise UserError(f"{what}; give it again: rlvrlab.Run(FOLDER).resume(reward=…)")
+
+    def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
+        """Refuse: there is nothing to pay by."""
+        self.refuse()
+
+
+@adapter("reward")
+def reward_class(name: str, function: Any = None) -> type[Any] | None:
+    """The plug-in class of a function; of None the one that says that it is gone, of anything else None."""
+    if function is None:
+        return declare(make_dataclass("Absent", [], bases=(AbsentReward,), frozen=True), "reward", name)
+    return _class_of(function) if callable(function) and not isinstance(function, type) else None
+
+
+def _class_of(function: RewardPart) -> type[Any]:
+    code = fingerprint(function)
+    if (id(function), code) not in _classes:
+        name = getattr(function, "__name__", type(function).__name__).strip("<>")  # <lambda>
+        inside = {"function": staticmethod(function), "actual": code}
+        made = make_dataclass(name, [("code", str, code)], bases=(FunctionReward,), namespace=inside, frozen=True)
+        _classes[id(function), code] = declare(made, "reward", name)
+    return _classes[id(function), code]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real | np.bool_) and math.isfinite(value)

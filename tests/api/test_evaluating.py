@@ -1,0 +1,128 @@
+"""Evaluations, comparisons, recipes and the pages of a run, from Python."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from largest import COUNTDOWN, RECIPE, forget, larger
+
+import rlvrlab
+from rlvrlab import Run, UserError, load_recipe
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("runs")
+    return rlvrlab.train(RECIPE, env=larger(), overrides={"output_dir": str(folder), "grpo.steps": 12}, progress=False)
+
+
+def test_evaluate_and_compare(run: Run) -> None:
+    before = run.evaluate("base", progress=False)
+    after = rlvrlab.evaluate(run, progress=False)
+    assert after.accuracy > before.accuracy == 0 and after.interval[0] < after.accuracy <= after.interval[1]
+    assert (after.data, after.protocol, after.problems) == ("largest", "EVAL@1", len(after.samples()))
+    assert after.by_skill.keys() == {"far", "near"} and len(after.samples(as_frame=True)) == after.problems
+    assert json.loads(json.dumps(after.to_dict()))["total"] == after.metrics
+    assert [one.folder for one in run.evaluations] == [before.folder, after.folder]
+    comparison = rlvrlab.compare(before, after)
+    assert comparison.verdict == "higher" and comparison.p < 0.05 and comparison.difference == after.accuracy
+    assert json.loads(json.dumps(comparison.to_dict()))["measures"][0]["what"] == "accepted"
+    assert repr(comparison).startswith("Comparison(largest, ") and "<table>" in comparison._repr_html_()
+    assert rlvrlab.compare([before], [str(after.folder)]) == comparison
+    assert rlvrlab.compare(run, run).difference == 0
+
+
+def test_protocols_roles_and_folders(run: Run, tmp_path: Path) -> None:
+    many = rlvrlab.evaluate(f"{run.folder}@best", n=4, size=5, role="dev", output=tmp_path / "many", progress=False)
+    assert many.protocol == "EVAL@k" and "pass@4" in many.metrics and many.folder == tmp_path / "many"
+    assert {row["sample"] for row in many.samples()} == {0, 1, 2, 3}
+    budget = run.evaluate(budget=("tokens", 8), size=3, progress=False)
+    assert budget.protocol == "EVAL@budget"
+    for options in ({"protocol": "@1", "n": 3}, {"protocol": "@budget"}, {"protocol": "@2"}):
+        with pytest.raises(UserError, match="evaluate: "):
+            run.evaluate(**options)
+
+
+def test_a_recipe_is_evaluated_untrained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert rlvrlab.evaluate(COUNTDOWN, size=4, progress=False).folder.parent == Path("evaluations")
+
+
+def test_a_run_whose_reward_is_gone_can_still_be_evaluated(tmp_path: Path) -> None:
+    trained = rlvrlab.train(
+        COUNTDOWN, reward=lambda problem, completion, verdict: 1.0, progress=False,
+        overrides={"output_dir": str(tmp_path), "grpo.steps": 2},
+    )  # fmt: skip
+    forget()
+    assert Run(trained.folder).evaluate(size=3, progress=False).problems == 3
+
+
+def test_a_run_whose_environment_is_gone_says_so(run: Run) -> None:
+    forget()
+    with pytest.raises(UserError, match=r"'python:largest:\w+' was made in another Python process"):
+        Run(run.folder).evaluate(progress=False)
+    assert Run(run.folder, env=larger()).evaluate(size=3, progress=False).problems == 3
+
+
+def test_metrics_and_rollouts_as_records_and_frames(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, table = run.metrics(), run.metrics(as_frame=True)
+    assert len(rows) == len(table) and table["step"].iloc[-1] == 20 and "train/acc" in table.columns
+    assert run.rollouts(9, as_frame=True)["step"].unique().tolist() == [9]
+    with pytest.raises(UserError, match="no rollouts of step 999"):
+        run.rollouts(999)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(UserError, match="pip install pandas"):
+        run.metrics(as_frame=True)
+
+
+def test_what_a_notebook_shows_is_escaped_and_has_no_script(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Run, "warnings", ["<script>alert(1)</script>"])
+    shown = run._repr_html_()
+    assert "&lt;script&gt;" in shown and "<script" not in shown and "grpo" in shown
+    assert "<script" not in run.evaluate(size=4, progress=False)._repr_html_()
+
+
+def test_report_and_export(run: Run, tmp_path: Path) -> None:
+    assert "<html" in run.report().read_text() and run.report(tmp_path / "deep" / "page.html").is_file()
+    with pytest.raises(UserError, match="holds no model"):
+        run.export(tmp_path / "model")
+
+
+def test_opening_what_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="not a run folder"):
+        Run(tmp_path)
+    with pytest.raises(UserError, match="no such folder"):
+        rlvrlab.compare(tmp_path / "a", tmp_path / "b")
+
+
+def test_recipes_of_files_texts_and_dicts(tmp_path: Path) -> None:
+    text = '[rollout]\nn = 4\n[grpo]\nsteps = 3\n[env]\ntype = "countdown"\nnumbers = [2]\n'
+    (tmp_path / "a.toml").write_text(text)
+    same = [load_recipe(tmp_path / "a.toml"), load_recipe(str(tmp_path / "a.toml")), load_recipe(text)]
+    same += [load_recipe({"rollout.n": 4, "grpo": {"steps": 3}, "env": {"type": "countdown", "numbers": (2,)}})]
+    assert all(one.recipe == same[0].recipe for one in same)
+    assert load_recipe(same[0]) is same[0]
+    for changes in ("rollout.n=8", ["rollout.n=8"], {"rollout.n": 8}, {"rollout": {"n": 8}}):
+        for one in same:
+            again = load_recipe(one, changes)
+            assert again.recipe.rollout.n == 8 and again.origins["rollout.n"] == "override"
+            assert again.recipe.env == same[0].recipe.env and again.origins["grpo.steps"] == one.origins["grpo.steps"]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "words"),
+    [
+        ("[rollout]\nm = 4", "text:2: rollout.m: unknown key"),
+        ({"rollout": {"m": 4}}, "rollout.m: unknown key"),
+        ("[rollout\n", "text: not TOML"),
+        ("no.toml", "no such recipe"),
+        (3, "a file, TOML text, a dict or a loaded recipe, not 3"),
+    ],
+)
+def test_mistakes_in_recipes(recipe: Any, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        load_recipe(recipe)

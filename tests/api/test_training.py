@@ -1,0 +1,251 @@
+"""Training from Python: functions as rewards and environments, runs that stop and go on."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+import threading
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from largest import COUNTDOWN, RECIPE, ROWS, forget, larger, steps, stops_once
+
+import rlvrlab
+from rlvrlab import LabError, UserError, registry
+from rlvrlab.record.run import read_config
+from rlvrlab.train.callable_package import CallablePackage
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def train(recipe: Any = RECIPE, **options: Any) -> rlvrlab.Run:
+    assert isinstance(rlvrlab.train, CallablePackage)
+    return rlvrlab.train(recipe, **{"progress": False, **options})
+
+
+def refused(call: Any, *words: str) -> None:
+    """One line, of our own kind, with these words."""
+    with pytest.raises(LabError) as caught:
+        call()
+    text = str(caught.value)
+    assert "\n" not in text and all(word in text for word in words), text
+
+
+def test_an_environment_and_a_reward_of_plain_functions_are_learnt() -> None:
+    def bonus(problem: Any, completion: Any, verdict: Any) -> Any:
+        assert verdict.correct is (completion.text.strip() == problem.reference)
+        return {"correct": verdict.correct, "short": np.float32(0.1) * (len(completion.tokens) < 3)}
+
+    run = train(env=larger(), reward=bonus, overrides=["grpo.steps=20"])
+    assert run.status == "finished" and repr(run).endswith("finished)")
+    assert run.result["sft"]["before"]["accuracy"] == 0 and run.result["grpo"]["last"]["accuracy"] > 0.8
+    row = next(row for row in run.rollouts(step=20) if row["correct"])
+    assert row["parts"]["correct"] == 1 and row["reward"] == pytest.approx(1 + row["parts"]["short"])
+    assert {row["skill"] for row in run.rollouts()} == {"far", "near"}
+    config = read_config(run.folder)["recipe"]
+    assert config["reward"]["type"].startswith("python:bonus:") and config["env"]["type"].startswith("python:largest:")
+    assert "resume(reward=…, env=…)" in (run.folder / "EXPERIMENT.md").read_text()
+
+
+def test_a_number_is_a_reward_too() -> None:
+    run = train(COUNTDOWN, reward=lambda problem, completion, verdict: 2 * verdict.correct, overrides="grpo.steps=1")
+    assert {row["reward"] for row in run.rollouts()} <= {0, 2}
+    assert run.rollouts()[0]["parts"].keys() == {"lambda"}
+
+
+@pytest.mark.parametrize("value", [None, "1", float("nan"), float("inf"), {}, {"a": None}, {"a": "x"}, {3: 1.0}, [1]])
+def test_a_bad_reward_is_one_line_with_problem_value_and_remedy(value: Any) -> None:
+    def bad(problem: Any, completion: Any, verdict: Any) -> Any:
+        return value
+
+    refused(lambda: train(COUNTDOWN, reward=bad), "'bad'", repr(value), "problem countdown:", "a finite number")
+
+
+def test_a_reward_that_raises_is_one_line() -> None:
+    def broken(problem: Any, completion: Any, verdict: Any) -> float:
+        raise ZeroDivisionError("two\nlines")
+
+    refused(lambda: train(COUNTDOWN, reward=broken), "'broken' raised ZeroDivisionError: two lines", "countdown:")
+    (folder,) = Path("experiments").iterdir()
+    assert rlvrlab.Run(folder).status == "failed"
+
+
+def test_an_interrupted_run_goes_on_exactly_with_its_functions_and_not_without() -> None:
+    flag = Path("flag").resolve()
+    whole = train(env=larger(), reward=stops_once(flag))
+    flag.touch()
+    run = train(env=larger(), reward=stops_once(flag))
+    assert run.status == "interrupted" and not flag.exists()
+    forget()
+    again = rlvrlab.Run(run.folder)
+    assert len(again.metrics()) < len(whole.metrics()) and again.recipe.recipe.name == "largest"
+    refused(lambda: again.resume(progress=False), "environment 'python:largest:", "is in no file", "env=…")
+    refused(lambda: again.resume(env=larger(), progress=False), "reward 'python:bonus:", "resume(reward=…)")
+    forget()
+    given = {"env": larger(), "reward": stops_once(flag), "progress": False}
+    other = lambda problem, completion, verdict: 1.0  # noqa: E731
+    refused(lambda: again.resume(**given | {"reward": other}), "is not what it was", "restore the function")
+    refused(lambda: again.resume(**given | {"env": larger(rows=ROWS[:90])}), "problems are not what they were")
+    refused(lambda: again.resume(**given | {"env": "countdown"}), "on record", "leave env= out")
+    assert again.resume(**given).status == "finished"
+    assert steps(again) == steps(whole)
+
+
+def test_within_one_process_nothing_has_to_be_given_again() -> None:
+    flag = Path("flag").resolve()
+    flag.touch()
+    run = train(env=larger(), reward=stops_once(flag))
+    assert run.status == "interrupted" and run.resume(progress=False).status == "finished"
+
+
+MODULE = """
+import os, signal
+from pathlib import Path
+WORTH = 0.1
+
+def bonus(problem, completion, verdict):  # a comment
+    flag = Path(os.environ.get("FLAG", "none"))
+    if completion.policy_version >= 3 and flag.exists():
+        flag.unlink()
+        os.kill(os.getpid(), signal.SIGINT)
+    return {"correct": float(verdict.correct), "short": WORTH * (len(completion.tokens) < 3)}
+"""
+TASK = """
+import rlvrlab
+ROWS = [{"prompt": f"{a} {b}\\n", "answer": str(a)} for a in range(1, 9) for b in range(1, 9)]
+def verify(problem, text):
+    return text == problem.reference
+env = rlvrlab.environment(ROWS, verify=verify, gold=lambda problem: problem.reference, name="first")
+"""
+
+
+def resumed(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rlvrlab", "train", "--resume", str(folder)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_functions_of_a_file_are_found_again_by_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "api_bonus.py").write_text(MODULE)
+    (tmp_path / "api_task.py").write_text(TASK)
+    monkeypatch.syspath_prepend(tmp_path)
+    bonus, env = importlib.import_module("api_bonus").bonus, importlib.import_module("api_task").env
+    whole = train(reward=bonus, env=env)
+    assert read_config(whole.folder)["recipe"]["reward"]["type"] == "api_bonus.py:bonus"
+    assert read_config(whole.folder)["recipe"]["env"]["type"] == "api_task.py:env"
+    assert "rlvr train --resume" in (whole.folder / "EXPERIMENT.md").read_text()
+    monkeypatch.setenv("FLAG", str(tmp_path / "flag"))
+    (tmp_path / "flag").touch()
+    run = train(reward=bonus, env=env)
+    assert run.status == "interrupted"
+    (tmp_path / "api_bonus.py").write_text(MODULE.replace("0.1", "0.2"))
+    changed = resumed(run.folder)
+    assert changed.returncode == 2 and changed.stderr.count("\n") == 1
+    assert "'bonus' is not what it was" in changed.stderr
+    (tmp_path / "api_bonus.py").write_text(MODULE.replace("a comment", "another"))
+    assert resumed(run.folder).returncode == 0
+    assert run.status == "finished" and steps(run) == steps(whole)
+
+
+def test_what_is_in_no_file_is_refused_by_the_command_line_in_one_line() -> None:
+    flag = Path("flag").resolve()
+    flag.touch()
+    run = train(COUNTDOWN, reward=stops_once(flag))
+    done = resumed(run.folder)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "resume(reward=…)" in done.stderr
+
+
+def test_a_recipe_names_a_function_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MODULE)
+    loaded = rlvrlab.load_recipe({**COUNTDOWN, "reward.type": "mine.py:bonus"})
+    assert loaded.recipe.reward["code"] and loaded.changed()["reward.type"]["value"] == "mine.py:bonus"
+    assert train(loaded, overrides={"grpo.steps": 1}).rollouts()[0]["parts"].keys() == {"correct", "short"}
+    refused(lambda: rlvrlab.load_recipe({"reward.type": "mine.py:WORTH"}), "no reward plug-in 'WORTH'")
+
+
+def test_training_in_a_thread_leaves_signals_alone() -> None:
+    ended: list[str] = []
+    thread = threading.Thread(target=lambda: ended.append(train(COUNTDOWN).status))
+    thread.start()
+    thread.join()
+    assert ended == ["finished"]
+
+
+def test_progress_lines_and_warnings_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    train(COUNTDOWN, overrides={"record": {"log_interval": 2}}, progress=True)
+    shown = capsys.readouterr()
+    assert "grpo 2/6" in shown.err and "warning: " in shown.err and shown.out == ""
+
+
+def test_a_notebook_gets_one_line_per_phase_that_is_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: dict[int, list[str]] = {}
+
+    class Handle:
+        def __init__(self) -> None:
+            shown[id(self)] = []
+
+        def update(self, data: dict[str, str], raw: bool) -> None:
+            shown[id(self)].append(data["text/plain"])
+
+    handles = [Handle(), Handle()]
+    waiting = iter(handles)
+    fake = types.ModuleType("IPython.display")
+    fake.display = lambda data, raw, display_id: next(waiting)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", fake)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    train(env=larger(), progress=True)
+    last = [shown[id(handle)][-1] for handle in handles]
+    assert last[0].startswith("      sft ████████████████████ 8/8  held-out") and "grpo" in last[1] and "6/6" in last[1]
+
+
+def test_functions_of_this_process_are_not_offered_as_names() -> None:
+    train(COUNTDOWN, reward=lambda problem, completion, verdict: 1.0, overrides="grpo.steps=1")
+    assert not any(name.startswith("python:") for name in registry.names("reward"))
+    refused(lambda: rlvrlab.load_recipe({"reward.type": "bynary"}), "did you mean 'binary'")
+
+
+def test_data_replaces_the_problems(tmp_path: Path) -> None:
+    asks = rlvrlab.environment(verify=lambda problem, text: text == problem.reference, name="asks")
+    refused(lambda: train(env=asks), "'asks': it has no problems", "role='train'")
+    rows = [{**row, "role": "dev" if index % 9 == 0 else "train"} for index, row in enumerate(ROWS)]
+    run = train(env=asks, data=rows, overrides={"phases": ["grpo"], "grpo.steps": 1})
+    assert {row["role"] for row in run.rollouts()} == {"train"}
+    file = tmp_path / "rows.jsonl"
+    file.write_text("\n".join(json.dumps(row) for row in rows))
+    run = train(env=asks, data=str(file), overrides={"phases": ["grpo"], "grpo.steps": 1})
+    assert read_config(run.folder)["recipe"]["env"]["data"] != asks.data
+    rows = [{"question": f"What is {n} and 1?", "answer": f"{n}+1={n + 1}\n#### {n + 1}"} for n in range(60)]
+    run = train(COUNTDOWN, env="gsm8k", data=rows, overrides={"grpo.steps": 1, "data": {"train_size": 8}})
+    assert Path(read_config(run.folder)["recipe"]["env"]["path"]).is_file()
+    refused(lambda: train(COUNTDOWN, data=rows), "'countdown' makes its own problems")
+
+
+def test_plug_in_objects_and_names_are_environments_and_rewards() -> None:
+    from rlvrlab.envs.countdown import Countdown
+    from rlvrlab.rewards.partial import Partial
+
+    run = train(COUNTDOWN, env=Countdown(numbers=(2,), high=9, style="bare"), reward=Partial(format=0.2),
+                overrides="grpo.steps=1")  # fmt: skip
+    assert run.recipe.recipe.env["high"] == 9 and run.recipe.recipe.reward["format"] == 0.2
+    assert train(COUNTDOWN, reward="partial", overrides="grpo.steps=1").recipe.recipe.reward["type"] == "partial"
+    refused(lambda: train(COUNTDOWN, reward=3), "reward: a function")
+    refused(lambda: train(COUNTDOWN, env=3), "env: 3 is no environment")
+    refused(lambda: train(COUNTDOWN, overrides="grpo.stepz=1"), "did you mean 'grpo.steps'")
+
+
+def test_verl_is_refused_functions_of_this_process() -> None:
+    def mine(problem: Any, completion: Any, verdict: Any) -> float:
+        return 1.0
+
+    with pytest.raises(UserError, match="put it into a file"):
+        train({"name": "far", "engine.type": "verl", "engine.model": "x"}, reward=mine)
