@@ -2,7 +2,7 @@
 
     python docs/make_gallery.py [--runs FOLDER]
 
-FOLDER keeps the trainings, so that a second call only takes the pictures. Needs rlvrlab[report,figures] and playwright.
+FOLDER keeps the trainings, so that a second call only takes the pictures. Needs rlvrlab[figures] and playwright.
 run_overview.png is not made here: it shows the run of `make quick`, see make_capture.py.
 """
 

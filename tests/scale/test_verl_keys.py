@@ -11,13 +11,13 @@ import pytest
 from rlvrlab.errors import LabError, RecipeError, UserError
 from rlvrlab.recipe import load_recipe
 from rlvrlab.recipe.schema import core_keys
-from rlvrlab.scale.verl import PLAN, keys, spelling
+from rlvrlab.scale.verl import PLAN, keys, refusals, spelling
 from rlvrlab.scale.verl.convert import recipe_for_verl
 from rlvrlab.scale.verl.data import in_order
 from rlvrlab.scale.verl.export import export
 from rlvrlab.scale.verl.job import Job
 from rlvrlab.train.lab import build_lab
-from rlvrlab.train.protocols import stages_of
+from rlvrlab.train.protocols.base import stages_of
 
 RECIPE = """
 phases = ["grpo"]
@@ -53,7 +53,7 @@ def settings(recipe: Path, *overrides: str) -> keys.Settings:
 
 
 def test_no_key_of_a_recipe_is_forgotten() -> None:
-    lists = [keys.OURS, set(keys.REFUSED), keys.MAPPED]
+    lists = [keys.OURS, set(refusals.REFUSED), keys.MAPPED]
     assert set().union(*lists) == set(core_keys())
     assert sum(map(len, lists)) == len(core_keys()), "a key is in two lists"
 
@@ -214,7 +214,7 @@ def test_replay_is_laid_out_in_the_data(recipe: Path) -> None:
     tables = '[protocol]\ntype = "sequential"\norder = ["out", "gen"]\ncarry_optimizer = true\n'
     recipe.write_text(text + tables + '[guard]\ntype = "replay"\nshare = 0.25\n')
     lab = build_lab(load_recipe(recipe))
-    phase = keys.online_phase(lab.resolved)
+    phase = refusals.online_phase(lab.resolved)
     order = [problem.skill for problem in in_order(lab, phase, lab.protocol)]  # type: ignore[arg-type]
     assert order == ["out"] * 24 + (["gen"] * 6 + ["out"] * 2) * 3
 
@@ -228,7 +228,7 @@ def test_a_protocol_is_written_as_the_order_of_problems(recipe: Path) -> None:
     )
     resolved = load_recipe(recipe)
     lab = build_lab(resolved)
-    phase = keys.online_phase(resolved)
+    phase = refusals.online_phase(resolved)
     order = in_order(lab, phase, lab.protocol)  # type: ignore[arg-type]
     assert len(order) == phase.steps * phase.batch_size
     assert [problem.skill for problem in order] == ["out"] * 24 + ["gen"] * 24

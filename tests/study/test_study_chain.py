@@ -12,7 +12,7 @@ from rlvrlab.study.load import load_study
 from rlvrlab.study.plan import plan_study
 from rlvrlab.study.settings import layered, rung_settings, words
 from rlvrlab.train.lab import build_lab
-from rlvrlab.train.protocols import stages_of
+from rlvrlab.train.protocols.base import stages_of
 
 CHAIN = """
 [[stages]]

@@ -15,7 +15,7 @@ from rlvrlab.errors import RecipeError
 from rlvrlab.evals.monitors import RANGES
 from rlvrlab.recipe import load_recipe
 from rlvrlab.registry import find, names
-from rlvrlab.scale.verl import keys
+from rlvrlab.scale.verl.refusals import refusals
 from rlvrlab.train.plan import phase_plans
 
 SMALL = {
@@ -109,7 +109,7 @@ def test_verl_takes_every_plug_in_or_refuses_it_by_name(tmp_path: Path) -> None:
             recipe = tmp_path / "recipe.toml"
             recipe.write_text(text if kind == "phase" else f'{text}[{kind}]\ntype = "{name}"\n')
             try:
-                problems = keys.refusals(load_recipe(recipe))
+                problems = refusals(load_recipe(recipe))
             except RecipeError as error:
                 problems = error.problems
             if problems:
@@ -129,5 +129,5 @@ def test_verl_takes_every_plug_in_or_refuses_it_by_name(tmp_path: Path) -> None:
 def test_verl_refuses_what_must_sample_in_the_middle_of_a_step(tmp_path: Path, table: str) -> None:
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(VERL.format(phase="grpo") + table)
-    [problem] = keys.refusals(load_recipe(recipe))
+    [problem] = refusals(load_recipe(recipe))
     assert "draws new answers" in problem

@@ -12,7 +12,7 @@ import pytest
 import runs
 
 from rlvrlab.train import checkpoint, session
-from rlvrlab.train.signals import Interrupts
+from rlvrlab.train.stopping import Interrupts
 
 
 @pytest.fixture(scope="module")

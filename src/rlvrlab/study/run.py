@@ -24,7 +24,7 @@ from rlvrlab.study.launchers import Job, Launcher, Outcome
 from rlvrlab.study.load import StudyFile
 from rlvrlab.study.settings import rung_settings
 from rlvrlab.study.worker import JOB, read_result
-from rlvrlab.train.signals import Interrupts
+from rlvrlab.train.stopping import Interrupts
 
 WAIT_S = 0.5
 DOCUMENT_EVERY_S = 2.0

@@ -9,7 +9,7 @@ from rlvrlab.evals.answering import EngineAnswerer
 from rlvrlab.evals.evaluate import Accuracy, evaluate
 from rlvrlab.evals.protocol import eval_at_1
 from rlvrlab.train.lab import Lab
-from rlvrlab.train.protocols import skills_of
+from rlvrlab.train.protocols.base import skills_of
 
 
 class BySkill(NamedTuple):

@@ -19,7 +19,7 @@ from rlvrlab.train.batches import assemble, score, with_advantages
 from rlvrlab.train.filtering import sort_groups
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import OnlinePhase
-from rlvrlab.train.protocols import skills_of
+from rlvrlab.train.protocols.base import skills_of
 from rlvrlab.types import Rollout
 
 

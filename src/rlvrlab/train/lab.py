@@ -19,7 +19,7 @@ from rlvrlab.rollout.collect import collect
 from rlvrlab.surgery.base import Surgery
 from rlvrlab.train.grouping import Grouping
 from rlvrlab.train.guards.base import Guard
-from rlvrlab.train.protocols import TrainingProtocol, drawn
+from rlvrlab.train.protocols.base import TrainingProtocol, drawn
 from rlvrlab.types import Environment, Problem, RewardFunction, Role, Rollout, Sampling
 
 

@@ -22,9 +22,9 @@ from rlvrlab.train.card import BASELINE, write_card
 from rlvrlab.train.evaluation import BySkill, evaluate_skills
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Phase, StepOutcome
-from rlvrlab.train.signals import Interrupts
 from rlvrlab.train.stages import stage_ended
 from rlvrlab.train.state import Memory, State
+from rlvrlab.train.stopping import Interrupts, stops_early
 
 Observer = Callable[[Phase, State, dict[str, Any]], None]
 MAX_SKIPPED = 3
@@ -64,7 +64,7 @@ def train(lab: Lab, run: Run, state: State, interrupts: Interrupts, observe: Obs
             evaluation = evaluate_skills(lab) if due else None
             state = state.evaluated(evaluation.value) if evaluation else state
             row = _record(at, phase, state, outcome, evaluation, time.perf_counter() - started)
-            if last or _enough(lab, state):
+            if last or stops_early(lab.recipe.stop, state):
                 state = _end(at, phase, state)
             best = state.best is not None and state.best.step == state.step
             if over or best or state.phase_step % lab.recipe.checkpoint.every == 0:
@@ -116,16 +116,6 @@ def _end(at: Watched, phase: Phase, state: State) -> State:
             "control", f"{phase.name} was a control arm: the policy is again that of step {origin}", step=state.step
         )
     return state.next_phase()
-
-
-def _enough(lab: Lab, state: State) -> bool:
-    """Early stop: target reached, no progress, or nothing to learn from."""
-    stop, best = lab.recipe.stop, state.best.accuracy if state.best else 0.0
-    return (
-        (stop.target is not None and best >= stop.target)
-        or (stop.patience > 0 and state.evals_since_best >= stop.patience)
-        or (stop.no_signal_steps > 0 and state.silent_steps >= stop.no_signal_steps)
-    )
 
 
 def _record(

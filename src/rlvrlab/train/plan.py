@@ -17,7 +17,7 @@ from rlvrlab.evals.evaluate import greedy
 from rlvrlab.recipe import Resolved
 from rlvrlab.train.lab import build_lab
 from rlvrlab.train.phases.base import Phase
-from rlvrlab.train.protocols import TrainingProtocol
+from rlvrlab.train.protocols.base import TrainingProtocol
 from rlvrlab.train.state import Memory, State
 
 SOME = 64

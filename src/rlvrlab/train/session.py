@@ -20,9 +20,9 @@ from rlvrlab.train import checkpoint, run_folder
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.loop import Observer, train
 from rlvrlab.train.phases.base import Phase
-from rlvrlab.train.signals import Interrupts
 from rlvrlab.train.stages import check_phases
 from rlvrlab.train.state import State
+from rlvrlab.train.stopping import Interrupts
 
 
 @dataclass(frozen=True)

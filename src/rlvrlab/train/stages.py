@@ -11,7 +11,7 @@ from rlvrlab.train.batches import assemble, score, with_advantages
 from rlvrlab.train.guards.base import Moment, protected_in
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Estimators, OnlinePhase, Phase
-from rlvrlab.train.protocols import check_skills, stage_at, stages_of
+from rlvrlab.train.protocols.base import check_skills, stage_at, stages_of
 from rlvrlab.train.state import Memory, State
 from rlvrlab.types import Objective, Problem, Rollout
 

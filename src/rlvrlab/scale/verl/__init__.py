@@ -1,7 +1,8 @@
 """verl 0.9.1 (Ray, FSDP, vLLM or SGLang) as the trainer of a recipe.
 
 verl owns its loop; this room prepares it, plugs into it and brings its results back:
-    keys      recipe -> verl's configuration; what verl cannot honour is refused by name
+    keys      recipe -> verl's configuration
+    refusals  what verl cannot honour, refused by name
     export    a folder with data, configuration, reward module and launch scripts
     plugin    loaded by verl in every Ray process: reward, advantages, losses, trainer, surgery on shards
     launch    `rlvr train RECIPE --engine verl`: start, follow, merge checkpoints, resume

@@ -18,7 +18,7 @@ from rlvrlab.train.guards.base import Place, protected_in
 from rlvrlab.train.guards.memory import RemembersSkills
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import OnlinePhase
-from rlvrlab.train.protocols import TrainingProtocol, stages_of
+from rlvrlab.train.protocols.base import TrainingProtocol, stages_of
 from rlvrlab.types import Problem
 
 

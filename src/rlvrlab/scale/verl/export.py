@@ -15,7 +15,8 @@ from rlvrlab.record.files import write_atomically
 from rlvrlab.scale.verl import VERSION
 from rlvrlab.scale.verl.data import memory, write_data
 from rlvrlab.scale.verl.job import Job
-from rlvrlab.scale.verl.keys import Settings, online_phase, settings
+from rlvrlab.scale.verl.keys import Settings, settings
+from rlvrlab.scale.verl.refusals import online_phase
 from rlvrlab.scale.verl.scripts import CLUSTER, NODE, README, REWARD, array
 from rlvrlab.scale.verl.spelling import is_known, override, suggested
 from rlvrlab.scale.verl.validate import composed, installed

@@ -19,7 +19,7 @@ from rlvrlab.scale.verl.job import Job
 from rlvrlab.scale.verl.rows import part_of
 from rlvrlab.scale.verl.shards import Shards, Vector
 from rlvrlab.train.guards.base import NOTHING, Guard, Kept, Moment, protected_in
-from rlvrlab.train.protocols import Stage, stage_at, stages_of
+from rlvrlab.train.protocols.base import Stage, stage_at, stages_of
 from rlvrlab.types import Objective
 
 

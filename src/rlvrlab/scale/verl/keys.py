@@ -1,8 +1,8 @@
 """From a recipe to verl's configuration, key by key.
 
 Every key of a recipe is in one of three lists: it becomes a key of verl (`settings`), this package sees to it itself
-(OURS), or verl cannot honour it and anything but its default is refused by name (REFUSED). The lists are kept complete
-by tests/scale/test_verl_keys.py.
+(OURS), or verl cannot honour it and anything but its default is refused by name (refusals.py). The lists are kept
+complete by tests/scale/test_verl_keys.py.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from rlvrlab.errors import RecipeError, UserError
-from rlvrlab.recipe import Recipe, Resolved
-from rlvrlab.registry import find, names
+from rlvrlab.recipe import Resolved
 from rlvrlab.scale.verl import PLAN
+from rlvrlab.scale.verl.refusals import online_phase, refusals
 from rlvrlab.scale.verl.spelling import is_known, split, suggested
-from rlvrlab.train.phases.base import Critic, OnlinePhase, Phase
+from rlvrlab.train.phases.base import Critic, OnlinePhase
 
 Settings = dict[str, Any]
 
@@ -26,15 +26,6 @@ OURS = {
 }  # fmt: skip
 """Data, reward, credit, surgery, the learning rate's schedule and the record are this package's own, through verl's
 hooks."""
-REFUSED = {
-    "eval.test_size": "verl makes no cards between phases; use `rlvr eval` on the finished run",
-    "eval.test_n": "verl makes no cards between phases; use `rlvr eval` on the finished run",
-    "stop.patience": "verl runs all its steps",
-    "stop.target": "verl runs all its steps",
-    "stop.no_signal_steps": "verl runs all its steps",
-    "filter.max_refills": "verl samples other problems until the batch is full",
-}
-"""Key -> why; refused where the value is not the default."""
 MAPPED = {
     "seed", "rollout.n", "rollout.max_tokens", "rollout.temperature", "rollout.top_p", "optimizer.type",
     "optimizer.beta1", "optimizer.beta2", "optimizer.epsilon", "optimizer.weight_decay", "optimizer.max_grad_norm",
@@ -67,82 +58,6 @@ def settings(resolved: Resolved, home: str) -> Settings:
         **(_on_cpu(resolved, phase) if resolved.recipe.engine["rollout"] == "cpu" else {}),
     }
     return {**found, **_own(resolved)}
-
-
-def online_phase(resolved: Resolved) -> OnlinePhase:
-    """The one phase that verl trains."""
-    phase: OnlinePhase = resolved.phase(resolved.recipe.phases[0])
-    return phase
-
-
-def refusals(resolved: Resolved) -> list[str]:
-    """What verl cannot honour, each with the key, why, and what to do."""
-    recipe = resolved.recipe
-    found = _refused_phases(resolved)
-    plain = recipe.model_dump()
-    default = Recipe().model_dump()
-    for key, why in REFUSED.items():
-        section, _, name = key.partition(".")
-        if plain[section][name] != default[section][name]:
-            found.append(f"{key}: {why}; leave it out for verl")
-    if recipe.optimizer.type != "adam":
-        found.append('optimizer.type: verl is driven with AdamW here; set optimizer.type = "adam"')
-    found += _refused_plugins(resolved)
-    if not found:
-        found += _refused_sizes(resolved)
-    return found
-
-
-def _refused_phases(resolved: Resolved) -> list[str]:
-    phases: list[Phase] = [resolved.phase(name) for name in resolved.recipe.phases]
-    if len(phases) > 1 or not phases[0].online:
-        remedy = 'keep one of them; run what comes before with engine.type = "hf" and name its result in engine.model'
-        return [f"phases: verl trains one online phase, not {resolved.recipe.phases}; {remedy}"]
-    if phases[0].tries > 1:
-        why = "asks again after a failed try, and verl's rollouts have one turn here"
-        return [f'phases: {phases[0].name!r} {why}; use "grpo", or engine.type = "hf"']
-    return []
-
-
-def _refused_plugins(resolved: Resolved) -> list[str]:
-    """What the plug-ins say they need and verl's step cannot give them."""
-    objective, credit, surgery, guard, protocol = (
-        resolved.build(kind) for kind in ("objective", "credit", "surgery", "guard", "protocol")
-    )
-    middle = "draws new answers in the middle of verl's step, which is not possible"
-    found = []
-    if objective is not None and not objective.uses_advantages:
-        able = ", ".join(name for name in names("objective") if find("objective", name).uses_advantages)
-        found.append(f"objective.type: {objective.name!r} has no advantage to train on; use {able}")
-    if credit is not None and credit.needs_sampling:
-        found.append(f"credit: {credit.name} as set here {middle}; use an estimator and interventions that only cut")
-    if surgery is not None and surgery.scope == "module":
-        found.append('surgery.scope: shards have no modules; use "global"')
-    if guard is not None and guard.needs_sampling:
-        found.append(f"guard: {guard.name} as set here {middle}; use a gradient and a trigger that need none")
-    if protocol is not None and protocol.changes_length:
-        found.append("protocol.lengths: verl has one longest answer for the whole run; leave it out")
-    if protocol is not None and protocol.restarts_optimizer:
-        found.append("protocol.carry_optimizer: verl keeps its optimiser from stage to stage; set it to true")
-    return found
-
-
-def _refused_sizes(resolved: Resolved) -> list[str]:
-    """Sizes that verl would stop at after everything was loaded."""
-    recipe, engine = resolved.recipe, resolved.recipe.engine
-    phase, found = online_phase(resolved), []
-    if phase.batch_size % phase.minibatches:
-        found.append(f"{phase.name}.minibatches: {phase.minibatches} parts of {phase.batch_size} problems; must divide")
-    world = engine["gpus"] * engine["nodes"]
-    rows = phase.batch_size // phase.minibatches * recipe.rollout.n
-    if rows % world:
-        found.append(f"{phase.name}.batch_size: an update has {rows} answers, not a multiple of {world} GPUs")
-    if world % engine["tensor_parallel"]:
-        found.append(f"engine.tensor_parallel: {engine['tensor_parallel']} does not divide {world} GPUs")
-    longest = engine["prompt_tokens"] + recipe.rollout.max_tokens
-    if engine["micro_tokens"] and engine["micro_tokens"] < longest:
-        found.append(f"engine.micro_tokens: {engine['micro_tokens']} is less than one row of {longest}; raise it")
-    return found
 
 
 def _data(resolved: Resolved, phase: OnlinePhase, home: str) -> Settings:

@@ -27,14 +27,15 @@ from rlvrlab.scale.verl.data import memory
 from rlvrlab.scale.verl.export import OVERRIDES, check, prepare, with_model
 from rlvrlab.scale.verl.follow import Follower, on_record
 from rlvrlab.scale.verl.job import Job
-from rlvrlab.scale.verl.keys import Settings, online_phase, settings
+from rlvrlab.scale.verl.keys import Settings, settings
+from rlvrlab.scale.verl.refusals import online_phase
 from rlvrlab.scale.verl.spelling import override
 from rlvrlab.scale.verl.validate import INSTALL
 from rlvrlab.train import run_folder
 from rlvrlab.train.loop import Observer
 from rlvrlab.train.session import Ended, ready_lab, resolved_of
-from rlvrlab.train.signals import Interrupts
 from rlvrlab.train.state import State
+from rlvrlab.train.stopping import Interrupts
 
 PYTHON = "RLVR_VERL_PYTHON"
 """Names the Python of verl's environment, where that is not the one we run in."""

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from rlvrlab.batch import TokenBatch
 from rlvrlab.engines.base import Trainable, Vector
-from rlvrlab.train.protocols import Stage
+from rlvrlab.train.protocols.base import Stage
 from rlvrlab.types import Objective, Problem, Rollout
 
 Event = tuple[str, str]

@@ -14,7 +14,7 @@ from rlvrlab.batch import TokenBatch, batch_of
 from rlvrlab.rollout.trainable import usable
 from rlvrlab.skills.memory import quotas, stratified
 from rlvrlab.train.guards.base import Guard, Kept, Moment
-from rlvrlab.train.protocols import skills_of
+from rlvrlab.train.protocols.base import skills_of
 from rlvrlab.types import Problem, Rollout
 
 KEPT_ANSWERS = 2

@@ -1,4 +1,4 @@
-"""GRPO, PPO and REINFORCE. They differ in what they declare; their step is train/step.py.
+"""GRPO, alone and over several turns; the step itself is train/step.py.
 
 `grpo_turns` is multi-turn repair on-line: a failed try of each group is answered with the judge's feedback, and its
 second tries form a group of their own. Trap: the failures of a good policy are mostly problems it cannot solve at all,
@@ -7,22 +7,17 @@ so groups of second tries are often dead; on small policies `repair` (learning f
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rlvrlab.batch import Floats, TokenBatch
-from rlvrlab.engines.base import Engine
-from rlvrlab.errors import TrainingDiverged
-from rlvrlab.objectives.value import value_loss
 from rlvrlab.registry import register
 from rlvrlab.rollout.turns import Context, try_again
 from rlvrlab.train.lab import Lab
-from rlvrlab.train.phases.base import Critic, Estimators, OnlinePhase, StepOutcome
+from rlvrlab.train.phases.base import Estimators, OnlinePhase, StepOutcome
 from rlvrlab.train.state import Memory, State
 from rlvrlab.train.step import online_step
-from rlvrlab.types import Count, NonNegative, Positive, Rollout
+from rlvrlab.types import Rollout
 
 
 @register("phase", "grpo")
@@ -36,49 +31,6 @@ class Grpo(OnlinePhase):
     def step(self, lab: Lab, data: Estimators, state: State, memory: Memory) -> StepOutcome:
         """The on-line step."""
         return online_step(lab, self, data, state, memory)
-
-
-@register("phase", "reinforce")
-@dataclass(frozen=True)
-class Reinforce(Grpo):
-    """REINFORCE: the plain policy gradient with a leave-one-out baseline."""
-
-    default_advantage: ClassVar[str] = "rloo"
-    default_objective: ClassVar[str] = "reinforce"
-
-
-@register("phase", "ppo")
-@dataclass(frozen=True)
-class Ppo(Grpo):
-    """PPO (arXiv 1707.06347): token advantages from a learned value function."""
-
-    epochs: Count = 2
-    """Passes over a collection."""
-    value_learning_rate: Positive = 0.02
-    """Of the critic."""
-    value_epochs: Count = 4
-    """Critic updates per collection."""
-    value_clip: NonNegative | None = None
-    """How far a value may move from what it was at collection; None does not clip."""
-
-    default_advantage: ClassVar[str] = "gae"
-
-    @property
-    def critic(self) -> Critic:
-        """A linear or learned head, trained on the returns of each collection."""
-        return Critic(self.value_learning_rate, self.value_epochs, self.value_clip)
-
-    def fit_critic(self, engine: Engine, batch: TokenBatch) -> dict[str, float]:
-        """Several regressions on the returns of the collection."""
-
-        def loss(value_BT: Floats, part: TokenBatch) -> tuple[float, Floats]:
-            fitted = value_loss(value_BT, part, clip=self.value_clip)
-            return fitted.value, fitted.c_value_BT
-
-        values = [engine.fit_values(batch, loss, self.value_learning_rate) for _ in range(self.value_epochs)]
-        if not all(map(math.isfinite, values)):
-            raise TrainingDiverged(f"ppo: the critic's loss is {values[-1]}; lower ppo.value_learning_rate")
-        return {"critic/vf_loss": values[0]}
 
 
 @register("phase", "grpo_turns")

@@ -1,0 +1,1 @@
+"""Which skills are trained when: single, mixed, sequential, curriculum."""

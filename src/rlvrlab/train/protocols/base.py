@@ -1,0 +1,125 @@
+"""A protocol cuts an on-line phase into stages and says which problems each of them draws.
+
+A stage that does not carry over begins like a phase: fresh optimiser, reference policy frozen anew. Every skill is
+evaluated when a stage ends.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from rlvrlab.errors import UserError, suggestion
+from rlvrlab.randomness import shuffled
+from rlvrlab.types import Problem
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stretch of a phase with one choice of problems."""
+
+    index: int
+    name: str
+    skills: tuple[str, ...]
+    """Trained in it."""
+    first: int
+    """Phase step at which it begins."""
+    last: int
+    """Phase step at which it is over."""
+    carry: bool = False
+    """Optimiser and reference go on from the stage before."""
+    max_tokens: int | None = None
+    """Longest answer in this stage; None takes rollout.max_tokens."""
+
+
+class TrainingProtocol(ABC):
+    """Derive a frozen dataclass from this and give it a name with @register("protocol", …)."""
+
+    @property
+    def restarts_optimizer(self) -> bool:
+        """Does any stage but the first begin with a fresh optimiser and reference?"""
+        return False
+
+    @property
+    def changes_length(self) -> bool:
+        """Does the longest answer differ from stage to stage?"""
+        return False
+
+    def lengths_in_all(self, steps: int, longest: int) -> int:
+        """The longest answer of each step, added up over a phase's steps."""
+        return steps * longest
+
+    @abstractmethod
+    def stages(self, train: Sequence[Problem], steps: int) -> list[Stage]:
+        """The stages of a phase of `steps` steps, without gaps; raises UserError when they cannot be."""
+
+    def problems(
+        self, train: Sequence[Problem], seed: int, stage: Stage, stream: str, step: int, size: int
+    ) -> list[Problem]:
+        """The `step`-th draw of a stage: by default from all problems of its skills alike."""
+        pool = [problem for problem in train if problem.skill in stage.skills]
+        return drawn(pool, (seed, f"{stream}/{stage.name}"), step * size, (step + 1) * size)
+
+
+def stages_of(protocol: TrainingProtocol | None, train: Sequence[Problem], steps: int) -> list[Stage]:
+    """The stages of a phase; without a protocol, one that trains everything."""
+    if protocol is None:
+        return [Stage(0, "all", tuple(skills_of(train)), 0, steps)]
+    return protocol.stages(train, steps)
+
+
+def stage_at(stages: Sequence[Stage], phase_step: int) -> Stage:
+    """The stage that a step belongs to."""
+    return next((stage for stage in stages if stage.first <= phase_step < stage.last), stages[-1])
+
+
+def drawn(problems: Sequence[Problem], key: tuple[object, ...], first: int, last: int) -> list[Problem]:
+    """Places `first` … `last` of an endless stream that visits every problem once per epoch, reshuffled.
+
+    Over the edge of two epochs a problem may come twice; it is kept once, so that its answers are one group.
+    """
+    chosen: list[Problem] = []
+    for epoch in range(first // len(problems), (last - 1) // len(problems) + 1) if last > first else ():
+        offset = epoch * len(problems)
+        chosen += shuffled(problems, *key, "epoch", epoch)[max(0, first - offset) : last - offset]
+    return list({problem.id: problem for problem in chosen}.values())
+
+
+def skills_of(problems: Sequence[Problem]) -> list[str]:
+    """The skills in order of first appearance."""
+    return list(dict.fromkeys(problem.skill for problem in problems))
+
+
+def levels_of(problems: Sequence[Problem]) -> list[int]:
+    """The levels of difficulty that problems have, rising."""
+    return sorted({problem.meta["level"] for problem in problems if "level" in problem.meta})
+
+
+def check_skills(what: str, wanted: Sequence[str], problems: Sequence[Problem]) -> None:
+    """Every name must be a skill of the training problems, once."""
+    known = skills_of(problems)
+    for name in wanted:
+        if name not in known:
+            raise UserError(f"{what}: no training problem has skill {name!r}{suggestion(name, known)}")
+    if len(set(wanted)) < len(wanted):
+        raise UserError(f"{what}: {list(wanted)} names a skill twice")
+
+
+def cut(steps: int, shares: Sequence[float], what: str) -> list[tuple[int, int]]:
+    """Consecutive stretches in proportion to the shares, each at least one step long."""
+    if steps < len(shares):
+        raise UserError(f"{what}: {len(shares)} stages in {steps} steps; raise the phase's steps")
+    total, bounds = float(sum(shares)), [0]
+    for i in range(len(shares)):
+        wanted = round(steps * sum(shares[: i + 1]) / total)
+        bounds.append(min(max(wanted, bounds[-1] + 1), steps - (len(shares) - i - 1)))
+    return list(pairwise(bounds))
+
+
+def checked_shares(shares: Sequence[float], count: int) -> Sequence[float]:
+    """One share per stage; none given means equal ones."""
+    if shares and len(shares) != count:
+        raise UserError(f"protocol.shares: {len(shares)} shares for {count} stages; give one each or none")
+    return shares or [1.0] * count
