@@ -50,7 +50,7 @@ PYTHON = "python:"
 
 C = TypeVar("C", bound=type[Any])
 Adapter = Callable[[str, Any], type[Any] | None]
-"""(name, object) -> its plug-in class; None if it cannot be one. For the object None: a class that says it is gone."""
+"""(name, object) -> its plug-in class; None if it cannot be one. For None: a class that refuses and says why."""
 _known: dict[tuple[str, str], type[Any]] = {}
 _adapters: dict[str, Adapter] = {}
 _walked: set[str] = set()
@@ -87,7 +87,7 @@ def declare(cls: C, kind: str, name: str) -> C:
 
 
 def adapter(kind: str) -> Callable[[Adapter], Adapter]:
-    """Decorator of the function that makes plug-in classes of plain objects of this kind; it lives in its home."""
+    """Decorator of the function that turns plain objects into plug-in classes; it lives in the kind's home."""
 
     def add(adapt: Adapter) -> Adapter:
         _adapters[kind] = adapt
@@ -165,7 +165,7 @@ def _walk(kind: str) -> None:
     _walked.add(kind)
     if find_spec(HOMES[kind]):
         home = importlib.import_module(HOMES[kind])
-        for module in pkgutil.iter_modules(getattr(home, "__path__", ())):  # a home may be a single file
+        for module in pkgutil.iter_modules(home.__path__):
             importlib.import_module(f"{HOMES[kind]}.{module.name}")
     for point in entry_points(group="rlvrlab.plugins"):
         try:

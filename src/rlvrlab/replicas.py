@@ -68,7 +68,7 @@ class Replica:
     closed_until: float = 0.0
     """Monotonic time before which it is left alone."""
     trouble: str = ""
-    """Why, for the message when all are lost."""
+    """Why it is left alone, for the message when all are lost."""
     went_down: asyncio.Event = field(default_factory=asyncio.Event)
     """Wakes whoever watches it."""
 
@@ -214,7 +214,7 @@ class Replicas(Generic[R]):
         self._heard = time.monotonic()
 
     def _busy(self, replica: R, after_s: float | None) -> None:
-        """It lives but has no more places: those it has are the others that wait there."""
+        """It answers but takes no more for now: the requests it holds besides this one are its places."""
         self._heard = time.monotonic()
         replica.trouble, replica.places = "too busy", max(1, replica.waiting - 1)
         if replica.waiting <= 1:
@@ -246,7 +246,7 @@ class Replicas(Generic[R]):
         """Check a server for ever: now and then while it is up, soon and again after it went down."""
         assert self.check is not None
         while True:
-            if not replica.down:  # it may be since the call before this one
+            if not replica.down:  # it may still be down from an earlier call
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self.check_s):
                         await replica.went_down.wait()

@@ -45,7 +45,7 @@ def environment(
 
 
 def reward_table(reward: Any, folder: Path) -> dict[str, Any]:
-    """The recipe's [reward]: of a name, a table, a function or a plug-in object."""
+    """The recipe's [reward] table, made from a name, a table, a function or a plug-in object."""
     if isinstance(reward, str | Mapping):
         return {"type": reward} if isinstance(reward, str) else dict(reward)
     if kind_of(reward) == "reward":

@@ -72,5 +72,5 @@ def _tree(tables: Mapping[str, Any]) -> Tree:
 
 
 def _set_by(loaded: Resolved) -> dict[str, str]:
-    """Where the values that somebody has set came from."""
+    """Dotted key -> origin, for the keys that somebody has set."""
     return {key: loaded.origins[key] for key, _ in flatten(loaded.given())}

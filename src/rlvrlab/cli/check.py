@@ -15,7 +15,7 @@ from rlvrlab.errors import UnknownName, UserError
 TOKENS_PER_ROW = 16
 """About as many tokens as a row of the engine contract has."""
 ALL_ROWS = {"micro_batch": 0, "micro_tokens": 1 << 20}
-"""An engine's key -> the value with which all rows go at once."""
+"""Key that sets an engine's micro-batch size -> the value with which all rows go in one pass."""
 
 
 @click.group("check", short_help="Check a recipe, an environment or an engine.")

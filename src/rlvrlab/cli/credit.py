@@ -21,7 +21,7 @@ ESTIMATORS = ("leave_one_out", "prefix", "tail", "shapley", "banzhaf")
 INTERVENTIONS = ("delete", "truncate", "null", "reorder")
 """Interventions that need no policy."""
 UNKNOWN, NO_STEP = "?", ""
-"""In place of a line's credit."""
+"""Shown in place of a line's credit where it is unknown, and where the line belongs to no step."""
 BAR = 8
 """Characters of the longest bar."""
 

@@ -235,7 +235,7 @@ def _show(examined: Examined, models: list[str], title: str) -> None:
 
 
 def _rows(examined: Examined, models: list[str]) -> Iterator[list[Text]]:
-    """One line per member and model, below the name of their group; the averages last, where there is more than one."""
+    """One line per member, a column per model, below the group's name; averages last, if there are several members."""
     from rich.text import Text
 
     averages = examined.averages if len({cell.member for cell in examined.cells}) > 1 else ()

@@ -52,7 +52,7 @@ def command(run: str, folder: Path, lines: int, metrics: tuple[str, ...], no_fol
 
 
 def follow(folder: Path, lines: int, *, wait: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(log, row) pairs; ends when the run has, or at once where nobody waits."""
+    """(log, row) pairs; ends when the run has ended, or without `wait` as soon as nothing new is there."""
     from rlvrlab.record.run import read_info
     from rlvrlab.report.follow import Follower
     from rlvrlab.report.status import ACTIVE, state_of

@@ -54,9 +54,9 @@ class Counterfactual(StepCredit):
     counterfactual_k: CountOrZero = 4
     """Steps examined per answer, drawn at random; 0 examines all. shapley and banzhaf always look at all."""
     examined: Examined = "all"
-    """Answers that are replayed: all, those that earned more than 0 (earning), or those where others did not (live)."""
+    """Answers replayed: all, those that earned above 0 (earning), or of these any above their group's worst (live)."""
     intervention_types: tuple[Intervention, ...] = ("delete", "truncate")
-    """Of leave_one_out: delete, truncate, substitute, null, reorder, resample; several are averaged."""
+    """Interventions of leave_one_out: delete, truncate, substitute, null, reorder, resample; several are averaged."""
     replay: ReplayMode = "fixed"
     """fixed keeps the later steps as they are; resample lets the policy write them again."""
     samples: Count = 4
@@ -135,7 +135,7 @@ class Counterfactual(StepCredit):
         return estimators.leave_one_out(steps, self._chosen(steps, len(kinds), rng), kinds, replay)
 
     def examines(self, reward: float, least: float) -> bool:
-        """Is an answer worth replays that earned so much, in a group where the least was this?"""
+        """Is an answer that earned `reward` worth replays, in a group where the worst earned `least`?"""
         return self.examined == "all" or (reward > 0 and (self.examined == "earning" or reward > least))
 
     def normalised(self, credit_S: Floats, total: float) -> Floats:

@@ -83,7 +83,7 @@ def shapley(steps: int, samples: int, rng: np.random.Generator) -> Replays:
 
 
 def banzhaf(steps: int, samples: int, rng: np.random.Generator) -> Replays:
-    """Exact up to EXACT steps, then `samples` random coalitions per step and their complements, all used for each."""
+    """Exact up to EXACT steps; then about `samples` coalitions per step, half of them complements, used for all."""
     if steps <= EXACT:
         return _enumerated(steps, np.full(steps, 0.5 ** (steps - 1)))
     half_CS = rng.random((max(2, min(MAX_REPLAYS, samples * steps) // 2), steps)) < 0.5
@@ -120,7 +120,7 @@ def step_groups(prefixes: Sequence[Sequence[Hashable]], reward_B: Floats, group_
 
 
 class _Book:
-    """Edits once each, and their values; the whole trajectory needs no replay."""
+    """Distinct edits, each replayed once; one that leaves the answer whole is not, since its reward is known."""
 
     def __init__(self, edits: Iterable[Edit]) -> None:
         wanted = dict.fromkeys(edits)
@@ -128,7 +128,7 @@ class _Book:
         self.index = {edit: i for i, edit in enumerate(altered)}
 
     def at(self, edit: Edit) -> int:
-        """Its place among the values, of which the last is the whole's."""
+        """Index of the edit's value; -1 for the whole answer, whose reward is appended last."""
         return self.index.get(edit, -1)
 
     def replays(self, solve: Callable[[Floats, float], Estimate]) -> Replays:

@@ -51,7 +51,7 @@ class Hit:
     right: Document
     """The one to be protected: of the higher role, or of the later file."""
     jaccard: float | None
-    """Where it reached the threshold."""
+    """Similarity of the two texts where it reached the threshold; None for a shared passage alone."""
     passages: int
     """Distinct runs of thirteen words in common."""
     passage: str

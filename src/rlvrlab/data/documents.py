@@ -59,7 +59,7 @@ class Documents:
     name: str
     documents: Sequence[Document]
     entries: Sequence[Entry]
-    """For a manifest of the file as it was audited."""
+    """The manifest entry of each row, as the file was when it was audited."""
 
 
 def read_documents(path: Path, columns: Mapping[Part, str] | None = None) -> Documents:

@@ -26,7 +26,7 @@ class Loaded:
 
 
 def load(path: Path, use: Use, env: Environment, size: int | None = None, seed: int = 0) -> Loaded:
-    """All problems of a file, or `size` of them in keyed order; whatever forbids the use names its rows."""
+    """All problems of a file, or `size` of them in keyed order; a UserError names the rows that forbid this use."""
     problems = tuple(read_problems(path))
     manifest = verified(path, problems)
     require(problems, use, str(path))
@@ -58,7 +58,7 @@ def protected_prompts(folder: Path) -> dict[str, str]:
 
 
 def _refuse_strangers(path: Path, problems: Sequence[Problem], env: Environment, manifest: Manifest | None) -> None:
-    """The recipe's environment must be able to judge the rows, and to expect answers as their prompts ask for them."""
+    """Refuse rows that the recipe's environment cannot judge, and prompts written in another style than env.style."""
     judged = {vars(cls)["name"] for cls in type(env).__mro__ if "name" in vars(cls)}
     strangers = [f"{p.id} ({p.source})" for p in problems if p.source not in judged]
     if strangers:

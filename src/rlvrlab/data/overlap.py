@@ -55,6 +55,6 @@ def overlaps(texts: Texts, length: int = LENGTH) -> list[Overlap]:
 
 
 def _tells(words: Texts, pair: tuple[int, int], places: tuple[int, int], length: int) -> bool:
-    """Equal hashes are equal words but for an accident; looked at all the same, since a leak is an accusation."""
+    """Is the run evidence? Its words must be equal (hashes may collide), and FEWEST_WORDS of them different."""
     left, right = (words.tokens[words.starts[i] + at :][:length] for i, at in zip(pair, places, strict=True))
     return bool(np.array_equal(left, right)) and len(set(left[words.has_letter[left]].tolist())) >= FEWEST_WORDS

@@ -56,7 +56,7 @@ class Prepared:
 
 
 def from_preset(name: str, preset: Preset, env: Environment, origin: Path | None) -> Prepared:
-    """The rows of a known data set; its folder, where the environment reads one itself, is among its keys already."""
+    """The rows of a known data set; with a folder_key, `env` already knows its folder and reads it itself."""
     prepared = Prepared(name, env, origin="local copy" if origin else preset.hub)
     if preset.folder_key:
         prepared.problems |= _reader(env).problems_in_folder()
@@ -155,7 +155,7 @@ def _reader(env: Environment) -> BaseEnvironment:
 
 
 def _counted(prepared: Prepared, row: Row, where: str) -> Read | None:
-    """What a row asks, or None and one more left out; what cannot be read names its place."""
+    """What a row asks; None (counted) where it cannot be judged. An unreadable row is an error with its place."""
     read = read_row(row, where, _reader(prepared.env).read_row)
     if read is None:
         prepared.left_out += 1
@@ -165,7 +165,7 @@ def _counted(prepared: Prepared, row: Row, where: str) -> Read | None:
 
 
 def _whole(problem: Problem) -> Read:
-    """A row that is a problem already."""
+    """A problem as a Read that gives it back unchanged."""
     return Read(problem.key, lambda role: [problem], problem.role)
 
 

@@ -44,7 +44,7 @@ def to_row(problem: Problem, index: int) -> Row:
 
 
 def from_row(row: Row, where: str) -> Problem:
-    """Back to a problem; a row that is not one names its place and column. Its content must still have its key."""
+    """A row as a problem; errors name place and column. A row whose content no longer fits its key is refused."""
     try:
         extra = row["extra_info"]
         role: Role = extra["split"]

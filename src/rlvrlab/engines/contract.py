@@ -366,8 +366,8 @@ def _slope(engine: Engine, batch: TokenBatch, objective: Objective, direction: V
 
 
 def _same(engine: Engine, a: Vector, b: Vector, what: str) -> str | None:
-    """Two vectors are equal to the engine's precision. Their distance is where shifting by a − b leads, and what their
-    Gramian says: the first is blurred by the size of the parameters, the second by that of the vectors."""
+    """Two vectors are equal to the engine's precision. Their distance is the smaller of two: how far shifting by a − b
+    leads, blurred by the size of the parameters, and what their Gramian says, blurred by that of the vectors."""
     before = engine.snapshot()
     engine.shift([a, b], [1.0, -1.0])
     moved = _norm(engine, engine.pull(before))

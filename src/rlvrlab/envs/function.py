@@ -116,7 +116,7 @@ class AbsentEnvironment(BaseEnvironment):
     version = "absent"
 
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
-        """Refuse: they are gone."""
+        """Refuse: the problems exist only in the Python process that made them."""
         self.refuse()
 
     def verify(self, problem: Problem, text: str) -> Verdict:
@@ -131,7 +131,7 @@ class AbsentEnvironment(BaseEnvironment):
 
 @adapter("env")
 def environment_class(name: str, found: Any = None) -> type[Any] | None:
-    """The plug-in class of an object from `make_environment`; of None the one that says that it is gone."""
+    """The plug-in class of an object from `make_environment`; for None, one that refuses every use and says why."""
     if found is None:
         return declare(make_dataclass("Absent", [], bases=(AbsentEnvironment,), frozen=True), "env", name)
     return type(found) if isinstance(found, FunctionEnvironment) else None

@@ -79,7 +79,7 @@ class Holdout(BaseEnvironment):
         return self.verify_many([(problem, text)])[0]
 
     def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
-        """Both parts in one call; where the watching part cannot be judged, nothing is said about it."""
+        """Judge paid and held-back tests in one call; `proxy` and `hidden` are there only where both were judged."""
         watching = [(_with(problem, problem.reference["held_back"]), text) for problem, text in items]
         verdicts = self.inner.verify_many([*items, *watching])
         joined = []

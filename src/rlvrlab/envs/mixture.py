@@ -35,11 +35,11 @@ class Mixture(BaseEnvironment):
     members: tuple[dict[str, Any], ...] = ({"type": "countdown"},)
     """Tables of environments; `label` names the skill of all of a member's problems."""
     ratios: tuple[Positive, ...] = ()
-    """Of the members; empty takes all alike."""
+    """Weights of the members, in their order; empty weighs all alike."""
 
     @cached_property
     def version(self) -> str:  # type: ignore[override]
-        """Changes with that of any member."""
+        """Names and versions of the members, so that it changes when any member's version does."""
         return "1(" + ",".join(f"{env.name}:{env.version}" for env in self.environments) + ")"
 
     @cached_property

@@ -26,5 +26,5 @@ def role_of_key(key: int, held_out: int = 1) -> Role:
 
 
 def role_in_training_set(by_content: Role) -> Role:
-    """The role of a row from a published training set that comes without a dev set: it lends the tenth that is dev."""
+    """The role of a row of a published training set without a dev set: dev where its content says so, else train."""
     return "dev" if by_content == "dev" else "train"

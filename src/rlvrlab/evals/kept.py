@@ -84,7 +84,7 @@ def track(kept: Kept, sinks: Sequence[str], name: str) -> list[str]:
 def examined_facts(
     identity: Mapping[str, Any], env: Environment, problems: Sequence[Problem], protocol: Protocol, seed: int, data: str
 ) -> dict[str, Any]:
-    """What decides the result: a folder is gone on with only while all of it stays."""
+    """All that decides the result: an evaluation folder can be resumed only while none of it has changed."""
     return {
         "data": data,
         "data_hash": content_hash(problems),

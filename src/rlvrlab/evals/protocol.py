@@ -22,7 +22,7 @@ MAX_NEW_TOKENS = 2048
 RUN_TIMEOUT_S = 30.0
 MEMORY_MB = 1024
 MOST_ANSWERS = 256
-"""Per problem under EVAL@budget, so that answers that cost nothing come to an end."""
+"""Most answers per problem under EVAL@budget, so that it ends even where answers cost nothing."""
 LIMITS = {"timeout_s": "run_timeout_s", "memory_mb": "memory_mb"}
 """An environment's key -> the protocol's field that sets it."""
 
@@ -86,7 +86,7 @@ class Protocol:
     def applied(self, env: Environment, chosen: Collection[str] = ()) -> tuple[Environment, Protocol]:
         """The environment under this protocol's limits, and the protocol as it is in force.
 
-        A key in `chosen` was set by the user and stays; a limit the environment has no key for is none of it.
+        A key in `chosen` was set by the user and stays; a limit that the environment has no key for becomes None.
         """
         keys: set[str] = {item.name for item in fields(env)} if is_dataclass(env) else set()
         changes: dict[str, Any] = {}

@@ -118,7 +118,7 @@ def compare_seeds(before_SP: Floats, after_SP: Floats, *key: object) -> Differen
 
 
 def resampled_difference(mean: float, drawn_R: Floats, problems: int) -> Difference:
-    """A difference and what is known of it from resamples of it: percentiles, twice the smaller tail, its spread."""
+    """A difference and, from its resamples, a percentile interval, p (twice the smaller tail) and detectable size."""
     low, high = np.percentile(drawn_R, [2.5, 97.5])
     tail = min(int((drawn_R <= 0).sum()), int((drawn_R >= 0).sum()))
     p = min(1.0, 2 * (1 + tail) / (1 + len(drawn_R)))

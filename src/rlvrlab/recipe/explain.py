@@ -18,7 +18,7 @@ class Setting(NamedTuple):
 
 
 def settings(resolved: Resolved) -> list[Setting]:
-    """Every value, in the schema's order; what the recipe leaves to its phases is named by them."""
+    """Every value, in the schema's order; an advantage or objective left to the phases is shown as theirs."""
     rows = []
     phases = [find("phase", name, resolved.folder) for name in resolved.recipe.phases]
     left_to_phases = {

@@ -64,7 +64,7 @@ class Resolved:
         return {k: {"value": v, "default": usual.get(k)} for k, v in mine.items() if v != usual.get(k)}
 
     def given(self) -> Tree:
-        """Only what somebody has set, as tables: what loads again to the same recipe."""
+        """Only the keys that somebody has set, as tables; loading these gives the same recipe."""
         unset = {"default", *(f"{IMPLIED}{table}" for table in (*PLUGIN_TABLES, *self.recipe.phases))}
         tree: Tree = {}
         for key, value in flatten(self.plain()):
@@ -85,7 +85,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Resolved:
 
 
 def load_tables(tree: Tree, changes: Mapping[str, Any], folder: Path, name: str, text: str = "") -> Resolved:
-    """The same for tables that are read already, and changes by dotted key; `name` and `text` are of their file."""
+    """The same for tables that are read already, and changes by dotted key; `name` and `text` are their file's."""
     path, sources = folder / name, {name: text}
     origins = {key: name for key, _ in flatten(tree)}
     base_name = tree.pop("extends", None)

@@ -38,6 +38,6 @@ class Lock:
             self._file.flush()
 
     def release(self) -> None:
-        """Give the folder free for the next writer."""
+        """Release the folder for the next writer."""
         with suppress(OSError):
             self._file.close()

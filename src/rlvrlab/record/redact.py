@@ -46,7 +46,7 @@ def _redact(value: Any, held: list[str]) -> Any:
 
 
 def _hide(value: Any) -> Any:
-    """Everything under a secret's name; what is empty or a switch tells nothing."""
+    """Hide every value under a secret's name; empty values and booleans stay, since they tell nothing."""
     if isinstance(value, dict):
         return {k: _hide(v) for k, v in value.items()}
     if isinstance(value, list | tuple):

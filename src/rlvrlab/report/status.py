@@ -1,7 +1,7 @@
 """Is a run still going? Found out by looking only: the lock is never taken, nothing is written.
 
 running      says so, and its process holds the lock
-stale        says so, but has been silent for long, or runs where this machine cannot see it and is silent
+stale        says so, but has been silent for long; its process is alive, or on another machine
 killed       says so, but its process is gone: `rlvr train --resume` goes on with it
 finished, interrupted, preempted, failed      as it said itself
 damaged      its files cannot be read

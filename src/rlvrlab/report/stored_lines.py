@@ -28,8 +28,8 @@ def judged(line: bytes) -> Any:
 
     {head…, "prompt": …, "tokens": [1, 2], tail…}  ->  {head…, tail…, "tokens": 2}
 
-    Inside a JSON text every quotation mark has a backslash before it, so the two signs can only be keys. Head and tail
-    make one table only if both keys stand in the same one; otherwise, or if something is lacking, all is read.
+    Inside a JSON text every quotation mark is escaped, so the two markers can only be keys. If head and tail together
+    are no table, or lack a needed key, the whole line is read.
     """
     texts, tokens = line.find(TEXTS), line.find(TOKENS)
     end = line.find(b"]", tokens)

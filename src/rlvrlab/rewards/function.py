@@ -83,7 +83,7 @@ class AbsentReward:
 
 @adapter("reward")
 def reward_class(name: str, function: Any = None) -> type[Any] | None:
-    """The plug-in class of a function; of None the one that says that it is gone, of anything else None."""
+    """The plug-in class of a function; for None, one that refuses to pay and says why; for anything else, None."""
     if function is None:
         return declare(make_dataclass("Absent", [], bases=(AbsentReward,), frozen=True), "reward", name)
     return _class_of(function) if callable(function) and not isinstance(function, type) else None

@@ -183,7 +183,7 @@ class _Reader:
         return self.text.rfind("@", 0, self._offset(decorators[0].lineno, decorators[0].col_offset))
 
     def _offset(self, line: int | None, column: int | None) -> int:
-        """Of Python's line and column in the text; columns are counted in bytes of UTF-8."""
+        """Where Python's line and column lie in the text; columns are counted in bytes of UTF-8."""
         assert line is not None and column is not None
         row = line - 1 - self.skipped
         if self.ascii:

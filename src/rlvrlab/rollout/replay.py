@@ -112,7 +112,7 @@ class Replayer:
         return values
 
     def _first(self, trajectories: Sequence[Trajectory]) -> dict[Place, Place]:
-        """Where each edit stands first: equal answers to a problem are altered, judged and rewarded once."""
+        """For each edit, the first equal one: equal answers to a problem are altered, judged and rewarded once."""
         known: dict[object, Place] = {}
         first = {}
         for i, one in enumerate(trajectories):

@@ -19,7 +19,7 @@ TAG = re.compile(r"</?think>\s*|<answer>.*?</answer>\s*|<answer>.*\Z", re.DOTALL
 BLANKS = r"[^\S\n]"
 PARAGRAPH = re.compile(rf"(?:{BLANKS}*+\S[^\n]*(?:\n|\Z))+\s*|{BLANKS}+")
 LINE = re.compile(rf"{BLANKS}*+\S[^\n]*(?:\n\s*|\Z)|{BLANKS}+")
-"""Both also match a blank line, which is no unit, for otherwise a search would begin anew at each of its blanks."""
+"""Both also match blanks alone, which are no unit: otherwise a search would begin anew at each of them."""
 SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s)\s*|\Z)", re.DOTALL)
 WORD = re.compile(r"\S+\s*")
 RESULT = re.compile(
@@ -34,7 +34,7 @@ Unit = tuple[str, Span]
 
 
 def text_steps(text: str) -> Segments:
-    """Prose in its coarsest units between the tags of which there is more than one, and the answers."""
+    """Prose between the tags, in the coarsest units that give more than one step, and the answers."""
     for kind, pattern in (("paragraph", PARAGRAPH), ("line", LINE), ("sentence", SENTENCE)):
         units, at = list[Unit](), 0
         for tag in (*TAG.finditer(text), None):

@@ -158,7 +158,7 @@ class RayAnswerer:
         return ready, False
 
     def _after_death(self, index: int, shard: list[Ask]) -> tuple[list[list[Ask]], Ready]:
-        """A new worker, and the shard in halves, so that one deadly question costs no other; alone, it has ATTEMPTS."""
+        """Replace a dead worker; its shard is asked again in halves, a single question at most ATTEMPTS times."""
         self.replaced += 1
         self._ray.kill(self._workers[index])
         self._workers[index] = self._new_worker()

@@ -19,7 +19,7 @@ from rlvrlab.types import Problem
 
 Strategy = Literal["task_type", "source", "tool", "difficulty", "embedding", "random"]
 MOMENTUM = 0.7
-"""Share of a problem's running pass rate that a new one leaves."""
+"""Weight of the old running pass rate when a new one arrives."""
 EDGES_EVERY = 10
 """Steps between new quantiles: between them a problem changes its group only by its own rate."""
 

@@ -174,7 +174,7 @@ class Board:
         survey.choices[view.name] = view.decision["chosen"]
 
     def _confirmation(self, view: StageView, survey: Survey) -> StageView | None:
-        """The runner-up once more, under everything that was chosen after it."""
+        """Compare the chosen arm with its runner-up once more, under all that was chosen in later stages."""
         later = self.chain.downstream(view.name)
         decision = view.decision
         if view.kind != "compare" or not view.stage.select.confirm or not later or decision is None:
@@ -196,7 +196,7 @@ class Board:
         return again
 
     def _ask(self, view: StageView, trials: dict[str, list[Trial]], survey: Survey) -> None:
-        """Want these trials, seed by seed, so that a stage has all arms at one seed early."""
+        """Add these to the wanted trials, seed by seed, so that a stage soon has all arms at one seed."""
         for column in zip(*trials.values(), strict=True):
             for arm, trial in zip(trials, column, strict=True):
                 _, suites = survey.wanted.setdefault(trial.id, (trial, {}))

@@ -8,7 +8,7 @@ from rlvrlab.errors import LabError
 from rlvrlab.study.board import Board, StageView, Survey
 
 MOST_COMBINATIONS = 64
-"""Beyond that, only those under the chosen arm are counted as run."""
+"""Beyond this many, combinations are not looked up: only those under the chosen arm count as run."""
 
 
 def caveats(board: Board, survey: Survey) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ class TrialState:
     status: str = "waiting"
     """waiting, running, finished, failed, timed_out."""
     rung: int = 0
-    """Of the out-of-memory ladder; 0 trains the settings as they were asked for."""
+    """Rung of the out-of-memory ladder; 0 trains the settings as they were asked for."""
     deaths: int = 0
     """Times its process or machine died."""
     attempts: list[dict[str, Any]] = field(default_factory=list)
@@ -36,7 +36,7 @@ class TrialState:
         return self.result is not None and all(name in done and done[name]["hash"] == h for name, h in suites.items())
 
     def begin(self, when: str, rung: int) -> None:
-        """One more attempt; one whose end nobody wrote down was lost with the study's process."""
+        """Begin one more attempt; an earlier one without a recorded end was lost when the study's process died."""
         if self.attempts and self.attempts[-1]["ended"] is None:
             self.attempts[-1] |= {"status": "lost", "why": "the study's own process died"}
         facts = {"number": len(self.attempts) + 1, "rung": rung, "started": when, "ended": None}

@@ -41,7 +41,7 @@ def identity_of(resolved: Resolved, seed: int, code: Literal["source", "version"
     texts = [(key, value) for key, value in flatten(named) if isinstance(value, str) and 0 < len(value) < 4096]
     paths = [(key, resolved.folder / value if key.startswith("data.") else Path(value)) for key, value in texts]
     data_files = sorted((key, file_hash(path)) for key, path in paths if path.is_file())
-    # The weights training starts from, where they lie in a folder; a name on a shelf stands for itself.
+    # The weights training starts from, where they lie in a folder; a built-in or hub name stands for itself.
     model = resolved.recipe.engine.get("model")
     folder = Path(str(model))
     weights = sorted([*folder.glob("*.safetensors"), *folder.glob("*.json")]) if model and folder.is_dir() else []

@@ -38,7 +38,7 @@ class PlannedStage:
     reused: int
     """Asked for by an earlier stage as well."""
     tokens: int
-    """Of the new trials, at most."""
+    """Tokens that the new trials generate at most, refills and second tries not counted."""
     seconds: float | None
     """Of training the new trials one after the other; None when it was not measured."""
 

@@ -106,7 +106,7 @@ class _Contest:
         return float(self.matrix(arm, metric).mean())
 
     def blocks(self, arm: str) -> Blocks:
-        """All metrics by weight; those of one suite share their problems and so a block."""
+        """Metrics times their weights; those over the same problems are added up to one block."""
         total = sum(self.metrics.values())
         blocks: dict[tuple[str, ...], Floats] = {}
         for metric, weight in self.metrics.items():

@@ -18,7 +18,7 @@ LARGEST_ENUMERATION = 10
 
 
 def nonnegative_qp(gramian_SS: Floats, q_S: Floats) -> Floats:
-    """The minimiser; where there is none (M singular along a falling direction), a point with complaints left over."""
+    """The minimiser; without one (M singular along a falling direction), the point that violates KKT least."""
     scale_S = np.sqrt(np.maximum(np.diag(gramian_SS), 0.0))
     live = np.flatnonzero(scale_S > 0)
     multiplier_S = np.zeros(len(q_S))

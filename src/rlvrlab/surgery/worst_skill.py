@@ -25,7 +25,7 @@ class WorstSkill(Surgery):
     temperature: Positive = 0.25
     """Small ones look only at the worst group."""
     momentum: Fraction01 = 0.9
-    """Share of the running success that a new one leaves."""
+    """Weight of the old running success when a new one arrives."""
 
     def weigh(self, scene: Scene, memory: Memory) -> Weighed:
         """A softmax over failures."""

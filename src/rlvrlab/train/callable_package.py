@@ -21,5 +21,5 @@ class CallablePackage(ModuleType):
         progress: bool = True,
     ) -> Any:
         """Train a recipe (file, TOML text, dict or loaded) to its end and return the run; see docs/python.md."""
-        run = importlib.import_module("rlvrlab.api").train  # the only step upwards: the public name stands here too
+        run = importlib.import_module("rlvrlab.api").train  # upwards on purpose: the public function has this name too
         return run(recipe, reward=reward, env=env, data=data, overrides=overrides, progress=progress)

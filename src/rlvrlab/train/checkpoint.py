@@ -56,7 +56,7 @@ def save(folder: Path, engine: Engine, state: State, memory: Memory | None = Non
 
 
 def finite(engine: Engine) -> bool:
-    """θ − θ is zero unless some parameter is NaN or infinite: said in verbs that every engine has."""
+    """Are all parameters finite? θ − θ is 0 unless one is NaN or infinite; needs only verbs that every engine has."""
     nothing = engine.pull(engine.snapshot())
     square = float(engine.gramian([nothing])["global"][0, 0])
     engine.release([nothing])
@@ -129,7 +129,7 @@ def complete(folder: Path) -> list[Path]:
 
 
 def steps(folder: Path) -> list[int]:
-    """Of all checkpoints, complete or not, in order."""
+    """Steps of all checkpoints, complete or not, ascending."""
     return [_step(path) for path in reversed(_latest_first(folder))]
 
 

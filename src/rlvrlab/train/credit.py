@@ -179,7 +179,7 @@ def _solved(
 
 
 def _asked(raw_S: Floats, plan: Replays | None) -> Bools:
-    """The steps of which something would be known had every altered answer got a value."""
+    """Steps that were examined: their credit is known, or would be if every altered answer had a value."""
     known_S: Bools = ~np.isnan(raw_S)
     if plan is None or known_S.all():
         return np.ones(len(raw_S), dtype=bool)
@@ -201,7 +201,7 @@ def _metrics(answers: Sequence[Credited]) -> dict[str, float]:
 def step_rows(
     credits: StepCredits, batch: TokenBatch | None = None, used: Sequence[Rollout] = ()
 ) -> dict[str, list[dict[str, Any]]]:
-    """By rollout; `batch` is what `used` were trained on, and None where nothing was."""
+    """Rows for the record by rollout; `batch` is what `used` were trained on, None where there was no update."""
     trained: dict[str, Floats] = {}
     if credits.answers and batch is not None and batch.advantage_BT is not None:
         advantage_BT = np.where(batch.loss_BT, batch.advantage_BT, np.nan)

@@ -20,7 +20,7 @@ class BySkill(NamedTuple):
 
     @property
     def value(self) -> float:
-        """Of the whole."""
+        """Accuracy over all skills."""
         return self.whole.value
 
     def metrics(self, data: str) -> dict[str, float]:

@@ -59,7 +59,7 @@ class Grouping:
 
     @cached_property
     def _fixed(self) -> dict[str, str]:
-        """Groups that never change and take a look at all training problems."""
+        """Groups that never change; they are worked out once, from all training problems."""
         assert self.surgery is not None
         return strategies.divided(self.surgery.group_strategy, self.train, self.surgery.num_groups, self.seed)
 

@@ -135,7 +135,7 @@ def build_problems(resolved: Resolved) -> dict[Role, list[Problem]]:
 
 
 def _problems(resolved: Resolved, env: Environment, role: Role, use: Use, files: dict[str, Any]) -> list[Problem]:
-    """Of the recipe's file for this role, or the environment's own; what a file says of itself is added to `files`."""
+    """Problems from the recipe's file for this role, or the environment's own; a file's facts are added to `files`."""
     data = resolved.recipe.data
     file, size = getattr(data, f"{role}_file"), getattr(data, f"{role}_size")
     if file is None:

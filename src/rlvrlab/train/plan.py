@@ -21,7 +21,7 @@ from rlvrlab.train.protocols.base import TrainingProtocol
 from rlvrlab.train.state import Memory, State
 
 SOME = 64
-"""Held-out problems that an evaluation is judged by."""
+"""Held-out problems on which an evaluation is timed."""
 PATIENCE_S = 20.0
 """A first step that takes longer is not repeated."""
 

@@ -38,7 +38,7 @@ def check_data(folder: Path, lab: Lab) -> None:
 
 @contextmanager
 def recorded(run: Run) -> Iterator[None]:
-    """While it trains: the folder says where, and if that fails, why."""
+    """Around training: the folder records where it runs and, if it fails, why."""
     try:
         _note_machine(run)
         yield

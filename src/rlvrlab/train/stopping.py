@@ -52,7 +52,7 @@ class Interrupts:
 
     @property
     def status(self) -> str:
-        """How a run ended that was asked to."""
+        """Status of a run that was asked to stop; `finished` when nobody asked."""
         return STATUS[self.received] if self.received else "finished"
 
     @property

@@ -51,7 +51,7 @@ class Gradients(NamedTuple):
     entropy_S: Floats
     """Mean token entropy of each group, 0 where the objective does not tell."""
     metrics: dict[str, float]
-    """Of the objective, averaged over the groups by their share."""
+    """The objective's metrics, averaged over the groups by their share."""
 
     @classmethod
     def of(cls, passes: Sequence[Backward], share_S: Floats) -> Gradients:

@@ -33,7 +33,7 @@ class PackedIndices:
     group: Tensor
     """C: the prompt of each answer."""
     mask: Tensor
-    """(C, 1, T, P+T): what each of its tokens does look at."""
+    """(C, 1, T, P+T): the prompt and answer positions that each answer token attends to."""
     back: Tensor
     """N indices into the G·P + C·T outputs."""
     groups: int
@@ -68,7 +68,7 @@ def indices_of(shared: Shared, device: Any) -> PackedIndices:
 
 @contextmanager
 def packed_attention(config: Any, indices: PackedIndices | None) -> Iterator[None]:
-    """Within, the model attends by these indices; without one, as it always does."""
+    """Inside the block the model attends by these indices; with None it attends as usual."""
     global _active
     if indices is None:
         yield

@@ -136,13 +136,13 @@ class Room:
         self._vacate(rows)
 
     def _vacate(self, rows: int) -> None:
-        """Places behind the rows compute along: dead, of a group that exists, with a line of their own to write to."""
+        """Places without a row are computed too: mark them dead, with group 0 and the spare line to write to."""
         self.state.dead[rows:] = 1
         self.state.group[rows:] = self.state.length[rows:] = 0
         self.state.row[rows:] = self.sizes.rows
 
     def look(self, alive: int, t: int, stopped: Stopped | None) -> int:
-        """How many rows are left; they are moved to the front when a smaller graph fits them."""
+        """Places still to compute, 0 once all rows ended; the living move to the front when a smaller graph fits."""
         state = self.state
         dead_R = state.dead[:alive].cpu().numpy() != 0
         if stopped is not None:

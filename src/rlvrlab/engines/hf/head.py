@@ -26,7 +26,7 @@ class Piece(NamedTuple):
 
     hidden: Tensor
     logits: Tensor | None
-    """With their graph; None: to be made again."""
+    """With their autograd graph; None where the backward pass computes them again."""
     lse_K: Tensor
     entropy_K: Tensor
     places: slice

@@ -18,7 +18,7 @@ from rlvrlab.errors import UserError
 
 PREFIX = "base_model.model."
 UNCLEAR = "\0"
-"""Stands for no adapter and no base: the weights must be made anew before use."""
+"""Marks weights that are neither the base nor a known adapter: they must be merged anew before use."""
 UNKNOWN = ("use_dora", "modules_to_save", "rank_pattern", "alpha_pattern", "lora_bias", "layer_replication")
 """Settings that make an adapter more than B·A on some layers."""
 

@@ -51,7 +51,7 @@ class State:
 
 
 def new_state(device: torch.device, rows: int, new_tokens: int) -> State:
-    """Buffers for so many rows; the last line of what is written belongs to places without a row."""
+    """Buffers for `rows` rows; outputs have one more line, which places without a row write to."""
 
     def zeros(*shape: int, dtype: Any = torch.int32) -> Tensor:
         return torch.zeros(shape, device=device, dtype=dtype)

@@ -100,7 +100,7 @@ class GradientPass:
             if train:
                 self._back(layout, hidden, scored, loss)
                 return
-        self._part(part, None, loss)  # no advantage, yet the objective pulls: KL or entropy
+        self._part(part, None, loss)  # some coefficient is not 0 after all (KL or entropy): again, with a graph
 
     def _back(self, layout: Layout, hidden: Tensor, scored: Scored, loss: Loss) -> None:
         tensor = self.body.tensor

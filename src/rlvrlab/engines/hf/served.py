@@ -136,7 +136,7 @@ class ServedSampler:
             draft.rename(self._folder)
 
     def _prepare(self) -> Any:
-        """Also after a server was restarted: it has forgotten its adapters."""
+        """What must be done at a server before it is asked, and again after a restart: load the current adapter."""
         me = weakref.ref(self)
 
         async def prepare(host: Host) -> None:

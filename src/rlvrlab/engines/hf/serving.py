@@ -244,7 +244,7 @@ def request_of(form: Form, tokens: tuple[int, ...], window: int) -> Request:
 
 
 def _key(parts: Any) -> Any:
-    """JSON has no tuples; a key has no lists."""
+    """A randomness key from JSON: its lists become tuples, at every depth."""
     return tuple(_key(part) for part in parts) if isinstance(parts, list) else parts
 
 

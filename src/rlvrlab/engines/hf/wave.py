@@ -49,7 +49,7 @@ class Drawn(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """Dead places and the living that move into them; what is behind `alive` is forgotten."""
+    """Living rows (`source`) and the dead places (`to`) that they move into; places from `alive` on are forgotten."""
 
     alive: int
     to: Ints

@@ -140,7 +140,7 @@ class Weights:
             self.head = self.embedding if tied else self._own([base.lm_head])
             self.norm = self._own([base.model.norm])
             self.layers = [self._layer(block) for block in base.model.layers]
-            # Of every position; the sine is negated in its first half, so that a rotation is x·cos + roll(x, D/2)·sin.
+            # Tables of all positions; the sine's first half is negated, so that a rotation is x·cos + roll(x, D/2)·sin.
             positions = torch.arange(self.shape.window, device=self.device)[None]
             like = torch.empty(0, device=self.device, dtype=self.dtype)
             cos, sin = base.model.rotary_emb(like, positions)

@@ -62,7 +62,7 @@ class Fleet:
         self._extra = list(extra)
         self._logs = Path(tempfile.mkdtemp(prefix="rlvr_serve_"))
         if backend == "transformers" and "@" in self.model and Path(self.model).is_dir():
-            # It takes what follows an @ for a revision, so the folder gets another name.
+            # `transformers serve` takes what follows an @ for a revision, so the folder is linked under another name.
             link = self._logs / Path(self.model).name.replace("@", "_")
             link.symlink_to(self.model)
             self.model = str(link)
@@ -104,7 +104,7 @@ class Fleet:
         if self._adapters:
             rank = next(rank for rank in VLLM_RANKS if rank >= self._adapters)
             shared += ["--enable-lora", "--max-lora-rank", str(rank), "--logprobs-mode", "processed_logprobs"]
-            # As the trainer has it unless told otherwise; of two, e.g. one among the extra words, the last counts.
+            # The trainer's own default; a --dtype among the user's extra words comes later and wins.
             shared += ["--dtype", "bfloat16" if devices else "float32"]
         return [*common, "--served-model-name", self.served_name, *shared, *self._extra]
 

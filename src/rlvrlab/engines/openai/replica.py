@@ -99,7 +99,7 @@ class ModelReplica(Replica):
         self.confirm(model, again.model)
         pairs = list(zip(first.logprobs, again.logprobs, strict=False))
         if first.text != again.text:
-            pairs = pairs[:1]  # noise turned one greedy token into another: what comes after it answers something else
+            pairs = pairs[:1]  # noise flipped a greedy token; what follows is another answer: compare the first only
         if max((abs(before - now) for before, now in pairs), default=0.0) > DRIFT:
             raise ModelChanged(self.host.url, self.known_good, f"answers with other probabilities as {model!r}")
 

@@ -75,7 +75,7 @@ def _acyclic(random: Random, size: int, weighted: bool) -> Graph:
 
 
 def _rooted(random: Random, draw: Callable[[], Graph]) -> tuple[Graph, int]:
-    """A graph and a source with a way out: from a lonely one there is nothing to find."""
+    """A graph and a source that has an edge to another vertex; from an isolated one there is nothing to find."""
     while True:
         graph = draw()
         starts = [u for u, row in enumerate(graph) if any(weight for v, weight in enumerate(row) if v != u)]

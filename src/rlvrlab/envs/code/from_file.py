@@ -166,6 +166,6 @@ class FileEnvironment(JudgedEnvironment):
         return f"{problem.prompt.rstrip()}{own}\n\n{told} Try again.\n"
 
     def self_check(self) -> list[Check]:
-        """As always; our own problems are quick, so endless loops need not be waited for."""
+        """The usual check; our own problems run quickly, so a short time limit ends endless loops soon."""
         quick = self if self.path else replace(self, timeout_s=CHECK_TIMEOUT_S, memory_mb=CHECK_MEMORY_MB)
         return super(FileEnvironment, quick).self_check()

@@ -23,7 +23,7 @@ KEPT_ANSWER = 4000
 ROLES: tuple[Role, ...] = ("train", "dev", "test")
 
 Jobs: TypeAlias = "tuple[Item, ...]"
-"""What must all be accepted for an answer to be."""
+"""Programs to judge for one answer; all of them must be accepted for the answer to be accepted."""
 
 
 class JudgedEnvironment(BaseEnvironment):

@@ -33,7 +33,7 @@ def documented(program: str) -> str:
 
 
 def inflated(program: str) -> str:
-    """With a name nobody reads in every function, and every returned value named first."""
+    """With an unused variable in every function, and every returned value assigned to a name first."""
     tree = _NameResults().visit(parsed(program))
     for node in _functions(tree):
         node.body.insert(0, ast.Assign([ast.Name(UNUSED, ast.Store())], ast.Constant(None)))

@@ -110,7 +110,7 @@ AS_LISTS = """
 def as_lists(value):
     return [as_lists(item) for item in value] if isinstance(value, (list, tuple)) else value
 """
-"""JSON has no tuples."""
+"""Setup code of APPS tests: results are compared with tuples as lists, because the expected values come from JSON."""
 
 
 def _apps_function(columns: Columns, row: CodeRow, tests: dict[str, Any]) -> CodeRow:

@@ -1,4 +1,4 @@
-"""The second turn: the own program and one public example on which it fails.
+"""The second turn: the policy's own program and one public example on which it fails.
 
 The judge's word on hidden tests is not used: exception messages and results are written by the program, which has seen
 hidden inputs and could carry them out. So the program runs again, on public inputs alone, and only that is told.
@@ -38,7 +38,7 @@ def second_prompt(problem: Problem, own: str, verdict: Verdict, public: Verdict 
 
 
 def _failure(problem: Problem, public: Verdict | None) -> str:
-    """One public example and what came instead of it; without `not` when the program is right on all of them."""
+    """One public example and, after `not`, the wrong result; without `not` where the program passes all of them."""
     cases = problem.meta["public"]
     if public is not None and public.correct:
         return prompts.example_line(*cases[0])

@@ -75,7 +75,7 @@ def draw_atom(pool: Pool, random: Random) -> Atom:
 
 
 def pick(items: Sequence[T], random: Random) -> T:
-    """What random.choice draws, without the way there."""
+    """The item that random.choice would draw, without its overhead."""
     return items[below(len(items), random)]
 
 
@@ -107,7 +107,7 @@ def draw_arguments(kinds: tuple[Kind, ...], random: Random, shortest: int, longe
             continue
         size = shortest + int(draw() * (longest - shortest + 1))
         if kind == "list":
-            values.append([int(draw() * 10.0) for _ in range(size)])  # what random.choices does, without the way there
+            values.append([int(draw() * 10.0) for _ in range(size)])  # like random.choices, without its overhead
         elif kind == "text":
             values.append("".join([LETTERS[int(draw() * 5.0)] for _ in range(size)]))
         else:

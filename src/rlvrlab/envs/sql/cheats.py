@@ -48,7 +48,7 @@ def bombs(table: str) -> dict[str, str]:
 
 
 def text_cheats(gold: str, prompt: str) -> dict[str, str]:
-    """Cheats in where the query stands."""
+    """Cheats in the text around the query: it stands in the wrong place, or is not the last word."""
     block = f"```sql\n{gold}\n```"
     return {
         "only thought": f"<think>{block}</think>",

@@ -69,7 +69,7 @@ def stored(schema: Sequence[str], contents: Contents) -> str:
 
 @lru_cache(maxsize=1000)
 def twins(database: Path, many: int) -> tuple[str, ...]:
-    """Perturbed copies of somebody else's database; its twins are the same in every process."""
+    """Perturbed copies of a database that was given, not made here; every process makes the same ones."""
     name = hashlib.sha256(str(database.resolve()).encode()).hexdigest()[:12]
     return tuple(str(make_twin(database, folder() / f"{name}.{seed}.sqlite", seed)) for seed in range(many))
 

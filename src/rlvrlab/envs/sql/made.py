@@ -64,7 +64,7 @@ def _is_sound(schema: Schema, contents: list[Contents], question: Question) -> b
         empty = (all(value in (None, 0) for row in result for value in row) for result in results)
         if any(empty) or results[0] == results[1]:
             return False
-        # One database decides most: a query anybody would try must differ from gold on one of them.
+        # A query that anybody would try must differ from gold on at least one database; the first usually decides.
         return not any(
             all(_bag(database, query) == result for database, result in zip(databases, results, strict=True))
             for query in trivial_queries(schema)

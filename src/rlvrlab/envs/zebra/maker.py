@@ -21,7 +21,7 @@ SIZES = {1: (2, 3), 2: (3, 3), 3: (4, 4), 4: (5, 5), 5: (6, 6)}
 FRUITLESS = 3000
 SPARE_TRIED = 30
 RARE = {"at": 4.0, "not_at": 3.0, "apart": 3.0, "before": 1.5}
-"""Clues that say little, or too much, wait longer for their turn."""
+"""Factor on a clue's random turn, by kind: clues that say little, or too much, tend to be tried later."""
 ATTRIBUTES = {
     "Name": ("Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gus", "Hana"),
     "Drink": ("tea", "milk", "water", "cocoa", "juice", "coffee", "soda", "cider"),

@@ -39,7 +39,7 @@ STREAMS = {"sys.stdin", "sys.stdout", "sys.stderr"}
 """Streams that honest programs often reassign for speed."""
 FEWEST_VALUES = 2
 SHARE_OF_VALUES = 0.5
-"""hard_coded needs this many hidden results as literals, and this share of them."""
+"""hard_coded needs at least FEWEST_VALUES hidden results as literals, and at least SHARE_OF_VALUES of them."""
 
 
 class Pattern(NamedTuple):

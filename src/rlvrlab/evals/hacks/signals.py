@@ -100,7 +100,7 @@ class PartShare(NamedTuple):
 
 
 def top_part(judged: Sequence[Rollout]) -> PartShare | None:
-    """None when the reward has one part, or nothing varies."""
+    """The reward part that carries most of the variance within groups; None with a single part or no variance."""
     names = list(dict.fromkeys(name for r in judged if r.reward for name in r.reward.parts))
     if len(names) < 2:
         return None

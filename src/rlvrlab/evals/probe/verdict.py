@@ -38,7 +38,7 @@ class Advice:
 
 
 def advise(report: Report) -> Advice:
-    """The first of these that applies decides; the rest are notes."""
+    """The first condition in `_decide` that applies is the verdict; what is unsettled or not ideal becomes a note."""
     word, text = _decide(report)
     total = report.total
     asked: list[tuple[str, Measured, float, str]] = [

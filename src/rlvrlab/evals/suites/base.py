@@ -151,7 +151,7 @@ def prepare(
 
 
 def most_problems(env: Environment, role: Role, wanted: int, seed: int) -> list[Problem]:
-    """`wanted` problems, or as many as the environment has; a mistake other than that stays one."""
+    """`wanted` problems, or as many as the environment can give; where it can give none, its own error is raised."""
     try:
         return env.problems(role, wanted, seed)
     except UserError as error:

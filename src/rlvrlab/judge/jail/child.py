@@ -72,7 +72,7 @@ def message_of(error: BaseException) -> str:
 
 
 def live(way: Way, descriptors: list[int], size: int, roles: dict[str, Role]) -> None:
-    """The whole life of a forked child: what is on 0 … 4, then the job of that size as a file. Never returns."""
+    """The whole life of a forked child; never returns. `descriptors` are those for 0 … 4, then a file with the job."""
     status = EXIT_FAILED
     try:
         content = pread(descriptors.pop(), size, 0)

@@ -13,7 +13,7 @@ PIECE = 1 << 16
 
 _encode = json.encoder.c_make_encoder  # type: ignore[attr-defined]
 _pieces = _encode and _encode(None, None, json.encoder.encode_basestring_ascii, None, ": ", ", ", False, False, True)
-"""What json.dumps comes down to, made once: every fork pays for each object it meets on the way there."""
+"""The encoder behind json.dumps, made once: each object touched on the way to it costs every fork a copied page."""
 scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 
 

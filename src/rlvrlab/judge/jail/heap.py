@@ -26,7 +26,7 @@ _fillers: list[object] = []
 
 
 def preload() -> None:
-    """Load the standard library and close its ranks."""
+    """Import the modules of PRELOADED, then fill the gaps that they left between objects."""
     for name in PRELOADED.split():
         importlib.import_module(name)
     fill_holes()
@@ -44,7 +44,7 @@ def fill_holes() -> None:
 
 
 def _fill_chunks() -> None:
-    """The same for what is larger: held until two of a size come one behind the other, from the heap's end."""
+    """The same for larger blocks: held until two of a size come out adjacent, which means from the heap's end."""
     libc = ctypes.CDLL(None)
     malloc, free = libc.malloc, libc.free
     malloc.restype, malloc.argtypes, free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]

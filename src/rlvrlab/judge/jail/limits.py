@@ -13,11 +13,11 @@ PROCESSES = 64
 FILES = 64
 """Open descriptors."""
 LONGEST_S, LARGEST_MB = 1_000_000, 1 << 24
-"""More is no limit, and nothing that the kernel could be told."""
+"""Largest limits that are accepted: more would be no limit, and might not fit the kernel's types."""
 ADDRESS_SPACE_SPARE = 600 * MEGABYTE
 MAIN_STACK = 64 * MEGABYTE
 UNLIMITED = 1 << 64
-"""RLIM_INFINITY is -1 to Python, and this less one to the kernel."""
+"""RLIM_INFINITY is -1 in Python and UNLIMITED - 1 in the kernel; `% UNLIMITED` turns the first into the second."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class TooDeep(NotPlain):
 
 
 def refuse(value: object) -> Encoded:
-    """What is not plain stays where it is."""
+    """The default for `other`: a value that is not plain raises NotPlain."""
     raise NotPlain(type(value).__name__)
 
 
@@ -101,7 +101,7 @@ Known = Callable[[Any], Any]
 
 
 def unknown(number: Any) -> Any:
-    """No handles are expected here."""
+    """The default for `known`: no handle is expected, so any is a ValueError."""
     raise ValueError(f"handle {number!r}")
 
 

@@ -98,7 +98,7 @@ def rehearse(roles: dict[str, Role]) -> list[int]:
 
 
 def _play(roles: dict[str, Role], job: Job, frames: list[Any]) -> int:
-    """One role on descriptors that lead nowhere, with a partner that has said everything already."""
+    """Run one role with its output discarded and all its partner's messages already waiting in the socket."""
     nowhere, given = os.open("/dev/null", os.O_RDWR), os.memfd_create("rehearsal")
     os.write(given, INPUT)
     os.lseek(given, 0, os.SEEK_SET)

@@ -110,7 +110,7 @@ def _blocks(processes: bool) -> dict[int, Block]:
     is_thread = ((LOAD, 0, 0, OFFSET_ARGUMENTS), (BITS_SET, 1, 0, CLONE_THREAD))
     named.setdefault("clone", (*is_thread, *REFUSE, *ALLOW))
     # Only this process's own limits, and only its own threads: abort() and raise() go through tgkill.
-    # A CPU limit of its own choice would end it by SIGKILL, which only the machine's failures are ended by.
+    # It may read its CPU limit but not set it: a limit of its own would end it by SIGKILL, which counts as our failure.
     reading_only = _refuse_unless_zero(2)
     is_cpu = ((LOAD, 0, 0, OFFSET_ARGUMENTS + 8), (EQUAL, 0, len(reading_only), RLIMIT_CPU))
     named["prlimit64"] = (*_refuse_unless_zero(0), *is_cpu, *reading_only, *ALLOW)
@@ -120,14 +120,14 @@ def _blocks(processes: bool) -> dict[int, Block]:
     is_own = ((LOAD, 0, 0, OFFSET_ARGUMENTS), (EQUAL, 0, 3, PID_PLACEHOLDER))
     is_final = ((LOAD, 0, 0, OFFSET_ARGUMENTS + 16), (EQUAL, 1, 0, SIGKILL), (EQUAL, 0, 1, SIGSTOP))
     named["tgkill"] = (*is_own, *is_final, *REFUSE, *ALLOW)
-    # A descriptor's owner gets a signal of one's choice: the way around the refused kill().
+    # These make the kernel send a chosen signal to a descriptor's owner: a way around the refused kill().
     named["fcntl"] = _unless_argument(1, F_SETOWN, F_SETSIG, F_SETOWN_EX)
     named["ioctl"] = _unless_argument(1, FIOSETOWN, SIOCSPGRP, TIOCSTI, TIOCLINUX)
     return {kernel.NUMBERS[name]: block for name, block in named.items() if name in kernel.NUMBERS}
 
 
 def _refuse_unless_zero(index: int) -> Block:
-    """Both halves of the argument: it may be a pointer."""
+    """Refuse the call unless the argument is 0; both 32-bit halves are tested, since it may be a pointer."""
     at = OFFSET_ARGUMENTS + 8 * index
     return ((LOAD, 0, 0, at), (EQUAL, 0, 2, 0), (LOAD, 0, 0, at + 4), (EQUAL, 1, 0, 0), (RETURN, 0, 0, DENY))
 

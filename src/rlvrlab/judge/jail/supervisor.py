@@ -29,7 +29,7 @@ PATIENCE = 4
 
 
 class Watch:
-    """One running child and its budgets; made before the child is, because after a fork memory is dear."""
+    """One running child and its budgets; made before the child, as memory written after a fork is copied."""
 
     __slots__ = (
         "id", "killed", "limits", "next_look", "pid", "pidfd", "report", "seen", "started", "test_cpu", "test_started",
@@ -85,7 +85,7 @@ class Watch:
 
 
 def nap_s(cpu_left: float, wall_left: float) -> float:
-    """How long nothing can be overspent: threads outside the interpreter lock use CPU time faster than a clock runs."""
+    """Longest sleep in which no budget can be overspent: several threads use CPU time faster than a clock runs."""
     return max(SHORTEST_NAP_S, min(cpu_left / CORES, wall_left))
 
 

@@ -20,7 +20,7 @@ from rlvrlab.judge.jail.supervisor import nap_s
 
 MOST_RULESETS = 16
 HIGHEST_OWN = limits.FILES
-"""No descriptor of the zygote's lies above."""
+"""The zygote has no descriptor from here on (RLIMIT_NOFILE), so `Way.enter` closes only those below."""
 
 libc = ctypes.PyDLL(None)
 """Keeps the interpreter lock and errno as they are: a child has one thread, and only asks whether a call failed."""
@@ -75,7 +75,7 @@ class Walls:
             (setrlimit, (kind, ctypes.create_string_buffer(struct.pack("=QQ", soft, hard), 16)))
             for kind, soft, hard in limits.in_force(budgets)
         ]
-        if self.isolation == "bwrap":  # not a bomb's worth; the kernel exempts root
+        if self.isolation == "bwrap":  # so that a fork bomb stays small; the kernel does not apply this limit to root
             most = ctypes.create_string_buffer(struct.pack("=QQ", limits.PROCESSES, limits.PROCESSES), 16)
             calls.append((setrlimit, (resource.RLIMIT_NPROC, most)))
         if self.filter is not None:

@@ -42,7 +42,7 @@ ROLES = ("program", "calls", "candidate", "tester", "inprocess", "syntax", "asse
 
 
 fork: Callable[[], int] = ctypes.PyDLL(None).fork
-"""The C library's, without Python's: its hooks repair locks and threads, of which a zygote has none, cost 0.3 ms, and
+"""The C library's fork: os.fork's hooks repair locks and threads, which a zygote does not have, cost 0.3 ms, and
 seed `random` anew, which would make verdicts of careless programs vary."""
 
 
@@ -151,7 +151,7 @@ class Zygote:
 
 def main(control_descriptor: int, own_path: str, settings_text: str) -> None:
     """Entry point of the worker process."""
-    os.environ.pop("LD_BIND_NOW", None)  # for us, not for candidates
+    os.environ.pop("LD_BIND_NOW", None)  # it was set for the start of this process; candidates must not inherit it
     # Keep 3 … 9 free of anything of ours: a child puts its own descriptors there.
     control = socket.socket(fileno=fcntl.fcntl(control_descriptor, fcntl.F_DUPFD_CLOEXEC, child.LOWEST_OWN))
     os.close(control_descriptor)

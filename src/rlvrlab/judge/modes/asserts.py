@@ -87,7 +87,7 @@ async def judge_split(worker: Worker, code: str, task: TestsTask, stop: bool) ->
         tester = worker.start(Order({**job, "role": "tester"}, task.limits, peer=theirs.fileno(), scratch=False))
     tested = await worker.finish(tester)
     if b'["candidate_gone"' not in tested.report:
-        worker.cancel_soon(candidate)  # its partner has hung up, which is its sign to leave
+        worker.cancel_soon(candidate)  # the tester has hung up, at which the candidate should end by itself
     ran = await worker.finish(candidate)
     finding = Finding(total=len(task.tests))
     finding.spent(ran, tested)
@@ -108,7 +108,7 @@ def _read_tester(finding: Finding, tester: Ran, candidate: Ran, task: TestsTask)
     if records is None:
         raise BadTask("the tests wrote into the judge's channel")
     if candidate.killed != "cancelled":
-        # Why it stopped answering, when it did so on its own; exceptions are the tester's to weigh.
+        # Why the candidate ended, unless we cancelled it; exceptions in its calls are in the tester's report.
         known = ("compile", "no_entry_point", "memory")
         told = records_of(candidate) or ()
         fatal = [record for record in told if record[0] in known or (record[0] == "raised" and candidate.exit)]

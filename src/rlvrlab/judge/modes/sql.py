@@ -87,7 +87,7 @@ class SqlJudge:
         return [verdict for chunk in judged for verdict in chunk]
 
     async def _learn_gold(self, tasks: Sequence[SqlTask]) -> None:
-        """Gold results not known yet, several to a child; what fails here is met again, alone, by `gold`."""
+        """Run gold queries not known yet, several to a child; one that fails here is run again, alone, by `gold`."""
         missing: dict[Query, SqlTask] = {}
         for task in tasks:
             for key in ((database, task.gold) for database in task.databases):
@@ -146,7 +146,7 @@ class SqlJudge:
         return finding.verdict(self.pool.image.isolation)
 
     def _bad_task(self, why: str) -> Verdict:
-        """Nothing the answer can be blamed for."""
+        """The verdict on a task that cannot be judged: unjudged, since the answer is not to blame."""
         return unjudged(f"bad task: {why}", isolation=self.pool.image.isolation, flags=("bad_task",))
 
     async def gold(self, database: str, task: SqlTask) -> Gold:
@@ -186,7 +186,7 @@ class SqlJudge:
         ran, failure = await tried(run)
         records = records_of(replace(ran, report=ran.report[: ran.report.rfind(b"\n") + 1])) or ()
         answers = [Result(record[1], record[2]) if record[0] == "rows" else record for record in records]
-        # A child that was not ended on the clock may have failed of all its queries together: the rest get another one.
+        # A child that died unkilled may have failed from all its queries together: the unanswered ones get a new child.
         if not answers or (ran.killed and len(answers) < len(queries)):
             answers.append(["failed", *(failure or (Outcome.RUNTIME_ERROR, "the query ended the worker", ()))])
         return answers
@@ -197,7 +197,7 @@ def _chunks(items: Sequence[T]) -> list[Sequence[T]]:
 
 
 def _gold_queries(key: Query, order: Ordering | None) -> list[Query]:
-    """The gold query, and where it orders by something it does not show, once more with that in sight."""
+    """The gold query, and where its sort keys can be added as columns, once more with them."""
     return [key] + ([(key[0], order.keyed)] if order and order.keyed else [])
 
 

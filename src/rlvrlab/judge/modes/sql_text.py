@@ -1,7 +1,7 @@
 """Just enough SQL grammar to know where a query is ordered: words, quotes, comments and brackets, no third party.
 
 top_level_order("SELECT a FROM t WHERE b IN (SELECT c FROM u ORDER BY c)") -> None
-top_level_order("SELECT a FROM t ORDER BY b DESC, 2 LIMIT 3") -> Order(keys=("b", "2"), …)
+top_level_order("SELECT a FROM t ORDER BY b DESC, 2 LIMIT 3") -> Ordering(keys=("b", "2"), …)
 """
 
 from __future__ import annotations

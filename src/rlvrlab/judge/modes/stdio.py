@@ -44,7 +44,7 @@ async def _right_output(worker: Worker, got: bytes, given: str, expected: str, t
 
 
 async def _checked(worker: Worker, task: StdioTask, given: str, got: str, expected: str) -> tuple[bool | None, str]:
-    """The checker's word; None when it fails. One that fails on this output only has met an answer it cannot read."""
+    """The checker's verdict, None when it fails, and its words. Failing on this output alone makes the answer wrong."""
     job = {"role": "program", "code": task.checker}
     question = json.dumps({"input": given, "output": got, "expected": expected}).encode()
     ran = await worker.run(Order(job, task.limits, question, scratch=False))

@@ -232,7 +232,7 @@ class Worker:
             raise
 
     def cancel_soon(self, child: Child) -> None:
-        """End a child that should end by itself now, if it does not."""
+        """Cancel a child after GRACE_S seconds, unless it has ended by itself by then."""
         asyncio.get_running_loop().call_later(GRACE_S, self.cancel, child)
 
     def cancel(self, child: Child) -> None:

@@ -33,7 +33,7 @@ class Sink(Protocol):
 
 @dataclass(frozen=True)
 class Tracker:
-    """What sinks have in common whose package hands out a run that can `log` and `finish`."""
+    """Base of sinks whose package returns a run object with `log` and `finish`."""
 
     _opened: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
     """The package's open run; a plug-in is frozen, so it lies in a list."""

@@ -27,7 +27,7 @@ from rlvrlab.report.server.stream import News, stream
 
 HTML = "text/html; charset=utf-8"
 LEFT_OUT = ("folder", "age_s", "quiet_s")
-"""Of a list's entry: where this machine keeps it, and what changes with the clock."""
+"""Fields of an entry that /runs.json leaves out: its place on this machine, and what changes with the clock."""
 MOST_STREAMS = 64
 """Pages that may be open at once."""
 MOST_COMPARED = 16

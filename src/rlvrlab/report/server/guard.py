@@ -24,7 +24,7 @@ HEADERS = {
     "cache-control": "no-store",
     "content-security-policy": "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; object-src 'none'",
 }
-"""Of every answer; the policy stands beside the one that each page carries in itself."""
+"""Headers of every response; the policy applies in addition to the one that each page carries itself."""
 TEXT = "text/plain; charset=utf-8"
 READ_ONLY = "This server only shows: GET is all it knows."
 NO_TOKEN = "The token is missing or wrong. Open the address that `rlvr serve report` printed, token included."  # noqa: S105
@@ -40,7 +40,7 @@ class Guard:
 
     def __init__(self, handler: Handler, token: str) -> None:
         self._handler, self._token = handler, token
-        self._cookie = f"rlvr_report_{hashlib.sha256(token.encode()).hexdigest()[:8]}"  # cookies know no ports
+        self._cookie = f"rlvr_report_{hashlib.sha256(token.encode()).hexdigest()[:8]}"  # cookies are not bound to ports
 
     def admit(self, request: Request) -> None:
         """Before anything of a request is kept: who may not look must not fill the memory."""

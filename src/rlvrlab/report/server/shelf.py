@@ -29,7 +29,7 @@ LIST_S = 2.0
 ROOMS = (comparison, evaluation, run, study)
 """Imported before the first page is asked for: their import must not count as a document's cost."""
 KEPT = 8
-"""Documents."""
+"""Documents kept in memory."""
 WATCHED = ("logs/metrics.jsonl", "logs/events.jsonl", "run_info.json", "config.json", "samples.jsonl", "metrics.json",
            "study.json", "probe.json", "tags", "rollouts", "evaluations", "analysis", "analysis/cards")  # fmt: skip
 
@@ -82,7 +82,7 @@ class Shelf:
         return self._names.get(name)
 
     def gathered(self, folders: Sequence[Path], *, patient: bool = False) -> Gathered:
-        """The document of a run, or of several side by side; `patient` takes a kept one that is not old enough yet."""
+        """The document of a run, or of several side by side; `patient` takes an outdated one while its pause lasts."""
         key = tuple(folders)
         with self._gathering:  # one at a time: several pages must not take several cores
             now = tuple(fingerprint(folder) for folder in folders)

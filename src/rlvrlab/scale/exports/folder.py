@@ -58,7 +58,7 @@ class Scorer:
         return self.resolved.build("env"), self.resolved.build("reward")
 
     def score(self, rows: Sequence[str], completions: Sequence[Completion]) -> list[Scored]:
-        """Judge answers to the problems of those rows in one call. Not one verdict among all of them is an error."""
+        """Judge answers to the problems of those rows in one call; it is an error if none of them could be judged."""
         env, reward_of = self._judges
         problems = [from_row(json.loads(row), COLUMN) for row in rows]
         texts = [completion.text for completion in completions]

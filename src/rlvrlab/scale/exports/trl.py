@@ -26,7 +26,7 @@ OURS = {
     "optimizer.warmup_steps", "optimizer.decay", "optimizer.final_ratio", "correction.cap", "filter.max_refills",
     "kl.estimator", "kl.place",
 }  # fmt: skip
-"""Data, reward and the schedule come with the export; the rest says nothing once what it belongs to is refused."""
+"""Data, reward and the schedule come with the export; the rest has no effect once what it belongs to is refused."""
 MAPPED = {
     "seed", "rollout.n", "rollout.max_tokens", "rollout.temperature", "rollout.top_p", "optimizer.type",
     "optimizer.beta1", "optimizer.beta2", "optimizer.epsilon", "optimizer.weight_decay", "optimizer.max_grad_norm",

@@ -62,7 +62,7 @@ def export(resolved: Resolved, folder: Path) -> Exported:
 
 
 def refusals(resolved: Resolved) -> list[str]:
-    """What would change the reward and cannot be had there."""
+    """What would change the reward and has no counterpart in a verifiers environment."""
     recipe, problems = resolved.recipe, []
     if recipe.kl.coef and recipe.kl.place == "reward":
         problems.append('kl.place = "reward": an environment knows no reference policy; export with kl.place="loss"')

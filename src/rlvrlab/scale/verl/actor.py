@@ -30,7 +30,7 @@ RULES = "rlvr_rules.json"
 
 
 class EngineHooks:
-    """Before verl's FSDP engine with a language model head."""
+    """Mixin placed before verl's FSDP engine with a language model head, so that its methods come first."""
 
     _rlvr_memory: Memory
     _rlvr_guard: ShardGuard | None
@@ -65,14 +65,14 @@ class EngineHooks:
         import torch
 
         found = super().save_checkpoint(local_path, *arguments, **named)  # type: ignore[misc]
-        # Every rank: what a guard forgets now it computes anew together with the others.
+        # On every rank, because `plain` makes the guard forget what all ranks must then compute anew together.
         memory = {"surgery": self._rlvr_memory, "guard": self._rlvr_guard.plain() if self._rlvr_guard else {}}
         if torch.distributed.get_rank() == 0:
             Path(local_path, RULES).write_text(json.dumps(memory), encoding="utf-8")
         return found
 
     def load_checkpoint(self, local_path: str, *arguments: Any, **named: Any) -> Any:
-        """Back from both."""
+        """Load verl's own checkpoint, and what surgery and guard remembered beside it."""
         found = super().load_checkpoint(local_path, *arguments, **named)  # type: ignore[misc]
         path = Path(local_path or "", RULES)
         if local_path and path.is_file():
@@ -172,7 +172,7 @@ class EngineHooks:
             scene = Scene(np.zeros((0, 0)), found.share_S, success_S, names, tuple(facts["key"]))
             weight_S, self._rlvr_memory, metrics = operate(shards, self._rlvr_surgery, found, scene, self._rlvr_memory)
         rate = self.optimizer.param_groups[0]["lr"]  # type: ignore[attr-defined]
-        # verl's optimizer_step clips: the limit here is 0, which never does.
+        # verl's optimizer_step does the clipping; a limit of 0 turns off ours.
         if self._rlvr_guard is None:
             applied, _ = apply(shards, found, weight_S, rate, 0.0)
         else:

@@ -36,7 +36,7 @@ extras: ContextVar[Extras | None] = ContextVar("extras", default=None)
 
 @contextmanager
 def laid_out(given: Extras) -> Iterator[Extras]:
-    """For the estimator called inside."""
+    """Give these extras to the estimator that verl calls inside the block."""
     mark = extras.set(given)
     try:
         yield given

@@ -71,7 +71,7 @@ class Collection:
         return cls(rollouts, order, len(uids), list(batch.keys), batch.partition_id, sampler, value_BT, parts)
 
     def advantages(self) -> list[list[float]]:
-        """Of each rollout's tokens, as verl has them now."""
+        """Advantages of each rollout's tokens, as verl has them now."""
         import transfer_queue as tq
 
         data = tq.kv_batch_get(keys=self.keys, partition_id=self.partition, select_fields=["advantages"])

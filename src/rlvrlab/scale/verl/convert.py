@@ -14,7 +14,7 @@ KEPT_ELSEWHERE = {
     "lora_targets": "actor_rollout_ref.model.target_modules",
     "dtype": "actor_rollout_ref.actor.fsdp_config.dtype",
 }
-"""Keys of the hf engine that are settings of verl's."""
+"""Key of the hf engine -> the setting of verl that takes its place in engine.overrides."""
 
 
 def recipe_for_verl(path: Path, overrides: Sequence[str]) -> Resolved:

@@ -108,7 +108,7 @@ class ActorShards(Shards):
         self._engine = engine
 
     def gradient(self, batch: TokenBatch, objective: Objective) -> tuple[Vector, float, dict[str, float]]:
-        """Of rows that every rank knows; each computes its part of them. Gradients under way are set aside."""
+        """Gradient on rows that every rank has; each computes its share. Gradients already collected are kept aside."""
         engine, ranks = self._engine, self._engine.rlvr_ranks()
         aside = self.take()
         mine = list(range(ranks.rank, len(batch), ranks.size))

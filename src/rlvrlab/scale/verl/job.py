@@ -91,7 +91,7 @@ class Job:
 
     @cached_property
     def problems(self) -> dict[str, Problem]:
-        """Of training and held-out, by id."""
+        """Training and held-out problems, by id."""
         paths = [self.folder / TRAIN, self.folder / DEV]
         rows = ((from_row(row, f"{path}:{number}")) for path in paths for number, row in read_rows(path))
         return {problem.id: problem for problem in rows}

@@ -228,7 +228,7 @@ def _on_cpu(resolved: Resolved, phase: OnlinePhase) -> Settings:
 
 
 def _own(resolved: Resolved) -> Settings:
-    """The user's own; a key that verl does not have is refused with the nearest that it has."""
+    """The user's engine.overrides; a key that verl does not have is refused with the nearest that it has."""
     found: Settings = {}
     for text in resolved.recipe.engine["overrides"]:
         key, value = split(text)

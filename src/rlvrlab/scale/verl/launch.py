@@ -142,7 +142,7 @@ def _launched(job: Job, python: str, log: Path, output: IO[bytes], resumed: bool
 
 
 def _environment(folder: Path, wanted: Settings) -> dict[str, str]:
-    """Of verl's driver: what its workers get by Ray, it needs itself."""
+    """Environment of verl's driver, which also needs the variables that its workers get through Ray."""
     prefix = "ray_kwargs.ray_init.runtime_env.env_vars."
     given = {key.removeprefix(prefix): str(value) for key, value in wanted.items() if key.startswith(prefix)}
     return {**os.environ, **given, PLAN: str(folder), "HYDRA_FULL_ERROR": "1", "RAY_DEDUP_LOGS": "0"}

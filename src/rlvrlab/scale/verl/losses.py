@@ -63,7 +63,7 @@ class Tally:
         self.sums = {}
 
     def noted(self, metrics: dict[str, float]) -> dict[str, float]:
-        """Nothing, having summed them here; the metrics themselves where nobody has begun."""
+        """Add metrics to the sums and return none for verl; before `begin` they are returned as they are."""
         if self.sums is None:
             return metrics
         for name, value in metrics.items():

@@ -31,7 +31,7 @@ UNJUDGED_SHARE = 0.5
 
 
 class TrainerHooks:
-    """Before verl's PPOTrainerSync."""
+    """Mixin placed before verl's PPOTrainerSync, so that its methods come first."""
 
     config: Any
     tokenizer: Any

@@ -35,7 +35,7 @@ class RemembersSkills(Guard):
         return {name: stratified(own[name], room[name], seed, name) for name in skills}
 
     def with_problems(self, now: Moment, kept: Kept) -> Kept:
-        """With the remembered problems at hand; choosing them takes a look at every training problem."""
+        """`kept` with the remembered problems in `live`; choosing them takes a look at every training problem."""
         if "problems" in kept.live:
             return kept
         return kept._replace(live={**kept.live, "problems": self.problems(now.train, now.seed)})

@@ -26,7 +26,7 @@ class Replay(RemembersSkills):
     """For all skills together."""
 
     def begin(self, now: Moment, kept: Kept) -> Kept:
-        """Say whom there is no room for."""
+        """Report the protected skills that the memory has no room for."""
         kept = self.with_problems(now, kept)
         for skill in now.protected:
             if not remembered(kept, skill):

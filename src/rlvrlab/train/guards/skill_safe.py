@@ -62,7 +62,7 @@ class SkillSafe(RemembersSkills):
     protected: tuple[str, ...] = ()
     """Skills to protect when they are not trained; empty protects those of earlier stages."""
     gradient: Literal["likelihood", "policy", "kl"] = "likelihood"
-    """What a protected skill's gradient is of."""
+    """Whose gradient protects a skill: likelihood of stored right answers, policy (reward), or kl to the anchor."""
     tolerance: Kind = "budget"
     """What ε counts: a budget over the run, or a loss per step, relative (a cosine) or absolute."""
     epsilon: Annotated[float, Ge(-1)] = 0.0
@@ -72,7 +72,7 @@ class SkillSafe(RemembersSkills):
     memory_per_skill: Count = 32
     """Problems remembered of each skill."""
     memory_total: Count = 256
-    """For all skills together; what is too many gets none, and that is said."""
+    """For all skills together; skills that find no room get none, which is reported."""
     refresh: Count = 1
     """Steps a gradient is used for before it is computed anew."""
     repair: NonNegative = 0.5
@@ -88,7 +88,7 @@ class SkillSafe(RemembersSkills):
 
     @property
     def needs_sampling(self) -> bool:
-        """Only stored answers do without; where they are missing, references can take their place."""
+        """False for likelihood without the drop trigger: stored answers suffice, and references can replace them."""
         return self.gradient != "likelihood" or self.trigger == "drop"
 
     def begin(self, now: Moment, kept: Kept) -> Kept:
@@ -181,7 +181,7 @@ class SkillSafe(RemembersSkills):
         return projected, metrics
 
     def _anchored(self, now: Moment, kept: Kept, skill: str) -> Kept:
-        """With the value of J_s that the skill is held to from now on."""
+        """`kept` with the skill's anchor: the value of J_s that it is held to from now on."""
         if self.gradient == "kl":
             kept = sampled(now, kept, skill)
         elif self.gradient == "likelihood":

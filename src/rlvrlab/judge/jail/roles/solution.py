@@ -13,7 +13,7 @@ FILE_NAME = "solution.py"
 
 
 class NotLoaded(SystemExit):
-    """The reason is already reported."""
+    """The program could not be loaded; the report already says why."""
 
 
 def compiled(text: str, report: Report) -> types.CodeType:

@@ -15,7 +15,7 @@ from rlvrlab.judge.jail.child import PEER, Job, Report
 from rlvrlab.judge.jail.frames import Frames, PeerGone
 
 NEVER_RAISED_HERE = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit, KeyboardInterrupt)
-"""They steer loops and processes: `all(map(candidate, …))` would end early, and happily."""
+"""Exceptions that steer loops and processes: raised here, they could end `all(map(candidate, …))` early, as a pass."""
 
 
 class CandidateGone(BaseException):
@@ -125,7 +125,7 @@ def run(job: Job, report: Report) -> None:
 
 
 def _failure(piece: str, module: types.ModuleType, remote: Remote) -> tuple[str, ...] | None:
-    """The candidate raised; or what it returned is wrong; or the tests use a name they do not have."""
+    """Run one piece of the tests: None when it passes, else the kind of failure (bad_test, raised, failed) and why."""
     try:
         code = compile(piece, "tests", "exec")
     except (SyntaxError, ValueError) as error:
