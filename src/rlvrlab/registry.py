@@ -17,6 +17,7 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable
@@ -54,6 +55,7 @@ Adapter = Callable[[str, Any], type[Any] | None]
 _known: dict[tuple[str, str], type[Any]] = {}
 _adapters: dict[str, Adapter] = {}
 _walked: set[str] = set()
+_walking = threading.RLock()
 _files: dict[tuple[Path, int], ModuleType] = {}
 """User's files by path and time of change: each is run once."""
 
@@ -160,6 +162,11 @@ def find(kind: str, name: str, folder: Path | None = None) -> type[Any]:
 
 
 def _walk(kind: str) -> None:
+    with _walking:  # a second thread waits for the names instead of seeing half of them
+        _import_all(kind)
+
+
+def _import_all(kind: str) -> None:
     if kind in _walked:
         return
     _walked.add(kind)

@@ -249,3 +249,10 @@ def test_verl_is_refused_functions_of_this_process() -> None:
 
     with pytest.raises(UserError, match="put it into a file"):
         train({"name": "far", "engine.type": "verl", "engine.model": "x"}, reward=mine)
+
+
+def test_a_file_whose_path_has_an_equals_sign_is_a_file(tmp_path: Path) -> None:
+    folder = tmp_path / "lr=0.1"
+    folder.mkdir()
+    (folder / "recipe").write_text('phases = ["grpo"]\n')
+    assert rlvrlab.load_recipe(str(folder / "recipe")).recipe.phases == ["grpo"]

@@ -116,6 +116,7 @@ def test_what_verl_cannot_honour_is_refused_by_name(recipe: Path, override: str,
         '[credit]\ntype = "counterfactual"\nintervention_types = ["substitute"]\n',
         '[protocol]\ntype = "sequential"\n',
         '[protocol]\ntype = "curriculum"\nlengths = [8]\n',
+        '[filter]\ndead_groups = "refill"\n[protocol]\ntype = "single"\n',
     ],
 )
 def test_plug_ins_that_need_more_than_verl_has(recipe: Path, table: str) -> None:
@@ -183,6 +184,14 @@ def test_the_folder(recipe: Path, tmp_path: Path) -> None:
     assert len(job.problems) == 48 and job.resolved.recipe == load_recipe(recipe).recipe
     with pytest.raises(UserError, match="not empty"):
         export(load_recipe(recipe), out)
+
+
+def test_a_secret_is_not_written_for_verl(recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_API_KEY", "hunter2hunter2")
+    recipe.write_text('question = "is hunter2hunter2 safe?"\n' + RECIPE)
+    with pytest.raises(UserError, match="a secret in it would be stored"):
+        export(load_recipe(recipe), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_nothing_is_written_when_something_is_wrong(recipe: Path, tmp_path: Path) -> None:

@@ -13,8 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvrlab.record.files import read_lines
+from rlvrlab.surgery.pcgrad import PcGrad
 from rlvrlab.train.batches import assemble, minibatches
 from rlvrlab.train.filtering import sort_groups
+from rlvrlab.train.grouping import Difficulty, Grouping
+from rlvrlab.train.guards.base import Kept
+from rlvrlab.train.guards.memory import with_answers
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.phases.dpo import DpoPhase, pair_batch
 from rlvrlab.types import Completion, Finish, Problem, Reward, Rollout, Verdict
@@ -168,3 +172,28 @@ def test_a_sampler_at_another_temperature_is_corrected(tmp_path: Path, level: st
     for row in rows:
         assert 0 < row["rollout_is/mean"] <= 2 and 0 < row["rollout_is/ess"] <= 1
         assert row["rollout_is/min"] < 1 < row["rollout_is/max"]
+
+
+def test_no_refill_where_no_group_is_dead(tmp_path: Path) -> None:
+    """A draw over the edge of two epochs is short of a problem; that alone asks for no other."""
+    words = ["reward.type=random", "filter.dead_groups=refill", 'phases=["grpo"]', "grpo.batch_size=7", "grpo.steps=6"]
+    folder = runs.run(tmp_path, *words, "rollout.n=24").folder  # so many coins never fall alike
+    groups = {row["group"] for path in (folder / "rollouts").iterdir() for row in read_lines(path)}
+    assert groups and not [group for group in groups if "refill" in group]
+
+
+def test_a_guard_remembers_first_tries_only() -> None:
+    kept = Kept({}, {"problems": {PROBLEM.skill: [replace(PROBLEM, id="p")]}})
+    first = answer("p", "a", True)
+    second = replace(
+        answer("p", "b", True), turn=1, prompt_tokens=(9, 9), completion=Completion("b", (7, 0), (0.0, 0.0))
+    )
+    stored = with_answers(kept, [second, first, second], 2).memory["answers"][PROBLEM.skill]["p"]
+    assert stored == {"prompt": [3, 4], "answers": [[5, 6, 0]]}
+
+
+def test_what_was_not_judged_is_no_evidence_of_difficulty() -> None:
+    grouping = Grouping(PcGrad(group_strategy="difficulty"), [], 0)
+    seen = [answer("p", "a", True), answer("p", "b", False), answer("q", "a", None), answer("q", "b", None)]
+    second = replace(answer("p", "c", False), group_id="p/turn1", turn=1)
+    assert grouping.observed(Difficulty(), [*seen, second]).rates == {"p": 0.5}

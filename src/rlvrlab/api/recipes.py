@@ -35,7 +35,9 @@ def load_recipe(recipe: RecipeLike, overrides: Overrides = ()) -> Resolved:
 
 def is_toml_text(recipe: object) -> TypeGuard[str]:
     """Whether it is a recipe's text and not the name of its file."""
-    return isinstance(recipe, str) and ("\n" in recipe or ("=" in recipe and not recipe.endswith(".toml")))
+    if not isinstance(recipe, str) or "\n" in recipe:
+        return isinstance(recipe, str)
+    return "=" in recipe and not recipe.endswith(".toml") and not Path(recipe).exists()
 
 
 def with_functions(recipe: RecipeLike, reward: Any, env: Any, data: Any, overrides: Overrides) -> Resolved:

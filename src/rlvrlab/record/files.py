@@ -9,6 +9,7 @@ import errno
 import json
 import math
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -50,7 +51,7 @@ def _finite(value: Any) -> Any:
 
 def write_atomically(path: Path, text: str) -> None:
     """Either the old file or the new one, never half of it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}_{threading.get_ident()}.tmp")
     try:
         with temporary.open("w", encoding="utf-8") as file:
             file.write(text)

@@ -51,7 +51,8 @@ class Grouping:
         """The pass rates after one more collection; the borders move every few collections."""
         if self.surgery is None or not self.surgery.needs_pass_rates:
             return difficulty
-        fresh = {asked.problem.id: asked.pass_rate for asked in asked_in(rollouts)}
+        judged_firsts = [r for r in rollouts if r.turn == 0 and r.verdict.correct is not None]
+        fresh = {asked.problem.id: asked.pass_rate for asked in asked_in(judged_firsts)}
         rates, edges = strategies.running_rates(difficulty.rates, fresh), difficulty.edges
         if difficulty.observed % strategies.EDGES_EVERY == 0:
             edges = strategies.difficulty_edges(list(rates.values()), self.surgery.num_groups)

@@ -25,9 +25,9 @@ class State:
     phase: int = 0
     """Index into recipe.phases."""
     phase_step: int = 0
-    """Updates done in this phase."""
+    """Steps done in this phase, also those in which nothing was learnt."""
     step: int = 0
-    """Updates done in all: the number in step_N and global_step_N."""
+    """Steps done in all: the number in step_N and global_step_N."""
     best: Best | None = None
     """Best evaluation of this phase."""
     evals_since_best: int = 0

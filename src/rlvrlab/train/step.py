@@ -80,7 +80,7 @@ def collect_groups(lab: Lab, phase: OnlinePhase, now: Moment, *, by_parts: bool)
         problems = lab.guard.mixed_in(now, problems, stream) if lab.guard else problems
         rollouts += lab.ask(problems, (lab.recipe.seed, stream, now.phase_step), sampling)
         kinds = sort_groups(rollouts, by_parts=by_parts)
-        if len(kinds.live) >= size * lab.recipe.rollout.n:
+        if not kinds.dead or len(kinds.live) >= size * lab.recipe.rollout.n:
             break
     seconds = phase.second_tries(lab, rollouts, now.phase_step)
     return [*rollouts, *seconds], sort_groups([*rollouts, *seconds], by_parts=by_parts) if seconds else kinds

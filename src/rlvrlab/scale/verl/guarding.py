@@ -64,7 +64,10 @@ class ShardGuard:
         return stages_of(self._job.resolved.build("protocol"), self._job.train, self._job.phase.steps)
 
     def _anchor_file(self, step: int) -> Any:
-        return self._job.folder / "anchors" / f"step_{step}_rank_{self._engine.rlvr_ranks().rank}.safetensors"
+        import torch
+
+        # By process, not by data-parallel rank: with sequence parallelism several shards share one of those.
+        return self._job.folder / "anchors" / f"step_{step}_rank_{torch.distributed.get_rank()}.safetensors"
 
     def _rebuild(self, shards: ActorShards) -> None:
         aside = shards.snapshot()

@@ -16,6 +16,7 @@ from rlvrlab.errors import UserError
 from rlvrlab.objectives.base import PolicyObjective
 from rlvrlab.recipe import Resolved, resolve
 from rlvrlab.record.files import write_json
+from rlvrlab.record.redact import redact
 from rlvrlab.registry import find
 from rlvrlab.scale.verl import PLAN
 from rlvrlab.train.phases.base import OnlinePhase
@@ -39,6 +40,9 @@ class Job:
 
     def write(self) -> None:
         """plan.json."""
+        if redact(self.resolved.config()) != self.resolved.config():
+            why = "verl's processes read the recipe from a file, and a secret in it would be stored"
+            raise UserError(f'engine.type = "verl": {why}; let the plug-in read it from the environment')
         config = {**self.resolved.config(), "folder": str(self.resolved.folder.resolve())}
         content = {"schema": SCHEMA, "judges": list(self.judges), "memory": self.memory, "config": config}
         write_json(self.folder / FILE, content)

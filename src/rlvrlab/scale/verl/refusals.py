@@ -68,6 +68,9 @@ def _refused_plugins(resolved: Resolved) -> list[str]:
         found.append('surgery.scope: shards have no modules; use "global"')
     if guard is not None and guard.needs_sampling:
         found.append(f"guard: {guard.name} as set here {middle}; use a gradient and a trigger that need none")
+    if protocol is not None and resolved.recipe.filter.dead_groups == "refill":
+        why = "verl would take replacements from the problems of later steps"
+        found.append(f'filter.dead_groups: with a protocol {why}; use "drop" or "keep"')
     if protocol is not None and protocol.changes_length:
         found.append("protocol.lengths: verl has one longest answer for the whole run; leave it out")
     if protocol is not None and protocol.restarts_optimizer:

@@ -52,8 +52,8 @@ def with_answers(kept: Kept, rollouts: Sequence[Rollout], most: int, *, only_usa
     answers = {skill: dict(rows) for skill, rows in kept.memory.get("answers", {}).items()}
     wanted = {problem.id for problems in kept.live["problems"].values() for problem in problems}
     for rollout in rollouts:
-        if rollout.problem.id not in wanted or (only_usable and not usable(rollout)):
-            continue
+        if rollout.turn or rollout.problem.id not in wanted or (only_usable and not usable(rollout)):
+            continue  # a second try answers another prompt
         rows = answers.setdefault(rollout.problem.skill, {})
         tokens = list(rollout.completion.tokens)
         before = rows.get(rollout.problem.id, {"prompt": list(rollout.prompt_tokens), "answers": []})

@@ -42,7 +42,7 @@ class Curriculum(TrainingProtocol):
         """Each level has its own length and its share of the steps."""
         if not self.lengths or steps < len(self.lengths):
             return steps * longest
-        bounds = cut(steps, self.shares or [1.0] * len(self.lengths), "protocol")
+        bounds = cut(steps, checked_shares(self.shares, len(self.lengths)), "protocol")
         return sum((last - first) * length for (first, last), length in zip(bounds, self.lengths, strict=True))
 
     def stages(self, train: Sequence[Problem], steps: int) -> list[Stage]:
