@@ -220,6 +220,9 @@ def test_data_replaces_the_problems(tmp_path: Path) -> None:
     rows = [{**row, "role": "dev" if index % 9 == 0 else "train"} for index, row in enumerate(ROWS)]
     run = train(env=asks, data=rows, overrides={"phases": ["grpo"], "grpo.steps": 1})
     assert {row["role"] for row in run.rollouts()} == {"train"}
+    forget()
+    refused(lambda: run.resume(env=asks, progress=False), "problems are not what they were")
+    assert run.resume(env=asks, data=rows, progress=False).status == "finished"
     file = tmp_path / "rows.jsonl"
     file.write_text("\n".join(json.dumps(row) for row in rows))
     run = train(env=asks, data=str(file), overrides={"phases": ["grpo"], "grpo.steps": 1})

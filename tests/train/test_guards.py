@@ -15,7 +15,7 @@ from test_protocols import SKILLS
 
 from rlvrlab.errors import TrainingDiverged
 from rlvrlab.train import session
-from rlvrlab.train.guards.base import Kept
+from rlvrlab.train.guards.base import Kept, Moment
 from rlvrlab.train.guards.skill_safe import SkillSafe
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.loop import bare_steps
@@ -276,3 +276,19 @@ def test_exact_resume_in_the_middle_of_a_protected_stage(tmp_path: Path) -> None
 @pytest.mark.parametrize("share", [0.55, 0.8, 0.93])
 def test_exact_resume(tmp_path: Path, name: str, share: float) -> None:
     resumed_alike(tmp_path, RESUMED[name], share)
+
+
+def test_a_trigger_is_checked_once_in_a_step(tmp_path: Path, monkeypatch) -> None:
+    """Two updates of one step see the same answers: counted twice, one calm step would end the protection."""
+    checks = []
+    asked = Moment.asked
+
+    def counted(self, problems, *purpose, greedy=False):
+        checks.extend([self.phase_step] if "check" in purpose else [])
+        return asked(self, problems, *purpose, greedy=greedy)
+
+    monkeypatch.setattr(Moment, "asked", counted)
+    words = [*SAFE, "guard.trigger=drop", "guard.trigger_every=1", "grpo.epochs=2", "sft.steps=60"]
+    _, outcomes = trained(tmp_path, *words)
+    updated = [o for o in outcomes[3:] if not o.silent]
+    assert updated and len(checks) == len(set(checks)) + 1, "one at the anchor, then one in each step with an update"

@@ -75,8 +75,10 @@ def env_table(env: Any, data: Any, folder: Path, output: Path) -> dict[str, Any]
     return table if data is None else table | {"path": str(_data_file(table["type"], data, folder, output))}
 
 
-def give_again(folder: Path, reward: Any = None, env: Any = None) -> None:
-    """Make the functions of a run known to this process; they must be those that it was started with."""
+def give_again(folder: Path, reward: Any = None, env: Any = None, data: Any = None) -> None:
+    """Make the functions of a run known to this process; they and the data must be those that it was started with."""
+    if data is not None and isinstance(env, FunctionEnvironment):
+        env = make_environment(env.name, data, type(env).judge, type(env).solution)
     given = {"reward": None if reward is None else reward_class("", reward)}
     given["env"] = type(env) if isinstance(env, FunctionEnvironment) else None
     for kind, value in (("reward", reward), ("env", env)):

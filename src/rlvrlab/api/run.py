@@ -114,9 +114,12 @@ class Run:
         """Finished evaluations of this run, the newest last."""
         return [Evaluation(folder) for folder in evaluations_of(self.folder)]
 
-    def resume(self, *, reward: Any = None, env: Any = None, progress: bool = True) -> Run:
-        """Go on from the newest checkpoint; functions that are in no file are needed again, and must be the same."""
-        give_again(self.folder, reward, env)
+    def resume(self, *, reward: Any = None, env: Any = None, data: Any = None, progress: bool = True) -> Run:
+        """Go on from the newest checkpoint; functions that are in no file are needed again, and must be the same.
+
+        `data` goes with `env` where they were given together to `train`.
+        """
+        give_again(self.folder, reward, env, data)
         with Progress(resolved_of(self.folder), as_json=not progress) as shown:
             resume(self.folder, shown.observe)
         self._warn(progress)

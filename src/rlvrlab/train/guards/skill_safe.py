@@ -237,8 +237,9 @@ class SkillSafe(RemembersSkills):
         return Held(vectors, value, 0), metrics
 
     def _checked_triggers(self, now: Moment, kept: Kept) -> tuple[Kept, dict[str, float]]:
-        """The same problems, answered greedily as at the anchor."""
-        if self.trigger != "drop" or now.phase_step % self.trigger_every:
+        """The same problems, answered greedily as at the anchor: once in a step, however many updates it has."""
+        at = [now.phase, now.phase_step]
+        if self.trigger != "drop" or now.phase_step % self.trigger_every or kept.memory.get("checked") == at:
             return kept, {}
         triggers: dict[str, Any] = dict(kept.memory.get("triggers", {}))
         metrics: dict[str, float] = {}
@@ -251,7 +252,7 @@ class SkillSafe(RemembersSkills):
             if after.on != state.on:
                 words = "dropped significantly: protection on" if after.on else "has recovered: protection off"
                 now.say(f"skill_safe: skill {skill!r} {words} ({len(before)} right at the anchor, {len(right)} now)")
-        return kept._replace(memory={**kept.memory, "triggers": triggers}), metrics
+        return kept._replace(memory={**kept.memory, "triggers": triggers, "checked": at}), metrics
 
     def _fresh(self, now: Moment, kept: Kept, skill: str) -> list[Rollout]:
         return now.asked(remembered(kept, skill), "policy", skill)
