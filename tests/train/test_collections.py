@@ -176,7 +176,7 @@ def test_a_sampler_at_another_temperature_is_corrected(tmp_path: Path, level: st
 
 def test_no_refill_where_no_group_is_dead(tmp_path: Path) -> None:
     """A draw over the edge of two epochs is short of a problem; that alone asks for no other."""
-    words = ["reward.type=random", "filter.dead_groups=refill", 'phases=["grpo"]', "grpo.batch_size=7", "grpo.steps=6"]
+    words = ["reward.type=random", "filter.dead_groups=refill", 'phases=["grpo"]', "grpo.batch_size=29", "grpo.steps=3"]
     folder = runs.run(tmp_path, *words, "rollout.n=24").folder  # so many coins never fall alike
     groups = {row["group"] for path in (folder / "rollouts").iterdir() for row in read_lines(path)}
     assert groups and not [group for group in groups if "refill" in group]
