@@ -33,6 +33,17 @@ def test_the_snippets_run_one_after_the_other(
     assert "my_reward.py:halved" in told and "did you mean 'grpo.steps'" in told
 
 
+@pytest.mark.slow
+def test_the_snippet_of_the_readme_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [snippet] = re.findall(r"```python\n(.*?)```", (DOCS.parent / "README.md").read_text(), re.DOTALL)
+    (tmp_path / "recipes").symlink_to(DOCS.parent / "recipes")
+    monkeypatch.chdir(tmp_path)
+    exec(snippet, {"__name__": "__main__"})
+    assert "Comparison(countdown, 120 problems" in capsys.readouterr().out
+
+
 def test_the_cells_of_the_notebook_run_in_order_and_its_outputs_are_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -185,10 +185,16 @@ def evaluate(
 
 
 def compare(before: Folder | Sequence[Folder], after: Folder | Sequence[Folder], *, anyway: bool = False) -> Comparison:
-    """A paired comparison of two evaluations or runs (their newest evaluation); several on a side are seeds."""
+    """A paired comparison of two evaluations or runs (their newest evaluation); several on a side are seeds.
+
+    A run that has not been evaluated yet is evaluated on its test problems first.
+    """
     sides = [[side] if isinstance(side, str | PathLike) else list(side) for side in (before, after)]
     if not all(sides):
         raise UserError("compare: name two evaluations or runs")
+    for run in [Path(fspath(one)) for side in sides for one in side]:
+        if (run / "config.json").is_file() and not (run / "evaluations").is_dir():
+            evaluate(run, progress=False)
     first, second = ([newest_evaluation(Path(fspath(one))) for one in side] for side in sides)
     compared = compare_folders(first, second, anyway)
     accepted = next(row for row in compared.measures if row.what == "accepted")

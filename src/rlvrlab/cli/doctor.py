@@ -37,7 +37,11 @@ def command(as_json: bool) -> int:
     from rlvrlab.registry import HOMES, names
 
     findings = list(_machine())
-    findings += [Finding(f"{kind}s", "ok", ", ".join(names(kind))) for kind in HOMES if names(kind)]
+    findings += [
+        Finding("surgeries" if kind == "surgery" else f"{kind}s", "ok", ", ".join(names(kind)))
+        for kind in HOMES
+        if names(kind)
+    ]
     for name, module in SINKS.items():
         if find_spec(module):
             findings.append(Finding(f"sink {name}", "ok", "installed"))

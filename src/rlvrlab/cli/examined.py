@@ -63,6 +63,8 @@ def subject_of(what: str | None, words: Sequence[str], run: str | None) -> Subje
         return subject_of_recipe(resolved_of(split_run(run)[0]))
     if what.endswith(".toml"):
         return subject_of_recipe(load_recipe(Path(what), words))
+    if Path(what).is_dir():
+        raise UserError(f"{what}: a folder, not an environment; --run takes one run, e.g. `--run {what}`")
     engine = tuple(word for word in words if word.removeprefix("--").startswith("engine."))
     keys = tuple(word for word in words if word not in engine)
     own = resolved_of(split_run(run)[0]) if run else None

@@ -31,6 +31,7 @@ def command(
     Any key can be overridden: `rollout.n=16` or `--rollout.n 16`.
     """
     from rlvrlab.recipe import load_recipe
+    from rlvrlab.record.run import read_info
     from rlvrlab.scale import session
     from rlvrlab.train.session import resolved_of
 
@@ -66,6 +67,8 @@ def command(
     said = ["rlvr", *map(shlex.quote, sys.argv[1:])]
     with Progress(resolved, as_json) as progress:
         if resume is not None:
+            if read_info(resume).get("status") == "finished":
+                click.echo(f"{resume}: was finished already; nothing was left to train", err=True)
             ended = session.resume(resume, progress.observe)
         else:
             ended = session.start(resolved, progress.observe, said, address, judges)
