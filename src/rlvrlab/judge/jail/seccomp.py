@@ -1,6 +1,9 @@
 """Seccomp: which system calls a jailed process may make. Everything not listed is refused with EPERM.
 
-A list of what is allowed, not of what is forbidden: a call added to the kernel tomorrow is refused today.
+A list of what is allowed, not of what is forbidden: a call added to the kernel tomorrow is refused today. The same
+holds for the commands of the calls that bundle many (ioctl, fcntl, prctl, socket options). What decides is whether a
+command leaves something behind that a later job could read (a flag of a library file, what the page cache holds), and
+whether it shows the host or its processes.
 """
 
 from __future__ import annotations
@@ -8,28 +11,71 @@ from __future__ import annotations
 import ctypes
 import errno
 import struct
+from typing import NamedTuple
 
 from rlvrlab.judge.jail import kernel
 
 ALLOWED = """
 read write open close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn
-pread64 pwrite64 readv writev access pipe select sched_yield mremap msync mincore madvise dup dup2 pause nanosleep
-getitimer alarm setitimer getpid sendfile sendto recvfrom shutdown getsockname getpeername socketpair setsockopt
-getsockopt exit wait4 uname flock fsync fdatasync truncate ftruncate getdents getcwd chdir fchdir rename mkdir rmdir
-creat link unlink symlink readlink umask gettimeofday getrlimit getrusage sysinfo times getuid getgid geteuid getegid
-getppid getpgrp getgroups getresuid getresgid getpgid getsid rt_sigpending rt_sigtimedwait rt_sigsuspend sigaltstack
-statfs fstatfs getpriority gettid time futex sched_getaffinity epoll_create getdents64 set_tid_address restart_syscall
-fadvise64 clock_gettime clock_getres clock_nanosleep exit_group epoll_wait epoll_ctl waitid openat mkdirat newfstatat
-unlinkat renameat linkat symlinkat readlinkat faccessat pselect6 ppoll set_robust_list epoll_pwait fallocate eventfd2
-epoll_create1 dup3 pipe2 preadv pwritev getcpu renameat2 getrandom membarrier copy_file_range statx rseq close_range
-openat2 faccessat2 epoll_pwait2 futex_waitv
+pread64 pwrite64 readv writev access pipe select sched_yield mremap msync dup dup2 pause nanosleep getitimer alarm
+setitimer getpid sendfile recvfrom shutdown getsockname getpeername exit wait4 uname fsync fdatasync truncate ftruncate
+getdents getcwd chdir fchdir rename mkdir rmdir creat link unlink symlink readlink umask gettimeofday getrlimit
+getrusage sysinfo times getuid getgid geteuid getegid getppid getpgrp getgroups getresuid getresgid rt_sigpending
+rt_sigtimedwait rt_sigsuspend sigaltstack statfs fstatfs gettid time futex epoll_create getdents64 set_tid_address
+restart_syscall exit_group epoll_wait epoll_ctl waitid openat mkdirat newfstatat unlinkat renameat linkat symlinkat
+readlinkat faccessat pselect6 ppoll set_robust_list epoll_pwait fallocate eventfd2 epoll_create1 dup3 pipe2 preadv
+pwritev getcpu renameat2 getrandom membarrier copy_file_range statx rseq close_range openat2 faccessat2 epoll_pwait2
+futex_waitv
 """
 
-PRETENDED = "chmod fchmod fchmodat fchmodat2 utime utimes utimensat"
-"""Answered with success and not done: Landlock does not govern them, and shutil.copy calls them."""
+PRETENDED = "chmod fchmod fchmodat fchmodat2 utime utimes utimensat fadvise64"
+"""Answered with success and not done: Landlock does not govern them, and shutil.copy calls them. Advice about a file
+would empty the page cache of it, which the next job could notice."""
 
-PROCESSES = " fork vfork clone execve kill setpgid setsid prctl arch_prctl"
-"""Allowed as well where a pid namespace bounds what may be started."""
+ALONE = " flock"
+"""Pretended too where no second process can want the lock. A real one on a library file would be seen by other jobs."""
+
+PROCESSES = " fork vfork clone execve kill setpgid setsid flock getpgid getsid getpriority sched_getaffinity"
+"""Allowed as well where a pid namespace bounds what may be started and seen."""
+
+
+class Commands(NamedTuple):
+    """The commands that a call may be made with; any other is refused as a kernel without it would do."""
+
+    argument: int
+    """Which argument names the command; the kernel reads its lower 32 bits."""
+    refusal: int
+    """The errno of any other command."""
+    allowed: tuple[int, ...]
+
+
+COMMANDS = {
+    # FIONREAD FIONBIO FIONCLEX FIOCLEX. There is no terminal in here, so isatty() hears from us what the kernel says.
+    "ioctl": Commands(1, errno.ENOTTY, (0x541B, 0x5421, 0x5450, 0x5451)),
+    # F_DUPFD F_GETFD F_SETFD F_GETFL F_SETFL F_GETLK F_OFD_GETLK F_DUPFD_CLOEXEC F_GETPIPE_SZ F_GET_SEALS
+    "fcntl": Commands(1, errno.EPERM, (0, 1, 2, 3, 4, 5, 36, 1030, 1032, 1034)),
+    # AF_UNIX
+    "socketpair": Commands(0, errno.EAFNOSUPPORT, (1,)),
+    # NORMAL RANDOM SEQUENTIAL WILLNEED DONTNEED FREE DONTFORK DOFORK HUGEPAGE NOHUGEPAGE DONTDUMP DODUMP WIPEONFORK
+    # KEEPONFORK POPULATE_READ POPULATE_WRITE GUARD_INSTALL GUARD_REMOVE; PAGEOUT and COLD would empty the page cache.
+    "madvise": Commands(2, errno.EINVAL, (4, 0, 1, 2, 3, 8, 10, 11, 14, 15, 16, 17, 18, 19, 22, 23, 102, 103)),
+}
+PROCESS_COMMANDS = {
+    # PR_GET_PDEATHSIG PR_GET_DUMPABLE PR_SET_NAME PR_GET_NAME PR_GET_SECCOMP PR_CAPBSET_READ PR_GET_TIMERSLACK
+    # PR_SET_NO_NEW_PRIVS PR_GET_NO_NEW_PRIVS PR_SET_VMA
+    "prctl": Commands(0, errno.EPERM, (2, 3, 15, 16, 21, 23, 30, 38, 39, 0x53564D41)),
+    # ARCH_SET_FS ARCH_GET_FS: a program's start needs the first.
+    "arch_prctl": Commands(0, errno.EINVAL, (0x1002, 0x1003)),
+}
+"""Where programs may be started; elsewhere both calls are refused altogether."""
+LOCKS = 6, 7, 37, 38
+"""F_SETLK F_SETLKW F_OFD_SETLK F_OFD_SETLKW of fcntl, which go the way of flock."""
+SOCKET_OPTIONS = {
+    # REUSEADDR TYPE ERROR SNDBUF RCVBUF KEEPALIVE LINGER RCVTIMEO SNDTIMEO ACCEPTCONN PROTOCOL DOMAIN
+    "getsockopt": Commands(2, errno.ENOPROTOOPT, (2, 3, 4, 7, 8, 9, 13, 20, 21, 30, 38, 39)),
+    "setsockopt": Commands(2, errno.ENOPROTOOPT, (2, 7, 8, 9, 13, 20, 21)),
+}
+"""Of SOL_SOCKET, the only level; none that names the peer's process or counts the host's sockets."""
 
 LOAD, JUMP, EQUAL, AT_LEAST, BITS_SET, RETURN = 0x20, 0x05, 0x15, 0x35, 0x45, 0x06
 RET_KILL, RET_ERRNO, RET_ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
@@ -38,9 +84,8 @@ FARTHEST = 255
 """How far a conditional jump reaches; an unconditional one has no such limit."""
 CLONE_THREAD, X32_BIT = 0x10000, 0x40000000
 SIGKILL, SIGSTOP = 9, 19
-F_SETOWN, F_SETSIG, F_SETOWN_EX = 8, 10, 15
-FIOSETOWN, SIOCSPGRP, TIOCSTI, TIOCLINUX = 0x8901, 0x8902, 0x5412, 0x541C
-SET_MODE_FILTER, RLIMIT_CPU = 1, 0
+SET_MODE_FILTER, RLIMIT_CPU, SOL_SOCKET = 1, 0, 1
+NEGATIVE, THREAD_CLOCK = 0x80000000, 4
 PID_PLACEHOLDER = 0x7F123457
 
 Instruction = tuple[int, int, int, int]
@@ -48,6 +93,7 @@ Block = tuple[Instruction, ...]
 DENY = RET_ERRNO | errno.EPERM
 ALLOW: Block = ((RETURN, 0, 0, RET_ALLOW),)
 REFUSE: Block = ((RETURN, 0, 0, DENY),)
+PRETEND: Block = ((RETURN, 0, 0, RET_ERRNO),)
 
 
 class Filter:
@@ -55,14 +101,18 @@ class Filter:
 
     def __init__(self, processes: bool = False) -> None:
         program = _program(processes)
-        (pid_at,) = (i for i, step in enumerate(program) if step[3] == PID_PLACEHOLDER)
         raw = b"".join(struct.pack("HBBI", *step) for step in program)
         self._code = ctypes.create_string_buffer(raw, len(raw))
         header = struct.pack("HxxxxxxQ", len(program), ctypes.addressof(self._code))
         self.header = ctypes.create_string_buffer(header, 16)
         """The `struct sock_fprog` that seccomp() takes: number of instructions and their address."""
-        self.pid = ctypes.c_uint32.from_buffer(self._code, 8 * pid_at + 4)
-        """Whose own threads `tgkill` may reach."""
+        places = [8 * i + 4 for i, step in enumerate(program) if step[3] == PID_PLACEHOLDER]
+        self._pids = [ctypes.c_uint32.from_buffer(self._code, place) for place in places]
+
+    def belong_to(self, pid: int) -> None:
+        """Fill in the process that the filter is for: it may ask about itself and send its threads signals."""
+        for place in self._pids:
+            place.value = pid
 
 
 def _program(processes: bool) -> list[Instruction]:
@@ -104,7 +154,18 @@ def _tree(edges: list[tuple[int, Block]]) -> Block:
 def _blocks(processes: bool) -> dict[int, Block]:
     """What happens for each call number that is not simply refused."""
     named: dict[str, Block] = dict.fromkeys((ALLOWED + PROCESSES if processes else ALLOWED).split(), ALLOW)
-    named |= dict.fromkeys(PRETENDED.split(), ((RETURN, 0, 0, RET_ERRNO),))
+    named |= dict.fromkeys((PRETENDED if processes else PRETENDED + ALONE).split(), PRETEND)
+    for call, commands in (COMMANDS | PROCESS_COMMANDS if processes else COMMANDS).items():
+        named[call] = _only(commands)
+    named["fcntl"] = _on(1, LOCKS, ALLOW if processes else PRETEND, named["fcntl"])
+    for call, options in SOCKET_OPTIONS.items():
+        named[call] = _on(1, (SOL_SOCKET,), _only(options), ((RETURN, 0, 0, RET_ERRNO | options.refusal),))
+    # A negative clock is that of a process, of a descriptor or of a thread; the kernel asks that a thread be our own.
+    is_clock = ((LOAD, 0, 0, OFFSET_ARGUMENTS), (AT_LEAST, 0, 2, NEGATIVE), (BITS_SET, 1, 0, THREAD_CLOCK))
+    for call in ("clock_gettime", "clock_getres", "clock_nanosleep"):
+        named[call] = (*is_clock, (RETURN, 0, 0, RET_ERRNO | errno.EINVAL), *ALLOW)
+    for call, who in (("getpgid", 0), ("getsid", 0), ("sched_getaffinity", 0), ("getpriority", 1)):
+        named.setdefault(call, _on(who, (0, PID_PLACEHOLDER), ALLOW, REFUSE))
     # glibc falls back from clone3, whose flags a filter cannot read, to clone.
     named["clone3"] = ((RETURN, 0, 0, RET_ERRNO | errno.ENOSYS),)
     is_thread = ((LOAD, 0, 0, OFFSET_ARGUMENTS), (BITS_SET, 1, 0, CLONE_THREAD))
@@ -120,9 +181,6 @@ def _blocks(processes: bool) -> dict[int, Block]:
     is_own = ((LOAD, 0, 0, OFFSET_ARGUMENTS), (EQUAL, 0, 3, PID_PLACEHOLDER))
     is_final = ((LOAD, 0, 0, OFFSET_ARGUMENTS + 16), (EQUAL, 1, 0, SIGKILL), (EQUAL, 0, 1, SIGSTOP))
     named["tgkill"] = (*is_own, *is_final, *REFUSE, *ALLOW)
-    # These make the kernel send a chosen signal to a descriptor's owner: a way around the refused kill().
-    named["fcntl"] = _unless_argument(1, F_SETOWN, F_SETSIG, F_SETOWN_EX)
-    named["ioctl"] = _unless_argument(1, FIOSETOWN, SIOCSPGRP, TIOCSTI, TIOCLINUX)
     return {kernel.NUMBERS[name]: block for name, block in named.items() if name in kernel.NUMBERS}
 
 
@@ -132,7 +190,12 @@ def _refuse_unless_zero(index: int) -> Block:
     return ((LOAD, 0, 0, at), (EQUAL, 0, 2, 0), (LOAD, 0, 0, at + 4), (EQUAL, 1, 0, 0), (RETURN, 0, 0, DENY))
 
 
-def _unless_argument(index: int, *values: int) -> Block:
-    tests = [(EQUAL, len(values) - i, 0, value) for i, value in enumerate(values)]
-    load = (LOAD, 0, 0, OFFSET_ARGUMENTS + 8 * index)
-    return (load, *tests, (RETURN, 0, 0, RET_ALLOW), (RETURN, 0, 0, DENY))
+def _only(commands: Commands) -> Block:
+    return _on(commands.argument, commands.allowed, ALLOW, ((RETURN, 0, 0, RET_ERRNO | commands.refusal),))
+
+
+def _on(index: int, values: tuple[int, ...], then: Block, otherwise: Block) -> Block:
+    """Go on with `then` if the lower half of the argument is one of the values."""
+    last = len(values) - 1
+    tests = [(EQUAL, last - i, len(then) if i == last else 0, value) for i, value in enumerate(values)]
+    return ((LOAD, 0, 0, OFFSET_ARGUMENTS + 8 * index), *tests, *then, *otherwise)

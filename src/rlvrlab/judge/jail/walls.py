@@ -42,7 +42,7 @@ class Way(NamedTuple):
     def enter(self, descriptors: int) -> None:
         """Go in, keeping that many descriptors; there is no way back."""
         if self.filter is not None:
-            self.filter.pid.value = own_pid()
+            self.filter.belong_to(own_pid())
         for function, arguments in self.calls:
             if function(*arguments):
                 raise OSError(f"{function.__name__} failed")
