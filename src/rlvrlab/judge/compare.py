@@ -107,11 +107,14 @@ def same_value(got: plain.Encoded, expected: object, policy: Comparison) -> bool
     return same_form(got, plain.encode(expected, _number_form), policy)
 
 
-def _number_form(value: object) -> plain.Encoded:
+def _number_form(value: Any) -> plain.Encoded:
     """An expected number of another type, such as numpy's scalars, as Python's own."""
-    for kind, convert in ((numbers.Integral, int), (numbers.Real, float), (numbers.Complex, complex)):
-        if isinstance(value, kind):
-            return plain.encode(convert(value))  # type: ignore[arg-type]
+    if isinstance(value, numbers.Integral):
+        return plain.encode(int(value))
+    if isinstance(value, numbers.Real):
+        return plain.encode(float(value))
+    if isinstance(value, numbers.Complex):
+        return plain.encode(complex(value))
     return plain.refuse(value)
 
 
@@ -147,7 +150,7 @@ def _merged_number(form: Any) -> Any:
 
 
 def _arranged(form: Any, leaf: Callable[[Any], Any], tags: Mapping[str, str]) -> Any:
-    """The form with digests of what is in sets, mappings and whatever `tags` calls a bag, in a fixed order throughout."""
+    """The form with digests of sets, mappings and what `tags` calls a bag, in a fixed order, at every depth."""
     if type(form) is not list or form[0] not in SEQUENCES | SETS | MAPPINGS:
         return leaf(form)
     tag, content = form
