@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from typing import Any
 
 import pytest
 
@@ -55,6 +56,11 @@ needs_math_verify = pytest.mark.skipif(
 )
 def test_fast_path(answer: str, gold: str, equal: bool | None) -> None:
     assert exactly_equal(answer, gold) is equal
+
+
+@pytest.mark.parametrize("piece", ["a", "1", " ", "1,", "1 thousand ", "\\text{", "1:", "sq ", "("])
+def test_no_answer_is_slow_to_read(quickly: Any, piece: str) -> None:
+    quickly(0.5, lambda: exactly_equal("5" + (piece * 4000)[:3990] + "!", "5\\text{ cm}"))
 
 
 def test_numbers_need_no_worker(judge: Judge) -> None:
