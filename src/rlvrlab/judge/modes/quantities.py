@@ -37,7 +37,8 @@ BASED = re.compile(
 )
 CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?\s*([ap]m)?", re.ASCII | re.IGNORECASE)
 POWER = re.compile(
-    r"(square|sq|cubic|cu)\b\.?\s*([a-zA-Z]+)|(?<![a-zA-Z])([a-zA-Z]{1,20})\s{0,9}(?:\^\s*\{?\s*([0-9])|(squared|cubed)\b)"
+    r"(square|sq|cubic|cu)\b\.?\s*([a-zA-Z]+)"
+    r"|(?<![a-zA-Z])([a-zA-Z]{1,20})\s{0,9}(?:\^\s*\{?\s*([0-9])|(squared|cubed)\b)"
 )
 POWERS = {"square": 2, "sq": 2, "squared": 2, "cubic": 3, "cu": 3, "cubed": 3}
 UNITS = {
