@@ -6,6 +6,7 @@ import json
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -77,6 +78,33 @@ def test_different_values_differ(one: object, other: object) -> None:
         (float("inf"), 1e308, Comparison("float", abs_tol=1e300), False),
         (Fraction(1, 2), Fraction(1, 2), EXACT, True),
         (2**80, 2**80, EXACT, True),
+        ([["ate", "tea"], ["bat"]], [["bat"], ["tea", "ate"]], Comparison("unordered"), True),
+        ([[[1, 4], [3]], (5, 4)], [(4, 5), [[3], [4, 1]]], Comparison("unordered"), True),
+        ([["eat"], ["bat", "tea"]], [["bat"], ["tea", "eat"]], Comparison("unordered"), False),
+        ([[1, 1], [2]], [[1, 2], [1]], Comparison("unordered"), False),
+        ([["b", "a"]], [["a", "b"]], EXACT, False),
+        ({9.999999999, 5.0}, {10.0, 5.0}, Comparison("float", abs_tol=1e-6), True),
+        ({9.9, 5.0}, {10.0, 5.0}, Comparison("float", abs_tol=1e-6), False),
+        ({(9.999999999, 1.0), (5.0, 3.0)}, {(10.0, 1.0), (5.0, 3.0)}, Comparison("float", abs_tol=1e-6), True),
+        ({(0.1 + 0.2, "a"), (1.0, "b")}, {(0.3, "a"), (1.0, "c")}, Comparison("float", abs_tol=1e-6), False),
+        ({9.999999999: "a", 5.0: "b"}, {10.0: "a", 5.0: "b"}, Comparison("float", abs_tol=1e-6), True),
+        ({9.999999999: "b", 5.0: "a"}, {10.0: "a", 5.0: "b"}, Comparison("float", abs_tol=1e-6), False),
+        ({0.0, 0.5}, {0.4, 0.9}, Comparison("float", abs_tol=0.4), True),
+        (1 + 0j, 1, Comparison("python"), True),
+        (2 + 1j, 2, Comparison("python"), False),
+        (complex(0.0, 1.0), complex(-0.0, 1.0), EXACT, True),
+        (complex(0.0, 1.0), complex(-0.0, 1.0), Comparison("json"), True),
+        (complex(0.1 + 0.2, 1), complex(0.3, 1), Comparison("float", abs_tol=1e-9), True),
+        (complex(0.1 + 0.2, 1), complex(0.3, 1), EXACT, False),
+        (complex(0.3, 2), complex(0.3, 1), Comparison("float", abs_tol=1e-9), False),
+        (2**60, float(2**60), Comparison("float", rel_tol=1e-9), True),
+        (Fraction(1, 2), 0.5, Comparison("float"), True),
+        (True, 1.0, Comparison("float"), False),
+        (float("inf"), float("inf"), Comparison("float"), True),
+        (3, np.int64(3), EXACT, True),
+        ([0.5, 4], [np.float64(0.5), np.int32(4)], EXACT, True),
+        (4, np.int64(3), EXACT, False),
+        (3, np.float64(3), EXACT, False),
     ],
 )
 def test_values(got: object, expected: object, policy: Comparison, same: bool) -> None:

@@ -6,6 +6,7 @@ Text (what a program printed)               Values (what a function returned, in
   tokens       any white space is one          float      numbers within abs/rel, everything else exact
   float        tokens; numbers within abs/rel  unordered  lists are bags
   unordered    lines are a bag                 python     what `==` says in assert code: True is 1, 2.0 is 2
+Under `unordered` lists are bags at every depth; under `float` the members of sets are paired within the tolerance.
 A number written without a fraction must be met exactly: tolerance is for floats.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import numbers
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -32,6 +34,8 @@ DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?
 RATIO = re.compile(r"-?[0-9]{1,400}(?:/[0-9]{1,400}|(?:\.[0-9]{1,400})?(?:E[+-][0-9]{1,3})?)", re.ASCII)
 """How Fraction and Decimal write themselves, without exponents that would fill the memory."""
 LONGEST_NUMBER = 400
+MOST_PAIRED = 300
+"""Sets with more members than this that are not all numbers are paired in sorted order, not by search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,18 @@ def _same_number(got: str, expected: str, policy: Comparison) -> bool:
 
 def same_value(got: plain.Encoded, expected: object, policy: Comparison) -> bool:
     """Did the function return what it should?"""
-    return same_form(got, plain.encode(expected), policy)
+    return same_form(got, plain.encode(expected, _number_form), policy)
+
+
+def _number_form(value: Any) -> plain.Encoded:
+    """An expected number of another type, such as numpy's scalars, as Python's own."""
+    if isinstance(value, numbers.Integral):
+        return plain.encode(int(value))
+    if isinstance(value, numbers.Real):
+        return plain.encode(float(value))
+    if isinstance(value, numbers.Complex):
+        return plain.encode(complex(value))
+    return plain.refuse(value)
 
 
 def same_form(got: plain.Encoded, expected: plain.Encoded, policy: Comparison) -> bool:
@@ -123,6 +138,9 @@ def _merged_number(form: Any) -> Any:
         return int(form) if type(form) is bool or (type(form) is float and form.is_integer()) else form
     if form[0] == "int":
         return int(form[1], 16)
+    if form[0] == "complex":
+        parts = [_merged_number(plain.encode(float(part))) for part in form[1]]
+        return parts[0] if parts[1] == 0 else ["complex", parts]
     if form[0] not in ("Fraction", "Decimal") or not RATIO.fullmatch(form[1]):
         return form
     value = Fraction(form[1])
@@ -132,7 +150,7 @@ def _merged_number(form: Any) -> Any:
 
 
 def _arranged(form: Any, leaf: Callable[[Any], Any], tags: Mapping[str, str]) -> Any:
-    """The form with digests of what is in sets and mappings, in a fixed order, at every depth."""
+    """The form with digests of sets, mappings and what `tags` calls a bag, in a fixed order, at every depth."""
     if type(form) is not list or form[0] not in SEQUENCES | SETS | MAPPINGS:
         return leaf(form)
     tag, content = form
@@ -140,46 +158,100 @@ def _arranged(form: Any, leaf: Callable[[Any], Any], tags: Mapping[str, str]) ->
         items: list[Any] = [[_arranged(key, leaf, tags), _arranged(item, leaf, tags)] for key, item in content]
     else:
         items = [_arranged(item, leaf, tags) for item in content]
-    if tag not in SEQUENCES:  # short, so that sets in sets in sets are not written out again at every level
+    if (
+        tag not in SEQUENCES or tags.get(tag) == "bag"
+    ):  # short, so that sets in sets in sets are not written out again at every level
         items = sorted(hashlib.sha256(json.dumps(item).encode()).hexdigest() for item in items)
     return [tags.get(tag, tag), items]
 
 
-def _sort_key(form: Any) -> str:
-    return json.dumps(_arranged(form, lambda leaf: leaf, {}))
+def _sort_key(form: Any, policy: Comparison) -> str:
+    bags = dict.fromkeys(SEQUENCES, "bag") if policy.kind == "unordered" else {}
+    return json.dumps(_arranged(form, lambda leaf: leaf, bags))
+
+
+def _real(form: Any) -> float | None:
+    """The value of any real number's encoding; None for everything else, True and False among it."""
+    if type(form) in (int, float):
+        return float(form)
+    match form:
+        case ["int", str(digits)]:
+            return float(int(digits, 16))
+        case ["float", str(text)]:
+            return float(text)
+        case ["Fraction" | "Decimal", str(text)] if RATIO.fullmatch(text):
+            return float(Fraction(text))
+    return None
 
 
 def _same(got: Any, expected: Any, policy: Comparison) -> bool:
+    if policy.kind == "float" and (type(expected) is float or (type(expected) is list and expected[0] == "float")):
+        value, wanted = _real(got), _real(expected)
+        return value is not None and wanted is not None and policy.close(value, wanted)
     if type(expected) is not list:
-        if policy.kind == "float" and type(expected) is float and type(got) in (int, float):
-            return policy.close(float(got), expected)
         return type(got) is type(expected) and bool(got == expected)
     if type(got) is not list or len(got) != 2 or type(got[0]) is not str:
         return False
     tag = expected[0]
     alike = policy.kind == "json" and any({got[0], tag} <= family for family in (SEQUENCES, MAPPINGS))
+    if tag == "complex":
+        return _same_complex(got, expected, policy)
     if got[0] != tag and not alike:
         return False
     if tag in SEQUENCES | SETS | MAPPINGS:
         as_bag = tag in SETS or tag in MAPPINGS or (policy.kind == "unordered" and tag in SEQUENCES)
         return type(got[1]) is list and _same_items(got[1], expected[1], tag in MAPPINGS, as_bag, policy)
-    if tag == "float":
-        return bool(got[1] == expected[1])
     return bool(got[1] == expected[1]) and type(got[1]) is type(expected[1])
+
+
+def _same_complex(got: Any, expected: Any, policy: Comparison) -> bool:
+    """Part by part, as floats are: exactly (0.0 is -0.0, NaN is NaN), or each part within the tolerance of `float`."""
+    if got[0] != "complex" or type(got[1]) is not list or len(got[1]) != 2:
+        return False
+    within = policy if policy.kind == "float" else EXACT
+    return all(within.close(float(one), float(other)) for one, other in zip(got[1], expected[1], strict=True))
 
 
 def _same_items(got: list[Any], expected: list[Any], pairs: bool, as_bag: bool, policy: Comparison) -> bool:
     if len(got) != len(expected):
         return False
-    if as_bag:
 
-        def key(item: Any) -> str:
-            return json.dumps([_sort_key(part) for part in item]) if pairs else _sort_key(item)
+    def same(one: Any, other: Any) -> bool:
+        if not pairs:
+            return _same(one, other, policy)
+        return type(one) is list and len(one) == 2 and all(map(_same, one, other, (policy, policy)))
 
-        got, expected = sorted(got, key=key), sorted(expected, key=key)
-    if not pairs:
-        return all(_same(one, other, policy) for one, other in zip(got, expected, strict=True))
-    return all(
-        type(one) is list and len(one) == 2 and _same(one[0], other[0], policy) and _same(one[1], other[1], policy)
-        for one, other in zip(got, expected, strict=True)
-    )
+    if not as_bag:
+        return all(map(same, got, expected))
+
+    def key(item: Any) -> str:
+        return json.dumps([_sort_key(part, policy) for part in item]) if pairs else _sort_key(item, policy)
+
+    if all(map(same, sorted(got, key=key), sorted(expected, key=key))):
+        return True
+    return policy.kind == "float" and _paired(got, expected, same)
+
+
+def _paired(got: list[Any], expected: list[Any], same: Callable[[Any, Any], bool]) -> bool:
+    """Can every member be paired with one of the expected? Numbers in order of size, anything else by search."""
+    values, wanted = [_real(item) for item in got], [_real(item) for item in expected]
+    if None not in values and None not in wanted:
+        by_size = [sorted(zip(found, forms, strict=True), key=lambda pair: pair[0] or 0.0)
+                   for found, forms in ((values, got), (wanted, expected))]  # fmt: skip
+        if all(same(one, other) for (_, one), (_, other) in zip(*by_size, strict=True)):
+            return True
+    if len(got) > MOST_PAIRED:
+        return False
+    fitting = [[j for j, one in enumerate(got) if same(one, other)] for other in expected]
+    holder: dict[int, int] = {}
+
+    def placed(i: int, tried: set[int]) -> bool:
+        for j in fitting[i]:
+            if j not in tried:
+                tried.add(j)
+                if j not in holder or placed(holder[j], tried):
+                    holder[j] = i
+                    return True
+        return False
+
+    return all(placed(i, set()) for i in range(len(expected)))

@@ -6,6 +6,7 @@ The extra `rlvrlab[math]` brings math-verify; without it an answer that is no pl
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -15,15 +16,18 @@ from typing import Any
 from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.finding import Finding, failure_of, records_of, tried
 from rlvrlab.judge.jail.limits import Limits
-from rlvrlab.judge.modes.expressions import number
+from rlvrlab.judge.modes.quantities import differ, scaled
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.workers.orders import Image, Order
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, unjudged
 
-SCORER_VERSION = "mathematics-1"
+SCORER_VERSION = "mathematics-2"
 IMAGE = Image(preload=("math_verify",), roles=("mathematics",))
 LONGEST_ANSWER = 4000
+PERCENT = re.compile(r"(?:\s*\\text\s*\{\s*per\s?cent\s*\}|\s+per\s?cent)$")
+WHOLE = re.compile(r"(?<=[0-9])\.(?=\s*/)")
+"""A decimal point with nothing behind it in a ratio: `1./3`."""
 MISSING = "math-verify is not installed: pip install 'rlvrlab[math]'"
 
 
@@ -40,16 +44,19 @@ def exactly_equal(answer: str, gold: str) -> bool | None:
     one, other = _numbers(answer), _numbers(gold)
     if one and other:
         return bool(one & other) if len(one) != len(other) else one == other
-    return True if answer.strip() and answer.strip() == gold.strip() else None
+    if answer.strip() and answer.strip() == gold.strip():
+        return True
+    different = differ(answer, gold)
+    return None if different is None else not different
 
 
 def _numbers(text: str) -> set[Fraction]:
     """The exact values a text can stand for: `50%` is 50 (of a hundred) and 1/2."""
-    text = text.strip().removeprefix("$").removesuffix("$").strip()
+    text = text.strip().removeprefix("$").removesuffix("$").strip().removeprefix("=").strip()
     for decoration in ("\\!", "\\,", "\\$", "\\ "):
         text = text.replace(decoration, "")
-    bare = text.removesuffix("%").removesuffix("\\")
-    value = number(bare)
+    text = WHOLE.sub("", PERCENT.sub("%", text))
+    value = scaled(text.removesuffix("%").removesuffix("\\"))
     if value is None:
         return set()
     return {value, value / 100} if text.endswith("%") and value else {value}

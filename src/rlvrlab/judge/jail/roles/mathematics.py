@@ -1,9 +1,14 @@
-"""Symbolic equality by math-verify: one pair per child, so no answer can touch another's verdict."""
+"""Symbolic equality by math-verify: one pair per child, so no answer can touch another's verdict.
+
+math-verify reads what it can and passes over the rest in silence (`11` in `11 ~ 46`, `204` in `204_5`, the last formula
+of several), so its yes counts only where nothing that matters was passed over.
+"""
 
 from __future__ import annotations
 
 import importlib
 import logging
+import re
 from typing import Any
 
 from rlvrlab.judge.jail.child import Job, Report
@@ -14,6 +19,14 @@ except ImportError:  # the worker then answers that it is missing
     math_verify = None
 
 logging.disable(logging.WARNING)
+
+DIGITS = re.compile(r"(\\(?:text|textbf|mathrm|mbox)\s*\{[^{}]*\}\s*\^\s*\{?\s*)?([0-9]+)", re.ASCII)
+"""A run of digits; in the first group the unit it is an exponent of, as in `\\text{cm}^2`."""
+GROUPED = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+", re.ASCII)
+BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+APPROXIMATELY = re.compile(r"\\approx|≈")
+MOST_DIGITS = 24
+"""Texts with more numbers than this are left to math-verify alone: every number costs a parse."""
 
 
 def _parsed(text: str) -> Any:
@@ -26,18 +39,76 @@ def _equal(gold: Any, answer: Any) -> bool:
     return bool(math_verify.verify(gold, answer, timeout_seconds=None))
 
 
+def _split(text: str, separator: str) -> list[str]:
+    """The parts of a list, cut where no bracket is open; each keeps its dollars only if they come in pairs."""
+    parts, depth = [""], 0
+    for before, sign in zip(" " + text, text, strict=False):
+        depth += BRACKETS.get(sign, 0)
+        if sign == separator and depth <= 0 and before != "\\":
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return [part.replace("$", "") if part.count("$") % 2 else part for part in parts]
+
+
+def _unread(text: str) -> list[str]:
+    """The numbers the parser passes over, such as the base in `204_5`: another one there leaves the result the same."""
+    text = text.replace("$", "") if text.count("$") % 2 else text
+    places = [match for match in DIGITS.finditer(text) if not match.group(1)]
+    if len(places) > MOST_DIGITS:
+        return []
+    result = _symbols(_parsed(text))
+    unread = []
+    for place in places:
+        digits = place.group(2)
+        other = f"{digits[:-1]}{(int(digits[-1]) + 1) % 10}"
+        if _symbols(_parsed(text[: place.start(2)] + other + text[place.end(2) :])) == result:
+            unread.append(digits)
+    return unread
+
+
+def _symbols(parsed: Any) -> list[Any]:
+    return [part for part in parsed if not isinstance(part, str)]
+
+
+def _is_false(parsed: Any) -> bool:
+    """An equation of constants whose sides differ: `\\log_2 64 = 5`."""
+    equations = [part for part in _symbols(parsed) if type(part).__name__ == "Equality"]
+    return any(part.lhs.is_number and part.rhs.is_number and not _equal(part.lhs, part.rhs) for part in equations)
+
+
+def _compared(gold_text: str, answer_text: str) -> tuple[Any, ...]:
+    """What to report: math-verify must call the two equal, and have read all of both or left the same unread."""
+    golds = _split(gold_text, ";")
+    answers = _split(answer_text, ";")
+    if len(golds) > 1 or len(answers) > 1:
+        if len(answers) == 1 and not GROUPED.fullmatch(answer_text.strip()):
+            answers = _split(answer_text, ",")
+        if len(golds) != len(answers):
+            return ("equal", False)
+        reports = [_compared(*pair) for pair in zip(golds, answers, strict=True)]
+        return next((report for report in reports if report != ("equal", True)), ("equal", True))
+    gold, answer = _parsed(gold_text), _parsed(answer_text)
+    if not gold:
+        return ("equal", True) if gold_text.strip() == answer_text.strip() else ("bad_gold",)
+    if not answer:
+        return ("unreadable",)
+    if gold_text.strip() == answer_text.strip():
+        return ("equal", True)
+    if not _equal(gold, answer) or (_is_false(answer) and not _is_false(gold)):
+        return ("equal", False)
+    # A name before what it equals, such as f(3) = 5, says nothing that the gold value could confirm or deny.
+    unread = _unread(answer_text if "=" in gold_text else answer_text.rpartition("=")[2])
+    return ("equal", unread == _unread(gold_text) or unread == _unread(APPROXIMATELY.split(gold_text)[0]))
+
+
 def run(job: Job, report: Report) -> None:
     """Is the answer the gold answer? The supervisor is the only clock."""
     if math_verify is None:
         report("missing")
         return
-    gold, answer = _parsed(job["gold"]), _parsed(job["answer"])
-    if not gold:
-        report("bad_gold")
-    elif not answer:
-        report("unreadable")
-    else:
-        report("equal", _equal(gold, answer))
+    gold, answer = (job[name].replace("\\$", "").strip().removesuffix("\\,") for name in ("gold", "answer"))
+    report(*_compared(gold, answer))
 
 
 if math_verify is not None:

@@ -1,0 +1,176 @@
+r"""What the words, units, bases and clocks beside a number say about its value. math-verify drops them unread.
+
+differ("13 \\text{ thousand}", "13") = True      differ("3 \\text{ hours}", "3 \\text{ minutes}") = True
+differ("204_6", "204_5") = True                  differ("5 \\text{ cm}", "5") = None: more must be known
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from fractions import Fraction
+
+from rlvrlab.judge.modes.expressions import number
+
+WRAPPED = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname)\s*\{([^{}]*)\}")
+COMMAND = re.compile(r"\\[a-zA-Z]+")
+WORD = re.compile(r"[a-zA-Z]+")
+HALF_DAY = re.compile(r"\b([ap])\.?\s?m\b\.?", re.IGNORECASE)
+SCALES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
+SCALED = re.compile(rf"(.*?[0-9.])\s*((?:\b(?:{'|'.join(SCALES)})s?\b\s*)+)([a-zA-Z\s.]*)", re.IGNORECASE)
+CHANGING = re.compile(
+    rf"\b(?:(?:{'|'.join(SCALES)})s?|hal(?:f|ves)|(?:a|one|three) quarters?"
+    r"|(?:third|fourth|fifth|sixth|eighth|tenth|hundredth|thousandth|millionth)s?"
+    r"|negative|minus|below zero|at least|at most|or (?:more|less|fewer|above|below)|(?:more|less|fewer|greater) than"
+    r"|about|approximately|roughly|nearly|almost|twice|doubled|tripled|cubed|factorial)\b",
+    re.IGNORECASE,
+)
+"""Words that make another value of the number beside them."""
+COUNTED = {
+    "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11,
+    "twelve": 12, "sixteen": 16,
+}  # fmt: skip
+BASED = re.compile(
+    r"([0-9][0-9A-F]*|[A-F][0-9A-F]+)\s*(?:_\s*\{?\s*(?:base\s*)?|[\s(]*base\s*)"
+    rf"([0-9]{{1,2}}|{'|'.join(COUNTED)})[\s)}}]*",
+    re.ASCII,
+)
+CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?\s*([ap]m)?", re.ASCII | re.IGNORECASE)
+POWER = re.compile(
+    r"(square|sq|cubic|cu)\b\.?\s*([a-zA-Z]+)"
+    r"|(?<![a-zA-Z])([a-zA-Z]{1,20})\s{0,9}(?:\^\s*\{?\s*([0-9])|(squared|cubed)\b)"
+)
+POWERS = {"square": 2, "sq": 2, "squared": 2, "cubic": 3, "cu": 3, "cubed": 3}
+UNITS = {
+    name: names.split()[0]
+    for names in (
+        "mm millimeter millimetre", "cm centimeter centimetre", "dm decimeter decimetre", "m meter metre",
+        "km kilometer kilometre", "inch inches", "ft foot feet", "yd yard", "mi mile", "mg milligram", "g gram",
+        "kg kilogram", "lb lbs pound", "oz ounce", "ton tonne", "ml milliliter millilitre", "l liter litre",
+        "gal gallon", "ms millisecond", "second sec s", "minute min", "hour hr hrs h", "day", "week", "month",
+        "year yr yrs", "cent", "dollar", "euro", "degree deg", "radian rad", "am", "pm", "january", "february", "march",
+        "april", "may", "june", "july", "august", "september", "october", "november", "december", "monday", "tuesday",
+        "wednesday", "thursday",
+        "friday", "saturday", "sunday",
+    )
+    for name in names.split()
+}  # fmt: skip
+SIGNS = {"^\\circ": " degree ", "^{\\circ}": " degree ", "°": " degree ", "\\$": " dollar ", "€": " euro "}
+INCH = re.compile(r"\{\s*in\.?\s*\}")
+RATES = {"mph": ("mi", "hour"), "kph": ("km", "hour"), "kmh": ("km", "hour")}
+
+
+def differ(answer: str, gold: str) -> bool | None:
+    """Whether what stands beside the numbers makes the two different; False: the same for certain, None: who knows."""
+    one, other = unwrapped(answer), unwrapped(gold)
+    for read in (_in_base, _on_the_clock, _as_ratios):
+        decided = read(one, other)
+        if decided is not None:
+            return decided
+    if scaled(answer) is None or scaled(gold) is None:
+        words = [Counter(word.lower().rstrip("s") for word in CHANGING.findall(text)) for text in (one, other)]
+        if words[0] != words[1]:
+            return True
+    units, expected = _units(answer), _units(gold)
+    if not (units <= expected or expected <= units):
+        return True
+    if {_brackets(one), _brackets(other)} == {"()", "{}"}:
+        return True
+    lists = [[number(part) for part in text.split(",")] for text in (one, other)]
+    return True if None not in lists[0] + lists[1] and Counter(lists[0]) != Counter(lists[1]) else None
+
+
+def unwrapped(text: str) -> str:
+    r"""Without dollars around it and with the words of `\text{…}` in plain sight."""
+    return HALF_DAY.sub(r"\1m", WRAPPED.sub(r" \1 ", text.strip().strip("$")).replace("~", " ")).strip()
+
+
+def scaled(text: str) -> Fraction | None:
+    """The value of a number that may have scale words behind it: `13 thousand dollars` is 13000."""
+    text = unwrapped(text).replace("{,}", ",")
+    match = SCALED.fullmatch(text)
+    if not match:
+        return number(text)
+    value = number(match.group(1).removeprefix("\\$").removeprefix("$"))
+    if value is None or CHANGING.search(match.group(3)):
+        return None
+    for word in WORD.findall(match.group(2)):
+        value *= SCALES[word.lower().removesuffix("s")]
+    return value
+
+
+def _in_base(answer: str, gold: str) -> bool | None:
+    """Digits and base must be the same; an answer may leave the base out that gold names, not the other way round."""
+    one, other = BASED.fullmatch(answer), BASED.fullmatch(gold)
+    if not one and not other:
+        return None
+    digits, base = _digits_and_base(answer, one)
+    expected, expected_base = _digits_and_base(gold, other)
+    if not (digits.isalnum() and expected.isalnum()):
+        return None
+    return digits != expected or (base != expected_base and base is not None and (expected_base or 10) != base)
+
+
+def _digits_and_base(text: str, match: re.Match[str] | None) -> tuple[str, int | None]:
+    digits, base = match.groups() if match else (text, "")
+    digits = digits.upper().lstrip("0") or "0"
+    return digits, (int(base) if base.isdigit() else COUNTED[base]) if base else None
+
+
+def _on_the_clock(answer: str, gold: str) -> bool | None:
+    """Times of day; `p.m.` counts where both say so or one is written with 24 hours."""
+    matches = CLOCK.fullmatch(answer), CLOCK.fullmatch(gold)
+    if not matches[0] or not matches[1]:
+        return None
+    faces, times = [], []
+    for match in matches:
+        hour, *rest = (int(part or 0) for part in match.groups()[:3])  # type: ignore[union-attr]
+        half = (match.group(4) or "").lower()  # type: ignore[union-attr]
+        faces.append((hour, *rest))
+        times.append((hour % 12 + 12 * (half == "pm") if half else hour, *rest))
+    marked = [match.group(4) is not None for match in matches if match]
+    return not (times[0] == times[1] or (marked[0] != marked[1] and faces[0] == faces[1]))
+
+
+def _as_ratios(answer: str, gold: str) -> bool | None:
+    """Ratios such as 1:2:3 are the same where their terms are proportional."""
+    one, other = ([number(term) for term in text.split(":")] for text in (answer, gold))
+    if min(len(one), len(other)) < 2 or not all(one) or not all(other):
+        return None
+    factors = {a / b for a, b in zip(one, other, strict=False) if a and b}
+    return len(one) != len(other) or len(factors) != 1
+
+
+def _units(text: str) -> set[tuple[str, int]]:
+    """Known units with their powers; a single letter is a unit only inside `\\text{…}`, elsewhere it is a variable."""
+    text = (
+        HALF_DAY.sub(r"\1m", text)
+        .replace("^\\circ", " degree ")
+        .replace("^{\\circ}", " degree ")
+        .replace("\\$", " dollar ")
+    )
+    inside = " ".join(
+        f"{words}{power}" for words, power in re.findall(WRAPPED.pattern + r"\s*(\^\s*\{?\s*[0-9])?", text)
+    )
+    outside = COMMAND.sub(" ", WRAPPED.sub(" ", text))
+    units = set()
+    for part, shortest in ((inside, 1), (outside, 2)):
+        powers = {}
+        for before, unit, base, exponent, after in POWER.findall(part):
+            powers[unit or base] = int(exponent) if exponent else POWERS[before or after]
+        for word in WORD.findall(part):
+            name = word.lower()
+            for unit in RATES.get(name, (UNITS.get(name) or UNITS.get(name.removesuffix("s")),)):
+                if unit and len(word) >= shortest:
+                    units.add((unit, powers.get(word, 1)))
+    return units
+
+
+def _brackets(text: str) -> str:
+    """The pair of brackets around a list, `()` or `{}`, or nothing."""
+    text = text.replace("\\left", "").replace("\\right", "").replace(" ", "")
+    if "," not in text:
+        return ""
+    if text.startswith("(") and text.endswith(")") and text.count("(") == 1:
+        return "()"
+    return "{}" if text.startswith("\\{") and text.endswith("\\}") and text.count("\\{") == 1 else ""

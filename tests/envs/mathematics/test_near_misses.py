@@ -1,0 +1,165 @@
+"""Systematic near-misses: whatever makes a value wrong must be refused, whatever only spells it otherwise accepted."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+
+import pytest
+
+from rlvrlab.envs.mathematics import Mathematics
+from rlvrlab.types import Problem
+
+needs_math_verify = pytest.mark.skipif(
+    importlib.util.find_spec("math_verify") is None, reason="needs math-verify: pip install 'rlvrlab[math]'"
+)
+SCALE_WORDS = ("hundred", "thousand", "million", "billion", "dozen")
+OTHER_WORDS = ("and a half", "thirds", "tenths", "or more", "or less", "at most", "and three quarters", "doubled")
+UNIT_PAIRS = [
+    ("cm", "m"), ("hours", "minutes"), ("cm", "km"), ("dollars", "cents"), ("kg", "g"), ("feet", "inches"),
+    ("m/s", "km/h"), ("degrees", "radians"), ("May", "June"), ("Monday", "Friday"), ("square cm", "cubic cm"),
+]  # fmt: skip
+
+
+def near_misses() -> Iterator[tuple[str, str]]:
+    """Pairs of a wrong answer and its reference."""
+    yield from _numbers()
+    yield from _bases_times_and_lists()
+    yield from _equations_and_intervals()
+
+
+def _numbers() -> Iterator[tuple[str, str]]:
+    for gold in ("13", "7", "-4", "1,200", "2.5", "\\frac{3}{4}", "-\\frac{2}{7}", "\\sqrt{2}", "3\\pi"):
+        for word in SCALE_WORDS + OTHER_WORDS:
+            yield f"{gold} \\text{{ {word}}}", gold
+            yield gold, f"{gold} \\text{{ {word}}}"
+        yield f"-{gold}" if not gold.startswith("-") else gold[1:], gold
+        yield f"{gold} \\cdot 10", gold
+        for wrong in (f"{gold}~6", f"{gold}^2", f"{gold}_2", f"{gold};1", f"{gold}:2", f"{gold}+1"):
+            yield wrong, gold
+    for one, other in (("thousand", "million"), ("million", "billion"), ("hundred", "dozen")):
+        yield f"5 \\text{{ {one}}}", f"5 \\text{{ {other}}}"
+    for wrong, gold in (
+        ("12%", "1.2"),
+        ("1.2", "12%"),
+        ("120%", "12%"),
+        ("1200", "12%"),
+        ("5%", "0.5"),
+        ("13%", "12%"),
+    ):
+        yield wrong, gold
+        yield wrong.replace("%", "\\%"), gold.replace("%", "\\%")
+    for gold, wrongs in {
+        "-1./3": ("-1./4", "-2./3", "1./3"), "1.\\overline{3}": ("1.\\overline{4}", "1", "1.\\overline{34}"),
+        "0.\\overline{27}": ("0.\\overline{28}", "0"),
+        "2\\frac{1}{3}": ("2\\frac{1}{4}", "3\\frac{1}{3}", "\\frac{2}{3}"),
+        "\\$2.50": ("\\$2.60", "2.50 \\text{ cents}", "\\$250", "\\$2.5 \\text{ million}"),
+        "3.2 \\times 10^5": ("3.2 \\times 10^6", "3.3 \\times 10^5", "3.2 \\times 10^{-5}"),
+    }.items():  # fmt: skip
+        yield from ((wrong, gold) for wrong in wrongs)
+    for one, other in UNIT_PAIRS:
+        for number in ("5", "\\frac{2}{3}", "2\\sqrt{3}"):
+            yield f"{number} \\text{{ {one}}}", f"{number} \\text{{ {other}}}"
+            yield f"{number} \\text{{ {other}}}", f"{number} \\text{{ {one}}}"
+    for one, other in (
+        ("\\text{ cm}^2", "\\text{ cm}^3"),
+        ("\\text{ m}^2", "\\text{ cm}^2"),
+        ("\\text{ m}", "\\text{ m}^2"),
+    ):
+        yield f"15{one}", f"15{other}"
+    yield "5 \\text{ ft } 4\\text{ in}", "5 \\text{ ft } 3\\text{ in}"
+    yield "3 \\text{ h } 20 \\text{ min}", "3 \\text{ h } 25 \\text{ min}"
+
+
+def _bases_times_and_lists() -> Iterator[tuple[str, str]]:
+    for gold in ("204_5", "1011_2", "2516_8", "1A3_{16}", "204_{\\text{five}}"):
+        digits = gold.partition("_")[0]
+        for wrong in (f"{digits}_7", f"{digits}_{{9}}", f"{digits}_{{10}}", f"1{gold}", f"{digits}_{{\\text{{six}}}}"):
+            yield wrong, gold
+        yield f"{digits} \\text{{ (base 7)}}", gold
+    yield from ((f"204_{base}", "204") for base in (5, 6, 8))
+    for gold, wrongs in {
+        "11:45": ("11:46", "10:45", "11:54", "11", "11:45:30", "12:45"), "11:15": ("22:30", "11:05"),
+        "11:45 \\text{ a.m.}": ("11:45 \\text{ p.m.}", "11:46 \\text{ a.m.}", "23:45"),
+        "11:45 p.m.": ("11:46 p.m.", "11:45 a.m."), "22:15": ("10:15 a.m.", "22:16"), "9:03:36 a.m.": ("9:03:37 a.m.",),
+        "3:4": ("4:3", "3:5", "3"), "1:2:3": ("1:2:4", "1:3:2"),
+        "24 December 2014": ("25 December 2014", "24 December 2015"),
+        "12\\text{ May}": ("13\\text{ May}", "12\\text{ June}"), "2014-12-24": ("2014-12-25", "2014-11-24"),
+        "12/24/2014": ("12/25/2014", "12/24/2015"),
+        "11:55 p.m. on 24 December 2014.": ("11:55 p.m. on 25 December 2014.",),
+        "1;$\\frac{8}{9}$": ("2;$\\frac{8}{9}$", "1;$\\frac{7}{9}$", "$\\frac{8}{9}$", "$\\frac{8}{9}$;1"),
+        "$(3,0)$;$\\sqrt{3}$": ("$(3,1)$;$\\sqrt{3}$", "$(3,0)$;$\\sqrt{2}$", "$\\sqrt{3}$"),
+        "24;112": ("24;113", "25;112", "112;24", "24", "24,112"), "$a;\\sqrt{2}$": ("$b;\\sqrt{2}$",),
+        "1,2": ("1,3", "1,2,3", "1,2,2", "1", "2"), "(1,2)": ("(2,1)", "(1,3)", "[1,2]", "\\{1,2\\}", "(1,2,3)"),
+        "(1,2,3)": ("(1,3,2)", "(1,2)", "(1,2,4)"), "\\{1,2\\}": ("\\{1,3\\}", "(1,2)", "\\{1\\}"),
+        "tip: $20/11$, length: $9/11$": ("tip: $21/11$, length: $9/11$", "$9/11$", "tip: $20/11$, length: $8/11$"),
+        "$d=5$, $M=(1,2)$": ("$d=6$, $M=(1,2)$", "$d=5$, $M=(1,3)$"),
+    }.items():  # fmt: skip
+        yield from ((wrong, gold) for wrong in wrongs)
+
+
+def _equations_and_intervals() -> Iterator[tuple[str, str]]:
+    for gold, wrongs in {
+        "=3": ("=4", "4", "=-3"), "x=3": ("x=4", "y=3", "6=3", "4", "x=-3", "x=3 \\text{ thousand}"),
+        "3": ("x=4", "4=3"),
+        "\\log_2(32)=5": ("\\log_2(64)=5", "\\log_2(32)=6", "2+2=5"), "y=2x+1": ("y=2x+2", "y=3x+1", "x=2y+1"),
+        "x+y=3": ("x+y=4", "x-y=3"), "x^{2}-7=0": ("x^{2}-8=0", "x^{3}-7=0", "x^2-7=1"), "x=-2,5": ("x=-2,6", "x=2,5"),
+        "x=1,y=2": ("x=2,y=1", "x=1,y=3"), "[1,2)": ("(1,2]", "[1,2]", "(1,2)", "[1,3)", "[2,1)"),
+        "(-\\infty,3)": ("(-\\infty,3]", "(3,\\infty)", "(-\\infty,4)"), "x<3": ("x \\le 3", "x>3", "x<4"),
+        "1<x<2": ("1<x\\le 2", "[1,2]", "1<x<3"), "(-1,0) \\cup (1,\\infty)": ("(-1,0) \\cup [1,\\infty)", "(-1,0)"),
+    }.items():  # fmt: skip
+        yield from ((wrong, gold) for wrong in wrongs)
+
+
+EQUIVALENT = [
+    ("13", "13 \\text{ apples}"), ("13", "13\\text{ cm}"), ("13", "x=13"), ("13", "13.0"), ("13", "\\$13"),
+    ("13000", "13 \\text{ thousand}"), ("13000", "13 thousand"), ("13 \\text{ thousand}", "13{,}000"),
+    ("5 \\text{ million}", "5000000"), ("24", "2 \\text{ dozen}"), ("13000", "\\$13 \\text{ thousand dollars}"),
+    ("15\\mbox{ cm}^2", "15"), ("15\\mbox{ cm}^2", "15 \\text{ square centimeters}"), ("15", "15\\text{ cm}^2"),
+    ("15\\mbox{ cm}^2", "15 \\text{ cm}^{2}"), ("60 \\text{ mph}", "60 \\text{ miles per hour}"),
+    ("5", "5 \\text{ hours}"),
+    ("3 \\text{ hrs}", "3\\text{ hours}"), ("5\\text{ feet}", "5\\text{ ft}"),
+    ("$6.608 \\mathrm{mi} / \\mathrm{hr}$", "6.608"),
+    ("90^\\circ", "90"), ("90", "90^\\circ"), ("90^\\circ", "90 \\text{ degrees}"), ("90^{\\circ}", "90^\\circ"),
+    ("\\$2.50", "2.5"), ("2.50", "\\$2.50"), ("\\$2.50", "2.50 \\text{ dollars}"), ("12%", "0.12"), ("12%", "12"),
+    ("12", "12\\%"), ("\\frac{1}{2}", "50\\%"), ("12\\%", "12 \\text{ percent}"), ("0.5", "\\tfrac{1}{2}"),
+    ("204_5", "204_{5}"), ("204_5", "204"), ("204_{5}", "204_{\\text{five}}"), ("204_5", "204 \\text{ (base 5)}"),
+    ("2516_8", "2516_{8}"), ("11:45", "11:45 \\text{ a.m.}"), ("11:45 p.m.", "11:45 \\text{ p.m.}"),
+    ("22:15", "10:15 p.m."),
+    ("7:4", "7/4"), ("7:4", "\\frac{7}{4}"), ("7:4", "14:8"), ("1;$\\frac{8}{9}$", "1; \\frac{8}{9}"),
+    ("24;112", "24; 112"),
+    ("1;$\\frac{8}{9}$", "1, \\frac{8}{9}"), ("1;$-\\sqrt{2}$", "$1$;$-\\sqrt{2}$"), ("24;112", "24, 112"),
+    ("$\\left(3,0\\right)$;$\\sqrt{3}$", "(3,0);\\sqrt{3}"), ("1,2", "2,1"), ("1,2", "\\{1,2\\}"), ("(3,4)", "3,4"),
+    ("x=1,2", "1,2"), ("1,2", "x=1 \\text{ or } x=2"), ("x=3", "3"), ("3", "x=3"), ("5", "x_1=5"), ("5", "f(3)=5"),
+    ("=3", "3"), ("x=3", "x = 3.0"), ("x<3", "(-\\infty,3)"), ("1<x<2", "(1,2)"), ("x \\in [1,2]", "[1,2]"),
+    ("2\\frac{1}{3}", "\\frac{7}{3}"), ("\\frac{\\sqrt{2}}{2}", "\\frac{1}{\\sqrt{2}}"),
+    ("$1/\\sqrt{3}$", "\\frac{\\sqrt{3}}{3}"),
+    ("$1 / \\sqrt{3} \\approx 58 \\%$", "1/\\sqrt{3}"), ("3\\pi", "3\\pi \\text{ cm}^2"), ("32", "2^5"),
+    ("5", "\\sqrt{25}"),
+    ("3.2 \\times 10^5", "320000"), ("-\\frac{2}{7}", "\\frac{-2}{7}"), ("- \\frac { 2 } { 3 }", "-\\frac23"),
+    ("-1./3", "-1/3"), ("y=2x+1", "y=1+2x"), ("12\\text{ May}", "12\\text{ May}"), ("1000", "1\\,000"),
+    ("1,000", "1000"),
+]  # fmt: skip
+
+
+def verdicts(pairs: list[tuple[str, str]]) -> list[bool | None]:
+    problems = [Problem("p", "math", "math", "", {"answer": gold, "choices": 0}) for _, gold in pairs]
+    texts = [f"\\boxed{{{answer}}}" for answer, _ in pairs]
+    return [verdict.correct for verdict in Mathematics().verify_many(list(zip(problems, texts, strict=True)))]
+
+
+@needs_math_verify
+@pytest.mark.slow
+def test_no_near_miss_is_accepted() -> None:
+    pairs = list(dict.fromkeys(near_misses()))
+    assert len(pairs) >= 500
+    accepted = [pair for pair, correct in zip(pairs, verdicts(pairs), strict=True) if correct]
+    assert accepted == []
+
+
+@needs_math_verify
+@pytest.mark.slow
+def test_equivalent_spellings_are_accepted() -> None:
+    pairs = [(answer, gold) for gold, answer in EQUIVALENT]
+    refused = [pair for pair, correct in zip(pairs, verdicts(pairs), strict=True) if not correct]
+    assert refused == []
