@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -44,11 +45,16 @@ ERRORS = {"error", "cause"}
 Rule = Callable[[ast.Module], Iterator[tuple[int, str]]]
 
 
+@cache
+def parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
 def problems(rule: Rule, root: Path = SOURCE) -> list[str]:
     found = []
     for path in sorted(root.rglob("*.py")):
         file = path.relative_to(root).as_posix()
-        for line, text in rule(ast.parse(path.read_text("utf-8"))):
+        for line, text in rule(parsed(path.read_text("utf-8"))):
             found.append(f"{file}:{line}: {text}")
     return found
 

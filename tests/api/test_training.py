@@ -132,6 +132,7 @@ def resumed(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_functions_of_a_file_are_found_again_by_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +157,7 @@ def test_functions_of_a_file_are_found_again_by_the_command_line(
     assert run.status == "finished" and steps(run) == steps(whole)
 
 
+@pytest.mark.slow
 def test_what_is_in_no_file_is_refused_by_the_command_line_in_one_line() -> None:
     flag = Path("flag").resolve()
     flag.touch()

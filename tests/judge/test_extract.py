@@ -234,6 +234,7 @@ PIECES = ("```\n", "```python\n", "```a\n~~~b\n", "`", "``` ", " ", "\n", "\n ",
           "<think>", "</think>", "<answer>", "\\boxed{", "####", "SELECT ", "{", " return")  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", PIECES, ids=map(repr, PIECES))
 @pytest.mark.parametrize(
     "read",

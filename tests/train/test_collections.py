@@ -174,6 +174,7 @@ def test_a_sampler_at_another_temperature_is_corrected(tmp_path: Path, level: st
         assert row["rollout_is/min"] < 1 < row["rollout_is/max"]
 
 
+@pytest.mark.slow
 def test_no_refill_where_no_group_is_dead(tmp_path: Path) -> None:
     """A draw over the edge of two epochs is short of a problem; that alone asks for no other."""
     words = ["reward.type=random", "filter.dead_groups=refill", 'phases=["grpo"]', "grpo.batch_size=29", "grpo.steps=3"]

@@ -67,9 +67,10 @@ def command(
     said = ["rlvr", *map(shlex.quote, sys.argv[1:])]
     with Progress(resolved, as_json) as progress:
         if resume is not None:
-            if read_info(resume).get("status") == "finished":
-                click.echo(f"{resume}: was finished already; nothing was left to train", err=True)
+            finished = read_info(resume).get("status") == "finished"
             ended = session.resume(resume, progress.observe)
+            if finished:
+                click.echo(f"{resume}: was finished already; nothing was left to train", err=True)
         else:
             ended = session.start(resolved, progress.observe, said, address, judges)
     progress.end(ended)
