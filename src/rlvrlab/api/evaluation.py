@@ -180,6 +180,7 @@ def evaluate(
         kept = evaluate_into(
             Path(output), answerer, env, problems, in_force,
             seed=seed, data=name, facts={**more, **subject.facts}, observe=bar.observe,
+            run=home if "run" in facts else None,
         )  # fmt: skip
     return Evaluation(kept.folder)
 

@@ -18,10 +18,11 @@ from rlvrlab.study.measures import is_cost
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rlvrlab.study.board import Board, Survey
+    from rlvrlab.study.board import Board
     from rlvrlab.study.folder import TrialState
     from rlvrlab.study.plan import Plan
     from rlvrlab.study.run import Ended
+    from rlvrlab.study.views import Survey
 
 STYLE = {"decided": "green", "failed": "red", "waiting": "yellow", "running": "cyan", "blocked": "dim"}
 REDRAW_S = 0.25
@@ -133,10 +134,10 @@ def show_decision(made: dict[str, Any]) -> None:
     if made["comparisons"]:
         rows = [
             [c["metric"], f"{c['arm']} − {c['versus']}", f"{c['mean']:+.3f} [{c['low']:+.3f}, {c['high']:+.3f}]",
-             f"{c['p_holm']:.2g}", "tied" if c["tied"] else ""]
+             c["outcome"], f"{c['p']:.2g}"]
             for c in made["comparisons"]
         ]  # fmt: skip
-        console.print(table(("metric", "leader − other", "difference [95 %]", "p (Holm)", ""), rows))
+        console.print(table(("metric", "leader − other", "difference [simultaneous 95 %]", "outcome", "p"), rows))
 
 
 def show_plan(plan: Plan) -> None:
@@ -149,5 +150,8 @@ def show_plan(plan: Plan) -> None:
     ]  # fmt: skip
     console = Console()
     console.print(table(head, rows, right=head[2:], title=Text(printable(plan.name)), title_justify="left"))
+    for one in plan.stages:
+        if one.power:
+            console.print(Text(printable(f"{one.name}: {one.power}")), soft_wrap=True)
     for line in plan.notes:
         console.print(Text(printable(line), "dim"), soft_wrap=True)
