@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import rlvrlab
-from rlvrlab.evals.statistics import bootstrap, wilson
+from rlvrlab.evals.statistics import estimate
 from rlvrlab.record.facts import code_state
 from rlvrlab.record.files import read_lines, utc_now, write_atomically, write_json
 from rlvrlab.study.board import ArmView, Board, StageView, Survey
@@ -117,7 +117,7 @@ def _arm(board: Board, view: StageView, arm: ArmView) -> dict[str, Any]:
 
 
 def measured(board: Board, trials: Sequence[str], metric: str) -> dict[str, Any] | None:
-    """Mean over seeds and problems with its interval over problems."""
+    """Mean over seeds and problems with its interval over seeds and problems; of a single run, over problems."""
     if not trials or is_cost(metric):
         return None
     columns = [board.scores(trial, metric) for trial in trials]
@@ -125,13 +125,8 @@ def measured(board: Board, trials: Sequence[str], metric: str) -> dict[str, Any]
     if not keys:
         return None
     score_SP = np.array([[column[key] for key in keys] for column in columns])
-    if len(trials) == 1 and np.isin(score_SP, (0.0, 1.0)).all():
-        low, high = wilson(int(score_SP.sum()), len(keys))
-    else:
-        low, high = bootstrap(score_SP.mean(axis=0), "study", metric, resamples=2000)
-    spread = float(score_SP.mean(axis=1).std(ddof=1)) if len(trials) > 1 else None
-    return {"value": float(score_SP.mean()), "low": low, "high": high, "problems": len(keys), "seeds": len(trials),
-            "spread": spread}  # fmt: skip
+    found = estimate(score_SP)
+    return {**found._asdict(), "over": found.over}
 
 
 def _trial(board: Board, name: str, survey: Survey) -> dict[str, Any]:

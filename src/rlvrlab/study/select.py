@@ -10,8 +10,7 @@ import numpy as np
 
 from rlvrlab.batch import Floats
 from rlvrlab.errors import UserError
-from rlvrlab.evals.statistics import RESAMPLES, Difference, compare_seeds, holm, resampled_difference
-from rlvrlab.randomness import generator
+from rlvrlab.evals.statistics import Difference, compare_suites, holm
 from rlvrlab.study.measures import direction, is_cost
 from rlvrlab.study.schema import Select
 
@@ -48,7 +47,7 @@ class Compared:
     def plain(self) -> dict[str, Any]:
         """The comparison as the decision log keeps it: one flat row."""
         whole = asdict(self)
-        return {**{k: v for k, v in whole.items() if k != "difference"}, **self.difference._asdict()}
+        return {**{k: v for k, v in whole.items() if k != "difference"}, **self.difference.facts()}
 
 
 @dataclass(frozen=True)
@@ -129,8 +128,8 @@ class _Contest:
         def blocks(arm: str) -> Blocks:
             return self.blocks(arm) if metric == COMBINED else [self.matrix(arm, metric)]
 
-        made = [compare_blocks(blocks(other), blocks(leader), "study", metric, other, leader) for other in others]
-        adjusted = holm([one.p for one in made])
+        made = [compare_blocks(blocks(other), blocks(leader)) for other in others]
+        adjusted = holm([chance(one) for one in made])
         return [
             Compared(metric, leader, other, one, p, p >= self.rule.alpha or one.mean < self.rule.min_effect)
             for other, one, p in zip(others, made, adjusted, strict=True)
@@ -139,7 +138,7 @@ class _Contest:
     def together(self, rows: Sequence[Compared]) -> list[Compared]:
         """p values Holm-adjusted over several metrics: any of them may decide, so all are chances of a false find."""
         sampled = [one for one in rows if one.difference.problems]
-        adjusted = dict(zip(map(id, sampled), holm([one.difference.p for one in sampled]), strict=True))
+        adjusted = dict(zip(map(id, sampled), holm([chance(one.difference) for one in sampled]), strict=True))
         return [
             replace(one, p_holm=p, tied=p >= self.rule.alpha or one.difference.mean < self.rule.min_effect)
             if (p := adjusted.get(id(one))) is not None
@@ -224,36 +223,21 @@ def _pareto(contest: _Contest) -> Recommendation:
     return Recommendation(chosen, runner_up, significant, words, tuple(compared), tuple(front), value)
 
 
+def chance(difference: Difference) -> float:
+    """The p value; with two seeds that of the interval, which no table prints."""
+    if difference.p is not None or difference.noise is None:
+        return difference.p or 0.0
+    return difference.noise.p()
+
+
 def score(blocks: Blocks) -> float:
     """An arm's value: the sum over suites of its mean over seeds and problems."""
     return float(sum(block_SP.mean() for block_SP in blocks))
 
 
-def compare_blocks(before: Blocks, after: Blocks, *key: object) -> Difference:
-    """How much higher `after` scores than `before`, paired over the same problems, pooled over seeds.
-
-    Several suites are resampled one by one (strata), while a seed is drawn once for all of them: the same run answered
-    every suite.
-    """
-    if len(before) == 1:
-        return compare_seeds(before[0], after[0], *key)
-    rng = generator(*key, "strata")
-    drawn_R = np.zeros(RESAMPLES)
-    shares = []  # how much each seed counts in each resample (resamples × seeds)
-    for seeds in (len(before[0]), len(after[0])):
-        if seeds == 1:
-            shares.append(np.ones((RESAMPLES, 1)))
-        else:
-            shares.append(rng.multinomial(seeds, np.full(seeds, 1 / seeds), RESAMPLES) / seeds)
-    for old_SP, new_SP in zip(before, after, strict=True):
-        problems = old_SP.shape[1]
-        rows = max(1, 1_000_000 // problems)  # in slices: thousands of problems would not fit in memory at once
-        for start in range(0, RESAMPLES, rows):
-            part = slice(start, start + rows)
-            delta_RP = shares[1][part] @ new_SP - shares[0][part] @ old_SP
-            index = rng.integers(0, problems, delta_RP.shape)
-            drawn_R[part] += np.take_along_axis(delta_RP, index, axis=1).mean(axis=1)
-    return resampled_difference(score(after) - score(before), drawn_R, sum(block_SP.shape[1] for block_SP in before))
+def compare_blocks(before: Blocks, after: Blocks) -> Difference:
+    """How much higher `after` scores than `before`, paired over the same problems; seeds are the runs of both."""
+    return compare_suites(before, after)
 
 
 def _words(contest: _Contest, chosen: str, leader: str, tied: Sequence[str]) -> str:
