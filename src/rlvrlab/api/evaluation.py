@@ -115,8 +115,8 @@ class Comparison:
     """after − before."""
     interval: tuple[float, float]
     """95 % interval of the difference."""
-    p: float
-    """Two-sided p value of the difference in `accepted`, Holm-adjusted over the measures."""
+    p: float | None
+    """Two-sided p value of the difference in `accepted`; None with two seeds on a side, too few to test."""
     verdict: str
     """higher, lower or not shown."""
     compared: Compared
@@ -134,15 +134,16 @@ class Comparison:
 
     def __repr__(self) -> str:
         low, high = (100 * value for value in self.interval)
-        points = f"{100 * self.difference:+.1f} points [{low:+.1f}, {high:+.1f}], p = {self.p:.2g}"
+        points = f"{100 * self.difference:+.1f} points [{low:+.1f}, {high:+.1f}]"
+        points += "" if self.p is None else f", p = {self.p:.2g}"
         return f"Comparison({self.data}, {self.problems} problems: {points}, {self.verdict})"
 
     def _repr_html_(self) -> str:
-        head = ("", "before", "after", "difference [95 %]", "p (Holm)", "")
+        head = ("", "before", "after", "difference [95 %]", "p", "")
         rows = []
         for row in (*self.compared.measures, *self.compared.by_skill):
             gap = f"{row.difference.mean:+.3g} [{row.difference.low:+.3g}, {row.difference.high:+.3g}]"
-            rows.append((row.what, f"{row.before:.3g}", f"{row.after:.3g}", gap, f"{row.p_holm:.2g}", row.verdict))
+            rows.append((row.what, f"{row.before:.3g}", f"{row.after:.3g}", gap, row.difference.p_words, row.verdict))
         return html_table(f"{self.data} · {self.problems} problems on both sides", head, rows, self.notes)
 
 
@@ -202,7 +203,7 @@ def compare(before: Folder | Sequence[Folder], after: Folder | Sequence[Folder],
     gap = accepted.difference
     return Comparison(
         compared.data, compared.problems, accepted.before, accepted.after, gap.mean, (gap.low, gap.high),
-        accepted.p_holm, accepted.verdict, compared,
+        gap.p, accepted.verdict, compared,
     )  # fmt: skip
 
 

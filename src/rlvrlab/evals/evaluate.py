@@ -155,7 +155,7 @@ def metrics_of(samples: Sequence[Sample], protocol: EvalProtocol, data: str, wal
     metrics = dataset_metrics(samples, wall_s)
     if protocol.budget is not None:
         return metrics | at_budget(samples, protocol.budget.kind, protocol.budget.amount)
-    return metrics | (at_k(samples, protocol.ks, data) if protocol.n > 1 else {})
+    return metrics | (at_k(samples, protocol.ks) if protocol.n > 1 else {})
 
 
 class _Session:

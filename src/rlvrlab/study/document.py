@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 import rlvrlab
-from rlvrlab.evals.statistics import wilson
+from rlvrlab.evals.statistics import estimate
 from rlvrlab.record.facts import code_state
 from rlvrlab.record.files import read_lines, utc_now, write_atomically, write_json
 from rlvrlab.record.looks import read_looks
 from rlvrlab.study.board import Board
 from rlvrlab.study.caveats import caveats
-from rlvrlab.study.contrast import interval
 from rlvrlab.study.folder import DOCUMENT, EVENTS, TrialState
 from rlvrlab.study.identity import source_hash
 from rlvrlab.study.measures import describe, is_cost, suite_of
@@ -159,15 +158,8 @@ def measured(board: Board, trials: Sequence[str], metric: str) -> dict[str, Any]
     if not keys:
         return None
     score_SP = np.array([[column[key] for key in keys] for column in columns])
-    share = describe(metric)["unit"] == "share"
-    if len(trials) == 1 and np.isin(score_SP, (0.0, 1.0)).all():
-        low, high = wilson(int(score_SP.sum()), len(keys))
-    else:
-        low, high = interval(score_SP, 1.0 if share else float(np.ptp(score_SP)))
-        low, high = (max(0.0, low), min(1.0, high)) if share else (low, high)
-    spread = float(score_SP.mean(axis=1).std(ddof=1)) if len(trials) > 1 else None
-    return {"value": float(score_SP.mean()), "low": low, "high": high, "problems": len(keys), "seeds": len(trials),
-            "spread": spread}  # fmt: skip
+    found = estimate(score_SP, share=describe(metric)["unit"] == "share")
+    return {**found._asdict(), "over": found.over}
 
 
 def _trial(board: Board, name: str, survey: Survey) -> dict[str, Any]:

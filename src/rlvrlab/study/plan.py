@@ -10,10 +10,10 @@ from typing import Any
 from rlvrlab.errors import LabError, RecipeError
 from rlvrlab.study.board import Board
 from rlvrlab.study.chain import Chain, Trial
-from rlvrlab.study.contrast import planned_reach
 from rlvrlab.study.identity import digest
 from rlvrlab.study.load import StudyFile
 from rlvrlab.study.measures import is_cost, suite_of
+from rlvrlab.study.power import planned_reach
 from rlvrlab.study.schema import USUAL_SIZE, Stage
 from rlvrlab.study.select import level
 

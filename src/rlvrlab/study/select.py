@@ -22,14 +22,17 @@ import numpy as np
 
 from rlvrlab.batch import Floats
 from rlvrlab.errors import UserError
-from rlvrlab.study.contrast import Blocks, Contrast, Size, contrast, enough, score
+from rlvrlab.evals.statistics import Difference, compare_suites
 from rlvrlab.study.measures import describe, direction, is_cost
+from rlvrlab.study.power import Size, enough, reach
 from rlvrlab.study.schema import Select
 
 SAME_COST = 0.01
 """Relative difference below which two costs are one."""
 COMBINED = "score"
 Outcome = Literal["better", "equivalent", "undecided"]
+Blocks = Sequence[Floats]
+"""One array (an arm's seeds × the problems that all arms share) per suite; its score is the sum of their means."""
 
 
 @dataclass(frozen=True)
@@ -144,48 +147,41 @@ class Contest:
             return -float(self.by_name[arm].costs[metric.partition(".")[2]])
         return float(self.matrix(arm, metric).mean())
 
-    def combined(self, arm: str) -> tuple[Blocks, list[float]]:
-        """Metrics times their weights; those over the same problems are added up to one block, as are their spans."""
-        sampled = {metric: weight for metric, weight in self.metrics.items() if not is_cost(metric)}
-        total = sum(sampled.values())
+    def combined(self, arm: str) -> Blocks:
+        """Metrics times their weights; those over the same problems are added up to one block."""
+        total = sum(weight for metric, weight in self.metrics.items() if not is_cost(metric))
         blocks: dict[tuple[str, ...], Floats] = {}
-        spans: dict[tuple[str, ...], float] = {}
-        for metric, weight in sampled.items():
-            key, share = tuple(self.common[metric]), weight / total
-            part = share * self.matrix(arm, metric)
-            blocks[key] = blocks[key] + part if key in blocks else part
-            spans[key] = spans.get(key, 0.0) + share * self.span(metric)
-        return list(blocks.values()), list(spans.values())
-
-    def span(self, metric: str) -> float:
-        """The largest difference that one problem can make."""
-        if describe(metric)["unit"] == "share":
-            return 1.0
-        every = [self.matrix(one.arm, metric) for one in self.candidates]
-        return float(max(part.max() for part in every) - min(part.min() for part in every))
+        for metric, keys in self.common.items():
+            part = self.metrics[metric] / total * self.matrix(arm, metric)
+            blocks[tuple(keys)] = blocks[tuple(keys)] + part if tuple(keys) in blocks else part
+        return list(blocks.values())
 
     def versus(self, metric: str, leader: str, others: Sequence[str]) -> list[Compared]:
         """The leader against each of the others by one metric, or by the weighted score."""
         if is_cost(metric):
             return [self._priced(metric, leader, other) for other in others]
 
-        def blocks(arm: str) -> tuple[Blocks, list[float]]:
-            return self.combined(arm) if metric == COMBINED else ([self.matrix(arm, metric)], [self.span(metric)])
+        def blocks(arm: str) -> Blocks:
+            return self.combined(arm) if metric == COMBINED else [self.matrix(arm, metric)]
 
-        ahead, spans = blocks(leader)
-        found = [contrast(blocks(other)[0], ahead, self.alpha, spans) for other in others]
+        asked = self.common if metric == COMBINED else [metric]
+        share = all(describe(one)["unit"] == "share" for one in asked)
+        found = [compare_suites(blocks(other), blocks(leader), share=share) for other in others]
         return [self._judged(metric, leader, other, one) for other, one in zip(others, found, strict=True)]
 
-    def _judged(self, metric: str, leader: str, other: str, found: Contrast) -> Compared:
+    def _judged(self, metric: str, leader: str, other: str, found: Difference) -> Compared:
+        assert found.noise is not None
+        low, high = found.interval(1 - self.alpha)
         outcome: Outcome = "undecided"
-        if -self.rule.margin < found.low and found.high < self.rule.margin:
+        if -self.rule.margin < low and high < self.rule.margin:
             outcome = "equivalent"
-        elif found.low > 0:
+        elif low > 0:
             outcome = "better"
         size = enough(found, self.rule.margin, self.alpha) if outcome == "undecided" else None
-        p = min(1.0, found.p * self.rule.alpha / self.alpha)
-        return Compared(metric, leader, other, outcome, found.mean, found.low, found.high, p,
-                        found.spread.reach(self.alpha), found.problems, found.seeds, size)  # fmt: skip
+        p = min(1.0, found.noise.p() * self.rule.alpha / self.alpha)
+        least = reach(found.noise, self.alpha)
+        return Compared(metric, leader, other, outcome, found.mean, low, high, p, least, found.problems,
+                        min(found.seeds), size)  # fmt: skip
 
     def _priced(self, metric: str, leader: str, other: str) -> Compared:
         """Two costs, which are counted and not sampled."""
@@ -202,6 +198,11 @@ class Contest:
         """The cheapest; of those that cost the same the one of the highest value."""
         least = min(map(self.cost, arms))
         return max((arm for arm in arms if self.cost(arm) <= least * (1 + SAME_COST)), key=value)
+
+
+def score(blocks: Blocks) -> float:
+    """An arm's value: the sum over suites of its mean over seeds and problems."""
+    return float(sum(block_SP.mean() for block_SP in blocks))
 
 
 def _settled(contest: Contest, leader: str, rows: Sequence[Compared], value: Callable[[str], float]) -> tuple[str, str]:
@@ -243,7 +244,7 @@ def _worst(rows: Sequence[Compared]) -> Outcome:
 
 
 def _weighted(contest: Contest, among: Sequence[str] = ()) -> Recommendation:
-    value = {one.arm: score(contest.combined(one.arm)[0]) for one in contest.candidates}
+    value = {one.arm: score(contest.combined(one.arm)) for one in contest.candidates}
     order = sorted(among or value, key=lambda arm: -value[arm])
     rows = contest.versus(COMBINED, order[0], order[1:])
     chosen, words = _settled(contest, order[0], rows, value.__getitem__)
@@ -299,7 +300,7 @@ def _pareto(contest: Contest) -> Recommendation:
         words = f"{found.words} (by the weighted score, among the front: {listed})"
         return Recommendation(found.chosen, found.runner_up, found.outcome, words, (*found.comparisons, *against),
                               tuple(front), found.score)  # fmt: skip
-    value = {arm: score(contest.combined(arm)[0]) for arm in arms}
+    value = {arm: score(contest.combined(arm)) for arm in arms}
     shown = all(any(row.outcome == "better" and row.problems for row in rows) for rows in beaten.values())
     words = f"{front[0]}: alone on the front" + ("" if shown else ", for its cost: equivalent by every suite to others")
     runner_up = next(arm for arm in sorted(arms, key=lambda arm: -value[arm]) if arm != front[0])

@@ -95,8 +95,7 @@ def read_cards(run_folder: Path) -> list[Card]:
 def change(before: Card, after: Card) -> Difference:
     """Paired on the problems both have a verdict on."""
     shared = sorted(before.outcomes.keys() & after.outcomes.keys())
-    key = ("card", before.phase, after.phase)
-    return compare([before.outcomes[i] for i in shared], [after.outcomes[i] for i in shared], *key)
+    return compare([before.outcomes[i] for i in shared], [after.outcomes[i] for i in shared])
 
 
 def _evaluated(lab: Lab, n: int) -> Evaluation:
@@ -117,7 +116,7 @@ def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
         origin = next(before for before in reversed(cards[:i]) if not before.control)
         paired = change(origin, card)
         bounds = f"{100 * paired.low:+.0f}…{100 * paired.high:+.0f}"
-        changes.append(f"{100 * paired.mean:+.1f}\n{bounds}\np={paired.p:.1g}")
+        changes.append(f"{100 * paired.mean:+.1f}\n{bounds}\np={paired.p_words}")
     head = ["", *(f"{card.phase}{chr(10) + '(control)' if card.control else ''}" for card in cards)]
     return head, [*rows, ["change", "", *changes]]
 

@@ -35,6 +35,7 @@ def policy_of(run: Path, which: str = "last") -> Policy:
     resolved = resolved_of(run)
     engine = engine_alone(resolved)
     facts: dict[str, Any] = {"run": run.name, "checkpoint": "none: before training", "step": 0}
+    facts |= {"training_seed": resolved.recipe.seed}
     if path is not None:
         facts |= {"checkpoint": path.name, "step": checkpoint.load(path, engine).step}
     engine.publish()

@@ -127,11 +127,9 @@ def _card_test(cards: list[list[LastCard]], names: list[str], folder: Folder) ->
     import numpy as np
 
     before, after = (np.array([[card.outcomes[key] for key in shared] for card in group]) for group in cards)
-    difference = compare_seeds(before, after, "report", *names)
-    verdict = "not shown" if difference.p >= 0.05 else "higher" if difference.mean > 0 else "lower"
+    difference = compare_seeds(before, after)
     row = {"what": "accepted@1 on test problems", "before": rounded(before.mean()), "after": rounded(after.mean()),
-           "difference": {k: rounded(v) for k, v in difference._asdict().items()}, "p_holm": rounded(difference.p),
-           "verdict": verdict}  # fmt: skip
+           "difference": difference.facts(), "verdict": difference.verdict}  # fmt: skip
     left = len(set.union(*(set(card.outcomes) for card in every))) - len(shared)
     count = f"{len(shared)} test problems{f', {left} not judged on every side left out' if left else ''}."
     notes = [count, "Cards: " + "; ".join(card.told for card in every) + "."]
