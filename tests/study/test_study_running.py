@@ -120,7 +120,7 @@ def test_the_ladder_is_climbed_when_memory_runs_out(tmp_path) -> None:
         (0, {}), (1, {"engine.micro_batch": 4}), (2, {"engine.micro_batch": 2})
     ]  # fmt: skip
     one = next(iter(made["trials"].values()))
-    assert [a["status"] for a in one["attempts"]] [:3] == ["oom", "oom", "finished"] and one["attempts"][2]["rung"] == 2
+    assert [a["status"] for a in one["attempts"]][:3] == ["oom", "oom", "finished"] and one["attempts"][2]["rung"] == 2
     ended, _, made = run_study(write_study(tmp_path, text.replace("[2, 4]", "[3, 5]")), lambda job: "oom")
     assert ended.status == "failed" and "planted oom" in made["failures"][0]["why"]
 

@@ -92,7 +92,14 @@ def plan_study(file: StudyFile, folder: Path, *, cost: bool = True) -> Plan:
     if cost and total["seconds"] is not None:
         seconds, at_once = _clock(total["seconds"]), _clock(total["seconds"] / processes)
         words += f"; about {seconds} of training, {at_once} with {processes} at once, evaluations not counted"
-    plan.notes += [words, *prices.notes, *(f"{one}; `rlvr study run` refuses" for one in file.chosen_on_test())]
+    asked = {stage.name: file.asks_last(stage) for stage in chain.order() if file.examined_last(stage)}
+    who = [
+        f"{'all arms' if which == 'arms' else 'the winner'} of {name}"
+        for name, which in asked.items()
+        if which != "none"
+    ]
+    last = [f"at the end {', '.join(who)} answer test problems, once; nothing is chosen from that"] if who else []
+    plan.notes += [words, *last, *prices.notes, *(f"{one}; `rlvr study run` refuses" for one in file.chosen_on_test())]
     return plan
 
 
