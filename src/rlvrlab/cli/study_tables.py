@@ -65,8 +65,9 @@ class Live:
             print_json({"folder": str(ended.folder), "result": ended.status, **written})
             return
         out = Console()
-        for view in ended.survey.stages:
-            words = view.decision["words"] if view.decision else view.note or view.status
+        made = json.loads((ended.folder / "study.json").read_text(encoding="utf-8"))
+        for view, stage in zip(ended.survey.stages, made["stages"], strict=True):
+            words = view.decision["words"] if view.decision else view.note or _on_test(stage) or view.status
             out.print(
                 Text.assemble((f"{printable(view.name)}  ", "bold"), (printable(words), STYLE.get(view.status, "")))
             )
@@ -77,6 +78,15 @@ class Live:
             if view.status == "waiting":
                 text = f'Choose with: rlvr study select {ended.folder} {view.name} ARM --reason "…"'
                 out.print(Text(printable(text)), soft_wrap=True)
+
+
+def _on_test(stage: dict[str, Any]) -> str:
+    """What the winner scored on test problems, of the stage that asks them."""
+    won = [arm for arm in stage["arms"] if arm["chosen"] and stage["kind"] == "final"]
+    told = [
+        f"{m} {one['value']:.3f} [{one['low']:.3f}, {one['high']:.3f}]" for a in won for m, one in a["metrics"].items()
+    ]
+    return f"{won[0]['name']} on test problems: {', '.join(told)}" if told else ""
 
 
 def progress_table(name: str, survey: Survey, states: dict[str, TrialState]) -> Table:

@@ -12,7 +12,7 @@ SIGNS = (
     "*undecided*: neither, so the highest mean goes on, and nothing is claimed."
 )
 ON_TEST = "Test problems, asked once everything was decided; nothing was chosen from them."
-MARK = {"decided": "decided", "waiting": "waits for a person", "blocked": "waits for an input", "failed": "failed"}
+MARK = {"waiting": "waits for a person", "blocked": "waits for an input", "failed": "failed"}
 
 
 def report_page(made: dict[str, Any]) -> str:
@@ -22,7 +22,8 @@ def report_page(made: dict[str, Any]) -> str:
     lines += [f"{made['status']} · {count} of {len(made['trials'])} trials finished · seeds {made['seeds']} · "
               f"launcher {made['launcher']} · rlvrlab {made['code']['version']}", ""]  # fmt: skip
     for stage in made["stages"]:
-        lines += [f"## {stage['name']} — {MARK.get(stage['status'], stage['status'])}", ""]
+        decision = next((one for one in made["decisions"] if one["id"] == stage["decision"]), None)
+        lines += [f"## {stage['name']} — {_standing(stage, decision)}", ""]
         lines += [f"{stage['question']}", ""] if stage["question"] else []
         lines += [f"{stage['note']}", ""] if stage["note"] else []
         names = list(dict.fromkeys(m for arm in stage["arms"] for m in arm["metrics"]))
@@ -33,12 +34,8 @@ def report_page(made: dict[str, Any]) -> str:
             for arm in stage["arms"]
         ]  # fmt: skip
         lines += [*_table(("arm", *names, "tokens ≤", "trials"), rows), ""]
-        decision = next((one for one in made["decisions"] if one["id"] == stage["decision"]), None)
         if decision:
-            lines += [
-                f"**Decision {decision['id']}** ({decision['rule']}) — **{_outcome(decision)}**. {decision['words']}.",
-                "",
-            ]
+            lines += [f"**Decision {decision['id']}** ({decision['rule']}): {decision['words']}.", ""]
         if stage["kind"] == "final":
             lines += [ON_TEST, "", *_compared(stage["comparisons"])]
         reused = [f"- trial {one['trial']} was run for {one['stage']} ({one['arm']})" for one in stage["reused"]]
@@ -83,6 +80,15 @@ def looks_line(made: dict[str, Any]) -> str:
         return "Test problems were not looked at."
     trials = len({one["trial"] for one in looks})
     return f"Test problems were looked at {len(looks)} times, with {trials} trials (`test_looks` of study.json)."
+
+
+def _standing(stage: dict[str, Any], decision: dict[str, Any] | None) -> str:
+    """The heading of a stage: how it was decided and what goes on, or what it waits for."""
+    if decision is not None and stage["status"] == "decided":
+        return f"{_outcome(decision)}: {decision['chosen']}"
+    if stage["kind"] == "final" and stage["status"] == "decided":
+        return "on test problems"
+    return MARK.get(stage["status"], str(stage["status"]))
 
 
 def _outcome(decision: dict[str, Any]) -> str:
