@@ -2,9 +2,9 @@
 
     python studies/card_tables.py studies/countdown_gsm8k/results        # files made by keep_results.py
 
-One row per run and phase, in %: accepted@1 with its Wilson interval, pass@8 where it was drawn, and the change against the
-phase it started from, paired by problem. These intervals are for new problems; seeds are the rows. The last rows are the
-changes over seeds (Student's t) of runs whose names differ in their last number only.
+One row per run and phase, in %: accepted@1 with its Wilson interval, pass@8 where it was drawn, and the change against
+the phase it started from, paired by problem. These intervals are for new problems. The second table: changes over
+seeds, for new seeds and problems, of runs whose names differ in their last number only.
 """
 
 from __future__ import annotations

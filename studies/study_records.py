@@ -3,10 +3,10 @@
     python studies/study_records.py keep experiments/studies/NAME studies/…/results
     python studies/study_records.py check studies/…/results/NAME.study.json
 
-`keep` writes NAME.study.json (the study's own document: every trial, decision and look at test problems, with seeds) and
-NAME.scores.json (metric -> trial -> score of every problem, in one order for all trials). `check` compares the arms again
-from the scores, prints each stage's arms and the outcome of each decision as Markdown rows, and fails where a decision
-would be another one today.
+`keep` writes NAME.study.json (the study's own document: every trial, decision and look at test problems, with seeds)
+and NAME.scores.json (metric -> trial -> score of every problem, in one order for all trials). `check` compares the arms
+again from the scores, prints each stage's arms as Markdown rows and the outcome of each decision, and fails where a
+decision would be another one today.
 """
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ def keep(folder: Path, target: Path) -> None:
         for metric in facts["metrics"]:
             column = board.scores(trial, metric)
             scores.setdefault(metric, {})[trial] = [round(column[key], 4) for key in sorted(column)]
-    for trial in made["trials"].values():
-        trial["attempts"] = len(trial["attempts"])
     stages = board.chain.file.study.stages
     made["weights"] = {stage.name: dict(stage.select.metrics) for stage in stages}
     target.mkdir(parents=True, exist_ok=True)
@@ -58,7 +56,9 @@ def check(path: Path) -> int:
             again = choose(rule, weights(decision, stage, made), rivals(decision, scores), len(stage["arms"]))
             same = (again.chosen, again.outcome) == (decision["recommended"], decision["outcome"])
             wrong += not same
-            print(f"decision {decision['id']}: {again.outcome}: {again.words}{'' if same else ' (RECORDED OTHERWISE)'}")
+            print(
+                f"decision {decision['id']} ({again.outcome}): {again.words}{'' if same else ' (RECORDED OTHERWISE)'}"
+            )
     looks = made["test_looks"]
     print(f"seeds {made['seeds']}; looks at test problems: {len(looks)}; code of commit {made['code']['commit']}")
     return wrong
