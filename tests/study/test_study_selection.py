@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from study_lab import columns
 
-from rlvrlab.evals.statistics import Z80, Z95, Difference, compare_seeds
+from rlvrlab.evals.statistics import Difference, compare_seeds
 from rlvrlab.study.schema import Select
 from rlvrlab.study.select import Candidate, choose, compare_blocks
 
 
 def variance(found: Difference) -> float:
-    """Of the resampled differences: `detectable` is (Z95 + Z80) times their standard deviation."""
-    return (found.detectable / (Z95 + Z80)) ** 2
+    """Of the difference, because of seeds and problems."""
+    return found.noise.seeds + max(0.0, found.noise.problems - found.noise.shared)
 
 
 def candidate(name: str, cost: float = 1.0, **shares: float) -> Candidate:
@@ -110,7 +110,7 @@ def test_one_arm_is_no_comparison() -> None:
 def test_one_block_is_the_laboratory_s_own_comparison() -> None:
     rng = np.random.default_rng(0)
     before, after = rng.random((2, 50)), rng.random((3, 50))
-    assert compare_blocks([before], [after], "k") == compare_seeds(before, after, "k")
+    assert compare_blocks([before], [after]) == compare_seeds(before, after)
 
 
 def test_strata_have_the_exact_variance() -> None:
@@ -120,7 +120,7 @@ def test_strata_have_the_exact_variance() -> None:
     after = [rng.random((1, 80)) + 0.2, 9 + rng.random((1, 40))]
     deltas = [a[0] - b[0] for a, b in zip(after, before, strict=True)]
     exact = sum(delta.var() / len(delta) for delta in deltas)
-    found = compare_blocks(before, after, "k")
+    found = compare_blocks(before, after)
     assert variance(found) == pytest.approx(exact, rel=0.06)
     assert found.mean == pytest.approx(sum(delta.mean() for delta in deltas)) and found.low > 0 and found.p < 0.001
 
@@ -130,8 +130,8 @@ def test_a_seed_is_drawn_once_for_all_suites() -> None:
     shift = np.array([[0.0], [1.0]])
     flat = [np.zeros((1, 30)), np.zeros((1, 30))]
     moved = [shift + np.zeros((2, 30)), shift + np.zeros((2, 30))]
-    # The mean of two draws of {0, 1} has variance 1/8; both suites move together: 4 · 1/8, not 2 · 1/8.
-    assert variance(compare_blocks(flat, moved, "k")) == pytest.approx(0.5, rel=0.06)
+    # The mean of two seeds at 0 and 1 has variance 1/4; both suites move together: 4 · 1/4, not 2 · 1/4.
+    assert variance(compare_blocks(flat, moved)) == pytest.approx(1.0, rel=0.06)
 
 
 @pytest.mark.slow

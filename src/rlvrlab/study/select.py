@@ -121,7 +121,7 @@ class _Contest:
             for other in others:
                 b = self.value(other, metric)
                 tied = abs(a - b) <= max(SAME_COST * max(abs(a), abs(b)), self.rule.min_effect)
-                exact = Difference(a - b, a - b, a - b, 1.0 if tied else 0.0, 0.0, 0)
+                exact = Difference(a - b, a - b, a - b, 0)
                 rows.append(Compared(metric, leader, other, exact, 0.0, tied))
             return rows
 
