@@ -20,8 +20,8 @@ from rlvrlab.evals.compare import compare_folders
 from rlvrlab.evals.monitors import RANGES, health_of
 from rlvrlab.evals.statistics import compare, wilson
 from rlvrlab.record.evaluation import evaluations_of, read_evaluation
-from rlvrlab.record.experiment import summarise
 from rlvrlab.record.files import to_json
+from rlvrlab.record.headline import summarise
 from rlvrlab.record.lock import Lock
 from rlvrlab.report.gather import gather
 from rlvrlab.report.gather.reading import Folder
