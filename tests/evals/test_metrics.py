@@ -62,10 +62,11 @@ def test_at_k_over_problems() -> None:
     samples = [sample("a", i, i == 0, "none" if i == 0 else "wrong_answer", answer=str(i)) for i in range(4)]
     samples += [sample("b", i, True, "none", answer="7") for i in range(4)]
     samples.append(sample("c", 0, None, "infra"))
-    found = at_k(samples, (1, 2, 4), "test")
+    found = at_k(samples, (1, 2, 4))
     assert found["pass@1"] == pytest.approx((0.25 + 1) / 2)
     assert found["pass@2"] == pytest.approx((0.5 + 1) / 2)
     assert found["pass@4"] == 1.0
+    assert (found["pass@4_low"], found["pass@4_high"]) == pytest.approx(wilson(2, 2)), "2 of 2 is no certainty"
     assert found["pass^2"] == pytest.approx(0.5)
     assert found["pass@1_low"] <= found["pass@1"] <= found["pass@1_high"]
     assert found["majority"] == pytest.approx((0.25 + 1) / 2)
@@ -83,14 +84,14 @@ def test_majority_shares_ties(answers: tuple[tuple[str | None, bool], ...], expe
 def test_a_failed_request_leaves_its_problem_out_of_large_k_and_bounds_it() -> None:
     samples = [sample("a", i, i == 0, "none") for i in range(3)] + [sample("a", 3, None, "infra")]
     samples += [sample("b", i, False, "wrong_answer") for i in range(4)]
-    found = at_k(samples, (1, 4), "test")
+    found = at_k(samples, (1, 4))
     assert found["pass@1"] == pytest.approx((1 / 3 + 0) / 2)
     assert found["pass@4"] == 0.0 and found["pass@4_left_out"] == 1  # b alone has four judged answers
     assert found["pass@1_if_unjudged_wrong"] == pytest.approx((1 / 4 + 0) / 2)
     assert found["pass@1_if_unjudged_right"] == pytest.approx((2 / 4 + 0) / 2)
     assert found["pass@4_if_unjudged_wrong"] == pytest.approx(0.5)
     with pytest.raises(UserError, match="k = 5 of 4"):
-        at_k(samples, (5,), "test")
+        at_k(samples, (5,))
 
 
 def test_recovery_counts_only_what_had_failed_and_was_tried_again() -> None:

@@ -21,9 +21,10 @@ from rlvrlab.evals.answering import EngineAnswerer
 from rlvrlab.evals.compare import Comparison as Compared
 from rlvrlab.evals.compare import compare_folders
 from rlvrlab.evals.kept import evaluate_into
+from rlvrlab.evals.matching import matching
 from rlvrlab.evals.protocol import MOST_ANSWERS, Budget, Protocol, Spent, eval_at_1, eval_at_budget, eval_at_k
 from rlvrlab.recipe import Resolved
-from rlvrlab.record.evaluation import file_name, newest_evaluation, read_evaluation
+from rlvrlab.record.evaluation import file_name, read_evaluation
 from rlvrlab.train.lab import engine_alone
 from rlvrlab.train.policy import policy_of, split_run
 from rlvrlab.types import Role
@@ -186,8 +187,14 @@ def evaluate(
     return Evaluation(kept.folder)
 
 
-def compare(before: Folder | Sequence[Folder], after: Folder | Sequence[Folder], *, anyway: bool = False) -> Comparison:
-    """A paired comparison of two evaluations or runs (their newest evaluation); several on a side are seeds.
+def compare(
+    before: Folder | Sequence[Folder],
+    after: Folder | Sequence[Folder],
+    *,
+    anyway: bool = False,
+    paired: bool | None = None,
+) -> Comparison:
+    """A paired comparison of two evaluations or runs (their newest that match); several on a side are seeds.
 
     A run that has not been evaluated yet is evaluated on its test problems first.
     """
@@ -197,8 +204,8 @@ def compare(before: Folder | Sequence[Folder], after: Folder | Sequence[Folder],
     for run in [Path(fspath(one)) for side in sides for one in side]:
         if (run / "config.json").is_file() and not (run / "evaluations").is_dir():
             evaluate(run, progress=False)
-    first, second = ([newest_evaluation(Path(fspath(one))) for one in side] for side in sides)
-    compared = compare_folders(first, second, anyway)
+    first, second = ([Path(fspath(one)) for one in side] for side in sides)
+    compared = compare_folders(*matching(first, second, anyway), anyway, paired)
     accepted = next(row for row in compared.measures if row.what == "accepted")
     gap = accepted.difference
     return Comparison(

@@ -114,17 +114,21 @@ class Comparison:
     @property
     def caution(self) -> str:
         """What a reader must know about the seeds, in words."""
-        few = min(self.seeds)
-        if max(self.seeds) == 1:
-            return "One run on each side: intervals and p hold for new problems; how much seeds differ is not known."
-        words = "Intervals hold for new seeds and new problems" + (", runs compared in pairs." if self.paired else ".")
-        if few == 1:
-            words += " The side with one run is taken for the one policy it is."
-        return words + (" Two seeds are too few for a p value." if 2 in self.seeds else "")
+        return self.measures[0].difference.caution
+
+    @property
+    def adjustment(self) -> str:
+        """Which rows stand alone and which are adjusted, in words."""
+        first, rest = self.measures[0].what, len(self.measures) - 1
+        words = f"{first} is the question: its interval and p stand alone."
+        if rest > 1:
+            words += f" Intervals and p of the other {rest} rows are adjusted together (Bonferroni)"
+            words += ", as are those of each further table." if self.by_skill or self.by_level else "."
+        return words
 
     def facts(self) -> dict[str, Any]:
         """Everything as plain JSON values."""
-        facts = asdict(self) | {"caution": self.caution}
+        facts = asdict(self) | {"caution": self.caution, "adjustment": self.adjustment}
         for table in ("measures", "by_skill", "by_level"):
             rows: tuple[Row, ...] = getattr(self, table)
             facts[table] = [

@@ -15,6 +15,8 @@ from rlvrlab.batch import Floats
 from rlvrlab.student import t_quantile, t_tails
 
 LEVEL = 0.95
+LEAST_P = 1e-15
+"""Smaller p values over seeds are told as this."""
 
 
 class Interval(NamedTuple):
@@ -62,11 +64,32 @@ class Noise(NamedTuple):
             return 1.0
         if not self.seeds_df:
             return t_tails(size / math.sqrt(self.problems), self.problems_df) if self.problems else 0.0
-        low, high = -34.0, 0.0  # the natural logarithm of p: further down the level would round to 1
-        while high - low > 1e-6:
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.half_width(-math.expm1(middle)) < size else (middle, high)
+        return self._inverted(size)
+
+    def _inverted(self, size: float) -> float:
+        """The p at which the half-width is `size`, by false position on ln p between two bounds in closed form."""
+        whole = max(self.problems, self.seeds + max(0.0, self.problems - self.shared))
+        parts = ((self.seeds, self.seeds_df), (self.problems, self.problems_df))
+        one = max(t_tails(_ratio(size, variance), df) for variance, df in parts)
+        most = t_tails(_ratio(size, whole), min(self.seeds_df, self.problems_df))
+        low, high = math.log(max(one, LEAST_P)), math.log(max(most, LEAST_P))
+        above, below = self._excess(low, size), self._excess(high, size)
+        if above < 1e-9:  # one source alone decides, as problems do where runs differ less than their answers
+            return math.exp(low)
+        while below < 0 and high - low > 1e-9:
+            middle = low + (high - low) * min(0.95, max(0.05, above / (above - below)))
+            excess = self._excess(middle, size)
+            low, above, high, below = (middle, excess, high, below) if excess > 0 else (low, above, middle, excess)
         return math.exp(high)
+
+    def _excess(self, log_p: float, size: float) -> float:
+        """How far the interval of level 1 − p reaches beyond `size`, as a logarithm."""
+        half = self.half_width(-math.expm1(min(log_p, -1e-12)))
+        return math.log(half / size) if half else -math.inf
+
+
+def _ratio(size: float, variance: float) -> float:
+    return size / math.sqrt(variance) if variance else math.inf
 
 
 def over_problems(delta_P: Floats, share: bool) -> tuple[float, tuple[float, float]]:

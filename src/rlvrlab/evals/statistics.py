@@ -36,10 +36,6 @@ class Difference(NamedTuple):
     mean: float
     low: float
     high: float
-    p: float | None
-    """Two-sided, below 0.05 exactly where the interval excludes 0; None with two seeds on a side, too few to test."""
-    detectable: float
-    """Smallest true difference that a comparison of this size and noise would find 4 times out of 5."""
     problems: int
     seeds: tuple[int, int] = (1, 1)
     """Runs before and after."""
@@ -48,11 +44,36 @@ class Difference(NamedTuple):
     tests: int = 1
     """How many comparisons interval and p are adjusted for together (Bonferroni); 1: not adjusted."""
     noise: Noise | None = None
+    """What interval, p and power follow from; None where nothing is random."""
+
+    @property
+    def p(self) -> float | None:
+        """Two-sided, below 0.05 exactly where the interval excludes 0; None with two seeds, too few to test."""
+        if self.noise is None:
+            return float(self.mean == 0)
+        return None if 2 in self.seeds else min(1.0, self.tests * self.noise.p())
+
+    @property
+    def detectable(self) -> float:
+        """Smallest true difference that a comparison of this size and noise would find 4 times out of 5."""
+        if self.noise is None:
+            return 0.0
+        return self.noise.half_width(1 - (1 - LEVEL) / self.tests) + self.noise.half_width(2 * POWER - 1)
 
     @property
     def over(self) -> str:
         """What the interval holds for: `problems`, or `seeds and problems`."""
         return "seeds and problems" if max(self.seeds) > 1 else "problems"
+
+    @property
+    def caution(self) -> str:
+        """What a reader must know about the seeds, in words."""
+        if max(self.seeds) == 1:
+            return "One run on each side: intervals and p hold for new problems; how much seeds differ is not known."
+        words = "Intervals hold for new seeds and new problems" + (", runs compared in pairs." if self.paired else ".")
+        if 1 in self.seeds:
+            words += " The side with one run is taken for the one policy it is."
+        return words + (" Two seeds are too few for a p value." if 2 in self.seeds else "")
 
     @property
     def verdict(self) -> str:
@@ -71,8 +92,7 @@ class Difference(NamedTuple):
     def adjusted(self, tests: int) -> Difference:
         """Interval and p as one of `tests` comparisons that are looked at together, by Bonferroni's rule."""
         low, high = self.interval(1 - (1 - LEVEL) / tests)
-        p = None if self.p is None else min(1.0, tests * self.p)
-        return self._replace(low=low, high=high, p=p, tests=tests)
+        return self._replace(low=low, high=high, tests=tests)
 
     def not_worse(self, margin: float, alpha: float = 1 - LEVEL) -> bool:
         """Non-inferiority: is it shown, at one-sided level alpha, that after is less than `margin` below before?"""
@@ -86,7 +106,8 @@ class Difference(NamedTuple):
     def facts(self) -> dict[str, object]:
         """As plain JSON values, with what the interval holds for and what it is adjusted for in words."""
         kept = {name: value for name, value in self._asdict().items() if name != "noise"}
-        return kept | {"over": self.over, "level": LEVEL, "verdict": self.verdict}
+        kept |= {"p": self.p, "detectable": self.detectable, "level": LEVEL}
+        return kept | {"over": self.over, "verdict": self.verdict, "caution": self.caution}
 
 
 class Estimate(NamedTuple):
@@ -199,10 +220,8 @@ def compare_suites(
         raise UserError(f"compare: {seeds[0]} and {seeds[1]} runs; pairs of seeds need as many on both sides")
     share = all(bool((np.abs(block) <= 1).all()) for block in (*old, *new)) if share is None else share
     noise = _noise(old, new, paired, share)
-    detectable = noise.half_width() + noise.half_width(2 * POWER - 1)
-    p = None if 2 in seeds else noise.p()
     mean = float(sum(b.mean() - a.mean() for a, b in zip(old, new, strict=True)))
-    return Difference(mean, *noise.interval(), p, detectable, sum(sizes), seeds, paired and seeds[0] > 1, noise=noise)
+    return Difference(mean, *noise.interval(), sum(sizes), seeds, paired and seeds[0] > 1, noise=noise)
 
 
 def _noise(old: Sequence[Floats], new: Sequence[Floats], paired: bool, share: bool) -> Noise:

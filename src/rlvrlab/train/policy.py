@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from rlvrlab.engines.base import Engine
 from rlvrlab.errors import UserError
 from rlvrlab.recipe import Resolved
-from rlvrlab.record.experiment import summarise
+from rlvrlab.record.headline import summarise
 from rlvrlab.train import checkpoint
 from rlvrlab.train.lab import engine_alone
 from rlvrlab.train.session import resolved_of
