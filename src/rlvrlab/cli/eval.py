@@ -113,7 +113,7 @@ def _evaluate(request: dict[str, Any], as_json: bool) -> Kept:
             try:
                 return evaluate_into(
                     folder, answerer, env, problems, protocol,
-                    seed=request["seed"], data=data, facts=facts, observe=progress.observe,
+                    seed=request["seed"], data=data, facts=facts, observe=progress.observe, reward=subject.reward,
                 )  # fmt: skip
             except (KeyboardInterrupt, LabError) as error:
                 if not isinstance(error, UserError) and (folder / "samples.jsonl").exists():
