@@ -16,7 +16,18 @@ import rlvrlab
 SOURCE = Path(rlvrlab.__file__).parent
 LAYERS = (
     {
-        *("__init__", "types", "errors", "registry", "batch", "randomness", "http_client", "http_server", "replicas"),
+        *(
+            "__init__",
+            "types",
+            "errors",
+            "registry",
+            "batch",
+            "randomness",
+            "student",
+            "http_client",
+            "http_server",
+            "replicas",
+        ),
         *("stopwatch", "fate", "fingerprint"),
     },
     {"recipe"},

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from scripted import Scripted, answer
 
+from rlvrlab.envs.countdown import Countdown
 from rlvrlab.errors import UserError
+from rlvrlab.evals.answering import Ask
+from rlvrlab.evals.evaluate import evaluate
 from rlvrlab.evals.metrics import Sample, at_budget, at_k, dataset_metrics, majority
+from rlvrlab.evals.protocol import eval_at_1
 from rlvrlab.evals.statistics import wilson
+from rlvrlab.rewards.binary_format import BinaryFormat
+from rlvrlab.rewards.partial import Partial
+from rlvrlab.types import RewardFunction
 
 
 def sample(problem: str, number: int, accepted: bool | None, error: str, **facts) -> Sample:
@@ -130,3 +139,24 @@ def test_mean_accuracy_is_over_problems_with_an_interval() -> None:
     assert found["mean_accuracy_low"] <= 0.75 <= found["mean_accuracy_high"]
     nothing = dataset_metrics([sample(str(i), 0, False, "wrong_answer") for i in range(20)])
     assert (nothing["mean_accuracy_low"], nothing["mean_accuracy_high"]) == pytest.approx(wilson(0, 20))
+
+
+def test_mean_accuracy_is_the_mean_of_the_training_reward() -> None:
+    """Where the recipe gives partial credit; a reward that is no accuracy leaves it to the verdict's own score."""
+    env = Countdown(numbers=(2,), style="bare")
+    problems = env.problems("test", 30, 0)
+
+    def reply(ask: Ask):
+        kind = int(ask.problem.id[-1], 36) % 3
+        return answer(("1+", "1+1", env.gold(ask.problem))[kind])
+
+    def accuracy(reward: RewardFunction | None) -> tuple[float, float]:
+        found = evaluate(Scripted(reply), env, problems, eval_at_1(), reward=reward)
+        own = Partial()
+        earned = [own(one.problem, one.answer.completion, one.verdict).value for one in found.judged]
+        return found.metrics()["mean_accuracy"], float(np.mean(earned))
+
+    measured, trained = accuracy(Partial())
+    assert measured == pytest.approx(trained)
+    plain = accuracy(None)[0]
+    assert measured > plain and accuracy(BinaryFormat())[0] == plain

@@ -85,7 +85,7 @@ def make_study(root: Path) -> None:
     compared = {"metric": "dev.accepted", "arm": "small", "versus": "large", "mean": 0.1, "low": -0.1, "high": 0.3,
                 "p": 0.2, "outcome": "undecided"}  # fmt: skip
     decision = {"id": 1, "stage": "rate", "kind": "choice", "rule": "weighted", "chosen": "small", "by": "rule",
-                "outcome": "undecided", "words": "undecided: small leads", "comparisons": [compared]}  # fmt: skip
+                "outcome": "undecided", "words": "small goes on, undecided", "comparisons": [compared]}  # fmt: skip
     study = {
         "schema": 2, "kind": "study", "name": "two rates", "question": "Which rate?", "status": "finished",
         "stages": [{"name": "rate", "status": "decided", "needs": [], "arms": arms, "decision": 1, "inputs": {}}],

@@ -14,7 +14,7 @@ from rlvrlab.study.select import level
 
 def test_enough_is_the_smallest_number_of_seeds_that_shows_it() -> None:
     noise = Noise(0.08, 2 * 0.0025 / 3, 4, 0.3 / 1000, 999)
-    found = Difference(0.08, -0.1, 0.26, 0.2, 0.3, 1000, (3, 3), noise=noise)
+    found = Difference(mean=0.08, low=-0.1, high=0.26, problems=1000, seeds=(3, 3), noise=noise)
     size = enough(found, 0.0, 0.05)
     assert size is not None and size.problems == 1000
     seen = [reach(resized(noise, (3, seeds), 1), 0.05) for seeds in (size.seeds - 1, size.seeds)]

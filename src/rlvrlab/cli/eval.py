@@ -119,7 +119,7 @@ def _evaluate(request: dict[str, Any], as_json: bool) -> Kept:
             try:
                 return evaluate_into(
                     folder, answerer, env, problems, protocol,
-                    seed=request["seed"], data=data, facts=facts, observe=progress.observe,
+                    seed=request["seed"], data=data, facts=facts, observe=progress.observe, reward=subject.reward,
                     run=split_run(request["run"])[0] if request["run"] else None,
                 )  # fmt: skip
             except (KeyboardInterrupt, LabError) as error:

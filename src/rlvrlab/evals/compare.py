@@ -57,7 +57,7 @@ def pass_at(k: int) -> Score:
 ACCEPTED = _if_judged(lambda one: float(one.verdict.correct is True))
 MEASURES: dict[str, Score] = {
     "accepted": ACCEPTED,
-    "mean_accuracy": _if_judged(lambda one: one.verdict.score),
+    "mean_accuracy": _if_judged(lambda one: one.accuracy),
     "format_rate": _if_judged(lambda one: float(str(one.verdict.error) not in ("format", "syntax"))),
     "truncated": _if_answered(lambda one: float(one.answer.completion.finish is Finish.LENGTH)),
     "gen_tokens": _if_answered(lambda one: float(one.answer.gen_tokens)),
@@ -154,6 +154,8 @@ def compare_folders(
     if not accepted.common:
         raise UserError("compare: no problem was judged on both sides; evaluate both with the same --size and --seed")
     question, others = _measures(before[0].examined["protocol"])
+    if len({one.info.get("partial_credit") for one in (*before, *after)}) > 1:
+        del others["mean_accuracy"]  # two yardsticks; the notes say so
     tables = [(name, _scores(sides, score)) for name, score in others.items()]
     rows = [_row(name, scores, paired) for name, scores in tables if scores.common and not scores.same_as(accepted)]
     first = _row(question[0], _scores(sides, question[1]), paired)
@@ -255,5 +257,7 @@ def _unlike(folders: Sequence[Stored], anyway: bool) -> list[str]:
                 notes.append(f"{text}: {first[one]} and {other.examined[one]}")
     if notes and not anyway:
         raise UserError(f"compare: {notes[0]}; evaluate both alike, or --anyway")
+    if len({one.info.get("partial_credit") for one in folders}) > 1:
+        notes.append("mean_accuracy is left out: partial credit was given by different rewards")
     unfinished = [str(one.folder) for one in folders if one.info.get("status") != "finished"]
     return notes + [f"{name}: not finished; compared as far as it goes" for name in unfinished]

@@ -47,6 +47,8 @@ class Sample:
     """0 for the first try, 1 … for repairs after feedback."""
     at_s: float = 0.0
     """Seconds of evaluation when it was judged."""
+    accuracy: float | None = None
+    """What mean accuracy is the mean of, where that is not the partial score: the recipe's reward."""
 
 
 def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> dict[str, Any]:
@@ -171,10 +173,10 @@ def majority(group: Sequence[Sample]) -> float:
 
 
 def _mean_accuracy(judged: Sequence[Sample]) -> dict[str, float]:
-    """Mean partial score, with an interval over problems."""
+    """Mean of the recipe's reward where it is an accuracy with partial credit, else of the partial score."""
     by_problem: dict[str, list[float]] = defaultdict(list)
     for s in judged:
-        by_problem[s.problem_id].append(s.pass_ratio)
+        by_problem[s.problem_id].append(s.pass_ratio if s.accuracy is None else s.accuracy)
     scores = [sum(values) / len(values) for values in by_problem.values()]
     found = estimate(scores)
     return {"mean_accuracy": found.value, "mean_accuracy_low": found.low, "mean_accuracy_high": found.high}

@@ -63,7 +63,7 @@ def _result(folder: Path) -> str:
         "",
         f"**{headline_words(folder)}**",
         "",
-        "On dev problems, which choose the checkpoint, greedy, 95 % intervals:",
+        "On dev problems, which choose the checkpoint, greedy, 95 % Wilson intervals:",
         "",
     ]
     lines += ["| phase | before | best (step) | last |", "|---|---|---|---|"]

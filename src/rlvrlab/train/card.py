@@ -102,7 +102,7 @@ def _evaluated(lab: Lab, n: int) -> Evaluation:
     limit = lab.recipe.rollout.max_tokens
     protocol = eval_at_1(limit) if n == 1 else eval_at_k(n, ks=(1, n), max_tokens=limit)
     protocol = replace(protocol, run_timeout_s=None, memory_mb=None)  # the environment's own, as in training
-    return evaluate(EngineAnswerer(lab.engine), lab.env, lab.test, protocol, seed=lab.recipe.seed)
+    return evaluate(EngineAnswerer(lab.engine), lab.env, lab.test, protocol, seed=lab.recipe.seed, reward=lab.reward)
 
 
 def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:

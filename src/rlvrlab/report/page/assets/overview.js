@@ -82,7 +82,7 @@ function viewOverview(data) {
       ? h("div", { className: "tiles" }, tiles)
       : h("p", { className: "empty" }, "No held-out evaluation is recorded yet."),
     tiles.length && !tested
-      ? h("p", { className: "note" }, "dev only: no test result; set eval.test_size, or run rlvr eval --run.")
+      ? h("p", { className: "note" }, "On dev problems only, which choose the checkpoint: this run has no test result.")
       : null,
     h("h3", {}, "Health: the last value, and what is normal"),
     h("ul", { className: "lights" }, data.lights.map(viewLight)),
