@@ -25,8 +25,8 @@ SHOWN = [[1, "ann", 1.5, "Rome"], [2, None, None, "Oslo"], [3, "cat", 2.5, ""], 
 TWINS = [
     [
         [1, "bob", 1.25, "Lima"],
-        [2, None, None, "Oslo"],
-        [3, "dan", 3.5, ""],
+        [2, "eli", 1.5, "Oslo"],
+        [3, "dan", 3.5, "Bern"],
         [4, "cat", 2.0, "Rome"],
         [5, "bob", 1.0, "x"],
     ],
@@ -188,7 +188,7 @@ def test_spider_shaped_data(spider: Path) -> None:
     assert all("CREATE TABLE person" in problem.prompt for problem in problems)
     golds = env.verify_many([(problem, env.gold(problem) or "") for problem in problems])
     assert [verdict.correct for verdict in golds] == [True] * 5
-    assert {verdict.total for verdict in golds} == {3}, "the database and two twins"
+    assert {verdict.total for verdict in golds} <= {3, 4, 5, 6}, "the database and two to five twins"
     lucky = next(problem for problem in problems if problem.meta["question"] == "All?")
     assert env.verify(lucky, "SELECT 4").correct is False
 

@@ -1,0 +1,121 @@
+"""The twins of a database for one gold query: a literal fails on them, and so does every small mistake that can.
+
+Twins are drawn one after the other and kept when gold returns something new there, or when they tell a mutant from gold
+that the earlier ones did not. A twin on which gold depends on the order of storage is never kept: a right answer
+might fail there. Everything is bounded by counts, not by clocks, so that all machines find the same twins.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlvrlab.judge.jail import plain
+from rlvrlab.judge.modes.sql_blueprint import blueprint_of
+from rlvrlab.judge.modes.sql_gold import gold_of, gold_queries
+from rlvrlab.judge.modes.sql_mutants import Mutant, mutants
+from rlvrlab.judge.modes.sql_rows import Gold, Result, same_result
+from rlvrlab.judge.modes.sql_text import Ending, ending_of
+from rlvrlab.judge.modes.sql_twins import STYLES, drawn_twin
+
+TOLERANCE = 1e-9
+MOST_ROWS = 2000
+CANDIDATES = 18
+PATIENCE = len(STYLES)
+"""Twins in a row that tell nothing apart before the search ends: one of every style."""
+LEAST_TWINS, MOST_TWINS = 2, 5
+INSTRUCTIONS_BETWEEN_LOOKS, MOST_LOOKS = 10_000, 300
+"""A query on a twin may take three million steps of SQLite's machine, about 0.1 s."""
+
+
+class BadQuestion(Exception):
+    """The question cannot be judged fairly; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Separation:
+    """Twins for one query."""
+
+    twins: tuple[bytes, ...]
+    """Contents of SQLite files."""
+    unseparated: tuple[str, ...]
+    """Changes of the query that no twin tells from it: most of them mean the same."""
+
+
+def separate(database: Path, gold: str) -> Separation:
+    """The twins for this gold query, or why there are none."""
+    shown = _result_on_file(database, gold)
+    blueprint = blueprint_of(database)
+    left: list[Mutant] = mutants(gold)
+    kept: list[bytes] = []
+    differs = unstable = False
+    fruitless = 0
+    for seed in range(CANDIDATES):
+        done = not left or fruitless >= PATIENCE
+        if len(kept) == MOST_TWINS or (len(kept) >= LEAST_TWINS and differs and done):
+            break
+        fruitless += 1
+        with closing(drawn_twin(blueprint, seed, gold)) as twin:
+            allowed = _gold_on(twin, gold)
+            if allowed is None:
+                unstable = True
+                continue
+            remaining = [mutant for mutant in left if not _tells_apart(twin, mutant, allowed)]
+            new = not differs and same_result(shown, allowed, TOLERANCE) != ""
+            last = len(kept) == MOST_TWINS - 1 and not differs and not new
+            if not last and (new or len(remaining) < len(left) or len(kept) < LEAST_TWINS):
+                kept.append(twin.serialize())
+                fruitless = 0 if new or len(remaining) < len(left) else fruitless
+                left, differs = remaining, differs or new
+    if not differs:
+        why = "depends on the order in which rows are stored" if unstable and not kept else "is the same on every twin"
+        raise BadQuestion(f"the result of the gold query {why}, so no twin can tell a right answer from a literal")
+    return Separation(tuple(kept), tuple(mutant.change for mutant in left))
+
+
+def _result_on_file(database: Path, gold: str) -> Result:
+    with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        result = _result(connection, gold, most_looks=100 * MOST_LOOKS)
+    if result is None:
+        raise BadQuestion("the gold query fails or takes too long on the database")
+    return result
+
+
+def _gold_on(twin: sqlite3.Connection, gold: str) -> Gold | None:
+    """What gold may return on a twin; None when it fails there or when its result depends on the order of storage."""
+    ending = ending_of(gold, MOST_ROWS)
+    forward = _all_results(twin, gold, ending)
+    twin.execute("PRAGMA reverse_unordered_selects = ON")
+    backward = _result(twin, gold)
+    twin.execute("PRAGMA reverse_unordered_selects = OFF")
+    if forward is None or backward is None or same_result(backward, forward, TOLERANCE):
+        return None
+    return forward
+
+
+def _all_results(twin: sqlite3.Connection, gold: str, ending: Ending) -> Gold | None:
+    first, *more = (_result(twin, query) for query in gold_queries(gold, ending))
+    return None if first is None else gold_of(ending, first, more[0] if more else None)
+
+
+def _tells_apart(twin: sqlite3.Connection, mutant: Mutant, allowed: Gold) -> bool:
+    """Does the mutant return something else here? One that cannot run is told from any query."""
+    result = _result(twin, mutant.query)
+    return result is None or same_result(result, allowed, TOLERANCE) != ""
+
+
+def _result(connection: sqlite3.Connection, query: str, most_looks: int = MOST_LOOKS) -> Result | None:
+    connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+    looks: Iterable[int] = iter(range(most_looks))
+    connection.set_progress_handler(lambda: next(looks, None) is None, INSTRUCTIONS_BETWEEN_LOOKS)  # type: ignore[call-overload]
+    try:
+        cursor = connection.execute(query)
+        rows = [[plain.encode(value) for value in row] for row in cursor.fetchmany(MOST_ROWS)]
+        return Result(len(cursor.description or ()), rows)
+    except (sqlite3.Error, sqlite3.Warning, ValueError, MemoryError):
+        return None
+    finally:
+        connection.set_progress_handler(None, 0)
