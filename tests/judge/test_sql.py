@@ -338,8 +338,10 @@ def test_what_cannot_be_told_apart_is_named_and_what_a_literal_answers_is_refuse
         with pytest.raises(BadQuestion):
             separate(concerts, gold)
     twin = str(make_twin(concerts, tmp_path / "twin.sqlite", 1))
-    verdict = judge.verify(SqlTask(str(concerts), "SELECT min(1) FROM singer", (twin,)), "SELECT 1")
-    assert verdict.correct is None and verdict.flags == ("bad_task",) and "literal" in verdict.detail
+    # Of the second, every id is a right answer: whatever is on both databases would always pass.
+    for gold in ("SELECT min(1) FROM singer", "SELECT id FROM singer ORDER BY 1 > 2 LIMIT 1"):
+        verdict = judge.verify(SqlTask(str(concerts), gold, (twin,)), "SELECT 1")
+        assert verdict.correct is None and verdict.flags == ("bad_task",) and "literal" in verdict.detail
 
 
 def test_a_query_whose_result_depends_on_storage_has_no_twins(concerts: Path) -> None:
@@ -431,6 +433,42 @@ def test_reals_that_differ_in_the_last_bits_find_their_partners() -> None:
     assert same_result(Result(3, noisy), in_any_order(Result(3, rows)), 1e-9) == ""
     noisy[7][1] += 1e-6
     assert same_result(Result(3, noisy), in_any_order(Result(3, rows)), 1e-9) == "other rows"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("duckdb") is None, reason="needs duckdb: pip install 'rlvrlab[duckdb]'")
+@pytest.mark.parametrize(
+    ("gold", "query", "right"),
+    [
+        ("SELECT sum(price) FROM ware", "SELECT sum(price::DOUBLE) FROM ware", True),
+        ("SELECT sum(price::DOUBLE) FROM ware", "SELECT sum(price) FROM ware", True),
+        ("SELECT sum(price) FROM ware", "SELECT sum(price) + 0.01 FROM ware", False),
+        ("SELECT count(*) FROM ware", "SELECT count(*)::DECIMAL(9, 2) FROM ware", True),
+        ("SELECT bought FROM ware", "SELECT bought::TIMESTAMP FROM ware", True),
+        ("SELECT bought FROM ware", "SELECT bought::VARCHAR FROM ware", False),
+        ("SELECT price > 2 FROM ware", "SELECT (price > 2)::INTEGER FROM ware", True),
+        ("SELECT 'a'::BLOB, NULL", "SELECT 'a'::BLOB, NULL", True),
+        ("SELECT name, id FROM ware ORDER BY name", "SELECT name, id FROM ware ORDER BY name, id DESC", True),
+        ("SELECT DISTINCT name, id FROM ware ORDER BY name", "SELECT name, id FROM ware ORDER BY name, id DESC", True),
+        ("SELECT name, id FROM ware ORDER BY name", "SELECT name, id FROM ware ORDER BY id", False),
+        ("SELECT list(price ORDER BY id) FROM ware", "SELECT list(price::DOUBLE ORDER BY id) FROM ware", True),
+    ],
+)
+def test_values_and_ties_of_duckdb(judge: Judge, wares: Path, gold: str, query: str, right: bool) -> None:
+    limits = Limits(cpu_s=1.0, memory_mb=1024, output_mb=16)
+    verdict = judge.verify(SqlTask(str(wares), gold, engine="duckdb", limits=limits), query)
+    assert verdict.correct is right, verdict.detail
+
+
+@pytest.fixture(scope="module")
+def wares(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sql") / "wares.duckdb"
+    with importlib.import_module("duckdb").connect(str(path)) as connection:
+        connection.execute(
+            "CREATE TABLE ware AS SELECT i AS id, 'n' || (i % 3) AS name, (i * 1.1)::DECIMAL(9, 2) AS price, "
+            "DATE '2020-01-01' + i::INTEGER AS bought FROM range(9) r(i)"
+        )
+    return path
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.finding import Failure, Finding, failure_of, records_of, tried, word
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.modes.sql_gold import gold_of, gold_queries
-from rlvrlab.judge.modes.sql_rows import Gold, Result, same_result
+from rlvrlab.judge.modes.sql_rows import Gold, Result, literals_of, same_result
 from rlvrlab.judge.modes.sql_text import ending_of
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.workers.orders import Image, Order, Ran
@@ -152,7 +152,9 @@ class SqlJudge:
         """A task with twins on all of which gold returns what it returns on the database is bad."""
         if not task.twins or (task.databases, task.gold) in self._told_apart:
             return
-        if all(same_result(golds[0].result, twin, task.float_tolerance) == "" for twin in golds[1:]):
+        for literal in literals_of(golds[0]):
+            if any(same_result(literal, twin, task.float_tolerance) for twin in golds[1:]):
+                continue
             raise BadGold(
                 "the gold query returns the same on the database and on all its twins, so a literal would pass"
             )

@@ -20,6 +20,7 @@ Row = list[Any]
 Key = tuple[Any, ...]
 SMALLEST = 1e-12
 """Reals that differ by less than this are the same, whatever their size: what is left where a sum should be zero."""
+MOST_LITERALS = 200
 LONGEST_NUMBER = 60
 """More characters than any number that an engine returns."""
 
@@ -114,6 +115,14 @@ def _rounded(value: Any) -> Any:
             return _rounded(float(value[1]))
         return [_rounded(item) for item in value]
     return float(f"{value:.9g}") if isinstance(value, float) else value
+
+
+def literals_of(shown: Gold) -> list[Result]:
+    """What could be written out without asking the database: its result, and where that is one row, any choice."""
+    if len(shown.result.rows) != 1:
+        return [shown.result]
+    others = shown.stretches[0].choices[:MOST_LITERALS]
+    return [shown.result, *(Result(shown.result.columns, [row]) for row in others if row != shown.result.rows[0])]
 
 
 def in_any_order(result: Result) -> Gold:

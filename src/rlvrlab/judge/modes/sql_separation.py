@@ -17,7 +17,7 @@ from rlvrlab.judge.jail import plain
 from rlvrlab.judge.modes.sql_blueprint import blueprint_of
 from rlvrlab.judge.modes.sql_gold import gold_of, gold_queries
 from rlvrlab.judge.modes.sql_mutants import Mutant, mutants
-from rlvrlab.judge.modes.sql_rows import Gold, Result, same_result
+from rlvrlab.judge.modes.sql_rows import Gold, Result, literals_of, same_result
 from rlvrlab.judge.modes.sql_text import Ending, ending_of
 from rlvrlab.judge.modes.sql_twins import STYLES, drawn_twin
 
@@ -47,67 +47,69 @@ class Separation:
 
 def separate(database: Path, gold: str) -> Separation:
     """The twins for this gold query, or why there are none."""
-    shown = _result_on_file(database, gold)
+    literals = literals_of(_gold_on_file(database, gold))
     blueprint = blueprint_of(database)
     left: list[Mutant] = mutants(gold)
     kept: list[bytes] = []
-    differs = unstable = False
+    unstable = False
     fruitless = 0
     for seed in range(CANDIDATES):
         done = not left or fruitless >= PATIENCE
-        if len(kept) == MOST_TWINS or (len(kept) >= LEAST_TWINS and differs and done):
+        if len(kept) == MOST_TWINS or (len(kept) >= LEAST_TWINS and not literals and done):
             break
         fruitless += 1
         with closing(drawn_twin(blueprint, seed, gold)) as twin:
-            allowed = _gold_on(twin, gold)
+            allowed = gold_on(twin, gold)
             if allowed is None:
                 unstable = True
                 continue
-            remaining = [mutant for mutant in left if not _tells_apart(twin, mutant, allowed)]
-            new = not differs and same_result(shown, allowed, TOLERANCE) != ""
-            last = len(kept) == MOST_TWINS - 1 and not differs and not new
-            if not last and (new or len(remaining) < len(left) or len(kept) < LEAST_TWINS):
+            remaining = [mutant for mutant in left if not tells_apart(twin, mutant.query, allowed)]
+            passing = [literal for literal in literals if same_result(literal, allowed, TOLERANCE) == ""]
+            progress = len(passing) < len(literals) or len(remaining) < len(left)
+            last = len(kept) == MOST_TWINS - 1 and bool(passing)  # the last one must settle the literals
+            if not last and (progress or len(kept) < LEAST_TWINS):
                 kept.append(twin.serialize())
-                fruitless = 0 if new or len(remaining) < len(left) else fruitless
-                left, differs = remaining, differs or new
-    if not differs:
+                fruitless = 0 if progress else fruitless
+                left, literals = remaining, passing
+    if literals:
         why = "depends on the order in which rows are stored" if unstable and not kept else "is the same on every twin"
         raise BadQuestion(f"the result of the gold query {why}, so no twin can tell a right answer from a literal")
     return Separation(tuple(kept), tuple(mutant.change for mutant in left))
 
 
-def _result_on_file(database: Path, gold: str) -> Result:
+def _gold_on_file(database: Path, gold: str) -> Gold:
     with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-        result = _result(connection, gold, most_looks=100 * MOST_LOOKS)
-    if result is None:
+        found = _all_results(connection, gold, ending_of(gold, MOST_ROWS), most_looks=100 * MOST_LOOKS)
+    if found is None:
         raise BadQuestion("the gold query fails or takes too long on the database")
-    return result
+    return found
 
 
-def _gold_on(twin: sqlite3.Connection, gold: str) -> Gold | None:
+def gold_on(twin: sqlite3.Connection, gold: str) -> Gold | None:
     """What gold may return on a twin; None when it fails there or when its result depends on the order of storage."""
     ending = ending_of(gold, MOST_ROWS)
     forward = _all_results(twin, gold, ending)
     twin.execute("PRAGMA reverse_unordered_selects = ON")
-    backward = _result(twin, gold)
+    backward = result_on(twin, gold)
     twin.execute("PRAGMA reverse_unordered_selects = OFF")
     if forward is None or backward is None or same_result(backward, forward, TOLERANCE):
         return None
     return forward
 
 
-def _all_results(twin: sqlite3.Connection, gold: str, ending: Ending) -> Gold | None:
-    first, *more = (_result(twin, query) for query in gold_queries(gold, ending))
+def _all_results(twin: sqlite3.Connection, gold: str, ending: Ending, most_looks: int = MOST_LOOKS) -> Gold | None:
+    first, *more = (result_on(twin, query, most_looks) for query in gold_queries(gold, ending))
     return None if first is None else gold_of(ending, first, more[0] if more else None)
 
 
-def _tells_apart(twin: sqlite3.Connection, mutant: Mutant, allowed: Gold) -> bool:
-    """Does the mutant return something else here? One that cannot run is told from any query."""
-    result = _result(twin, mutant.query)
+def tells_apart(twin: sqlite3.Connection, query: str, allowed: Gold) -> bool:
+    """Does the query return something that gold may not return here? One that cannot run is told from any query."""
+    result = result_on(twin, query)
     return result is None or same_result(result, allowed, TOLERANCE) != ""
 
 
-def _result(connection: sqlite3.Connection, query: str, most_looks: int = MOST_LOOKS) -> Result | None:
+def result_on(connection: sqlite3.Connection, query: str, most_looks: int = MOST_LOOKS) -> Result | None:
+    """What a query returns; None when it fails or takes too long."""
     connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
     looks: Iterable[int] = iter(range(most_looks))
     connection.set_progress_handler(lambda: next(looks, None) is None, INSTRUCTIONS_BETWEEN_LOOKS)  # type: ignore[call-overload]
