@@ -10,6 +10,7 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 TOKEN = re.compile(
     r"""\s+ | --[^\n]* | /\*.*?(?:\*/|$) | '(?:[^']|'')*(?:'|$) | "(?:[^"]|"")*(?:"|$) | `[^`]*(?:`|$)
@@ -58,6 +59,7 @@ def words(query: str) -> list[Word]:
     return outer
 
 
+@lru_cache(maxsize=4096)
 def ending_of(query: str, most_rows: int) -> Ending:
     """How the query ends; `most_rows` bounds the rows of `everything`."""
     outer = words(query)
@@ -129,7 +131,8 @@ def _listed(text: str) -> list[str]:
 
 def _alias(item: str) -> str:
     """The name of a selected column: after AS, or the last part of what is written."""
-    return words(item)[-1].text.strip("\"`[]'").lower() if words(item) else ""
+    parts = words(item)
+    return parts[-1].text.strip("\"`[]'").lower() if parts else ""
 
 
 def _expression(item: str) -> str:
@@ -143,10 +146,11 @@ def _columns(keys: Sequence[str], items: Sequence[str]) -> tuple[int, ...] | Non
         if key.isdigit() and int(key) > 0:
             places.append(int(key) - 1)
             continue
-        named = [i for i, item in enumerate(items) if key.strip("\"`[]'").lower() in (_alias(item), item.lower())]
-        if not named:
+        bare = key.strip("\"`[]'").lower()
+        named = (i for i, item in enumerate(items) if bare == item.lower() or bare == _alias(item))
+        if (place := next(named, None)) is None:
             return None
-        places.append(named[0])
+        places.append(place)
     return tuple(places)
 
 
@@ -155,8 +159,8 @@ def _written_out(key: str, items: Sequence[str]) -> str:
     if key.isdigit():
         return _expression(items[int(key) - 1]) if 0 < int(key) <= len(items) else key
     bare = key.strip("\"`[]'").lower()
-    renamed = [item for item in items if _expression(item) != item and _alias(item) == bare]
-    return _expression(renamed[0]) if renamed else key
+    renamed = (item for item in items if bare in item.lower() and _alias(item) == bare and _expression(item) != item)
+    return _expression(next(renamed, key))
 
 
 def _bare(key: str) -> str:
