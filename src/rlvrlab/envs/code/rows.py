@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,8 @@ from rlvrlab.types import Role
 SPLITS: dict[str, Role] = {
     "train": "train", "dev": "dev", "valid": "dev", "val": "dev", "validation": "dev", "test": "test",
 }  # fmt: skip
-TEST_ONLY = ("HumanEval/", "Python/")
-"""Ids of HumanEval and HumanEvalPack: no setting makes them training data."""
+TEST_ONLY = ("HumanEval/", "Python/", "Mbpp/")
+"""Ids of HumanEval, HumanEvalPack and EvalPlus' MBPP+: no setting makes them training data."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,8 @@ class CodeRow:
     left_out: str = ""
     """Why the row cannot be judged strictly; such rows are not given out."""
     role: Role | None = None
+    counted: Mapping[str, int] = field(default_factory=dict)
+    """How many tests there are of each kind, {"base": 7, "plus": 993}, where a data set has several kinds."""
 
 
 class BadColumn(ValueError):

@@ -1,6 +1,7 @@
 """The shapes of data sets in wide use.
 
-    humaneval     task_id prompt entry_point test [canonical_solution]
+    humaneval     task_id prompt entry_point test [canonical_solution]; also evalplus/humanevalplus
+    evalplus      the release of HumanEval+ and MBPP+, see evalplus.py; mbppplus: evalplus/mbppplus
     mbpp          task_id text|prompt code test_list [test_setup_code test_imports]
     codecontests  name description public_tests private_tests generated_tests [solutions]
     apps          problem_id|id question input_output [solutions starter_code]
@@ -17,6 +18,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from rlvrlab.envs.code.evalplus import counted, mbppplus, release
 from rlvrlab.envs.code.rows import BadColumn, CodeRow, Columns, Shape
 from rlvrlab.envs.code.trees import cannot_cross, doctests, imports, parses, tested
 
@@ -26,9 +28,11 @@ PYTHON3 = 3
 
 def humaneval(columns: Columns) -> CodeRow:
     """openai_humaneval and everything made like it."""
+    if columns.has("plus_input"):
+        raise BadColumn("plus_input", 'a release of EvalPlus, whose plus tests only shape = "evalplus" reads')
     prompt, name = columns.text("prompt"), columns.text("entry_point")
     test = columns.text("test")
-    columns.program("test", test)
+    tree = columns.program("test", test)
     if not test.rstrip().endswith(f"check({name})"):
         test += "\ncheck(candidate)"
     solution = columns.text("canonical_solution", default="")
@@ -42,11 +46,14 @@ def humaneval(columns: Columns) -> CodeRow:
         begun=prompt,
         setup=setup,
         solution=prompt + solution if solution else None,
+        counted=counted(tree),
     )
 
 
 def mbpp(columns: Columns) -> CodeRow:
     """MBPP, full or sanitized."""
+    if columns.has("test"):
+        raise BadColumn("test", 'rows of MBPP+, whose plus tests only shape = "mbppplus" reads')
     code, tests = columns.text("code"), columns.texts("test_list")
     if not tests:
         raise BadColumn("test_list", "no test")
@@ -165,7 +172,10 @@ def quixbugs(columns: Columns) -> CodeRow:
     )
 
 
-GENERATION: dict[str, Shape] = {"humaneval": humaneval, "mbpp": mbpp, "codecontests": codecontests, "apps": apps}
+GENERATION: dict[str, Shape] = {
+    "humaneval": humaneval, "evalplus": release, "mbpp": mbpp, "mbppplus": mbppplus, "codecontests": codecontests,
+    "apps": apps,
+}  # fmt: skip
 REPAIR: dict[str, Shape] = {"humanevalfix": humanevalfix, "quixbugs": quixbugs}
 
 
