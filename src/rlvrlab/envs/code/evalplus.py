@@ -1,9 +1,9 @@
 """HumanEval+ and MBPP+ as EvalPlus publishes them, in both forms, with their plus tests.
 
-    evalplus   the release (HumanEvalPlus.jsonl, MbppPlus.jsonl): task_id prompt entry_point canonical_solution base_input
-               plus_input atol [contract assertion test]. Expected results are those of canonical_solution.
-    humaneval  evalplus/humanevalplus on the hub: `test` holds inputs, results and check(candidate), and imports numpy
-    mbppplus   evalplus/mbppplus on the hub: task_id code prompt test_list test_imports test; `test_list` are the base tests
+    the release            HumanEvalPlus.jsonl, MbppPlus.jsonl: task_id prompt entry_point canonical_solution base_input
+                           plus_input atol [contract assertion test]; expected is what canonical_solution returns
+    evalplus/humanevalplus task_id prompt canonical_solution entry_point test: inputs, results, check(candidate), numpy
+    evalplus/mbppplus      task_id code prompt source_file test_imports test_list test: the same; test_list is the base
 
 The release has HumanEval's own tests in its column `test`, and the hub's MBPP+ has MBPP's in `test_list`: a reader that
 takes those judges by the base tests alone and calls it HumanEval+ (shapes.py refuses to).

@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 LEAST_TOLERANCE, RELATIVE = 1e-6, 1e-7
-SETS = "similar_elements find_char_long common_in_nested_lists extract_singly larg_nnum intersection_array find_dissimilar Diff"  # noqa: E501
+SETS = """
+similar_elements find_char_long common_in_nested_lists extract_singly larg_nnum intersection_array find_dissimilar Diff
+"""
 NOT_NONE = "check_str text_match_three text_starta_endb"
 TUPLES = {2, 116, 132, 143, 222, 261, 273, 394, 399, 421, 424, 429, 470, 560, 579, 596, 616, 630, 726, 740, 744, 809}
 LISTS_OF_TUPLES = {63, 64, 70, 94, 120, 237, 272, 299, 400, 409, 417, 438, 473, 614, 780}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.envs.answers import squeezed
+from rlvrlab.envs.code import quixbugs_folder
 from rlvrlab.envs.code.trees import NOT_PYTHON, parsed
 from rlvrlab.envs.data_files import read_rows
 from rlvrlab.errors import UserError
@@ -118,7 +119,7 @@ Shape = Callable[[Columns], CodeRow]
 def read_shaped(path: Path, shapes: Mapping[str, Shape], shape: str, role_of: Role | None) -> Sequence[CodeRow]:
     """All rows of a file; read again only when the file has changed."""
     try:
-        changed = path.stat().st_mtime_ns
+        changed = max(file.stat().st_mtime_ns for file in (path, *quixbugs_folder.files_in(path)))
     except OSError:
         changed = 0
     return _read(path, changed, tuple(shapes.items()), shape, role_of)
@@ -128,7 +129,8 @@ def read_shaped(path: Path, shapes: Mapping[str, Shape], shape: str, role_of: Ro
 def _read(
     path: Path, changed: int, shapes: tuple[tuple[str, Shape], ...], shape: str, role_of: Role | None
 ) -> Sequence[CodeRow]:
-    return shaped([row for _, row in read_rows(path)], dict(shapes), shape, role_of, str(path))
+    rows = quixbugs_folder.folder_rows(path) if path.is_dir() else read_rows(path)
+    return shaped([row for _, row in rows], dict(shapes), shape, role_of, str(path))
 
 
 def shaped(
