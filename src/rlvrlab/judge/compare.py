@@ -149,6 +149,8 @@ def _without_numpy(form: Any, arrays: bool) -> Any:
         return content[1]
     if tag == "ndarray":
         name, shape, items = content
+        if type(name) is not str or type(shape) is not list or type(items) is not list:
+            raise TypeError("not an array")
         items = [_without_numpy(item, arrays) for item in items]
         kind = name.lstrip("<>|=")[:1]
         return _nested(shape, items) if arrays else ["ndarray", [kind, shape, items]]

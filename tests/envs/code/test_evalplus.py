@@ -143,7 +143,7 @@ def is_json(value: Any) -> bool:
 
 
 def from_mbpp(row: dict[str, Any]) -> tuple[Any, Any] | None:
-    """A row of MBPP likewise; its id is moved, for the table of tuples by id holds for EvalPlus' inputs, not for these."""
+    """A row of MBPP likewise, under another id: which arguments are tuples is a table by id, for EvalPlus' inputs."""
     names = {line.split("(")[0].removeprefix("assert ").strip() for line in row["test_list"]}
     found = examples_of("\n".join(row["test_list"]), names)
     if len(found) < 2 or len(names) != 1 or not all(is_json(given) for given, _ in found):
@@ -183,4 +183,4 @@ def test_references_pass_in_both_shapes(tmp_path: Path, name: str, convert: Any,
     pairs = converted(name, convert, 1)
     assert len(pairs) >= least
     for shape in (0, 1):
-        assert refused(env_of(tmp_path, [pair[shape] for pair in pairs], inprocess=True)) == []
+        assert refused(env_of(tmp_path, [pair[shape] for pair in pairs], timeout_s=60.0)) == []
