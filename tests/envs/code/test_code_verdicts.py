@@ -198,7 +198,7 @@ UNCHANGED = {
     "a comment": "def clamp(value, low, high):\n    return min(low, max(value, high))  # repaired\n",
     "no docstring, other layout": "def clamp(value,low,high):\n\n  return min( low,\n    max(value, high) )\n",
     "another docstring": 'def clamp(value, low, high):\n    """Right now."""\n    return min(low, max(value, high))\n',
-    "idle statements": "'repaired'\ndef clamp(value, low, high):\n    0\n    pass\n    return (min(low, max(value, high)))\n",
+    "idle statements": "'ok'\ndef clamp(value, low, high):\n    0\n    pass\n    return (min(low, max(value, high)))\n",
 }
 
 

@@ -34,10 +34,10 @@ async def judge_submission(form: Form, run_code: RunCode, judge: CodeJudge) -> F
     """SandboxFusion's EvalResult."""
     config = _table(form, "config")
     provided = config.get("provided_data")
-    rows = provided if isinstance(provided, list) else [provided]
-    rows = [published(row) for row in rows if isinstance(row, dict)]
+    given = provided if isinstance(provided, list) else [provided]
+    rows = [published(row) for row in given if isinstance(row, dict)]
     wanted = [row for row in rows if str(row.get("id")) == str(form.get("id"))]
-    asked = wanted if len(rows) > 1 else rows
+    asked = wanted if len(given) > 1 else rows
     if not asked:
         raise UserError("config.provided_data: no row with this id; this server keeps no data sets of its own")
     row = asked[0]

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from types import ModuleType
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "ARROW_IO_THREADS")
 """Environment variables that keep linear algebra from starting threads: a process with threads cannot be forked."""
@@ -41,9 +42,10 @@ def _places(site: list[str]) -> set[str]:
     """Where the imported packages lie, with the shared libraries that wheels keep beside them."""
     found: set[str] = set()
     for name, module in list(sys.modules.items()):
-        places = [getattr(module, "__file__", None) or "", *getattr(module, "__path__", ())]
-        if name.partition(".")[0] == OWN:
+        spec = module.__spec__ if isinstance(module, ModuleType) else None
+        if spec is None or name.partition(".")[0] == OWN:
             continue
+        places = [spec.origin or "", *(spec.submodule_search_locations or ())]
         for folder in site:
             inside = [place.removeprefix(f"{folder}/") for place in places if place.startswith(f"{folder}/")]
             found |= {f"{folder}/{part.partition('/')[0]}" for part in inside}
