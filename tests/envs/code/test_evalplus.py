@@ -22,6 +22,9 @@ from evalplus_rows import (
     hub_loop,
 )
 
+from rlvrlab.data.manifest import path_of, read_manifest
+from rlvrlab.data.prepare import from_preset, write
+from rlvrlab.data.presets import PRESETS
 from rlvrlab.envs.code import Code, evalplus_oracle
 from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import python_block
@@ -132,6 +135,15 @@ def from_humaneval(row: dict[str, Any]) -> tuple[Any, Any] | None:
     release = {**row, "base_input": base, "plus_input": plus, "atol": 0, "contract": ""}
     inputs, results = [given for given, _ in found], [wanted for _, wanted in found]
     return release, {**row, "test": hub_check(inputs, results)}
+
+
+def test_a_prepared_file_records_its_tests(tmp_path: Path) -> None:
+    origin = tmp_path / "MbppPlus.jsonl"
+    origin.write_text(json.dumps(MBPP_RELEASE) + "\n")
+    prepared = from_preset("mbppplus", PRESETS["mbppplus"], Code(shape="evalplus"), origin)
+    assert "mbppplus: 1 test; tests: 1 base, 2 plus" in prepared.summary()
+    [path] = write(prepared, tmp_path / "out", "jsonl")
+    assert read_manifest(path_of(path)).facts["tests"] == {"base": 1, "plus": 2}
 
 
 def is_json(value: Any) -> bool:

@@ -129,6 +129,8 @@ def test_the_folder_is_prepared_like_any_data_set(folder: Path) -> None:
     preset = PRESETS["quixbugs"]
     prepared = from_preset("quixbugs", preset, CodeRepair(shape="quixbugs"), folder)
     assert (len(prepared.problems["test"]), prepared.left_out) == (2, 1)
+    assert "2 test; tests: 4 cases; " in prepared.summary() and "not judgeable: 1" in prepared.summary()
+    assert "(last))" in prepared.summary()
 
 
 @pytest.mark.slow
