@@ -136,7 +136,7 @@ def test_the_folder_is_prepared_like_any_data_set(folder: Path) -> None:
 @pytest.mark.slow
 def test_a_whole_copy() -> None:
     """QUIXBUGS names a copy of the published folder."""
-    keys: dict[str, Any] = {"role_of": "test", "inprocess": True, "timeout_s": 5.0}
+    keys: dict[str, Any] = {"role_of": "test", "inprocess": True, "timeout_s": 15.0}
     if "QUIXBUGS" not in os.environ:
         pytest.skip("needs QUIXBUGS, a copy of github.com/jkoppel/QuixBugs")
     env = CodeRepair(path=os.environ["QUIXBUGS"], **keys)
