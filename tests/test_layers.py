@@ -17,6 +17,7 @@ SOURCE = Path(rlvrlab.__file__).parent
 LAYERS = (
     {
         *("__init__", "types", "errors", "registry", "batch", "randomness", "http_client", "http_server", "replicas"),
+        *("http_messages", "http_access"),
         *("stopwatch", "fate", "fingerprint"),
     },
     {"recipe"},

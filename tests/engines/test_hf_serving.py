@@ -86,7 +86,7 @@ def test_what_it_cannot_do_is_refused(server: LocalServer, changes: Any, status:
 
 @pytest.mark.parametrize(
     ("host", "kind", "status"),
-    [("127.0.0.1", "text/plain", b" 400 "), ("somewhere.example", "application/json", b" 403 ")],
+    [("127.0.0.1", "text/plain", b" 415 "), ("somewhere.example", "application/json", b" 403 ")],
     ids=["a form", "a name that leads here"],
 )
 def test_no_page_in_a_browser_reaches_it(server: LocalServer, host: str, kind: str, status: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 from judge_servers import DOUBLE, RIGHT, WRONG, JudgeProcess, isolated, wait_until
 
 from rlvrlab.errors import JudgeLost
-from rlvrlab.http_server import HttpServer, Request, Response
+from rlvrlab.http_messages import Request, Response
+from rlvrlab.http_server import HttpServer
 from rlvrlab.judge.fusion.client import FusionClient
 from rlvrlab.judge.fusion.wire import task_from_wire, task_to_wire
 from rlvrlab.judge.jail.limits import Limits
@@ -61,8 +63,9 @@ def test_work_for_someone_who_hung_up_is_not_done() -> None:
 
 
 @pytest.mark.parametrize(("status", "remedy"), [("token", "RLVR_JUDGE_TOKEN"), ("path", "no judge")])
-def test_a_closed_door_stops_the_run_instead_of_masking_all(status: str, remedy: str) -> None:
-    with JudgeProcess("--token", "secret") as server:
+def test_a_closed_door_stops_the_run_instead_of_masking_all(tmp_path: Path, status: str, remedy: str) -> None:
+    (tmp_path / "token").write_text("secret\n")
+    with JudgeProcess("--token-file", str(tmp_path / "token")) as server:
         address = server.url if status == "token" else f"{server.url}/elsewhere"
         token = None if status == "token" else "secret"
         with pytest.raises(JudgeLost, match=remedy):
@@ -107,7 +110,7 @@ def test_every_test_runs_where_a_share_is_wanted() -> None:
         assert asyncio.run(go()) == [0, 2]
 
 
-@pytest.mark.parametrize(("bound", "status"), [("bytes", b"429"), ("connections", b"503")])
+@pytest.mark.parametrize(("bound", "status"), [("bytes", b"503"), ("connections", b"503")])
 def test_what_does_not_fit_is_turned_away_before_its_body_is_read(monkeypatch, bound: str, status: bytes) -> None:
     async def go() -> bytes:
         server = HttpServer(answer)
@@ -115,7 +118,8 @@ def test_what_does_not_fit_is_turned_away_before_its_body_is_read(monkeypatch, b
         if bound == "connections":
             server._most = 0
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n")  # and not a byte of those
+        kind = b"Content-Type: application/json\r\n"
+        writer.write(b"POST /x HTTP/1.1\r\nHost: localhost\r\n" + kind + b"Content-Length: 5000\r\n\r\n")  # and no body
         head = await asyncio.wait_for(reader.read(), 60)
         writer.close()
         await server.close()
