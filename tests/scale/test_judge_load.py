@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
+from command_line import RLVR
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge_servers import DOUBLE, RIGHT, WRONG, JudgeProcess, isolated, wait_until
@@ -132,3 +135,29 @@ def test_what_does_not_fit_is_turned_away_before_its_body_is_read(monkeypatch, b
     monkeypatch.setattr("rlvrlab.http_server.MOST_BYTES", 4000 if bound == "bytes" else 1 << 20)
     head = asyncio.run(go())
     assert head.split()[1] == status and b"Retry-After: 1" in head and b"Connection: close" in head
+
+
+@pytest.mark.slow
+def test_told_to_stop_it_finishes_what_runs_and_ends_well() -> None:
+    program, task = "import time; time.sleep(1); print(6)", StdioTask((("", "6"),), limits=Limits(wall_s=60))
+
+    async def go() -> bool | None:
+        client = FusionClient((server.url,), attempts=1)
+        running = asyncio.create_task(client.judge(program, task))
+        await asyncio.to_thread(wait_until, lambda: server.facts()["load"] == 1)
+        server.process.send_signal(signal.SIGTERM)
+        verdict = await running
+        await client.close()
+        return verdict.correct
+
+    with JudgeProcess() as server:
+        assert asyncio.run(go()) is True
+        assert server.process.wait(60) == 0
+
+
+@pytest.mark.parametrize("kind", ["judge", "model", "report"])
+def test_a_token_on_the_command_line_is_refused_with_the_remedy(kind: str) -> None:
+    words = [*RLVR, "serve", kind, *(["nano"] if kind == "model" else []), "--token", "secret"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2 and f"RLVR_{kind.upper()}_TOKEN" in done.stderr and "--token-file" in done.stderr
+    assert "secret" not in done.stderr + done.stdout

@@ -33,7 +33,7 @@ LONGEST = 400_000
 """A program with more characters is one broken step; parsing it would take too long."""
 TRIES = 12
 """Shorter beginnings tried of a program that does not parse."""
-CONTINUES = re.compile(r"(?:[ \t]*(?:#.*)?\r?\n)*[ \t]+[^\s#]")
+CONTINUES = re.compile(r"(?:[ \t\r]*+(?:#[^\n]*+)?\n)*+[ \t]+[^\s#]")
 """An indented first statement: the answer continues a function that the prompt began."""
 LINE_END = re.compile(r"\r\n|\r|\n")
 SPACE = re.compile(r"\s*")
