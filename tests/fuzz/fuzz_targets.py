@@ -189,7 +189,7 @@ TARGETS = (
     Target("canonical_python", canonical_python.__wrapped__, "python", longest=extract.LONGEST),
     Target("canonical_sql", canonical_sql, "sql"),
     Target("parses", trees.parses, "python", longest=extract.LONGEST),
-    Target("sql order", sql_text.top_level_order, "sql", longest=extract.LONGEST_QUERY),
+    Target("sql order", lambda text: sql_text.ending_of(text, 1000), "sql", longest=extract.LONGEST_QUERY),
     Target("recipe", recipe, "toml", (LabError,)),
     Target("overrides", lambda text: parse_overrides(text.split("\n")), "toml", (LabError,)),
     Target("jsonl rows", rows(".jsonl"), "json", (UserError,), binary=True),

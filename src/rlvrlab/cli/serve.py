@@ -51,21 +51,27 @@ def command() -> None:
     "--grace", "grace_s", default=20.0, show_default=True, help="Seconds to finish what runs when told to stop."
 )
 @click.option("--isolation", help="landlock, bwrap or weak.")
+@click.option(
+    "--packages", default="", help="Packages every program may import: numpy,pandas. Tests' imports are seen."
+)
 @click.option("--allow-weak", is_flag=True, help="Accept a machine that cannot isolate.")
 @click.option("--json", "as_json", is_flag=True, help="Print address and workers as one line of JSON when ready.")
 def judge(
     host: str, port: int, token_file: Path | None, allow_host: tuple[str, ...], workers: int | None, queue: int,
-    grace_s: float, isolation: str | None, allow_weak: bool, as_json: bool,
+    grace_s: float, isolation: str | None, packages: str, allow_weak: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Speak SandboxFusion: /run_code, /submit, /v1/ping; and /judge for whole batches."""
     from rlvrlab.http_access import read_token
     from rlvrlab.http_server import told_to_stop
     from rlvrlab.judge.fusion.server import TOKEN_ENV, JudgeServer
     from rlvrlab.judge.isolation import chosen_level
+    from rlvrlab.judge.packages import check_installed
     from rlvrlab.judge.workers.orders import Image
     from rlvrlab.judge.workers.pool import Pool
 
-    image = Image(chosen_level(isolation, allow_weak))
+    named = tuple(sorted({part.strip() for part in packages.split(",") if part.strip()}))
+    check_installed(named, "--packages")
+    image = Image(chosen_level(isolation, allow_weak), named)
     pool = Pool(image, workers) if workers else Pool(image)
     server = JudgeServer(pool, read_token(TOKEN_ENV, token_file), host, port, queue, allow_host)
 
