@@ -45,6 +45,8 @@ from rlvrlab.rollout.sql_steps import canonical_sql, sql_steps
 from rlvrlab.rollout.text_steps import text_steps, turn_steps, word_steps
 
 Input = str | bytes
+LONGEST_SEGMENTED = 300_000
+"""`segment` tries one reader after the other and makes an object per step: linear, but two seconds for a million."""
 MOST_CUT = 20_000
 """Characters of an answer that is also taken apart; of longer ones, reading alone is timed."""
 
@@ -183,9 +185,9 @@ TARGETS = (
     Target("text_steps", segmented(text_steps), "text"),
     Target("turn_steps", segmented(turn_steps), "text"),
     Target("word_steps", segmented(word_steps), "text"),
-    Target("segment python", segmented(segment.__wrapped__), "python"),
-    Target("segment sql", segmented(segment.__wrapped__), "sql"),
-    Target("segment text", segmented(segment.__wrapped__), "text"),
+    Target("segment python", segmented(segment.__wrapped__), "python", longest=LONGEST_SEGMENTED),
+    Target("segment sql", segmented(segment.__wrapped__), "sql", longest=LONGEST_SEGMENTED),
+    Target("segment text", segmented(segment.__wrapped__), "text", longest=LONGEST_SEGMENTED),
     Target("canonical_python", canonical_python.__wrapped__, "python", longest=extract.LONGEST),
     Target("canonical_sql", canonical_sql, "sql"),
     Target("parses", trees.parses, "python", longest=extract.LONGEST),
