@@ -16,19 +16,8 @@ import rlvrlab
 SOURCE = Path(rlvrlab.__file__).parent
 LAYERS = (
     {
-        *(
-            "__init__",
-            "types",
-            "errors",
-            "registry",
-            "batch",
-            "randomness",
-            "student",
-            "http_client",
-            "http_server",
-            "replicas",
-        ),
-        *("stopwatch", "fate", "fingerprint"),
+        *("__init__", "types", "errors", "registry", "batch", "randomness", "http_client", "http_server", "replicas"),
+        *("stopwatch", "fate", "fingerprint", "student"),
     },
     {"recipe"},
     {"judge"},
