@@ -182,6 +182,7 @@ def evaluate(
         kept = evaluate_into(
             Path(output), answerer, env, problems, in_force,
             seed=seed, data=name, facts={**more, **subject.facts}, observe=bar.observe,
+            run=home if "run" in facts else None,
             reward=subject.reward,
         )  # fmt: skip
     return Evaluation(kept.folder)

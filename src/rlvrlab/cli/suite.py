@@ -126,7 +126,8 @@ def _models(options: dict[str, Any], stack: ExitStack) -> tuple[list[Model], lis
         if why:
             left_out.append(Skipped(folder.name, why))
         else:
-            models.append(Model(folder.name, partial(_answerer, folder, which, chat=not options["completions"])))
+            opened = partial(_answerer, folder, which, chat=not options["completions"])
+            models.append(Model(folder.name, opened, None if is_model(folder) else folder))
     if options["servers"]:
         answerer = stack.enter_context(served(options))
         models.append(Model(name_of(answerer.identity()), lambda: answerer))

@@ -23,6 +23,7 @@ from rlvrlab.evals.recovery import recovery
 from rlvrlab.evals.statistics import Difference, compare
 from rlvrlab.record.experiment import CARDS_PAGE
 from rlvrlab.record.files import write_atomically
+from rlvrlab.record.looks import note_look
 from rlvrlab.rollout.render import prompt_tokens
 from rlvrlab.train.lab import Lab
 from rlvrlab.types import Rollout
@@ -58,6 +59,7 @@ def write_card(lab: Lab, run_folder: Path, index: int, phase: str, step: int, *,
     card = measure(lab, phase, step)._replace(control=control)
     folder = run_folder / "analysis" / "cards"
     folder.mkdir(parents=True, exist_ok=True)
+    note_look(run_folder, lab.env.name, lab.test, f"analysis/cards/{index}_{phase}.json")
     write_atomically(folder / f"{index}_{phase}.json", json.dumps(card._asdict(), indent=1) + "\n")
     write_atomically(run_folder / CARDS_PAGE, markdown(read_cards(run_folder)))
     return card

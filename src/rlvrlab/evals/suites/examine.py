@@ -18,6 +18,8 @@ from rlvrlab.evals.kept import evaluate_into
 from rlvrlab.evals.statistics import Difference, compare, estimate, pass_at_k
 from rlvrlab.evals.suites.base import Ready, Skipped
 from rlvrlab.record.evaluation import file_name
+from rlvrlab.record.files import utc_now
+from rlvrlab.record.looks import note_look
 
 AVERAGE = "average"
 
@@ -29,6 +31,8 @@ class Model:
     name: str
     open: Callable[[], Answerer]
     """Loads it; called when its turn comes, so that one model is in memory at a time."""
+    run: Path | None = None
+    """The run folder it comes from, where looks at test problems are counted."""
 
 
 @dataclass(frozen=True)
@@ -101,11 +105,14 @@ def examine(
                 progress(model.name, one.member.name)
             name, asked = one.member.name, (answerer, one.env, one.problems, one.protocol)
             if output is None:
+                if model.run is not None:
+                    note_look(model.run, name, one.problems, f"rlvr suite, nothing kept, {utc_now()}")
                 evaluation = evaluate(*asked, seed=seed, data=name)
             else:
                 folder = output / file_name(model.name) / file_name(name)
                 facts = {"scorer_type": one.member.env, "scorer_folder": str(Path().resolve()), "data_file": one.file}
-                evaluation = evaluate_into(folder, *asked, seed=seed, data=name, facts=facts).evaluation
+                kept = evaluate_into(folder, *asked, seed=seed, data=name, facts=facts, run=model.run)
+                evaluation = kept.evaluation
             scores[model.name, name] = scores_of(evaluation)
             cells.append(_cell(model.name, one, evaluation, scores[model.name, name]))
     names = list(dict.fromkeys(cell.model for cell in cells))
