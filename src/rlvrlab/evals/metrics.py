@@ -21,6 +21,9 @@ RAN = tuple(str(kind) for kind in (ErrorKind.NONE, ErrorKind.WRONG, ErrorKind.RU
 differ."""
 
 
+UNJUDGED = (ErrorKind.INFRA, ErrorKind.BAD_TASK)
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One judged answer."""
@@ -190,7 +193,7 @@ def _failures(judged: Sequence[Sample]) -> dict[str, float]:
     right = sum(s.accepted is True for s in formed)
     out = {"format_rate": _share(len(formed), len(judged)), "accuracy_given_format": _share(right, len(formed))}
     counts = Counter(s.error_type for s in judged)
-    kinds = [str(kind) for kind in ErrorKind if kind not in (ErrorKind.NONE, ErrorKind.INFRA)]
+    kinds = [str(kind) for kind in ErrorKind if kind not in (ErrorKind.NONE, *UNJUDGED)]
     return out | {f"{kind}_error_rate": _share(counts[kind], len(judged)) for kind in kinds}
 
 

@@ -61,7 +61,7 @@ class JudgedEnvironment(BaseEnvironment):
     def conclude(self, verdicts: Sequence[Verdict], program: str) -> Verdict:
         """One verdict from those on an answer's jobs: the first that is not right, or the last."""
         worst = next((verdict for verdict in verdicts if not verdict.correct), verdicts[-1])
-        compiled = worst.error not in (ErrorKind.FORMAT, ErrorKind.SYNTAX, ErrorKind.INFRA)
+        compiled = worst.error not in (ErrorKind.FORMAT, ErrorKind.SYNTAX, ErrorKind.INFRA, ErrorKind.BAD_TASK)
         parts = {"format": float(compiled), "tests": worst.score, "correct": float(worst.correct is True)}
         return replace(worst, parts=parts, answer=program[:KEPT_ANSWER])
 
