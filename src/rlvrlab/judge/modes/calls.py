@@ -41,7 +41,10 @@ async def judge_calls(worker: Worker, code: str, task: CallsTask, every_test: bo
     """Encode the task, then judge it."""
     try:
         encoded = [[plain.encode(part) for part in (one.arguments, one.named, one.expected)] for one in task.calls]
-        calls = [EncodedCall(*one, policy=task.comparison, piece=number) for number, one in enumerate(encoded)]
+        calls = [
+            EncodedCall(given, named, want, task.comparison, piece)
+            for piece, (given, named, want) in enumerate(encoded)
+        ]
     except plain.NotPlain as error:
         raise BadTask(f"an argument or result is a {error}, which is not plain data") from None
     if not all(type(name) is str for call in task.calls for name in call.named):

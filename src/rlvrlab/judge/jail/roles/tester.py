@@ -162,6 +162,8 @@ def run(job: Job, report: Report) -> None:
         going = goes_on([job["setup"], *job["tests"]])
         setup, *pieces = (compiled(text, going) for text in (job["setup"], *job["tests"]))
         exec(setup, module.__dict__)  # noqa: S102 - the data set's own code, in the jail
+        if (noted := notes.taken()) is not None:
+            raise AssertionError(noted)
     except BaseException as error:
         report("bad_test", f"{type(error).__name__}: {message_of(error)}"[:LONGEST_REASON])
         return
