@@ -34,28 +34,40 @@ PYTHON = Comparison("python")
 TASKS_KEPT = 4096
 
 
+@dataclass(frozen=True, slots=True)
+class ReadTests:
+    """The calls of all pieces where the tests are nothing but data; otherwise the task as it is to be run."""
+
+    calls: tuple[EncodedCall, ...]
+    running: TestsTask
+
+
 @dataclass
 class TaskReader:
     """What is known about tasks whatever is answered, found out once for each and kept for the next completion."""
 
-    parsed: OrderedDict[tuple[str, tuple[str, ...]], tuple[EncodedCall, ...]] = field(default_factory=OrderedDict)
+    known: OrderedDict[TestsTask, ReadTests] = field(default_factory=OrderedDict)
     problems: OrderedDict[tuple[Any, ...], str] = field(default_factory=OrderedDict)
 
-    async def parse(self, worker: Worker, task: TestsTask) -> tuple[EncodedCall, ...]:
-        """The task as data; nothing when its tests have to be run."""
-        key = (task.entry_point, task.tests)
-        if key not in self.parsed:
-            job = {"role": "asserts", "entry_point": task.entry_point, "tests": task.tests}
+    async def read(self, worker: Worker, task: TestsTask) -> ReadTests:
+        """The task as data, or as it is to be run."""
+        if task not in self.known:
+            job = {"role": "asserts", "entry_point": task.entry_point, "setup": task.setup, "tests": task.tests}
             ran = await worker.run(Order(job, replace(task.limits, output_mb=16), scratch=False))
             failure_of(ran, task.limits, ())  # raises where the machine failed
-            first = (records_of(ran) or [("",)])[0]
-            _, calls, sizes = first if first[0] == "calls" else ("", (), ())
-            pieces = [number for number, size in enumerate(sizes) for _ in range(size)]
-            _keep(self.parsed, key, tuple(
-                EncodedCall(given, named, want, EXACT if same else PYTHON, piece)
-                for (given, named, want, same), piece in zip(calls, pieces, strict=True)
-            ))  # fmt: skip
-        return self.parsed[key]
+            calls: tuple[EncodedCall, ...] = ()
+            running = task
+            match records_of(ran):
+                case [["calls", [*found], [*sizes]]]:
+                    pieces = [number for number, size in enumerate(sizes) for _ in range(size)]
+                    calls = tuple(
+                        EncodedCall(given, named, want, EXACT if same else PYTHON, piece)
+                        for (given, named, want, same), piece in zip(found, pieces, strict=True)
+                    )
+                case [["going", setup, *tests]]:
+                    running = replace(task, setup=setup, tests=tuple(tests))
+            _keep(self.known, task, ReadTests(calls, running))
+        return self.known[task]
 
     async def blame(self, worker: Worker, task: TestsTask, as_data: bool) -> None:
         """BadTask when the task fails without any answer; tests that were read as data are not run for it."""
@@ -81,15 +93,15 @@ def _keep(known: OrderedDict[Any, Any], key: Any, value: Any) -> None:
 
 async def judge_tests(worker: Worker, code: str, task: TestsTask, every_test: bool, reader: TaskReader) -> Finding:
     """As data where the tests are nothing else, by running them otherwise."""
-    calls = () if task.inprocess else await reader.parse(worker, task)
+    read = ReadTests((), task) if task.inprocess else await reader.read(worker, task)
     if task.inprocess:
         finding = await judge_inprocess(worker, code, task)
-    elif calls:
-        finding = await judge_parsed(worker, code, calls, task, every_test)
+    elif read.calls:
+        finding = await judge_parsed(worker, code, read.calls, task, every_test)
     else:
-        finding = await judge_split(worker, code, task, every_test)
-    if finding.outcome is not Outcome.ACCEPTED and (task.preamble or not calls):
-        await reader.blame(worker, task, as_data=bool(calls))
+        finding = await judge_split(worker, code, read.running, every_test)
+    if finding.outcome is not Outcome.ACCEPTED and (task.preamble or not read.calls):
+        await reader.blame(worker, task, as_data=bool(read.calls))
     return finding
 
 

@@ -3,28 +3,26 @@
 Nothing of the candidate's runs in this process: its results arrive as plain data or as opaque handles, its exceptions
 as built-in ones of the same name. So `==` here is Python's own, and the verdict is this process's to give.
 
-A failed assert is noted and the piece goes on (`Going`), so the candidate cannot tell from the next call whether its
-last answer was right.
+Tests that were made to go on after a failed assert (roles/asserts.py) have it noted here.
 """
 
 from __future__ import annotations
 
-import ast
 import builtins
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from rlvrlab.judge.jail import plain
 from rlvrlab.judge.jail.child import PEER, Job, Report, message_of
 from rlvrlab.judge.jail.frames import Frames, PeerGone
+from rlvrlab.judge.jail.roles.asserts import NOTE_FAILURE
 
 NEVER_RAISED_HERE = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit, KeyboardInterrupt)
 """Exceptions that steer loops and processes: raised here, they could end `all(map(candidate, …))` early, as a pass."""
 
 
 LONGEST_REASON = 200
-NOTE_FAILURE = "__note_failure__"
 
 
 class CandidateGone(BaseException):
@@ -110,29 +108,6 @@ def _exception(name: Any, message: Any) -> Exception:
     return CandidateRaised(f"{name}: {message}")
 
 
-class Going(ast.NodeTransformer):
-    """Turns `assert x, y` into `if not x: note(lambda: y)`."""
-
-    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
-        """The same test; what it says is only asked for when it fails, and may itself go wrong."""
-        nothing = ast.arguments([], [], None, [], [], None, [])
-        message = ast.Lambda(nothing, node.msg or ast.Constant(""))
-        note = ast.Expr(ast.Call(ast.Name(NOTE_FAILURE, ast.Load()), [message], []))
-        return ast.copy_location(ast.If(ast.UnaryOp(ast.Not(), node.test), [note], []), node)
-
-
-def goes_on(texts: Sequence[str]) -> bool:
-    """May these tests go on after a failed assert? Not where one of them might catch what asserts raise."""
-    catching = ast.Try | ast.TryStar | ast.With | ast.AsyncWith
-    return not any(isinstance(node, catching) for text in texts for node in ast.walk(ast.parse(text)))
-
-
-def compiled(text: str, going: bool) -> types.CodeType:
-    """Trusted test code, where `going` with asserts that only note their failure."""
-    tree = ast.parse(text, "tests")
-    return compile(ast.fix_missing_locations(Going().visit(tree)) if going else tree, "tests", "exec")
-
-
 class Notes:
     """The failed asserts of a piece."""
 
@@ -159,8 +134,7 @@ def run(job: Job, report: Report) -> None:
     module = types.ModuleType("tests")
     module.__dict__[NOTE_FAILURE] = notes
     try:  # before anything of the candidate's has arrived
-        going = goes_on([job["setup"], *job["tests"]])
-        setup, *pieces = (compiled(text, going) for text in (job["setup"], *job["tests"]))
+        setup, *pieces = (compile(text, "tests", "exec") for text in (job["setup"], *job["tests"]))
         exec(setup, module.__dict__)  # noqa: S102 - the data set's own code, in the jail
         if (noted := notes.taken()) is not None:
             raise AssertionError(noted)
