@@ -47,12 +47,25 @@ class Prepared:
     duplicates: list[dict[str, Any]] = field(default_factory=list)
     left_out: int = 0
     """Rows that cannot be judged strictly."""
+    bad_tasks: dict[str, str] = field(default_factory=dict)
+    """Problems left out because their own code fails whatever is answered: id -> reason."""
     origin: str = ""
 
     def summary(self) -> str:
         """How many rows of each role there are, and how many were left behind."""
         roles = ", ".join(f"{len(rows)} {role}" for role, rows in self.problems.items() if rows)
-        return f"{self.name}: {roles}; dropped as duplicates: {len(self.duplicates)}, not judgeable: {self.left_out}"
+        text = f"{self.name}: {roles}; dropped as duplicates: {len(self.duplicates)}, not judgeable: {self.left_out}"
+        if not self.bad_tasks:
+            return text
+        name, reason = next(iter(self.bad_tasks.items()))
+        return f"{text}, broken: {len(self.bad_tasks)} ({name}: {reason})"
+
+    def leave_out_bad_tasks(self) -> None:
+        """Try every problem's own code and keep those whose code works."""
+        if isinstance(self.env, BaseEnvironment):
+            self.bad_tasks = self.env.bad_tasks([problem for some in self.problems.values() for problem in some])
+        for role, some in self.problems.items():
+            self.problems[role] = [problem for problem in some if problem.id not in self.bad_tasks]
 
 
 def from_preset(name: str, preset: Preset, env: Environment, origin: Path | None) -> Prepared:
@@ -117,7 +130,9 @@ def write(prepared: Prepared, folder: Path, to: Format) -> list[Path]:
     ending = {"jsonl": ".jsonl", "parquet": ".parquet", "trl": "_trl.jsonl"}[to]
     there = {role: rows for role, rows in prepared.problems.items() if rows}
     if not there:
-        raise UserError(f"{prepared.name}: no problems; {prepared.left_out} rows could not be judged")
+        reason = next((f" ({reason})" for reason in prepared.bad_tasks.values()), "")
+        lost = prepared.left_out + len(prepared.bad_tasks)
+        raise UserError(f"{prepared.name}: no problems; {lost} rows could not be judged{reason}")
     files = {role: folder / f"{prepared.name}_{role}{ending}" for role in there}
     for path in files.values():
         if path.exists():
@@ -133,6 +148,10 @@ def write(prepared: Prepared, folder: Path, to: Format) -> list[Path]:
     if prepared.duplicates:
         lines = (json.dumps(row, ensure_ascii=False) for row in prepared.duplicates)
         write_lines(folder / f"{prepared.name}_duplicates_dropped.jsonl", lines)
+    if prepared.bad_tasks:
+        rows = ({"id": name, "reason": reason} for name, reason in prepared.bad_tasks.items())
+        lines = (json.dumps(row, ensure_ascii=False) for row in rows)
+        write_lines(folder / f"{prepared.name}_bad_tasks.jsonl", lines)
     return list(files.values())
 
 

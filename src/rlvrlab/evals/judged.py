@@ -43,6 +43,7 @@ class Judged:
             level=str(self.problem.meta.get("level", "")),
             turn=self.turn,
             at_s=self.at_s,
+            stopped_early="stopped_early" in self.verdict.flags,
         )
 
 

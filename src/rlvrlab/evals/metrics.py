@@ -1,7 +1,7 @@
 """What an evaluation says about a data set, under the names the field uses.
 
-A sample is one judged answer. Whatever could not be judged is left out of every rate and counted apart, with the bounds
-that would follow if all of it had been wrong or right.
+A sample is one judged answer. Whatever could not be judged is left out of every rate and counted apart (the task's own
+failures among it as `bad_tasks`), with the bounds that would follow if all of it had been wrong or right.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class Sample:
     """0 for the first try, 1 … for repairs after feedback."""
     at_s: float = 0.0
     """Seconds of evaluation when it was judged."""
+    stopped_early: bool = False
+    """Were tests left out, so that pass_ratio is a lower bound?"""
 
 
 def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> dict[str, Any]:
@@ -86,6 +88,7 @@ def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> d
     out["cost_per_solved_tokens"] = tokens / right if right else None
     out["cost_per_solved_judge_time"] = seconds / right if right else None
     out |= _unjudged(samples) | _recovery(everything)
+    out["stopped_early"] = sum(s.stopped_early for s in judged)
     entropies = [s.entropy for s in samples if s.entropy is not None]
     if entropies:
         out["avg_entropy"] = float(np.mean(entropies))
@@ -200,10 +203,15 @@ def _failures(judged: Sequence[Sample]) -> dict[str, float]:
 def _unjudged(samples: Sequence[Sample]) -> dict[str, float]:
     first = [s for s in samples if s.sample == 0]
     missing, right = sum(s.accepted is None for s in first), sum(s.accepted is True for s in first)
+    lost = [s for s in samples if s.accepted is None]
+    ratio = sum(s.pass_ratio for s in samples if s.accepted is not None)
     return {
-        "unjudged": float(sum(s.accepted is None for s in samples)),
+        "unjudged": float(len(lost)),
+        "bad_tasks": float(sum(s.error_type == ErrorKind.BAD_TASK for s in lost)),
         "accepted_at_1_if_unjudged_wrong": _share(right, len(first)),
         "accepted_at_1_if_unjudged_right": _share(right + missing, len(first)),
+        "pass_ratio_mean_if_unjudged_wrong": ratio / len(samples) if samples else 0.0,
+        "pass_ratio_mean_if_unjudged_right": (ratio + len(lost)) / len(samples) if samples else 0.0,
     }
 
 

@@ -29,8 +29,8 @@ Jobs: TypeAlias = "tuple[Item, ...]"
 class JudgedEnvironment(BaseEnvironment):
     """An environment behind the shared judge."""
 
-    every_test: bool = False
-    """Go on after a failed test, so that the score is the true share of tests passed."""
+    every_test: bool = True
+    """Go on after a test that ended the program, so that the score is the true share of tests passed."""
 
     @abstractmethod
     def prepare(self, problem: Problem, text: str) -> Jobs | Verdict:

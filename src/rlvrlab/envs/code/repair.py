@@ -31,7 +31,7 @@ from rlvrlab.types import ErrorKind, Problem, Role, Verdict
 class CodeRepair(FileEnvironment):
     """Repair a program with a bug; hidden tests decide."""
 
-    version = "1"
+    version = "2"
     shapes = REPAIR
     samples = REPAIR_ROWS
 

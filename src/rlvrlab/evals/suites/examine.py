@@ -46,6 +46,8 @@ class Cell:
     high: float
     problems: int
     unjudged: int
+    bounds: tuple[float, float]
+    """The value with every unjudged answer counted as wrong, and as right."""
     protocol: str
     """Hash of the protocol; only cells of one protocol can be compared."""
     versus: Difference | None = None
@@ -124,13 +126,17 @@ def examine(
     return Examined(tuple(compared), tuple(averages), tuple(skipped))
 
 
-def scores_of(evaluation: Evaluation) -> Scores:
-    """accepted for one answer, unbiased pass@k for n of them; problems with too few judged answers are left out."""
+def scores_of(evaluation: Evaluation, unjudged: bool | None = None) -> Scores:
+    """accepted for one answer, unbiased pass@k for n of them; problems with too few judged answers are left out.
+
+    `unjudged` says what an unjudged answer counts as; None leaves it out.
+    """
     k = max(evaluation.protocol.ks, default=1)
     counts: dict[str, list[bool]] = defaultdict(list)
     for one in evaluation.judged:
-        if one.verdict.correct is not None and one.turn == 0:
-            counts[one.problem.id].append(one.verdict.correct)
+        right = unjudged if one.verdict.correct is None else one.verdict.correct
+        if right is not None and one.turn == 0:
+            counts[one.problem.id].append(right)
     return {name: pass_at_k(len(right), sum(right), k) for name, right in counts.items() if len(right) >= k}
 
 
@@ -144,11 +150,12 @@ def _cell(model: str, one: Ready, evaluation: Evaluation, scores: Scores) -> Cel
         member=one.member.name,
         group=one.member.group,
         metric="accepted@1" if binary else f"pass@{k}",
-        value=float(np.mean(values)) if values else 0.0,
+        value=_mean(scores),
         low=low,
         high=high,
         problems=len(values),
         unjudged=sum(j.verdict.correct is None for j in evaluation.judged),
+        bounds=(_mean(scores_of(evaluation, False)), _mean(scores_of(evaluation, True))),
         protocol=evaluation.protocol.hash,
     )
 
@@ -163,7 +170,12 @@ def _average(model: str, cells: Sequence[Cell], scores: dict[tuple[str, str], Sc
     mean, half = float(np.mean(values)), Z95 * math.sqrt(sum(variances)) / len(cells)
     problems, missing = sum(cell.problems for cell in cells), sum(cell.unjudged for cell in cells)
     low, high = max(0.0, mean - half), min(1.0, mean + half)
-    return Cell(model, AVERAGE, "", "mean", mean, low, high, problems, missing, "")
+    bounds = float(np.mean([cell.bounds[0] for cell in cells])), float(np.mean([cell.bounds[1] for cell in cells]))
+    return Cell(model, AVERAGE, "", "mean", mean, low, high, problems, missing, bounds, "")
+
+
+def _mean(scores: Scores) -> float:
+    return float(np.mean(list(scores.values()))) if scores else 0.0
 
 
 def _plain(cell: Cell) -> dict[str, Any]:
