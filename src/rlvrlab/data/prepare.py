@@ -19,7 +19,7 @@ from rlvrlab.data.sources import Place, rows_of
 from rlvrlab.envs.base import BaseEnvironment, Read, style_of
 from rlvrlab.envs.data_files import Row, read_row
 from rlvrlab.envs.split import role_in_training_set
-from rlvrlab.errors import UserError
+from rlvrlab.errors import LabError, UserError
 from rlvrlab.randomness import key_bits
 from rlvrlab.registry import find, names
 from rlvrlab.types import Environment, Problem, Role
@@ -49,6 +49,8 @@ class Prepared:
     """Rows that cannot be judged strictly."""
     bad_tasks: dict[str, str] = field(default_factory=dict)
     """Problems left out because their own code fails whatever is answered: id -> reason."""
+    not_tried: str = ""
+    """Why the problems' own code could not be tried here; empty when it was."""
     origin: str = ""
 
     def summary(self) -> str:
@@ -56,14 +58,17 @@ class Prepared:
         roles = ", ".join(f"{len(rows)} {role}" for role, rows in self.problems.items() if rows)
         text = f"{self.name}: {roles}; dropped as duplicates: {len(self.duplicates)}, not judgeable: {self.left_out}"
         if not self.bad_tasks:
-            return text
+            return f"{text}; their own code was not tried: {self.not_tried}" if self.not_tried else text
         name, reason = next(iter(self.bad_tasks.items()))
         return f"{text}, broken: {len(self.bad_tasks)} ({name}: {reason})"
 
     def leave_out_bad_tasks(self) -> None:
         """Try every problem's own code and keep those whose code works."""
-        if isinstance(self.env, BaseEnvironment):
-            self.bad_tasks = self.env.bad_tasks([problem for some in self.problems.values() for problem in some])
+        problems = [problem for some in self.problems.values() for problem in some]
+        try:
+            self.bad_tasks = self.env.bad_tasks(problems) if isinstance(self.env, BaseEnvironment) else {}
+        except LabError as error:  # a machine that cannot isolate code can still prepare data
+            self.not_tried = str(error)
         for role, some in self.problems.items():
             self.problems[role] = [problem for problem in some if problem.id not in self.bad_tasks]
 
