@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rlvrlab.judge.code import CodeJudge
-from rlvrlab.judge.compare import bounded, members, same_form
+from rlvrlab.judge.compare import Comparison, bounded, members, same_form
 from rlvrlab.judge.finding import failure_of
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Item, Judge
@@ -53,7 +53,7 @@ BROKEN_TASKS = {
     "in process, tests import what is not there": TestsTask("f", ("import no_such\nassert f(1) == 2",), inprocess=True),
     "the checker does not compile": StdioTask((("", "2"),), checker="def"),
     "the checker cannot be imported": StdioTask((("", "2"),), checker="import no_such_module"),
-    "a comparison of values for text": StdioTask((("", "2"),), comparison=CALLS.comparison.__class__("json")),
+    "a comparison of values for text": StdioTask((("", "2"),), comparison=Comparison("json")),
     "a name that is no text": CallsTask("f", (Call((1,), 2, {1: 2}),)),  # type: ignore[dict-item]
 }  # fmt: skip
 
@@ -229,6 +229,8 @@ def test_a_result_is_measured_before_it_is_compared() -> None:
     assert bounded(wide, 200_002) and not bounded(wide, 200_001)
     assert not bounded(deep, 10**6) and not bounded([{"a": 1}], 10)
     assert not same_form(wide, ["set", [1, 2, 3]], CALLS.comparison)
+    hollow = ["ndarray", ["<i8", [100, 100, 100, 100, 0], []]]
+    assert not same_form(hollow, ["list", []], Comparison("json"))
     assert members(["complex", ["1.0", "0.0"]]) == 5 and members(1) == 1
 
 

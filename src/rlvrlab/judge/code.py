@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from rlvrlab.errors import UserError
+from rlvrlab.judge import packages
 from rlvrlab.judge.finding import BadTask, Finding, judge_failed, tried
 from rlvrlab.judge.modes.asserts import TaskReader, judge_tests
 from rlvrlab.judge.modes.calls import judge_calls
@@ -39,9 +41,13 @@ class CodeJudge:
             return Finding(Outcome.COMPILE_ERROR, reason).verdict(isolation)
         if not isinstance(task, SyntaxTask) and not (task.calls if isinstance(task, CallsTask) else task.tests):
             return bad_task("it has no tests, and everything would pass them", isolation=isolation)
+        try:
+            pool = self._pool_for(task)
+        except UserError as error:
+            return bad_task(str(error), isolation=isolation)
 
         async def find() -> Finding:
-            async with self.pool.worker() as worker:
+            async with pool.worker() as worker:
                 match task:
                     case StdioTask():
                         return await judge_stdio(worker, code, task, self.every_test)
@@ -58,3 +64,9 @@ class CodeJudge:
             return bad_task(str(error), isolation=isolation)
         except Exception as error:
             return judge_failed(error, isolation)
+
+    def _pool_for(self, task: Task) -> Pool:
+        """Workers that have imported what the task needs; UserError where it asks for what is not there."""
+        needed = [name for name in packages.needed_by(task) if name not in self.pool.image.preload]
+        packages.check_known(needed, "task.packages")
+        return self.pool.having(tuple(needed))

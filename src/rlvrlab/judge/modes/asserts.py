@@ -72,7 +72,7 @@ class TaskReader:
     async def blame(self, worker: Worker, task: TestsTask, as_data: bool) -> None:
         """BadTask when the task fails without any answer; tests that were read as data are not run for it."""
         trusted = ("", ()) if as_data else (task.setup, task.tests)
-        key = (task.preamble, *trusted, task.inprocess)
+        key = (task.preamble, *trusted, task.inprocess, task.packages)
         if key not in self.problems:
             job = {"preamble": task.preamble, "setup": trusted[0], "tests": trusted[1], "inprocess": task.inprocess}
             order = {**job, "role": "unaided", "entry_point": task.entry_point}

@@ -7,6 +7,7 @@ itself: the calls after it are made in a new process.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from rlvrlab.judge import compare
 from rlvrlab.judge.compare import Comparison
 from rlvrlab.judge.finding import BadTask, Finding, failure_of, raised, records_of, shown, word
-from rlvrlab.judge.jail import plain
+from rlvrlab.judge.jail import arrays, plain
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.tasks import CallsTask
@@ -39,6 +40,8 @@ class EncodedCall:
 
 async def judge_calls(worker: Worker, code: str, task: CallsTask, every_test: bool) -> Finding:
     """Encode the task, then judge it."""
+    if "numpy" in sys.modules:  # otherwise no argument or result can be one of numpy's
+        arrays.learn()
     try:
         encoded = [[plain.encode(part) for part in (one.arguments, one.named, one.expected)] for one in task.calls]
         calls = [
