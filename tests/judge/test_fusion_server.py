@@ -152,6 +152,8 @@ def test_submit_contest(running: Running) -> None:
         "/submit", submission("```python\nprint(3)\n```", CONTEST, extra={"run_all_cases": True})
     )
     assert wrong["accepted"] is False and [test["passed"] for test in wrong["tests"]] == [True, False]
+    _, first, _ = running.post("/submit", submission("```python\nprint(0)\n```", CONTEST))
+    assert [test["passed"] for test in first["tests"]] == [False], "all are run, the first failed one is told"
     _, prose, _ = running.post("/submit", submission("I do not know.", CONTEST))
     assert prose["accepted"] is False and prose["extracted_code"] == ""
 

@@ -38,7 +38,7 @@ SYSTEM_READABLE = "/usr/lib /usr/lib64 /usr/local/lib /lib /lib64 /usr/share/zon
 MESSAGE_SIZE = 1 << 16
 DESCRIPTORS_SIZE = socket.CMSG_LEN(8 * array("i").itemsize)
 LONGEST_NAP_S = 60.0
-ROLES = ("program", "calls", "candidate", "tester", "inprocess", "syntax", "asserts")
+ROLES = ("program", "calls", "candidate", "tester", "inprocess", "syntax", "asserts", "unaided")
 
 
 fork: Callable[[], int] = ctypes.PyDLL(None).fork
