@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from rlvrlab.errors import TrainingDiverged
 from rlvrlab.evals.monitors import Watch
+from rlvrlab.recipe.schema import Stop
 from rlvrlab.record.experiment import write_experiment
 from rlvrlab.record.run import Run, read_metrics
 from rlvrlab.rollout.collect import as_row
@@ -22,9 +23,9 @@ from rlvrlab.train.card import BASELINE, write_card
 from rlvrlab.train.evaluation import BySkill, evaluate_skills
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Phase, StepOutcome
-from rlvrlab.train.stages import stage_ended
+from rlvrlab.train.protocols.base import stages_of
 from rlvrlab.train.state import Memory, State
-from rlvrlab.train.stopping import Interrupts, stops_early
+from rlvrlab.train.stopping import Interrupts
 
 Observer = Callable[[Phase, State, dict[str, Any]], None]
 MAX_SKIPPED = 3
@@ -73,6 +74,22 @@ def train(lab: Lab, run: Run, state: State, interrupts: Interrupts, observe: Obs
     if interrupts.received and state.phase_step:
         _checkpoint(at, state, memory)
     return state
+
+
+def stage_ended(lab: Lab, phase: Phase, phase_step: int) -> bool:
+    """Is a stage over after so many steps?"""
+    stages = stages_of(lab.protocol, lab.train, phase.steps) if phase.online else []
+    return any(stage.last == phase_step for stage in stages)
+
+
+def stops_early(stop: Stop, state: State) -> bool:
+    """Is a phase over before its time: target reached, no progress, or nothing to learn from?"""
+    best = state.best.accuracy if state.best else 0.0
+    return (
+        (stop.target is not None and best >= stop.target)
+        or (stop.patience > 0 and state.evals_since_best >= stop.patience)
+        or (stop.no_signal_steps > 0 and state.silent_steps >= stop.no_signal_steps)
+    )
 
 
 def bare_steps(

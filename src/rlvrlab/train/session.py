@@ -18,10 +18,11 @@ from rlvrlab.record.redact import HIDDEN
 from rlvrlab.record.run import Run, read_config
 from rlvrlab.record.sinks.base import Sinks, find_sinks
 from rlvrlab.train import checkpoint, run_folder
+from rlvrlab.train.guards.base import protected_in
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.loop import Observer, train
 from rlvrlab.train.phases.base import Phase
-from rlvrlab.train.stages import check_phases
+from rlvrlab.train.protocols.base import check_skills, stages_of
 from rlvrlab.train.state import State
 from rlvrlab.train.stopping import Interrupts
 
@@ -70,6 +71,25 @@ def ready_lab(resolved: Resolved) -> Lab:
     lab = build_lab(resolved)
     check_phases(lab)
     return lab
+
+
+def check_phases(lab: Lab) -> None:
+    """Whatever cannot work in an on-line phase is said before anything is trained.
+
+    Stages must fit the phase and the data, and a guard must have something to protect.
+    """
+    for phase in (lab.resolved.phase(name) for name in lab.recipe.phases):
+        if not phase.online or not lab.remembers:
+            continue
+        stages = stages_of(lab.protocol, lab.train, phase.steps)
+        if lab.guard is None:
+            continue
+        check_skills("guard.protected", lab.guard.protected, lab.train)
+        if not any(protected_in(stage, stages, lab.guard.protected) for stage in stages):
+            raise UserError(
+                f"guard: nothing to protect: {phase.name} trains {', '.join(stages[-1].skills)} in one stage; "
+                'list other skills in guard.protected, or set protocol.type = "sequential"'
+            )
 
 
 def resolved_of(folder: Path) -> Resolved:
