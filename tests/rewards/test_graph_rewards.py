@@ -11,8 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from rlvrlab.errors import UserError
 from rlvrlab.registry import find
-from rlvrlab.rewards.binary_format import BinaryFormat
-from rlvrlab.rewards.binary_format_repeat import BinaryFormatRepeat
+from rlvrlab.rewards.binary import BinaryFormat, BinaryFormatRepeat
 from rlvrlab.rewards.complicated import Complicated
 from rlvrlab.rewards.controls import Constant, Inverted, RandomReward
 from rlvrlab.rewards.overlong import Overlong
