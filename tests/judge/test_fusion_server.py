@@ -268,7 +268,7 @@ def verl_reward() -> Any:
     return module
 
 
-@pytest.mark.slow  # importing verl's package takes ten seconds; the client beside it is the quick proof
+@pytest.mark.slow  # ten seconds of CPU; the real client above is the quick proof
 def test_verls_reward_code_works_unchanged(running: Running) -> None:
     verl = verl_reward()
     cases = {"inputs": ["1 2", "5 5"], "outputs": ["3", "10"]}
