@@ -16,6 +16,7 @@ from rlvrlab.evals.monitors import Watch
 from rlvrlab.recipe.schema import Stop
 from rlvrlab.record.experiment import write_experiment
 from rlvrlab.record.run import Run, read_metrics
+from rlvrlab.record.sinks.base import Sinks
 from rlvrlab.rollout.collect import as_row
 from rlvrlab.stopwatch import watching
 from rlvrlab.train import checkpoint
@@ -38,13 +39,14 @@ class Watched(NamedTuple):
 
     lab: Lab
     run: Run
+    sinks: Sinks
     watch: Watch
     observe: Observer
 
 
-def train(lab: Lab, run: Run, state: State, interrupts: Interrupts, observe: Observer) -> State:
+def train(lab: Lab, run: Run, sinks: Sinks, state: State, interrupts: Interrupts, observe: Observer) -> State:
     """Run the phases from `state` on, until the end or until asked to stop."""
-    at = Watched(lab, run, Watch(read_metrics(run.folder)), observe)
+    at = Watched(lab, run, sinks, Watch(read_metrics(run.folder)), observe)
     memory = checkpoint.restore_memory(run.folder / "checkpoints", lab, state.step)
     while state.phase < len(lab.recipe.phases) and not interrupts.received:
         phase: Phase = lab.resolved.phase(lab.recipe.phases[state.phase])
@@ -138,7 +140,7 @@ def _end(at: Watched, phase: Phase, state: State) -> State:
 def _record(
     at: Watched, phase: Phase, state: State, outcome: StepOutcome, evaluation: BySkill | None, seconds: float | None
 ) -> dict[str, Any]:
-    """Metrics line, rollouts, events; on the disk when this returns."""
+    """Metrics line, rollouts, events; on the disk when this returns, and copied to the sinks."""
     lab, run = at.lab, at.run
     row: dict[str, Any] = {"step": state.step, "phase": phase.name, "phase_step": state.phase_step, **outcome.metrics}
     if evaluation:
@@ -159,6 +161,7 @@ def _record(
     if outcome.skipped:
         run.event("skipped_update", "loss or gradient was not finite; parameters unchanged", step=state.step)
     run.sync()
+    at.sinks.log(row)
     if evaluation:
         write_experiment(run.folder)
     if state.skipped_steps >= MAX_SKIPPED:

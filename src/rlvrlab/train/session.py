@@ -21,7 +21,6 @@ from rlvrlab.train import checkpoint, run_folder
 from rlvrlab.train.guards.base import protected_in
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.loop import Observer, train
-from rlvrlab.train.phases.base import Phase
 from rlvrlab.train.protocols.base import check_skills, stages_of
 from rlvrlab.train.state import State
 from rlvrlab.train.stopping import Interrupts
@@ -111,12 +110,7 @@ def resolved_of(folder: Path) -> Resolved:
 def _go(lab: Lab, run: Run, state: State, observe: Observer) -> Ended:
     with Interrupts() as interrupts:
         with run_folder.recorded(run), Sinks.open(lab.resolved, run) as sinks:
-
-            def watch(phase: Phase, now: State, row: dict[str, Any]) -> None:
-                sinks.log(row)
-                observe(phase, now, row)
-
-            state = train(lab, run, state, interrupts, watch)
+            state = train(lab, run, sinks, state, interrupts, observe)
         if state.phase == len(lab.recipe.phases):
             run_folder.close(run, "finished", "all phases done")
             return Ended(run.folder, "finished", 0, summarise(run.folder))
