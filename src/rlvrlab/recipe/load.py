@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import MISSING, dataclass, field, fields, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -160,9 +159,14 @@ def instantiate(kind: str, table: dict[str, Any], folder: Path) -> Any:
     return _adapter(cls).validate_json(json.dumps(table, default=str))
 
 
-@cache  # building one takes ten times as long as using it, and a study checks thousands of tables of the same classes
+_adapters: dict[type[Any], TypeAdapter[Any]] = {}
+"""Building one takes ten times as long as using it, and a study checks thousands of tables of the same classes."""
+
+
 def _adapter(cls: type[Any]) -> TypeAdapter[Any]:
-    return TypeAdapter(cls)
+    if cls not in _adapters:
+        _adapters[cls] = TypeAdapter(cls)
+    return _adapters[cls]
 
 
 @dataclass
