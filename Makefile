@@ -7,7 +7,7 @@ JOBS   ?= 2
 TORCH  ?= torch==2.13.0
 VERL   ?= .venv-verl
 
-.PHONY: help setup quick demo demo-llm test fast oracles verl-test soak lint types bench docs clean
+.PHONY: help setup quick demo demo-llm test fast oracles verl-test soak lint types bench claims docs clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -84,6 +84,9 @@ bench: $(VENV)/.dev  ## every benchmark, with this machine's facts
 	$(BIN)/python benchmarks/credit.py
 	$(BIN)/python benchmarks/interference.py
 	$(BIN)/python benchmarks/dashboard.py
+
+claims: $(BIN)/rlvr  ## recompute every claim of docs/claims.md from committed result files, in under a minute
+	$(BIN)/python docs/check_claims.py
 
 docs: $(VENV)/.dev  ## docs/reference.md from the code
 	$(BIN)/python docs/make_reference.py

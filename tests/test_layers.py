@@ -14,7 +14,18 @@ from sources import SOURCE, files, nodes
 
 LAYERS = (
     {
-        *("__init__", "types", "errors", "registry", "batch", "randomness", "http_client", "http_server", "replicas"),
+        *(
+            "__init__",
+            "types",
+            "errors",
+            "registry",
+            "batch",
+            "randomness",
+            "student",
+            "http_client",
+            "http_server",
+            "replicas",
+        ),
         *("stopwatch", "fate", "fingerprint"),
     },
     {"recipe"},

@@ -25,19 +25,25 @@ def command() -> None:
 @click.option("--workers", type=int, help="Programs at once; default: one more than cores.")
 @click.option("--queue", default=256, show_default=True, help="Jobs beyond which the answer is 429.")
 @click.option("--isolation", help="landlock, bwrap or weak.")
+@click.option(
+    "--packages", default="", help="Packages every program may import: numpy,pandas. Tests' imports are seen."
+)
 @click.option("--allow-weak", is_flag=True, help="Accept a machine that cannot isolate.")
 @click.option("--json", "as_json", is_flag=True, help="Print address and workers as one line of JSON when ready.")
 def judge(
-    host: str, port: int, token: str | None, workers: int | None, queue: int, isolation: str | None, allow_weak: bool,
-    as_json: bool,
+    host: str, port: int, token: str | None, workers: int | None, queue: int, isolation: str | None, packages: str,
+    allow_weak: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Speak SandboxFusion: /run_code, /submit, /v1/ping; and /judge for whole batches."""
     from rlvrlab.judge.fusion.server import JudgeServer
     from rlvrlab.judge.isolation import chosen_level
+    from rlvrlab.judge.packages import check_installed
     from rlvrlab.judge.workers.orders import Image
     from rlvrlab.judge.workers.pool import Pool
 
-    image = Image(chosen_level(isolation, allow_weak))
+    named = tuple(sorted({part.strip() for part in packages.split(",") if part.strip()}))
+    check_installed(named, "--packages")
+    image = Image(chosen_level(isolation, allow_weak), named)
     pool = Pool(image, workers) if workers else Pool(image)
     server = JudgeServer(pool, token, host, port, queue)
 

@@ -20,6 +20,8 @@ T = TypeVar("T")
 Row = dict[str, Any]
 ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".csv", ".csv.gz", ".parquet")
 LONGEST_FIELD = 1 << 30
+ARGUMENTS = ("base_input", "plus_input")
+"""Columns in which NaN and infinity are arguments of functions (EvalPlus)."""
 MOST_DIGITS = 4300
 """Python reads no longer integer from text: reading one takes quadratic time."""
 
@@ -170,14 +172,14 @@ def _integer(digits: str) -> Any:
 
 
 def _refuse_odd(row: Any, where: str) -> None:
-    """NaN and infinity are no JSON; whoever wrote them lost a value."""
+    """NaN and infinity are no JSON; whoever wrote them lost a value, except where a column holds Python's arguments."""
     for column, value in row.items() if isinstance(row, dict) else [("", row)]:
         waiting = [value]
         while waiting:
             leaf = waiting.pop()
             if isinstance(leaf, dict | list):
                 waiting += leaf.values() if isinstance(leaf, dict) else leaf
-            elif isinstance(leaf, float) and not math.isfinite(leaf):
+            elif isinstance(leaf, float) and not math.isfinite(leaf) and column not in ARGUMENTS:
                 raise UserError(f"{where}: column {column!r}: NaN or infinity is no value; repair or leave out the row")
             elif isinstance(leaf, _Endless):
                 raise UserError(f"{where}: column {column!r}: an integer of more than {MOST_DIGITS} digits")

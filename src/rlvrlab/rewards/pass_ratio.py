@@ -14,13 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rlvrlab.registry import register
-from rlvrlab.rewards.total import judged, total
+from rlvrlab.rewards.total import PartialCredit, judged, total
 from rlvrlab.types import Completion, ErrorKind, Fraction01, Problem, Reward, Verdict
 
 
 @register("reward", "pass_ratio")
 @dataclass(frozen=True)
-class PassRatio:
+class PassRatio(PartialCredit):
     """Tests passed over tests there are."""
 
     partial: Fraction01 = 1.0
@@ -38,7 +38,7 @@ class PassRatio:
 
 @register("reward", "accepted")
 @dataclass(frozen=True)
-class Accepted:
+class Accepted(PartialCredit):
     """All tests or nothing."""
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from rlvrlab.registry import find
-from rlvrlab.types import Reward, RewardFunction, Verdict
+from rlvrlab.types import Completion, Problem, Reward, RewardFunction, Verdict
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,14 @@ class Around:
         """The reward inside, built."""
         inner: RewardFunction = find("reward", self.of)(**self.options)
         return inner
+
+
+class PartialCredit:
+    """Base of rewards that are 1 for a right answer and between 0 and 1 for any other: their mean is an accuracy."""
+
+    @abstractmethod
+    def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
+        """The reward of a judged answer."""
 
 
 def total(parts: Mapping[str, float]) -> Reward:

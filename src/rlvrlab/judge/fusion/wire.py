@@ -77,6 +77,8 @@ def task_from_wire(form: dict[str, Any]) -> Task:
         kind = form.pop("kind")
         if "limits" in form:
             form["limits"] = Limits(**form["limits"])
+        if "packages" in form:
+            form["packages"] = tuple(map(str, form["packages"]))
         if "comparison" in form:
             form["comparison"] = Comparison(**form["comparison"])
         match kind:

@@ -27,7 +27,7 @@ from select import POLLIN
 from time import monotonic
 from typing import Any
 
-from rlvrlab.judge.jail import child, heap, kernel, limits
+from rlvrlab.judge.jail import child, heap, kernel, limits, packages
 from rlvrlab.judge.jail.child import REPORT
 from rlvrlab.judge.jail.rehearsal import rehearse
 from rlvrlab.judge.jail.scratch import Scratch
@@ -52,12 +52,10 @@ class Zygote:
     def __init__(self, control: socket.socket, settings: dict[str, Any], roles: dict[str, child.Role]) -> None:
         self.control, self.roles = control, roles
         self.scratch = Scratch(settings["scratch"], settings["scratch_mb"])
-        for name in settings["preload"]:
-            importlib.import_module(name)
         library = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), f"{sys.base_prefix}/lib", *sys.path}
         folders = sorted(library - {""})
         readable = [*SYSTEM_READABLE.split(), "/etc/ld.so.cache", *folders, *settings["readable"]]
-        self.walls = Walls(settings["isolation"], readable, self.scratch.path)
+        self.walls = Walls(settings["isolation"], readable, self.scratch.path, settings["imported"])
         child.open_streams()
         rehearse(roles)
         child.open_streams()  # new ones: a rehearsal has read from the others
@@ -161,10 +159,15 @@ def main(control_descriptor: int, own_path: str, settings_text: str) -> None:
     zygote = None
     try:
         names = (*ROLES, *settings["roles"])
+        site, before = settings["site"], packages.own_memory()
+        sys.path += site
         roles = {name: importlib.import_module(f"rlvrlab.judge.jail.roles.{name}").run for name in names}
-        if not settings["site"]:
-            # The laboratory's own packages are not for candidates to import or read.
-            sys.path.remove(own_path)
+        settings["readable"] += packages.load(settings["preload"], site)
+        if "numpy" in sys.modules:
+            importlib.import_module("rlvrlab.judge.jail.arrays").learn()
+        settings["imported"] = [now - then for now, then in zip(packages.own_memory(), before, strict=True)]
+        # The laboratory's own modules, and whatever else is installed, are not for candidates to import or read.
+        sys.path[:] = [path for path in sys.path if path not in (own_path, *site)]
         zygote = Zygote(control, settings, roles)
         control.send(b"ready")
         zygote.serve()
