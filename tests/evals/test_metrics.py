@@ -17,7 +17,7 @@ from rlvrlab.evals.evaluate import evaluate
 from rlvrlab.evals.metrics import Sample, at_budget, at_k, dataset_metrics, majority
 from rlvrlab.evals.protocol import eval_at_1
 from rlvrlab.evals.statistics import wilson
-from rlvrlab.rewards.binary_format import BinaryFormat
+from rlvrlab.rewards.binary import BinaryFormat
 from rlvrlab.rewards.partial import Partial
 from rlvrlab.types import RewardFunction
 

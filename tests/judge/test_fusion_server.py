@@ -299,6 +299,7 @@ def verl_reward() -> Any:
     return module
 
 
+@pytest.mark.slow  # ten seconds of CPU; the real client above is the quick proof
 def test_verls_reward_code_works_unchanged(running: Running) -> None:
     verl = verl_reward()
     cases = {"inputs": ["1 2", "5 5"], "outputs": ["3", "10"]}
