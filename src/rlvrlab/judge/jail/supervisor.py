@@ -22,6 +22,8 @@ from rlvrlab.judge.jail.limits import Limits
 KILLED = -int(signal.SIGKILL)
 REASONS = ("", "cpu", "wall", "starved", "cancelled")
 ENDED = struct.Struct("=iiBddd")
+INSIDE = b'["inside"]\n'
+"""What a child writes into its report before anything foreign runs: a child without it never entered the jail."""
 SHORTEST_NAP_S = 0.005
 CORES = os.cpu_count() or 1
 PATIENCE = 4
@@ -40,7 +42,7 @@ class Watch:
         self.id, self.limits, self.report = number, limits, report
         self.pid = self.pidfd = -1
         self.killed = ""
-        self.seen = 0
+        self.seen = len(INSIDE)
         self.test_cpu = self.test_waited = 0.0
         self.started = self.test_started = monotonic()
         self.next_look = self.started + first_look_s

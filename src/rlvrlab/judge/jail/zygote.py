@@ -38,7 +38,7 @@ SYSTEM_READABLE = "/usr/lib /usr/lib64 /usr/local/lib /lib /lib64 /usr/share/zon
 MESSAGE_SIZE = 1 << 16
 DESCRIPTORS_SIZE = socket.CMSG_LEN(8 * array("i").itemsize)
 LONGEST_NAP_S = 60.0
-ROLES = ("program", "calls", "candidate", "tester", "inprocess", "syntax", "asserts")
+ROLES = ("program", "calls", "candidate", "tester", "inprocess", "syntax", "asserts", "unaided")
 
 
 fork: Callable[[], int] = ctypes.PyDLL(None).fork
@@ -161,8 +161,9 @@ def main(control_descriptor: int, own_path: str, settings_text: str) -> None:
         names = (*ROLES, *settings["roles"])
         site, before = settings["site"], packages.own_memory()
         sys.path += site
+        packages.load(settings["preload"])
         roles = {name: importlib.import_module(f"rlvrlab.judge.jail.roles.{name}").run for name in names}
-        settings["readable"] += packages.load(settings["preload"], site)
+        settings["readable"] += packages.places(site)
         if "numpy" in sys.modules:
             importlib.import_module("rlvrlab.judge.jail.arrays").learn()
         settings["imported"] = [now - then for now, then in zip(packages.own_memory(), before, strict=True)]
