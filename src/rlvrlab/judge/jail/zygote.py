@@ -31,13 +31,12 @@ from rlvrlab.judge.jail import child, heap, kernel, limits
 from rlvrlab.judge.jail.child import REPORT
 from rlvrlab.judge.jail.rehearsal import rehearse
 from rlvrlab.judge.jail.scratch import Scratch
-from rlvrlab.judge.jail.supervisor import Watch
+from rlvrlab.judge.jail.supervisor import Crew, Watch
 from rlvrlab.judge.jail.walls import Terms, Walls
 
 SYSTEM_READABLE = "/usr/lib /usr/lib64 /usr/local/lib /lib /lib64 /usr/share/zoneinfo /dev/null /dev/urandom /dev/zero"
 MESSAGE_SIZE = 1 << 16
 DESCRIPTORS_SIZE = socket.CMSG_LEN(8 * array("i").itemsize)
-LONGEST_NAP_S = 60.0
 ROLES = ("program", "calls", "candidate", "tester", "inprocess", "syntax", "asserts")
 
 
@@ -68,7 +67,7 @@ class Zygote:
             kernel.no_new_privileges()
         random.seed(0)
         self.leaves_processes = settings["isolation"] == "bwrap"
-        self.watches: dict[int, Watch] = {}
+        self.crew = Crew()
         self.poll = select.poll()
         self.poll.register(control, POLLIN)
 
@@ -80,7 +79,7 @@ class Zygote:
         gc.freeze()
         # Collecting in a child drags in pages it would otherwise share: only programs that allocate much should pay.
         gc.set_threshold(child.OBJECTS_BETWEEN_COLLECTIONS)
-        control, watches, poll = self.control.fileno(), self.watches, self.poll.poll
+        control, watches, poll = self.control.fileno(), self.crew.watches, self.poll.poll
         pause = None
         while True:
             for descriptor, _ in poll(pause):
@@ -91,40 +90,36 @@ class Zygote:
             pause = self._look_around() if watches else None
 
     def _look_around(self) -> float:
-        """Look at every child whose time has come; milliseconds until the next one's."""
+        """Look at the children when their time has come; milliseconds until the next time."""
         now = monotonic()
-        soonest = now + LONGEST_NAP_S
-        for watch in self.watches.values():
-            if now >= watch.next_look:
-                watch.look(now)
-            if watch.next_look < soonest:
-                soonest = watch.next_look
-        return (soonest - now) * 1000 + 1
+        if now >= self.crew.next_look:
+            self.crew.look(now)
+        return max(0.0, self.crew.next_look - now) * 1000 + 1
 
     def _obey(self) -> bool:
-        """Take one order: start a child, or end one."""
+        """Take one order: start a child, or end one and say why."""
         message, ancillary, _, _ = self.control.recvmsg(MESSAGE_SIZE, DESCRIPTORS_SIZE)
         if not message:
             return False
         number, *rest = marshal.loads(message)  # noqa: S302 - the judge wrote it
-        if rest:
+        if len(rest) > 1:
             size, terms = rest
             self._start(number, size, terms, list(array("i", ancillary[0][2])))
         else:
-            for watch in self.watches.values():
+            for watch in self.crew.watches.values():
                 if watch.id == number:
-                    watch.kill("cancelled")
+                    watch.kill(*rest)
         return True
 
     def _start(self, number: int, size: int, terms: Terms, descriptors: list[int]) -> None:
         way = self.walls.ways.get(terms) or self.walls.way(terms)
-        watch = Watch(number, way.budget, descriptors[REPORT], way.first_look_s)
+        watch = self.crew.watch(number, way.budget, descriptors[REPORT], way.first_look_s)
         pid = fork()
         if pid == 0:
             child.live(way, descriptors, size, self.roles)
         # Until the child ends, every page written here is a page copied: only what cannot wait.
         pidfd = watch.follow(pid)
-        self.watches[pidfd] = watch
+        self.crew.watches[pidfd] = watch
         self.poll.register(pidfd, POLLIN)
         for descriptor in descriptors:
             if descriptor != watch.report:
@@ -134,7 +129,7 @@ class Zygote:
         self.poll.unregister(watch.pidfd)
         ended = watch.reap()
         # Before the next job: no process and no file of the last one.
-        if not self.watches and (self.leaves_processes or listdir(self.scratch.path)):  # noqa: PTH208 - quickest
+        if not self.crew.watches and (self.leaves_processes or listdir(self.scratch.path)):  # noqa: PTH208 - quickest
             if self.leaves_processes:
                 with suppress(ProcessLookupError):
                     os.kill(-1, signal.SIGKILL)  # everybody in this pid namespace but ourselves
@@ -143,7 +138,7 @@ class Zygote:
 
     def close(self) -> None:
         """Kill what still runs and remove the scratch directory."""
-        for watch in self.watches.values():
+        for watch in self.crew.watches.values():
             watch.kill("cancelled")
             watch.reap()
         self.scratch.close()
