@@ -110,7 +110,9 @@ def test_the_filter_decides_every_call_as_listed(
     pretended = {numbers[name] for name in pretending.split() if name in numbers}
     by_command = {**seccomp.COMMANDS, **seccomp.PROCESS_COMMANDS, **seccomp.SOCKET_OPTIONS}
     by_argument = [
-        "clone3",
+        "open",
+        "openat",
+        "futex",
         "clone",
         "prlimit64",
         "tgkill",
@@ -121,10 +123,11 @@ def test_the_filter_decides_every_call_as_listed(
     ]
     by_pid = ["getpgid", "getsid", "sched_getaffinity", "getpriority"]
     special = {numbers[name] for name in (*by_command, *by_argument, *by_pid) if name in numbers}
+    missing = {numbers[name]: seccomp.RET_ERRNO | code for name, code in seccomp.MISSING.items()}
     arch = kernel.AUDIT_ARCH[machine]
     for number in set(range(500)) - special:
         wanted = seccomp.RET_ALLOW if number in allowed else seccomp.RET_ERRNO if number in pretended else seccomp.DENY
-        assert decide(program, arch, number) == wanted, number
+        assert decide(program, arch, number) == missing.get(number, wanted), number
     assert decide(program, arch ^ 1, 0) == seccomp.RET_KILL
     assert decide(program, arch, numbers["prlimit64"], 0) == seccomp.RET_ALLOW
     assert decide(program, arch, numbers["prlimit64"], 1234) == seccomp.DENY
@@ -133,6 +136,18 @@ def test_the_filter_decides_every_call_as_listed(
     assert decide(program, arch, numbers["tgkill"], 1, 1, 6) == seccomp.DENY
     threads, fork = decide(program, arch, numbers["clone"], 0x10000), decide(program, arch, numbers["clone"], 17)
     assert threads == seccomp.RET_ALLOW and fork == (seccomp.RET_ALLOW if processes else seccomp.DENY)
+    for call, before in (("open", (0,)), ("openat", (0, 0))):
+        if call in numbers:
+            assert decide(program, arch, numbers[call], *before, os.O_CREAT | os.O_RDWR) == seccomp.RET_ALLOW
+            nameless = decide(program, arch, numbers[call], *before, os.O_TMPFILE | os.O_RDWR)
+            assert nameless == seccomp.RET_ERRNO | errno.EOPNOTSUPP
+    woken = seccomp.RET_ALLOW if processes else seccomp.RET_ERRNO | errno.EINVAL
+    for operation in range(16):
+        for realtime in (0, 256):
+            ours = decide(program, arch, numbers["futex"], 0, operation | realtime | 128)
+            shared = decide(program, arch, numbers["futex"], 0, operation | realtime)
+            assert ours == seccomp.RET_ALLOW
+            assert shared == (seccomp.RET_ALLOW if operation in (0, 9) else woken), operation
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])

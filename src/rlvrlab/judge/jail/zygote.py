@@ -22,12 +22,12 @@ import sysconfig
 from array import array
 from collections.abc import Callable
 from contextlib import suppress
-from os import close, listdir
+from os import close
 from select import POLLIN
 from time import monotonic
 from typing import Any
 
-from rlvrlab.judge.jail import child, heap, kernel, limits
+from rlvrlab.judge.jail import child, heap, kernel, limits, privileges, stand_ins
 from rlvrlab.judge.jail.child import REPORT
 from rlvrlab.judge.jail.rehearsal import rehearse
 from rlvrlab.judge.jail.scratch import Scratch
@@ -50,20 +50,27 @@ class Zygote:
 
     def __init__(self, control: socket.socket, settings: dict[str, Any], roles: dict[str, child.Role]) -> None:
         self.control, self.roles = control, roles
-        self.scratch = Scratch(settings["scratch"], settings["scratch_mb"])
+        jailed = settings["isolation"] != "weak"
+        user = privileges.unused_user() if jailed else None
+        self.scratch = Scratch(settings["scratch"], settings["scratch_mb"], user)
+        if user is not None and not privileges.become(user):
+            raise OSError(f"the worker could not become user {user}")
         for name in settings["preload"]:
             importlib.import_module(name)
         library = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), f"{sys.base_prefix}/lib", *sys.path}
         folders = sorted(library - {""})
         readable = [*SYSTEM_READABLE.split(), "/etc/ld.so.cache", *folders, *settings["readable"]]
-        self.walls = Walls(settings["isolation"], readable, self.scratch.path)
+        # Databases and the like are named by each order: they may be in a folder that is its owner's alone.
+        may_read = user is not None and (settings["roles"] or not privileges.readable_by_all(folders))
+        rights = privileges.CapabilitySet([privileges.DAC_READ_SEARCH] if may_read else privileges.NONE)
+        self.walls = Walls(settings["isolation"], readable, self.scratch.path, rights)
+        stand_ins.install(processes=settings["isolation"] == "bwrap")
         child.open_streams()
         rehearse(roles)
         child.open_streams()  # new ones: a rehearsal has read from the others
         limits.apply_to_worker()
-        if settings["isolation"] != "weak":
-            # Forked children inherit both; from here on the worker itself has no privilege to lose either.
-            kernel.drop_capabilities()
+        if jailed:
+            privileges.keep()
             kernel.no_new_privileges()
         random.seed(0)
         self.leaves_processes = settings["isolation"] == "bwrap"
@@ -112,6 +119,8 @@ class Zygote:
         return True
 
     def _start(self, number: int, size: int, terms: Terms, descriptors: list[int]) -> None:
+        if not self.crew.watches:
+            self.scratch.stamp()
         way = self.walls.ways.get(terms) or self.walls.way(terms)
         watch = self.crew.watch(number, way.budget, descriptors[REPORT], way.first_look_s)
         pid = fork()
@@ -129,11 +138,13 @@ class Zygote:
         self.poll.unregister(watch.pidfd)
         ended = watch.reap()
         # Before the next job: no process and no file of the last one.
-        if not self.crew.watches and (self.leaves_processes or listdir(self.scratch.path)):  # noqa: PTH208 - quickest
+        if not self.crew.watches:
             if self.leaves_processes:
                 with suppress(ProcessLookupError):
                     os.kill(-1, signal.SIGKILL)  # everybody in this pid namespace but ourselves
-            self.scratch.empty()
+            if self.scratch.used:
+                self.scratch.renew()
+                self.walls.forget()
         self.control.send(ended)
 
     def close(self) -> None:
