@@ -6,6 +6,9 @@ import errno
 import os
 import shutil
 import struct
+import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -18,6 +21,7 @@ from rlvrlab.judge.jail import kernel, seccomp
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
+from rlvrlab.judge.workers.worker import PACKAGE_ROOT
 from rlvrlab.types import ErrorKind
 
 NONE = Isolation(landlock_version=0, seccomp=False, bwrap=None, linux=False)
@@ -213,3 +217,52 @@ def test_the_environment_of_a_program_is_empty_of_ours(judge: Judge) -> None:
             assert fresh.verify(task, code).detail == "accepted"
     finally:
         del os.environ["HF_TOKEN"]
+
+
+JUDGE_AS_ASKED = """
+import os
+from rlvrlab.judge.judge import Judge
+from rlvrlab.judge.tasks import StdioTask
+write = "import colorsys\\nopen('x', 'w').write('a')\\nprint(open('x').read(), len(__import__('os').listdir('.')))"
+who = "import os\\nprint(os.getuid() != 0)"
+with Judge(workers=1) as judge:
+    task = StdioTask((("", "a 1"),))
+    print([judge.verify(task, f"{write}  # {i}").detail for i in range(3)])
+    print(judge.verify(StdioTask((("", "True"),)), who).correct)
+    print(judge.verify(task, "print(open('/etc/passwd').read())").flags, judge.pools["code"].restarts)
+    folder = next(iter(judge.pools["code"]._workers)).scratch
+print(os.listdir(folder))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root and setpriv")
+@pytest.mark.parametrize(
+    ("withheld", "another"),
+    [("-sys_admin", "True"), ("-setuid", "False"), ("-dac_override", "False"), ("-all", "False")],
+)
+def test_what_a_container_withholds_from_root(tmp_path: Path, withheld: str, another: str) -> None:
+    """Without a mount namespace the scratch is a plain folder; without the right to change users a job stays root."""
+    command = ["setpriv", f"--bounding-set={withheld}", sys.executable, "-c", JUDGE_AS_ASKED]
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": PACKAGE_ROOT}
+    tmp_path.chmod(0o755)
+    told = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=True).stdout
+    assert told.splitlines() == ["['accepted', 'accepted', 'accepted']", another, "('blocked_syscall',) 0", "[]"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root and setpriv")
+def test_the_judge_of_an_ordinary_user() -> None:
+    python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+    if python is None or subprocess.run([python, "-c", "import tomllib"], check=False).returncode:
+        pytest.skip("needs a Python that everybody may read")
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chown(folder, 65534, 65534)
+        paths = os.pathsep.join([PACKAGE_ROOT, *(path for path in sys.path if path.endswith("site-packages"))])
+        command = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", python, "-c", JUDGE_AS_ASKED]
+        environment = {"TMPDIR": folder, "HOME": folder, "PYTHONPATH": paths, "PATH": os.environ["PATH"]}
+        told = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+    if "ModuleNotFoundError" in told.stderr or "PermissionError" in told.stderr:
+        pytest.skip("the packages are not for everybody to read")
+    expected = ["['accepted', 'accepted', 'accepted']", "True", "('blocked_syscall',) 0", "[]"]
+    assert told.stdout.splitlines() == expected, told.stderr

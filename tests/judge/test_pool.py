@@ -19,6 +19,7 @@ from rlvrlab.judge import code
 from rlvrlab.judge.code import CodeJudge
 from rlvrlab.judge.finding import Starved, failure_of
 from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.jail.numbers import KEEPER
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
 from rlvrlab.judge.workers.orders import Order, Ran
@@ -33,7 +34,16 @@ WAIT_S = 60.0
 
 
 def processes_below(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    """Its children without the keeper of process numbers, which lives as long as its worker."""
+    children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [child for child in children if name_of(child) != KEEPER.decode()]
+
+
+def name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def wait_until(true: Callable[[], object]) -> None:

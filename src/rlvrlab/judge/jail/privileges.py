@@ -19,7 +19,9 @@ HIGHEST_USER = 0x7FFF0000
 WORKERS_APART = 4096
 SYSTEM_USERS = 1 << 16
 """Below are users of the system, above them those that containers hand out; a lonely map may end in between."""
-DAC_OVERRIDE, DAC_READ_SEARCH, SYS_ADMIN = 1, 2, 21
+CHOWN, DAC_OVERRIDE, DAC_READ_SEARCH, SETGID, SETUID, SYS_ADMIN = 0, 1, 2, 6, 7, 21
+NEEDED = {CHOWN, DAC_OVERRIDE, SETGID, SETUID}
+"""For becoming somebody else and handing the scratch directory over; a container may withhold some of it from root."""
 CAPABILITY_VERSION_3 = 0x20080522
 PR_SET_DUMPABLE, PR_SET_KEEPCAPS = 4, 8
 NONE: tuple[int, ...] = ()
@@ -47,29 +49,30 @@ def permitted() -> set[int]:
     return {number for number in range(64) if bits >> number & 1}
 
 
-def unused_user() -> int | None:
-    """A number for this worker that no user has; None where the judge is not root or may not become anybody else."""
-    if os.geteuid() != 0:
+def unused_user(folders: Iterable[str], others: bool) -> int | None:
+    """A number for this worker that no user has; None where it has to stay who it is.
+
+    That is where the judge is not root or may not become anybody else, and where somebody else could not read what a
+    job needs: these folders and, if there are `others`, files that belong to the judge's user.
+    """
+    if os.geteuid() != 0 or not permitted() >= NEEDED:
         return None
     mapped = [[int(part) for part in line.split()] for line in Path("/proc/self/uid_map").read_text().splitlines()]
     highest = min(HIGHEST_USER, max(first + size for first, _, size in mapped) - 16)
     user = highest - int.from_bytes(os.urandom(4), "little") % WORKERS_APART
-    return user if user >= SYSTEM_USERS // 2 else None
+    readable = DAC_READ_SEARCH in permitted() or not (others or not readable_by(user, folders))
+    return user if user >= SYSTEM_USERS // 2 and readable else None
 
 
-def become(user: int) -> bool:
-    """Take another user's number and keep KEPT of root's capabilities; False where the kernel refuses."""
-    try:
-        kernel.checked(kernel.libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0), "keep capabilities")
-        os.setgroups([])
-        os.setresgid(user, user, user)
-        os.setresuid(user, user, user)
-    except OSError:
-        return False
+def become(user: int) -> None:
+    """Take another user's number and keep KEPT of root's capabilities."""
+    kernel.checked(kernel.libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0), "keep capabilities")
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
     # A change of user takes the process's own folder in /proc away from it; a filter holds what could misuse that.
     kernel.libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
     keep()
-    return True
 
 
 def keep() -> None:
@@ -77,13 +80,13 @@ def keep() -> None:
     CapabilitySet(KEPT & permitted()).apply()
 
 
-def readable_by_all(folders: Iterable[str]) -> bool:
-    """Can this user read these folders without any capability? access() asks as if there were none."""
-    return all(os.access(folder, os.R_OK | os.X_OK) for folder in folders if _exists(folder))
-
-
-def _exists(folder: str) -> bool:
+def readable_by(user: int, folders: Iterable[str]) -> bool:
+    """Could this user read these folders? access() asks for the real user, who has no capabilities."""
+    existing = [folder for folder in folders if Path(folder).is_dir()]
+    os.setresgid(user, -1, -1)
+    os.setresuid(user, -1, -1)
     try:
-        return Path(folder).is_dir()
-    except PermissionError:
-        return True
+        return all(os.access(folder, os.R_OK | os.X_OK) for folder in existing)
+    finally:
+        os.setresuid(0, -1, -1)
+        os.setresgid(0, -1, -1)

@@ -29,6 +29,7 @@ from typing import Any
 
 from rlvrlab.judge.jail import child, heap, kernel, limits, privileges, stand_ins
 from rlvrlab.judge.jail.child import REPORT
+from rlvrlab.judge.jail.numbers import ProcessNumbers
 from rlvrlab.judge.jail.rehearsal import rehearse
 from rlvrlab.judge.jail.scratch import Scratch
 from rlvrlab.judge.jail.supervisor import Crew, Watch
@@ -51,17 +52,20 @@ class Zygote:
     def __init__(self, control: socket.socket, settings: dict[str, Any], roles: dict[str, child.Role]) -> None:
         self.control, self.roles = control, roles
         jailed = settings["isolation"] != "weak"
-        user = privileges.unused_user() if jailed else None
-        self.scratch = Scratch(settings["scratch"], settings["scratch_mb"], user)
-        if user is not None and not privileges.become(user):
-            raise OSError(f"the worker could not become user {user}")
-        for name in settings["preload"]:
-            importlib.import_module(name)
+        self.numbers = ProcessNumbers()
         library = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), f"{sys.base_prefix}/lib", *sys.path}
         folders = sorted(library - {""})
-        readable = [*SYSTEM_READABLE.split(), "/etc/ld.so.cache", *folders, *settings["readable"]]
         # Databases and the like are named by each order: they may be in a folder that is its owner's alone.
-        may_read = user is not None and (settings["roles"] or not privileges.readable_by_all(folders))
+        others = bool(settings["roles"] or settings["readable"])
+        reached = [*folders, os.path.dirname(settings["scratch"])]  # noqa: PTH120 - a module less for every child
+        user = privileges.unused_user(reached, others) if jailed else None
+        may_read = user is not None and (others or not privileges.readable_by(user, reached))
+        self.scratch = Scratch(settings["scratch"], settings["scratch_mb"], user)
+        if user is not None:
+            privileges.become(user)
+        for name in settings["preload"]:
+            importlib.import_module(name)
+        readable = [*SYSTEM_READABLE.split(), "/etc/ld.so.cache", *folders, *settings["readable"]]
         rights = privileges.CapabilitySet([privileges.DAC_READ_SEARCH] if may_read else privileges.NONE)
         self.walls = Walls(settings["isolation"], readable, self.scratch.path, rights)
         stand_ins.install(processes=settings["isolation"] == "bwrap")
@@ -77,6 +81,8 @@ class Zygote:
         self.crew = Crew()
         self.poll = select.poll()
         self.poll.register(control, POLLIN)
+        if settings["isolation"] == "landlock":
+            self.numbers.begin()
 
     def serve(self) -> None:
         """Take orders and collect ended children until the parent closes the socket."""
@@ -121,6 +127,7 @@ class Zygote:
     def _start(self, number: int, size: int, terms: Terms, descriptors: list[int]) -> None:
         if not self.crew.watches:
             self.scratch.stamp()
+            self.numbers.settle()
         way = self.walls.ways.get(terms) or self.walls.way(terms)
         watch = self.crew.watch(number, way.budget, descriptors[REPORT], way.first_look_s)
         pid = fork()
@@ -145,6 +152,7 @@ class Zygote:
             if self.scratch.used:
                 self.scratch.renew()
                 self.walls.forget()
+            self.numbers.ask()
         self.control.send(ended)
 
     def close(self) -> None:
