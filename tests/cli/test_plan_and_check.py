@@ -51,7 +51,7 @@ def test_plan_shows_origins_batches_updates_and_cost(run, tmp_path) -> None:
     settings = {row["key"]: (row["value"], row["origin"]) for row in shown["settings"]}
     assert settings["seed"] == (7, "override")
     assert settings["rollout.n"] == (2, "tiny.toml")
-    assert settings["kl.coef"] == (0.0, "default") and settings["grpo.learning_rate"] == (0.01, "default")
+    assert settings["kl.coef"] == (0.0, "default") and settings["grpo.learning_rate"] == (0.01, "preset toy")
     assert settings["env.high"] == (9, "tiny.toml")
     sft, grpo = shown["phases"]
     assert (sft["steps"], sft["answers_per_step"], sft["updates_per_step"], sft["answers"]) == (2, 4, 1, 0)

@@ -2,7 +2,8 @@
 
 Four steps of three actions, tabular autoregressive policies, two verifiers: `set` (two actions needed, one harmful in
 front) and `stack` (a register must hold 3: order matters). Cosine of the expected gradient with the true one, the mean
-over 20 policies; "fixed" policies do not react to what they did before (ar = 0).
+over 20 policies; "fixed" policies do not react to what they did before (ar = 0). Steps are actions and their number is
+fixed: what becomes of this in texts that the policy ends itself is in test_bias_of_text_steps.py.
 """
 
 from __future__ import annotations
@@ -134,21 +135,9 @@ def test_the_table_of_the_documentation_is_exact(column: int) -> None:
             assert found[name][2] / found["reward"][2] == pytest.approx(row[3], abs=6e-3), name
 
 
-LABELS = {
-    "delete": Counterfactual(intervention_types=("delete",), counterfactual_k=0),
-    "tail": Counterfactual(estimator="tail", counterfactual_k=0),
-    "prefix": Counterfactual(estimator="prefix", counterfactual_k=0),
-    "substitute": Counterfactual(intervention_types=("substitute",), counterfactual_k=0),
-    "resample": Counterfactual(replay="resample", counterfactual_k=0),
-    "vine": Counterfactual(estimator="vine", counterfactual_k=0),
-    "shapley": Counterfactual(estimator="shapley", counterfactual_k=0),
-    "banzhaf": Counterfactual(estimator="banzhaf", counterfactual_k=0),
-}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", LABELS)
-def test_an_unbiased_label_means_the_true_gradient_for_every_policy(name: str) -> None:
-    """And a shaping label means that some policy would be led elsewhere."""
+@pytest.mark.parametrize("name", PLANS)
+def test_estimators_that_see_the_past_only_give_the_true_gradient_for_every_policy(name: str) -> None:
+    """And each of the others leads some policy elsewhere."""
     least = min(measured(kind, 1.0)[name][1] for kind in ("set", "stack"))
-    assert (LABELS[name].label == "unbiased") == (least > 1 - 1e-9)
+    assert (name in ("tail", "resample", "vine")) == (least > 1 - 1e-9)

@@ -194,7 +194,6 @@ def test_resampling_continues_from_the_tokens_before_the_step() -> None:
 def test_vine_takes_the_difference_of_the_values_around_a_step() -> None:
     found = credits(["load solve idle"], Words(), Echo("print"), estimator="vine", samples=2)
     assert raw(found) == [0, 1, -1]
-    assert found.metrics["credit/unbiased"] == 1
 
 
 def test_substitute_puts_one_step_of_the_policy_in_its_place() -> None:

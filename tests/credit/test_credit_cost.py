@@ -42,7 +42,7 @@ def test_step_groups_compare_failed_answers_too() -> None:
 
 
 def test_choosing_answers_by_their_outcome_is_shaping() -> None:
-    keys = {"estimator": "tail", "counterfactual_k": 0}
+    keys = {"estimator": "tail", "counterfactual_k": 0, "segmentation": "words"}
     assert Counterfactual(**keys).label == "unbiased"
     assert {Counterfactual(**keys, examined=one).label for one in ("earning", "live")} == {"shaping"}
 

@@ -208,15 +208,19 @@ def test_contradictions_are_refused_with_a_remedy(keys, word: str) -> None:
     ("keys", "label"),
     [
         ({}, "shaping"),
-        ({"counterfactual_k": 0, "intervention_types": ("truncate",)}, "unbiased"),
-        ({"counterfactual_k": 4, "intervention_types": ("truncate",)}, "shaping"),
-        ({"counterfactual_k": 0, "replay": "resample"}, "unbiased"),
-        ({"counterfactual_k": 0, "replay": "resample", "intervention_types": ("null",)}, "shaping"),
-        ({"counterfactual_k": 0, "estimator": "vine", "credit_normalization": "rank"}, "shaping"),
-        ({"counterfactual_k": 0, "estimator": "vine", "mapping": "gate"}, "shaping"),
-        ({"counterfactual_k": 0, "estimator": "vine", "length": "step"}, "shaping"),
-        ({"estimator": "step_groups"}, "unbiased"),
+        ({"estimator": "tail"}, "unbiased"),
+        ({"intervention_types": ("truncate",)}, "unbiased"),
+        ({"intervention_types": ("truncate",), "replay": "resample"}, "shaping"),
+        ({"estimator": "tail", "counterfactual_k": 4}, "shaping"),
+        ({"estimator": "tail", "segmentation": "text"}, "shaping"),
+        ({"estimator": "tail", "segmentation": "auto"}, "shaping"),
+        ({"estimator": "tail", "credit_normalization": "rank"}, "shaping"),
+        ({"estimator": "tail", "mapping": "gate"}, "shaping"),
+        ({"estimator": "tail", "length": "step"}, "shaping"),
+        ({"estimator": "vine"}, "shaping"),
+        ({"estimator": "step_groups"}, "shaping"),
     ],
 )
 def test_labels(keys, label: str) -> None:
+    keys = {"counterfactual_k": 0, "segmentation": "words", **keys}
     assert Counterfactual(**keys).label == label

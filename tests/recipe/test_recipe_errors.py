@@ -102,7 +102,7 @@ def test_a_wrong_value_is_one_line_with_its_place(tmp_path, text: str, key: str)
         ("[env]\nhigh = 3", "needs `type = NAME`, one of: "),
         ("[record]\nsinks = ['wandbb']", "unknown sink 'wandbb'; did you mean 'wandb'?"),
         ("phases = ['grpo', 'grpo']", "names a phase twice"),
-        ("[data]\ntrain_size = 10", "but data.train_size is 10"),
+        ("[grpo]\nbatch_size = 16\n[data]\ntrain_size = 10", "but data.train_size is 10"),
         ("[rollout]\nn = 1", "needs n ≥ 2"),
         ("[rollout]\ntemperature = 0.7", "set correction.level"),
         (

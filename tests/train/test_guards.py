@@ -13,7 +13,9 @@ import pytest
 import runs
 from test_protocols import SKILLS
 
+from rlvrlab.batch import batch_of
 from rlvrlab.errors import TrainingDiverged
+from rlvrlab.objectives.sft import Sft
 from rlvrlab.train import session
 from rlvrlab.train.guards.base import Kept, Moment
 from rlvrlab.train.guards.skill_safe import SkillSafe
@@ -69,6 +71,28 @@ def test_the_applied_step_keeps_the_promise_under_adam(tmp_path: Path, tolerance
         assert metrics["guard/violation"] < 1e-9
         bent += metrics["guard/active"]
     assert bent, "no step had to be corrected, so nothing was tested"
+
+
+def test_the_kl_gradient_is_nothing_but_sampling_noise_at_the_anchor(tmp_path: Path) -> None:
+    """Answers count as often as they were drawn; each answer once would be another distribution, which pulls."""
+    lab, outcomes = trained(tmp_path, *SAFE, "guard.gradient=kl", "rollout.n=24", "grpo.steps=9", until=4)
+    answers = outcomes[-1].memory.guard.memory.get("answers", {})
+    while not answers.get("plus"):
+        anchor = lab.engine.theta
+        outcomes += islice(going_on(lab, outcomes), 1)
+        answers = outcomes[-1].memory.guard.memory.get("answers", {})
+    drawn = [(row["prompt"], answer) for row in answers["plus"].values() for answer in row["answers"]]
+    assert len(drawn) == 10 * 24 and len({str(pair) for pair in drawn}) < len(drawn)
+    lab.engine.theta = anchor
+
+    def excess(pairs: list) -> float:
+        """|Σ scores|² over what it is expected to be for independent draws, Σ |score|²."""
+        rows = [batch_of([prompt], [answer]) for prompt, answer in pairs]
+        scores = np.stack([lab.engine.gradient(row, Sft())[0] * row.loss_BT.sum() for row in rows])
+        return float((scores.sum(axis=0) ** 2).sum() / (scores**2).sum())
+
+    distinct = list({str(pair): pair for pair in drawn}.values())
+    assert excess(drawn) < 2 < excess(distinct)
 
 
 @pytest.mark.slow

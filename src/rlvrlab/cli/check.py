@@ -30,13 +30,17 @@ def command() -> None:
 def recipe(path: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     """Resolve a recipe; every mistake at once."""
     from rlvrlab.recipe import load_recipe
+    from rlvrlab.recipe.explain import unusual
+    from rlvrlab.recipe.parse import flatten
 
     resolved = load_recipe(path, overrides)
     if as_json:
         print_json(resolved.config())
     else:
-        changed = sum(origin != "default" for origin in resolved.origins.values())
+        changed = len(dict(flatten(resolved.given())))
         click.echo(f"{path}: fine ({changed} keys set, {len(resolved.origins) - changed} defaults)")
+        for words in unusual(resolved):
+            click.echo(f"warning: {words}", err=True)
 
 
 @command.command("env")

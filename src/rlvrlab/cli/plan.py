@@ -8,7 +8,7 @@ from rich.text import Text
 
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.recipe import Resolved
-from rlvrlab.recipe.explain import settings
+from rlvrlab.recipe.explain import settings, unusual
 from rlvrlab.train.plan import estimate, phase_plans
 
 PHASES = ("phase", "steps", "problems", "batch", "updates", "answers", "tokens ≤")
@@ -24,6 +24,7 @@ def show_plan(resolved: Resolved, as_json: bool) -> None:
                 "settings": [row._asdict() for row in rows],
                 "phases": [phase._asdict() for phase in phases],
                 "estimate": [one._asdict() for one in times],
+                "warnings": unusual(resolved),
             }
         )
         return
@@ -34,12 +35,17 @@ def show_plan(resolved: Resolved, as_json: bool) -> None:
         per_step = (p.steps, p.problems_per_step, p.answers_per_step, p.updates_per_step)
         planned.append((p.name, *(f"{cell:,}" for cell in per_step), f"{p.answers:,}{more}", f"{tokens:,}"))
     costs = [(t.phase, f"{t.step_s:.3f}", f"{t.eval_s:.3f}", f"{t.total_s:.0f}") for t in times]
-    keys = [[Text(printable(cell), "dim" if row.origin == "default" else "") for cell in row] for row in rows]
+    keys = [[Text(printable(cell), "dim" if row.origin == "default" else "") for cell in row[:3]] for row in rows]
     about = "\nPhases (problems, effective batch and updates per step; answers and tokens in all)"
     console = Console()
     console.print(table(("key", "value", "from"), keys, title="Resolved recipe", title_justify="left"))
     for head, lines, title in ((PHASES, planned, about), (COST, costs, "\nCost, from one measured step")):
         console.print(table(head, lines, right=head[1:], box=HEAVY_HEAD, title=title, title_justify="left"))
+    for preset in dict.fromkeys(row.origin for row in rows if row.source):
+        vetted = [f"{row.key}: {row.source}" for row in rows if row.origin == preset and row.source]
+        console.print(f"\n{preset}, where the recipe says nothing: {'; '.join(vetted)}", soft_wrap=True)
+    for words in unusual(resolved):
+        console.print(Text(f"warning: {printable(words)}", "yellow"), soft_wrap=True)
     also = ", ".join(dict.fromkeys(name for p in phases for name in p.also_draw))
     if also:
         console.print(f"without the answers that these draw themselves: {also}")

@@ -63,7 +63,10 @@ def command(
         print_json({"verl": lines}) if as_json else click.echo("\n".join(lines))
         return 0
     from rlvrlab.cli.progress import Progress
+    from rlvrlab.recipe.explain import unusual
 
+    for words in unusual(resolved):
+        click.echo(f"warning: {words}", err=True)
     said = ["rlvr", *map(shlex.quote, sys.argv[1:])]
     with Progress(resolved, as_json) as progress:
         if resume is not None:

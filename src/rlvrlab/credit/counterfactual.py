@@ -6,13 +6,15 @@
     intervention_types = ["delete", "truncate"]
     credit_normalization = "signed"
 
-Unbiased or shaping? A subtracted term is a valid baseline exactly when it does not depend on the step's own choice
-given what came before. v(< i), and rewards of continuations from before i, do not: truncate, tail, resample, vine and
-step_groups are **unbiased**, as unbiased as the group advantage they are added to. Deleting or exchanging a step and
-keeping the policy's later steps, which reacted to it, is not; nor is credit that is ranked, clipped, gated or turned
-into weights, nor a random choice of k steps where the number of steps depends on the answer: these are **shaping**.
-They can teach faster, and do where rewards are sparse, but they may move the optimum; `weight` says how much of it
-there is. Every run records `credit/unbiased` (1 or 0).
+Unbiased or shaping? A subtracted term is a valid baseline exactly when it does not depend on the token's own choice
+given what came before. v(< i), the reward of what stood before the step, does not: truncate and tail are **unbiased**,
+as unbiased as the group advantage they are added to, as long as the steps are words and each word is one token. In all
+other segmentations later tokens decide where a step begins. Deleting or exchanging a step and keeping the policy's
+later steps, which reacted to it, is **shaping**; so are vine, resample and step_groups, which would be unbiased over a
+fixed number of steps but give the decision to stop no credit of its own; so is credit that is ranked, clipped, gated or
+turned into weights, and a random choice of k steps where the number of steps depends on the answer. Shaping can teach
+faster, and does where rewards are sparse, but it may move the optimum; `weight` says how much of it there is. Every run
+records `credit/unbiased` (1 or 0).
 A failed answer rarely has one step to blame (deleting a statement mended 2 % of failed minicode programs), yet most
 different programs are failed ones. `examined = "earning"` leaves them to their group's advantage, for less than a third
 of the calls; "live" also leaves groups alone in which every answer earned the same. Both are shaping: what is
@@ -40,8 +42,6 @@ from rlvrlab.types import Count, CountOrZero, NonNegative
 
 Estimator = Literal["leave_one_out", "prefix", "tail", "shapley", "banzhaf", "vine", "step_groups"]
 Examined = Literal["all", "earning", "live"]
-SEES_THE_PAST_ONLY = ("truncate", "resample")
-"""Interventions whose outcome does not depend on the step or on what follows it."""
 
 
 @register("credit", "counterfactual")
@@ -88,15 +88,16 @@ class Counterfactual(StepCredit):
 
     @property
     def label(self) -> Label:
-        """Is the expected update still the policy gradient, or has it been shaped?"""
+        """Is the expected update still the policy gradient, or has it been shaped?
+
+        "unbiased" also takes that every step is one token, which train/credit.py looks at in the answers.
+        """
         linear = self.credit_normalization == "signed" and self.mapping in ("add", "replace") and self.length == "token"
-        if self.estimator == "leave_one_out":
-            forgets = self.replay == "resample" and "null" not in self.intervention_types
-            sees_past_only = forgets or set(self.intervention_types) <= set(SEES_THE_PAST_ONLY)
-        else:
-            sees_past_only = self.estimator in ("tail", "vine", "step_groups")
-        all_steps = self.estimator == "step_groups" or (self.counterfactual_k == 0 and self.examined == "all")
-        return "unbiased" if linear and sees_past_only and all_steps else "shaping"
+        truncates = self.intervention_types == ("truncate",) and self.replay == "fixed"
+        sees_past_only = self.estimator == "tail" or (self.estimator == "leave_one_out" and truncates)
+        all_steps = self.counterfactual_k == 0 and self.examined == "all"
+        causal = self.segmentation == "words"
+        return "unbiased" if linear and sees_past_only and all_steps and causal else "shaping"
 
     @property
     def needs_replays(self) -> bool:

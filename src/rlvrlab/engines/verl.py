@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from rlvrlab.engines.base import EngineTable
 from rlvrlab.errors import UserError
+from rlvrlab.recipe.presets import Preset, preset_for
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.registry import register
 from rlvrlab.types import Count, CountOrZero, NonNegative
@@ -55,6 +56,12 @@ class Verl(EngineTable):
     """Longest prompt; a longer one stops the run."""
     overrides: tuple[str, ...] = ()
     """Further settings of verl, each `key=value` in Hydra's spelling; they win over what the recipe says."""
+
+    def preset(self) -> Preset:
+        """Vetted values for a model of this size, with an adapter or without."""
+        from rlvrlab.models import parameters_of
+
+        return preset_for(parameters_of(self.model), lora=self.lora_rank > 0)
 
     def beside(self, folder: Path) -> Self:
         """The model's folder is looked up beside the recipe first, then where the command was started."""

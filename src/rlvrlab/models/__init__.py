@@ -8,6 +8,6 @@
 Everything is an ordinary Hugging Face folder: config.json, model.safetensors, tokenizer.json, a chat template.
 """
 
-from rlvrlab.models.shelf import locate, resolve
+from rlvrlab.models.shelf import locate, parameters_of, resolve
 
-__all__ = ["locate", "resolve"]
+__all__ = ["locate", "parameters_of", "resolve"]

@@ -52,7 +52,7 @@ def examine(folder: Path) -> dict[str, Any]:
     return {
         "folder": str(folder),
         "architecture": architectures[0] if isinstance(architectures, list) and architectures else "unknown",
-        "parameters": sum(math.prod(shape) for _, shape in tensors.values()),
+        "parameters": _counted(tensors),
         "tensors": len(tensors),
         "dtype": dtype,
         "layers": config.get("num_hidden_layers"),
@@ -65,6 +65,16 @@ def examine(folder: Path) -> dict[str, Any]:
         "adapter": base if isinstance(base, str) else None,
         "warnings": problems + dangers(folder),
     }
+
+
+def parameters_in(folder: Path) -> int:
+    """How many numbers the weights in a folder have, by their headers; 0 where there are none to be read."""
+    return _counted(_weights(folder)[0])
+
+
+def _counted(tensors: dict[str, tuple[str, tuple[int, ...]]]) -> int:
+    """Numbers in all these tensors."""
+    return sum(math.prod(shape) for _, shape in tensors.values())
 
 
 def licence(folder: Path) -> str:

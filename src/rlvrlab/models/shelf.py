@@ -9,8 +9,11 @@ from typing import Any, NamedTuple
 
 from rlvrlab.errors import UnknownName, UserError
 from rlvrlab.models import cache, nano, smollm2
+from rlvrlab.models.inspection import parameters_in
 
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)([MmBb])(?![A-Za-z0-9])")
+"""`135M` or `1.5B` in a model's name."""
 SEED_MARK = "@"
 
 
@@ -73,6 +76,18 @@ def locate(text: str, folder: Path) -> str:
         if found.is_dir():
             return str(found.absolute())
     return text
+
+
+def parameters_of(text: str) -> int | None:
+    """How large a model is, without loading or fetching it: by its files, or by its name (`Qwen2.5-3B`); else None."""
+    name = split_seed(text)[0]
+    if name in BUILT_IN:
+        return BUILT_IN[name].parameters
+    folder = Path(text).expanduser()
+    if folder.is_dir():
+        return parameters_in(folder) or None
+    stated = SIZE.findall(text)
+    return round(float(stated[-1][0]) * {"M": 1e6, "B": 1e9}[stated[-1][1].upper()]) if stated else None
 
 
 def split_seed(text: str) -> tuple[str, int]:

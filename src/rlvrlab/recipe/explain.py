@@ -1,11 +1,12 @@
-"""A recipe's values and where each one comes from."""
+"""A recipe's values, where each one comes from, and which of them are unusual."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rlvrlab.recipe.load import Resolved
+from rlvrlab.recipe.load import Resolved, vetted
 from rlvrlab.recipe.parse import flatten
+from rlvrlab.recipe.presets import Preset, Vetted
 from rlvrlab.registry import find
 
 
@@ -15,11 +16,13 @@ class Setting(NamedTuple):
     key: str
     value: Any
     origin: str
+    source: str = ""
+    """Of a preset's value: who says that it fits."""
 
 
 def settings(resolved: Resolved) -> list[Setting]:
     """Every value, in the schema's order; an advantage or objective left to the phases is shown as theirs."""
-    rows = []
+    rows, known = [], _vetted(resolved)
     phases = [find("phase", name, resolved.folder) for name in resolved.recipe.phases]
     left_to_phases = {
         "advantage": [phase.default_advantage for phase in phases],
@@ -29,5 +32,23 @@ def settings(resolved: Resolved) -> list[Setting]:
         origin = resolved.origins.get(key, "default")
         if value is None and key in left_to_phases:
             value, origin = ", ".join(filter(None, left_to_phases[key])) or None, "phase default"
-        rows.append(Setting(key, value, origin))
+        from_preset = key in known and origin == known[key][0].origin
+        rows.append(Setting(key, value, origin, known[key][1].source if from_preset else ""))
     return rows
+
+
+def unusual(resolved: Resolved) -> list[str]:
+    """Values outside the range in which the engine's preset calls them sane, in words."""
+    given = dict(flatten(resolved.plain()))
+    return [
+        f"{key} = {given[key]:g} is unusual for {preset.name}: {low:g} to {high:g} is sane, {usual:g} the preset "
+        f"({source})"
+        for key, (preset, (usual, low, high, source)) in _vetted(resolved).items()
+        if not low <= given[key] <= high
+    ]
+
+
+def _vetted(resolved: Resolved) -> dict[str, tuple[Preset, Vetted]]:
+    """The values that the engine's preset has for keys of this recipe."""
+    preset = resolved.build("engine").preset()
+    return {key: (preset, one) for key, one in vetted(preset, resolved.recipe).items()} if preset else {}

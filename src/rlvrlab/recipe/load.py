@@ -6,7 +6,7 @@ import copy
 import difflib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from pydantic_core import to_jsonable_python
 from rlvrlab.errors import LabError, RecipeError, UnknownName, UserError, suggestion
 from rlvrlab.recipe.checks import contradictions
 from rlvrlab.recipe.parse import MAX_BYTES, Tree, flatten, line_of, parse_overrides, place, read_toml
+from rlvrlab.recipe.presets import FAMILIES, PRESETS, Preset, Vetted
 from rlvrlab.recipe.schema import PLUGIN_TABLES, PluginTable, Recipe, core_keys
 from rlvrlab.registry import find, keys_of, names
 
@@ -66,6 +67,7 @@ class Resolved:
     def given(self) -> Tree:
         """Only the keys that somebody has set, as tables; loading these gives the same recipe."""
         unset = {"default", *(f"{IMPLIED}{table}" for table in (*PLUGIN_TABLES, *self.recipe.phases))}
+        unset |= {preset.origin for preset in PRESETS.values()}
         tree: Tree = {}
         for key, value in flatten(self.plain()):
             if self.origins.get(key, "default") not in unset:
@@ -136,7 +138,11 @@ def resolve(tree: Tree, origins: dict[str, str], folder: Path, sources: Mapping[
         recipe = recipe.model_copy(
             update={**defaults, **filled, "phase_tables": {name: checked[name] for name in used}}
         )
-        recipe, origins = _with_implied(recipe, origins, report.implied, tree)
+        given = {key for key, _ in flatten({**tree, **phases})}
+        wanted = {
+            key: (one.value, preset.origin) for preset in report.presets for key, one in vetted(preset, recipe).items()
+        }
+        recipe, origins = _with_implied(recipe, origins, wanted | report.implied, given)
         report.contradictions(recipe)
     if recipe is None or report.problems:
         raise RecipeError(sorted(report.problems, key=_line))
@@ -169,7 +175,9 @@ class _Report:
     origins: Mapping[str, str]
     problems: list[str] = field(default_factory=list)
     implied: dict[str, tuple[Any, str]] = field(default_factory=dict)
-    """Core keys that a plug-in sets where the recipe does not, and which one does."""
+    """Keys that a plug-in sets where the recipe does not, and the origin that is told for each."""
+    presets: list[Preset] = field(default_factory=list)
+    """Vetted values of the plug-ins; what they imply for other reasons comes first."""
 
     def core(self, tree: Tree, phases: Sequence[str]) -> Recipe | None:
         try:
@@ -201,7 +209,8 @@ class _Report:
             return {}
         if isinstance(plugin, PluginTable):
             plugin = plugin.beside(folder)
-            self.implied |= {key: (value, prefix) for key, value in plugin.implies().items()}
+            self.implied |= {key: (value, f"{IMPLIED}{prefix}") for key, value in plugin.implies().items()}
+            self.presets += [preset] if (preset := plugin.preset()) else []
         values = json.loads(_adapter(type(plugin)).dump_json(plugin))
         return {"type": table["type"], **values}
 
@@ -274,16 +283,36 @@ def _keys(kind: str, name: str, folder: Path, table: Tree) -> set[str]:
         return set(table)
 
 
+def vetted(preset: Preset, recipe: Recipe) -> dict[str, Vetted]:
+    """A preset's values by the keys of this recipe: those of a family of phases become each phase's own."""
+    values: dict[str, Vetted] = {}
+    for key, one in preset.values.items():
+        family, _, leaf = key.partition(".")
+        if family not in FAMILIES:
+            values[key] = one
+            continue
+        if leaf == "batch_size":  # a small set of problems is no mistake of who left the batch to the preset
+            one = one._replace(value=min(one.value, recipe.data.train_size))
+        phases = [name for name, table in recipe.phase_tables.items() if leaf in table]
+        values |= {f"{name}.{leaf}": one for name in phases if find("phase", name).family == family}
+    return values
+
+
 def _with_implied(
-    recipe: Recipe, origins: dict[str, str], implied: Mapping[str, tuple[Any, str]], tree: Tree
+    recipe: Recipe, origins: dict[str, str], implied: Mapping[str, tuple[Any, str]], given: Set[str]
 ) -> tuple[Recipe, dict[str, str]]:
-    """What plug-ins want of core tables, where the recipe says nothing."""
-    given = dict(flatten(tree))
-    for key, (value, whose) in implied.items():
-        if key not in given:
-            section, _, leaf = key.partition(".")
+    """What plug-ins want of core tables and phases, where the recipe says nothing."""
+    for key, (value, origin) in implied.items():
+        section, _, leaf = key.partition(".")
+        if key in given:
+            continue
+        if section in recipe.phase_tables:
+            tables = {**recipe.phase_tables, section: {**recipe.phase_tables[section], leaf: value}}
+            recipe = recipe.model_copy(update={"phase_tables": tables})
+        else:
             changed = getattr(recipe, section).model_copy(update={leaf: value})
-            recipe, origins = recipe.model_copy(update={section: changed}), {**origins, key: f"{IMPLIED}{whose}"}
+            recipe = recipe.model_copy(update={section: changed})
+        origins = {**origins, key: origin}
     return recipe, origins
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from annotated_types import Ge, Le, MinLen
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from rlvrlab.recipe.presets import Preset
 from rlvrlab.types import Count, CountOrZero, Fraction01, NonNegative, Positive
 
 Table = dict[str, Any]
@@ -33,6 +34,10 @@ class PluginTable:
     def implies(self) -> dict[str, Any]:
         """Core keys that this table sets where the recipe leaves them out, e.g. {"correction.level": "token"}."""
         return {}
+
+    def preset(self) -> Preset | None:
+        """Vetted values of core keys and phases that fit this table, also for where the recipe leaves them out."""
+        return None
 
 
 class _Section(BaseModel):

@@ -132,7 +132,7 @@ def credit_of(
             above_empty = whole - float(value_E[-1]) if plugin.wants_empty and len(value_E) else float("nan")
             answers[one.rollout.id] = Credited(one, raw_S, plugin.normalised(raw_S, above_empty), _asked(raw_S, plan))
     metrics = {
-        "credit/unbiased": float(plugin.label == "unbiased"),
+        "credit/unbiased": float(plugin.label == "unbiased" and all(_is_one_token(one) for one in answers.values())),
         "credit/no_steps": float(len(examined) - len(answers)),
         "credit/examined": len(examined) / max(1, len(judged)),
         **_metrics(list(answers.values())),
@@ -184,6 +184,13 @@ def _asked(raw_S: Floats, plan: Replays | None) -> Bools:
     if plan is None or known_S.all():
         return np.ones(len(raw_S), dtype=bool)
     return known_S | ~np.isnan(plan.solve(np.zeros(len(plan.edits)), 0.0).credit_S)
+
+
+def _is_one_token(one: Credited) -> bool:
+    """Is every step a single token, with nothing but the end left over? Then no later token decides what a step is."""
+    step_T = one.trajectory.step_T
+    written = len(step_T) - (len(step_T) > 0 and step_T[-1] == GLUE)
+    return bool(np.array_equal(step_T[:written], np.arange(len(one.raw_S))))
 
 
 def _metrics(answers: Sequence[Credited]) -> dict[str, float]:

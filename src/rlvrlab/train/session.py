@@ -10,6 +10,7 @@ from typing import Any
 
 from rlvrlab.errors import RunError, UserError
 from rlvrlab.recipe import Resolved, resolve
+from rlvrlab.recipe.explain import unusual
 from rlvrlab.recipe.parse import flatten
 from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.experiment import summarise
@@ -43,6 +44,8 @@ def start(resolved: Resolved, observe: Observer, command: Sequence[str] = ()) ->
     run = run_folder.create(lab, command)
     with closing(run):
         run.event("start", f"run {run.folder.name} starts")
+        for words in unusual(resolved):
+            run.warn(words.partition(" ")[0], words)
         return _go(lab, run, State(), observe)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from rlvrlab.engines.base import EngineTable
 from rlvrlab.engines.hf.config import EMBEDDED, HfConfig
 from rlvrlab.errors import UserError
+from rlvrlab.recipe.presets import Preset, preset_for
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.registry import register
 
@@ -51,6 +52,12 @@ class Hf(HfConfig, EngineTable):
     def alone(self) -> Self:
         """Without the servers that draw its answers while it trains."""
         return replace(self, sampler=EMBEDDED)
+
+    def preset(self) -> Preset:
+        """Vetted values for a model of this size, with an adapter or without."""
+        from rlvrlab.models import parameters_of
+
+        return preset_for(parameters_of(self.model), lora=self.lora_rank > 0)
 
     def beside(self, folder: Path) -> Self:
         """The model's folder is looked up beside the recipe first, then where the command was started."""

@@ -17,6 +17,7 @@ from rlvrlab.engines.toy.policy import Inputs, Layout, backward, entropy, log_so
 from rlvrlab.engines.toy.sampler import Published, sample
 from rlvrlab.engines.toy.tokenizer import ToyTokenizer
 from rlvrlab.errors import CheckpointError
+from rlvrlab.recipe.presets import PRESETS, Preset
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.registry import register
 from rlvrlab.types import Completion, Count, CountOrZero, Loss, Objective, Positive, Request
@@ -39,6 +40,10 @@ class Toy(EngineTable):
     """Arithmetic of the parameters."""
     micro_batch: CountOrZero = 0
     """Rows per gradient pass; 0 takes all at once. Never changes a result."""
+
+    def preset(self) -> Preset:
+        """Rates of a log-linear policy, a thousand times those of a language model."""
+        return PRESETS["toy"]
 
     def build(self, optimizer: Optimizer) -> ToyEngine:
         """A policy that knows nothing yet: uniform over its vocabulary."""

@@ -47,17 +47,21 @@ def remembered(kept: Kept, skill: str) -> list[Problem]:
     return problems
 
 
-def with_answers(kept: Kept, rollouts: Sequence[Rollout], most: int, *, only_usable: bool = True) -> Kept:
-    """With these answers to remembered problems added, the latest `most` distinct ones of each problem."""
+def with_answers(kept: Kept, rollouts: Sequence[Rollout], most: int, *, as_drawn: bool = False) -> Kept:
+    """With these answers to remembered problems added, the latest `most` of each problem.
+
+    Right answers are examples, so each is kept once. Answers `as_drawn` stand for the policy's distribution: right or
+    wrong, and as often as they were drawn, so that a mean over them is a mean over samples.
+    """
     answers = {skill: dict(rows) for skill, rows in kept.memory.get("answers", {}).items()}
     wanted = {problem.id for problems in kept.live["problems"].values() for problem in problems}
     for rollout in rollouts:
-        if rollout.turn or rollout.problem.id not in wanted or (only_usable and not usable(rollout)):
+        if rollout.turn or rollout.problem.id not in wanted or not (as_drawn or usable(rollout)):
             continue  # a second try answers another prompt
         rows = answers.setdefault(rollout.problem.skill, {})
         tokens = list(rollout.completion.tokens)
         before = rows.get(rollout.problem.id, {"prompt": list(rollout.prompt_tokens), "answers": []})
-        others = [answer for answer in before["answers"] if answer != tokens]
+        others = [answer for answer in before["answers"] if as_drawn or answer != tokens]
         rows[rollout.problem.id] = {**before, "answers": [*others, tokens][-most:]}
     return kept._replace(memory={**kept.memory, "answers": answers})
 
@@ -80,7 +84,7 @@ def sampled(now: Moment, kept: Kept, skill: str) -> Kept:
     rollouts = now.asked(remembered(kept, skill), "sample", skill)
     emptied = {**kept.memory.get("answers", {}), skill: {}}
     kept = kept._replace(memory={**kept.memory, "answers": emptied})
-    return with_answers(kept, rollouts, now.answers, only_usable=False)
+    return with_answers(kept, rollouts, now.answers, as_drawn=True)
 
 
 def answers_batch(kept: Kept, skill: str) -> TokenBatch | None:

@@ -85,6 +85,8 @@ class Phase(ABC):
 
     name: ClassVar[str]
     """Registered name."""
+    family: ClassVar[str] = "imitation"
+    """Which of the rates of a preset fits (recipe/presets.py): imitation, preference or online."""
     online: ClassVar[bool] = False
     """Trains on answers that the current policy draws in the same step."""
     control: ClassVar[bool] = False
@@ -140,6 +142,7 @@ class OnlinePhase(Phase):
     epochs: Count = 1
     """Passes over a collection."""
 
+    family: ClassVar[str] = "online"
     online: ClassVar[bool] = True
     default_advantage: ClassVar[str]
     default_objective: ClassVar[str]

@@ -62,6 +62,7 @@ class DpoPhase(Phase):
     length_ratio: Annotated[float, Ge(1)] | None = None
     """Longest answer over shortest in a pair, at most; None pairs any, and then length may be what is learnt."""
 
+    family: ClassVar[str] = "preference"
     rows_per_item: ClassVar[int] = 2
     health: ClassVar[tuple[str, ...]] = ("dpo/chosen_reward",)
 
