@@ -42,6 +42,8 @@ class ProcessNumbers:
             for descriptor in (questions, answering):
                 os.close(descriptor)
             self.ask()
+            self.settle()  # so that it has closed what it inherited before the first job
+            self.ask()
         os.close(self._counter)
 
     def ask(self) -> None:
