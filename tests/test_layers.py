@@ -16,7 +16,8 @@ import rlvrlab
 SOURCE = Path(rlvrlab.__file__).parent
 LAYERS = (
     {
-        *("__init__", "types", "errors", "registry", "batch", "randomness", "http_client", "http_server", "replicas"),
+        *("__init__", "types", "errors", "registry", "batch", "randomness", "student", "replicas"),
+        *("http_client", "http_server", "http_messages", "http_access"),
         *("stopwatch", "fate", "fingerprint"),
     },
     {"recipe"},

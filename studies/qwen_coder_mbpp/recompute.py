@@ -62,7 +62,7 @@ class OverSeeds(NamedTuple):
     mean: float
     half: float
     p: float
-    resampled: Difference
+    both: Difference
 
 
 class Results:
@@ -84,8 +84,8 @@ class Results:
         return right_P / (1 if measure.answers == "greedy" else SAMPLES)
 
     def paired(self, before: str, after: str, measure: Measure) -> Difference:
-        """Two arms on the same problems; the interval resamples problems only."""
-        return compare(self.scores(before, measure), self.scores(after, measure), "gpu", after, measure.key)
+        """Two arms on the same problems; the interval is for new problems only."""
+        return compare(self.scores(before, measure), self.scores(after, measure))
 
     def over_seeds(self, name: str, measure: Measure) -> OverSeeds:
         """Three seeds of one kind of arm against base, or against three seeds of another, paired by seed number."""
@@ -97,8 +97,10 @@ class Results:
         mean, error = float(per_seed.mean()), float(per_seed.std(ddof=1)) / sqrt(len(SEEDS))
         t = abs(mean) / error
         p = 1 - t / sqrt(2 + t * t)  # Student's distribution has this closed form at two degrees of freedom
-        resampled = compare_seeds(before_SP, after_SP, "gpu", name.replace("−", "-"), measure.key)
-        return OverSeeds(per_seed, mean, T_2DF * error, p, resampled)
+        # base is one policy that was examined once, so there are no seeds of it to pair
+        once = AGAINST[name][0] == "base"
+        both = compare_seeds(before_SP[:1] if once else before_SP, after_SP, paired=not once)
+        return OverSeeds(per_seed, mean, T_2DF * error, p, both)
 
     def column(self, arm: str, key: str) -> Floats:
         """A metric of every training step."""
@@ -147,11 +149,11 @@ def seed_table(results: Results) -> list[str]:
     for (name, measure, over), p_holm in zip(found, adjusted, strict=True):
         per_seed = ", ".join(points(value) for value in over.per_seed)
         seeds = f"{points(over.mean)} {interval(over.mean - over.half, over.mean + over.half)}"
-        again = over.resampled
+        again = over.both
         rows.append(
             [str(measure), name, per_seed, seeds, f"{over.p:.2g}", f"{p_holm:.2g}", interval(again.low, again.high)]
         )
-    over_both = "[95 %, problems and seeds resampled]"
+    over_both = "[95 %, new seeds and problems]"
     heads = ["", "", "seeds 0, 1, 2", "mean [95 %, t over seeds]", "p of t", "p of t (Holm, 18)", over_both]
     return markdown(heads, rows)
 

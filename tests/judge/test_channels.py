@@ -220,6 +220,11 @@ def test_every_channel_is_refused(judge: Judge) -> None:
     assert returned(judge, list(REFUSED), attempts, [-code for code, _ in REFUSED.values()]) == []
 
 
+def test_every_channel_is_refused_beside_numpy_too(numpy_judge: Judge) -> None:
+    attempts = [f"__import__('numpy') and {attempt}" for _, attempt in REFUSED.values()]
+    assert returned(numpy_judge, list(REFUSED), attempts, [-code for code, _ in REFUSED.values()]) == []
+
+
 def test_honest_uses_of_the_same_calls_work(judge: Judge) -> None:
     attempts = [f"bool({attempt})" for attempt in WORKS.values()]
     assert returned(judge, list(WORKS), attempts, [True] * len(WORKS)) == []

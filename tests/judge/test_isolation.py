@@ -92,9 +92,9 @@ def below(pid: int) -> set[int]:
 def test_preloaded_packages_can_be_imported() -> None:
     code = "import numpy\ndef f(): return numpy.arange(4).sum().item()"
     task = CallsTask("f", (Call((), 6),), limits=Limits(memory_mb=1024))
-    with Judge(workers=1, preload=("numpy",)) as judge:
+    with Judge(workers=1, packages=("numpy",)) as judge:
         assert judge.verify(task, code).detail == "accepted"
-        assert judge.verify(task, "import numpy\ndef f(): return numpy.int64(6)").correct is False
+        assert judge.verify(task, "import numpy\ndef f(): return numpy.int64(6)").correct is True
         assert judge.verify(task, "def f(): return open('/etc/passwd').read()").error is ErrorKind.RUNTIME
 
 

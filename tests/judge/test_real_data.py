@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from rlvrlab.envs.sql import Sql
+from rlvrlab.envs.sql.databases import rows_of
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
-from rlvrlab.judge.modes.sql import SqlTask
-from rlvrlab.judge.modes.sql_twins import make_twin
 from rlvrlab.judge.tasks import TestsTask
 
 pytestmark = pytest.mark.slow
@@ -108,29 +108,31 @@ def mutated(query: str) -> list[str]:
     return [query + " LIMIT 0", *(one for one in found if one != query)]
 
 
-def is_empty(judge: Judge, task: SqlTask) -> bool:
-    """Does the gold query return nothing? Anything empty would match it."""
-    rows = judge.call(judge._sql["sqlite"].gold(task.database, task)).result.rows
-    return all(value is None for row in rows for value in row)
+def literal_of(value: object) -> str:
+    """A value as it is written in a query."""
+    if value is None or isinstance(value, int | float):
+        return "NULL" if value is None else repr(value)
+    return "'" + str(value).replace("'", "''") + "'"
 
 
-def test_spider_gold_is_accepted_and_mutants_are_not(judge: Judge, data: Path, tmp_path: Path) -> None:
-    rows = json.loads((data / "spider" / "dev.json").read_text())
-    folder = data / "spider" / "database"
-    names = sorted({row["db_id"] for row in rows})
-    twins = {
-        name: tuple(
-            str(make_twin(folder / f"{name}.sqlite", tmp_path / f"{name}.{seed}.sqlite", seed)) for seed in range(2)
-        )
-        for name in names
-    }
-    tasks = [SqlTask(str(folder / f"{row['db_id']}.sqlite"), row["query"], twins[row["db_id"]]) for row in rows]
-    gold = judge.verify_many([(task, task.gold + " ") for task in tasks])
-    assert [task.gold for task, verdict in zip(tasks, gold, strict=True) if verdict.correct is not True] == []
-    meaningful = [task for task in tasks if not is_empty(judge, task)]
-    assert len(meaningful) > 500
-    mutants = [(task, query) for task in meaningful for query in mutated(task.gold)]
-    verdicts = judge.verify_many(mutants)
-    accepted = [query for (_, query), verdict in zip(mutants, verdicts, strict=True) if verdict.correct is not False]
-    # A mutant may mean the same (`<` for `>=` on a join nobody matches); it must be rare.
-    assert len(accepted) <= 0.05 * len(mutants), accepted
+def test_spider_gold_is_accepted_and_literals_and_mutants_are_not(data: Path) -> None:
+    env = Sql(path=str(data / "spider"))
+    problems = [problem for some in env.problems_in_folder().values() for problem in some]
+    assert len(problems) > 500
+    gold = env.verify_many([(problem, str(env.gold(problem))) for problem in problems])
+    assert [p.prompt for p, verdict in zip(problems, gold, strict=True) if verdict.correct is not True] == []
+    distinct = {(p.reference["database"], p.reference["gold"]): p for p in problems}
+    literals, mutants = [], []
+    for (name, query), problem in distinct.items():
+        rows = rows_of(str(data / "spider" / "database" / f"{name}.sqlite"), query)
+        if len(rows) <= 60:
+            selected = " UNION ALL ".join(f"SELECT {', '.join(map(literal_of, row))}" for row in rows)
+            literals.append((problem, f"```sql\n{selected}\n```"))
+        mutants += [(problem, f"```sql\n{mutant}\n```") for mutant in mutated(query)]
+    assert [
+        text for (_, text), v in zip(literals, env.verify_many(literals), strict=True) if v.correct is not False
+    ] == []
+    verdicts = env.verify_many(mutants)
+    accepted = [text for (_, text), verdict in zip(mutants, verdicts, strict=True) if verdict.correct is not False]
+    # A mutant may mean the same; it must be rare.
+    assert len(accepted) <= 0.02 * len(mutants), accepted

@@ -6,15 +6,18 @@ import importlib
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.modes.sql import SqlTask
-from rlvrlab.judge.modes.sql_rows import Result, same_result, tie_groups
-from rlvrlab.judge.modes.sql_text import top_level_order
-from rlvrlab.judge.modes.sql_twins import make_twin
+from rlvrlab.judge.modes.sql_gold import gold_of
+from rlvrlab.judge.modes.sql_rows import Result, in_any_order, same_result
+from rlvrlab.judge.modes.sql_separation import BadQuestion, separate
+from rlvrlab.judge.modes.sql_text import ending_of
+from rlvrlab.judge.modes.sql_twins import STYLES, make_twin
 from rlvrlab.types import ErrorKind
 
 ROWS = [(1, "ann", 1.5), (2, "bob", None), (3, "cat", 2.5), (4, "bob", 2.5)]
@@ -50,6 +53,89 @@ def correct(judge: Judge, database: Path, gold: str, query: str) -> bool | None:
         ("SELECT 1", "SELECT '1'", False),
         ("SELECT 0.3", "SELECT 0.1 + 0.2", True),
         ("SELECT 0.3", "SELECT 0.31", False),
+        ("SELECT sum(id) + 10000000 FROM person", "SELECT sum(id) + 10000001.0 FROM person", False),
+        ("SELECT value FROM json_each('[3, 4]')", "SELECT value FROM json_each('[4, 3]')", True),
+        ("SELECT count(*) FROM person", "SELECT count(*) FROM pragma_table_info('person')", False),
+        (
+            "WITH p AS (SELECT * FROM person) SELECT id FROM p ORDER BY name",
+            "SELECT id FROM person ORDER BY name, id DESC",
+            True,
+        ),
+        (
+            "WITH p AS (SELECT * FROM person) SELECT id FROM p ORDER BY name",
+            "SELECT id FROM person ORDER BY id DESC",
+            False,
+        ),
+        (
+            "SELECT DISTINCT name, height FROM person ORDER BY name",
+            "SELECT name, height FROM person ORDER BY name, height DESC",
+            True,
+        ),
+        (
+            "SELECT DISTINCT name, height FROM person ORDER BY length(name)",
+            "SELECT name, height FROM person ORDER BY name, height DESC",
+            True,
+        ),
+        (
+            "SELECT DISTINCT name, height FROM person ORDER BY name",
+            "SELECT name, height FROM person ORDER BY height, name",
+            False,
+        ),
+        (
+            "SELECT name, count(*) AS n FROM person GROUP BY name ORDER BY n",
+            "SELECT name, count(*) FROM person GROUP BY name ORDER BY 2, 1 DESC",
+            True,
+        ),
+        (
+            "SELECT name, count(*) AS n FROM person GROUP BY name ORDER BY n",
+            "SELECT name, count(*) FROM person GROUP BY name ORDER BY 2 DESC",
+            False,
+        ),
+        (
+            "SELECT name, id FROM person UNION SELECT name, id FROM person ORDER BY name",
+            "SELECT name, id FROM person ORDER BY name, id DESC",
+            True,
+        ),
+        (
+            "SELECT name, id FROM person UNION SELECT name, id FROM person ORDER BY 1",
+            "SELECT name, id FROM person ORDER BY id",
+            False,
+        ),
+        (
+            "SELECT id FROM (SELECT * FROM person ORDER BY id) ORDER BY name",
+            "SELECT id FROM person ORDER BY name, id DESC",
+            True,
+        ),
+        (
+            "SELECT upper(name) || id FROM person ORDER BY substr(name, 1, 0) COLLATE NOCASE",
+            "SELECT upper(name) || id FROM person ORDER BY id DESC",
+            True,
+        ),
+        (
+            "SELECT id FROM person ORDER BY name DESC LIMIT 2",
+            "SELECT id FROM person WHERE id IN (3, 4) ORDER BY id",
+            True,
+        ),
+        (
+            "SELECT id FROM person ORDER BY name DESC LIMIT 2",
+            "SELECT id FROM person WHERE id IN (1, 3) ORDER BY id DESC",
+            False,
+        ),
+        ("SELECT id FROM person ORDER BY name DESC LIMIT 2", "SELECT id FROM person ORDER BY name DESC LIMIT 3", False),
+        ("SELECT id FROM person ORDER BY name LIMIT 1 OFFSET 1", "SELECT 4", True),
+        ("SELECT id FROM person ORDER BY name LIMIT 1 OFFSET 1", "SELECT 3", False),
+        (
+            "SELECT id FROM person ORDER BY name LIMIT 1, 2",
+            "SELECT id FROM person WHERE name = 'bob' ORDER BY id DESC",
+            True,
+        ),
+        ("SELECT id FROM person LIMIT 2", "SELECT id FROM person WHERE id > 2", True),
+        ("SELECT id FROM person LIMIT 2", "SELECT 3 UNION ALL SELECT 3", False),
+        (
+            "SELECT name FROM person UNION ALL SELECT name FROM person ORDER BY name LIMIT 3 -- of six",
+            "SELECT name FROM person WHERE id IN (1, 2) UNION ALL SELECT 'ann' ORDER BY 1",
+            True,
+        ),
         ("SELECT id FROM person WHERE 0", "SELECT name FROM person WHERE 0", True),
         ("SELECT id FROM person WHERE 0", "SELECT name, id FROM person WHERE 0", False),
         ("SELECT count(*) FROM person", "SELECT count(*) FROM person -- done\n;", True),
@@ -171,41 +257,218 @@ def test_twins_catch_the_accidental_match(judge: Judge, database: Path, tmp_path
     assert judge.verify(SqlTask(str(database), gold, twins), gold + " ").correct is True
 
 
-def test_twins_are_reproducible_and_keep_keys(database: Path, tmp_path: Path) -> None:
-    one, other = make_twin(database, tmp_path / "a.sqlite", 1), make_twin(database, tmp_path / "b.sqlite", 1)
-    with closing(sqlite3.connect(one)) as first, closing(sqlite3.connect(other)) as second:
-        rows = first.execute("SELECT * FROM person").fetchall()
-        assert rows == second.execute("SELECT * FROM person").fetchall()
-    assert {row[0] for row in rows} <= {row[0] for row in ROWS}
-    assert {row[1] for row in rows} <= {row[1] for row in ROWS}
+@pytest.fixture(scope="module")
+def concerts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sql") / "concerts.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE singer (id INTEGER PRIMARY KEY, name TEXT NOT NULL, age INTEGER, town TEXT)")
+        connection.execute(
+            "CREATE TABLE song (no INTEGER PRIMARY KEY, singer_id INTEGER REFERENCES singer(id), sales REAL)"
+        )
+        people = [(i, f"n{i}", 20 + 3 * i, None if i == 4 else f"t{i % 3}") for i in range(1, 9)]
+        connection.executemany("INSERT INTO singer VALUES (?, ?, ?, ?)", people)
+        connection.executemany("INSERT INTO song VALUES (?, ?, ?)", [(i, i % 8 + 1, 10.0 * i) for i in range(1, 17)])
+        connection.commit()
+    return path
+
+
+def test_twins_are_reproducible_and_keep_keys_and_references(concerts: Path, tmp_path: Path) -> None:
+    contents = []
+    for seed in range(len(STYLES)):
+        one, other = (make_twin(concerts, tmp_path / f"{name}.sqlite", seed) for name in "ab")
+        assert one.read_bytes() == other.read_bytes()
+        with closing(sqlite3.connect(one)) as twin:
+            contents.append(twin.execute("SELECT * FROM singer").fetchall())
+            assert contents[-1] and twin.execute("SELECT * FROM song").fetchall()
+            assert not twin.execute("SELECT * FROM song WHERE singer_id NOT IN (SELECT id FROM singer)").fetchall()
+            assert not twin.execute("SELECT * FROM singer WHERE age IS NULL").fetchall(), "no NULL where there was none"
+    assert len({repr(rows) for rows in contents}) == len(STYLES)
+
+
+@pytest.mark.parametrize(
+    ("gold", "mistakes"),
+    [
+        ("SELECT DISTINCT town FROM singer", ["SELECT town FROM singer"]),
+        ("SELECT town FROM singer", ["SELECT DISTINCT town FROM singer"]),
+        (
+            "SELECT name FROM singer WHERE age > 26",
+            ["SELECT name FROM singer WHERE age >= 26", "SELECT name FROM singer WHERE age > 27"],
+        ),
+        ("SELECT max(age) FROM singer", ["SELECT 44", "SELECT age FROM singer ORDER BY id DESC LIMIT 1"]),
+        (
+            "SELECT name FROM singer ORDER BY age LIMIT 1",
+            [
+                "SELECT name FROM singer ORDER BY age DESC LIMIT 1",
+                "SELECT 'n1'",
+                "SELECT name FROM singer WHERE age = (SELECT min(age) FROM singer)",
+            ],
+        ),
+        (
+            "SELECT name FROM singer JOIN song ON singer.id = singer_id",
+            ["SELECT name FROM singer LEFT JOIN song ON singer.id = singer_id"],
+        ),
+        (
+            "SELECT town, count(*) FROM singer GROUP BY town HAVING count(*) > 1",
+            [
+                "SELECT town, count(*) FROM singer GROUP BY town HAVING count(*) >= 1",
+                "SELECT town, count(*) FROM singer GROUP BY town HAVING count(*) > 2",
+            ],
+        ),
+    ],
+)
+def test_twins_of_a_query_tell_mistakes_from_it(
+    judge: Judge, concerts: Path, tmp_path: Path, gold: str, mistakes: list[str]
+) -> None:
+    found = separate(concerts, gold)
+    assert found == separate(concerts, gold)
+    twins = []
+    for i, content in enumerate(found.twins):
+        (tmp_path / f"{i}.sqlite").write_bytes(content)
+        twins.append(str(tmp_path / f"{i}.sqlite"))
+    task = SqlTask(str(concerts), gold, tuple(twins))
+    verdicts = judge.verify_many([(task, query) for query in [gold + " ", *mistakes]])
+    assert [verdict.correct for verdict in verdicts] == [True] + [False] * len(mistakes)
+
+
+def test_what_cannot_be_told_apart_is_named_and_what_a_literal_answers_is_refused(
+    judge: Judge, concerts: Path, tmp_path: Path
+) -> None:
+    assert separate(concerts, "SELECT count(*) FROM song").unseparated == ("DISTINCT", "LIMIT 1")
+    for gold in ("SELECT 7", "SELECT count(*) FROM singer WHERE 0", "SELECT nothing FROM singer"):
+        with pytest.raises(BadQuestion):
+            separate(concerts, gold)
+    twin = str(make_twin(concerts, tmp_path / "twin.sqlite", 1))
+    # Of the second, every id is a right answer: whatever is on both databases would always pass.
+    for gold in ("SELECT min(1) FROM singer", "SELECT id FROM singer ORDER BY 1 > 2 LIMIT 1"):
+        verdict = judge.verify(SqlTask(str(concerts), gold, (twin,)), "SELECT 1")
+        assert verdict.correct is None and verdict.flags == ("bad_task",) and "literal" in verdict.detail
+
+
+def test_a_query_whose_result_depends_on_storage_has_no_twins(concerts: Path) -> None:
+    with pytest.raises(BadQuestion, match="order in which rows are stored"):
+        separate(concerts, "SELECT max(id) FROM (SELECT id FROM singer LIMIT 1)")
+
+
+def test_a_relative_database_is_found(judge: Judge, concerts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(concerts.parent)
+    assert judge.verify(SqlTask("concerts.sqlite", "SELECT count(*) FROM song"), "SELECT 16").correct is True
 
 
 @pytest.mark.parametrize(
     ("query", "keys"),
     [
-        ("SELECT a FROM t", None),
-        ("SELECT a FROM t WHERE b = 'order by c'", None),
-        ('SELECT "order by" FROM t -- order by x', None),
-        ("SELECT a FROM (SELECT b FROM u ORDER BY b)", None),
-        ("SELECT rank() OVER (ORDER BY b) FROM t", None),
+        ("SELECT a FROM t", ()),
+        ("SELECT a FROM t WHERE b = 'order by c'", ()),
+        ('SELECT "order by" FROM t -- order by x', ()),
+        ("SELECT a FROM (SELECT b FROM u ORDER BY b)", ()),
+        ("SELECT rank() OVER (ORDER BY b) FROM t", ()),
         ("SELECT a FROM t order  by b desc, f(c, d) ASC limit 3", ("b", "f(c, d)")),
         ("SELECT a FROM t UNION SELECT b FROM u ORDER BY 1;", ("1",)),
-        ("SELECT a /* order by */ FROM t ORDER BY b COLLATE nocase DESC NULLS LAST", ("b",)),
+        ("SELECT a /* order by */ FROM t ORDER BY b COLLATE nocase DESC NULLS LAST", ("b COLLATE nocase",)),
     ],
 )
-def test_top_level_order(query: str, keys: tuple[str, ...] | None) -> None:
-    order = top_level_order(query)
-    assert (order.keys if order else None) == keys
+def test_what_a_query_sorts_by(query: str, keys: tuple[str, ...]) -> None:
+    assert ending_of(query, 9).keys == keys
 
 
 def test_ties() -> None:
     gold = Result(1, [["a"], ["b"], ["c"]])
-    keyed = Result(2, [["a", 1], ["b", 1], ["c", 2]])
-    ties = tie_groups(keyed, gold)
-    assert ties == [0, 0, 1]
-    assert same_result(Result(1, [["b"], ["a"], ["c"]]), gold, ties, 0) == ""
-    assert same_result(Result(1, [["b"], ["c"], ["a"]]), gold, ties, 0) == "another order"
-    assert tie_groups(None, gold) == [0, 1, 2]
+    ending = ending_of("SELECT x FROM t ORDER BY y", 9)
+    allowed = gold_of(ending, gold, Result(2, [["b", 1], ["a", 1], ["c", 2]]))
+    assert same_result(Result(1, [["b"], ["a"], ["c"]]), allowed, 0) == ""
+    assert same_result(Result(1, [["b"], ["c"], ["a"]]), allowed, 0) == "another order"
+    assert same_result(Result(1, [["b"], ["b"], ["c"]]), allowed, 0) == "other rows"
+    unknown = gold_of(ending, gold, None)
+    assert same_result(Result(1, [["b"], ["a"], ["c"]]), unknown, 0) == "another order"
+
+
+LARGE = 2**53 + 1
+
+
+@pytest.mark.parametrize(
+    ("gold", "got", "same"),
+    [
+        (10_000_001, 10_000_000.0, False),
+        (19_900, 20_099.0, False),
+        (10_000_001, 10_000_001.0, True),
+        (3, 3.0000000001, False),
+        (3.0000000001, 3, False),
+        (10_000_001.0, 10_000_000.0, False),
+        (1e-6, 2e-6, False),
+        (0.0, 1e-6, False),
+        (0.0, 5e-17, True),
+        (0.3, 0.1 + 0.2, True),
+        (1e12, 1e12 + 1e-3, True),
+        (["int", hex(LARGE)], float(LARGE), False),
+        (["int", hex(LARGE - 1)], float(LARGE - 1), True),
+        (["Decimal", "0.30"], ["Decimal", "0.3"], True),
+        (["Decimal", "0.30"], 0.3, True),
+        (0.3, ["Decimal", "0.30"], True),
+        (["Decimal", "3.00"], 3, True),
+        (["Decimal", "10000001.00"], ["Decimal", "10000001.01"], False),
+        (["Decimal", "10000001.00"], 10_000_000.0, False),
+        (["date", "2020-01-02"], ["datetime", "2020-01-02T00:00:00"], True),
+        (["date", "2020-01-02"], ["datetime", "2020-01-02T10:00:00"], False),
+        (["date", "2020-01-02"], "2020-01-02", False),
+        (True, 1, True),
+        (True, "true", False),
+        (None, None, True),
+        (None, 0, False),
+        (["bytes", "61"], ["bytes", "61"], True),
+        (["bytes", "61"], "a", False),
+        (["list", [1, 0.3]], ["list", [1, 0.1 + 0.2]], True),
+        (["list", [["Decimal", "0.3"]]], ["list", [0.3]], True),
+        ("1", 1, False),
+    ],
+)  # fmt: skip
+def test_same_value(gold: Any, got: Any, same: bool) -> None:
+    # A second row keeps the comparison of whole results from deciding by itself.
+    wanted = in_any_order(Result(1, [[gold], ["other"]]))
+    assert (same_result(Result(1, [["other"], [got]]), wanted, 1e-9) == "") is same
+
+
+def test_reals_that_differ_in_the_last_bits_find_their_partners() -> None:
+    rows = [[1 / 3 + i * 1e-17, i / 7, f"n{i % 5}"] for i in range(200)]
+    noisy = [[a * (1 + 1e-13), b * (1 - 1e-13), name] for a, b, name in reversed(rows)]
+    assert same_result(Result(3, noisy), in_any_order(Result(3, rows)), 1e-9) == ""
+    noisy[7][1] += 1e-6
+    assert same_result(Result(3, noisy), in_any_order(Result(3, rows)), 1e-9) == "other rows"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("duckdb") is None, reason="needs duckdb: pip install 'rlvrlab[duckdb]'")
+@pytest.mark.parametrize(
+    ("gold", "query", "right"),
+    [
+        ("SELECT sum(price) FROM ware", "SELECT sum(price::DOUBLE) FROM ware", True),
+        ("SELECT sum(price::DOUBLE) FROM ware", "SELECT sum(price) FROM ware", True),
+        ("SELECT sum(price) FROM ware", "SELECT sum(price) + 0.01 FROM ware", False),
+        ("SELECT count(*) FROM ware", "SELECT count(*)::DECIMAL(9, 2) FROM ware", True),
+        ("SELECT bought FROM ware", "SELECT bought::TIMESTAMP FROM ware", True),
+        ("SELECT bought FROM ware", "SELECT bought::VARCHAR FROM ware", False),
+        ("SELECT price > 2 FROM ware", "SELECT (price > 2)::INTEGER FROM ware", True),
+        ("SELECT 'a'::BLOB, NULL", "SELECT 'a'::BLOB, NULL", True),
+        ("SELECT name, id FROM ware ORDER BY name", "SELECT name, id FROM ware ORDER BY name, id DESC", True),
+        ("SELECT DISTINCT name, id FROM ware ORDER BY name", "SELECT name, id FROM ware ORDER BY name, id DESC", True),
+        ("SELECT name, id FROM ware ORDER BY name", "SELECT name, id FROM ware ORDER BY id", False),
+        ("SELECT list(price ORDER BY id) FROM ware", "SELECT list(price::DOUBLE ORDER BY id) FROM ware", True),
+    ],
+)
+def test_values_and_ties_of_duckdb(judge: Judge, wares: Path, gold: str, query: str, right: bool) -> None:
+    limits = Limits(cpu_s=1.0, memory_mb=1024, output_mb=16)
+    verdict = judge.verify(SqlTask(str(wares), gold, engine="duckdb", limits=limits), query)
+    assert verdict.correct is right, verdict.detail
+
+
+@pytest.fixture(scope="module")
+def wares(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sql") / "wares.duckdb"
+    with importlib.import_module("duckdb").connect(str(path)) as connection:
+        connection.execute(
+            "CREATE TABLE ware AS SELECT i AS id, 'n' || (i % 3) AS name, (i * 1.1)::DECIMAL(9, 2) AS price, "
+            "DATE '2020-01-01' + i::INTEGER AS bought FROM range(9) r(i)"
+        )
+    return path
 
 
 @pytest.mark.slow

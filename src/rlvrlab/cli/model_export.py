@@ -13,7 +13,7 @@ from rlvrlab.models import cache, resolve, smollm2
 from rlvrlab.models.card import Facts, Result, card
 from rlvrlab.models.inspection import PICKLES, licence
 from rlvrlab.models.shelf import BUILT_IN, HUB_ID, split_seed
-from rlvrlab.record.experiment import accuracy_of, percent, summarise
+from rlvrlab.record.headline import accuracy_of, percent, summarise
 from rlvrlab.record.run import read_config, read_info, read_metrics
 
 if TYPE_CHECKING:

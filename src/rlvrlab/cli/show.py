@@ -107,18 +107,26 @@ def _details(folder: Path) -> dict[str, Any]:
 def _head(console: Console, entry: Entry, details: dict[str, Any]) -> None:
     from rich.text import Text
 
+    from rlvrlab.record.headline import headline_words
+
     title = Text(printable(entry.name), "bold")
     title.append(f"  {printable(entry.status)}", COLOURS.get(entry.status, "green"))
     title.append("".join(f"  #{tag}" for tag in entry.tags), "cyan")
     console.print(title, soft_wrap=True)
     facts = [
         f"{printable(entry.phase)} {steps_of(entry)}".strip(),
-        f"accuracy {share_of(entry)} %" if entry.metric else "",
+        f"accuracy {share_of(entry)} %" if entry.metric and entry.kind != "run" else "",
         f"{tokens_of(entry)} tokens" if entry.tokens is not None else "",
         f"started {duration(entry.age_s)} ago" if entry.age_s is not None else "",
         f"last news {duration(entry.quiet_s)} ago" if entry.status in ("running", "stale", "killed") else "",
     ]
-    lines = [(entry.about, "italic"), (" · ".join(fact for fact in facts if fact), ""), (details.get("why", ""), "")]
+    result = headline_words(entry.folder) if entry.kind == "run" else ""
+    lines = [
+        (entry.about, "italic"),
+        (result, "bold"),
+        (" · ".join(fact for fact in facts if fact), ""),
+        (details.get("why", ""), ""),
+    ]
     if entry.status in ("killed", "interrupted", "preempted", "failed") and entry.kind == "run":
         lines.append((f"Go on with: rlvr train --resume {entry.folder}", "yellow"))
     lines += [(f"missing: {one['what']}: {one['why']}", "yellow") for one in details.get("missing", [])]
@@ -141,7 +149,7 @@ def _show_run(console: Console, details: dict[str, Any]) -> None:
         for one in details["headline"]
     ]  # fmt: skip
     head = ["data", "phase", "before", "best", "step", "last"]
-    _print_table(console, "Held-out accuracy in %, greedy, 95 % intervals", head, results)
+    _print_table(console, "Accuracy on dev problems in %, greedy, 95 % intervals", head, results)
     curves = [
         [name, *(f"{value:.3g}" for value in (values[0], values[-1], min(values), max(values))),
          sparkline(list(values))]

@@ -39,8 +39,6 @@ NUMBERS = (
     ("spent_wall_s", "seconds spent", "{:.3g}"),
     ("throughput", "answers per second", "{:.1f}"),
 )
-PLAIN = ("gen_tokens", "avg_entropy")
-"""Measures that are no shares, and neither good nor bad when they move."""
 LESS_IS_BETTER = ("truncated",)
 
 
@@ -76,6 +74,8 @@ def split_table(kind: str, groups: Mapping[str, Mapping[str, Any]]) -> Table:
 
 def comparison_table(title: str, rows: Sequence[Row]) -> Table:
     """before, after, their difference with its interval, p, and what could have been seen at all."""
+    from rlvrlab.evals.compare import PLAIN
+
     lines: list[list[object]] = []
     for row in rows:
         scale, digits = (1.0, 2) if row.what in PLAIN else (100.0, 1)
@@ -85,8 +85,8 @@ def comparison_table(title: str, rows: Sequence[Row]) -> Table:
         style = "" if not row.significant or row.what in PLAIN else "green" if better else "red"
         before, after, least = (f"{scale * value:.{digits}f}" for value in (row.before, row.after, d.detectable))
         difference = Text(f"{mean} [{low}, {high}]", style)
-        lines.append([row.what, before, after, difference, f"{row.p_holm:.2g}", least, row.verdict])
-    return printing.table((title, "before", "after", "difference [95 %]", "p (Holm)", "MDE", ""), lines)
+        lines.append([row.what, before, after, difference, d.p_words, least, row.verdict])
+    return printing.table((title, "before", "after", "difference [95 %]", "p", "MDE", ""), lines)
 
 
 def _share(metrics: Mapping[str, Any], key: str) -> str:

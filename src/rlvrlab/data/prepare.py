@@ -6,6 +6,7 @@ Equal content is kept once: test before dev before train, so that nothing held o
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,6 +28,8 @@ from rlvrlab.types import Environment, Problem, Role
 Format = Literal["jsonl", "parquet", "trl"]
 ROLES: tuple[Role, ...] = ("test", "dev", "train")
 """In the order in which they claim a row."""
+MOST_NAMED = 40
+"""Rows named in a summary."""
 
 
 class Item(NamedTuple):
@@ -47,12 +50,26 @@ class Prepared:
     duplicates: list[dict[str, Any]] = field(default_factory=list)
     left_out: int = 0
     """Rows that cannot be judged strictly."""
+    left_out_rows: list[str] = field(default_factory=list)
+    """Where they stand."""
     origin: str = ""
 
     def summary(self) -> str:
         """How many rows of each role there are, and how many were left behind."""
         roles = ", ".join(f"{len(rows)} {role}" for role, rows in self.problems.items() if rows)
-        return f"{self.name}: {roles}; dropped as duplicates: {len(self.duplicates)}, not judgeable: {self.left_out}"
+        tests = ", ".join(f"{count:,} {kind}" for kind, count in self.tests().items())
+        named = f" ({', '.join(self.left_out_rows[:MOST_NAMED])}{', …' if self.left_out > MOST_NAMED else ''})"
+        left_out = f"not judgeable: {self.left_out}{named if self.left_out else ''}"
+        counted = f"; tests: {tests}" if tests else ""
+        return f"{self.name}: {roles}{counted}; dropped as duplicates: {len(self.duplicates)}, {left_out}"
+
+    def tests(self, role: Role | None = None) -> dict[str, int]:
+        """How many tests of each kind the problems have, {"base": 7, "plus": 993}, where they say it."""
+        counts: Counter[str] = Counter()
+        for one in [role] if role else ROLES:
+            for problem in self.problems[one]:
+                counts.update(problem.meta.get("tests") or {})
+        return dict(counts)
 
 
 def from_preset(name: str, preset: Preset, env: Environment, origin: Path | None) -> Prepared:
@@ -129,7 +146,8 @@ def write(prepared: Prepared, folder: Path, to: Format) -> list[Path]:
             write_lines(path, (json.dumps(trl_row(p), ensure_ascii=False) for p in there[role]))
             continue
         write_problems(path, there[role])
-        write_manifest(manifest_of(path, there[role], facts), path_of(path))
+        counted = {"tests": tests} if (tests := prepared.tests(role)) else {}
+        write_manifest(manifest_of(path, there[role], facts | counted), path_of(path))
     if prepared.duplicates:
         lines = (json.dumps(row, ensure_ascii=False) for row in prepared.duplicates)
         write_lines(folder / f"{prepared.name}_duplicates_dropped.jsonl", lines)
@@ -159,6 +177,7 @@ def _counted(prepared: Prepared, row: Row, where: str) -> Read | None:
     read = read_row(row, where, _reader(prepared.env).read_row)
     if read is None:
         prepared.left_out += 1
+        prepared.left_out_rows.append(where)
         return None
     name, make = prepared.name, read.problems
     return replace(read, problems=lambda role: [replace(p, meta={**p.meta, "dataset": name}) for p in make(role)])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.data.presets import Preset
+from rlvrlab.envs.code import quixbugs_folder
 from rlvrlab.envs.data_files import ENDINGS, Row, bare_name, ending_of, read_rows
 from rlvrlab.errors import InfrastructureError, UserError
 
@@ -28,6 +29,8 @@ def rows_of(name: str, preset: Preset, origin: Path | None) -> dict[str, Iterato
         raise UserError(f"{origin}: no such file or folder")
     if any((origin / saved).is_file() for saved in SAVED):
         return _saved_rows(origin, preset)
+    if quixbugs_folder.is_folder(origin):
+        return {split: _folder_rows(origin) for split in preset.splits}
     files = _files(name, preset, origin)
     if preset.ranges and len(files) == 1:
         (path,) = files.values()
@@ -39,6 +42,11 @@ def file_rows(path: Path) -> Iterator[Place]:
     """The rows of one file."""
     for number, row in read_rows(path):
         yield f"{path}:{number}", row
+
+
+def _folder_rows(folder: Path) -> Iterator[Place]:
+    for number, row in quixbugs_folder.folder_rows(folder):
+        yield f"{folder}:{number} ({row['name']})", row
 
 
 def _in_range(path: Path, first: int, last: int) -> Iterator[Place]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvrlab.evals.statistics import bootstrap, check_k, pass_at_k, pass_hat_k, wilson
+from rlvrlab.evals.statistics import check_k, estimate, pass_at_k, pass_hat_k, wilson
 from rlvrlab.types import ErrorKind
 
 RAN = tuple(str(kind) for kind in (ErrorKind.NONE, ErrorKind.WRONG, ErrorKind.RULE))
@@ -47,6 +47,8 @@ class Sample:
     """0 for the first try, 1 … for repairs after feedback."""
     at_s: float = 0.0
     """Seconds of evaluation when it was judged."""
+    accuracy: float | None = None
+    """What mean accuracy is the mean of, where that is not the partial score: the recipe's reward."""
 
 
 def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> dict[str, Any]:
@@ -91,8 +93,8 @@ def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> d
     return out
 
 
-def at_k(samples: Sequence[Sample], ks: Sequence[int], *key: object) -> dict[str, Any]:
-    """Unbiased pass@k and pass^k with bootstrap intervals over problems, and the majority answer's accuracy."""
+def at_k(samples: Sequence[Sample], ks: Sequence[int]) -> dict[str, Any]:
+    """Unbiased pass@k and pass^k with intervals over problems, and the majority answer's accuracy."""
     groups: dict[str, list[Sample]] = defaultdict(list)
     for s in samples:
         if s.accepted is not None and s.turn == 0:
@@ -104,9 +106,8 @@ def at_k(samples: Sequence[Sample], ks: Sequence[int], *key: object) -> dict[str
     for k in ks:
         # A failed request takes a sample away; a problem with fewer than k left has no estimate and is counted.
         counts = [(len(g), sum(s.accepted is True for s in g)) for g in groups.values() if len(g) >= k]
-        scores = [pass_at_k(n, c, k) for n, c in counts]
-        low, high = bootstrap(scores, *key, "pass", k)
-        out |= {f"pass@{k}": _mean(scores), f"pass@{k}_low": low, f"pass@{k}_high": high}
+        reached = estimate([pass_at_k(n, c, k) for n, c in counts])
+        out |= {f"pass@{k}": reached.value, f"pass@{k}_low": reached.low, f"pass@{k}_high": reached.high}
         out[f"pass^{k}"] = _mean([pass_hat_k(n, c, k) for n, c in counts])
         if len(counts) < len(drawn):
             out[f"pass@{k}_left_out"] = len(drawn) - len(counts)
@@ -172,16 +173,13 @@ def majority(group: Sequence[Sample]) -> float:
 
 
 def _mean_accuracy(judged: Sequence[Sample]) -> dict[str, float]:
-    """Mean partial score, with an interval over problems."""
+    """Mean of the recipe's reward where it is an accuracy with partial credit, else of the partial score."""
     by_problem: dict[str, list[float]] = defaultdict(list)
     for s in judged:
-        by_problem[s.problem_id].append(s.pass_ratio)
+        by_problem[s.problem_id].append(s.pass_ratio if s.accuracy is None else s.accuracy)
     scores = [sum(values) / len(values) for values in by_problem.values()]
-    # Wilson where all are right or wrong: a bootstrap of nothing but zeros would claim certainty.
-    binary = all(score in (0.0, 1.0) for score in scores)
-    right = sum(score == 1.0 for score in scores)
-    low, high = wilson(right, len(scores)) if binary else bootstrap(scores, "mean accuracy")
-    return {"mean_accuracy": _mean(scores), "mean_accuracy_low": low, "mean_accuracy_high": high}
+    found = estimate(scores)
+    return {"mean_accuracy": found.value, "mean_accuracy_low": found.low, "mean_accuracy_high": found.high}
 
 
 def _failures(judged: Sequence[Sample]) -> dict[str, float]:

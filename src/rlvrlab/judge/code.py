@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rlvrlab.errors import InfrastructureError
+from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.judge import packages
 from rlvrlab.judge.finding import BadTask, Finding, tried
 from rlvrlab.judge.modes.asserts import AssertReader, judge_inprocess, judge_tests
 from rlvrlab.judge.modes.calls import judge_calls
@@ -15,7 +16,7 @@ from rlvrlab.judge.tasks import CallsTask, StdioTask, SyntaxTask, Task, TestsTas
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, unjudged
 
-SCORER_VERSION = "code-2"
+SCORER_VERSION = "code-3"
 LARGEST_PROGRAM = 2 << 20
 
 
@@ -36,9 +37,13 @@ class CodeJudge:
         if not isinstance(task, SyntaxTask) and not (task.calls if isinstance(task, CallsTask) else task.tests):
             trouble = "bad task: it has no tests, and everything would pass them"
             return unjudged(trouble, isolation=isolation, flags=("bad_task",))
+        try:
+            pool = self._pool_for(task)
+        except UserError as error:
+            return unjudged(f"bad task: {error}", isolation=isolation, flags=("bad_task",))
 
         async def find() -> Finding:
-            async with self.pool.worker() as worker:
+            async with pool.worker() as worker:
                 match task:
                     case StdioTask():
                         return await judge_stdio(worker, code, task, self.stop_on_first_failure)
@@ -57,3 +62,9 @@ class CodeJudge:
             return unjudged(f"bad task: {error}", isolation=isolation, flags=("bad_task",))
         except InfrastructureError as error:
             return unjudged(f"{Outcome.JUDGE_ERROR}: {error}", isolation=isolation)
+
+    def _pool_for(self, task: Task) -> Pool:
+        """Workers that have imported what the task needs; UserError where it asks for what is not there."""
+        needed = [name for name in packages.needed_by(task) if name not in self.pool.image.preload]
+        packages.check_known(needed, "task.packages")
+        return self.pool.having(tuple(needed))

@@ -7,6 +7,8 @@ Text (what a program printed)               Values (what a function returned, in
   float        tokens; numbers within abs/rel  unordered  lists are bags
   unordered    lines are a bag                 python     what `==` says in assert code: True is 1, 2.0 is 2
 Under `unordered` lists are bags at every depth; under `float` the members of sets are paired within the tolerance.
+A number of numpy is the Python number of its value, always. Its arrays are nested lists of their shape under `json`,
+`float` and `unordered`; under `exact` an array equals an array of the same kind, under `python` nothing that is a list.
 A number written without a fraction must be met exactly: tolerance is for floats.
 """
 
@@ -29,6 +31,10 @@ Kind = Literal["exact", "rstrip_lines", "tokens", "json", "float", "unordered", 
 SEQUENCES = {"list", "tuple", "deque"}
 SETS = {"set", "frozenset"}
 MAPPINGS = {"dict", "Counter", "OrderedDict", "defaultdict"}
+TABLES = {"Series", "DataFrame"}
+MOST_DIMENSIONS, MOST_EMPTY = 64, 100
+"""Of an array: numpy allows no more dimensions; (1000000000, 0) is a shape that costs its sender nothing."""
+ARRAYS_ARE_LISTS = {"json", "float", "unordered"}
 INTEGER = re.compile(r"[+-]?[0-9]{1,400}", re.ASCII)
 DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?", re.ASCII)
 RATIO = re.compile(r"-?[0-9]{1,400}(?:/[0-9]{1,400}|(?:\.[0-9]{1,400})?(?:E[+-][0-9]{1,3})?)", re.ASCII)
@@ -108,7 +114,7 @@ def same_value(got: plain.Encoded, expected: object, policy: Comparison) -> bool
 
 
 def _number_form(value: Any) -> plain.Encoded:
-    """An expected number of another type, such as numpy's scalars, as Python's own."""
+    """An expected number of another type as Python's own."""
     if isinstance(value, numbers.Integral):
         return plain.encode(int(value))
     if isinstance(value, numbers.Real):
@@ -121,11 +127,54 @@ def _number_form(value: Any) -> plain.Encoded:
 def same_form(got: plain.Encoded, expected: plain.Encoded, policy: Comparison) -> bool:
     """The same with both sides encoded; `got` is hostile, `expected` is ours."""
     try:
+        arrays = policy.kind in ARRAYS_ARE_LISTS
+        got, expected = _without_numpy(got, arrays), _without_numpy(expected, arrays)
         if policy.kind == "python":
             return bool(_canonical(got) == _canonical(expected))
         return _same(got, expected, policy)
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):  # no encoding of anything
         return False
+
+
+def _without_numpy(form: Any, arrays: bool) -> Any:
+    """The form with numpy's numbers as Python's, tables as tuples, and arrays as nested lists or as what they hold."""
+    if type(form) is not list or len(form) != 2:
+        return form
+    tag, content = form
+    if tag in SEQUENCES or tag in SETS:
+        return [tag, [_without_numpy(item, arrays) if type(item) is list else item for item in content]]
+    if tag in MAPPINGS:
+        return [tag, [[_without_numpy(part, arrays) for part in pair] for pair in content]]
+    if tag == "numpy":
+        return content[1]
+    if tag == "ndarray":
+        name, shape, items = content
+        if type(name) is not str or type(shape) is not list or type(items) is not list:
+            raise TypeError("not an array")
+        items = [_without_numpy(item, arrays) for item in items]
+        kind = name.lstrip("<>|=")[:1]
+        return _nested(shape, items) if arrays else ["ndarray", [kind, shape, items]]
+    return ["tuple", [["table", tag], *(_without_numpy(part, arrays) for part in content)]] if tag in TABLES else form
+
+
+def _nested(shape: Any, items: list[Any]) -> Any:
+    """Items in the order of memory as nested lists of this shape; an array of no dimensions is its one item."""
+    if math.prod(shape) != len(items) or len(shape) > MOST_DIMENSIONS:
+        raise ValueError("the items do not fill the shape")
+    if len(shape) == 0:
+        return items[0]
+    if not items:  # the lengths behind an empty dimension leave no trace in a list
+        return _empty(shape)
+    for length in reversed(shape[1:]):
+        items = [["list", items[start : start + length]] for start in range(0, len(items), length)]
+    return ["list", items]
+
+
+def _empty(shape: Any) -> Any:
+    """Nested lists of an array without items."""
+    if shape[0] > MOST_EMPTY:
+        raise ValueError("too many empty lists")
+    return ["list", [_empty(shape[1:]) for _ in range(shape[0])] if shape[0] and len(shape) > 1 else []]
 
 
 def _canonical(form: Any) -> Any:

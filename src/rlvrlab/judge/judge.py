@@ -21,6 +21,7 @@ from rlvrlab.judge.isolation import chosen_level
 from rlvrlab.judge.modes import mathematics, sql
 from rlvrlab.judge.modes.mathematics import MathTask
 from rlvrlab.judge.modes.sql import SqlTask
+from rlvrlab.judge.packages import check_installed
 from rlvrlab.judge.statistics import Latency, Stopwatch
 from rlvrlab.judge.tasks import Task
 from rlvrlab.judge.workers.orders import Image
@@ -53,14 +54,15 @@ class Judge:
     """landlock (default), bwrap, or weak where explicitly allowed."""
     workers: int = field(default_factory=default_size)
     allow_weak: bool = False
-    preload: tuple[str, ...] = ()
-    """Third-party modules candidates may import: ("numpy",)."""
+    packages: tuple[str, ...] = ()
+    """Installed packages that every program and test may import: ("numpy",). Tasks can name more (packages.py)."""
     stop_on_first_failure: bool = True
     remote: Backend | None = None
     """Judge programs there instead, e.g. a SandboxFusion client."""
 
     def __post_init__(self) -> None:
         self.level = chosen_level(self.isolation, self.allow_weak) if self.remote is None else "remote"
+        check_installed(self.packages, "Judge(packages=…)")
         self.stopwatch = Stopwatch()
         self._kept: OrderedDict[str, Verdict] = OrderedDict()
         self._loop = asyncio.new_event_loop()
@@ -68,7 +70,7 @@ class Judge:
         self._thread.start()
         local = self.level if self.remote is None else "landlock"
         self.pools = {
-            "code": Pool(Image(local, self.preload), self.workers),
+            "code": Pool(Image(local, tuple(sorted(self.packages))), self.workers),
             **{name: Pool(replace(image, isolation=local), self.workers) for name, image in sql.IMAGES.items()},
             "mathematics": Pool(replace(mathematics.IMAGE, isolation=local), self.workers),
         }
@@ -139,7 +141,9 @@ class Judge:
         return verdicts
 
     def _key(self, task: AnyTask, answer: str) -> str:
-        version = f"{code.SCORER_VERSION} {sql.SCORER_VERSION} {mathematics.SCORER_VERSION} {self.level} {self.preload}"
+        version = (
+            f"{code.SCORER_VERSION} {sql.SCORER_VERSION} {mathematics.SCORER_VERSION} {self.level} {self.packages}"
+        )
         try:
             written = repr(task)
         except ValueError:  # integers of more than 4300 digits cannot be written: such a task is judged anew each time

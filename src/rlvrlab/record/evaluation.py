@@ -136,11 +136,7 @@ class Stored:
 
 def read_evaluation(folder: Path) -> Stored:
     """Everything in an evaluation folder; finished or not."""
-    info = _info_if_any(folder)
-    if info is None or "examined" not in info:
-        raise UserError(f"{folder}: no evaluation folder (no {INFO} of one); `rlvr eval … --output DIR` makes one")
-    if info.get("schema") != SCHEMA:
-        raise RunError(f"{folder}: schema {info.get('schema')}, this version reads {SCHEMA}; use the one that wrote it")
+    info = evaluation_facts(folder)
     problems = tuple(read_problems(folder / PROBLEMS))
     known = {problem.id for problem in problems}
     rows = newest(read_lines(folder / SAMPLES))
@@ -148,6 +144,16 @@ def read_evaluation(folder: Path) -> Stored:
     if strange:
         raise InfrastructureError(f"{folder}: {len(strange)} samples of problems it does not hold, e.g. {strange[0]}")
     return Stored(folder, info, problems, tuple(rows))
+
+
+def evaluation_facts(folder: Path) -> dict[str, Any]:
+    """run_info.json of an evaluation folder: what was asked, of whom, and how it ended; without the answers."""
+    info = _info_if_any(folder)
+    if info is None or "examined" not in info:
+        raise UserError(f"{folder}: no evaluation folder (no {INFO} of one); `rlvr eval … --output DIR` makes one")
+    if info.get("schema") != SCHEMA:
+        raise RunError(f"{folder}: schema {info.get('schema')}, this version reads {SCHEMA}; use the one that wrote it")
+    return info
 
 
 def newest_evaluation(folder: Path) -> Stored:

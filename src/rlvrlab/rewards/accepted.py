@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rlvrlab.registry import register
-from rlvrlab.rewards.total import judged, total
+from rlvrlab.rewards.total import PartialCredit, judged, total
 from rlvrlab.types import Completion, Problem, Reward, Verdict
 
 
 @register("reward", "accepted")
 @dataclass(frozen=True)
-class Accepted:
+class Accepted(PartialCredit):
     """All tests or nothing."""
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:

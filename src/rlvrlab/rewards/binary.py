@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rlvrlab.registry import register
-from rlvrlab.rewards.total import judged, total
+from rlvrlab.rewards.total import PartialCredit, judged, total
 from rlvrlab.types import Completion, Problem, Reward, Verdict
 
 
 @register("reward", "binary")
 @dataclass(frozen=True)
-class Binary:
+class Binary(PartialCredit):
     """Correct or not."""
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:

@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rlvrlab.registry import register
-from rlvrlab.rewards.total import judged, total
+from rlvrlab.rewards.total import PartialCredit, judged, total
 from rlvrlab.types import Completion, ErrorKind, Fraction01, Problem, Reward, Verdict
 
 
 @register("reward", "pass_ratio")
 @dataclass(frozen=True)
-class PassRatio:
+class PassRatio(PartialCredit):
     """Tests passed over tests there are."""
 
     partial: Fraction01 = 1.0

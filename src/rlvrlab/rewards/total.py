@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 
-from rlvrlab.types import Reward, Verdict
+from rlvrlab.types import Completion, Problem, Reward, Verdict
+
+
+class PartialCredit:
+    """Base of rewards that are 1 for a right answer and between 0 and 1 for any other: their mean is an accuracy."""
+
+    @abstractmethod
+    def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
+        """The reward of a judged answer."""
 
 
 def total(parts: Mapping[str, float]) -> Reward:

@@ -13,7 +13,7 @@ from rlvrlab.recipe import Resolved, resolve
 from rlvrlab.recipe.explain import unusual
 from rlvrlab.recipe.parse import flatten
 from rlvrlab.recipe.schema import PLUGIN_TABLES
-from rlvrlab.record.experiment import summarise
+from rlvrlab.record.headline import summarise
 from rlvrlab.record.redact import HIDDEN
 from rlvrlab.record.run import Run, read_config
 from rlvrlab.record.sinks.base import Sinks, find_sinks

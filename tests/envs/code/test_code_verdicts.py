@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rlvrlab.envs.code import Code, CodeReasoning, CodeRefactor, CodeRepair, rewriting
 from rlvrlab.envs.code.trees import size
-from rlvrlab.errors import InfrastructureError
+from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict, unjudged
 
 GOLDEN = Path(__file__).with_name("code_answers.jsonl")
@@ -192,3 +192,34 @@ def test_no_answer_takes_long_to_read(quickly: Any, name: str) -> None:
     for env_type in (Code, CodeReasoning):
         env, problem = env_type(), PROBLEMS[env_type]
         quickly(0.2, lambda env=env, problem=problem: env.prepare(problem, HOSTILE[name]))
+
+
+UNCHANGED = {
+    "a comment": "def clamp(value, low, high):\n    return min(low, max(value, high))  # repaired\n",
+    "no docstring, other layout": "def clamp(value,low,high):\n\n  return min( low,\n    max(value, high) )\n",
+    "another docstring": 'def clamp(value, low, high):\n    """Right now."""\n    return min(low, max(value, high))\n',
+    "idle statements": "'ok'\ndef clamp(value, low, high):\n    0\n    pass\n    return (min(low, max(value, high)))\n",
+}
+
+
+@pytest.mark.parametrize("answer", UNCHANGED.values(), ids=UNCHANGED)
+def test_what_does_nothing_is_no_repair(answer: str) -> None:
+    """Whoever hands the bug back with a comment earns no share of the tests that it passes."""
+    env = CodeRepair(every_test=True)
+    [problem] = [one for row in env.rows() if row.id == "sample/0" for one in env.problems_of(row, "train")]
+    verdict = env.verify(problem, f"```python\n{answer}```")
+    assert (verdict.error, verdict.score, verdict.parts["tests"]) == (ErrorKind.RULE, 0.0, 0.0)
+    changed = env.verify(problem, f"```python\n{answer.replace('min(', 'max(', 1)}```")
+    assert changed.error is ErrorKind.WRONG
+
+
+def test_answers_may_import_the_packages_that_the_recipe_names(tmp_path: Path) -> None:
+    row = {"task_id": "own/1", "prompt": "def total(x):\n    '''Sum.'''\n", "entry_point": "total", "split": "train"}
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({**row, "test": "def check(candidate):\n    assert candidate([1, 2]) == 3\n"}))
+    answer = "```python\nimport numpy as np\ndef total(x): return np.sum(x)\n```"
+    for packages, error in (((), ErrorKind.RUNTIME), (("numpy",), ErrorKind.NONE)):
+        env = Code(path=str(path), packages=packages)
+        assert env.verify(env.problems("train", 1, 0)[0], answer).error is error
+    with pytest.raises(UserError, match=r"code: packages = \['nunpy'\]: .* did you mean 'numpy'"):
+        Code(packages=("nunpy",))

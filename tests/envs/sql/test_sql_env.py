@@ -25,8 +25,8 @@ SHOWN = [[1, "ann", 1.5, "Rome"], [2, None, None, "Oslo"], [3, "cat", 2.5, ""], 
 TWINS = [
     [
         [1, "bob", 1.25, "Lima"],
-        [2, None, None, "Oslo"],
-        [3, "dan", 3.5, ""],
+        [2, "eli", 1.5, "Oslo"],
+        [3, "dan", 3.5, "Bern"],
         [4, "cat", 2.0, "Rome"],
         [5, "bob", 1.0, "x"],
     ],
@@ -188,9 +188,46 @@ def test_spider_shaped_data(spider: Path) -> None:
     assert all("CREATE TABLE person" in problem.prompt for problem in problems)
     golds = env.verify_many([(problem, env.gold(problem) or "") for problem in problems])
     assert [verdict.correct for verdict in golds] == [True] * 5
-    assert {verdict.total for verdict in golds} == {3}, "the database and two twins"
+    assert {verdict.total for verdict in golds} <= {3, 4, 5, 6}, "the database and two to five twins"
     lucky = next(problem for problem in problems if problem.meta["question"] == "All?")
     assert env.verify(lucky, "SELECT 4").correct is False
+
+
+def test_a_relative_path_counts_from_the_current_folder(spider: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(spider.parent)
+    by_role = Sql(path=spider.name).problems_in_folder()
+    problems = [problem for some in by_role.values() for problem in some]
+    assert sorted(p.id for p in problems) == sorted(
+        p.id for some in Sql(path=str(spider)).problems_in_folder().values() for p in some
+    )
+    assert len(problems) == 5
+    env = Sql(path=spider.name)
+    assert all(v.correct for v in env.verify_many([(p, env.gold(p) or "") for p in problems]))
+    with pytest.raises(UserError, match=r"no folder .*nowhere; a relative path counts from the current folder"):
+        Sql(path="nowhere").problems("train", 1, 0)
+
+
+def test_what_a_literal_answers_is_left_out_and_a_problem_of_it_is_bad(spider: Path) -> None:
+    asked = {
+        "Always?": "SELECT 7 FROM person LIMIT 1",
+        "Cities?": "SELECT DISTINCT city FROM person WHERE height >= 1.5",
+    }
+    rows = [{"db_id": "people", "question": question, "query": gold} for question, gold in asked.items()]
+    (spider / "dev.json").write_text(json.dumps(rows))
+    env = Sql(path=str(spider))
+    (problem,) = (problem for some in env.problems_in_folder().values() for problem in some)
+    assert problem.meta["question"] == "Cities?"
+    wrong = ["SELECT city FROM person WHERE height >= 1.5", "SELECT DISTINCT city FROM person WHERE height > 1.5"]
+    assert [env.verify(problem, query).correct for query in wrong] == [False, False]
+    always = Problem("a", "sql", "sql", "", {"gold": rows[0]["query"], "database": "people"})
+    verdict = env.verify(always, "SELECT 7")
+    assert verdict.correct is None and "bad_task" in verdict.flags and "literal" in verdict.detail
+
+
+def test_made_twins_have_rows_at_the_borders() -> None:
+    problem = next(p for p in Sql(levels=(1,)).problems("train", 40, 0) if " > " in p.reference["gold"])
+    gold = problem.reference["gold"]
+    assert Sql().verify(problem, gold.replace(" > ", " >= ")).correct is False
 
 
 def test_bad_data_is_named(tmp_path: Path, spider: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -15,6 +18,7 @@ from rlvrlab.envs.data_files import Row
 from rlvrlab.errors import UserError, suggestion
 from rlvrlab.judge.extract import program_in, python_block
 from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.packages import check_known
 from rlvrlab.judge.tasks import StdioTask, SyntaxTask, Task, TestsTask
 from rlvrlab.randomness import shuffled
 from rlvrlab.types import Check, Count, ErrorKind, Positive, Problem, Role, Verdict
@@ -34,6 +38,8 @@ WHAT_HAPPENED = {
     ErrorKind.WRONG: "It is right on the examples, but wrong on other tests.",
     ErrorKind.RULE: "It does not keep to what was asked.",
 }
+BESIDE = "tests that must run beside the answer (inprocess = true)"
+MOST_NAMED = 40
 NOT_RUN = (ErrorKind.FORMAT, ErrorKind.SYNTAX, ErrorKind.RULE)
 
 
@@ -59,6 +65,8 @@ class FileEnvironment(JudgedEnvironment):
     """CPU seconds per test."""
     memory_mb: Count = 1024
     """Writable memory."""
+    packages: tuple[str, ...] = ()
+    """What answers may import beside the standard library: numpy, pandas, scipy, sympy. Imports of tests are seen."""
 
     shapes: ClassVar[Mapping[str, Shape]]
     samples: ClassVar[Sequence[Mapping[str, Any]]]
@@ -73,6 +81,7 @@ class FileEnvironment(JudgedEnvironment):
             raise UserError(f'{self.name}: style = {self.style!r}: allowed: "chat", "bare"')
         if not (self.timeout_s > 0 and self.most_tests >= 1 and self.memory_mb >= 1):
             raise UserError(f"{self.name}: timeout_s, most_tests and memory_mb must be above 0")
+        check_known(self.packages, f"{self.name}: packages = {list(self.packages)}")
 
     @abstractmethod
     def problems_of(self, row: CodeRow, role: Role) -> list[Problem]:
@@ -93,7 +102,10 @@ class FileEnvironment(JudgedEnvironment):
             rows = read_shaped(Path(self.path), self.shapes, self.shape, role_of)
         else:
             rows = [row for one in self.samples for row in shaped([one], self.shapes, "auto", role_of, "sample")]
-        return [row for row in rows if not row.left_out and (self.inprocess or not row.inprocess)]
+        given_out = [row for row in rows if not row.left_out and (self.inprocess or not row.inprocess)]
+        if self.path and (words := loaded(rows, given_out)):
+            say_once(f"{self.path}: {words}")
+        return given_out
 
     def read_row(self, row: Row) -> Read | None:
         """A row in the wanted shape, or in the first that fits; None when the settings leave it out."""
@@ -131,14 +143,17 @@ class FileEnvironment(JudgedEnvironment):
         """The problem of a row whose hidden tests decide; `more` is added to what the verifier sees."""
         solution = None if row.solution is None else python_block(row.solution)
         examples = [list(one) if isinstance(one, tuple) else one for one in row.examples]
+        meta: dict[str, Any]
         reference, meta = {**self.reference(row), **more}, {"solution": solution, "examples": examples}
+        meta |= {"tests": dict(row.counted)} if row.counted else {}
         return Problem(row.id, self.name, self.name, prompt, reference, meta, role)
 
     def task(self, reference: Mapping[str, Any], tests: Sequence[Any]) -> Task:
         """The judge's task for a program or a function."""
         limits = Limits(cpu_s=self.timeout_s, job_cpu_s=2 * self.timeout_s, memory_mb=self.memory_mb)
         if not reference["entry_point"]:
-            return StdioTask(tuple((given, expected) for given, expected in tests), limits=limits)
+            pairs = tuple((given, expected) for given, expected in tests)
+            return StdioTask(pairs, limits=limits, packages=self.packages)
         name, begun = reference["entry_point"], reference["begun"]
         return TestsTask(
             name,
@@ -147,6 +162,7 @@ class FileEnvironment(JudgedEnvironment):
             preamble=begun[: max(0, begun.find(f"def {name}"))],
             inprocess=reference["inprocess"],
             limits=limits,
+            packages=self.packages,
         )
 
     def second_turn(self, problem: Problem, text: str, verdict: Verdict) -> str:
@@ -169,3 +185,25 @@ class FileEnvironment(JudgedEnvironment):
         """The usual check; our own problems run quickly, so a short time limit ends endless loops soon."""
         quick = self if self.path else replace(self, timeout_s=CHECK_TIMEOUT_S, memory_mb=CHECK_MEMORY_MB)
         return super(FileEnvironment, quick).self_check()
+
+
+def loaded(rows: Sequence[CodeRow], given_out: Sequence[CodeRow]) -> str:
+    """Which tests were loaded and which rows are not given out, where a data set leaves a doubt about either."""
+    counts: Counter[str] = Counter()
+    for row in given_out:
+        counts.update(row.counted)
+    parts = [f"{len(given_out)} problems"]
+    if counts:
+        parts.append("tests: " + ", ".join(f"{count:,} {kind}" for kind, count in counts.items()))
+    kept = {row.id for row in given_out}
+    for reason in dict.fromkeys(row.left_out or BESIDE for row in rows if row.id not in kept):
+        names = [row.id for row in rows if row.id not in kept and (row.left_out or BESIDE) == reason]
+        shown = f"{', '.join(names[:MOST_NAMED])}{', …' if len(names) > MOST_NAMED else ''}"
+        parts.append(f"left out, {reason}: {len(names)} ({shown})")
+    return "; ".join(parts) if len(parts) > 1 else ""
+
+
+@cache
+def say_once(words: str) -> None:
+    """A line for whoever reads the log, once per process."""
+    print(words, file=sys.stderr, flush=True)

@@ -18,13 +18,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from rlvrlab.judge.modes.sql_twins import make_twin
+from rlvrlab.judge.modes.sql_separation import BadQuestion, separate
 
 Rows = Sequence[Sequence[Any]]
 Contents = Mapping[str, Rows]
 """Rows by table."""
+GOLD_KEPT = 4096
 PAGE_BYTES = 512
 """Small, because the databases are: thousands of them lie in the folder."""
 
@@ -61,17 +62,44 @@ def stored(schema: Sequence[str], contents: Contents) -> str:
     if not path.exists():
         with closing(sqlite3.connect(":memory:")) as connection:
             connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-            beside = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
-            beside.write_bytes(filled(connection, schema, contents).serialize())
-            beside.replace(path)
+            _write(path, filled(connection, schema, contents).serialize())
     return str(path)
 
 
-@lru_cache(maxsize=1000)
-def twins(database: Path, many: int) -> tuple[str, ...]:
-    """Perturbed copies of a database that was given, not made here; every process makes the same ones."""
-    name = hashlib.sha256(str(database.resolve()).encode()).hexdigest()[:12]
-    return tuple(str(make_twin(database, folder() / f"{name}.{seed}.sqlite", seed)) for seed in range(many))
+def _write(path: Path, content: bytes) -> None:
+    """Whole or not at all, whoever else writes the same."""
+    beside = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
+    beside.write_bytes(content)
+    beside.replace(path)
+
+
+class Prepared(NamedTuple):
+    """A gold query on a database that was given, not made here."""
+
+    twins: tuple[str, ...] = ()
+    """Files with other contents, the same in every process."""
+    unseparated: tuple[str, ...] = ()
+    """Changes of the query that no twin tells from it."""
+    refused: str = ""
+    """Why the question cannot be judged; empty when it can."""
+
+
+@lru_cache(maxsize=GOLD_KEPT)
+def prepared(database: Path, gold: str) -> Prepared:
+    """The twins on which answers to this query are judged."""
+    try:
+        found = separate(database, gold)
+    except BadQuestion as error:
+        return Prepared(refused=str(error))
+    return Prepared(tuple(_kept(twin) for twin in found.twins), found.unseparated)
+
+
+def _kept(content: bytes) -> str:
+    """The file with this content."""
+    path = folder() / f"{hashlib.sha256(content).hexdigest()[:24]}.sqlite"
+    if not path.exists():
+        _write(path, content)
+    return str(path)
 
 
 @lru_cache(maxsize=1000)

@@ -5,7 +5,8 @@
     completion <think>…</think>\\n```sql\\nSELECT city, COUNT(*) FROM customer GROUP BY city\\n```
     reference  {"gold": "SELECT …", "schema": ["CREATE TABLE …"], "contents": [{"customer": [[1, "Ada", …]]}, …]}
                or, from data,  {"gold": "SELECT …", "database": "concert_singer"}
-    meta       {"level": 3, "question": "For each city …"}
+    meta       {"level": 3, "question": "For each city …"}; from data also
+               "unseparated": ["LEFT JOIN"]  changes of gold that no twin tells from it
 
 Without `path`, schema, contents, question and gold are made here (levels 1 filter, 2 aggregate, 3 group, 4 join,
 5 nested and ordered); with it they are read from Spider-shaped data (spider.py). Where the query stands in a
@@ -14,14 +15,15 @@ completion: judge/extract.py.
 Traps: comparing sets ignores duplicates and order; running the prediction on gold's connection lets `DELETE FROM t`
 or a temporary table of the same name win; `SELECT 42` matches a count by luck; a result that is empty matches any
 other empty one; a scalar function never reaches the progress handler. Here the judge keeps gold and prediction apart
-and compares bags of rows on three databases; docs/sql_math_logic.md has the verdicts.
+and compares bags of rows on several databases; docs/sql_math_logic.md has the verdicts.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -31,13 +33,14 @@ from rlvrlab.envs.answers import KEPT, in_turn
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment
 from rlvrlab.envs.sql import spider
 from rlvrlab.envs.sql.cheats import bombs, query_cheats, text_cheats
-from rlvrlab.envs.sql.databases import rows_of, schema_of, stored
+from rlvrlab.envs.sql.databases import prepared, rows_of, schema_of, stored
 from rlvrlab.envs.sql.made import made_problems
 from rlvrlab.envs.sql.questions import LEVELS
 from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import query_in
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.modes.sql import SqlTask
+from rlvrlab.judge.modes.sql_separation import BadQuestion
 from rlvrlab.randomness import key_bits, shuffled
 from rlvrlab.registry import register
 from rlvrlab.types import Check, ErrorKind, Problem, Role, Verdict, unjudged
@@ -55,7 +58,7 @@ class Sql(JudgedEnvironment):
     """Questions answered by a query on SQLite."""
 
     path: str = ""
-    """Folder of Spider-shaped data; empty: problems are made here."""
+    """Folder of Spider-shaped data, relative to the current folder; empty: problems are made here."""
     levels: tuple[int, ...] = (1, 2, 3, 4, 5)
     """Levels of made problems; several alternate evenly. Not used with path."""
     style: Literal["plain", "think"] = "plain"
@@ -63,7 +66,7 @@ class Sql(JudgedEnvironment):
     timeout_s: Annotated[float, Gt(0), Le(60)] = 1.0
     """CPU seconds a query may take on one database."""
 
-    version = "1"
+    version = "2"
 
     def __post_init__(self) -> None:
         if not self.levels or len(set(self.levels)) < len(self.levels) or not set(self.levels) <= set(LEVELS):
@@ -78,11 +81,7 @@ class Sql(JudgedEnvironment):
         chosen: list[Problem] = []
         reference: dict[str, object]
         if self.path:
-            folder = Path(self.path)
-            for row in shuffled(spider.asked_by_role(folder)[role], seed, "sql", role)[:size]:
-                schema = schema_of(spider.database_of(folder, row.database))
-                reference = {"gold": row.gold, "database": row.database}
-                chosen.append(self._problem(0, schema, row.question, reference, role))
+            chosen = list(islice(self._given(role, seed), size))
         else:
             streams = [made_problems(level, role, seed) for level in self.levels]
             for made in in_turn(streams, size):
@@ -95,10 +94,24 @@ class Sql(JudgedEnvironment):
             raise UserError(f"sql: {size} {role} problems asked for, {source} has {len(chosen)}")
         return chosen
 
+    def _given(self, role: Role, seed: int) -> Iterator[Problem]:
+        """The questions of the folder that can be judged; what no twin tells from a literal is left out."""
+        folder = self._folder()
+        for row in shuffled(spider.asked_by_role(folder)[role], seed, "sql", role):
+            database = spider.database_of(folder, row.database)
+            found = prepared(database, row.gold)
+            if not found.refused:
+                reference = {"gold": row.gold, "database": row.database}
+                problem = self._problem(0, schema_of(database), row.question, reference, role)
+                yield replace(problem, meta={**problem.meta, "unseparated": list(found.unseparated)})
+
+    def _folder(self) -> Path:
+        return Path(self.path).resolve()
+
     def problems_in_folder(self) -> dict[Role, list[Problem]]:
         """Every usable question of the folder."""
-        asked = spider.asked_by_role(Path(self.path))
-        return {role: self.problems(role, len(rows), seed=0) for role, rows in asked.items() if rows}
+        given = {role: list(self._given(role, seed=0)) for role in spider.asked_by_role(self._folder())}
+        return {role: problems for role, problems in given.items() if problems}
 
     def gold(self, problem: Problem) -> str | None:
         """The gold query in a block."""
@@ -112,6 +125,8 @@ class Sql(JudgedEnvironment):
             return Verdict(False, 0.0, ErrorKind.FORMAT, parts, detail="no query where it belongs")
         try:
             return ((self._task(problem), query),)
+        except BadQuestion as error:
+            return unjudged(f"bad task: {error}", flags=("bad_task",))
         except Exception as error:  # the problem is to blame, not the answer
             return unjudged(f"sql: {problem.id}: {type(error).__name__}: {error}")
 
@@ -145,7 +160,7 @@ class Sql(JudgedEnvironment):
         reference, limits = problem.reference, Limits(cpu_s=self.timeout_s, output_mb=16)
         if "database" in reference:
             row = spider.Asked(reference["database"], "", reference["gold"])
-            return replace(spider.task_of(Path(self.path), row), limits=limits)
+            return replace(spider.task_of(self._folder(), row), limits=limits)
         first, *twins = (stored(reference["schema"], contents) for contents in reference["contents"])
         return SqlTask(first, reference["gold"], tuple(twins), limits=limits)
 

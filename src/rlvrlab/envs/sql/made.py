@@ -1,5 +1,6 @@
 """Made SQL problems: schema, three databases, a question and its gold query, none of them given away by accident.
 
+The twins have rows at the borders of what the gold query compares with, so that > does not pass for >=.
 Kept only when the gold query returns something on every database, returns something else on the twins (so a literal
 cannot match) and is not what a query returns that anybody would try without reading the question.
 """
@@ -15,7 +16,8 @@ from typing import Any, NamedTuple
 from rlvrlab.envs.split import role_of
 from rlvrlab.envs.sql.databases import Contents, filled
 from rlvrlab.envs.sql.questions import LEVELS, Draw, Question
-from rlvrlab.envs.sql.schemas import Schema, drawn_contents, drawn_schema
+from rlvrlab.envs.sql.schemas import Schema, drawn_contents, drawn_schema, with_borders
+from rlvrlab.judge.modes.sql_twins import constants_in
 from rlvrlab.randomness import generator
 from rlvrlab.types import Role
 
@@ -43,13 +45,15 @@ def made_problems(level: int, role: Role, seed: int) -> Iterator[Made]:
         schema = drawn_schema(random)
         draw = Draw(schema, random)
         question = draw.pick(LEVELS[level])(draw)
-        shown = (*schema.statements, question.text)
+        words = (*schema.statements, question.text)
         # The role belongs to the query: other contents or columns beside it do not make it another question.
-        if shown in seen or role_of("sql", question.gold) != role:
+        if words in seen or role_of("sql", question.gold) != role:
             continue
-        contents = [drawn_contents(schema, random) for _ in range(1 + TWINS)]
+        shown, *twins = (drawn_contents(schema, random) for _ in range(1 + TWINS))
+        constants = constants_in(question.gold)
+        contents = [shown, *(with_borders(schema, twin, constants, 4 * i) for i, twin in enumerate(twins))]
         if _is_sound(schema, contents, question):
-            seen.add(shown)
+            seen.add(words)
             fruitless = 0
             yield Made(level, schema.statements, contents, question)
 

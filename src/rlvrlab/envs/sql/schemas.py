@@ -6,6 +6,7 @@ Numbers within a column differ, so an order by one of them is unambiguous; one c
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ NAMES = (
     "Olga", "Pia", "Quin", "Rosa", "Sven", "Tara", "Uwe", "Vera", "Will", "Xena", "Yann", "Zara",
 )  # fmt: skip
 NULL_SHARE = 0.15
+BORDER_ROWS = 6
+"""As many as two numbers and their neighbours: the rows in which the words of a query stand as well."""
 
 
 class Column(NamedTuple):
@@ -136,6 +139,36 @@ def drawn_contents(schema: Schema, random: np.random.Generator) -> Contents:
         schema.thing.name: _rows(schema.thing, names, things, random),
         schema.event.name: _rows(schema.event, owners, events, random),
     }
+
+
+def with_borders(schema: Schema, contents: Contents, constants: Mapping[str, Sequence[Any]], first: int) -> Contents:
+    """The same rows with the constants of a query and their neighbours in the columns it compares, from row `first` on.
+
+    Numbers of a column still differ. Columns take turns, so that a row at the border of one is anywhere in another.
+    """
+    changed = {}
+    for table in schema:
+        rows = [list(row) for row in contents[table.name]]
+        at = first
+        for place, column in enumerate(table.columns, 2):
+            wanted = list(dict.fromkeys(constants.get(column.name, ())))
+            if column.words:
+                for i in range(BORDER_ROWS if wanted else 0):
+                    rows[(first + i) % len(rows)][place] = wanted[0]
+                continue
+            for value in wanted:
+                _put(rows, at % len(rows), place, value)
+                at += 1
+        changed[table.name] = rows
+    return changed
+
+
+def _put(rows: list[list[Any]], at: int, place: int, value: Any) -> None:
+    """Write a number into a row; the row that had it gets the old one."""
+    for row in rows:
+        if row[place] == value:
+            row[place] = rows[at][place]
+    rows[at][place] = value
 
 
 def _rows(table: Table, second: list[Any], many: int, random: np.random.Generator) -> list[list[Any]]:

@@ -4,8 +4,9 @@
     FOLDER/database/NAME.sqlite   or   FOLDER/database/NAME/NAME.sqlite
 
 Spider asks most questions twice in other words: the role belongs to database and query, so a paraphrase never crosses.
-With a training file, dev.json is test; without one it is split. A gold query that fails or returns nothing is left out,
-because an empty result would teach to answer anything that is empty.
+With a training file, dev.json is test; without one it is split. A question is left out when its gold query fails or
+returns nothing, because an empty result would teach to answer anything that is empty, and when no twin of the database
+makes it return something else, because a literal would do.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from rlvrlab.envs.answers import squeezed
 from rlvrlab.envs.code.shared_judge import judged
 from rlvrlab.envs.data_files import Row, read_each
 from rlvrlab.envs.split import role_in_training_set, role_of
-from rlvrlab.envs.sql.databases import twins
-from rlvrlab.errors import UserError
+from rlvrlab.envs.sql.databases import prepared
+from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.judge.modes.sql import SqlTask
+from rlvrlab.judge.modes.sql_separation import BadQuestion
 from rlvrlab.types import Role
 
 TRAIN = ("train_spider.json", "train_others.json", "train.json")
 HELD_OUT = ("dev.json", "test.json")
-TWINS = 2
 
 
 class Asked(NamedTuple):
@@ -54,6 +55,8 @@ def asked_by_role(folder: Path) -> dict[Role, list[Asked]]:
     """The rows whose gold query runs and returns something, by role."""
     train = [row for name in TRAIN if (folder / name).is_file() for row in read_each(folder / name, asked_of)]
     held = [row for name in HELD_OUT if (folder / name).is_file() for row in read_each(folder / name, asked_of)]
+    if not folder.is_dir():
+        raise UserError(f"sql: path: no folder {folder}; a relative path counts from the current folder")
     if not train and not held:
         raise UserError(f"sql: {folder} has none of {', '.join(TRAIN + HELD_OUT)}")
     rows = list(dict.fromkeys(train + held))
@@ -63,6 +66,8 @@ def asked_by_role(folder: Path) -> dict[Role, list[Asked]]:
     by_role: dict[Role, list[Asked]] = {"train": [], "dev": [], "test": []}
     taken = {_content(row) for row in held} if train else set()
     for row, verdict in zip(rows, probes, strict=True):
+        if verdict.correct is None and "bad_task" not in verdict.flags:  # or the data would depend on the machine
+            raise InfrastructureError(f"sql: the gold query of {row.question!r} could not be run: {verdict.detail}")
         if verdict.correct is not False:
             continue
         role = role_of("spider", *_content(row))
@@ -77,6 +82,9 @@ def _content(row: Asked) -> tuple[str, str]:
 
 
 def task_of(folder: Path, row: Asked) -> SqlTask:
-    """The row as a task of the judge, with perturbed twins of its database."""
+    """The row as a task of the judge, with the twins that its query needs."""
     database = database_of(folder, row.database)
-    return SqlTask(str(database), row.gold, twins(database, TWINS))
+    found = prepared(database, row.gold)
+    if found.refused:
+        raise BadQuestion(found.refused)
+    return SqlTask(str(database), row.gold, found.twins)

@@ -60,11 +60,7 @@ class FusionClient:
         """SandboxFusion's /run_code; a SandboxError counts as a failure of the server."""
 
         def read(response: Response) -> dict[str, Any]:
-            answer = _object(response)
-            run = answer.get("run_result")
-            if answer.get("status") not in ("Success", "Failed") or not isinstance(run, dict | None):
-                raise BadAnswer(f"not an answer: {str(answer)[:200]}")
-            return answer
+            return wire.checked_run(_object(response))
 
         return await self._ask("/run_code", {"code": code, "language": "python", "stdin": stdin, **options}, read)
 
@@ -87,27 +83,26 @@ class FusionClient:
         return unjudged("a plain SandboxFusion server can be trusted with stdio tasks only", isolation="remote")
 
     async def _judge_whole(self, code: str, task: Task) -> Verdict:
-        def read(response: Response) -> dict[str, Any]:
-            answer = _object(response)
-            if not isinstance(answer.get("verdicts"), list) or len(answer["verdicts"]) != 1:
-                raise BadAnswer(f"not an answer: {str(answer)[:200]}")
-            return answer
+        def read(response: Response) -> Verdict:
+            verdicts = _object(response).get("verdicts")
+            if not isinstance(verdicts, list) or len(verdicts) != 1:
+                raise BadAnswer(f"not one verdict: {response.excerpt()}")
+            return wire.verdict_from_wire(verdicts[0])
 
         item = {"code": code, "task": wire.task_to_wire(task), "every_test": self.every_test}
-        answer = await self._ask("/judge", {"items": [item]}, read)
-        return wire.verdict_from_wire(answer["verdicts"][0])
+        return await self._ask("/judge", {"items": [item]}, read)
 
     async def _judge_stdio(self, code: str, task: StdioTask) -> Verdict:
         finding = Finding(total=len(task.tests))
         options = {"run_timeout": task.limits.wall_or_default_s, "memory_limit_MB": task.limits.memory_mb}
         for given, expected in task.tests:
             answer = await self.run_code(code, given, **options)
-            run = answer.get("run_result") or {}
-            if run.get("status") == "TimeLimitExceeded":
+            run = answer["run_result"]
+            if run["status"] == "TimeLimitExceeded":
                 finding.fail(Outcome.TIME_LIMIT, "the server's time limit")
             elif answer["status"] != "Success":
-                finding.fail(Outcome.RUNTIME_ERROR, str(run.get("stderr", ""))[-200:])
-            elif compare.same_text(str(run.get("stdout", "")).encode("utf-8", "replace"), expected, task.comparison):
+                finding.fail(Outcome.RUNTIME_ERROR, (run.get("stderr") or "")[-200:])
+            elif compare.same_text(run["stdout"].encode("utf-8", "replace"), expected, task.comparison):
                 finding.passed += 1
                 continue
             else:
@@ -140,8 +135,7 @@ class FusionClient:
         if status in CLOSED_DOORS:
             raise JudgeLost(f"{where}: HTTP {status}; {CLOSED_DOORS[status]}")
         if answer.content is None:
-            words = answer.response.body[:200].decode("utf-8", "replace")
-            raise InfrastructureError(f"{where}: HTTP {status}: {words}")
+            raise InfrastructureError(f"{where}: HTTP {status}: {answer.response.excerpt()}")
         return answer.content
 
     async def close(self) -> None:
@@ -150,6 +144,6 @@ class FusionClient:
 
 
 def _object(response: Response) -> dict[str, Any]:
-    if "json" not in response.headers.get("content-type", ""):
+    if response.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise BadAnswer("the answer is not JSON")
     return response.json()

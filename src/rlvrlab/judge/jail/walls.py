@@ -11,7 +11,7 @@ import os
 import resource
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from rlvrlab.judge.jail import kernel, landlock, limits
@@ -53,8 +53,16 @@ class Way(NamedTuple):
 class Walls:
     """The ways of one worker, each prepared once."""
 
-    def __init__(self, isolation: str, readable: list[str], scratch: str, rights: CapabilitySet) -> None:
-        self.isolation, self.readable, self.scratch, self.rights = isolation, readable, scratch, rights
+    def __init__(
+        self,
+        isolation: str,
+        readable: list[str],
+        scratch: str,
+        rights: CapabilitySet,
+        imported: Sequence[int] = (0, 0),
+    ) -> None:
+        self.isolation, self.readable, self.scratch = isolation, readable, scratch
+        self.rights, self.imported = rights, imported
         self.filter = Filter(processes=isolation == "bwrap") if isolation != "weak" else None
         self._rules: dict[tuple[str, ...], int] = {}
         self.ways: dict[Terms, Way] = {}
@@ -78,7 +86,7 @@ class Walls:
         budgets = limits.Limits(*budget)
         calls: list[tuple[Callable[..., int], tuple[Any, ...]]] = [
             (setrlimit, (kind, ctypes.create_string_buffer(struct.pack("=QQ", soft, hard), 16)))
-            for kind, soft, hard in limits.in_force(budgets)
+            for kind, soft, hard in limits.in_force(budgets, *self.imported)
         ]
         if self.isolation == "bwrap":  # so that a fork bomb stays small; the kernel does not apply this limit to root
             most = ctypes.create_string_buffer(struct.pack("=QQ", limits.PROCESSES, limits.PROCESSES), 16)

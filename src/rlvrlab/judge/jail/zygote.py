@@ -27,7 +27,7 @@ from select import POLLIN
 from time import monotonic
 from typing import Any
 
-from rlvrlab.judge.jail import child, heap, kernel, limits, privileges, stand_ins
+from rlvrlab.judge.jail import child, heap, kernel, limits, packages, privileges, stand_ins
 from rlvrlab.judge.jail.child import REPORT
 from rlvrlab.judge.jail.numbers import ProcessNumbers
 from rlvrlab.judge.jail.rehearsal import rehearse
@@ -56,18 +56,16 @@ class Zygote:
         library = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), f"{sys.base_prefix}/lib", *sys.path}
         folders = sorted(library - {""})
         # Databases and the like are named by each order: they may be in a folder that is its owner's alone.
-        others = bool(settings["roles"] or settings["readable"])
-        reached = [*folders, os.path.dirname(settings["scratch"])]  # noqa: PTH120 - a module less for every child
+        others = bool(settings["roles"])
+        reached = [*folders, *settings["readable"], os.path.dirname(settings["scratch"])]  # noqa: PTH120 - a module less for every child
         user = privileges.unused_user(reached, others) if jailed else None
         may_read = user is not None and (others or not privileges.readable_by(user, reached))
         self.scratch = Scratch(settings["scratch"], settings["scratch_mb"], user)
         if user is not None:
             privileges.become(user)
-        for name in settings["preload"]:
-            importlib.import_module(name)
         readable = [*SYSTEM_READABLE.split(), "/etc/ld.so.cache", *folders, *settings["readable"]]
         rights = privileges.CapabilitySet([privileges.DAC_READ_SEARCH] if may_read else privileges.NONE)
-        self.walls = Walls(settings["isolation"], readable, self.scratch.path, rights)
+        self.walls = Walls(settings["isolation"], readable, self.scratch.path, rights, settings["imported"])
         stand_ins.install(processes=settings["isolation"] == "bwrap")
         child.open_streams()
         rehearse(roles)
@@ -175,10 +173,15 @@ def main(control_descriptor: int, own_path: str, settings_text: str) -> None:
     zygote = None
     try:
         names = (*ROLES, *settings["roles"])
+        site, before = settings["site"], packages.own_memory()
+        sys.path += site
         roles = {name: importlib.import_module(f"rlvrlab.judge.jail.roles.{name}").run for name in names}
-        if not settings["site"]:
-            # The laboratory's own packages are not for candidates to import or read.
-            sys.path.remove(own_path)
+        settings["readable"] += packages.load(settings["preload"], site)
+        if "numpy" in sys.modules:
+            importlib.import_module("rlvrlab.judge.jail.arrays").learn()
+        settings["imported"] = [now - then for now, then in zip(packages.own_memory(), before, strict=True)]
+        # The laboratory's own modules, and whatever else is installed, are not for candidates to import or read.
+        sys.path[:] = [path for path in sys.path if path not in (own_path, *site)]
         zygote = Zygote(control, settings, roles)
         control.send(b"ready")
         zygote.serve()

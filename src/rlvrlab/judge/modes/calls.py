@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from rlvrlab.judge import compare
 from rlvrlab.judge.compare import Comparison
 from rlvrlab.judge.finding import BadTask, Finding, failure_of, raised, records_of, shown, word
-from rlvrlab.judge.jail import plain
+from rlvrlab.judge.jail import arrays, plain
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.tasks import CallsTask
@@ -30,6 +31,8 @@ class EncodedCall:
 
 async def judge_calls(worker: Worker, code: str, task: CallsTask, stop: bool) -> Finding:
     """Encode the task, then judge it."""
+    if "numpy" in sys.modules:  # otherwise no argument or result can be one of numpy's
+        arrays.learn()
     try:
         calls = [
             EncodedCall(

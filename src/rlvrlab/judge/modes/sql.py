@@ -16,14 +16,15 @@ from typing import Any, Literal, TypeVar
 from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.finding import Failure, Finding, failure_of, records_of, tried, word
 from rlvrlab.judge.jail.limits import Limits
-from rlvrlab.judge.modes.sql_rows import Result, same_result, tie_groups
-from rlvrlab.judge.modes.sql_text import Ordering, top_level_order
+from rlvrlab.judge.modes.sql_gold import gold_of, gold_queries
+from rlvrlab.judge.modes.sql_rows import Gold, Result, literals_of, same_result
+from rlvrlab.judge.modes.sql_text import ending_of
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.workers.orders import Image, Order, Ran
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, unjudged
 
-SCORER_VERSION = "sql-2"
+SCORER_VERSION = "sql-3"
 IMAGES = {"sqlite": Image(roles=("sql",)), "duckdb": Image(preload=("duckdb",), roles=("duckdb",))}
 ROLES = {"sqlite": "sql", "duckdb": "duckdb"}
 QUERIES_PER_CHILD = 16
@@ -43,12 +44,16 @@ class SqlTask:
     """A question answered by a query."""
 
     database: str
+    """Its file; a relative path counts from the current folder."""
     gold: str
     twins: tuple[str, ...] = ()
-    """Perturbed copies of the database (sql_twins.py): an accidental match fails on one of them."""
+    """Perturbed copies of the database (sql_twins.py): an accidental match fails on one of them.
+
+    Gold must return something else on at least one of them, or the task is bad: a literal would pass."""
     engine: Literal["sqlite", "duckdb"] = "sqlite"
     """duckdb needs the extra `rlvrlab[duckdb]`."""
-    float_tolerance: float = 1e-6
+    float_tolerance: float = 1e-9
+    """By how much of their size two reals may differ; integers and decimals are compared exactly."""
     most_rows: int = 10_000
     limits: Limits = field(default_factory=lambda: Limits(cpu_s=3.0, output_mb=16))
 
@@ -58,16 +63,8 @@ class SqlTask:
         return (self.database, *self.twins)
 
 
-@dataclass(frozen=True, slots=True)
-class Gold:
-    """The right result and, where order matters, which rows tie."""
-
-    result: Result
-    ties: list[int] | None
-
-
 class BadGold(Exception):
-    """The gold query itself does not run."""
+    """The gold query does not run, or does not tell a right answer from a literal."""
 
 
 @dataclass
@@ -77,6 +74,8 @@ class SqlJudge:
     pool: Pool = field(default_factory=lambda: Pool(IMAGES["sqlite"]))
     """Its image decides which engine the tasks may ask for."""
     _gold: OrderedDict[Query, Gold] = field(default_factory=OrderedDict)
+    _told_apart: set[tuple[tuple[str, ...], str]] = field(default_factory=set)
+    """Databases and gold queries whose results differ between the databases."""
 
     async def judge_many(self, items: Sequence[tuple[str, SqlTask]]) -> list[Verdict]:
         """Judge all queries at once, several to a child; verdicts in the order of the items."""
@@ -84,6 +83,8 @@ class SqlJudge:
         judged = await asyncio.gather(*(self._judge_chunk(chunk) for chunk in _chunks(items)))
         while len(self._gold) > GOLD_KEPT:
             self._gold.popitem(last=False)
+        if len(self._told_apart) > GOLD_KEPT:
+            self._told_apart.clear()
         return [verdict for chunk in judged for verdict in chunk]
 
     async def _learn_gold(self, tasks: Sequence[SqlTask]) -> None:
@@ -100,16 +101,17 @@ class SqlJudge:
         await asyncio.gather(*(self._learn_some(chunk) for chunk in chunks))
 
     async def _learn_some(self, wanted: Sequence[tuple[Query, SqlTask]]) -> None:
-        orders = [top_level_order(task.gold) for _, task in wanted]
-        queries = [_gold_queries(key, order) for (key, _), order in zip(wanted, orders, strict=True)]
+        endings = [ending_of(task.gold, task.most_rows) for _, task in wanted]
+        queries = [gold_queries(query, ending) for ((_, query), _), ending in zip(wanted, endings, strict=True)]
+        asked = [(key[0], query) for (key, _), some in zip(wanted, queries, strict=True) for query in some]
         try:
-            answers = iter(await self._answers([query for some in queries for query in some], wanted[0][1]))
+            answers = iter(await self._answers(asked, wanted[0][1]))
         except InfrastructureError:
             return
-        for (key, _), order, some in zip(wanted, orders, queries, strict=True):
-            answer, *keyed = [next(answers) for _ in some]
+        for (key, _), ending, some in zip(wanted, endings, queries, strict=True):
+            answer, *more = [next(answers) for _ in some]
             if isinstance(answer, Result):
-                self._gold[key] = Gold(answer, _ties(order, answer, keyed))
+                self._gold[key] = gold_of(ending, answer, _result(more))
 
     async def _judge_chunk(self, items: Sequence[tuple[str, SqlTask]]) -> list[Verdict]:
         task = items[0][1]
@@ -130,20 +132,33 @@ class SqlJudge:
 
     async def _verdict(self, task: SqlTask, answers: list[Any]) -> Verdict:
         finding = Finding(total=len(answers))
-        for database, answer in zip(task.databases, answers, strict=True):
-            try:
-                gold = await self.gold(database, task)
-            except BadGold as error:
-                return self._bad_task(str(error))
-            except InfrastructureError as error:
-                return unjudged(f"{Outcome.JUDGE_ERROR}: {error}", isolation=self.pool.image.isolation)
+        try:
+            golds = [await self.gold(database, task) for database in task.databases]
+            self._check_twins(task, golds)
+        except BadGold as error:
+            return self._bad_task(str(error))
+        except InfrastructureError as error:
+            return unjudged(f"{Outcome.JUDGE_ERROR}: {error}", isolation=self.pool.image.isolation)
+        for gold, answer in zip(golds, answers, strict=True):
             if not isinstance(answer, Result):
                 finding.fail(*_failure(answer))
-            elif difference := same_result(answer, gold.result, gold.ties, task.float_tolerance):
+            elif difference := same_result(answer, gold, task.float_tolerance):
                 finding.fail(Outcome.WRONG_ANSWER, difference)
             else:
                 finding.passed += 1
         return finding.verdict(self.pool.image.isolation)
+
+    def _check_twins(self, task: SqlTask, golds: Sequence[Gold]) -> None:
+        """A task with twins on all of which gold returns what it returns on the database is bad."""
+        if not task.twins or (task.databases, task.gold) in self._told_apart:
+            return
+        for literal in literals_of(golds[0]):
+            if any(same_result(literal, twin, task.float_tolerance) for twin in golds[1:]):
+                continue
+            raise BadGold(
+                "the gold query returns the same on the database and on all its twins, so a literal would pass"
+            )
+        self._told_apart.add((task.databases, task.gold))
 
     def _bad_task(self, why: str) -> Verdict:
         """The verdict on a task that cannot be judged: unjudged, since the answer is not to blame."""
@@ -157,11 +172,12 @@ class SqlJudge:
             return self._gold[key]
         if not Path(database).is_file():
             raise BadGold(f"no database {database}")
-        order = top_level_order(task.gold)
-        answer, *keyed = await self._answers(_gold_queries(key, order), task)
+        ending = ending_of(task.gold, task.most_rows)
+        queries = [(database, query) for query in gold_queries(task.gold, ending)]
+        answer, *more = await self._answers(queries, task)
         if not isinstance(answer, Result):
             raise BadGold(f"the gold query fails: {word(answer, 1)}: {word(answer, 2)}")
-        self._gold[key] = Gold(answer, _ties(order, answer, keyed))
+        self._gold[key] = gold_of(ending, answer, _result(more))
         return self._gold[key]
 
     async def _answers(self, queries: Sequence[Query], task: SqlTask) -> list[Any]:
@@ -176,11 +192,12 @@ class SqlJudge:
             queries = queries[:1]
         limits = replace(task.limits, job_cpu_s=task.limits.cpu_s * len(queries))
         most, seconds = task.most_rows, task.limits.cpu_s
-        job = {"role": ROLES[task.engine], "queries": queries, "most_rows": most, "seconds": seconds}
-        folders = tuple(sorted({str(Path(database).resolve()) for database, _ in queries}))
+        files = {database: str(Path(database).resolve()) for database, _ in queries}  # the child has another folder
+        asked = [(files[database], query) for database, query in queries]
+        job = {"role": ROLES[task.engine], "queries": asked, "most_rows": most, "seconds": seconds}
 
         async def run() -> tuple[Ran, Failure | None]:
-            ran = await self.pool.run(Order(job, limits, readable=folders, scratch=False))
+            ran = await self.pool.run(Order(job, limits, readable=tuple(sorted(set(files.values()))), scratch=False))
             return ran, failure_of(ran, limits, ())
 
         ran, failure = await tried(run)
@@ -196,18 +213,8 @@ def _chunks(items: Sequence[T]) -> list[Sequence[T]]:
     return [items[start : start + QUERIES_PER_CHILD] for start in range(0, len(items), QUERIES_PER_CHILD)]
 
 
-def _gold_queries(key: Query, order: Ordering | None) -> list[Query]:
-    """The gold query, and where its sort keys can be added as columns, once more with them."""
-    return [key] + ([(key[0], order.keyed)] if order and order.keyed else [])
-
-
-def _ties(order: Ordering | None, gold: Result, keyed: list[Any]) -> list[int] | None:
-    if order is None:
-        return None
-    if all(key.isdigit() and 0 < int(key) <= gold.columns for key in order.keys):
-        columns = [int(key) - 1 for key in order.keys]
-        return tie_groups(Result(gold.columns, [[*row, *(row[i] for i in columns)] for row in gold.rows]), gold)
-    return tie_groups(keyed[0] if keyed and isinstance(keyed[0], Result) else None, gold)
+def _result(answers: Sequence[Any]) -> Result | None:
+    return answers[0] if answers and isinstance(answers[0], Result) else None
 
 
 def _failure(record: Any) -> tuple[Any, ...]:

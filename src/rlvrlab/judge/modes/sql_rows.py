@@ -1,18 +1,28 @@
-"""Are two results the same? Bags of rows, in order only where the gold query orders, floats within a tolerance.
+"""Are two results the same? Rows are compared as bags, within stretches that the gold query leaves in any order.
 
-NULL equals NULL, 1 equals 1.0 (SQL does not promise which), '1' does not equal 1, integers have no tolerance, and the
-number of columns must agree even when there are no rows.
+NULL equals NULL. Integers, texts and blobs are compared exactly: '1' does not equal 1, and an integer equals a real
+only when their values are the same. Two reals are the same when they differ by at most `tolerance` of their size, or by
+less than SMALLEST. A decimal is exact beside integers and decimals, and a real beside reals. TRUE equals 1, a date
+equals the timestamp of its midnight, and the number of columns must agree even when there are no rows.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 Row = list[Any]
+Key = tuple[Any, ...]
+SMALLEST = 1e-12
+"""Reals that differ by less than this are the same, whatever their size: what is left where a sum should be zero."""
+MOST_LITERALS = 200
+LONGEST_NUMBER = 60
+"""More characters than any number that an engine returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,53 +33,119 @@ class Result:
     rows: list[Row]
 
 
-def same_result(got: Result, gold: Result, ties: Sequence[int] | None, tolerance: float) -> str:
-    """Empty when equal, otherwise the difference in words. `ties` numbers the gold rows' groups when order matters."""
-    if got.columns != gold.columns:
-        return f"{got.columns} columns instead of {gold.columns}"
-    if len(got.rows) != len(gold.rows):
-        return f"{len(got.rows)} rows instead of {len(gold.rows)}"
-    if got.rows == gold.rows:
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Neighbouring rows of a result whose order is free: `many` of the rows in `choices`, each at most once."""
+
+    many: int
+    choices: list[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """What the gold query returned, and everything else that it might have returned."""
+
+    result: Result
+    stretches: list[Stretch]
+
+
+def same_result(got: Result, gold: Gold, tolerance: float) -> str:
+    """Empty when the gold query could have returned these rows, otherwise the difference in words."""
+    if got.columns != gold.result.columns:
+        return f"{got.columns} columns instead of {gold.result.columns}"
+    if len(got.rows) != len(gold.result.rows):
+        return f"{len(got.rows)} rows instead of {len(gold.result.rows)}"
+    if got.rows == gold.result.rows:
         return ""
-    if ties is None:
-        return "" if _same_bag(got.rows, gold.rows, tolerance) else "other rows"
-    edges = [0, *(i for i in range(1, len(ties)) if ties[i] != ties[i - 1]), len(ties)]
-    for start, end in itertools.pairwise(edges):
-        if not _same_bag(got.rows[start:end], gold.rows[start:end], tolerance):
-            return "other rows" if not _same_bag(got.rows, gold.rows, tolerance) else "another order"
+    choices = [row for stretch in gold.stretches for row in stretch.choices]
+    keys = _comparable(got.rows + choices, got.columns, tolerance)
+    mine, theirs = iter(keys[: len(got.rows)]), iter(keys[len(got.rows) :])
+    for stretch in gold.stretches:
+        found = Counter(itertools.islice(mine, stretch.many))
+        if not found <= Counter(itertools.islice(theirs, len(stretch.choices))):
+            return "another order" if Counter(keys[: len(got.rows)]) <= Counter(keys[len(got.rows) :]) else "other rows"
     return ""
 
 
-def _same_bag(got: list[Row], gold: list[Row], tolerance: float) -> bool:
-    pairs = zip(sorted(got, key=_sort_key), sorted(gold, key=_sort_key), strict=True)
-    return all(
-        len(row) == len(other) and all(_same(*values, tolerance) for values in zip(row, other, strict=True))
-        for row, other in pairs
-    )
+def _comparable(rows: list[Row], columns: int, tolerance: float) -> list[Key]:
+    """The rows in a form in which equal rows are equal tuples."""
+    if not rows:
+        return []
+    cells = [[_plain(row[i]) if type(row[i]) is list else row[i] for row in rows] for i in range(columns)]
+    return list(zip(*(_column(column, tolerance) for column in cells), strict=True))
 
 
-def _sort_key(row: Row) -> tuple[str, str]:
-    # Rounded, so that floats which differ in the last bits still meet in the same place; then large integers exactly.
-    rounded = [f"{float(value):.9e}" if type(value) in (int, float) else value for value in row]
-    return json.dumps(rounded), json.dumps([value for value in row if type(value) is int])
+def _column(cells: list[Any], tolerance: float) -> Iterable[Any]:
+    if not any(type(cell) is float for cell in cells):
+        return cells
+    whole = {cell for cell in cells if type(cell) is int or type(cell) is bool}
+    reals = {cell for cell in cells if type(cell) is float or type(cell) is Decimal} - whole
+    places = _places(reals, tolerance)
+    return [places.get(cell, cell) if type(cell) is float or type(cell) is Decimal else cell for cell in cells]
 
 
-def _same(got: Any, gold: Any, tolerance: float) -> bool:
-    kinds = {type(got), type(gold)}
-    if float in kinds and kinds <= {int, float}:
-        return bool(abs(got - gold) <= tolerance * max(1.0, abs(gold)))
-    return type(got) is type(gold) and bool(got == gold)
+def _places(reals: Iterable[Any], tolerance: float) -> dict[Any, tuple[str, int]]:
+    """Which reals are the same: those next to each other in size whose distance is within the tolerance."""
+    places: dict[Any, tuple[str, int]] = {}
+    place, last = 0, float("-inf")
+    for real in sorted(reals):
+        size = float(real)
+        if size - last > max(tolerance * abs(size), SMALLEST):
+            place += 1
+        places[real], last = ("real", place), size
+    return places
 
 
-def tie_groups(keyed: Result | None, gold: Result) -> list[int]:
-    """A number per gold row, the same while the sort keys are; every row its own group when keys are unknown."""
-    if keyed is None or len(keyed.rows) != len(gold.rows):
-        return list(range(len(gold.rows)))
-    numbers, current = [], 0
-    for i, row in enumerate(keyed.rows):
-        if row[: gold.columns] != gold.rows[i]:
-            return list(range(len(gold.rows)))
-        if i and row[gold.columns :] != keyed.rows[i - 1][gold.columns :]:
-            current += 1
-        numbers.append(current)
-    return numbers
+def _plain(cell: list[Any]) -> Any:
+    """A value of a further type as a number, or as a tuple that only its equals have."""
+    tag, content = cell
+    if tag == "int" and len(content) <= LONGEST_NUMBER:
+        return int(content, 16)
+    if tag == "Decimal" and len(content) <= LONGEST_NUMBER and Decimal(content).is_finite():
+        return Decimal(content)
+    if tag == "date":
+        tag, content = "datetime", f"{content}T00:00:00"
+    return tag, json.dumps(_rounded(content))
+
+
+def _rounded(value: Any) -> Any:
+    """The reals within lists and structs, rounded: they have no neighbours to be compared with."""
+    if isinstance(value, list):
+        if len(value) == 2 and value[0] == "Decimal":
+            return _rounded(float(value[1]))
+        return [_rounded(item) for item in value]
+    return float(f"{value:.9g}") if isinstance(value, float) else value
+
+
+def literals_of(shown: Gold) -> list[Result]:
+    """What could be written out without asking the database: its result, and where that is one row, any choice."""
+    if len(shown.result.rows) != 1:
+        return [shown.result]
+    others = shown.stretches[0].choices[:MOST_LITERALS]
+    return [shown.result, *(Result(shown.result.columns, [row]) for row in others if row != shown.result.rows[0])]
+
+
+def in_any_order(result: Result) -> Gold:
+    """Gold without an order."""
+    return Gold(result, [Stretch(len(result.rows), result.rows)])
+
+
+def in_this_order(result: Result) -> Gold:
+    """Gold in exactly this order."""
+    return Gold(result, [Stretch(1, [row]) for row in result.rows])
+
+
+def with_ties(result: Result, ranked: Sequence[Row], rank: Callable[[Row], Any], first: int) -> Gold | None:
+    """Gold with rows that tie in any order, and any of them where its LIMIT cuts through a tie.
+
+    `ranked` are the rows without the LIMIT, in order, and `first` is the place of gold's first row among them. None
+    when gold's rows are not found there.
+    """
+    ranks = [rank(row) for row in ranked]
+    window = ranks[first : first + len(result.rows)]
+    tied: dict[Any, list[Row]] = {}
+    for row, its_rank in zip(ranked, ranks, strict=True):
+        tied.setdefault(its_rank, []).append(row[: result.columns])
+    stretches = [Stretch(len(list(members)), tied[its_rank]) for its_rank, members in itertools.groupby(window)]
+    like_gold = Result(result.columns, [row[: result.columns] for row in ranked[first : first + len(window)]])
+    return Gold(result, stretches) if same_result(result, Gold(like_gold, stretches), 0.0) == "" else None

@@ -1,14 +1,16 @@
-"""Just enough SQL grammar to know where a query is ordered: words, quotes, comments and brackets, no third party.
+"""Just enough SQL grammar to know how a query is ordered: words, quotes, comments and brackets, no third party.
 
-top_level_order("SELECT a FROM t WHERE b IN (SELECT c FROM u ORDER BY c)") -> None
-top_level_order("SELECT a FROM t ORDER BY b DESC, 2 LIMIT 3") -> Ordering(keys=("b", "2"), …)
+ending_of("SELECT a FROM t WHERE b IN (SELECT c FROM u ORDER BY c)", 9).keys -> ()
+ending_of("SELECT a FROM t ORDER BY b DESC, 2 LIMIT 3", 9).keys -> ("b", "2")
 """
 
 from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 TOKEN = re.compile(
     r"""\s+ | --[^\n]* | /\*.*?(?:\*/|$) | '(?:[^']|'')*(?:'|$) | "(?:[^"]|"")*(?:"|$) | `[^`]*(?:`|$)
@@ -16,7 +18,7 @@ TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 COMPOUND = {"UNION", "INTERSECT", "EXCEPT"}
-SUFFIXES = re.compile(r"\s+(?:ASC|DESC|NULLS\s+(?:FIRST|LAST)|COLLATE\s+\w+)\s*$", re.IGNORECASE)
+SUFFIXES = re.compile(r"\s+(?:ASC|DESC|NULLS\s+(?:FIRST|LAST))\s*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +30,19 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Ordering:
-    """The top-level ORDER BY of a query."""
+class Ending:
+    """How the outermost level of a query ends: what it sorts by, and how much of that it keeps."""
 
-    keys: tuple[str, ...]
-    """What it sorts by, without ASC and DESC."""
-    keyed: str | None
-    """The query with its keys as further columns, to see which rows tie; None when they cannot be added."""
+    keys: tuple[str, ...] = ()
+    """What it sorts by, without ASC, DESC and NULLS; empty when any order is as good."""
+    limited: bool = False
+    offset: int | None = 0
+    """How many rows it leaves out at the beginning; None when that is no plain number."""
+    everything: str | None = None
+    """The query without its LIMIT, with a last column that is equal where rows tie if `ranks`; None if not needed."""
+    ranks: bool = False
+    columns: tuple[int, ...] | None = None
+    """Places of the keys among the columns of the result; None when a key is not among them."""
 
 
 def words(query: str) -> list[Word]:
@@ -51,25 +59,108 @@ def words(query: str) -> list[Word]:
     return outer
 
 
-def top_level_order(query: str) -> Ordering | None:
-    """The ordering of the whole result; None when any order is as good."""
+@lru_cache(maxsize=4096)
+def ending_of(query: str, most_rows: int) -> Ending:
+    """How the query ends; `most_rows` bounds the rows of `everything`."""
     outer = words(query)
     upper = [word.text.upper() for word in outer]
+    end = outer[upper.index(";")].start if ";" in upper else len(query)
     starts = [i for i in range(len(upper) - 1) if upper[i : i + 2] == ["ORDER", "BY"]]
+    after = starts[-1] if starts else 0
+    limit = next((i for i in range(after, len(upper)) if upper[i] in ("LIMIT", "OFFSET", "FETCH")), None)
+    cut = end if limit is None else outer[limit].start
+    offset = 0 if limit is None else _offset(upper[limit:])
+    most = f"LIMIT {most_rows}"
     if not starts:
-        return None
-    begin = outer[starts[-1] + 1].start + 2
-    ends = [
-        word.start for word, name in zip(outer, upper, strict=True) if name in ("LIMIT", ";") and word.start > begin
-    ]
-    clause = query[begin : min(ends, default=len(query))]
-    edges = [-1, *(word.start for word in words(clause) if word.text == ","), len(clause)]
-    keys = tuple(_bare(clause[left + 1 : right].strip()) for left, right in itertools.pairwise(edges))
-    if {*COMPOUND, "DISTINCT", "WITH"} & set(upper) or upper[:1] != ["SELECT"] or "FROM" not in upper:
-        return Ordering(keys, None)
-    at = outer[upper.index("FROM")].start
-    extra = ", ".join(f"({key})" for key in keys if not key.isdigit())
-    return Ordering(keys, f"{query[:at]}, {extra} {query[at:]}" if extra else query)
+        return Ending((), True, offset, f"{query[:cut]}\n{most}") if limit is not None else Ending()
+    body = query[: outer[starts[-1]].start]
+    clause = query[outer[starts[-1] + 1].start + 2 : cut]
+    keys = tuple(_bare(key) for key in _listed(clause))
+    items = _items(outer, upper, query)
+    columns = _columns(keys, items)
+    if not COMPOUND & set(upper) and (at := _from(outer, upper)) is not None:
+        wanted = ", ".join(_written_out(key, items) for key in keys)
+        rank = f"\n, dense_rank() OVER (ORDER BY {wanted}\n) "
+        ranked = f"{body[:at]}{rank}{body[at:]}\nORDER BY {clause}\n{most}"
+        return Ending(keys, limit is not None, offset, ranked, True, columns)
+    return Ending(keys, limit is not None, offset, f"{body}\nORDER BY {clause}\n{most}", False, columns)
+
+
+def _offset(limit: list[str]) -> int | None:
+    """Rows left out by `LIMIT 5 OFFSET 2` or `LIMIT 2, 5`."""
+    if "OFFSET" in limit:
+        number = limit[limit.index("OFFSET") + 1 :][:1]
+    elif "," in limit:
+        number = limit[limit.index(",") - 1 :][:1]
+    else:
+        return 0
+    return int(number[0]) if number and number[0].isdigit() else None
+
+
+def _main_select(upper: list[str]) -> int:
+    return upper.index("SELECT") if "SELECT" in upper else len(upper)
+
+
+def _from(outer: list[Word], upper: list[str]) -> int | None:
+    """Where the FROM of a query that is no UNION begins; `a IS DISTINCT FROM b` is none."""
+    found = (
+        outer[i].start
+        for i in range(_main_select(upper), len(upper))
+        if upper[i] == "FROM" and not (upper[i - 1] == "DISTINCT" and upper[i - 2] in ("IS", "NOT"))
+    )
+    return next(found, None)
+
+
+def _items(outer: list[Word], upper: list[str], query: str) -> list[str]:
+    """The selected columns as they are written; none where a star makes their number unknown."""
+    begin = _main_select(upper) + 1
+    begin += upper[begin : begin + 1] in (["DISTINCT"], ["ALL"])
+    end = _from(outer, upper)
+    if end is None or begin >= len(outer):
+        return []
+    # From the end of the word before, since a first column that is bracketed is no word.
+    items = _listed(query[outer[begin - 1].start + len(outer[begin - 1].text) : end])
+    return [] if any(item == "*" or item.endswith(".*") for item in items) else items
+
+
+def _listed(text: str) -> list[str]:
+    """The parts between commas."""
+    edges = [-1, *(word.start for word in words(text) if word.text == ","), len(text)]
+    return [text[left + 1 : right].strip() for left, right in itertools.pairwise(edges)]
+
+
+def _alias(item: str) -> str:
+    """The name of a selected column: after AS, or the last part of what is written."""
+    parts = words(item)
+    return parts[-1].text.strip("\"`[]'").lower() if parts else ""
+
+
+def _expression(item: str) -> str:
+    named = [word for word in words(item) if word.text.upper() == "AS"]
+    return item[: named[-1].start].strip() if named else item
+
+
+def _columns(keys: Sequence[str], items: Sequence[str]) -> tuple[int, ...] | None:
+    places = []
+    for key in keys:
+        if key.isdigit() and int(key) > 0:
+            places.append(int(key) - 1)
+            continue
+        bare = key.strip("\"`[]'").lower()
+        named = (i for i, item in enumerate(items) if bare == item.lower() or bare == _alias(item))
+        if (place := next(named, None)) is None:
+            return None
+        places.append(place)
+    return tuple(places)
+
+
+def _written_out(key: str, items: Sequence[str]) -> str:
+    """A key as it may stand in a window: there, the number or the new name of a column means nothing."""
+    if key.isdigit():
+        return _expression(items[int(key) - 1]) if 0 < int(key) <= len(items) else key
+    bare = key.strip("\"`[]'").lower()
+    renamed = (item for item in items if bare in item.lower() and _alias(item) == bare and _expression(item) != item)
+    return _expression(next(renamed, key))
 
 
 def _bare(key: str) -> str:

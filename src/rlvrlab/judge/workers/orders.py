@@ -24,11 +24,6 @@ class Image:
     scratch_mb: int = 64
     """Size of the worker's own tmpfs."""
 
-    @property
-    def site(self) -> bool:
-        """Does it see installed packages?"""
-        return bool(self.preload)
-
 
 @dataclass(frozen=True, slots=True)
 class Ran:

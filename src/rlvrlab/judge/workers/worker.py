@@ -25,6 +25,7 @@ from typing import Any
 from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.jail.frames import scan
 from rlvrlab.judge.jail.limits import MEGABYTE
+from rlvrlab.judge.jail.packages import ONE_THREAD
 from rlvrlab.judge.jail.supervisor import ENDED, REASONS, capacity, unread
 from rlvrlab.judge.workers.orders import Image, Order, Ran
 
@@ -34,6 +35,8 @@ PIPE_SIZE = 1 << 20
 LOOK_EVERY_S, LOOK_AGAIN_S = 0.02, 0.001
 GRACE_S, END_TIMEOUT_S = 0.01, 2.0
 PACKAGE_ROOT = str(Path(__file__).resolve().parents[3])
+SITE = ("site-packages", "dist-packages")
+"""How the folders of installed packages are called."""
 BOOT = (
     "import sys; sys.path.append(sys.argv[2]); "
     "from rlvrlab.judge.jail.heap import preload; preload(); "
@@ -135,8 +138,8 @@ class Worker:
         asyncio.get_running_loop().add_reader(self.control.fileno(), self._hear)
 
     def _launch(self, control: int) -> subprocess.Popen[bytes]:
-        site = [path for path in sys.path if path.endswith("site-packages")] if self.image.site else []
-        settings = {**asdict(self.image), "scratch": self.scratch, "site": self.image.site}
+        site = [path for path in sys.path if path.endswith(SITE)] if self.image.preload else []
+        settings = {**asdict(self.image), "scratch": self.scratch, "site": site}
         # -I would ignore the fixed hash seed, and with it the order of a candidate's sets would vary between workers.
         command = [sys.executable, "-s", "-S", "-P", "-c", BOOT, str(control), PACKAGE_ROOT, json.dumps(settings)]
         if self.image.isolation == "bwrap":
@@ -148,7 +151,7 @@ class Worker:
         # LD_BIND_NOW: functions of shared libraries are looked up once, not by every child that first calls them.
         environment = {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "LD_BIND_NOW": "1"}
         if site:
-            environment["PYTHONPATH"] = os.pathsep.join(site)
+            environment |= dict.fromkeys(ONE_THREAD, "1")
         return subprocess.Popen(  # noqa: S603 - our own interpreter and module
             command,
             pass_fds=[control],

@@ -6,6 +6,7 @@ from statistics import median
 
 from rlvrlab.evals.hacks.signals import findings
 from rlvrlab.evals.monitors import RANGES, health_of
+from rlvrlab.record.headline import headlines
 from rlvrlab.report.gather.reading import Fact, Line, Section, as_table, number, place, rounded, section, words
 from rlvrlab.report.gather.record import EVENTS, METRICS, RunRecord
 
@@ -33,6 +34,10 @@ def overview(run: RunRecord) -> Section:
         "why": why,
         "question": words(run.recipe.get("question") or "", 1000),
         "progress": progress,
+        "result": [
+            {**one._asdict(), "value": rounded(one.accuracy), "from": place(one.source, step=one.step)}
+            for one in headlines(run.root)
+        ],
         "headline": _headline(run),
         "facts": _facts(run),
         "lights": _lights(run),

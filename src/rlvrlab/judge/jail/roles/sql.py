@@ -19,6 +19,8 @@ ALLOWED_ACTIONS = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FU
 REFUSED_FUNCTIONS = {"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"}
 HEAP_BYTES = 256 << 20
 INSTRUCTIONS_BETWEEN_LOOKS = 20_000
+JSON_TABLES = "SELECT 1 FROM json_each('[]'), json_tree('[]')"
+"""Run before the authoriser is set: the first use of these tables declares them, which no query is allowed to do."""
 PRIMARY_CODE = 0xFF
 """The part of SQLite's error number that names the kind."""
 
@@ -41,14 +43,15 @@ class Shelf:
     """
 
     def __init__(self) -> None:
-        self._database = ""
+        self._kind = ("", False)
         self._connection: sqlite3.Connection | None = None
 
-    def connection(self, database: str, seconds: float, in_memory: bool) -> sqlite3.Connection:
-        """A guarded connection whose time starts now."""
-        if self._connection is None or self._database != database or in_memory:
+    def connection(self, database: str, query: str, seconds: float, in_memory: bool) -> sqlite3.Connection:
+        """A guarded connection for this query, whose time starts now."""
+        kind = database, "json_" in query.lower()
+        if self._connection is None or self._kind != kind or in_memory:
             self.close()
-            self._database, self._connection = database, _guarded(database, in_memory)
+            self._kind, self._connection = kind, _guarded(*kind, in_memory)
         end = time.process_time() + seconds
         self._connection.set_progress_handler(lambda: time.process_time() > end, INSTRUCTIONS_BETWEEN_LOOKS)
         return self._connection
@@ -62,12 +65,12 @@ class Shelf:
 
 def _rows(shelf: Shelf, database: str, query: str, most_rows: int, seconds: float) -> tuple[int, list[Any]]:
     try:
-        return _fetched(shelf.connection(database, seconds, in_memory=False), query, most_rows)
+        return _fetched(shelf.connection(database, query, seconds, in_memory=False), query, most_rows)
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & PRIMARY_CODE not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR):
             raise
     # It wanted a file for what it sorts or collects, and there is no folder for one: slower, but all in memory.
-    return _fetched(shelf.connection(database, seconds, in_memory=True), query, most_rows)
+    return _fetched(shelf.connection(database, query, seconds, in_memory=True), query, most_rows)
 
 
 def _fetched(connection: sqlite3.Connection, query: str, most_rows: int) -> tuple[int, list[Any]]:
@@ -80,12 +83,14 @@ def _fetched(connection: sqlite3.Connection, query: str, most_rows: int) -> tupl
         return len(cursor.description), [[plain.encode(value) for value in row] for row in rows]
 
 
-def _guarded(database: str, in_memory: bool) -> sqlite3.Connection:
+def _guarded(database: str, with_json: bool, in_memory: bool) -> sqlite3.Connection:
     """Read-only and unchanging, no second database, no pragma, bounded in every direction SQLite knows."""
     address = f"file:{urllib.parse.quote(database)}?mode=ro&immutable=1"
     connection = sqlite3.connect(address, uri=True, isolation_level=None)
     connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
     connection.execute(f"PRAGMA hard_heap_limit={HEAP_BYTES}")
+    if with_json:
+        connection.execute(JSON_TABLES).close()
     if in_memory:
         connection.execute("PRAGMA temp_store=MEMORY")
     else:

@@ -1,0 +1,48 @@
+"""What a gold query may return: its rows, in any order among ties, and any of the tied rows where its LIMIT cuts a tie.
+
+The rule is that of SQL itself: an answer is right when the gold query could have returned it. Which rows tie is asked
+of the engine, by a second query that has no LIMIT and numbers the ties (sql_text.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from rlvrlab.judge.modes.sql_rows import Gold, Result, Row, in_any_order, in_this_order, with_ties
+from rlvrlab.judge.modes.sql_text import Ending
+
+
+def gold_queries(query: str, ending: Ending) -> list[str]:
+    """The gold query, and where it takes more to know the ties, the one that tells them."""
+    return [query] + ([ending.everything] if ending.everything and (ending.ranks or ending.limited) else [])
+
+
+def gold_of(ending: Ending, result: Result, everything: Result | None) -> Gold:
+    """All that the gold query may return; in exactly its own order when it cannot be told which rows tie."""
+    if not ending.keys and not ending.limited:
+        return in_any_order(result)
+    first = ending.offset
+    if first is None:
+        return in_this_order(result)
+    found = None
+    if everything is not None:
+        wide = everything.columns == result.columns + ending.ranks
+        if wide and (ending.limited or len(everything.rows) == len(result.rows)):
+            found = with_ties(result, everything.rows, _rank(ending, result.columns), first)
+    if found is None and ending.columns is not None and max(ending.columns, default=-1) < result.columns:
+        found = with_ties(result, result.rows, _by_columns(ending.columns), 0)
+    return found or in_this_order(result)
+
+
+def _rank(ending: Ending, columns: int) -> Callable[[Row], Any]:
+    if ending.ranks:
+        return lambda row: row[columns]
+    if ending.columns is None and ending.keys:
+        return json.dumps
+    return _by_columns(ending.columns or ())
+
+
+def _by_columns(places: tuple[int, ...]) -> Callable[[Row], Any]:
+    return lambda row: json.dumps([row[place] for place in places if place < len(row)])
