@@ -7,7 +7,7 @@ JOBS   ?= 2
 TORCH  ?= torch==2.13.0
 VERL   ?= .venv-verl
 
-.PHONY: help setup quick demo demo-llm test fast oracles verl-test soak lint types bench claims docs clean
+.PHONY: help setup quick demo demo-llm test fast oracles verl-test soak fuzz lint types bench claims docs clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -65,6 +65,9 @@ verl-test: $(VERL)/.ready  ## the real verl trainer on a local Ray cluster on a 
 
 soak: $(VENV)/.dev  ## kill a run at 50 random moments and compare
 	$(BIN)/python -m pytest -m soak
+
+fuzz: $(VENV)/.dev  ## ten minutes of random inputs for everything that reads foreign text; FUZZ_SECONDS=120 for less
+	FUZZ_SECONDS=$(or $(FUZZ_SECONDS),600) $(BIN)/python tests/fuzz
 
 lint: $(VENV)/.dev  ## ruff and mypy, both strict
 	$(BIN)/ruff check .

@@ -14,18 +14,8 @@ from sources import SOURCE, files, nodes
 
 LAYERS = (
     {
-        *(
-            "__init__",
-            "types",
-            "errors",
-            "registry",
-            "batch",
-            "randomness",
-            "student",
-            "http_client",
-            "http_server",
-            "replicas",
-        ),
+        *("__init__", "types", "errors", "registry", "batch", "randomness", "student", "replicas"),
+        *("http_client", "http_server", "http_messages", "http_access"),
         *("stopwatch", "fate", "fingerprint"),
     },
     {"recipe"},

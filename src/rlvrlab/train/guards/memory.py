@@ -13,7 +13,7 @@ from typing import Any
 
 from rlvrlab.batch import TokenBatch, batch_of
 from rlvrlab.randomness import shuffled
-from rlvrlab.rollout.trainable import usable
+from rlvrlab.rollout.trainable import verified
 from rlvrlab.train.guards.base import Guard, Kept, Moment
 from rlvrlab.train.protocols.base import skills_of
 from rlvrlab.types import Problem, Rollout
@@ -78,7 +78,7 @@ def with_answers(kept: Kept, rollouts: Sequence[Rollout], most: int, *, as_drawn
     answers = {skill: dict(rows) for skill, rows in kept.memory.get("answers", {}).items()}
     wanted = {problem.id for problems in kept.live["problems"].values() for problem in problems}
     for rollout in rollouts:
-        if rollout.turn or rollout.problem.id not in wanted or not (as_drawn or usable(rollout)):
+        if rollout.turn or rollout.problem.id not in wanted or not (as_drawn or verified(rollout)):
             continue  # a second try answers another prompt
         rows = answers.setdefault(rollout.problem.skill, {})
         tokens = list(rollout.completion.tokens)
