@@ -30,6 +30,8 @@ PROBLEMS = (50, 200, 500)
 APART = (0.0, 0.1)
 """Standard deviation, over problems, of what an arm is better or worse at."""
 EFFECT = 0.1
+OTHERS = ((2, 0.06, 200, 0.0), (3, 0.06, 500, 0.0), (5, 0.1, 500, 0.0), (10, 0.0, 500, 0.1))
+"""Seeds, spread, problems, apart: where other methods go wrong."""
 Rng = np.random.Generator
 Answers = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -184,6 +186,25 @@ def one_sided_table(repeats: int) -> list[str]:
     return lines
 
 
+def others_table(repeats: int) -> list[str]:
+    """False findings of what is not offered, on the same experiments."""
+    lines = ["| seeds | spread | problems | arms apart | offered | t over seeds alone | bootstrap of seeds |",
+             "|---|---|---|---|---|---|---|"]  # fmt: skip
+    for seeds, spread, problems, apart in OTHERS:
+        rng = np.random.default_rng([seeds, round(100 * spread), problems, 3])
+        sides = draw(rng, repeats, seeds, spread, problems, apart, 0.0)
+        centre, half = checked(sides, False)
+        before, after = (side.mean(axis=2) for side in sides)
+        welch = stats.ttest_ind(after, before, axis=1, equal_var=False).pvalue < 0.05
+        drawn = rng.integers(0, seeds, (2, 1000, seeds))
+        means = after[:, drawn[1]].mean(axis=2) - before[:, drawn[0]].mean(axis=2)  # experiments × resamples
+        low, high = np.percentile(means, [2.5, 97.5], axis=1)
+        shares = (np.mean(np.abs(centre) > half), np.mean(welch), np.mean((low > 0) | (high < 0)))
+        about = (str(seeds), f"{100 * spread:g}", str(problems), f"{100 * apart:g}")
+        lines.append(f"| {' | '.join((*about, *(f'{100 * share:.1f}' for share in shares)))} |")
+    return lines
+
+
 def planned_table(repeats: int) -> list[str]:
     """Power that the planned number of seeds really has."""
     lines = ["| effect | spread of runs | seeds planned | found |", "|---|---|---|---|"]
@@ -209,6 +230,7 @@ def main() -> None:
         "Shares of one run": partial(shares_table, asked.repeats),
         "Not worse, and equivalent, with the truth on the margin": partial(one_sided_table, asked.repeats),
         "Planned seeds": partial(planned_table, asked.repeats),
+        "What is not offered": partial(others_table, asked.repeats),
     }
     lines = [line for title, make in tables.items() for line in ("", f"### {title}", "", *make())]
     text = "\n".join(lines[1:]) + "\n"
