@@ -40,10 +40,10 @@ demo-llm: $(VENV)/.hf  ## SmolLM2-135M learns Countdown on a CPU (LoRA), in abou
 	$(BIN)/rlvr train studies/countdown_gsm8k/smollm2_countdown_cpu.toml
 
 test: $(VENV)/.dev  ## all tests but the soak
-	$(BIN)/python -m pytest -n $(JOBS) -m "not soak and not oracle"
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not soak and not oracle"
 
 fast: $(VENV)/.dev  ## the tests that take less than two minutes together
-	$(BIN)/python -m pytest -n $(JOBS) -m "not soak and not slow and not oracle"
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not soak and not slow and not oracle"
 
 $(VENV)/.oracles: $(VENV)/.dev tests/oracles/requirements.txt
 	$(PIP) -r tests/oracles/requirements.txt

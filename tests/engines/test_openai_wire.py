@@ -9,7 +9,7 @@ from faulty_server import FaultyServer, chat, http
 
 from rlvrlab.engines.openai import Servers
 from rlvrlab.engines.openai.wire import chat_body, parse, spread, text_body, token_body
-from rlvrlab.engines.toy.tokenizer import ToyTokenizer
+from rlvrlab.engines.toy.features import ToyTokenizer
 from rlvrlab.http_client import BadAnswer
 from rlvrlab.types import Finish, Sampling
 

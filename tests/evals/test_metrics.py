@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from io import StringIO
+
 import numpy as np
 import pytest
+from rich.console import Console
 from scripted import Scripted, answer
 
+from rlvrlab.cli.tables import metrics_table
 from rlvrlab.envs.countdown import Countdown
 from rlvrlab.errors import UserError
 from rlvrlab.evals.answering import Ask
@@ -13,7 +17,7 @@ from rlvrlab.evals.evaluate import evaluate
 from rlvrlab.evals.metrics import Sample, at_budget, at_k, dataset_metrics, majority
 from rlvrlab.evals.protocol import eval_at_1
 from rlvrlab.evals.statistics import wilson
-from rlvrlab.rewards.binary_format import BinaryFormat
+from rlvrlab.rewards.binary import BinaryFormat
 from rlvrlab.rewards.partial import Partial
 from rlvrlab.types import RewardFunction
 
@@ -60,6 +64,20 @@ def test_what_could_not_be_judged_is_bounded_not_guessed() -> None:
     assert found["unjudged"] == 1
     assert found["accepted_at_1_if_unjudged_wrong"] == pytest.approx(1 / 4)
     assert found["accepted_at_1_if_unjudged_right"] == pytest.approx(2 / 4)
+
+
+def test_the_tasks_failures_and_tests_left_out_are_counted_apart() -> None:
+    lost = [sample("e", 0, None, "bad_task"), sample("f", 0, False, "timeout", pass_ratio=0.25, stopped_early=True)]
+    found = dataset_metrics([*SAMPLES, *lost])
+    assert (found["unjudged"], found["bad_tasks"], found["stopped_early"]) == (2, 1, 1)
+    assert found["pass_ratio_mean_if_unjudged_wrong"] == pytest.approx(1.75 / 6)
+    assert found["pass_ratio_mean_if_unjudged_right"] == pytest.approx(3.75 / 6)
+    assert "bad_task_error_rate" not in found and "infra_error_rate" not in found
+    shown = StringIO()
+    Console(file=shown, width=200).print(metrics_table(found))
+    assert "2, 1 of them bad tasks; with them accepted@1 between 16.7 % and 50.0 %" in shown.getvalue()
+    assert "mean accuracy between 29.2 % and 62.5 %" in shown.getvalue()
+    assert "judged by a part of the tests" in shown.getvalue()
 
 
 def test_nothing_at_all_gives_numbers() -> None:

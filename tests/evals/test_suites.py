@@ -271,6 +271,7 @@ def test_pass_at_k_and_failures_that_are_nobody_s_wrong_answer() -> None:
 
     [cell] = examine([Model("m", lambda: Scripted(now_and_then))], [one]).cells
     assert (cell.metric, cell.value, cell.problems, cell.unjudged) == ("pass@4", 1.0, 39, 4)
+    assert cell.bounds == pytest.approx((39 / 40, 1.0))
 
 
 def test_an_interrupted_suite_goes_on_where_it_stopped(tmp_path: Path) -> None:

@@ -152,6 +152,8 @@ def test_submit_contest(running: Running) -> None:
         "/submit", submission("```python\nprint(3)\n```", CONTEST, extra={"run_all_cases": True})
     )
     assert wrong["accepted"] is False and [test["passed"] for test in wrong["tests"]] == [True, False]
+    _, first, _ = running.post("/submit", submission("```python\nprint(0)\n```", CONTEST))
+    assert [test["passed"] for test in first["tests"]] == [False], "all are run, the first failed one is told"
     _, prose, _ = running.post("/submit", submission("I do not know.", CONTEST))
     assert prose["accepted"] is False and prose["extracted_code"] == ""
 
@@ -297,6 +299,7 @@ def verl_reward() -> Any:
     return module
 
 
+@pytest.mark.slow  # ten seconds of CPU; the real client above is the quick proof
 def test_verls_reward_code_works_unchanged(running: Running) -> None:
     verl = verl_reward()
     cases = {"inputs": ["1 2", "5 5"], "outputs": ["3", "10"]}

@@ -99,13 +99,13 @@ def test_a_task_arrives_as_it_was_sent(argument, expected) -> None:
 
 def test_every_test_runs_where_a_share_is_wanted() -> None:
     task = StdioTask(tuple((str(x), str(2 * x)) for x in range(4)))
-    wrong_first = "x = int(input()); print(2 * x if x > 1 else None)"
+    fails_first = "x = int(input()); print(2 * x if x > 1 else 1 // 0)"
 
     async def go() -> list[int]:
         found = []
         for every_test in (False, True):
             client = FusionClient((server.url,), every_test=every_test)
-            found.append((await client.judge(wrong_first, task)).passed)
+            found.append((await client.judge(fails_first, task)).passed)
             await client.close()
         return found
 

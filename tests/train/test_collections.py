@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from rlvrlab.record.files import read_lines
 from rlvrlab.surgery.pcgrad import PcGrad
-from rlvrlab.train.batches import assemble, minibatches
-from rlvrlab.train.filtering import sort_groups
+from rlvrlab.train.batches import assemble, minibatches, sort_groups
 from rlvrlab.train.grouping import Difficulty, Grouping
 from rlvrlab.train.guards.base import Kept
 from rlvrlab.train.guards.memory import with_answers

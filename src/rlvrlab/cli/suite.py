@@ -252,5 +252,8 @@ def _rows(examined: Examined, models: list[str]) -> Iterator[list[Text]]:
             text = f"{100 * cell.value:.1f} [{100 * cell.low:.1f}, {100 * cell.high:.1f}]"
             if cell.versus is not None:
                 text += f"\nΔ {100 * cell.versus.mean:+.1f}{'*' if cell.significant else ''}"
-            texts.append(f"{text}\n{cell.unjudged} unjudged" if cell.unjudged else text)
+            if cell.unjudged:
+                low, high = (100 * bound for bound in cell.bounds)
+                text += f"\n{cell.unjudged} unjudged: {low:.1f} to {high:.1f}"
+            texts.append(text)
         yield list(map(Text, texts))

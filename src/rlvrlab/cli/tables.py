@@ -42,6 +42,15 @@ NUMBERS = (
 LESS_IS_BETTER = ("truncated",)
 
 
+WRONG, RIGHT = "_if_unjudged_wrong", "_if_unjudged_right"
+BOUNDED = (("accepted_at_1", "accepted@1"), ("pass_ratio_mean", "mean accuracy"))
+
+
+def _bounds(metrics: Mapping[str, Any], key: str) -> str:
+    """What a share would be with everything unjudged counted as wrong, and as right."""
+    return f"{100 * metrics[key + WRONG]:.1f} % and {100 * metrics[key + RIGHT]:.1f} %"
+
+
 def metrics_table(metrics: Mapping[str, Any]) -> Table:
     """One data set: shares in per cent with 95 % intervals where there is one."""
     table = Table(box=None, show_header=False)
@@ -57,11 +66,13 @@ def metrics_table(metrics: Mapping[str, Any]) -> Table:
         if metrics.get(key) is not None:
             table.add_row(words, form.format(metrics[key]))
     if metrics["unjudged"]:
-        wrong, right = metrics["accepted_at_1_if_unjudged_wrong"], metrics["accepted_at_1_if_unjudged_right"]
-        table.add_row(
-            Text("could not be judged", "yellow"),
-            f"{metrics['unjudged']:.0f}; accepted@1 between {100 * wrong:.1f} % and {100 * right:.1f} % with them",
-        )
+        bad = f", {metrics['bad_tasks']:.0f} of them bad tasks" if metrics.get("bad_tasks") else ""
+        bounds = [f"{words} between {_bounds(metrics, key)}" for key, words in BOUNDED if f"{key}{WRONG}" in metrics]
+        text = f"{metrics['unjudged']:.0f}{bad}; with them {' and '.join(bounds)}"
+        table.add_row(Text("could not be judged", "yellow"), text)
+    if metrics.get("stopped_early"):
+        text = f"{metrics['stopped_early']:.0f}; the tests left out count as failed"
+        table.add_row(Text("judged by a part of the tests", "yellow"), text)
     return table
 
 

@@ -20,7 +20,7 @@ from rlvrlab.data.sources import Place, rows_of
 from rlvrlab.envs.base import BaseEnvironment, Read, style_of
 from rlvrlab.envs.data_files import Row, read_row
 from rlvrlab.envs.split import role_in_training_set
-from rlvrlab.errors import UserError
+from rlvrlab.errors import LabError, UserError
 from rlvrlab.randomness import key_bits
 from rlvrlab.registry import find, names
 from rlvrlab.types import Environment, Problem, Role
@@ -50,6 +50,10 @@ class Prepared:
     duplicates: list[dict[str, Any]] = field(default_factory=list)
     left_out: int = 0
     """Rows that cannot be judged strictly."""
+    bad_tasks: dict[str, str] = field(default_factory=dict)
+    """Problems left out because their own code fails whatever is answered: id -> reason."""
+    not_tried: str = ""
+    """Why the problems' own code could not be tried here; empty when it was."""
     left_out_rows: list[str] = field(default_factory=list)
     """Where they stand."""
     origin: str = ""
@@ -61,7 +65,21 @@ class Prepared:
         named = f" ({', '.join(self.left_out_rows[:MOST_NAMED])}{', …' if self.left_out > MOST_NAMED else ''})"
         left_out = f"not judgeable: {self.left_out}{named if self.left_out else ''}"
         counted = f"; tests: {tests}" if tests else ""
-        return f"{self.name}: {roles}{counted}; dropped as duplicates: {len(self.duplicates)}, {left_out}"
+        text = f"{self.name}: {roles}{counted}; dropped as duplicates: {len(self.duplicates)}, {left_out}"
+        if not self.bad_tasks:
+            return f"{text}; their own code was not tried: {self.not_tried}" if self.not_tried else text
+        name, reason = next(iter(self.bad_tasks.items()))
+        return f"{text}, broken: {len(self.bad_tasks)} ({name}: {reason})"
+
+    def leave_out_bad_tasks(self) -> None:
+        """Try every problem's own code and keep those whose code works."""
+        problems = [problem for some in self.problems.values() for problem in some]
+        try:
+            self.bad_tasks = self.env.bad_tasks(problems) if isinstance(self.env, BaseEnvironment) else {}
+        except LabError as error:  # a machine that cannot isolate code can still prepare data
+            self.not_tried = str(error)
+        for role, some in self.problems.items():
+            self.problems[role] = [problem for problem in some if problem.id not in self.bad_tasks]
 
     def tests(self, role: Role | None = None) -> dict[str, int]:
         """How many tests of each kind the problems have, {"base": 7, "plus": 993}, where they say it."""
@@ -134,7 +152,9 @@ def write(prepared: Prepared, folder: Path, to: Format) -> list[Path]:
     ending = {"jsonl": ".jsonl", "parquet": ".parquet", "trl": "_trl.jsonl"}[to]
     there = {role: rows for role, rows in prepared.problems.items() if rows}
     if not there:
-        raise UserError(f"{prepared.name}: no problems; {prepared.left_out} rows could not be judged")
+        reason = next((f" ({reason})" for reason in prepared.bad_tasks.values()), "")
+        lost = prepared.left_out + len(prepared.bad_tasks)
+        raise UserError(f"{prepared.name}: no problems; {lost} rows could not be judged{reason}")
     files = {role: folder / f"{prepared.name}_{role}{ending}" for role in there}
     for path in files.values():
         if path.exists():
@@ -151,6 +171,10 @@ def write(prepared: Prepared, folder: Path, to: Format) -> list[Path]:
     if prepared.duplicates:
         lines = (json.dumps(row, ensure_ascii=False) for row in prepared.duplicates)
         write_lines(folder / f"{prepared.name}_duplicates_dropped.jsonl", lines)
+    if prepared.bad_tasks:
+        rows = ({"id": name, "reason": reason} for name, reason in prepared.bad_tasks.items())
+        lines = (json.dumps(row, ensure_ascii=False) for row in rows)
+        write_lines(folder / f"{prepared.name}_bad_tasks.jsonl", lines)
     return list(files.values())
 
 

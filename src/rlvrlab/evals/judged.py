@@ -51,6 +51,7 @@ class Judged:
             turn=self.turn,
             at_s=self.at_s,
             accuracy=self.accuracy,
+            stopped_early="stopped_early" in self.verdict.flags,
         )
 
 

@@ -1,7 +1,7 @@
 """What an evaluation says about a data set, under the names the field uses.
 
-A sample is one judged answer. Whatever could not be judged is left out of every rate and counted apart, with the bounds
-that would follow if all of it had been wrong or right.
+A sample is one judged answer. Whatever could not be judged is left out of every rate and counted apart (the task's own
+failures among it as `bad_tasks`), with the bounds that would follow if all of it had been wrong or right.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from rlvrlab.types import ErrorKind
 RAN = tuple(str(kind) for kind in (ErrorKind.NONE, ErrorKind.WRONG, ErrorKind.RULE))
 """Errors of answers that were run, or read, to their end. As text: an enum member equals its text, but their hashes
 differ."""
+
+
+UNJUDGED = (ErrorKind.INFRA, ErrorKind.BAD_TASK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,8 @@ class Sample:
     """Seconds of evaluation when it was judged."""
     accuracy: float | None = None
     """What mean accuracy is the mean of, where that is not the partial score: the recipe's reward."""
+    stopped_early: bool = False
+    """Were tests left out, so that pass_ratio is a lower bound?"""
 
 
 def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> dict[str, Any]:
@@ -85,6 +90,7 @@ def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> d
     out["cost_per_solved_tokens"] = tokens / right if right else None
     out["cost_per_solved_judge_time"] = seconds / right if right else None
     out |= _unjudged(samples) | _recovery(everything)
+    out["stopped_early"] = sum(s.stopped_early for s in judged)
     entropies = [s.entropy for s in samples if s.entropy is not None]
     if entropies:
         out["avg_entropy"] = float(np.mean(entropies))
@@ -188,17 +194,22 @@ def _failures(judged: Sequence[Sample]) -> dict[str, float]:
     right = sum(s.accepted is True for s in formed)
     out = {"format_rate": _share(len(formed), len(judged)), "accuracy_given_format": _share(right, len(formed))}
     counts = Counter(s.error_type for s in judged)
-    kinds = [str(kind) for kind in ErrorKind if kind not in (ErrorKind.NONE, ErrorKind.INFRA)]
+    kinds = [str(kind) for kind in ErrorKind if kind not in (ErrorKind.NONE, *UNJUDGED)]
     return out | {f"{kind}_error_rate": _share(counts[kind], len(judged)) for kind in kinds}
 
 
 def _unjudged(samples: Sequence[Sample]) -> dict[str, float]:
     first = [s for s in samples if s.sample == 0]
     missing, right = sum(s.accepted is None for s in first), sum(s.accepted is True for s in first)
+    lost = [s for s in samples if s.accepted is None]
+    ratio = sum(s.pass_ratio for s in samples if s.accepted is not None)
     return {
-        "unjudged": float(sum(s.accepted is None for s in samples)),
+        "unjudged": float(len(lost)),
+        "bad_tasks": float(sum(s.error_type == ErrorKind.BAD_TASK for s in lost)),
         "accepted_at_1_if_unjudged_wrong": _share(right, len(first)),
         "accepted_at_1_if_unjudged_right": _share(right + missing, len(first)),
+        "pass_ratio_mean_if_unjudged_wrong": ratio / len(samples) if samples else 0.0,
+        "pass_ratio_mean_if_unjudged_right": (ratio + len(lost)) / len(samples) if samples else 0.0,
     }
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from rlvrlab.envs.base import Read
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment, refused
+from rlvrlab.envs.code.purity import is_pure
 from rlvrlab.envs.code.rows import CodeRow, Columns, Shape, fitting, read_shaped, shaped
 from rlvrlab.envs.data_files import Row
 from rlvrlab.errors import UserError, suggestion
@@ -38,6 +39,14 @@ WHAT_HAPPENED = {
     ErrorKind.WRONG: "It is right on the examples, but wrong on other tests.",
     ErrorKind.RULE: "It does not keep to what was asked.",
 }
+ON_EXAMPLES = {
+    ErrorKind.RUNTIME: "it ends with an error",
+    ErrorKind.TIMEOUT: "it takes too long",
+    ErrorKind.MEMORY: "it needs too much memory",
+    ErrorKind.OUTPUT: "it prints too much",
+}
+"""What is told of a program that may know more than its input: nothing that it has written itself."""
+NO_ANSWER = python_block("pass\n")
 BESIDE = "tests that must run beside the answer (inprocess = true)"
 MOST_NAMED = 40
 NOT_RUN = (ErrorKind.FORMAT, ErrorKind.SYNTAX, ErrorKind.RULE)
@@ -55,12 +64,12 @@ class FileEnvironment(JudgedEnvironment):
     """What the file may be used for, where its rows have no `split` of their own."""
     style: Literal["chat", "bare"] = "chat"
     """chat: words for a language model. bare: the beginning of a program, for a base model to go on."""
-    every_test: bool = False
-    """Go on after a failed test; the reward pass_ratio wants it."""
+    every_test: bool = True
+    """Go on after a test that ended the program. False saves time, and the share of tests passed is a lower bound."""
     inprocess: bool = False
     """Also give out rows whose tests must run beside the answer: verdicts are flagged `integrity: weak`."""
-    most_tests: Count = 50
-    """Tests judged per problem, the first ones."""
+    most_tests: Count | None = None
+    """Tests judged per problem, the first ones; none: all. A limit also limits what `accepted` means."""
     timeout_s: Positive = 10.0
     """CPU seconds per test."""
     memory_mb: Count = 1024
@@ -79,7 +88,7 @@ class FileEnvironment(JudgedEnvironment):
             raise UserError(f'{self.name}: role_of = {self.role_of!r}: allowed: "train", "dev", "test"')
         if self.style not in ("chat", "bare"):
             raise UserError(f'{self.name}: style = {self.style!r}: allowed: "chat", "bare"')
-        if not (self.timeout_s > 0 and self.most_tests >= 1 and self.memory_mb >= 1):
+        if not (self.timeout_s > 0 and (self.most_tests is None or self.most_tests >= 1) and self.memory_mb >= 1):
             raise UserError(f"{self.name}: timeout_s, most_tests and memory_mb must be above 0")
         check_known(self.packages, f"{self.name}: packages = {list(self.packages)}")
 
@@ -127,6 +136,14 @@ class FileEnvironment(JudgedEnvironment):
         if found.code is None:
             return refused(ErrorKind.FORMAT, found.reason)
         return ((self.task(reference, reference["tests"]), found.code),)
+
+    def bad_tasks(self, problems: Sequence[Problem]) -> dict[str, str]:
+        """Problems whose own code (preamble, setup, tests) fails; tried with the gold answer, or one that is none."""
+        coded = [problem for problem in problems if problem.reference.get("entry_point")]
+        answers = [self.gold(one) or NO_ANSWER for one in coded]
+        verdicts = self.verify_many(list(zip(coded, answers, strict=True)))
+        tried = zip(coded, verdicts, strict=True)
+        return {one.id: verdict.detail for one, verdict in tried if verdict.error is ErrorKind.BAD_TASK}
 
     def reference(self, row: CodeRow) -> dict[str, Any]:
         """What the verifier needs, in plain data."""
@@ -178,7 +195,8 @@ class FileEnvironment(JudgedEnvironment):
         elif found.code and examples and verdict.error not in NOT_RUN:
             [public] = self.judge([(self.task(problem.reference, examples), found.code)], [problem.id])
             if public.correct is False:
-                told = f"On the examples: {public.detail}."
+                seen = public.detail if is_pure(found.code) else ON_EXAMPLES.get(public.error, "it is wrong")
+                told = f"On the examples: {seen}."
         return f"{problem.prompt.rstrip()}{own}\n\n{told} Try again.\n"
 
     def self_check(self) -> list[Check]:

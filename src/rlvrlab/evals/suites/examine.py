@@ -49,6 +49,8 @@ class Cell:
     high: float
     problems: int
     unjudged: int
+    bounds: tuple[float, float]
+    """The value with every unjudged answer counted as wrong, and as right."""
     protocol: str
     """Hash of the protocol; only cells of one protocol can be compared."""
     versus: Difference | None = None
@@ -128,13 +130,17 @@ def examine(
     return Examined(tuple(compared), tuple(averages), tuple(skipped))
 
 
-def scores_of(evaluation: Evaluation) -> Scores:
-    """accepted for one answer, unbiased pass@k for n of them; problems with too few judged answers are left out."""
+def scores_of(evaluation: Evaluation, unjudged: bool | None = None) -> Scores:
+    """accepted for one answer, unbiased pass@k for n of them; problems with too few judged answers are left out.
+
+    `unjudged` says what an unjudged answer counts as; None leaves it out.
+    """
     k = max(evaluation.protocol.ks, default=1)
     counts: dict[str, list[bool]] = defaultdict(list)
     for one in evaluation.judged:
-        if one.verdict.correct is not None and one.turn == 0:
-            counts[one.problem.id].append(one.verdict.correct)
+        right = unjudged if one.verdict.correct is None else one.verdict.correct
+        if right is not None and one.turn == 0:
+            counts[one.problem.id].append(right)
     return {name: pass_at_k(len(right), sum(right), k) for name, right in counts.items() if len(right) >= k}
 
 
@@ -153,6 +159,7 @@ def _cell(model: str, one: Ready, evaluation: Evaluation, scores: Scores) -> Cel
         high=found.high,
         problems=len(values),
         unjudged=sum(j.verdict.correct is None for j in evaluation.judged),
+        bounds=(_mean(scores_of(evaluation, False)), _mean(scores_of(evaluation, True))),
         protocol=evaluation.protocol.hash,
     )
 
@@ -163,7 +170,12 @@ def _average(model: str, cells: Sequence[Cell]) -> Cell:
     below = math.sqrt(sum((cell.value - cell.low) ** 2 for cell in cells)) / len(cells)
     above = math.sqrt(sum((cell.high - cell.value) ** 2 for cell in cells)) / len(cells)
     problems, missing = sum(cell.problems for cell in cells), sum(cell.unjudged for cell in cells)
-    return Cell(model, AVERAGE, "", "mean", mean, mean - below, mean + above, problems, missing, "")
+    bounds = float(np.mean([cell.bounds[0] for cell in cells])), float(np.mean([cell.bounds[1] for cell in cells]))
+    return Cell(model, AVERAGE, "", "mean", mean, mean - below, mean + above, problems, missing, bounds, "")
+
+
+def _mean(scores: Scores) -> float:
+    return float(np.mean(list(scores.values()))) if scores else 0.0
 
 
 def _plain(cell: Cell) -> dict[str, Any]:

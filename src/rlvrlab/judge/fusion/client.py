@@ -20,7 +20,7 @@ from rlvrlab.judge.jail.plain import NotPlain
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.tasks import StdioTask, Task
 from rlvrlab.replicas import NoAnswer, Replica, Replicas, ServersGone
-from rlvrlab.types import Verdict, unjudged
+from rlvrlab.types import Verdict, bad_task, unjudged
 
 T = TypeVar("T")
 CLOSED_DOORS = {
@@ -41,10 +41,10 @@ class FusionClient:
         token: str | None = None,
         *,
         concurrency: int = 64,
-        every_test: bool = False,
+        every_test: bool = True,
         **pool: Any,
     ) -> None:
-        """At most `concurrency` requests at once; `every_test` goes on after a failed test, for the true share passed.
+        """At most `concurrency` requests at once; `every_test` as in CodeJudge.
 
         What else is given are settings of Replicas: attempts, deadline_s, give_up_s, …
         """
@@ -74,8 +74,7 @@ class FusionClient:
             if isinstance(task, StdioTask) and task.checker is None:
                 return await self._judge_stdio(code, task)
         except NotPlain as error:
-            trouble = f"bad task: an argument or result is a {error}, which is not plain data"
-            return unjudged(trouble, isolation="remote", flags=("bad_task",))
+            return bad_task(f"an argument or result is a {error}, which is not plain data", isolation="remote")
         except JudgeLost:
             raise
         except InfrastructureError as error:
@@ -95,19 +94,19 @@ class FusionClient:
     async def _judge_stdio(self, code: str, task: StdioTask) -> Verdict:
         finding = Finding(total=len(task.tests))
         options = {"run_timeout": task.limits.wall_or_default_s, "memory_limit_MB": task.limits.memory_mb}
-        for given, expected in task.tests:
+        for number, (given, expected) in enumerate(task.tests, 1):
             answer = await self.run_code(code, given, **options)
             run = answer["run_result"]
-            if run["status"] == "TimeLimitExceeded":
-                finding.fail(Outcome.TIME_LIMIT, "the server's time limit")
-            elif answer["status"] != "Success":
-                finding.fail(Outcome.RUNTIME_ERROR, (run.get("stderr") or "")[-200:])
-            elif compare.same_text(run["stdout"].encode("utf-8", "replace"), expected, task.comparison):
-                finding.passed += 1
+            if answer["status"] == "Success":
+                if compare.same_text(run["stdout"].encode("utf-8", "replace"), expected, task.comparison):
+                    finding.passed += 1
+                else:
+                    finding.fail(Outcome.WRONG_ANSWER, "another output")
                 continue
-            else:
-                finding.fail(Outcome.WRONG_ANSWER, "another output")
-            if not self.every_test:
+            late = run.get("status") == "TimeLimitExceeded"
+            ended = Outcome.TIME_LIMIT if late else Outcome.RUNTIME_ERROR
+            finding.fail(ended, "the server's time limit" if late else (run.get("stderr") or "")[-200:])
+            if finding.stops(ended, self.every_test, finding.total - number):
                 break
         return finding.verdict("remote")
 

@@ -48,7 +48,7 @@ class JudgeServer:
     def __post_init__(self) -> None:
         refuse_open_door(self.host, self.token, TOKEN_ENV)
         self.judge = CodeJudge(self.pool)
-        self.thorough = CodeJudge(self.pool, stop_on_first_failure=False, reader=self.judge.reader)
+        self.hasty = CodeJudge(self.pool, every_test=False, reader=self.judge.reader)
         self.stopwatch = Stopwatch()
         self.load = self.most_load = self.refused = 0
         routes: dict[tuple[str, str], Callable[[Request], Awaitable[Any]]] = {
@@ -125,7 +125,7 @@ class JudgeServer:
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
             raise UserError("items: a list of {code, task}")
         pairs = [(str(item.get("code", "")), wire.task_from_wire(item.get("task", {}))) for item in items]
-        judges = [self.thorough if item.get("every_test") is True else self.judge for item in items]
+        judges = [self.hasty if item.get("every_test") is False else self.judge for item in items]
         async with self._place(max(1, len(pairs))):
             asked = zip(judges, pairs, strict=True)
             verdicts = await asyncio.gather(*(judge.judge(code, task) for judge, (code, task) in asked))

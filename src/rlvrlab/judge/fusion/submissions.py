@@ -63,6 +63,7 @@ async def _contest(code: str, tests: list[Any], config: Form, run_code: RunCode)
     except (TypeError, ValueError) as error:
         raise UserError(f"config.extra.comparison: {error}") from None
     done: list[Form] = []
+    everything = bool(extra.get("run_all_cases"))
     if not tests:
         raise UserError("provided_data.test: it is empty, and everything would pass")
     for test in tests:
@@ -75,9 +76,11 @@ async def _contest(code: str, tests: list[Any], config: Form, run_code: RunCode)
         ran = await run_code({**request, "memory_limit_MB": extra.get("memory_limit_MB")})
         right = ran["status"] == "Success" and same_text(ran["run_result"]["stdout"].encode(), wanted, policy)
         done.append({"passed": right, "exec_info": ran, "test_info": test if extra.get("return_full_case") else None})
-        if not right and not extra.get("run_all_cases"):
+        # A wrong output must not decide whether another test is started: the program could tell.
+        if ran["status"] != "Success" and not everything:
             break
-    return done
+    told = len(done) if everything else next((i for i, one in enumerate(done, 1) if not one["passed"]), len(done))
+    return done[:told]
 
 
 def _table(form: Form, key: str) -> Form:

@@ -38,7 +38,7 @@ from rlvrlab.judge.jail.walls import Terms, Walls
 SYSTEM_READABLE = "/usr/lib /usr/lib64 /usr/local/lib /lib /lib64 /usr/share/zoneinfo /dev/null /dev/urandom /dev/zero"
 MESSAGE_SIZE = 1 << 16
 DESCRIPTORS_SIZE = socket.CMSG_LEN(8 * array("i").itemsize)
-ROLES = ("program", "calls", "candidate", "tester", "inprocess", "syntax", "asserts")
+ROLES = ("program", "calls", "candidate", "tester", "inprocess", "syntax", "asserts", "unaided")
 
 
 fork: Callable[[], int] = ctypes.PyDLL(None).fork
@@ -57,7 +57,7 @@ class Zygote:
         folders = sorted(library - {""})
         # Databases and the like are named by each order: they may be in a folder that is its owner's alone.
         others = bool(settings["roles"])
-        reached = [*folders, *settings["readable"], os.path.dirname(settings["scratch"])]  # noqa: PTH120 - a module less for every child
+        reached = [*folders, *settings["readable"], settings["scratch"].rpartition("/")[0]]
         user = privileges.unused_user(reached, others) if jailed else None
         may_read = user is not None and (others or not privileges.readable_by(user, reached))
         self.scratch = Scratch(settings["scratch"], settings["scratch_mb"], user)
@@ -175,8 +175,9 @@ def main(control_descriptor: int, own_path: str, settings_text: str) -> None:
         names = (*ROLES, *settings["roles"])
         site, before = settings["site"], packages.own_memory()
         sys.path += site
+        packages.load(settings["preload"])
         roles = {name: importlib.import_module(f"rlvrlab.judge.jail.roles.{name}").run for name in names}
-        settings["readable"] += packages.load(settings["preload"], site)
+        settings["readable"] += packages.places(site)
         if "numpy" in sys.modules:
             importlib.import_module("rlvrlab.judge.jail.arrays").learn()
         settings["imported"] = [now - then for now, then in zip(packages.own_memory(), before, strict=True)]

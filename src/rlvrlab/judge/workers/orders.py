@@ -39,6 +39,8 @@ class Ran:
     stdout: bytes = b""
     stderr: bytes = b""
     report: bytes = b""
+    inside: bool = True
+    """Did it get into the jail? If not, nothing of the job has run, and its end is the machine's fault."""
 
 
 @dataclass(slots=True)

@@ -26,7 +26,7 @@ from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.jail.frames import scan
 from rlvrlab.judge.jail.limits import MEGABYTE
 from rlvrlab.judge.jail.packages import ONE_THREAD
-from rlvrlab.judge.jail.supervisor import ENDED, REASONS, capacity, unread
+from rlvrlab.judge.jail.supervisor import ENDED, INSIDE, REASONS, capacity, unread
 from rlvrlab.judge.workers.orders import Image, Order, Ran
 
 START_TIMEOUT_S = 60.0
@@ -90,7 +90,8 @@ class Child:
         stdout, stderr = (os.pread(file, largest + 1, 0) for file in (self.stdout, self.stderr))
         self.drain()
         code, reason, cpu_s, wall_s, peak_mb = ended
-        return Ran(code, REASONS[reason], cpu_s, wall_s, peak_mb, stdout, stderr, bytes(self.heard))
+        inside, report = self.heard.startswith(INSIDE), bytes(self.heard).removeprefix(INSIDE)
+        return Ran(code, REASONS[reason], cpu_s, wall_s, peak_mb, stdout, stderr, report, inside)
 
     def close(self) -> None:
         """Give the memory back."""
