@@ -134,9 +134,7 @@ def test_forged_forms_equal_nothing(form: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "values", [["datetime", "2020-01-01T00:00:00"], ["timedelta", [1, 0, 0]], ["tuple", [["date", "2020-01-01"]]]]
-)
+@pytest.mark.parametrize("values", [["datetime", "2020-01-01T00:00:00"], ["timedelta", [1, 0, 0]]])
 def test_a_forged_table_cannot_make_the_tests_look_at_fault(judge: Judge, values: Any) -> None:
     """pandas makes dates of its own of them, which the tests could not pass back: the task seemed to be broken."""
     pytest.importorskip("pandas")

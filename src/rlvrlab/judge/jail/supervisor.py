@@ -41,12 +41,13 @@ PAGE = 4096
 class Watch:
     """One running child and its budgets; made before the child, as memory written after a fork is copied."""
 
-    __slots__ = ("began", "cpu", "id", "killed", "limits", "pid", "pidfd", "report", "started", "test_cpu")
+    __slots__ = ("began", "cpu", "id", "killed", "limits", "pid", "pidfd", "report", "seen", "started", "test_cpu")
 
     def __init__(self, number: int, limits: Limits, report: int, clock: float) -> None:
         self.id, self.limits, self.report = number, limits, report
         self.pid = self.pidfd = -1
         self.killed = ""
+        self.seen = len(INSIDE)
         self.cpu = self.test_cpu = 0.0
         self.began, self.started = monotonic(), clock
 
@@ -93,7 +94,7 @@ class Watch:
 class Crew:
     """The children of the job that a worker is busy with, by descriptor, and the clock they have in common."""
 
-    __slots__ = ("_fills", "_last", "_lost_share", "_proc", "_seen", "_test_started", "clock", "next_look", "watches")
+    __slots__ = ("_last", "_lost_share", "_proc", "_seen", "_test_started", "clock", "next_look", "watches")
 
     def __init__(self) -> None:
         self._proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -106,7 +107,6 @@ class Crew:
     def _begin(self, now: float) -> None:
         self._last, self.next_look = now, now + LONGEST_NAP_S
         self.clock = self._test_started = 0.0
-        self._fills: list[int] = []
         self._seen: dict[int, tuple[int, int]] = {}
         self._lost_share = (0.0, 0.0)
 
@@ -125,14 +125,21 @@ class Crew:
         # Both are asked for every time: a wait is known only by how far the count has come since the last look.
         waited = self._waited(used)
         self.clock += 0.0 if self._waits_for_the_judge() else max(0.0, passed - waited)
-        fills = [unread(watch.report) for watch in self.watches.values()]
-        if fills != self._fills:
-            self._fills, self._test_started = fills, self.clock
+        if self._progressed():
+            self._test_started = self.clock
             for watch in self.watches.values():
                 watch.test_cpu = watch.cpu
         nap = min(watch.look(now, self.clock, self._test_started) for watch in self.watches.values())
         ready = monotonic()
         self.next_look = ready + max(nap, (ready - now) / SHARE_OF_LOOKING)
+
+    def _progressed(self) -> bool:
+        """Has the fill of any report pipe changed since the last look?"""
+        fills = [(watch, unread(watch.report)) for watch in self.watches.values()]
+        changed = [watch for watch, fill in fills if fill != watch.seen]
+        for watch, fill in fills:
+            watch.seen = fill
+        return bool(changed)
 
     def _used(self) -> float:
         """CPU seconds of all children since the last look."""
