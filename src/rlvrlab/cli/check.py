@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from rlvrlab.cli.options import AS_JSON
+from rlvrlab.cli.names import RECIPE, RECIPE_KEY
+from rlvrlab.cli.options import AS_JSON, FreeWords
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.errors import UnknownName, UserError
 
@@ -23,9 +24,9 @@ def command() -> None:
     """Check a recipe, an environment or an engine."""
 
 
-@command.command("recipe", context_settings={"ignore_unknown_options": True})
-@click.argument("path", type=click.Path(path_type=Path))
-@click.argument("overrides", nargs=-1, type=click.UNPROCESSED)
+@command.command("recipe", cls=FreeWords)
+@click.argument("path", type=RECIPE)
+@click.argument("overrides", nargs=-1, type=RECIPE_KEY)
 @AS_JSON
 def recipe(path: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     """Resolve a recipe; every mistake at once."""

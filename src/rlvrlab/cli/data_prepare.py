@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rlvrlab.cli.check import built
+from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json
 from rlvrlab.errors import UnknownName, UserError
@@ -53,8 +54,9 @@ def prepare(
     from rlvrlab.data import prepare as preparing
     from rlvrlab.data.own_runs import is_run
 
-    if is_run(Path(what)):
-        _prepare_run(Path(what), shape, per_problem, output, as_json)
+    run = run_folder(what) if shape else Path(what)
+    if is_run(run):
+        _prepare_run(run, shape, per_problem, output, as_json)
         return
     if shape:
         raise UserError(f"--as is for run folders; {what} is none (no config.json and rollouts/ in it)")

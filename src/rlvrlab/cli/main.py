@@ -15,6 +15,7 @@ from rlvrlab.cli.printing import fail, printable
 from rlvrlab.errors import LabError, RecipeError, suggestion
 
 VERBS = {
+    "recipes": "List the recipes and studies that come along, or copy one.",
     "train": "Run a recipe, or resume a run.",
     "probe": "Ask whether there is signal to train on.",
     "suite": "Examine every model of a folder on a suite of data sets.",
@@ -74,8 +75,9 @@ def rlvr() -> None:
     """The laboratory for reinforcement learning with verifiable rewards.
 
     \b
-    rlvr train recipes/toy_countdown.toml          the whole loop on a CPU
-    rlvr train recipes/toy_countdown.toml --plan   what would happen, and why
+    rlvr train toy_countdown          the whole loop on a CPU
+    rlvr train toy_countdown --plan   what would happen, and why
+    rlvr recipes                      what else comes along
     """
 
 

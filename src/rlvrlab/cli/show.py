@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.options import AS_JSON, RUN
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.cli.runs import COLOURS, duration, share_of, steps_of, tokens_of, wide_console
@@ -55,9 +56,9 @@ def command(run: str, folder: Path, as_json: bool) -> None:
     from rich.text import Text
 
     from rlvrlab.cli.tables import metrics_table
-    from rlvrlab.report.runs import locate, read_table, summarise_run
+    from rlvrlab.report.runs import read_table, summarise_run
 
-    place = locate(run, folder)
+    place = run_folder(run, folder)
     entry = summarise_run(place)
     details = _details(place) if entry.kind == "run" else {}
     files = {name: words for name, words in FILES.items() if (place / name).exists()}

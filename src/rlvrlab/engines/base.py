@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 
@@ -112,6 +112,9 @@ class Engine(Sampler, Trainable, Protocol):
 
 class EngineTable(PluginTable, ABC):
     """The [engine] table of a recipe; a plug-in of kind `engine` is a frozen dataclass that derives from it."""
+
+    needs: ClassVar[str] = ""
+    """What must be there beyond the core, in a few words for `rlvr recipes`."""
 
     @abstractmethod
     def build(self, optimizer: Optimizer) -> Engine:

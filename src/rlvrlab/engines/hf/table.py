@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from rlvrlab.engines.base import EngineTable
 from rlvrlab.engines.hf.config import EMBEDDED, HfConfig
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Hf(HfConfig, EngineTable):
     """A causal language model on Transformers and PEFT."""
+
+    needs: ClassVar[str] = "torch and the hf extra"
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
