@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +70,6 @@ def env(name: str, keys: tuple[str, ...], hacks: bool, as_json: bool) -> int:
          "error": str(c.verdict.error), "detail": c.verdict.detail}
         for c in checks
     ]  # fmt: skip
-    if not as_json and all(row["ok"] for row in rows):
-        # When all is well, one line per kind of check, with its first answer as the example.
-        counts = Counter(row["check"] for row in rows)
-        first = {row["check"]: row for row in reversed(rows)}
-        rows = [{**first[kind], "check": f"{kind} ×{counts[kind]}"} for kind in counts]
     return _report(f"environment {name}", rows, ("check", "judged", "error", "answer"), as_json)
 
 
@@ -136,6 +130,14 @@ def built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
         raise UserError(f"{kind} {name!r}: {where}: {first['msg'].lower()}") from None
 
 
+def _collapsed(passed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One line per kind of check that holds, with its first answer as the example; `exploit: exit_0` is an exploit."""
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for row in passed:
+        kinds.setdefault(row["check"].partition(": ")[0], []).append(row)
+    return [{**same[0], "check": f"{kind} ×{len(same)}" if len(same) > 1 else kind} for kind, same in kinds.items()]
+
+
 def _report(what: str, rows: list[dict[str, Any]], columns: tuple[str, ...], as_json: bool) -> int:
     """Print a table of checks; the exit code is 1 when one failed."""
     failed = [row for row in rows if not row["ok"]]
@@ -146,7 +148,7 @@ def _report(what: str, rows: list[dict[str, Any]], columns: tuple[str, ...], as_
     from rich.text import Text
 
     lines: list[list[object]] = []
-    for row in rows:
+    for row in [*failed, *_collapsed([row for row in rows if row["ok"]])]:
         texts = [printable(row[column]) for column in columns]
         mark = Text("✓", style="green") if row["ok"] else Text("✗", style="bold red")
         lines.append([mark, *(text if len(text) <= 60 else text[:57] + "…" for text in texts)])

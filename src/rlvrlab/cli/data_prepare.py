@@ -80,7 +80,7 @@ def _prepared(
 ) -> Prepared:
     from rlvrlab.data import prepare as preparing
     from rlvrlab.data.presets import PRESETS
-    from rlvrlab.data.sources import file_rows
+    from rlvrlab.data.sources import file_rows, local_copy
     from rlvrlab.envs.data_files import bare_name
     from rlvrlab.registry import names
 
@@ -100,6 +100,7 @@ def _prepared(
     if preset is None:
         raise UnknownName("data set, environment, file or run folder", what, [*PRESETS, *names("env")])
     if preset.folder_key:
+        origin = origin or local_copy(what, preset)
         if origin is None:
             raise UserError(f"{what}: give your copy, {preset.note}")
         keys = (*keys, f"{preset.folder_key}={origin}")

@@ -44,8 +44,10 @@ def command(
 
     if resume is not None:
         if plan or engine or address or judges:
-            raise UserError("--resume goes on with the run's own recipe; beside it, only keys such as grpo.steps=+100")
+            raise UserError("--resume takes no other argument but keys such as grpo.steps=+100")
         folder, words = Path(resume), (*(() if recipe is None else (str(recipe),)), *overrides)
+        if recipe is not None and "=" not in str(recipe):
+            raise UserError(f"{recipe}: --resume takes no other argument but keys such as grpo.steps=+100")
         was_finished = read_info(folder).get("status") == "finished"
         if words:
             _extend(folder, words)
