@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from rlvrlab.api.plugins import env_table, reward_table
+from rlvrlab.api.short_errors import short_errors
 from rlvrlab.errors import UserError
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.load import load_changed, load_tables
@@ -18,6 +19,7 @@ RecipeLike = str | PathLike[str] | Mapping[str, Any] | Resolved
 Overrides = str | Sequence[str] | Mapping[str, Any]
 
 
+@short_errors
 def load_recipe(recipe: RecipeLike, overrides: Overrides = ()) -> Resolved:
     """A checked recipe of a file, TOML text, dict or loaded recipe; overrides are "a.b=v" texts or a dict."""
     changes = _changes(overrides)

@@ -51,7 +51,7 @@ def _run_folder(word: str, root: Path) -> Path | None:
     return first[0] if first else None
 
 
-class RunName(click.ParamType):
+class RunName(click.ParamType):  # type: ignore[type-arg]
     """A run in any spelling, as the path of its folder.
 
     `at` allows RUN@STEP; `other` leaves a word that fits no run to the verb, which knows other things by name.
@@ -91,7 +91,7 @@ class RunWord(RunName):
         return str(value)
 
 
-class RecipeName(click.ParamType):
+class RecipeName(click.ParamType):  # type: ignore[type-arg]
     """The name or the file of a recipe; `names_only` has no files."""
 
     name = "recipe"
@@ -111,7 +111,7 @@ class RecipeName(click.ParamType):
         return found if self._names_only else [*found, CompletionItem(incomplete, type="file")]
 
 
-class RecipeKey(click.ParamType):
+class RecipeKey(click.ParamType):  # type: ignore[type-arg]
     """KEY=VALUE for a recipe: `rollout.n=16`."""
 
     name = "key"

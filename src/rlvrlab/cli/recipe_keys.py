@@ -15,7 +15,12 @@ from rlvrlab.registry import find, keys_of, names
 
 
 def keys_for(recipe: Path | str | None) -> list[str]:
-    """Core keys, and those of the plug-ins and phases that the recipe names; what cannot be read is left out."""
+    """Core keys, and those of the plug-ins and phases that the recipe names; what cannot be read is left out.
+
+    In place of a recipe may stand an environment, which has keys of its own.
+    """
+    if str(recipe) in names("env"):
+        return keys_of(find("env", str(recipe)))
     found = core_keys()
     for table, cls in _plugins(_tables(recipe)).items():
         found += [f"{table}.{key}" for key in keys_of(cls)]
@@ -24,6 +29,8 @@ def keys_for(recipe: Path | str | None) -> list[str]:
 
 def values_for(key: str, recipe: Path | str | None = None) -> list[str]:
     """The values that a key allows where these can be counted; none otherwise."""
+    if str(recipe) in names("env"):
+        return _choices(get_type_hints(find("env", str(recipe)), include_extras=True).get(key))
     table, _, leaf = key.rpartition(".")
     if leaf == "type" and table in PLUGIN_TABLES:
         return names(table)

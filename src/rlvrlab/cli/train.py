@@ -78,8 +78,8 @@ def command(
     from rlvrlab.cli.progress import Progress
     from rlvrlab.recipe.explain import unusual
 
-    for words in unusual(resolved):
-        click.echo(f"warning: {words}", err=True)
+    for warning in unusual(resolved):
+        click.echo(f"warning: {warning}", err=True)
     said = ["rlvr", *map(shlex.quote, sys.argv[1:])]
     with Progress(resolved, as_json) as progress:
         if resume is not None:
