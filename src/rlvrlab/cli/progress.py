@@ -83,7 +83,8 @@ class Progress:
             rows.append((name, before, best, entry["best"]["step"], last))
         out, title = Console(), Text(printable(f"{ended.folder.name}: {ended.status}"))
         head = ("phase", "before", "best", "step", "last")
-        out.print(table(head, rows, no_wrap=head, box=HEAVY_HEAD, title=title, title_justify="left"))
+        frame = HEAVY_HEAD if self._wide else SIMPLE_HEAD  # without its lines the numbers fit into 80 columns
+        out.print(table(head, rows, box=frame, title=title, title_justify="left"))
         out.print("Accuracy on dev problems in %, greedy, with 95 % Wilson intervals.", style="dim")
         if cards := read_cards(ended.folder):  # on the test problems, where the recipe asked for it
             columns, lines = card_table(cards)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,11 +77,11 @@ def command(
 
 
 def wide_console() -> Console:
-    """A console as wide as the terminal, or PIPE_WIDTH columns where there is none."""
+    """A console as wide as the terminal or as $COLUMNS says, or PIPE_WIDTH columns where there is neither."""
     from rich.console import Console
 
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=PIPE_WIDTH)
+    return console if console.is_terminal or os.environ.get("COLUMNS") else Console(highlight=False, width=PIPE_WIDTH)
 
 
 def table_of(entries: Sequence[Entry]) -> Table:
