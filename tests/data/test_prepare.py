@@ -239,6 +239,8 @@ class Hub:
 
 def test_the_hub(tmp_path: Path, monkeypatch, capsys) -> None:
     hub = Hub({"train": GSM[:20], "test": GSM[20:]})
+    monkeypatch.setattr("rlvrlab.data.sources.go_offline_without_network", lambda: False)
+    monkeypatch.delenv("RLVRLAB_DATA", raising=False)
     monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=hub.load_dataset))
     assert run(monkeypatch, capsys, tmp_path, "prepare", "gsm8k")[0] == 0
     assert hub.asked == [("openai/gsm8k", "main", "train"), ("openai/gsm8k", "main", "test")]
@@ -247,7 +249,7 @@ def test_the_hub(tmp_path: Path, monkeypatch, capsys) -> None:
     assert code != 0 and len(err.splitlines()) == 1 and "KeyError" not in err
     del hub.splits["test"]
     code, _, err = run(monkeypatch, capsys, tmp_path, "prepare", "math500")
-    assert code == 1 and err.strip().endswith("(no route to host); try again, or give your copy with --from PATH")
+    assert code == 1 and err.strip().endswith("(no route to host); give your copy with --from PATH or in $RLVRLAB_DATA")
     monkeypatch.setitem(sys.modules, "datasets", None)
     code, _, err = run(monkeypatch, capsys, tmp_path, "prepare", "svamp")
     assert code == 2 and "rlvrlab[hub]" in err

@@ -51,7 +51,7 @@ def recipe_file(path: Path) -> Path:
     found = shipped_file(path)
     if found is None and not os.path.lexists(path) and path.suffix != ENDING:
         near = suggestion(str(path), files())
-        near = near if "did you mean" in near else ""
+        near = f" ({near.removeprefix('; ')})" if "did you mean" in near else ""
         raise UserError(f"{path}: no such recipe{near}; `rlvr recipes` shows the ones that come with rlvrlab")
     return found or path
 
