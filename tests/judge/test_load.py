@@ -53,7 +53,7 @@ class Sleeper:
         monkeypatch.setattr(
             supervisor,
             "thread_times",
-            lambda pid: [(name, (int(a * 1e9), int(b * 1e9))) for name, (a, b) in self._of(pids, pid).items()],
+            lambda _, pid: [(name, (int(a * 1e9), int(b * 1e9))) for name, (a, b) in self._of(pids, pid).items()],
         )
 
     def _of(self, pids: list[int], pid: int) -> Threads:
