@@ -30,6 +30,7 @@ def command(
 
     Any key can be overridden: `rollout.n=16` or `--rollout.n 16`.
     """
+    from rlvrlab.envs.data_files import ENDINGS
     from rlvrlab.recipe import load_recipe
     from rlvrlab.record.run import read_info
     from rlvrlab.scale import session
@@ -41,6 +42,11 @@ def command(
         resolved = resolved_of(resume)
     elif recipe is None:
         raise UserError("name a recipe, e.g. `rlvr train recipes/toy_countdown.toml`, or --resume DIR")
+    elif recipe.is_file() and recipe.name.lower().endswith(ENDINGS):
+        remedy = (
+            f"`rlvr new task NAME --data {recipe}` writes a recipe for it, `rlvr data preview {recipe}` looks at it"
+        )
+        raise UserError(f"{recipe}: is data, not a recipe; {remedy}")
     elif engine == "verl":
         from rlvrlab.scale.verl.convert import recipe_for_verl
 

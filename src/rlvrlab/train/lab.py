@@ -11,7 +11,7 @@ from typing import Any, cast
 from rlvrlab.credit.base import StepCredit
 from rlvrlab.data.loading import load
 from rlvrlab.data.roles import Use, require
-from rlvrlab.engines.base import Engine
+from rlvrlab.engines.base import Engine, EngineTable
 from rlvrlab.errors import UserError
 from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.rewards.function import AbsentReward
@@ -42,6 +42,11 @@ class Lab:
     def recipe(self) -> Recipe:
         """The settings."""
         return self.resolved.recipe
+
+    @cached_property
+    def table(self) -> EngineTable:
+        """What the recipe says of the engine."""
+        return cast(EngineTable, self.resolved.build("engine"))
 
     @cached_property
     def protocol(self) -> TrainingProtocol | None:
@@ -93,6 +98,10 @@ class Lab:
     def problems_at(self, stream: str, step: int, size: int) -> list[Problem]:
         """The `step`-th slice of an endless stream that visits every training problem once per epoch, reshuffled."""
         return drawn(self.train, (self.recipe.seed, stream), step * size, (step + 1) * size)
+
+    def taught_before(self, phase: int) -> bool:
+        """Did an earlier phase show the policy right answers?"""
+        return any(self.resolved.phase(name).family == "imitation" for name in self.recipe.phases[:phase])
 
     def data_facts(self) -> dict[str, Any]:
         """What was trained and evaluated on, by content."""
