@@ -262,7 +262,7 @@ def test_the_hub(tmp_path: Path, monkeypatch, capsys) -> None:
         (["gsm8k", "--from", "."], ".: no file of gsm8k; needed are train.jsonl, test.jsonl"),
         (["gsm8k", "--from", "bad"], "bad/test.jsonl:2: column 'answer' is missing; there are: question"),
         (["humaneval", "--role", "train"], "--env and --role are for files; humaneval is none"),
-        (["odd.jsonl"], "odd.jsonl: which environment judges it? give --env, one of: clrs, code"),
+        (["odd.jsonl"], "odd.jsonl: which environment judges it? give --env, one of: answers, clrs, code"),
         (["odd.jsonl", "--env", "gsm8k"], "odd.jsonl:1: no role; give --role train, dev, test or split"),
         (["odd.jsonl", "--env", "graph", "--role", "train"], "environment 'graph' makes its problems itself"),
         (["twins.jsonl", "--env", "code", "--role", "dev"], "twins.jsonl:2: id 'MBPP/1' is also that of twins.jsonl:1"),

@@ -99,14 +99,15 @@ def reward(name: str, keys: tuple[str, ...], env_name: str, env_keys: tuple[str,
     environment, pays = built("env", env_name, env_keys), built("reward", name, keys)
     [problem] = environment.problems("train", 1, 0)
     own = any(is_own(word) or ".py:" in word for word in (env_name, *env_keys))
-    rows = [
-        {"answer": one.name, "text": one.text, "correct": one.verdict.correct, "reward": one.reward and one.reward.value,
-         "parts": dict(one.reward.parts) if one.reward else {}, "seconds": round(one.seconds, 4),
+    paid = tried(environment, pays, problem, own_env=own)
+    rows: list[dict[str, Any]] = [
+        {"answer": one.name, "correct": one.verdict.correct, "reward": one.reward.value if one.reward else None,
+         "parts": dict(one.reward.parts) if one.reward else {}, "seconds": round(one.seconds, 4), "text": one.text,
          "ok": one.reward is not None, "error": str(one.verdict.error)}
-        for one in tried(environment, pays, problem, own_env=own)
+        for one in paid
     ]  # fmt: skip
-    paid = {row["answer"]: row["reward"] for row in rows}
-    if "right" in paid and None not in (paid["right"], paid["wrong"]) and paid["right"] <= paid["wrong"]:
+    values = {one.name: one.reward.value for one in paid if one.reward}
+    if {"right", "wrong"} <= values.keys() and values["right"] <= values["wrong"]:
         click.echo("warning: a right answer earns no more than a wrong one", err=True)
     return _report(f"reward {name}", rows, ("answer", "correct", "reward", "parts", "text"), as_json)
 

@@ -51,10 +51,8 @@ def _preview_file(path: Path, keys: tuple[str, ...], size: int, role: Any, seed:
     raw = look_at(path)
     raw = replace(raw, keys={**raw.keys, **{key: str(value) for key, value in parse_overrides(keys).items()}})
     if raw.prepared:
-        problems = list(read_problems(path))[:size]
-        rows = [
-            {"id": p.id, "skill": p.skill, "prompt": p.prompt, "gold": None, "meta": dict(p.meta)} for p in problems
-        ]
+        some = list(read_problems(path))[:size]
+        rows = [{"id": p.id, "skill": p.skill, "prompt": p.prompt, "meta": dict(p.meta)} for p in some]
     elif raw.keys:
         environment = built("env", "answers", tuple(f"{key}={value}" for key, value in
                                                     {"path": str(path), **raw.keys}.items()))  # fmt: skip

@@ -16,7 +16,8 @@ from rlvrlab.registry import names
 NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 TEMPLATES = Path(__file__).parent / "templates"
 COLOURS = ("red", "blue", "green", "black", "white", "pink", "gray", "gold")
-THINGS = ("car", "hat", "cup", "dog", "box", "pen")
+THINGS = ("car", "hat", "cup", "dog", "box", "pen", "bag", "map", "key", "cat")
+SIZES = ("big", "small", "old", "new", "wet", "dry", "long", "flat")
 
 
 @click.group("new", short_help="Write the beginnings of a task, a reward or an environment.")
@@ -37,7 +38,7 @@ def task(name: str, data: Path | None, as_json: bool) -> None:
     """
     from rlvrlab.data.guesses import look_at
 
-    _refuse_name(name)
+    _refuse_name(name, "a task")
     made = {} if data else {f"{name}.jsonl": _made_questions()}
     _refuse_taken([f"{name}.py", f"{name}.toml", *made])
     if data is None:
@@ -50,9 +51,8 @@ def task(name: str, data: Path | None, as_json: bool) -> None:
             remedy = "" if raw.prepared else f"column asks and which answers; see `rlvr data preview {data}`"
             raise UserError(f"{data}: {what}{remedy}")
         lines = raw.recipe_lines
-    check = " ".join(["--env answers", *(f"--set {line.replace(' = ', '=', 1)}" for line in lines[2:])]).replace(
-        '"', ""
-    )
+    keys = [f"--set {line.replace(' = ', '=', 1)}" for line in lines[2:]]
+    check = " ".join(["--env answers", *keys, "--set style=bare"]).replace('"', "")
     files = {
         **made,
         f"{name}.py": _template("reward.py.txt").replace("CHECK", check).replace("NAME", name),
@@ -66,7 +66,7 @@ def task(name: str, data: Path | None, as_json: bool) -> None:
 @AS_JSON
 def reward(name: str, as_json: bool) -> None:
     """Write NAME.py and NAME.toml here: a reward function, and a recipe in which the toy policy learns from it."""
-    _refuse_name(name)
+    _refuse_name(name, "a reward")
     keys = "--env countdown --set numbers=[2] --set style=bare"
     files = {
         f"{name}.py": _template("reward.py.txt").replace("CHECK", keys).replace("NAME", name),
@@ -81,7 +81,7 @@ def reward(name: str, as_json: bool) -> None:
 @AS_JSON
 def env(name: str, as_json: bool) -> None:
     """Write NAME.py and NAME.toml here: an environment that passes its own check, and a recipe that trains on it."""
-    _refuse_name(name)
+    _refuse_name(name, "an environment")
     class_name = "".join(part.capitalize() for part in name.split("_"))
     if name in names("env") or re.search(rf"\b{class_name}\b", _template("env.py.txt")):
         raise UserError(f"{name!r} is taken; choose another name")
@@ -93,19 +93,16 @@ def env(name: str, as_json: bool) -> None:
 
 
 def _made_questions() -> str:
-    """A few hundred questions with a word as answer: `hat red, cup blue. cup?`"""
+    """A few hundred questions with a word as answer: `The old hat is red. Which colour?`"""
     import json
 
     from rlvrlab.randomness import shuffled
 
     rows = [
-        {"question": f"{one} {first}, {other} {second}. {asked}?", "answer": first if asked == one else second}
-        for one in THINGS
-        for other in THINGS
-        for first in COLOURS
-        for second in COLOURS
-        for asked in (one, other)
-        if one != other and first != second
+        {"question": f"The {size} {thing} is {colour}. Which colour?", "answer": colour}
+        for size in SIZES
+        for thing in THINGS
+        for colour in COLOURS
     ]
     return "".join(json.dumps(row) + "\n" for row in shuffled(rows, 0, "new task")[:400])
 
@@ -114,9 +111,9 @@ def _template(file: str) -> str:
     return (TEMPLATES / file).read_text(encoding="utf-8")
 
 
-def _refuse_name(name: str) -> None:
+def _refuse_name(name: str, what: str) -> None:
     if not NAME.fullmatch(name):
-        raise UserError(f"{name!r} cannot name files; use up to 60 lower-case letters, digits and _")
+        raise UserError(f"{name!r} cannot name {what}; use up to 60 lower-case letters, digits and _")
 
 
 def _refuse_taken(files: list[str]) -> None:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 LONGEST = 4000
 """Characters of an answer that is compared as a value."""
 FULL_MATCH = "import re\n\n\ndef matches(pattern, text):\n    return re.fullmatch(pattern, text) is not None\n"
-REGEX_LIMITS = Limits(cpu_s=1.0, memory_mb=256)
+REGEX_LIMITS = Limits(cpu_s=0.5, memory_mb=256)
 SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
 
 

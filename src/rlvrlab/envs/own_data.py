@@ -133,7 +133,7 @@ class Answers(JudgedEnvironment, PluginTable):
 
     def read_row(self, row: Row) -> Read:
         """A row of the user's table, as prepared by `rlvr data prepare FILE --env answers`."""
-        question, made = self._read(row, Path(self.path).parent)
+        question, made = self.problem_in(row, Path(self.path).parent)
         return Read(question, lambda role: [replace(made, role=role)], role_of(squeezed(question)))
 
     def gold(self, problem: Problem) -> str | None:
@@ -201,7 +201,7 @@ class Answers(JudgedEnvironment, PluginTable):
             return in_block(self.how.block, answer)
         return STYLES[self.style or "tags"].write.format(answer=answer)
 
-    def _read(self, row: Row, folder: Path) -> tuple[str, Problem]:
+    def problem_in(self, row: Row, folder: Path) -> tuple[str, Problem]:
         """The question and the problem of a row; KeyError and ValueError say what is wrong with which column."""
         question, value = str(filled(self.prompt, row)).strip(), filled(self.answer, row)
         if not question:
@@ -243,25 +243,41 @@ def filled(template: str, row: Row) -> Any:
     return "".join(text + ("" if name is None else str(row[name])) for text, name, _, _ in pieces)
 
 
+class _Row(NamedTuple):
+    where: str
+    question: str
+    problem: Problem
+    said: Role | None
+
+
 @lru_cache(maxsize=8)
 def _by_role(env: Answers, stamp: tuple[tuple[str, int], ...]) -> dict[Role, tuple[Problem, ...]]:
     """All problems of the file or folder, each question once; `stamp` tells a changed file."""
-    rows: list[tuple[str, str, Problem, Role | None]] = []
-    for said, path in _files(Path(env.path)):
-        for where, row in ((f"{path}:{number}", row) for number, row in read_rows(path)):
-            question, problem = read_row(row, where, lambda one, folder=path.parent: env._read(one, folder))
-            rows.append((where, question, problem, said or read_row(row, where, lambda one: _said(one, env.split))))
-    given = {role for *_, role in rows}
-    kept: dict[Role, dict[str, tuple[str, Problem]]] = {role: {} for role in ROLES}
-    first: dict[str, tuple[str, Problem]] = {}
-    by_claim = [(w, q, p, _role(q, said, given)) for w, q, p, said in rows]
-    for where, question, problem, role in sorted(by_claim, key=lambda one: ROLES.index(one[3])):
-        before, same_question = first.setdefault(question, (where, problem))
-        if same_question.reference != problem.reference:
-            said = f"{same_question.reference!r:.40} there, {problem.reference!r:.40} here"
-            raise UserError(f"{where}: asks the same as {before} with another answer ({said}); keep one of them")
-        kept[role].setdefault(question, (where, problem)) if before == where else None
-    return {role: tuple(replace(p, role=role) for _, p in kept[role].values()) for role in ROLES}
+    rows = list(_rows(env))
+    given = {row.said for row in rows}
+    kept: dict[Role, list[Problem]] = {role: [] for role in ROLES}
+    first: dict[str, _Row] = {}
+    claims = [(_role(row.question, row.said, given), row) for row in rows]
+    for role, row in sorted(claims, key=lambda claim: ROLES.index(claim[0])):
+        before = first.setdefault(row.question, row)
+        one, other = before.problem.reference, row.problem.reference
+        if one != other:
+            answers = f"{one!r:.40} there, {other!r:.40} here"
+            raise UserError(f"{row.where}: asks the same as {before.where} with another answer ({answers}); keep one")
+        if before is row:
+            kept[role].append(replace(row.problem, role=role))
+    return {role: tuple(problems) for role, problems in kept.items()}
+
+
+def _rows(env: Answers) -> Iterator[_Row]:
+    for by_name, path in _files(Path(env.path)):
+
+        def read(row: Row, folder: Path = path.parent) -> tuple[str, Problem, Role | None]:
+            return (*env.problem_in(row, folder), _said(row, env.split))
+
+        for number, row in read_rows(path):
+            question, problem, said = read_row(row, f"{path}:{number}", read)
+            yield _Row(f"{path}:{number}", question, problem, by_name or said)
 
 
 def _role(question: str, said: Role | None, given: set[Role | None]) -> Role:
@@ -315,7 +331,7 @@ def _function(name: str) -> Callable[[Problem, str], Any]:
     found = own_object(file_of(name, Path()), name.rpartition(":")[2])
     if not callable(found):
         raise UserError(f"matcher {name!r}: no function of that name; write def NAME(problem, answer): return …")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _is_plain(value: object) -> bool:

@@ -11,6 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from rlvrlab.errors import LabError, UserError
@@ -53,12 +54,8 @@ def tried(
     for name, text in answers.items():
         if text is None:
             continue
-        item, what = (problem, text), f"on the {name} answer to problem {problem.id}"
-        [verdict] = (
-            limited(lambda item=item: env.verify_many([item]), f"the verifier {what}", limit_s)
-            if own_env
-            else env.verify_many([item])
-        )
+        judge, what = partial(env.verify_many, [(problem, text)]), f"on the {name} answer to problem {problem.id}"
+        [verdict] = limited(judge, f"the verifier {what}", limit_s) if own_env else judge()
         finish = Finish.LENGTH if name == "truncated" else Finish.STOP
         tokens = tuple(encode(text))
         completion = Completion(text, tokens, (0.0,) * len(tokens), finish)
