@@ -41,12 +41,13 @@ def tried(
     encode: Callable[[str], Sequence[int]] = str.encode,
     *,
     own_env: bool = False,
-    limit_s: float = LIMIT_S,
+    limit_s: float | None = None,
 ) -> list[Tried]:
     """What verifier and reward say about four answers; a UserError says what is wrong with them.
 
     `own_env`: the verifier is the user's own, and has a time limit like the reward.
     """
+    limit_s = LIMIT_S if limit_s is None else limit_s
     gold = env.gold(problem)
     right = gold if gold is not None else "an answer"
     answers = {"right": gold, "wrong": "certainly not the answer", "empty": "", "truncated": right[: len(right) // 2]}
