@@ -253,6 +253,18 @@ def test_the_hub(tmp_path: Path, monkeypatch, capsys) -> None:
     assert code == 2 and "rlvrlab[hub]" in err
 
 
+def test_any_set_of_the_hub_through_the_environment_of_own_answers(tmp_path: Path, monkeypatch, capsys) -> None:
+    rows = [{"ask": f"{i} plus 1?", "reply": i + 1} for i in range(40)]
+    hub = Hub({"train": rows})
+    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=hub.load_dataset))
+    keys = ("--env", "answers", "--role", "split", "prompt=ask", "answer=reply", "matcher=number")
+    assert run(monkeypatch, capsys, tmp_path, "prepare", "hub:me/sums:small@train", *keys)[0] == 0
+    assert hub.asked == [("me/sums", "small", "train")]
+    assert sum(len(problems) for problems in problems_of(tmp_path).values()) == 40
+    code, _, err = run(monkeypatch, capsys, tmp_path, "prepare", "hub:sums", *keys)
+    assert code == 2 and "write hub:OWNER/NAME" in err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -13,6 +13,8 @@ from rlvrlab.errors import InfrastructureError, UserError
 
 Place = tuple[str, Row]
 """Where a row came from, for messages, and the row."""
+HUB = "hub:"
+"""Begins the name of a set of the hub that is not among the known ones."""
 SAVED = ("dataset_info.json", "dataset_dict.json", "state.json")
 """Files that Dataset.save_to_disk leaves."""
 
@@ -39,6 +41,16 @@ def file_rows(path: Path) -> Iterator[Place]:
     """The rows of one file."""
     for number, row in read_rows(path):
         yield f"{path}:{number}", row
+
+
+def hub_rows(text: str) -> tuple[str, Iterator[Place]]:
+    """A short name and the rows of any set of the hub: `hub:OWNER/NAME[:SUBSET][@SPLIT]`, of split train by itself."""
+    place, _, split = text.removeprefix(HUB).partition("@")
+    hub, _, subset = place.partition(":")
+    if hub.count("/") != 1 or not all(hub.split("/")):
+        raise UserError(f"{text}: write hub:OWNER/NAME, hub:OWNER/NAME:SUBSET or hub:OWNER/NAME@SPLIT")
+    split = split or "train"
+    return hub.rpartition("/")[2], _hub_rows(Preset("", {split: "train"}, hub=hub, subset=subset), split)
 
 
 def _in_range(path: Path, first: int, last: int) -> Iterator[Place]:

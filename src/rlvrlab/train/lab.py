@@ -101,7 +101,7 @@ class Lab:
 
     def taught_before(self, phase: int) -> bool:
         """Did an earlier phase show the policy right answers?"""
-        return any(self.resolved.phase(name).family == "imitation" for name in self.recipe.phases[:phase])
+        return shows_answers(self.resolved, phase)
 
     def data_facts(self) -> dict[str, Any]:
         """What was trained and evaluated on, by content."""
@@ -112,6 +112,11 @@ class Lab:
             "dev": {"size": len(self.dev), "sha256": content_hash(self.dev)},
         }
         return facts | {"files": dict(self.files)} if self.files else facts
+
+
+def shows_answers(resolved: Resolved, before: int | None = None) -> bool:
+    """Does one of the first so many phases, or of all, teach by right answers?"""
+    return any(resolved.phase(name).family == "imitation" for name in resolved.recipe.phases[:before])
 
 
 def engine_alone(resolved: Resolved) -> Engine:
