@@ -7,7 +7,7 @@ JOBS   ?= 2
 TORCH  ?= torch==2.13.0
 VERL   ?= .venv-verl
 
-.PHONY: help setup quick demo demo-llm test fast oracles verl-test soak lint types bench docs clean
+.PHONY: help setup quick demo demo-llm test fast oracles verl-test soak fuzz lint types bench claims docs clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -40,10 +40,10 @@ demo-llm: $(VENV)/.hf  ## SmolLM2-135M learns Countdown on a CPU (LoRA), in abou
 	$(BIN)/rlvr train studies/countdown_gsm8k/smollm2_countdown_cpu.toml
 
 test: $(VENV)/.dev  ## all tests but the soak
-	$(BIN)/python -m pytest -n $(JOBS) -m "not soak and not oracle"
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not soak and not oracle"
 
 fast: $(VENV)/.dev  ## the tests that take less than two minutes together
-	$(BIN)/python -m pytest -n $(JOBS) -m "not soak and not slow and not oracle"
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not soak and not slow and not oracle"
 
 $(VENV)/.oracles: $(VENV)/.dev tests/oracles/requirements.txt
 	$(PIP) -r tests/oracles/requirements.txt
@@ -66,6 +66,9 @@ verl-test: $(VERL)/.ready  ## the real verl trainer on a local Ray cluster on a 
 soak: $(VENV)/.dev  ## kill a run at 50 random moments and compare
 	$(BIN)/python -m pytest -m soak
 
+fuzz: $(VENV)/.dev  ## ten minutes of random inputs for everything that reads foreign text; FUZZ_SECONDS=120 for less
+	FUZZ_SECONDS=$(or $(FUZZ_SECONDS),600) $(BIN)/python tests/fuzz
+
 lint: $(VENV)/.dev  ## ruff and mypy, both strict
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -84,6 +87,9 @@ bench: $(VENV)/.dev  ## every benchmark, with this machine's facts
 	$(BIN)/python benchmarks/credit.py
 	$(BIN)/python benchmarks/interference.py
 	$(BIN)/python benchmarks/dashboard.py
+
+claims: $(BIN)/rlvr  ## recompute every claim of docs/claims.md from committed result files, in under a minute
+	$(BIN)/python docs/check_claims.py
 
 docs: $(VENV)/.dev  ## docs/reference.md from the code
 	$(BIN)/python docs/make_reference.py

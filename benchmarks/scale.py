@@ -1,11 +1,14 @@
 """Judging and evaluating at scale:
 
     python benchmarks/scale.py judge [--requests 1000] [--clients 10] [--servers 1] [--json]
+    python benchmarks/scale.py flat [--requests 20000] [--json]
     python benchmarks/scale.py ray [--problems 200] [--workers 2] [--json]
 
 judge: `rlvr serve judge` in processes of their own gets all requests at once, from so many independent clients. Lost is
 what came back without a verdict; latencies are what a client waits, queue and retries included; the queue's fill, the
 refusals, descriptors and memory are the servers' own. Distinct programs, so nothing is remembered.
+flat: the same requests to one server in ten equal waves, with its memory and descriptors after each; what grows from
+wave to wave leaks.
 ray: the same evaluation of the toy engine in one process and over Ray workers on this machine; the results must agree.
 """
 
@@ -48,6 +51,10 @@ class Server:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
+    def resident_mb(self) -> float:
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
     def files(self) -> int:
         return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
@@ -56,7 +63,7 @@ def program(i: int) -> str:
     return f"def double(x):\n    return {'2 * x' if i % 3 else 'x'}  # {i}"
 
 
-async def load(urls: list[str], requests: int, clients: int) -> tuple[list[float], int, int]:
+async def load(urls: list[str], requests: int, clients: int, first: int = 0) -> tuple[list[float], int, int]:
     """Waiting times in ms, how many came back without a verdict, and how many with a wrong one."""
     asking = [FusionClient(tuple(urls), concurrency=requests) for _ in range(clients)]
     waited: list[float] = []
@@ -70,7 +77,7 @@ async def load(urls: list[str], requests: int, clients: int) -> tuple[list[float
         lost += verdict.correct is None
         wrong += verdict.correct is not None and verdict.correct != bool(i % 3)
 
-    await asyncio.gather(*(one(i) for i in range(requests)))
+    await asyncio.gather(*(one(i) for i in range(first, first + requests)))
     for client in asking:
         await client.close()
     return waited, lost, wrong
@@ -110,6 +117,22 @@ def judge(given: argparse.Namespace) -> dict:
     }
 
 
+def flat(given: argparse.Namespace) -> dict:
+    server, each = Server(given.queue), given.requests // 10
+    memory, files, lost, wrong = [], [], 0, 0
+    try:
+        for wave in range(10):
+            waited, unjudged, mistaken = asyncio.run(load([server.url], each, given.clients, wave * each))
+            lost, wrong = lost + unjudged + each - len(waited), wrong + mistaken
+            time.sleep(1.5)
+            memory.append(round(server.resident_mb(), 1))
+            files.append(server.files())
+    finally:
+        server.process.terminate()
+        server.process.wait()
+    return {"requests": 10 * each, "lost": lost, "wrong": wrong, "resident_mb": memory, "descriptors": files}
+
+
 def ray(given: argparse.Namespace) -> dict:
     words = ["eval", "countdown", "numbers=[2]", "style=bare", "--engine", "toy", "--size", str(given.problems)]
     words += ["--max-tokens", "64", "--protocol", "@k", "--n", "4", "--json"]
@@ -136,7 +159,7 @@ def ray(given: argparse.Namespace) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["judge", "ray"])
+    parser.add_argument("what", choices=["judge", "flat", "ray"])
     parser.add_argument("--requests", type=int, default=1000)
     parser.add_argument("--clients", type=int, default=10)
     parser.add_argument("--servers", type=int, default=1)
@@ -145,7 +168,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    figures = judge(given) if given.what == "judge" else ray(given)
+    figures = {"judge": judge, "flat": flat, "ray": ray}[given.what](given)
     if given.json:
         print(json.dumps(figures, indent=2))
         return

@@ -6,15 +6,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
+from sources import SOURCE, files, nodes
 
-import rlvrlab
 from rlvrlab.registry import HOMES, names
 
-SOURCE = Path(rlvrlab.__file__).parent
 OF_NAMEDTUPLES = {"_replace", "_asdict", "_fields", "_make"}
 FOREIGN_PRIVATE = {
     "engines/hf/": "Transformers and torch keep some of what an engine must know behind an underscore",
@@ -33,7 +31,7 @@ FOREIGN_ASKED = {
     "record/facts.py": "the operating system",
     "study/launchers/local.py": "the operating system",
     "registry.py": "modules and classes of users' own files",
-    "rollout/render.py": "tokenizers, which are no plug-ins",
+    "rollout/collect.py": "tokenizers, which are no plug-ins",
     "api/": "modules and functions of users",
     "envs/function.py": "data frames of users",
     "rewards/function.py": "functions of users",
@@ -45,18 +43,8 @@ ERRORS = {"error", "cause"}
 Rule = Callable[[ast.Module], Iterator[tuple[int, str]]]
 
 
-@cache
-def parsed(text: str) -> ast.Module:
-    return ast.parse(text)
-
-
 def problems(rule: Rule, root: Path = SOURCE) -> list[str]:
-    found = []
-    for path in sorted(root.rglob("*.py")):
-        file = path.relative_to(root).as_posix()
-        for line, text in rule(parsed(path.read_text("utf-8"))):
-            found.append(f"{file}:{line}: {text}")
-    return found
+    return [f"{file}:{line}: {text}" for file, tree in files(root) for line, text in rule(tree)]
 
 
 def without(found: list[str], excused: dict[str, str]) -> list[str]:
@@ -65,13 +53,14 @@ def without(found: list[str], excused: dict[str, str]) -> list[str]:
 
 def private_of_others(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """`_names` that are imported, or read from anything but self; a class may know its own instances."""
-    own = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and _is_self(node.value)}
-    known = own | OF_NAMEDTUPLES
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rlvrlab"):
-            yield from ((node.lineno, f"import {a.name}") for a in node.names if re.match(r"_[^_]", a.name))
-        elif isinstance(node, ast.Attribute) and node.attr not in known and not _is_self(node.value):
-            yield from [(node.lineno, ast.unparse(node))] if re.match(r"_[^_]", node.attr) else []
+    private = [node for node in nodes(tree, ast.Attribute) if re.match(r"_[^_]", node.attr)]
+    known = {node.attr for node in private if _is_self(node.value)} | OF_NAMEDTUPLES
+    for imported in nodes(tree, ast.ImportFrom):
+        if (imported.module or "").startswith("rlvrlab"):
+            yield from ((imported.lineno, f"import {a.name}") for a in imported.names if re.match(r"_[^_]", a.name))
+    for node in private:
+        if node.attr not in known and not _is_self(node.value):
+            yield node.lineno, ast.unparse(node)
 
 
 def _is_self(node: ast.expr) -> bool:
@@ -80,8 +69,8 @@ def _is_self(node: ast.expr) -> bool:
 
 def asked_by_name(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """getattr(x, "name") and hasattr(x, "name")."""
-    for node in ast.walk(tree):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) > 1):
+    for node in nodes(tree, ast.Call):
+        if not (isinstance(node.func, ast.Name) and len(node.args) > 1):
             continue
         literal = isinstance(node.args[1], ast.Constant) and node.func.id in ("getattr", "hasattr")
         if literal and not (isinstance(node.args[0], ast.Name) and node.args[0].id in ERRORS):
@@ -90,9 +79,10 @@ def asked_by_name(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 def frozen_changed(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """object.__setattr__ on frozen objects, and cast(X, None), which lies to the type checker."""
-    for node in [node for node in ast.walk(tree) if isinstance(node, ast.Call)]:
-        function = ast.unparse(node.func)
-        if function == "object.__setattr__" or (function == "cast" and ast.unparse(node.args[-1]) == "None"):
+    for node in nodes(tree, ast.Call):
+        named = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+        thawed = named == "__setattr__" and ast.unparse(node.func) == "object.__setattr__"
+        if thawed or (named == "cast" and ast.unparse(node.args[-1]) == "None"):
             yield node.lineno, ast.unparse(node)
 
 
@@ -102,9 +92,7 @@ ABOUT_PLUGINS = re.compile(r"(\.name|\[.type.\]|\.get\(.type.\)|\bphases?\b|\.ty
 
 def known_by_name(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Comparisons of a plug-in's name or type with a registered name."""
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Compare):
-            continue
+    for node in nodes(tree, ast.Compare):
         sides = [node.left, *node.comparators]
         constants = [c.value for side in sides for c in ast.walk(side) if isinstance(c, ast.Constant)]
         asked = [

@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 import networkx
 import pytest
+from sources import SOURCE, files, nodes
 
-import rlvrlab
-
-SOURCE = Path(rlvrlab.__file__).parent
 LAYERS = (
     {
-        *("__init__", "types", "errors", "registry", "batch", "randomness", "http_client", "http_server", "replicas"),
+        *("__init__", "types", "errors", "registry", "batch", "randomness", "student", "replicas"),
+        *("http_client", "http_server", "http_messages", "http_access"),
         *("stopwatch", "fate", "fingerprint"),
     },
     {"recipe"},
@@ -60,17 +59,6 @@ class Import(NamedTuple):
     eager: bool
     """Executed when the file is imported."""
     typing_only: bool
-
-
-def files(root: Path) -> list[tuple[str, ast.Module]]:
-    return [
-        (path.relative_to(root).as_posix(), _parsed(path.read_text("utf-8"))) for path in sorted(root.rglob("*.py"))
-    ]
-
-
-@cache
-def _parsed(text: str) -> ast.Module:
-    return ast.parse(text)
 
 
 def imports(root: Path, package: str = "rlvrlab") -> list[Import]:
@@ -187,9 +175,7 @@ def unsafe(root: Path) -> list[str]:
         if one.target.partition(".")[0] in UNSAFE_MODULES and not (one.target == "marshal" and one.file in MAY_MARSHAL)
     ]
     for file, tree in files(root):
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.Call):
-                continue
+        for node in nodes(tree, ast.Call):
             called = node.func.id if isinstance(node.func, ast.Name) else ""
             if called in UNSAFE_CALLS and not (file.startswith(MAY_EXECUTE) and called in ("exec", "compile")):
                 wrong.append(f"{file}:{node.lineno}: calls {called}")

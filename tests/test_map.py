@@ -7,7 +7,8 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
-from test_layers import LAYERS, LEVEL, SOURCE
+from sources import SOURCE
+from test_layers import LAYERS, LEVEL
 
 CONTRIBUTING = Path(__file__).resolve().parents[1] / "CONTRIBUTING.md"
 UNLISTED = {"__init__"}

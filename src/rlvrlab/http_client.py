@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import ssl
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,9 +16,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rlvrlab.errors import UserError
+from rlvrlab.http_messages import CONTROL, headers_of, length_of, words_of
 
 LARGEST_HEAD = 64 << 10
 LARGEST_BODY = 64 << 20
+PIECE = 1 << 16
+EXCERPT = 200
+"""Characters of a bad answer that a message shows."""
+BODILESS = {204, 304}
+STATUS_LINE = re.compile(r"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: |\Z)")
+CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r\n\Z")
 CONNECT_S = 10.0
 
 
@@ -52,6 +60,11 @@ class Response:
             raise BadAnswer("the answer is no JSON object")
         return content
 
+    def excerpt(self) -> str:
+        """The beginning of the body for a message, on one line."""
+        text = self.body[: 4 * EXCERPT].decode("utf-8", "replace")
+        return " ".join(CONTROL.sub(" ", text).split())[:EXCERPT]
+
 
 class Refused(Exception):
     """An answer whose status is not 200; the message has the server's own words."""
@@ -66,7 +79,8 @@ def reason(response: Response) -> str:
     text = response.body.decode("utf-8", "replace")
     with suppress(BadAnswer):
         error = response.json().get("error")
-        text = str(error["message"]) if isinstance(error, dict) and error.get("message") else text
+        message = error.get("message") if isinstance(error, dict) else None
+        text = message if isinstance(message, str) and message else text
     return " ".join(text.split())[:400]
 
 
@@ -134,9 +148,9 @@ class Host:
                 raise _Stale from None
             except asyncio.LimitOverrunError:
                 raise BadAnswer("the answer is not HTTP") from None
-            status, headers = _parse_head(head)
-            body, framed = await _read_body(reader, headers)
-            kept = framed and headers.get("connection", "").lower() != "close"
+            version, status, headers = _parse_head(head)
+            body, framed = await _read_body(reader, status, headers)
+            kept = framed and version == 1 and "close" not in words_of(headers.get("connection", ""))
             return Response(status, headers, body)
         finally:
             # Whatever interrupted the exchange, a timeout too, leaves the connection in the middle of something.
@@ -157,29 +171,32 @@ class _Stale(Exception):
     """A connection that gave nothing at all."""
 
 
-def _parse_head(head: bytes) -> tuple[int, dict[str, str]]:
-    first, *lines = head.decode("latin-1").split("\r\n")
+def _parse_head(head: bytes) -> tuple[int, int, dict[str, str]]:
+    """Minor version, status and headers; an answer that could be read in two ways is none."""
+    first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+    known = STATUS_LINE.match(first)
+    if not known:
+        raise BadAnswer("the answer is not HTTP")
     try:
-        version, status = first.split(" ", 2)[:2]
-        if not version.startswith("HTTP/1."):
-            raise ValueError
-        code = int(status)
-    except ValueError:
-        raise BadAnswer("the answer is not HTTP") from None
-    pairs = (line.partition(":") for line in lines if line)
-    return code, {name.strip().lower(): text.strip() for name, _, text in pairs}
+        return int(known[1]), int(known[2]), headers_of(lines)
+    except ValueError as error:
+        raise BadAnswer(f"the answer is not HTTP: {error}") from None
 
 
-async def _read_body(reader: asyncio.StreamReader, headers: dict[str, str]) -> tuple[bytes, bool]:
+async def _read_body(reader: asyncio.StreamReader, status: int, headers: dict[str, str]) -> tuple[bytes, bool]:
     """The body, and whether its end was marked, so that the connection can be used again."""
+    coding, length = headers.get("transfer-encoding"), headers.get("content-length")
+    if status in BODILESS:
+        return b"", True
+    if status < 200 or (coding is not None and (length is not None or coding.lower() != "chunked")):
+        raise BadAnswer("the answer does not say where it ends")
     try:
-        if "chunked" in headers.get("transfer-encoding", "").lower():
+        if coding is not None:
             return await _read_chunks(reader), True
-        if "content-length" not in headers:
-            body = await reader.read(LARGEST_BODY)
-            return body, False
-        size = int(headers["content-length"])
-        if not 0 <= size <= LARGEST_BODY:
+        if length is None:
+            return await _read_to_end(reader), False
+        size = length_of(length)
+        if size > LARGEST_BODY:
             raise BadAnswer(f"an answer of {size} bytes; at most {LARGEST_BODY}")
         return await reader.readexactly(size), True
     except (asyncio.IncompleteReadError, ConnectionError):
@@ -188,17 +205,40 @@ async def _read_body(reader: asyncio.StreamReader, headers: dict[str, str]) -> t
         raise BadAnswer("the answer is not HTTP") from None
 
 
+async def _read_to_end(reader: asyncio.StreamReader) -> bytes:
+    """A body without a length ends with its connection, in however many packets it comes."""
+    parts: list[bytes] = []
+    total = 0
+    while piece := await reader.read(PIECE):
+        parts.append(piece)
+        total += len(piece)
+        if total > LARGEST_BODY:
+            raise BadAnswer(f"an answer of more than {LARGEST_BODY} bytes")
+    return b"".join(parts)
+
+
 async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
     parts: list[bytes] = []
     total = 0
     while True:
-        size = int((await reader.readuntil(b"\r\n")).split(b";")[0], 16)
+        line = CHUNK.match(await reader.readuntil(b"\r\n"))
+        if line is None:
+            raise BadAnswer("a chunk of unknown size")
+        size = int(line[1], 16)
         total += size
-        if size < 0 or total > LARGEST_BODY:
+        if total > LARGEST_BODY:
             raise BadAnswer(f"an answer of more than {LARGEST_BODY} bytes")
         if size == 0:
-            while await reader.readuntil(b"\r\n") != b"\r\n":
-                pass
+            await _skip_trailers(reader)
             return b"".join(parts)
         parts.append(await reader.readexactly(size))
-        await reader.readexactly(2)
+        if await reader.readexactly(2) != b"\r\n":
+            raise BadAnswer("a chunk that is longer than it says")
+
+
+async def _skip_trailers(reader: asyncio.StreamReader) -> None:
+    total = 0
+    while (line := await reader.readuntil(b"\r\n")) != b"\r\n":
+        total += len(line)
+        if total > LARGEST_HEAD:
+            raise BadAnswer("trailers without an end")

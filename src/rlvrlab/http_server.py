@@ -5,90 +5,52 @@ The judge, the model server and the dashboard stand on it. A maintained framewor
 how much is read and what happens to a caller who hangs up should be decided in one place for all three. What they need
 beyond a JSON service is small: text, and a stream that ends with its connection. TLS, compression, ranges, uploads and
 chunked requests are left out on purpose.
+
+    read     a head within READ_S of its first byte, a body at SLOWEST bytes per second or faster
+    hold     bodies of requests and answers together at most MOST_BYTES; beyond that, 503
+    answer   until the caller hangs up
+    write    each PIECE within WRITE_S, all of it at SLOWEST or faster; who does not read is hung up on
+    stop     `close(grace_s)`: no new connections, 503 for new requests, what runs is finished
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import json
 import resource
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import suppress
+import signal
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from http import HTTPStatus
 from typing import Any, TypeVar
-from urllib.parse import parse_qs
 
 from rlvrlab.errors import UserError
+from rlvrlab.http_access import admit_host, admit_json, admit_origin, allowed_hosts, is_loopback
+from rlvrlab.http_messages import LARGEST_HEAD, HttpError, Request, Response, body_size, request_of
 
-LARGEST_BODY = 32 << 20
-LARGEST_HEAD = 64 << 10
 IDLE_S = 120.0
+"""How long a connection may stay open without a request."""
+READ_S = 30.0
+WRITE_S = 30.0
+SLOWEST = 64 << 10
+"""Bytes per second that a caller must send or take on average, beside READ_S or WRITE_S."""
+PIECE = 256 << 10
 MOST_CONNECTIONS = 4096
 SPARE_FILES = 256
 """Descriptors left to workers and files."""
-MOST_BYTES = 512 << 20
-"""Bodies held at once; beyond, a request is turned away unread."""
+MOST_BYTES = 256 << 20
+"""Bodies held at once, of requests and answers."""
+SMALL = 64 << 10
+"""An answer of this size is written even when MOST_BYTES are held."""
 BACKLOG = 1024
 LOOK_S = 1.0
 """Between two looks whether the caller is still there."""
+DRAIN_LOOK_S = 0.02
+LINGER_S = 1.0
+"""How long a refused caller who is still sending is listened to, so that the refusal reaches it."""
 TURNS = 8
 """Turns of the event loop from an accepted connection to the task that serves it, with room to spare."""
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One request with its body."""
-
-    method: str
-    path: str
-    """As sent, percent signs and all, without what follows the question mark."""
-    query: str
-    headers: Mapping[str, str]
-    """Names in lower case."""
-    body: bytes
-
-    def json(self) -> dict[str, Any]:
-        """The body as an object."""
-        try:
-            content = json.loads(self.body)
-        except (ValueError, RecursionError):
-            raise HttpError(400, "the body is not JSON") from None
-        if not isinstance(content, dict):
-            raise HttpError(422, "the body must be a JSON object")
-        return content
-
-    def arguments(self) -> dict[str, list[str]]:
-        """The query, decoded: ?run=a&run=b&x= is {"run": ["a", "b"], "x": [""]}."""
-        return parse_qs(self.query, keep_blank_values=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """What is answered: bytes, or a stream of them that ends with the connection."""
-
-    body: bytes | AsyncIterator[bytes]
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
-    media_type: str = "application/json"
-
-    @classmethod
-    def of_json(cls, content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-        """A value as JSON."""
-        return cls(json.dumps(content).encode(), status, headers or {})
-
-
-class HttpError(Exception):
-    """An answer that is a refusal."""
-
-    def __init__(self, status: int, detail: str, **headers: str) -> None:
-        super().__init__(detail)
-        named = {name.replace("_", "-"): text for name, text in headers.items()}
-        self.response = Response.of_json({"detail": detail}, status, named)
-
-
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -113,18 +75,28 @@ class JsonRoutes:
             return Response.of_json(await route(request), headers=self.headers)
         except UserError as error:
             raise HttpError(self.mistake, str(error)) from None
+        except RecursionError:
+            raise HttpError(400, "the body is nested too deeply") from None
 
 
 class HttpServer:
     """Listens; every connection may carry many requests."""
 
-    def __init__(self, handler: Handler, admit: Callable[[Request], None] = lambda head: None) -> None:
-        """`admit` sees a request before its body is read, and raises HttpError to keep it out."""
-        self._handler, self._admit = handler, admit
+    def __init__(
+        self, handler: Handler, admit: Callable[[Request], None] = lambda head: None, hosts: Collection[str] = ()
+    ) -> None:
+        """`admit` sees a request before its body is read, and raises HttpError to keep it out.
+
+        `hosts` are names that a Host header may have besides this machine's own.
+        """
+        self._handler, self._admit, self._further = handler, admit, hosts
         self._connections: set[asyncio.Task[None]] = set()
-        self._most, self._local = MOST_CONNECTIONS, False
+        self._serving: set[asyncio.Task[None]] = set()
+        """Connections with a request under way that has an end: `close` waits for these."""
+        self._most, self._only_here, self._names = MOST_CONNECTIONS, False, frozenset[str]()
+        self._draining = False
         self.held_bytes = 0
-        """The sizes of all bodies that are being read or answered."""
+        """The sizes of all bodies that are being read, answered or written."""
 
     @property
     def connections(self) -> int:
@@ -138,7 +110,8 @@ class HttpServer:
         if soft < wanted:  # a thousand callers need a thousand descriptors
             soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        self._most, self._local = min(MOST_CONNECTIONS, soft - SPARE_FILES), is_loopback(host)
+        self._most, self._only_here = min(MOST_CONNECTIONS, soft - SPARE_FILES), is_loopback(host)
+        self._names, self._draining = allowed_hosts(host, self._further), False
         try:
             self._server = await asyncio.start_server(self._connected, host, port, limit=LARGEST_HEAD, backlog=BACKLOG)
         except (OSError, OverflowError) as error:
@@ -151,6 +124,7 @@ class HttpServer:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
+        writer.transport.set_write_buffer_limits(0)  # so that `drain` means: the kernel has taken it all
         try:
             # asyncio takes a cancelled connection for a crash; here it is how `close` ends one.
             with suppress(ConnectionError, asyncio.IncompleteReadError, TimeoutError, asyncio.CancelledError):
@@ -158,36 +132,48 @@ class HttpServer:
                     pass
         finally:
             self._connections.discard(task)
+            if writer.transport.get_write_buffer_size():
+                writer.transport.abort()  # closing would wait for the caller to read
             writer.close()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One request and its answer; True where the connection can carry another."""
-        head, held, keep = None, 0, False
-        try:
-            async with asyncio.timeout(IDLE_S):
-                head = await _read_head(reader)
-                if head is None:
-                    return False
-                host = head.headers.get("host", "")
-                name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-                if self._local and not is_loopback(name):
-                    raise HttpError(403, "unexpected Host header")  # a web page under a name that leads here
-                self._admit(head)
-                held = self._hold(head)
-                request = replace(head, body=await reader.readexactly(held))
-            response = await self._answer(request, reader)
-            keep = request.headers.get("connection", "").lower() != "close" and isinstance(response.body, bytes)
-        except HttpError as error:  # its body was not read, which leaves the connection in the middle of something
-            response = error.response
-        except (asyncio.LimitOverrunError, ValueError):
-            response = Response.of_json({"detail": "not an HTTP request"}, 400)
-        finally:
-            self.held_bytes -= held
-        writer.write(_head(response, keep))
-        if head is None or head.method != "HEAD":
-            await _write_body(response.body, reader, writer)
-        await writer.drain()
+        async with asyncio.timeout(IDLE_S):
+            first = await reader.read(1)
+        if not first:
+            return False
+        head, keep, refused = None, False, False
+        with self._request_under_way():
+            try:
+                head = await _read_head(first, reader)
+                response = await self._response(head, reader, writer)
+                keep = head.stays and isinstance(response.body, bytes) and not self._draining
+            except HttpError as error:  # its body was not read, which leaves the connection in the middle of something
+                response, refused = error.response, True
+            with self._holding_answer(response) as response:
+                data = response.body if head is None or head.method != "HEAD" else b""
+                await self._write(response.head(keep), data, reader, writer)
+        if refused:
+            await _linger(reader, writer)
         return keep
+
+    async def _response(self, head: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Response:
+        """What is answered to a request, once it is let in and its body has come."""
+        if self._draining:
+            raise HttpError(503, "the server is stopping", Retry_After="1")
+        admit_host(head, self._names, only_here=self._only_here)
+        admit_origin(head)
+        self._admit(head)
+        admit_json(head)
+        size = body_size(head)
+        if self.connections > self._most:
+            raise HttpError(503, f"{self.connections} connections are open already", Retry_After="1")
+        with self._holding(size, MOST_BYTES):
+            if head.headers.get("expect", "").lower() == "100-continue":
+                await _send(b"HTTP/1.1 100 Continue\r\n\r\n", writer)
+            async with asyncio.timeout(READ_S + size / SLOWEST):
+                body = await reader.readexactly(size)
+            return await self._answer(replace(head, body=body), reader)
 
     async def _answer(self, request: Request, reader: asyncio.StreamReader) -> Response:
         try:
@@ -199,28 +185,73 @@ class HttpServer:
         except Exception as error:  # no answer at all would look like a broken network, and be sent again
             return Response.of_json({"detail": f"{type(error).__name__}: {error}"}, 500)
 
-    def _hold(self, head: Request) -> int:
-        """Room for a request's body, or a refusal before it is read."""
-        length = head.headers.get("content-length", "0")
-        if not (length.isascii() and length.isdigit()):
-            raise HttpError(400, f"Content-Length: {length[:40]!r} is no number of bytes")
-        size = int(length)
-        if size > LARGEST_BODY:
-            raise HttpError(413, f"at most {LARGEST_BODY} bytes")
-        if self.connections > self._most:
-            raise HttpError(503, f"{self.connections} connections are open already", Retry_After="1")
-        if self.held_bytes + size > MOST_BYTES:
-            raise HttpError(429, f"{self.held_bytes} bytes of requests are held already", Retry_After="1")
-        self.held_bytes += size
-        return size
+    async def _write(
+        self,
+        head: bytes,
+        body: bytes | AsyncIterator[bytes],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        if isinstance(body, bytes):
+            async with asyncio.timeout(WRITE_S + len(body) / SLOWEST):
+                if len(body) <= SMALL:
+                    await _send(head + body, writer)
+                else:
+                    await _send(head, writer)
+                    await _send(body, writer)
+            return
+        self._serving -= {asyncio.current_task()}  # a stream has no end of its own
+        try:
+            await _send(head, writer)
+            with suppress(StopAsyncIteration):
+                while not self._draining:
+                    await _send(await _while_there(anext(body), reader), writer)
+        finally:
+            if isinstance(body, AsyncGenerator):
+                await body.aclose()
 
-    async def close(self) -> None:
-        """Stop listening and end all connections."""
+    @contextmanager
+    def _request_under_way(self) -> Iterator[None]:
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
+        try:
+            yield
+        finally:
+            self._serving.discard(task)
+
+    @contextmanager
+    def _holding(self, size: int, most: float) -> Iterator[None]:
+        """Room for a body, or a refusal where all connections together hold too much already."""
+        if self.held_bytes + size > most:
+            raise HttpError(503, f"{self.held_bytes} bytes of requests and answers are held already", Retry_After="1")
+        self.held_bytes += size
+        try:
+            yield
+        finally:
+            self.held_bytes -= size
+
+    @contextmanager
+    def _holding_answer(self, response: Response) -> Iterator[Response]:
+        """The answer, or where it would be too much to hold, a small one that says so."""
+        size = len(response.body) if isinstance(response.body, bytes) else 0
+        if size > SMALL and self.held_bytes + size > MOST_BYTES:
+            response = HttpError(503, f"no room for an answer of {size} bytes now", Retry_After="1").response
+            size = 0
+        with self._holding(size, float("inf")):
+            yield response
+
+    async def close(self, grace_s: float = 0.0) -> None:
+        """Stop listening, let what runs finish within `grace_s`, and end all connections."""
+        self._draining = True
         for listening in self._server.sockets:
             asyncio.get_running_loop().remove_reader(listening.fileno())
         for _ in range(TURNS):  # who was accepted just now has no task yet, and gets none from a closed server
             await asyncio.sleep(0)
         self._server.close()
+        ends = time.monotonic() + grace_s
+        while self._serving and time.monotonic() < ends:
+            await asyncio.sleep(DRAIN_LOOK_S)
         connections = list(self._connections)
         for task in connections:
             task.cancel()
@@ -228,18 +259,31 @@ class HttpServer:
         await asyncio.sleep(0)  # the sockets are closed one turn of the loop later
 
 
-async def _read_head(reader: asyncio.StreamReader) -> Request | None:
+async def told_to_stop() -> None:
+    """Until SIGTERM or SIGINT; a second one then ends the process at once."""
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told.set)
     try:
-        head = await reader.readuntil(b"\r\n\r\n")
-    except asyncio.IncompleteReadError:
-        return None
-    first, *lines = head.decode("latin-1").split("\r\n")
-    method, path, _ = first.split(" ", 2)
-    headers = {name.strip().lower(): text.strip() for name, _, text in (line.partition(":") for line in lines if line)}
-    if "transfer-encoding" in headers:
-        raise HttpError(400, "send a Content-Length")
-    path, _, query = path.partition("?")
-    return Request(method, path, query, headers, b"")
+        await told.wait()
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+async def _read_head(first: bytes, reader: asyncio.StreamReader) -> Request:
+    """A whole head, line by line; it is refused at its first line that does not end with CR LF."""
+    head = first
+    try:
+        async with asyncio.timeout(READ_S):
+            while not head.endswith(b"\n\r\n") and len(head) <= LARGEST_HEAD:
+                line = await reader.readuntil(b"\n")
+                head += line
+                if not line.endswith(b"\r\n"):
+                    break
+    except asyncio.LimitOverrunError:
+        raise HttpError(431, f"a head of more than {LARGEST_HEAD} bytes") from None
+    return request_of(head)
 
 
 async def _while_there(work: Awaitable[T], reader: asyncio.StreamReader) -> T:
@@ -256,34 +300,19 @@ async def _while_there(work: Awaitable[T], reader: asyncio.StreamReader) -> T:
             await asyncio.wait({task})
 
 
-async def _write_body(
-    body: bytes | AsyncIterator[bytes], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
-    if isinstance(body, bytes):
-        writer.write(body)
-        return
-    try:
-        with suppress(StopAsyncIteration):
-            while True:
-                writer.write(await _while_there(anext(body), reader))
-                await writer.drain()
-    finally:
-        if isinstance(body, AsyncGenerator):
-            await body.aclose()
+async def _send(data: bytes, writer: asyncio.StreamWriter) -> None:
+    """Hand everything to the kernel, piece by piece; TimeoutError where the caller does not take it."""
+    view = memoryview(data)
+    for start in range(0, len(view), PIECE):
+        writer.write(view[start : start + PIECE])
+        async with asyncio.timeout(WRITE_S):
+            await writer.drain()
 
 
-def _head(response: Response, keep: bool) -> bytes:
-    known = {"Content-Type": response.media_type, "Connection": "keep-alive" if keep else "close"}
-    if isinstance(response.body, bytes) and response.status != HTTPStatus.NOT_MODIFIED:
-        known["Content-Length"] = str(len(response.body))
-    lines = [f"{name}: {text}" for name, text in {**known, **response.headers}.items()]
-    status = f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}"
-    return "\r\n".join([status, *lines, "", ""]).encode("latin-1")
-
-
-def is_loopback(host: str) -> bool:
-    """Is it a name or an address under which only this machine can be reached?"""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
+async def _linger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Take what a refused caller still sends: the kernel would reset the connection, and drop the refusal with it."""
+    writer.write_eof()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_S):
+            while await reader.read(SMALL):
+                pass

@@ -66,6 +66,8 @@ class ErrorKind(StrEnum):
     """The answer tried to forge its verdict."""
     INFRA = "infra"
     """The judge failed, not the answer: `correct` is None, masked and counted."""
+    BAD_TASK = "bad_task"
+    """The task cannot be judged as it is written, whatever is answered: `correct` is None, masked and counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,7 @@ class Verdict:
     isolation: str = "none"
     """How foreign code was held: none (nothing was executed), landlock, bwrap, weak, …"""
     flags: tuple[str, ...] = ()
-    """Oddities worth counting: early_exit, blocked_syscall, nonplain_return, …"""
+    """Oddities worth counting: early_exit, blocked_syscall, nonplain_return, stopped_early, …"""
     cost: Mapping[str, float] = field(default_factory=dict)
     """Measured judge cost (cpu_s, wall_s, peak_mb): varies from run to run, never decides a reward."""
 
@@ -182,6 +184,11 @@ class Verdict:
 def unjudged(detail: str, **fields: Any) -> Verdict:
     """The verdict of an infrastructure failure: no opinion about the answer."""
     return Verdict(correct=None, error=ErrorKind.INFRA, detail=detail, **fields)
+
+
+def bad_task(detail: str, **fields: Any) -> Verdict:
+    """The verdict on a task that nobody could solve as it is written: no opinion about the answer, and no retry."""
+    return Verdict(correct=None, error=ErrorKind.BAD_TASK, detail=f"bad task: {detail}", flags=("bad_task",), **fields)
 
 
 @dataclass(frozen=True, slots=True)

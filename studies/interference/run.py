@@ -30,8 +30,7 @@ from rlvrlab.skills.metrics import diversity
 from rlvrlab.train.evaluation import evaluate_skills
 from rlvrlab.train.interference import interference
 from rlvrlab.train.lab import Lab, build_lab
-from rlvrlab.train.loop import bare_steps
-from rlvrlab.train.stages import stage_ended
+from rlvrlab.train.loop import bare_steps, stage_ended
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"

@@ -1,6 +1,7 @@
 """Compare step credit with group advantages on the sparse testbed.
 
     python studies/paper_a_credit_assignment/sparse.py [--seeds 24] [--methods NAME …] [--output FILE] [--reuse FILE]
+    python studies/paper_a_credit_assignment/sparse.py --report        # the table again, from sparse_results.json
 
 Each method's learning rate is chosen on seeds of its own, then frozen; the baselines get their best rate on the
 reported seeds themselves. Paired by seed: a sign-flip permutation test on the log of trajectories against GRPO, Holm
@@ -19,7 +20,7 @@ import numpy as np
 from testbed import CAP, Method, Result, train
 
 from rlvrlab.credit.counterfactual import Counterfactual
-from rlvrlab.evals.statistics import bootstrap, holm, sign_flip
+from rlvrlab.evals.statistics import estimate, holm, sign_flip
 
 RATES = (0.14, 0.2, 0.28)
 MORE_RATES = (0.1, 0.14, 0.17, 0.2, 0.25)
@@ -107,7 +108,7 @@ def compared(rows: list[dict[str, Any]]) -> None:
     p_values = []
     for row in rows[1:]:
         gain = base - np.log(row["trajectories"])
-        low, high = bootstrap(gain, "sparse", row["method"])
+        _, low, high, *_ = estimate(gain, share=False)
         row["speedup_of_medians"] = rows[0]["median_trajectories"] / row["median_trajectories"]
         row["speedup"] = [float(np.exp(x)) for x in (gain.mean(), low, high)]
         p_values.append(sign_flip(gain, "sparse", row["method"], resamples=100_000))
@@ -154,7 +155,13 @@ def main() -> None:
     parser.add_argument("--methods", nargs="*", default=[])
     parser.add_argument("--output", type=Path, default=Path(__file__).with_name("sparse_results.json"))
     parser.add_argument("--reuse", type=Path, help="results of methods that need not be run again")
+    parser.add_argument("--report", action="store_true", help="compare and print what --output holds; run nothing")
     asked = parser.parse_args()
+    if asked.report:
+        stored = json.loads(asked.output.read_text())["methods"]
+        compared(stored)
+        print(table(stored))
+        return
     stored = json.loads(asked.reuse.read_text())["methods"] if asked.reuse else []
     known = {row["method"]: row for row in stored}
     rows, started = [], time.process_time()

@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvrlab.advantages.dr_grpo import DrGrpo
-from rlvrlab.advantages.grpo import Grpo
+from rlvrlab.advantages.grpo import DrGrpo, Grpo
 from rlvrlab.advantages.rloo import Rloo
 from rlvrlab.batch import Bools, Floats, Ints, RewardBatch
 from rlvrlab.credit.counterfactual import Counterfactual

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from rlvrlab import registry
-from rlvrlab.advantages.dr_grpo import DrGrpo
 from rlvrlab.advantages.gae import Gae
-from rlvrlab.advantages.grpo import Grpo
+from rlvrlab.advantages.grpo import DrGrpo, Grpo
 from rlvrlab.advantages.opo import Opo
-from rlvrlab.advantages.reinforce_pp import ReinforcePP
-from rlvrlab.advantages.reinforce_pp_baseline import ReinforcePPBaseline
+from rlvrlab.advantages.reinforce_pp import ReinforcePP, ReinforcePPBaseline
 from rlvrlab.advantages.rloo import Rloo
 from rlvrlab.batch import RewardBatch
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rlvrlab.advantages.dr_grpo import DrGrpo
 from rlvrlab.advantages.gae import Gae
-from rlvrlab.advantages.grpo import Grpo
+from rlvrlab.advantages.groups import whitened_BT
+from rlvrlab.advantages.grpo import DrGrpo, Grpo
 from rlvrlab.advantages.opo import Opo
-from rlvrlab.advantages.reinforce_pp import ReinforcePP
-from rlvrlab.advantages.reinforce_pp_baseline import ReinforcePPBaseline
+from rlvrlab.advantages.reinforce_pp import ReinforcePP, ReinforcePPBaseline
 from rlvrlab.advantages.rloo import Rloo
-from rlvrlab.advantages.whiten import whitened_BT
 from rlvrlab.batch import RewardBatch
 from rlvrlab.errors import UserError
 

@@ -6,7 +6,7 @@ import pytest
 from rlvrlab.advantages.gdpo import Gdpo
 from rlvrlab.batch import RewardBatch
 from rlvrlab.errors import UserError
-from rlvrlab.train.filtering import LIVE, sort_groups
+from rlvrlab.train.batches import LIVE, sort_groups
 from rlvrlab.types import Completion, Problem, Reward, Rollout, Verdict
 
 

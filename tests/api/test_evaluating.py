@@ -33,7 +33,8 @@ def test_evaluate_and_compare(run: Run) -> None:
     assert json.loads(json.dumps(comparison.to_dict()))["measures"][0]["what"] == "accepted"
     assert repr(comparison).startswith("Comparison(largest, ") and "<table>" in comparison._repr_html_()
     assert rlvrlab.compare([before], [str(after.folder)]) == comparison
-    assert rlvrlab.compare(run, run).difference == 0
+    with pytest.raises(UserError, match="are the same folder"):
+        rlvrlab.compare(run, run)
 
 
 def test_protocols_roles_and_folders(run: Run, tmp_path: Path) -> None:

@@ -41,7 +41,10 @@ def test_every_public_name_is_there_says_what_it_is_and_is_typed() -> None:
         rlvrlab.trian  # noqa: B018
 
 
-@pytest.mark.parametrize("first", ["import rlvrlab.train.session", "from rlvrlab.api import Run", "pass"])
+@pytest.mark.parametrize(
+    "first",
+    ["import rlvrlab.train.session", "pass", pytest.param("from rlvrlab.api import Run", marks=pytest.mark.slow)],
+)
 def test_train_is_a_package_and_a_function_whatever_was_imported_first(first: str) -> None:
     text = f"{first}\nimport rlvrlab\nassert callable(rlvrlab.train)\nimport rlvrlab.train.loop as loop\nloop.train"
     subprocess.run([sys.executable, "-c", text], check=True)

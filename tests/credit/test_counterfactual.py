@@ -11,7 +11,7 @@ import pytest
 from rlvrlab.batch import Advantages
 from rlvrlab.credit.counterfactual import Counterfactual
 from rlvrlab.credit.steps import GLUE
-from rlvrlab.engines.toy.tokenizer import ToyTokenizer
+from rlvrlab.engines.toy.features import ToyTokenizer
 from rlvrlab.recipe import load_recipe
 from rlvrlab.rewards.binary import Binary
 from rlvrlab.train.batches import assemble

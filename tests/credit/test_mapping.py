@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from rlvrlab.credit.mapping import mapped
-from rlvrlab.credit.normalisation import normalised
+from rlvrlab.credit.mapping import mapped, normalised
 from rlvrlab.credit.steps import GLUE
 
 CREDIT = st.lists(st.one_of(st.just(float("nan")), st.integers(-4, 4).map(lambda x: x / 4)), min_size=1, max_size=9)

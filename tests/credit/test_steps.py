@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvrlab.credit.steps import GLUE, step_of_tokens, token_spans
-from rlvrlab.engines.toy.tokenizer import ToyTokenizer
+from rlvrlab.engines.toy.features import ToyTokenizer
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=REPLACEMENT), max_size=40)

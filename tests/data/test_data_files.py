@@ -124,3 +124,14 @@ def test_ids_are_unique_when_written_and_when_read(tmp_path: Path) -> None:
     (tmp_path / "b.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(UserError, match=r"see rows 2 \(.*6 \(.* … and 2 more"):
         list(read_problems(tmp_path / "b.jsonl"))
+
+
+def test_a_few_packed_bytes_do_not_become_gigabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rlvrlab.envs.data_files.SMALLEST_BOUND", 1 << 20)
+    bomb = tmp_path / "bomb.jsonl.gz"
+    bomb.write_bytes(gzip.compress(b'{"a": "' + b"x" * (4 << 20) + b'"}\n'))
+    with pytest.raises(UserError, match="unpacks to more than 100 times its size"):
+        list(read_rows(bomb))
+    honest = tmp_path / "honest.jsonl.gz"
+    honest.write_bytes(gzip.compress(b'{"a": 1}\n' * 1000))
+    assert len(list(read_rows(honest))) == 1000

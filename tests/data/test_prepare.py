@@ -292,3 +292,23 @@ def test_mistakes_are_one_line(tmp_path: Path, monkeypatch, capsys, words: list[
     code, out, err = run(monkeypatch, capsys, tmp_path, "prepare", *words)
     assert (code, out) == (2, "") and message in err and len(err.strip().splitlines()) == 1
     assert not (tmp_path / "data").exists()
+
+
+def test_a_row_whose_own_code_fails_is_left_out_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a gold answer and without one, whether setup or tests are broken."""
+    broken = {"test": "import no_such_module\n" + HUMANEVAL["test"]}
+    rows = [
+        HUMANEVAL,
+        {**HUMANEVAL, **broken, "task_id": "HumanEval/1", "prompt": "def f(x):\n    # one\n"},
+        {**HUMANEVAL, **broken, "task_id": "HumanEval/2", "prompt": "def f(x):\n    # two\n", "canonical_solution": ""},
+    ]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    code, out, _ = run(
+        monkeypatch, capsys, tmp_path, "prepare", "humaneval", "--from", "rows.jsonl", "-o", "x", "--json"
+    )
+    told = json.loads(out)
+    assert code == 0 and told["rows"]["test"] == 1 and set(told["bad_tasks"]) == {"HumanEval/1", "HumanEval/2"}
+    listed = (tmp_path / "x" / "humaneval_bad_tasks.jsonl").read_text()
+    assert "HumanEval/2" in listed and "no_such_module" in listed

@@ -12,7 +12,8 @@ from typing import Any
 
 from rlvrlab.engines.hf import Hf
 from rlvrlab.engines.hf.serving import ModelServer
-from rlvrlab.http_server import HttpServer, Request, Response
+from rlvrlab.http_messages import Request, Response
+from rlvrlab.http_server import HttpServer
 
 Spoil = Callable[[dict[str, Any], dict[str, Any], int], Any]
 """(request body, right answer, number of the request) -> what is answered instead; None hangs up."""

@@ -86,7 +86,7 @@ def test_what_it_cannot_do_is_refused(server: LocalServer, changes: Any, status:
 
 @pytest.mark.parametrize(
     ("host", "kind", "status"),
-    [("127.0.0.1", "text/plain", b" 400 "), ("somewhere.example", "application/json", b" 403 ")],
+    [("127.0.0.1", "text/plain", b" 415 "), ("somewhere.example", "application/json", b" 403 ")],
     ids=["a form", "a name that leads here"],
 )
 def test_no_page_in_a_browser_reaches_it(server: LocalServer, host: str, kind: str, status: bytes) -> None:
@@ -171,3 +171,33 @@ def test_pickles_and_adapters_of_other_models_are_refused(server: LocalServer, a
     engine = Hf(tiny("gpt2"), lora_rank=4, device="cpu").build(Optimizer())
     store.export_adapter(tmp_path, engine.peft)
     assert "an adapter of another model" in post(server, "/v1/load_lora_adapter", load)[1]["detail"]
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions"])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("1 + " * 500_000, "cannot fit the window"), ("1 \ud800", "half a character")],
+    ids=["two megabytes", "a lone surrogate"],
+)
+def test_texts_that_cannot_be_prompts_are_refused_at_once(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch, path: str, text: str, words: str
+) -> None:
+    monkeypatch.setattr(server.server.tokenizer, "encode", lambda text: pytest.fail("it was tokenised"))
+    usual = {"prompt": text} if path == "/v1/completions" else {"messages": [{"role": "user", "content": text}]}
+    status, content = post(server, path, usual | {"model": "base", "max_tokens": 4})
+    assert status == 400 and words in content["detail"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"messages": [{"role": "user"}]},
+        {"messages": [{"role": "user", "content": ["x"]}]},
+        {"messages": [3]},
+        {"stop": 3},
+    ],
+    ids=str,
+)
+def test_odd_chats_are_bad_requests(server: LocalServer, changes: dict[str, Any]) -> None:
+    usual = {"model": "base", "messages": [{"role": "user", "content": "1"}], "max_tokens": 4}
+    assert post(server, "/v1/chat/completions", usual | changes)[0] == 400

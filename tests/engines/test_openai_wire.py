@@ -9,7 +9,8 @@ from faulty_server import FaultyServer, chat, http
 
 from rlvrlab.engines.openai import Servers
 from rlvrlab.engines.openai.wire import chat_body, parse, spread, text_body, token_body
-from rlvrlab.engines.toy.tokenizer import ToyTokenizer
+from rlvrlab.engines.toy.features import ToyTokenizer
+from rlvrlab.http_client import BadAnswer
 from rlvrlab.types import Finish, Sampling
 
 
@@ -85,3 +86,43 @@ def test_a_failed_request_and_a_part_of_a_group_are_errors() -> None:
     assert {reply.finish for reply in failed} == {Finish.ERROR}
     (part,) = all_choices(choices(1), 2, Sampling(8))[0]
     assert part.finish is Finish.ERROR and "1 answers instead of 2" in part.error
+
+
+GOOD = {"text": "7", "finish_reason": "stop", "token_ids": [5], "logprobs": {"tokens": ["7"], "token_logprobs": [-0.5]}}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"text": None},
+        {"text": 7},
+        {"text": "7\ud800"},
+        {"finish_reason": None},
+        {"finish_reason": "soon"},
+        {"finish_reason": ["stop"]},
+        {"token_ids": [5, 6]},
+        {"token_ids": [-1]},
+        {"token_ids": [5.0]},
+        {"token_ids": [True]},
+        {"token_ids": 5},
+        {"logprobs": {"token_logprobs": [float("nan")]}},
+        {"logprobs": {"token_logprobs": [None]}},
+        {"logprobs": {"token_logprobs": ["-0.5"]}},
+        {"logprobs": [1]},
+        {"logprobs": {"content": [{}]}},
+        {"logprobs": {"content": 3}},
+    ],
+    ids=str,
+)
+def test_a_choice_with_an_odd_part_is_no_answer(changes: dict) -> None:
+    assert parse({"model": "m", "choices": [GOOD]})[0].tokens == (5,)
+    with pytest.raises(BadAnswer):
+        parse({"model": "m", "choices": [{**GOOD, **changes}]})
+
+
+@pytest.mark.parametrize(
+    "content", [{}, {"choices": []}, {"choices": {}}, {"choices": [3]}, {"choices": [GOOD], "model": 3}]
+)
+def test_an_answer_without_choices_is_none(content: dict) -> None:
+    with pytest.raises(BadAnswer):
+        parse(content)

@@ -10,8 +10,16 @@ from hypothesis import strategies as st
 
 from rlvrlab.batch import batch_of
 from rlvrlab.engines.toy.engine import ToyEngine
-from rlvrlab.engines.toy.features import advance, contexts_of, dense_size, view_prompts
-from rlvrlab.engines.toy.tokenizer import CHARACTERS, END, UNKNOWN, ToyTokenizer
+from rlvrlab.engines.toy.features import (
+    CHARACTERS,
+    END,
+    UNKNOWN,
+    ToyTokenizer,
+    advance,
+    contexts_of,
+    dense_size,
+    view_prompts,
+)
 from rlvrlab.types import Finish, Request, Sampling
 
 TOKENIZER = ToyTokenizer(99)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +15,10 @@ from rlvrlab.errors import UserError
 from rlvrlab.evals.answering import Ask
 from rlvrlab.evals.compare import Comparison, compare_folders
 from rlvrlab.evals.kept import evaluate_into
+from rlvrlab.evals.matching import matching
 from rlvrlab.evals.protocol import eval_at_1, eval_at_k
 from rlvrlab.evals.rescore import rescore
-from rlvrlab.evals.statistics import compare, compare_seeds, holm
+from rlvrlab.evals.statistics import compare, compare_seeds
 from rlvrlab.record.evaluation import Stored, read_evaluation
 
 ENV = Sums()
@@ -44,12 +47,15 @@ def test_paired_on_the_same_problems(tmp_path: Path) -> None:
     assert (found.problems, found.left_out) == (60, 0)
     assert (accepted.before, accepted.after) == pytest.approx((20 / 60, 35 / 60))
     assert accepted.difference.mean == pytest.approx(15 / 60)
-    assert accepted.difference.p == pytest.approx(stats.binomtest(1, 17, 0.5).pvalue)  # 1 lost, 16 won
+    t = (15 / 62) / (((19 / 62) - (15 / 62) ** 2) / 62) ** 0.5  # 16 won and 1 lost of 60, and one more of each
+    assert accepted.difference.p == pytest.approx(2 * stats.t.sf(t, 59))
     assert accepted.difference.low < 15 / 60 < accepted.difference.high and accepted.verdict == "higher"
-    delta = np.array([float(i < 36 and i != 3) - float(i < 20) for i in range(60)])
-    assert accepted.difference.detectable == pytest.approx((1.95996 + 0.84162) * delta.std(ddof=1) / 60**0.5, rel=1e-4)
     assert {r.what for r in found.by_skill} == {"skill even", "skill odd"}
-    assert [r.p_holm for r in found.by_level] == pytest.approx(holm([r.difference.p for r in found.by_level]))
+    assert accepted.difference.tests == 1 and "accepted is the question" in found.adjustment
+    assert {r.difference.tests for r in found.measures[1:]} == {len(found.measures) - 1}
+    assert {r.difference.tests for r in found.by_level} == {len(found.by_level)} and len(found.by_level) > 1
+    assert found.over == "problems" and found.caution.startswith("One run on each side")
+    assert found.facts()["measures"][0]["difference"]["over"] == "problems"
 
 
 def test_a_gain_in_form_alone_is_seen_as_that(tmp_path: Path) -> None:
@@ -113,25 +119,76 @@ def test_two_levels_of_chance_make_wider_intervals() -> None:
     rng = np.random.default_rng(0)
     shifts = rng.normal(0, 0.3, (3, 1))  # seeds that differ by far more than problems do
     before, after = rng.normal(0, 0.1, (3, 200)) + shifts, rng.normal(0.1, 0.1, (3, 200)) + shifts[::-1]
-    seeds, problems = compare_seeds(before, after, "t"), compare(before.mean(0), after.mean(0), "t")
+    seeds, problems = compare_seeds(before, after), compare(before.mean(0), after.mean(0))
     assert seeds.mean == pytest.approx(problems.mean)
     assert seeds.high - seeds.low > 3 * (problems.high - problems.low)
     assert seeds.p > problems.p and seeds.detectable > problems.detectable
-    assert compare_seeds(before[:1], after[:1], "t") == compare(before[0], after[0], "t")
+    assert compare_seeds(before[:1], after[:1]) == compare(before[0], after[0])
     with pytest.raises(UserError):
-        compare_seeds(before, after[:, :5], "t")
+        compare_seeds(before, after[:, :5])
 
 
-@pytest.mark.slow
-def test_seed_intervals_cover_the_truth() -> None:
-    rng, covered = np.random.default_rng(1), 0
-    for trial in range(60):
-        difficulty = rng.normal(0, 1, 80)
-        before = difficulty + rng.normal(0, 0.2, (8, 1)) + rng.normal(0, 0.3, (8, 80))
-        after = difficulty + 0.25 + rng.normal(0, 0.2, (8, 1)) + rng.normal(0, 0.3, (8, 80))
-        found = compare_seeds(before, after, trial)
-        covered += found.low <= 0.25 <= found.high
-    assert covered >= 50
+def test_the_same_thing_twice_is_no_second_seed(tmp_path: Path) -> None:
+    """Listing folders again made p = 0.0084 of 0.062."""
+    base = [stored(tmp_path / f"a{s}", lambda i, _, s=s: (i + s) % 3 == 0) for s in range(2)]
+    after = [stored(tmp_path / f"b{s}", lambda i, _, s=s: (i + s) % 3 != 0) for s in range(2)]
+    with pytest.raises(UserError, match="are the same folder; give every run once"):
+        compare_folders(base, [*after, after[0]])
+    with pytest.raises(UserError, match="are the same folder"):
+        compare_folders(base, base)
+    copied = read_evaluation(Path(shutil.copytree(after[0].folder, tmp_path / "elsewhere")))
+    with pytest.raises(UserError, match="hold the same answers"):
+        compare_folders(base, [*after, copied])
+
+
+def of_run(one: Stored, run: str, seed: int) -> Stored:
+    examined = one.examined | {"who": {"run": run, "training_seed": seed}}
+    return replace(one, info=one.info | {"examined": examined})
+
+
+def test_one_run_or_one_seed_is_no_two_seeds(tmp_path: Path) -> None:
+    base, *three = [stored(tmp_path / f"a{s}", lambda i, _, s=s: (i + s) % 5 == 0) for s in range(4)]
+    with pytest.raises(UserError, match="are evaluations of one run, first"):
+        compare_folders([base], [of_run(three[0], "first", 0), of_run(three[1], "first", 0)])
+    with pytest.raises(UserError, match="are runs of the same seed, 0"):
+        compare_folders([base], [of_run(three[0], "first", 0), of_run(three[1], "second", 0)])
+    found = compare_folders([base], [of_run(three[0], "first", 0), of_run(three[1], "second", 1)])
+    assert found.seeds == (1, 2) and found.measures[0].difference.p is None
+    assert "one policy it is" in found.caution and "Two seeds are too few" in found.caution
+
+
+def test_stages_of_the_same_runs_are_compared_in_pairs(tmp_path: Path) -> None:
+    before = [of_run(stored(tmp_path / f"a{s}", lambda i, _, s=s: i % 7 < s), f"r{s}", s) for s in range(3)]
+    after = [of_run(stored(tmp_path / f"b{s}", lambda i, _, s=s: i % 7 <= s), f"r{s}", s) for s in range(3)]
+    found = compare_folders(before, after[::-1])
+    assert found.paired and found.measures[0].verdict == "higher" and "in pairs" in found.caution
+    apart = compare_folders(before, after, paired=False)
+    assert not apart.paired and apart.measures[0].verdict == "not shown"
+    others = [of_run(one, f"other{s}", s) for s, one in enumerate(after)]
+    assert not compare_folders(before, others).paired and compare_folders(before, others[::-1], paired=True).paired
+    with pytest.raises(UserError, match="same seeds on both sides"):
+        compare_folders(before, [of_run(one, f"other{s}", s + 1) for s, one in enumerate(after)], paired=True)
+
+
+def test_a_run_is_compared_by_its_newest_evaluation_that_matches(tmp_path: Path) -> None:
+    runs = [tmp_path / "one", tmp_path / "two"]
+    for run in runs:
+        (run / "evaluations").mkdir(parents=True)
+        (run / "config.json").write_text("{}")
+        stored(run / "evaluations" / "first", lambda i, _, run=run: i % 3 == len(run.name) % 3 or run.name == "two")
+    for name, size in (("size", 6), ("long", 60)):  # newer, and of one side only
+        protocol = eval_at_1(9) if name == "long" else None
+        stored(runs[1] / "evaluations" / name, lambda i, _: True, size, protocol)
+    before, after = matching(runs[:1], runs[1:])
+    assert [one.folder.name for one in (*before, *after)] == ["first", "first"]
+    assert compare_folders(before, after).problems == 60
+    shutil.rmtree(runs[1] / "evaluations" / "first")
+    before, after = matching(runs[:1], runs[1:])
+    assert after[0].folder.name == "size", "the same question of fewer problems"
+    shutil.rmtree(runs[1] / "evaluations" / "size")
+    stored(runs[1] / "evaluations" / "other", lambda i, _: True, 6, eval_at_1(8))
+    with pytest.raises(UserError, match=r"no evaluation asks the same of all .*make one: `rlvr eval --run"):
+        matching(runs[:1], runs[1:])
 
 
 class TestRescore:

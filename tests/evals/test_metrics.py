@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-import pytest
+from io import StringIO
 
+import numpy as np
+import pytest
+from rich.console import Console
+from scripted import Scripted, answer
+
+from rlvrlab.cli.tables import metrics_table
+from rlvrlab.envs.countdown import Countdown
 from rlvrlab.errors import UserError
+from rlvrlab.evals.answering import Ask
+from rlvrlab.evals.evaluate import evaluate
 from rlvrlab.evals.metrics import Sample, at_budget, at_k, dataset_metrics, majority
+from rlvrlab.evals.protocol import eval_at_1
 from rlvrlab.evals.statistics import wilson
+from rlvrlab.rewards.binary import BinaryFormat
+from rlvrlab.rewards.partial import Partial
+from rlvrlab.types import RewardFunction
 
 
 def sample(problem: str, number: int, accepted: bool | None, error: str, **facts) -> Sample:
@@ -53,6 +66,20 @@ def test_what_could_not_be_judged_is_bounded_not_guessed() -> None:
     assert found["accepted_at_1_if_unjudged_right"] == pytest.approx(2 / 4)
 
 
+def test_the_tasks_failures_and_tests_left_out_are_counted_apart() -> None:
+    lost = [sample("e", 0, None, "bad_task"), sample("f", 0, False, "timeout", pass_ratio=0.25, stopped_early=True)]
+    found = dataset_metrics([*SAMPLES, *lost])
+    assert (found["unjudged"], found["bad_tasks"], found["stopped_early"]) == (2, 1, 1)
+    assert found["pass_ratio_mean_if_unjudged_wrong"] == pytest.approx(1.75 / 6)
+    assert found["pass_ratio_mean_if_unjudged_right"] == pytest.approx(3.75 / 6)
+    assert "bad_task_error_rate" not in found and "infra_error_rate" not in found
+    shown = StringIO()
+    Console(file=shown, width=200).print(metrics_table(found))
+    assert "2, 1 of them bad tasks; with them accepted@1 between 16.7 % and 50.0 %" in shown.getvalue()
+    assert "mean accuracy between 29.2 % and 62.5 %" in shown.getvalue()
+    assert "judged by a part of the tests" in shown.getvalue()
+
+
 def test_nothing_at_all_gives_numbers() -> None:
     found = dataset_metrics([])
     assert found["problems"] == 0 and found["accepted_at_1"] == 0.0
@@ -62,10 +89,11 @@ def test_at_k_over_problems() -> None:
     samples = [sample("a", i, i == 0, "none" if i == 0 else "wrong_answer", answer=str(i)) for i in range(4)]
     samples += [sample("b", i, True, "none", answer="7") for i in range(4)]
     samples.append(sample("c", 0, None, "infra"))
-    found = at_k(samples, (1, 2, 4), "test")
+    found = at_k(samples, (1, 2, 4))
     assert found["pass@1"] == pytest.approx((0.25 + 1) / 2)
     assert found["pass@2"] == pytest.approx((0.5 + 1) / 2)
     assert found["pass@4"] == 1.0
+    assert (found["pass@4_low"], found["pass@4_high"]) == pytest.approx(wilson(2, 2)), "2 of 2 is no certainty"
     assert found["pass^2"] == pytest.approx(0.5)
     assert found["pass@1_low"] <= found["pass@1"] <= found["pass@1_high"]
     assert found["majority"] == pytest.approx((0.25 + 1) / 2)
@@ -83,14 +111,14 @@ def test_majority_shares_ties(answers: tuple[tuple[str | None, bool], ...], expe
 def test_a_failed_request_leaves_its_problem_out_of_large_k_and_bounds_it() -> None:
     samples = [sample("a", i, i == 0, "none") for i in range(3)] + [sample("a", 3, None, "infra")]
     samples += [sample("b", i, False, "wrong_answer") for i in range(4)]
-    found = at_k(samples, (1, 4), "test")
+    found = at_k(samples, (1, 4))
     assert found["pass@1"] == pytest.approx((1 / 3 + 0) / 2)
     assert found["pass@4"] == 0.0 and found["pass@4_left_out"] == 1  # b alone has four judged answers
     assert found["pass@1_if_unjudged_wrong"] == pytest.approx((1 / 4 + 0) / 2)
     assert found["pass@1_if_unjudged_right"] == pytest.approx((2 / 4 + 0) / 2)
     assert found["pass@4_if_unjudged_wrong"] == pytest.approx(0.5)
     with pytest.raises(UserError, match="k = 5 of 4"):
-        at_k(samples, (5,), "test")
+        at_k(samples, (5,))
 
 
 def test_recovery_counts_only_what_had_failed_and_was_tried_again() -> None:
@@ -129,3 +157,24 @@ def test_mean_accuracy_is_over_problems_with_an_interval() -> None:
     assert found["mean_accuracy_low"] <= 0.75 <= found["mean_accuracy_high"]
     nothing = dataset_metrics([sample(str(i), 0, False, "wrong_answer") for i in range(20)])
     assert (nothing["mean_accuracy_low"], nothing["mean_accuracy_high"]) == pytest.approx(wilson(0, 20))
+
+
+def test_mean_accuracy_is_the_mean_of_the_training_reward() -> None:
+    """Where the recipe gives partial credit; a reward that is no accuracy leaves it to the verdict's own score."""
+    env = Countdown(numbers=(2,), style="bare")
+    problems = env.problems("test", 30, 0)
+
+    def reply(ask: Ask):
+        kind = int(ask.problem.id[-1], 36) % 3
+        return answer(("1+", "1+1", env.gold(ask.problem))[kind])
+
+    def accuracy(reward: RewardFunction | None) -> tuple[float, float]:
+        found = evaluate(Scripted(reply), env, problems, eval_at_1(), reward=reward)
+        own = Partial()
+        earned = [own(one.problem, one.answer.completion, one.verdict).value for one in found.judged]
+        return found.metrics()["mean_accuracy"], float(np.mean(earned))
+
+    measured, trained = accuracy(Partial())
+    assert measured == pytest.approx(trained)
+    plain = accuracy(None)[0]
+    assert measured > plain and accuracy(BinaryFormat())[0] == plain

@@ -12,7 +12,19 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rlvrlab.errors import UserError
-from rlvrlab.evals.statistics import bootstrap, compare, holm, mcnemar, pass_at_k, pass_hat_k, sign_flip, wilson
+from rlvrlab.evals.statistics import (
+    compare,
+    compare_seeds,
+    compare_suites,
+    estimate,
+    holm,
+    pass_at_k,
+    pass_hat_k,
+    seeds_needed,
+    sign_flip,
+    wilson,
+)
+from rlvrlab.student import t_quantile, t_tails
 
 
 @pytest.mark.parametrize(("successes", "trials"), [(0, 1), (1, 1), (0, 30), (30, 30), (7, 20), (81, 164), (500, 1000)])
@@ -47,51 +59,131 @@ def test_impossible_numbers_are_refused(n: int, c: int, k: int) -> None:
         pass_at_k(n, c, k)
 
 
-@pytest.mark.parametrize(("lost", "won"), [(0, 0), (0, 5), (3, 10), (7, 7), (40, 12)])
-def test_mcnemar_is_scipys_binomial_test(lost: int, won: int) -> None:
-    expected = stats.binomtest(lost, lost + won, 0.5).pvalue if lost + won else 1.0
-    assert mcnemar(lost, won) == pytest.approx(expected, abs=1e-12)
-
-
 def test_sign_flip_is_scipys_permutation_test() -> None:
     delta = np.random.default_rng(1).normal(0.2, 1.0, 12)
     exact = stats.permutation_test((delta,), np.mean, permutation_type="samples", n_resamples=np.inf).pvalue
     assert sign_flip(delta, "test", resamples=40_000) == pytest.approx(exact, abs=0.01)
 
 
-def test_bootstrap_is_scipys_percentile_interval() -> None:
-    scores = np.random.default_rng(2).random(80)
-    expected = stats.bootstrap((scores,), np.mean, method="percentile", n_resamples=20_000, rng=3).confidence_interval
-    assert bootstrap(scores, "test") == pytest.approx((expected.low, expected.high), abs=0.004)
+@pytest.mark.parametrize("df", [1, 1.3, 2, 3.7, 9, 59, 499.5, 1e5])
+def test_student_is_scipys(df: float) -> None:
+    for level in (0.1, 0.6, 0.8, 0.95, 0.99, 0.9999):
+        assert t_quantile(level, df) == pytest.approx(stats.t.ppf(0.5 + level / 2, df), rel=1e-9)
+    for t in (0.0, 0.01, 0.3, 1.0, 5.0, 40.0):
+        assert t_tails(-t, df) == pytest.approx(2 * stats.t.sf(t, df), rel=1e-9)
 
 
-def test_bootstrap_covers_the_truth_about_95_times_in_100() -> None:
+def test_one_run_of_right_or_wrong_is_wilsons() -> None:
+    found = estimate([1.0] * 81 + [0.0] * 83)
+    assert (found.low, found.high) == wilson(81, 164) and (found.over, found.spread) == ("problems", None)
+
+
+@pytest.mark.parametrize("score", [0.0, 1.0])
+@pytest.mark.parametrize("seeds", [1, 4])
+def test_all_alike_is_no_certainty(score: float, seeds: int) -> None:
+    found = estimate(np.full((seeds, 40), score))
+    assert (found.low, found.high) == pytest.approx(wilson(int(40 * score), 40))
+    same = compare_seeds(np.full((seeds, 40), score), np.full((seeds, 40), score))
+    assert -0.12 < same.low < -0.03 and 0.03 < same.high < 0.12 and same.p == 1.0
+
+
+def test_means_of_one_run_are_scipys_t_interval() -> None:
+    scores = np.random.default_rng(2).normal(7, 3, 30)
+    expected = stats.ttest_1samp(scores, 0).confidence_interval()
+    found = estimate(scores)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_seeds_that_differ_far_more_than_problems_are_scipys_welch() -> None:
+    rng = np.random.default_rng(3)
+    before, after = rng.normal(0, 5, (4, 1)) + np.zeros((4, 30)), rng.normal(3, 2, (6, 1)) + np.zeros((6, 30))
+    expected = stats.ttest_ind(after[:, 0], before[:, 0], equal_var=False)
+    found = compare_seeds(before, after)
+    assert (found.low, found.high) == pytest.approx(tuple(expected.confidence_interval()))
+    assert found.p == pytest.approx(expected.pvalue, rel=1e-4)
+    paired = compare_seeds(before, after[:4], paired=True)
+    twins = stats.ttest_rel(after[:4, 0], before[:, 0])
+    assert (paired.low, paired.high) == pytest.approx(tuple(twins.confidence_interval()))
+    assert paired.p == pytest.approx(twins.pvalue, rel=1e-4) and paired.paired
+
+
+def test_one_run_each_is_scipys_paired_t_over_problems() -> None:
     rng = np.random.default_rng(4)
-    samples = [rng.random(60) for _ in range(300)]
-    covered = [low <= 0.5 <= high for low, high in (bootstrap(s, i, resamples=600) for i, s in enumerate(samples))]
-    assert 0.90 <= np.mean(covered) <= 0.985
+    before, after = rng.normal(100, 20, 50), rng.normal(110, 20, 50)
+    expected, found = stats.ttest_rel(after, before), compare(before, after)
+    assert (found.low, found.high) == pytest.approx(tuple(expected.confidence_interval()))
+    assert found.p == pytest.approx(expected.pvalue) and found.over == "problems"
 
 
-def test_compare_pairs_problems_and_says_what_it_could_have_found() -> None:
-    before = np.array([0.0] * 60 + [1.0] * 40)
-    after = np.array([0.0] * 40 + [1.0] * 60)
-    found = compare(before, after, "test")
-    assert found.mean == pytest.approx(0.2)
-    assert found.low > 0.1 and found.high < 0.3 and found.p == pytest.approx(mcnemar(0, 20))
-    assert found.detectable == pytest.approx((1.96 + 0.8416) * (after - before).std(ddof=1) / 10, rel=1e-3)
+def test_right_or_wrong_is_bonett_and_prices_interval() -> None:
+    """16 won and 1 lost of 60: one more of each, of 62."""
+    before, after = [0.0] * 16 + [1.0] + [0.0] * 43, [1.0] * 16 + [0.0] * 44
+    found = compare(before, after)
+    won, lost = 17 / 62, 2 / 62
+    half = stats.t.ppf(0.975, 59) * math.sqrt((won + lost - (won - lost) ** 2) / 62)
+    assert (found.low, found.high) == pytest.approx((won - lost - half, won - lost + half))
+    assert found.mean == pytest.approx(15 / 60)
 
 
-def test_detectable_effect_is_found_four_times_in_five() -> None:
+@given(st.integers(1, 5), st.integers(1, 5), st.integers(2, 40), st.integers(0, 10**6))
+def test_interval_p_and_verdict_always_agree(old: int, new: int, problems: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    before = rng.random((old, problems)) < rng.random()
+    found = compare_seeds(before.astype(float), (rng.random((new, problems)) < rng.random()).astype(float))
+    for one in (found, found.adjusted(6)):
+        shown = not one.low <= 0 <= one.high
+        assert (one.verdict != "not shown") == shown and -1 <= one.low <= one.high <= 1
+        assert one.p is None if 2 in (old, new) else (one.p < 0.05) == shown
+    assert found.adjusted(6).low <= found.low and found.adjusted(6).tests == 6
+
+
+def test_one_run_against_several_is_the_one_policy_it_is() -> None:
+    after = np.random.default_rng(6).normal(3, 2, (6, 1)) + np.zeros((6, 30))
+    expected = stats.ttest_1samp(after[:, 0], 0).confidence_interval()
+    found = compare_seeds(np.zeros((1, 30)), after)
+    assert (found.low, found.high) == pytest.approx(tuple(expected)) and found.over == "seeds and problems"
+
+
+def test_two_sets_of_problems_answered_by_the_same_runs() -> None:
+    """A seed that is good on one set is good on the other: their totals are one number per run."""
+    luck = np.random.default_rng(7).normal(0, 5, (5, 1))
+    sets = [luck + np.zeros((5, 10)), luck + np.zeros((5, 20))]
+    expected = stats.ttest_1samp(2 * luck[:, 0], 0).confidence_interval()
+    assert compare_suites([np.zeros((1, 10)), np.zeros((1, 20))], sets)[1:3] == pytest.approx(tuple(expected))
+
+
+def test_not_worse_and_equivalent_are_one_sided_tests() -> None:
+    delta = np.random.default_rng(8).normal(0.5, 10, 80)
+    found = compare(np.zeros(80), delta, share=False)
+    for margin in (0.5, 1.0, 2.0, 3.0, 4.0):
+        below = stats.ttest_1samp(delta, -margin, alternative="greater").pvalue < 0.05
+        above = stats.ttest_1samp(delta, margin, alternative="less").pvalue < 0.05
+        assert found.not_worse(margin) == below and found.equivalent(margin) == (below and above)
+
+
+def test_planned_seeds_find_the_effect_four_times_in_five() -> None:
+    rng, spread, effect = np.random.default_rng(9), 0.04, 0.08
+    seeds = seeds_needed(effect, spread, problems=500)
+    assert seeds is not None and seeds_needed(0.0, spread, problems=500) is None
+    before, after = rng.normal(0, spread, (4000, seeds)), rng.normal(effect, spread, (4000, seeds))
+    power = np.mean(stats.ttest_ind(after, before, axis=1, equal_var=False).pvalue < 0.05)
+    assert 0.78 <= power <= 0.92, (seeds, power)
+    with pytest.raises(UserError, match="two of each"):
+        seeds_needed(effect, spread, problems=1)
+
+
+def test_compare_says_what_it_could_have_found() -> None:
     rng, n = np.random.default_rng(5), 100
-    noise = [rng.normal(0, 1, n) for _ in range(400)]
-    effect = (1.96 + 0.8416) / math.sqrt(n)
-    found = [sign_flip(d + effect, i, resamples=500) < 0.05 for i, d in enumerate(noise)]
-    assert 0.72 <= np.mean(found) <= 0.88
+    least = compare(np.zeros(n), rng.normal(0, 1, n), share=False).detectable
+    found = [compare(np.zeros(n), rng.normal(least, 1, n), share=False).p < 0.05 for _ in range(400)]
+    assert 0.72 <= np.mean(found) <= 0.9
 
 
-def test_compare_refuses_other_problems() -> None:
+def test_compare_refuses_other_problems_and_odd_pairs() -> None:
     with pytest.raises(UserError, match="same ones"):
-        compare([1.0, 0.0], [1.0], "test")
+        compare([1.0, 0.0], [1.0])
+    with pytest.raises(UserError, match="as many on both sides"):
+        compare_seeds(np.zeros((2, 5)), np.zeros((3, 5)), paired=True)
 
 
 def test_holm_by_hand_and_order() -> None:

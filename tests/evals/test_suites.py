@@ -14,7 +14,7 @@ from command_line import errors, inside, tiny
 
 from rlvrlab.errors import UnknownName, UserError
 from rlvrlab.evals.answering import Answer, Ask, Ready, failed
-from rlvrlab.evals.statistics import compare, holm, wilson
+from rlvrlab.evals.statistics import compare, wilson
 from rlvrlab.evals.suites import SUITES, members_of
 from rlvrlab.evals.suites.base import Member, Skipped, prepare
 from rlvrlab.evals.suites.base import Ready as Prepared
@@ -251,10 +251,9 @@ def test_cells_intervals_and_corrected_comparisons() -> None:
         assert cell.value == pytest.approx(right.mean())
         assert (cell.low, cell.high) == pytest.approx(wilson(int(right.sum()), len(right)))
         assert (cell.versus is None) == (model == "base")
-    pairs = {k: compare((targets[k[1]] < 30) * 1.0, (targets[k[1]] < (90 if k[0] == "better" else 30)) * 1.0, k[1])
+    pairs = {k: compare((targets[k[1]] < 30) * 1.0, (targets[k[1]] < (90 if k[0] == "better" else 30)) * 1.0)
              for k in by if k[0] != "base"}  # fmt: skip
-    adjusted = dict(zip(pairs, holm([one.p for one in pairs.values()]), strict=True))
-    assert {k: by[k].p_holm for k in pairs} == adjusted
+    assert {k: by[k].versus for k in pairs} == {k: one.adjusted(len(pairs)) for k, one in pairs.items()}
     assert by["better", "a"].significant and not by["same", "a"].significant
     assert [cell.value for cell in found.averages] == pytest.approx(
         [np.mean([by[m, d].value for d in "ab"]) for m in scripts]
@@ -272,6 +271,7 @@ def test_pass_at_k_and_failures_that_are_nobody_s_wrong_answer() -> None:
 
     [cell] = examine([Model("m", lambda: Scripted(now_and_then))], [one]).cells
     assert (cell.metric, cell.value, cell.problems, cell.unjudged) == ("pass@4", 1.0, 39, 4)
+    assert cell.bounds == pytest.approx((39 / 40, 1.0))
 
 
 def test_an_interrupted_suite_goes_on_where_it_stopped(tmp_path: Path) -> None:

@@ -31,6 +31,13 @@ def judge() -> Iterator[Judge]:
         yield one
 
 
+@pytest.fixture(scope="session")
+def numpy_judge(judge: Judge) -> Iterator[Judge]:
+    """A judge all of whose programs may import numpy."""
+    with Judge(workers=1, packages=("numpy",)) as one:
+        yield one
+
+
 @pytest.fixture
 def data() -> Path:
     return shared_folder("data")

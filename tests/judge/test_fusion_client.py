@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 
 from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.http_client import BadAnswer, Host, Response
 from rlvrlab.judge.compare import Comparison
 from rlvrlab.judge.fusion.client import FusionClient
 from rlvrlab.judge.fusion.server import JudgeServer
-from rlvrlab.judge.fusion.wire import verdict_from_wire
+from rlvrlab.judge.fusion.wire import verdict_from_wire, verdict_to_wire
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.replicas import LONGEST_PAUSE_S
-from rlvrlab.types import ErrorKind
+from rlvrlab.types import ErrorKind, Verdict
 
 FINE = {"status": "Success", "message": "", "run_result": {"status": "Finished", "stdout": "6\n", "return_code": 0}}
 ECHO = StdioTask((("", "6\n"),))
@@ -129,11 +130,167 @@ def test_lasting_trouble_is_unjudged_never_wrong(answer: bytes | None) -> None:
     assert requests <= 2
 
 
-@pytest.mark.parametrize("form", [{}, 3, {"correct": "yes"}, {"correct": True, "score": 2}, {"correct": 1}])
-def test_what_is_no_verdict_is_not_taken_for_one(form: Any) -> None:
-    whole = {"error": "none", "flags": [], "score": 1.0, **form} if form and isinstance(form, dict) else form
-    with pytest.raises(InfrastructureError, match="not a verdict"):
-        verdict_from_wire(whole)
+RUN = {"status": "Finished", "stdout": "", "stderr": "", "return_code": 0}
+
+
+def ran(status: str = "Success", **changes: Any) -> dict[str, Any]:
+    run = {key: value for key, value in {**RUN, **changes}.items() if value != "left out"}
+    return {"status": status, "run_result": run}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"status": "Success", "run_result": None},
+        {"status": "Success"},
+        {"status": None, "run_result": RUN},
+        {"status": "Perfect", "run_result": RUN},
+        {"status": ["Success"], "run_result": RUN},
+        ran(stdout=None),
+        ran(stdout="left out"),
+        ran(stdout=6),
+        ran(stderr=["x"]),
+        ran(status="Failed", stdout=None, return_code=1),
+        {"status": "Success", "run_result": {**RUN, "status": "Error"}},
+        {"status": "Failed", "run_result": {**RUN, "status": "Error", "return_code": 1}},
+        {"status": "Success", "run_result": {**RUN, "status": "TimeLimitExceeded"}},
+        {"status": "Success", "run_result": {**RUN, "status": {}}},
+        ran(return_code=None),
+        ran(return_code="left out"),
+        ran(return_code="0"),
+        ran(return_code=False),
+        ran(return_code=1),
+        ran(status="Failed"),
+        {"status": "Success", "run_result": json.loads("[" * 400 + "]" * 400)},
+    ],
+)
+def test_an_answer_with_a_part_missing_or_odd_is_no_verdict(content: Any) -> None:
+    """The program prints nothing and nothing is expected: whatever is read as an empty output would be accepted."""
+
+    async def go() -> Any:
+        flaky = Flaky(answered(200, content))
+        client = FusionClient((await flaky.start(),), pause_s=0.0, attempts=2)
+        verdict = await client.judge("", StdioTask((("", ""),)))
+        await client.close()
+        await flaky.stop()
+        return verdict, flaky.requests
+
+    verdict, requests = asyncio.run(go())
+    assert (verdict.correct, verdict.error, requests) == (None, ErrorKind.INFRA, 2)
+
+
+def test_the_answers_above_are_refused_for_their_odd_part_alone() -> None:
+    assert outcome(answered(200, ran(stdout="6")))[0].correct is True
+    assert outcome(answered(200, ran(stdout="6", stderr="left out")))[0].correct is True
+    assert outcome(answered(200, ran(status="Failed", return_code=1)))[0].error is ErrorKind.RUNTIME
+    slow = {"status": "Failed", "run_result": {"status": "TimeLimitExceeded", "stdout": None, "return_code": None}}
+    assert outcome(answered(200, slow))[0].error is ErrorKind.TIMEOUT
+
+
+VERDICT = json.loads(json.dumps(verdict_to_wire(Verdict(correct=True, score=1.0, passed=1, total=1))))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"correct": "yes"},
+        {"correct": 1},
+        {"correct": False},
+        {"correct": None},
+        {"score": 2},
+        {"score": float("nan")},
+        {"score": "1"},
+        {"score": True},
+        {"error": "wrong_answer"},
+        {"error": "unheard of"},
+        {"error": None},
+        {"passed": 2},
+        {"passed": -1},
+        {"total": 1.0},
+        {"detail": None},
+        {"isolation": 3},
+        {"flags": "early_exit"},
+        {"flags": [1]},
+        {"parts": []},
+        {"parts": {"format": "1"}},
+        {"cost": {"cpu_s": float("inf")}},
+        {"more": 1},
+    ],
+    ids=str,
+)
+def test_what_is_no_verdict_is_not_taken_for_one(changes: dict[str, Any]) -> None:
+    assert verdict_from_wire(VERDICT).correct is True
+    with pytest.raises(BadAnswer, match="not a verdict"):
+        verdict_from_wire({**VERDICT, **changes})
+
+
+@pytest.mark.parametrize("form", [{}, 3, None, [], {key: VERDICT[key] for key in VERDICT if key != "flags"}])
+def test_half_a_verdict_is_none(form: Any) -> None:
+    with pytest.raises(BadAnswer, match="not a verdict"):
+        verdict_from_wire(form)
+
+
+def asked_in_parts(*parts: bytes) -> Response:
+    """One request to a server that sends these parts one after the other and closes."""
+    ended = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            await reader.readuntil(b"\r\n\r\n")
+            for part in parts:
+                writer.write(part)
+                await writer.drain()
+                await asyncio.sleep(0.02)
+        writer.close()
+        ended.set()
+
+    async def go() -> Response:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        host = Host(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        try:
+            return await asyncio.wait_for(host.request("/"), 60)
+        finally:
+            await host.close()
+            await ended.wait()
+            server.close()
+            await asyncio.sleep(0)
+
+    return asyncio.run(go())
+
+
+def test_a_body_without_a_length_is_read_to_its_end() -> None:
+    response = asked_in_parts(b"HTTP/1.1 200 OK\r\n\r\n", b'{"a": ', b"[1, 2", b"]}")
+    assert response.json() == {"a": [1, 2]}
+    chunked = asked_in_parts(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{}", b" \r\n0;x\r\n\r\n")
+    assert chunked.json() == {}
+    assert asked_in_parts(b"HTTP/1.1 204 No Content\r\n\r\n").body == b""
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        OK + b"Content-Length: 3\r\n\r\n{}",
+        OK + b"Content-Length: 2\r\nContent-Length: 1\r\n\r\n{}",
+        OK + b"Content-Length: +2\r\n\r\n{}",
+        OK + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+        OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n-2\r\n{}\r\n0\r\n\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n0x2\r\n{}\r\n0\r\n\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{}\r\n0\r\n\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n",
+        OK + b"X: y\n folded\r\n\r\n{}",
+        OK + b" folded\r\n\r\n{}",
+        b"HTTP/1.1 100 Continue\r\n\r\n" + OK + b"\r\n{}",
+        b"HTTP/2 200\r\n\r\n{}",
+        b"HTTP/1.1 2000 OK\r\n\r\n{}",
+    ],
+)
+def test_an_answer_that_could_be_read_in_two_ways_is_none(answer: bytes) -> None:
+    with pytest.raises(BadAnswer):
+        asked_in_parts(answer)
 
 
 @pytest.mark.slow

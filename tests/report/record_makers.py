@@ -83,11 +83,11 @@ def make_study(root: Path) -> None:
         {"name": ARMS[1], "trials": ["t2", "t3"], "metrics": {"dev.accepted": share}, "chosen": False, "dropped": None},
     ]
     compared = {"metric": "dev.accepted", "arm": "small", "versus": "large", "mean": 0.1, "low": -0.1, "high": 0.3,
-                "p": 0.2, "p_holm": 0.2, "tied": True}  # fmt: skip
+                "p": 0.2, "outcome": "undecided"}  # fmt: skip
     decision = {"id": 1, "stage": "rate", "kind": "choice", "rule": "weighted", "chosen": "small", "by": "rule",
-                "significant": False, "words": "small: not distinguishable", "comparisons": [compared]}  # fmt: skip
+                "outcome": "undecided", "words": "small goes on, undecided", "comparisons": [compared]}  # fmt: skip
     study = {
-        "schema": 1, "kind": "study", "name": "two rates", "question": "Which rate?", "status": "finished",
+        "schema": 2, "kind": "study", "name": "two rates", "question": "Which rate?", "status": "finished",
         "stages": [{"name": "rate", "status": "decided", "needs": [], "arms": arms, "decision": 1, "inputs": {}}],
         "trials": trials, "decisions": [decision], "caveats": [{"kind": "seeds", "text": "two seeds only"}],
         "failures": [{"trial": "t3", "why": "out of memory"}],

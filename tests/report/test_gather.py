@@ -18,10 +18,10 @@ from record_makers import ARMS
 from rlvrlab.errors import UserError
 from rlvrlab.evals.compare import compare_folders
 from rlvrlab.evals.monitors import RANGES, health_of
-from rlvrlab.evals.statistics import wilson
+from rlvrlab.evals.statistics import compare, wilson
 from rlvrlab.record.evaluation import evaluations_of, read_evaluation
-from rlvrlab.record.experiment import summarise
 from rlvrlab.record.files import to_json
+from rlvrlab.record.headline import summarise
 from rlvrlab.record.lock import Lock
 from rlvrlab.report.gather import gather
 from rlvrlab.report.gather.reading import Folder
@@ -247,7 +247,10 @@ def test_two_evaluations_are_compared_as_rlvr_compare_does(records) -> None:
     truth = compare_folders([read_evaluation(records / "base")], [read_evaluation(records / "best")])
     shown = {row["what"]: row for row in found["paired"]["tables"][0]["rows"]}
     for row in truth.measures:
-        assert shown[row.what]["difference"]["mean"] == row.difference.mean and shown[row.what]["p_holm"] == row.p_holm
+        assert (
+            shown[row.what]["difference"]["mean"] == row.difference.mean
+            and shown[row.what]["difference"]["p"] == row.difference.p
+        )
     texts, columns = found["rollouts"]["texts"], found["rollouts"]["columns"]
     prompts = {
         side: {p for p, s in zip(columns["prompt"], columns["side"], strict=True) if s == side}
@@ -310,7 +313,7 @@ def test_the_cards_that_are_compared_are_those_of_the_final_policies(records, tm
     shown = sections(gather(folders))["paired"]
     [row] = shown["tables"][0]["rows"]
     assert (row["before"], row["after"], row["difference"]["mean"]) == (0.25, 0.75, 0.5)
-    assert row["p_holm"] == pytest.approx(2 / 2**6), "exact McNemar: six won, none lost"
+    assert row["difference"]["p"] == compare([0.0] * 12, [1.0] * 6 + [0.0] * 6).p < 0.05, "six won, none lost"
     assert "run: late, step 99; changed: late, step 99" in shown["notes"][1]
     for folder in folders:
         [path] = folder.glob("analysis/cards/*_late.json")
@@ -335,7 +338,7 @@ def test_a_study_shows_chain_arms_and_decisions_and_stays_in_its_folder(records)
     assert found["stage_0"]["cells"][0][0]["value"] == 0.5
     names = {line["name"]: line.get("seeds", 1) for line in found["curves_0"]["main"]["series"]}
     assert names == {ARMS[0]: 2, ARMS[1]: 1}, "the trial that points out of the folder is not read"
-    assert found["decisions"][0]["comparisons"][0]["p_holm"] == 0.2
+    assert found["decisions"][0]["comparisons"][0]["p"] == 0.2
 
 
 def test_probe_audit_and_credit(records) -> None:
@@ -463,3 +466,10 @@ def test_a_page_holds_so_many_answers_and_so_much_text(tmp_path) -> None:
     assert whole == 2_000_000 and answers.texts[place] == "x" * LONGEST
     steps = sorted(set(answers.columns["step"]))
     assert steps[0] == 1 and steps[-1] == 79 and "50 of 79" in answers.notes[0]
+
+
+def test_a_seed_that_is_there_twice_is_no_second_seed(records, tmp_path) -> None:
+    again = Path(shutil.copytree(records / "run", tmp_path / "again"))
+    document = gather([records / "run", again])
+    assert "2 seeds" not in document["title"] and document["subtitle"] == "2 runs in 2 arms"
+    assert [row[0] for row in sections(document)["arms"]["rows"]][1].endswith("(again)")

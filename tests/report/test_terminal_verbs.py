@@ -72,7 +72,7 @@ def test_show_explains_health_and_names_what_is_missing(tmp_path, monkeypatch, c
 def test_the_cells_of_cards_keep_their_lines(records, monkeypatch, capsys) -> None:
     """An accuracy stands above its interval, in `show` as at the end of training."""
     from rlvrlab.cli.progress import Progress
-    from rlvrlab.record.experiment import summarise
+    from rlvrlab.record.headline import summarise
     from rlvrlab.train.session import Ended, resolved_of
 
     folder = records / "run"

@@ -11,12 +11,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from rlvrlab.errors import UserError
 from rlvrlab.registry import find
-from rlvrlab.rewards.binary_format import BinaryFormat
-from rlvrlab.rewards.binary_format_repeat import BinaryFormatRepeat
-from rlvrlab.rewards.complicated import Complicated
+from rlvrlab.rewards.binary import BinaryFormat, BinaryFormatRepeat
 from rlvrlab.rewards.controls import Constant, Inverted, RandomReward
 from rlvrlab.rewards.overlong import Overlong
-from rlvrlab.rewards.ratio_quality_format_repeat import RatioQualityFormatRepeat
+from rlvrlab.rewards.quality import Complicated, RatioQualityFormatRepeat
 from rlvrlab.rewards.weighted import Weighted
 from rlvrlab.types import Completion, ErrorKind, Finish, Problem, RewardFunction, Verdict, unjudged
 

@@ -17,7 +17,7 @@ from rlvrlab.recipe.schema import core_keys
 from rlvrlab.registry import find
 from rlvrlab.scale.exports.trl import MAPPED, OURS, REFUSED, export, refusals, settings
 from rlvrlab.scale.exports.trl_reward import TrlReward
-from rlvrlab.train.schedule import learning_rate
+from rlvrlab.train.update import learning_rate
 from rlvrlab.types import unjudged
 
 RECIPE = """

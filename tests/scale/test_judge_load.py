@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+from pathlib import Path
 
 import pytest
+from command_line import RLVR
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge_servers import DOUBLE, RIGHT, WRONG, JudgeProcess, isolated, wait_until
 
 from rlvrlab.errors import JudgeLost
-from rlvrlab.http_server import HttpServer, Request, Response
+from rlvrlab.http_messages import Request, Response
+from rlvrlab.http_server import HttpServer
 from rlvrlab.judge.fusion.client import FusionClient
 from rlvrlab.judge.fusion.wire import task_from_wire, task_to_wire
 from rlvrlab.judge.jail.limits import Limits
@@ -61,8 +66,9 @@ def test_work_for_someone_who_hung_up_is_not_done() -> None:
 
 
 @pytest.mark.parametrize(("status", "remedy"), [("token", "RLVR_JUDGE_TOKEN"), ("path", "no judge")])
-def test_a_closed_door_stops_the_run_instead_of_masking_all(status: str, remedy: str) -> None:
-    with JudgeProcess("--token", "secret") as server:
+def test_a_closed_door_stops_the_run_instead_of_masking_all(tmp_path: Path, status: str, remedy: str) -> None:
+    (tmp_path / "token").write_text("secret\n")
+    with JudgeProcess("--token-file", str(tmp_path / "token")) as server:
         address = server.url if status == "token" else f"{server.url}/elsewhere"
         token = None if status == "token" else "secret"
         with pytest.raises(JudgeLost, match=remedy):
@@ -93,13 +99,13 @@ def test_a_task_arrives_as_it_was_sent(argument, expected) -> None:
 
 def test_every_test_runs_where_a_share_is_wanted() -> None:
     task = StdioTask(tuple((str(x), str(2 * x)) for x in range(4)))
-    wrong_first = "x = int(input()); print(2 * x if x > 1 else None)"
+    fails_first = "x = int(input()); print(2 * x if x > 1 else 1 // 0)"
 
     async def go() -> list[int]:
         found = []
         for every_test in (False, True):
             client = FusionClient((server.url,), every_test=every_test)
-            found.append((await client.judge(wrong_first, task)).passed)
+            found.append((await client.judge(fails_first, task)).passed)
             await client.close()
         return found
 
@@ -107,7 +113,7 @@ def test_every_test_runs_where_a_share_is_wanted() -> None:
         assert asyncio.run(go()) == [0, 2]
 
 
-@pytest.mark.parametrize(("bound", "status"), [("bytes", b"429"), ("connections", b"503")])
+@pytest.mark.parametrize(("bound", "status"), [("bytes", b"503"), ("connections", b"503")])
 def test_what_does_not_fit_is_turned_away_before_its_body_is_read(monkeypatch, bound: str, status: bytes) -> None:
     async def go() -> bytes:
         server = HttpServer(answer)
@@ -115,7 +121,8 @@ def test_what_does_not_fit_is_turned_away_before_its_body_is_read(monkeypatch, b
         if bound == "connections":
             server._most = 0
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n")  # and not a byte of those
+        kind = b"Content-Type: application/json\r\n"
+        writer.write(b"POST /x HTTP/1.1\r\nHost: localhost\r\n" + kind + b"Content-Length: 5000\r\n\r\n")  # and no body
         head = await asyncio.wait_for(reader.read(), 60)
         writer.close()
         await server.close()
@@ -128,3 +135,29 @@ def test_what_does_not_fit_is_turned_away_before_its_body_is_read(monkeypatch, b
     monkeypatch.setattr("rlvrlab.http_server.MOST_BYTES", 4000 if bound == "bytes" else 1 << 20)
     head = asyncio.run(go())
     assert head.split()[1] == status and b"Retry-After: 1" in head and b"Connection: close" in head
+
+
+@pytest.mark.slow
+def test_told_to_stop_it_finishes_what_runs_and_ends_well() -> None:
+    program, task = "import time; time.sleep(1); print(6)", StdioTask((("", "6"),), limits=Limits(wall_s=60))
+
+    async def go() -> bool | None:
+        client = FusionClient((server.url,), attempts=1)
+        running = asyncio.create_task(client.judge(program, task))
+        await asyncio.to_thread(wait_until, lambda: server.facts()["load"] == 1)
+        server.process.send_signal(signal.SIGTERM)
+        verdict = await running
+        await client.close()
+        return verdict.correct
+
+    with JudgeProcess() as server:
+        assert asyncio.run(go()) is True
+        assert server.process.wait(60) == 0
+
+
+@pytest.mark.parametrize("kind", ["judge", "model", "report"])
+def test_a_token_on_the_command_line_is_refused_with_the_remedy(kind: str) -> None:
+    words = [*RLVR, "serve", kind, *(["nano"] if kind == "model" else []), "--token", "secret"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2 and f"RLVR_{kind.upper()}_TOKEN" in done.stderr and "--token-file" in done.stderr
+    assert "secret" not in done.stderr + done.stdout

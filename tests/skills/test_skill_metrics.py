@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rlvrlab.skills.interference import agreement, first_order, measured, spearman
-from rlvrlab.skills.memory import quotas, stratified
 from rlvrlab.skills.metrics import diversity, retention
 from rlvrlab.skills.pareto import area, compare_areas, front, hypervolume
 from rlvrlab.skills.trigger import CALM_CHECKS, Trigger, sign_test
+from rlvrlab.train.guards.memory import quotas, stratified
 from rlvrlab.types import Problem
 
 TABLE = np.array([[0.1, 0.2, 0.3], [0.8, 0.1, 0.3], [0.5, 0.9, 0.2], [0.6, 0.4, 0.7]])

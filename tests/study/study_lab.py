@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from rlvrlab.record.files import write_json
+from rlvrlab.record.looks import note_look
 from rlvrlab.study.folder import find_study
 from rlvrlab.study.launchers import Job, Outcome
 from rlvrlab.study.load import load_study
 from rlvrlab.study.run import Ended, Runner
+from rlvrlab.types import Problem
 
 RECIPE = """
 phases = ["sft", "grpo"]
@@ -67,11 +69,14 @@ class Pretend:
 
     def __init__(self, answer: Scores) -> None:
         self.answer, self.jobs = answer, list[dict[str, Any]]()
+        self.finals = list[dict[str, Any]]()
+        """Examinations on test problems at the end; `jobs` are the others."""
         self._ended: list[Outcome] = []
 
     def start(self, job: Job) -> None:
         asked = json.loads((job.folder / "job.json").read_text())
-        self.jobs.append(asked)
+        last = any(name.endswith("@test") for name in asked["suites"])
+        (self.finals if last else self.jobs).append(asked)
         found = self.answer(asked)
         if isinstance(found, str):
             self._ended.append(Outcome(job.trial, found, f"planted {found}"))
@@ -83,6 +88,10 @@ class Pretend:
             (job.folder / "scores").mkdir(exist_ok=True)
             write_json(job.folder / "scores" / f"{name}.json", {name: {"accepted": outcomes}})
             evaluated[name] = {"hash": suite["hash"], "members": {name: "runs/x/e"}, "scores": f"scores/{name}.json"}
+            if suite["suite"]["role"] == "test":
+                (job.folder / "runs/x").mkdir(parents=True, exist_ok=True)
+                problems = [Problem(str(i), "", "", "", role="test") for i in range(PROBLEMS)]
+                note_look(job.folder / "runs/x", name, problems, name)
         result = {"run": "runs/x", "rung": asked["rung"], "seconds": 1.0, "data": {}, "evaluated": evaluated}
         write_json(job.folder / "result.json", result)
         self._ended.append(Outcome(job.trial, "done"))
@@ -95,7 +104,9 @@ class Pretend:
         pass
 
 
-def run_study(path: Path, answer: Scores, *, retry: bool = False) -> tuple[Ended, Pretend, dict[str, Any]]:
+def run_study(
+    path: Path, answer: Scores, *, retry: bool = False, anyway: bool = False
+) -> tuple[Ended, Pretend, dict[str, Any]]:
     """A session; returns how it ended, the launcher with its jobs, and study.json."""
     launcher = Pretend(answer)
     file = load_study(path)
@@ -103,7 +114,7 @@ def run_study(path: Path, answer: Scores, *, retry: bool = False) -> tuple[Ended
     try:
         if retry:
             runner.retry()
-        ended = runner.run()
+        ended = runner.run(anyway=anyway)
     finally:
         runner.close()
     return ended, launcher, json.loads((ended.folder / "study.json").read_text())

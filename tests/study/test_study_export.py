@@ -41,7 +41,7 @@ def test_suites_and_environments_are_single_words(tmp_path: Path) -> None:
     lines = [shlex.split(line) for line in (scripts / "1_a.sh").read_text().splitlines() if " -o " in line]
     named, own = lines[1], lines[2]
     assert named[:3] == ["rlvr", "suite", "graphs, math"] and str(tmp_path.resolve() / "my data") in named
-    assert own[:4] == ["rlvr", "eval", "countdown", 'style="bare"'] and "${run%/}@best" in own
+    assert own[:4] == ["rlvr", "eval", "countdown", 'style="bare"'] and "${run%/}@last" in own
     assert own[own.index("--k") + 1] == "1,4"
 
 

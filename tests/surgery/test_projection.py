@@ -8,8 +8,7 @@ from gradients import nearest_by_enumeration, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvrlab.surgery.projection import REACH, correction_norm, project
-from rlvrlab.surgery.tolerance import tolerances
+from rlvrlab.surgery.projection import REACH, correction_norm, project, tolerances
 
 PROBLEMS = 320
 

@@ -73,6 +73,12 @@ def test_the_applied_step_keeps_the_promise_under_adam(tmp_path: Path, tolerance
     assert bent, "no step had to be corrected, so nothing was tested"
 
 
+def test_right_answers_that_end_at_the_length_limit_are_remembered(tmp_path: Path) -> None:
+    """Where every answer has as many tokens as it may have, none of them ends by itself."""
+    _, outcomes = trained(tmp_path, *SAFE, "rollout.max_tokens=3", "grpo.steps=6")
+    assert outcomes[-1].metrics["guard/protected"] == 1
+
+
 def test_the_kl_gradient_is_nothing_but_sampling_noise_at_the_anchor(tmp_path: Path) -> None:
     """Answers count as often as they were drawn; each answer once would be another distribution, which pulls."""
     lab, outcomes = trained(tmp_path, *SAFE, "guard.gradient=kl", "rollout.n=24", "grpo.steps=9", until=4)

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from rlvrlab.errors import UserError
 from rlvrlab.train.lab import build_lab
+from rlvrlab.train.loop import stage_ended
 from rlvrlab.train.protocols.base import cut, drawn, stage_at, stages_of
 from rlvrlab.train.session import ready_lab
-from rlvrlab.train.stages import enter, stage_ended
 from rlvrlab.train.state import Memory, State
+from rlvrlab.train.step import enter
 from rlvrlab.types import Problem
 
 SKILLS = """

@@ -13,8 +13,8 @@ from rlvrlab.evals.evaluate import Accuracy
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.train import checkpoint, loop
 from rlvrlab.train.evaluation import BySkill
-from rlvrlab.train.schedule import learning_rate
 from rlvrlab.train.state import Best, State
+from rlvrlab.train.update import learning_rate
 
 SFT = ["phases=['sft']", "eval.every=1", "checkpoint.every=100", "checkpoint.keep=1", "sft.steps=9"]
 

@@ -17,8 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from rlvrlab.advantages.base import AdvantageEstimator
-from rlvrlab.advantages.groups import groups_of, judged_rewards_BT
-from rlvrlab.advantages.whiten import whitened_BT
+from rlvrlab.advantages.groups import groups_of, judged_rewards_BT, whitened_BT
 from rlvrlab.batch import Advantages, Bools, Floats, RewardBatch
 from rlvrlab.errors import UserError
 from rlvrlab.registry import register

@@ -18,9 +18,8 @@ from typing import ClassVar
 import numpy as np
 
 from rlvrlab.advantages.base import AdvantageEstimator
-from rlvrlab.advantages.groups import Singleton, groups_of
+from rlvrlab.advantages.groups import Singleton, groups_of, whitened_BT
 from rlvrlab.advantages.grpo import Grpo
-from rlvrlab.advantages.whiten import whitened_BT
 from rlvrlab.batch import Advantages, RewardBatch
 from rlvrlab.errors import UserError, suggestion
 from rlvrlab.registry import register

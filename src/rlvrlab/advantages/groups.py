@@ -93,3 +93,19 @@ def judged_rewards_BT(batch: RewardBatch) -> Floats:
 def outcome(advantage_B: Floats, batch: RewardBatch, groups: Groups) -> Advantages:
     """The same advantage on every trained token of a row."""
     return Advantages(np.where(batch.mask_BT, advantage_B[:, None], 0.0), None, groups.counts())
+
+
+VARIANCE_FLOOR = 1e-8
+
+
+def whitened_BT(x_BT: Floats, mask_BT: Bools) -> Floats:
+    """Mean 0 and standard deviation 1 (n − 1, plus 1e-8 under the root, as verl) inside the mask, 0 outside.
+
+    Trap: the mean is over tokens, so long rows weigh more; with fewer than two tokens there is no spread and all is 0.
+    """
+    tokens = int(mask_BT.sum())
+    if tokens < 2:
+        return np.zeros_like(x_BT)
+    centred_BT = np.where(mask_BT, x_BT - x_BT[mask_BT].mean(), 0.0)
+    variance = float((centred_BT**2).sum()) / (tokens - 1)
+    return np.asarray(centred_BT / np.sqrt(variance + VARIANCE_FLOOR))

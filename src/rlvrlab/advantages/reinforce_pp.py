@@ -1,11 +1,15 @@
-"""REINFORCE++: discounted return-to-go, whitened over the tokens of the batch (arXiv 2501.03262).
+"""REINFORCE++ (arXiv 2501.03262): what is left to earn, whitened over the tokens of the batch; with and without groups.
 
-    R_t = r_t + γ R_{t+1}             A_t = (R_t − mean R) / std R
+    reinforce_pp             R_t = r_t + γ R_{t+1}             A_t = (R_t − mean R) / std R
+    reinforce_pp_baseline    D_i = r_i − mean(group)           A = whiten over trained tokens (D)
 
 Array suffixes: B rows, T completion positions.
-Assumption: the KL penalty, if any, is in the reward. There is no group; one answer per problem is enough.
+Assumption: the KL penalty, if any, is in the reward. Without a baseline one answer per problem is enough; with it the
+group removes the problem's difficulty, and the batch sets the scale.
 A token without loss (tool output) takes no time step; a reward standing on it counts for the trained tokens before.
 Trap: verl drops a reward that stands on a token without loss.
+Trap: the baseline's mean is over tokens, so a group without any spread still gets a small non-zero advantage when right
+and wrong answers differ in length. A lone answer takes no part unless singleton = "verl".
 """
 
 from __future__ import annotations
@@ -16,8 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from rlvrlab.advantages.base import AdvantageEstimator
-from rlvrlab.advantages.groups import groups_of, judged_rewards_BT
-from rlvrlab.advantages.whiten import whitened_BT
+from rlvrlab.advantages.groups import Singleton, groups_of, judged_rewards_BT, whitened_BT
 from rlvrlab.batch import Advantages, Bools, Floats, RewardBatch
 from rlvrlab.registry import register
 from rlvrlab.types import Fraction01
@@ -53,3 +56,20 @@ def returns_to_go_BT(reward_BT: Floats, mask_BT: Bools, gamma: float) -> Floats:
         waiting_B = np.where(trained_B, 0.0, waiting_B)
         out_BT[:, t] = np.where(trained_B, ahead_B, 0.0)
     return out_BT
+
+
+@register("advantage", "reinforce_pp_baseline")
+@dataclass(frozen=True)
+class ReinforcePPBaseline(AdvantageEstimator):
+    """Group-centred reward on the scale of the batch."""
+
+    singleton: Singleton = "zero"
+    """A lone judged answer: no signal, or its raw reward as in verl."""
+
+    def __call__(self, batch: RewardBatch) -> Advantages:
+        """Whitened deviation."""
+        groups = groups_of(batch)
+        deviation_B = groups.deviation_B(groups.mean_B(), self.singleton)
+        counted_BT = batch.mask_BT & groups.signal_B(self.singleton)[:, None]
+        spread_BT = np.broadcast_to(deviation_B[:, None], batch.mask_BT.shape)
+        return Advantages(whitened_BT(spread_BT, counted_BT), None, groups.counts())

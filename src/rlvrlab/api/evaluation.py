@@ -21,9 +21,10 @@ from rlvrlab.evals.answering import EngineAnswerer
 from rlvrlab.evals.compare import Comparison as Compared
 from rlvrlab.evals.compare import compare_folders
 from rlvrlab.evals.kept import evaluate_into
+from rlvrlab.evals.matching import matching
 from rlvrlab.evals.protocol import MOST_ANSWERS, Budget, Protocol, Spent, eval_at_1, eval_at_budget, eval_at_k
 from rlvrlab.recipe import Resolved
-from rlvrlab.record.evaluation import file_name, newest_evaluation, read_evaluation
+from rlvrlab.record.evaluation import file_name, read_evaluation
 from rlvrlab.train.lab import engine_alone
 from rlvrlab.train.policy import policy_of, split_run
 from rlvrlab.types import Role
@@ -115,8 +116,8 @@ class Comparison:
     """after − before."""
     interval: tuple[float, float]
     """95 % interval of the difference."""
-    p: float
-    """Two-sided p value of the difference in `accepted`, Holm-adjusted over the measures."""
+    p: float | None
+    """Two-sided p value of the difference in `accepted`; None with two seeds on a side, too few to test."""
     verdict: str
     """higher, lower or not shown."""
     compared: Compared
@@ -134,15 +135,16 @@ class Comparison:
 
     def __repr__(self) -> str:
         low, high = (100 * value for value in self.interval)
-        points = f"{100 * self.difference:+.1f} points [{low:+.1f}, {high:+.1f}], p = {self.p:.2g}"
+        points = f"{100 * self.difference:+.1f} points [{low:+.1f}, {high:+.1f}]"
+        points += "" if self.p is None else f", p = {self.p:.2g}"
         return f"Comparison({self.data}, {self.problems} problems: {points}, {self.verdict})"
 
     def _repr_html_(self) -> str:
-        head = ("", "before", "after", "difference [95 %]", "p (Holm)", "")
+        head = ("", "before", "after", "difference [95 %]", "p", "")
         rows = []
         for row in (*self.compared.measures, *self.compared.by_skill):
             gap = f"{row.difference.mean:+.3g} [{row.difference.low:+.3g}, {row.difference.high:+.3g}]"
-            rows.append((row.what, f"{row.before:.3g}", f"{row.after:.3g}", gap, f"{row.p_holm:.2g}", row.verdict))
+            rows.append((row.what, f"{row.before:.3g}", f"{row.after:.3g}", gap, row.difference.p_words, row.verdict))
         return html_table(f"{self.data} · {self.problems} problems on both sides", head, rows, self.notes)
 
 
@@ -180,12 +182,20 @@ def evaluate(
         kept = evaluate_into(
             Path(output), answerer, env, problems, in_force,
             seed=seed, data=name, facts={**more, **subject.facts}, observe=bar.observe,
+            run=home if "run" in facts else None,
+            reward=subject.reward,
         )  # fmt: skip
     return Evaluation(kept.folder)
 
 
-def compare(before: Folder | Sequence[Folder], after: Folder | Sequence[Folder], *, anyway: bool = False) -> Comparison:
-    """A paired comparison of two evaluations or runs (their newest evaluation); several on a side are seeds.
+def compare(
+    before: Folder | Sequence[Folder],
+    after: Folder | Sequence[Folder],
+    *,
+    anyway: bool = False,
+    paired: bool | None = None,
+) -> Comparison:
+    """A paired comparison of two evaluations or runs (their newest that match); several on a side are seeds.
 
     A run that has not been evaluated yet is evaluated on its test problems first.
     """
@@ -195,13 +205,13 @@ def compare(before: Folder | Sequence[Folder], after: Folder | Sequence[Folder],
     for run in [Path(fspath(one)) for side in sides for one in side]:
         if (run / "config.json").is_file() and not (run / "evaluations").is_dir():
             evaluate(run, progress=False)
-    first, second = ([newest_evaluation(Path(fspath(one))) for one in side] for side in sides)
-    compared = compare_folders(first, second, anyway)
+    first, second = ([Path(fspath(one)) for one in side] for side in sides)
+    compared = compare_folders(*matching(first, second, anyway), anyway, paired)
     accepted = next(row for row in compared.measures if row.what == "accepted")
     gap = accepted.difference
     return Comparison(
         compared.data, compared.problems, accepted.before, accepted.after, gap.mean, (gap.low, gap.high),
-        accepted.p_holm, accepted.verdict, compared,
+        gap.p, accepted.verdict, compared,
     )  # fmt: skip
 
 

@@ -18,8 +18,8 @@ from rlvrlab.errors import UserError
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.evaluation import evaluations_of
-from rlvrlab.record.experiment import percent, summarise
 from rlvrlab.record.files import read_lines, write_atomically
+from rlvrlab.record.headline import percent, summarise
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 from rlvrlab.registry import PYTHON
 from rlvrlab.report.gather import gather
@@ -153,7 +153,7 @@ class Run:
             for name, entry in self.result.items()
         ]
         head = ("phase", "before", "best", "step", "last")
-        notes = ["Held-out accuracy, greedy, with 95 % Wilson intervals.", *self.warnings]
+        notes = ["Accuracy on dev problems, greedy, with 95 % Wilson intervals.", *self.warnings]
         return html_table(f"{self.folder.name}: {self.status}", head, rows, notes)
 
     def _warn(self, wanted: bool) -> None:

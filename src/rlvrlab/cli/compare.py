@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,27 +10,29 @@ from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
 
-if TYPE_CHECKING:
-    from rlvrlab.record.evaluation import Stored
-
 
 @click.command("compare", short_help="Compare two evaluations on the same problems.")
 @click.argument("before")
 @click.argument("after")
 @click.option("--anyway", is_flag=True, help="Also where protocol, data or scorer differ.")
+@click.option(
+    "--paired/--unpaired", default=None, help="Compare runs of equal seed with each other; default: stages of one run."
+)
 @AS_JSON
-def command(before: str, after: str, anyway: bool, as_json: bool) -> None:
+def command(before: str, after: str, anyway: bool, paired: bool | None, as_json: bool) -> None:
     """Compare two evaluations on the same problems.
 
-    Each side is an evaluation folder, a run with one, or several of them separated by commas (seeds).
+    Each side is an evaluation folder, a run with one, or several of them separated by commas (seeds). Of runs, the
+    newest evaluations are taken that ask the same of all of them.
 
     \b
     rlvr compare evaluations/base evaluations/trained
     rlvr compare base_s0,base_s1 trained_s0,trained_s1
     """
     from rlvrlab.evals.compare import compare_folders
+    from rlvrlab.evals.matching import matching
 
-    comparison = compare_folders(_side(before), _side(after), anyway)
+    comparison = compare_folders(*matching(_side(before), _side(after), anyway), anyway, paired)
     if as_json:
         print_json(comparison.facts())
         return
@@ -57,17 +57,15 @@ def command(before: str, after: str, anyway: bool, as_json: bool) -> None:
     ):
         if rows:
             console.print(comparison_table(title, rows))
-    words = "Shares in per cent. MDE: the smallest true difference that a comparison like this finds 4 times in 5."
-    console.print(Text(words, "dim"))
+    words = f"{comparison.caution} {comparison.adjustment} Shares in per cent. MDE: the smallest true difference that "
+    console.print(Text(words + "a comparison like this finds 4 times in 5.", "dim"))
     for note in comparison.notes:
         console.print(Text(printable(note), "yellow"), soft_wrap=True)
 
 
-def _side(text: str) -> Sequence[Stored]:
-    """The evaluations that one argument names; of a run, its newest."""
-    from rlvrlab.record.evaluation import newest_evaluation
-
+def _side(text: str) -> list[Path]:
+    """The folders that one argument names."""
     parts = [part for part in text.split(",") if part] if not Path(text).is_dir() else [text]
     if not parts:
         raise UserError("compare: name two evaluation folders or runs")
-    return [newest_evaluation(Path(part)) for part in parts]
+    return [Path(part) for part in parts]

@@ -88,7 +88,7 @@ def _of_file(plugin: Any, path: Path, problem: Path | None) -> StepCredits:
     if problem is None:
         raise UserError(f"{path}: name its task with -p task.json, or give the folder of a run")
     text, task = read_text(path), read_task(problem)
-    with Judge(stop_on_first_failure=False) as judge:
+    with Judge() as judge:
         env = _Judged(judge, task, path.suffix in PROSE)
         asked = Problem(path.name, "file", "file", "")
         [verdict] = env.verify_many([(asked, text)])

@@ -61,11 +61,13 @@ def prepare(
         raise UserError(f"--as is for run folders; {what} is none (no config.json and rollouts/ in it)")
     with Console(stderr=True).status(f"preparing {what}"):
         prepared = _prepared(what, keys, origin, env_name, role, size, seed)
+        prepared.leave_out_bad_tasks()
         files = preparing.write(prepared, output, to)  # type: ignore[arg-type]
     if as_json:
         rows = {role: len(problems) for role, problems in prepared.problems.items()}
         print_json({"name": prepared.name, "files": [str(path) for path in files], "rows": rows,
-                    "duplicates_dropped": len(prepared.duplicates), "left_out": prepared.left_out})  # fmt: skip
+                    "duplicates_dropped": len(prepared.duplicates), "left_out": prepared.left_out,
+                    "bad_tasks": prepared.bad_tasks})  # fmt: skip
     else:
         click.echo(prepared.summary())
         for path in files:

@@ -68,6 +68,8 @@ def command(resume: Path | None, as_json: bool, **request: Any) -> int:
         from rich.text import Text
 
         from rlvrlab.cli.tables import metrics_table, split_table
+        from rlvrlab.record.looks import read_looks
+        from rlvrlab.train.policy import split_run
 
         console, protocol = Console(highlight=False), kept.evaluation.protocol
         about = f"{kept.evaluation.data} · {kept.metrics['problems']} problems · {protocol.name} ({protocol.hash})"
@@ -79,6 +81,9 @@ def command(resume: Path | None, as_json: bool, **request: Any) -> int:
         reasons = [f"{count} unjudged: {reason}" for reason, count in kept.summary["unjudged_because"].items()]
         for words in (*kept.summary["findings"], *reasons):
             console.print(Text(printable(words), "yellow"), soft_wrap=True)
+        if request["run"] and (looks := read_looks(split_run(request["run"])[0])):
+            times = "once" if len(looks) == 1 else f"{len(looks)} times"
+            console.print(Text(f"Test problems were looked at {times} with this run (looks.jsonl).", "dim"))
         console.print(Text(printable(f"Everything: {kept.folder}"), "dim"), soft_wrap=True)
     from rlvrlab.evals.kept import track
 
@@ -93,6 +98,7 @@ def _evaluate(request: dict[str, Any], as_json: bool) -> Kept:
     from rlvrlab.evals.kept import evaluate_into
     from rlvrlab.judge.fusion.addresses import judge_at
     from rlvrlab.registry import find
+    from rlvrlab.train.policy import split_run
 
     judge_at(request["judges"])
     for sink in request["sinks"]:
@@ -113,7 +119,8 @@ def _evaluate(request: dict[str, Any], as_json: bool) -> Kept:
             try:
                 return evaluate_into(
                     folder, answerer, env, problems, protocol,
-                    seed=request["seed"], data=data, facts=facts, observe=progress.observe,
+                    seed=request["seed"], data=data, facts=facts, observe=progress.observe, reward=subject.reward,
+                    run=split_run(request["run"])[0] if request["run"] else None,
                 )  # fmt: skip
             except (KeyboardInterrupt, LabError) as error:
                 if not isinstance(error, UserError) and (folder / "samples.jsonl").exists():

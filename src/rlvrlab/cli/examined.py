@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rlvrlab.cli.check import built
 from rlvrlab.errors import UserError
 from rlvrlab.recipe.schema import Optimizer
-from rlvrlab.types import Environment, Problem, Role
+from rlvrlab.types import Environment, Problem, RewardFunction, Role
 
 if TYPE_CHECKING:
     from rlvrlab.evals.answering import Answerer
@@ -41,6 +41,17 @@ class Subject:
         """What a record keeps to find the scorer again."""
         folder = self.resolved.folder if self.resolved and ".py:" in self.type else Path()
         return {"scorer_type": self.type, "scorer_folder": str(folder.resolve())}
+
+    @property
+    def reward(self) -> RewardFunction | None:
+        """The reward of the recipe that this environment belongs to, as far as it can still be had."""
+        if self.resolved is None or self.resolved.recipe.env["type"] != self.type:
+            return None
+        try:
+            reward: RewardFunction = self.resolved.build("reward")
+        except UserError:  # a function whose file is gone; a run can be evaluated without it
+            return None
+        return reward
 
     @property
     def max_tokens(self) -> int | None:

@@ -25,12 +25,12 @@ PROSE = {".md", ".txt"}
 @click.option("-p", "--problem", required=True, type=click.Path(path_type=Path), help="Task file (JSON) or folder.")
 @click.option("--cpu", "cpu_s", type=float, help="CPU seconds per test.")
 @click.option("--memory", "memory_mb", type=int, help="Megabytes of memory.")
-@click.option("--all", "run_all", is_flag=True, help="Run all tests, also after a failure.")
+@click.option("--hasty", is_flag=True, help="Leave the other tests out after one that ended the program.")
 @click.option("--isolation", help="landlock, bwrap or weak.")
 @click.option("--allow-weak", is_flag=True, help="Accept a machine that cannot isolate.")
 @AS_JSON
 def command(
-    files: tuple[Path, ...], problem: Path, cpu_s: float | None, memory_mb: int | None, run_all: bool,
+    files: tuple[Path, ...], problem: Path, cpu_s: float | None, memory_mb: int | None, hasty: bool,
     isolation: str | None, allow_weak: bool, as_json: bool,
 ) -> int:  # fmt: skip
     """Judge solutions against a problem.
@@ -54,7 +54,7 @@ def command(
 
     task = read_task(problem, cpu_s, memory_mb)
     verdicts: dict[str, Verdict] = {}
-    with Judge(isolation=isolation, allow_weak=allow_weak, stop_on_first_failure=not run_all) as judge:
+    with Judge(isolation=isolation, allow_weak=allow_weak, every_test=not hasty) as judge:
         for path in files:
             text = read_text(path)
             program = program_in(text) if path.suffix in PROSE else Found(text)

@@ -13,7 +13,7 @@ from rlvrlab.models import cache, resolve, smollm2
 from rlvrlab.models.card import Facts, Result, card
 from rlvrlab.models.inspection import PICKLES, licence
 from rlvrlab.models.shelf import BUILT_IN, HUB_ID, split_seed
-from rlvrlab.record.experiment import accuracy_of, percent, summarise
+from rlvrlab.record.headline import accuracy_of, percent, summarise
 from rlvrlab.record.run import read_config, read_info, read_metrics
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def prove(folder: Path, resolved: Resolved, engine: Engine, count: int) -> list[
     """Greedy answers of the training engine, scored again by Transformers from the folder, and judged."""
     from rlvrlab.batch import batch_of
     from rlvrlab.models.rescoring import rescore
-    from rlvrlab.rollout.render import prompt_tokens
+    from rlvrlab.rollout.collect import prompt_tokens
     from rlvrlab.types import Request, Sampling
 
     recipe, env = resolved.recipe, resolved.build("env")

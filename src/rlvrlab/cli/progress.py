@@ -14,7 +14,7 @@ from rich.text import Text
 
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.recipe import Resolved
-from rlvrlab.record.experiment import accuracy_of, percent
+from rlvrlab.record.headline import accuracy_of, headline_words, headlines, percent
 from rlvrlab.record.run import read_events
 from rlvrlab.train.card import card_table, read_cards
 from rlvrlab.train.phases.base import Phase
@@ -72,7 +72,8 @@ class Progress:
     def end(self, ended: Ended) -> None:
         """Show the result, warnings, and where to read more."""
         if self._as_json:
-            print_json({"folder": str(ended.folder), "status": ended.status, "result": ended.summary})
+            told = [one._asdict() for one in headlines(ended.folder)]
+            print_json({"folder": str(ended.folder), "status": ended.status, "headline": told, "result": ended.summary})
             return
         rows = []
         for name, entry in ended.summary.items():
@@ -81,15 +82,17 @@ class Progress:
         out, title = Console(), Text(printable(f"{ended.folder.name}: {ended.status}"))
         head = ("phase", "before", "best", "step", "last")
         out.print(table(head, rows, no_wrap=head, box=HEAVY_HEAD, title=title, title_justify="left"))
-        out.print("Held-out accuracy in %, greedy, with 95 % Wilson intervals.", style="dim")
+        out.print("Accuracy on dev problems in %, greedy, with 95 % Wilson intervals.", style="dim")
         if cards := read_cards(ended.folder):  # on the test problems, where the recipe asked for it
             columns, lines = card_table(cards)
             look: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "title_justify": "left"}
             about = f"{len(cards[0].outcomes)} test problems, per phase"
             cells = [[Text(cell) for cell in line] for line in lines]  # they have line breaks
             out.print(table(columns, cells, no_wrap=columns, title=about, **look))
-            note = "In %, greedy, 95 % intervals; changes of accepted@1 are paired by problem (McNemar)."
-            out.print(note, style="dim")
+            note = "In %, greedy, 95 % intervals; changes of accepted@1 are paired by problem. "
+            out.print(f"{note}One run: they hold for new problems, not for new seeds.", style="dim")
+        if result := headline_words(ended.folder):
+            out.print(Text(printable(result), "bold"), soft_wrap=True)
         for event in read_events(ended.folder):
             if event["kind"] == "warning":
                 out.print(Text(printable(f"warning: {event['text']}"), "yellow"), soft_wrap=True)

@@ -68,7 +68,7 @@ def command(
         console.print(table_of(entries))
     left_out = f"; {total - len(entries)} others do not fit the search" if total > len(entries) else ""
     words = f"{len(entries)} of {total} below {folder}/{left_out}. Accuracy in % with its 95 % interval:"
-    console.print(Text(printable(f"{words} held-out for runs, accepted@1 for evaluations."), "dim"), soft_wrap=True)
+    console.print(Text(printable(f"{words} dev for runs, accepted@1 for evaluations."), "dim"), soft_wrap=True)
     for entry in entries:
         if entry.note:
             console.print(Text(printable(f"{entry.name}: {entry.note}"), "yellow"), soft_wrap=True)

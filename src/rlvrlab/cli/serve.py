@@ -4,13 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
 from rlvrlab.cli.printing import printable, printable_lines
-from rlvrlab.errors import InfrastructureError
+from rlvrlab.errors import InfrastructureError, UserError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def token_options(variable: str) -> Callable[[F], F]:
+    """--token-file, and the refusal of a token on the command line."""
+
+    def refuse(context: click.Context, parameter: click.Parameter, given: str | None) -> None:
+        if given is not None:
+            why = "every user of this machine can read its command lines"
+            raise UserError(f"--token: {why}; put the token into {variable}, or into a file named by --token-file")
+
+    def add(function: F) -> F:
+        hidden = click.option("--token", hidden=True, expose_value=False, is_eager=True, callback=refuse)
+        told = f"File with the token; default: the environment variable {variable}."
+        return hidden(click.option("--token-file", type=click.Path(path_type=Path), help=told)(function))
+
+    return add
 
 
 @click.group("serve", short_help="Serve the judge, a model or the dashboard.")
@@ -21,37 +41,52 @@ def command() -> None:
 @command.command("judge")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address; others than this machine need a token.")
 @click.option("--port", default=8080, show_default=True, help="0 picks a free one.")
-@click.option("--token", envvar="RLVR_JUDGE_TOKEN", help="Required of clients as `Authorization: Bearer …`.")
+@token_options("RLVR_JUDGE_TOKEN")
+@click.option(
+    "--allow-host", multiple=True, metavar="NAME", help="A name of this machine that clients may use; again for more."
+)
 @click.option("--workers", type=int, help="Programs at once; default: one more than cores.")
 @click.option("--queue", default=256, show_default=True, help="Jobs beyond which the answer is 429.")
+@click.option(
+    "--grace", "grace_s", default=20.0, show_default=True, help="Seconds to finish what runs when told to stop."
+)
 @click.option("--isolation", help="landlock, bwrap or weak.")
+@click.option(
+    "--packages", default="", help="Packages every program may import: numpy,pandas. Tests' imports are seen."
+)
 @click.option("--allow-weak", is_flag=True, help="Accept a machine that cannot isolate.")
 @click.option("--json", "as_json", is_flag=True, help="Print address and workers as one line of JSON when ready.")
 def judge(
-    host: str, port: int, token: str | None, workers: int | None, queue: int, isolation: str | None, allow_weak: bool,
-    as_json: bool,
+    host: str, port: int, token_file: Path | None, allow_host: tuple[str, ...], workers: int | None, queue: int,
+    grace_s: float, isolation: str | None, packages: str, allow_weak: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Speak SandboxFusion: /run_code, /submit, /v1/ping; and /judge for whole batches."""
-    from rlvrlab.judge.fusion.server import JudgeServer
+    from rlvrlab.http_access import read_token
+    from rlvrlab.http_server import told_to_stop
+    from rlvrlab.judge.fusion.server import TOKEN_ENV, JudgeServer
     from rlvrlab.judge.isolation import chosen_level
+    from rlvrlab.judge.packages import check_installed
     from rlvrlab.judge.workers.orders import Image
     from rlvrlab.judge.workers.pool import Pool
 
-    image = Image(chosen_level(isolation, allow_weak))
+    named = tuple(sorted({part.strip() for part in packages.split(",") if part.strip()}))
+    check_installed(named, "--packages")
+    image = Image(chosen_level(isolation, allow_weak), named)
     pool = Pool(image, workers) if workers else Pool(image)
-    server = JudgeServer(pool, token, host, port, queue)
+    server = JudgeServer(pool, read_token(TOKEN_ENV, token_file), host, port, queue, allow_host)
 
     async def run() -> None:
+        stop = asyncio.create_task(told_to_stop())
         await server.start()
         facts = {"url": f"http://{server.host}:{server.port}", "workers": pool.size, "isolation": image.isolation}
         words = f"judge at {facts['url']} with {pool.size} workers ({image.isolation})"
         click.echo(json.dumps(facts) if as_json else words)
         try:
-            await asyncio.Event().wait()
+            await stop
         finally:
-            await server.stop()
+            await server.stop(grace_s)
 
-    with suppress(KeyboardInterrupt):
+    with suppress(KeyboardInterrupt):  # told twice
         asyncio.run(run())
 
 
@@ -64,13 +99,14 @@ def judge(
 )
 @click.option("--adapters", type=click.IntRange(0), default=0, metavar="RANK",
               help="Let a trainer load LoRA adapters of up to this rank (engine.sampler).")  # fmt: skip
-@click.option("--host", default="127.0.0.1", show_default=True, help="These servers ask for no key: keep it here.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address; others than this machine need a token.")
+@token_options("RLVR_MODEL_TOKEN")
 @click.option("--port", default=0, show_default=True, help="Of the first one, the others follow; 0 picks free ones.")
 @click.option("--wait", "wait_s", default=600.0, show_default=True, help="Seconds until all must answer.")
 @click.option("--json", "as_json", is_flag=True, help="Print addresses and model as one line of JSON when ready.")
 def model(
-    path: str, extra: tuple[str, ...], replicas: int, backend: str, adapters: int, host: str, port: int, wait_s: float,
-    as_json: bool,
+    path: str, extra: tuple[str, ...], replicas: int, backend: str, adapters: int, host: str, token_file: Path | None,
+    port: int, wait_s: float, as_json: bool,
 ) -> None:  # fmt: skip
     """Serve a model with vLLM, `transformers serve` or the embedded sampler, until interrupted.
 
@@ -82,12 +118,13 @@ def model(
     import signal
     import time
 
-    from rlvrlab.engines.openai.launch import Fleet, choose_backend
+    from rlvrlab.engines.openai.launch import TOKEN_ENV, Fleet, choose_backend
+    from rlvrlab.http_access import read_token
     from rlvrlab.models import resolve
 
     folder = str(resolve(path))
     chosen = choose_backend(bool(adapters)) if backend == "auto" else backend
-    fleet = Fleet(folder, replicas, chosen, host, port, extra, adapters)
+    fleet = Fleet(folder, replicas, chosen, host, port, extra, adapters, read_token(TOKEN_ENV, token_file))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that a polite stop also stops the servers
     with suppress(KeyboardInterrupt), fleet:
         fleet.wait(wait_s)
@@ -112,16 +149,18 @@ def model(
 @command.command("report")
 @click.argument("folder", default="experiments", type=click.Path(path_type=Path))
 @click.option("--port", default=0, show_default=True, type=click.IntRange(0, 65535), help="0 picks a free one.")
-@click.option("--token", envvar="RLVR_REPORT_TOKEN", help="Required of browsers; default: a new one each time.")
+@token_options("RLVR_REPORT_TOKEN")
 @click.option("--json", "as_json", is_flag=True, help="Print address and token as one line of JSON when ready.")
-def report(folder: Path, port: int, token: str | None, as_json: bool) -> None:
+def report(folder: Path, port: int, token_file: Path | None, as_json: bool) -> None:
     """Show the runs of a folder in a browser, live, until interrupted.
 
-    It listens at 127.0.0.1 only, reads and writes nothing. From another machine: `ssh -L PORT:127.0.0.1:PORT HOST`.
+    It listens at 127.0.0.1 only, reads and writes nothing; without a token of yours it makes a new one. From another
+    machine: `ssh -L PORT:127.0.0.1:PORT HOST`.
 
     \b
     rlvr serve report experiments
     """
+    from rlvrlab.http_access import read_token
     from rlvrlab.report.server.serving import Address, serve
 
     def announce(address: Address) -> None:
@@ -129,4 +168,4 @@ def report(folder: Path, port: int, token: str | None, as_json: bool) -> None:
         click.echo(json.dumps(address._asdict()) if as_json else printable_lines(words))
 
     with suppress(KeyboardInterrupt):
-        serve(folder, port, token, announce)
+        serve(folder, port, read_token("RLVR_REPORT_TOKEN", token_file), announce)

@@ -83,7 +83,8 @@ def command(run: str, folder: Path, as_json: bool) -> None:
 
 def _details(folder: Path) -> dict[str, Any]:
     """What `rlvr show` says of a run beyond its line in the list."""
-    from rlvrlab.report.gather.overview import overview
+    from rlvrlab.record.headline import in_words
+    from rlvrlab.report.gather.overview import overview, result
     from rlvrlab.report.gather.record import RunRecord
     from rlvrlab.train.card import read_cards
 
@@ -100,6 +101,7 @@ def _details(folder: Path) -> dict[str, Any]:
         **{key: data[key] for key in ("why", "headline", "lights", "warnings")},
         "curves": {key: values for key, values in curves.items() if values},
         "cards": cards,
+        "result": in_words(result(run), folder),
         "missing": run.folder.missing,
     }
 
@@ -113,12 +115,17 @@ def _head(console: Console, entry: Entry, details: dict[str, Any]) -> None:
     console.print(title, soft_wrap=True)
     facts = [
         f"{printable(entry.phase)} {steps_of(entry)}".strip(),
-        f"accuracy {share_of(entry)} %" if entry.metric else "",
+        f"accuracy {share_of(entry)} %" if entry.metric and entry.kind != "run" else "",
         f"{tokens_of(entry)} tokens" if entry.tokens is not None else "",
         f"started {duration(entry.age_s)} ago" if entry.age_s is not None else "",
         f"last news {duration(entry.quiet_s)} ago" if entry.status in ("running", "stale", "killed") else "",
     ]
-    lines = [(entry.about, "italic"), (" · ".join(fact for fact in facts if fact), ""), (details.get("why", ""), "")]
+    lines = [
+        (entry.about, "italic"),
+        (details.get("result", ""), "bold"),
+        (" · ".join(fact for fact in facts if fact), ""),
+        (details.get("why", ""), ""),
+    ]
     if entry.status in ("killed", "interrupted", "preempted", "failed") and entry.kind == "run":
         lines.append((f"Go on with: rlvr train --resume {entry.folder}", "yellow"))
     lines += [(f"missing: {one['what']}: {one['why']}", "yellow") for one in details.get("missing", [])]
@@ -141,7 +148,7 @@ def _show_run(console: Console, details: dict[str, Any]) -> None:
         for one in details["headline"]
     ]  # fmt: skip
     head = ["data", "phase", "before", "best", "step", "last"]
-    _print_table(console, "Held-out accuracy in %, greedy, 95 % intervals", head, results)
+    _print_table(console, "Accuracy on dev problems in %, greedy, 95 % intervals", head, results)
     curves = [
         [name, *(f"{value:.3g}" for value in (values[0], values[-1], min(values), max(values))),
          sparkline(list(values))]

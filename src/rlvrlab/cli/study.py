@@ -13,8 +13,9 @@ from rlvrlab.cli.printing import print_json, printable, printable_lines
 from rlvrlab.errors import UserError, suggestion
 
 if TYPE_CHECKING:
-    from rlvrlab.study.board import Board, StageView, Survey
+    from rlvrlab.study.board import Board
     from rlvrlab.study.load import StudyFile
+    from rlvrlab.study.views import StageView, Survey
 
 STUDY = click.argument("study", type=click.Path(path_type=Path), metavar="FILE|FOLDER")
 FOLDER = click.option("-o", "--output", "--folder", "folder", type=click.Path(path_type=Path),
@@ -60,10 +61,11 @@ def plan(study: Path, folder: Path | None, no_cost: bool, as_json: bool) -> None
 @click.option("--processes", type=click.IntRange(1), help="Trials at once, in place of the file's.")
 @click.option("--address", help="Of a Ray cluster that is there; else one is started here.")
 @click.option("--retry", is_flag=True, help="Give failed and timed-out trials another chance.")
+@click.option("--anyway", is_flag=True, help="Choose on test problems where the file asks for it; it is recorded.")
 @AS_JSON
 def run(
     study: Path, folder: Path | None, launcher: str | None, processes: int | None, address: str | None, retry: bool,
-    as_json: bool,
+    anyway: bool, as_json: bool,
 ) -> int:  # fmt: skip
     """Run a study, or go on with it.
 
@@ -83,7 +85,7 @@ def run(
         try:
             if retry:
                 runner.retry()
-            ended = runner.run()
+            ended = runner.run(anyway=anyway)
         finally:
             runner.close()
     live.end(ended)

@@ -18,10 +18,11 @@ from rlvrlab.study.measures import is_cost
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rlvrlab.study.board import Board, Survey
+    from rlvrlab.study.board import Board
     from rlvrlab.study.folder import TrialState
     from rlvrlab.study.plan import Plan
     from rlvrlab.study.run import Ended
+    from rlvrlab.study.views import Survey
 
 STYLE = {"decided": "green", "failed": "red", "waiting": "yellow", "running": "cyan", "blocked": "dim"}
 REDRAW_S = 0.25
@@ -64,8 +65,9 @@ class Live:
             print_json({"folder": str(ended.folder), "result": ended.status, **written})
             return
         out = Console()
-        for view in ended.survey.stages:
-            words = view.decision["words"] if view.decision else view.note or view.status
+        made = json.loads((ended.folder / "study.json").read_text(encoding="utf-8"))
+        for view, stage in zip(ended.survey.stages, made["stages"], strict=True):
+            words = view.decision["words"] if view.decision else view.note or _on_test(stage) or view.status
             out.print(
                 Text.assemble((f"{printable(view.name)}  ", "bold"), (printable(words), STYLE.get(view.status, "")))
             )
@@ -76,6 +78,15 @@ class Live:
             if view.status == "waiting":
                 text = f'Choose with: rlvr study select {ended.folder} {view.name} ARM --reason "…"'
                 out.print(Text(printable(text)), soft_wrap=True)
+
+
+def _on_test(stage: dict[str, Any]) -> str:
+    """What the winner scored on test problems, of the stage that asks them."""
+    won = [arm for arm in stage["arms"] if arm["chosen"] and stage["kind"] == "final"]
+    told = [
+        f"{m} {one['value']:.3f} [{one['low']:.3f}, {one['high']:.3f}]" for a in won for m, one in a["metrics"].items()
+    ]
+    return f"{won[0]['name']} on test problems: {', '.join(told)}" if told else ""
 
 
 def progress_table(name: str, survey: Survey, states: dict[str, TrialState]) -> Table:
@@ -133,10 +144,10 @@ def show_decision(made: dict[str, Any]) -> None:
     if made["comparisons"]:
         rows = [
             [c["metric"], f"{c['arm']} − {c['versus']}", f"{c['mean']:+.3f} [{c['low']:+.3f}, {c['high']:+.3f}]",
-             f"{c['p_holm']:.2g}", "tied" if c["tied"] else ""]
+             c["outcome"], f"{c['p']:.2g}"]
             for c in made["comparisons"]
         ]  # fmt: skip
-        console.print(table(("metric", "leader − other", "difference [95 %]", "p (Holm)", ""), rows))
+        console.print(table(("metric", "leader − other", "difference [simultaneous 95 %]", "outcome", "p"), rows))
 
 
 def show_plan(plan: Plan) -> None:
@@ -149,5 +160,8 @@ def show_plan(plan: Plan) -> None:
     ]  # fmt: skip
     console = Console()
     console.print(table(head, rows, right=head[2:], title=Text(printable(plan.name)), title_justify="left"))
+    for one in plan.stages:
+        if one.power:
+            console.print(Text(printable(f"{one.name}: {one.power}")), soft_wrap=True)
     for line in plan.notes:
         console.print(Text(printable(line), "dim"), soft_wrap=True)

@@ -126,7 +126,8 @@ def _models(options: dict[str, Any], stack: ExitStack) -> tuple[list[Model], lis
         if why:
             left_out.append(Skipped(folder.name, why))
         else:
-            models.append(Model(folder.name, partial(_answerer, folder, which, chat=not options["completions"])))
+            opened = partial(_answerer, folder, which, chat=not options["completions"])
+            models.append(Model(folder.name, opened, None if is_model(folder) else folder))
     if options["servers"]:
         answerer = stack.enter_context(served(options))
         models.append(Model(name_of(answerer.identity()), lambda: answerer))
@@ -227,7 +228,7 @@ def _show(examined: Examined, models: list[str], title: str) -> None:
         words = "In %, with 95 % intervals."
         if compared:
             least = max(cell.versus.detectable for cell in examined.cells if cell.versus)
-            words += f" Δ to {head[0]}, paired by problem; * p < 0.05 after Holm over {compared} comparisons."
+            words += f" Δ to {head[0]}, paired by problem; * beyond chance, adjusted for {compared} comparisons."
             words += f" Differences under {100 * least:.0f} points may stay unseen." if least >= 0.005 else ""
         console.print(Text(printable(words)))
     for one in examined.skipped:
@@ -251,5 +252,8 @@ def _rows(examined: Examined, models: list[str]) -> Iterator[list[Text]]:
             text = f"{100 * cell.value:.1f} [{100 * cell.low:.1f}, {100 * cell.high:.1f}]"
             if cell.versus is not None:
                 text += f"\nΔ {100 * cell.versus.mean:+.1f}{'*' if cell.significant else ''}"
-            texts.append(f"{text}\n{cell.unjudged} unjudged" if cell.unjudged else text)
+            if cell.unjudged:
+                low, high = (100 * bound for bound in cell.bounds)
+                text += f"\n{cell.unjudged} unjudged: {low:.1f} to {high:.1f}"
+            texts.append(text)
         yield list(map(Text, texts))

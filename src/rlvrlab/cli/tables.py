@@ -39,9 +39,16 @@ NUMBERS = (
     ("spent_wall_s", "seconds spent", "{:.3g}"),
     ("throughput", "answers per second", "{:.1f}"),
 )
-PLAIN = ("gen_tokens", "avg_entropy")
-"""Measures that are no shares, and neither good nor bad when they move."""
 LESS_IS_BETTER = ("truncated",)
+
+
+WRONG, RIGHT = "_if_unjudged_wrong", "_if_unjudged_right"
+BOUNDED = (("accepted_at_1", "accepted@1"), ("pass_ratio_mean", "mean accuracy"))
+
+
+def _bounds(metrics: Mapping[str, Any], key: str) -> str:
+    """What a share would be with everything unjudged counted as wrong, and as right."""
+    return f"{100 * metrics[key + WRONG]:.1f} % and {100 * metrics[key + RIGHT]:.1f} %"
 
 
 def metrics_table(metrics: Mapping[str, Any]) -> Table:
@@ -59,11 +66,13 @@ def metrics_table(metrics: Mapping[str, Any]) -> Table:
         if metrics.get(key) is not None:
             table.add_row(words, form.format(metrics[key]))
     if metrics["unjudged"]:
-        wrong, right = metrics["accepted_at_1_if_unjudged_wrong"], metrics["accepted_at_1_if_unjudged_right"]
-        table.add_row(
-            Text("could not be judged", "yellow"),
-            f"{metrics['unjudged']:.0f}; accepted@1 between {100 * wrong:.1f} % and {100 * right:.1f} % with them",
-        )
+        bad = f", {metrics['bad_tasks']:.0f} of them bad tasks" if metrics.get("bad_tasks") else ""
+        bounds = [f"{words} between {_bounds(metrics, key)}" for key, words in BOUNDED if f"{key}{WRONG}" in metrics]
+        text = f"{metrics['unjudged']:.0f}{bad}; with them {' and '.join(bounds)}"
+        table.add_row(Text("could not be judged", "yellow"), text)
+    if metrics.get("stopped_early"):
+        text = f"{metrics['stopped_early']:.0f}; the tests left out count as failed"
+        table.add_row(Text("judged by a part of the tests", "yellow"), text)
     return table
 
 
@@ -76,6 +85,8 @@ def split_table(kind: str, groups: Mapping[str, Mapping[str, Any]]) -> Table:
 
 def comparison_table(title: str, rows: Sequence[Row]) -> Table:
     """before, after, their difference with its interval, p, and what could have been seen at all."""
+    from rlvrlab.evals.compare import PLAIN
+
     lines: list[list[object]] = []
     for row in rows:
         scale, digits = (1.0, 2) if row.what in PLAIN else (100.0, 1)
@@ -85,8 +96,8 @@ def comparison_table(title: str, rows: Sequence[Row]) -> Table:
         style = "" if not row.significant or row.what in PLAIN else "green" if better else "red"
         before, after, least = (f"{scale * value:.{digits}f}" for value in (row.before, row.after, d.detectable))
         difference = Text(f"{mean} [{low}, {high}]", style)
-        lines.append([row.what, before, after, difference, f"{row.p_holm:.2g}", least, row.verdict])
-    return printing.table((title, "before", "after", "difference [95 %]", "p (Holm)", "MDE", ""), lines)
+        lines.append([row.what, before, after, difference, d.p_words, least, row.verdict])
+    return printing.table((title, "before", "after", "difference [95 %]", "p", "MDE", ""), lines)
 
 
 def _share(metrics: Mapping[str, Any], key: str) -> str:

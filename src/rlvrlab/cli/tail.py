@@ -85,7 +85,7 @@ def follow(folder: Path, lines: int, *, wait: bool) -> Iterator[tuple[str, dict[
 
 def line_of(log: str, row: dict[str, Any], metrics: tuple[str, ...] = ()) -> str:
     """A row of a log as one line for a person."""
-    from rlvrlab.record.experiment import percent
+    from rlvrlab.record.headline import percent
     from rlvrlab.report.runs import held_out
 
     if log == "metrics":

@@ -34,8 +34,7 @@ from rlvrlab.batch import Floats, Ints
 from rlvrlab.credit import estimators
 from rlvrlab.credit.base import Label, Segmentation, StepCredit
 from rlvrlab.credit.edits import Intervention, Invalid, ReplayMode, Replays, chosen_steps, intervention
-from rlvrlab.credit.mapping import Length, Mapping, mapped
-from rlvrlab.credit.normalisation import WEIGHTS, Normalisation, normalised
+from rlvrlab.credit.mapping import WEIGHTS, Length, Mapping, Normalisation, mapped, normalised
 from rlvrlab.errors import UserError
 from rlvrlab.registry import register
 from rlvrlab.types import Count, CountOrZero, NonNegative

@@ -6,6 +6,7 @@ Equal content is kept once: test before dev before train, so that nothing held o
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from rlvrlab.data.sources import Place, rows_of
 from rlvrlab.envs.base import BaseEnvironment, Read, style_of
 from rlvrlab.envs.data_files import Row, read_row
 from rlvrlab.envs.split import role_in_training_set
-from rlvrlab.errors import UserError
+from rlvrlab.errors import LabError, UserError
 from rlvrlab.randomness import key_bits
 from rlvrlab.registry import find, names
 from rlvrlab.types import Environment, Problem, Role
@@ -27,6 +28,8 @@ from rlvrlab.types import Environment, Problem, Role
 Format = Literal["jsonl", "parquet", "trl"]
 ROLES: tuple[Role, ...] = ("test", "dev", "train")
 """In the order in which they claim a row."""
+MOST_NAMED = 40
+"""Rows named in a summary."""
 
 
 class Item(NamedTuple):
@@ -47,12 +50,44 @@ class Prepared:
     duplicates: list[dict[str, Any]] = field(default_factory=list)
     left_out: int = 0
     """Rows that cannot be judged strictly."""
+    bad_tasks: dict[str, str] = field(default_factory=dict)
+    """Problems left out because their own code fails whatever is answered: id -> reason."""
+    not_tried: str = ""
+    """Why the problems' own code could not be tried here; empty when it was."""
+    left_out_rows: list[str] = field(default_factory=list)
+    """Where they stand."""
     origin: str = ""
 
     def summary(self) -> str:
         """How many rows of each role there are, and how many were left behind."""
         roles = ", ".join(f"{len(rows)} {role}" for role, rows in self.problems.items() if rows)
-        return f"{self.name}: {roles}; dropped as duplicates: {len(self.duplicates)}, not judgeable: {self.left_out}"
+        tests = ", ".join(f"{count:,} {kind}" for kind, count in self.tests().items())
+        named = f" ({', '.join(self.left_out_rows[:MOST_NAMED])}{', …' if self.left_out > MOST_NAMED else ''})"
+        left_out = f"not judgeable: {self.left_out}{named if self.left_out else ''}"
+        counted = f"; tests: {tests}" if tests else ""
+        text = f"{self.name}: {roles}{counted}; dropped as duplicates: {len(self.duplicates)}, {left_out}"
+        if not self.bad_tasks:
+            return f"{text}; their own code was not tried: {self.not_tried}" if self.not_tried else text
+        name, reason = next(iter(self.bad_tasks.items()))
+        return f"{text}, broken: {len(self.bad_tasks)} ({name}: {reason})"
+
+    def leave_out_bad_tasks(self) -> None:
+        """Try every problem's own code and keep those whose code works."""
+        problems = [problem for some in self.problems.values() for problem in some]
+        try:
+            self.bad_tasks = self.env.bad_tasks(problems) if isinstance(self.env, BaseEnvironment) else {}
+        except LabError as error:  # a machine that cannot isolate code can still prepare data
+            self.not_tried = str(error)
+        for role, some in self.problems.items():
+            self.problems[role] = [problem for problem in some if problem.id not in self.bad_tasks]
+
+    def tests(self, role: Role | None = None) -> dict[str, int]:
+        """How many tests of each kind the problems have, {"base": 7, "plus": 993}, where they say it."""
+        counts: Counter[str] = Counter()
+        for one in [role] if role else ROLES:
+            for problem in self.problems[one]:
+                counts.update(problem.meta.get("tests") or {})
+        return dict(counts)
 
 
 def from_preset(name: str, preset: Preset, env: Environment, origin: Path | None) -> Prepared:
@@ -117,7 +152,9 @@ def write(prepared: Prepared, folder: Path, to: Format) -> list[Path]:
     ending = {"jsonl": ".jsonl", "parquet": ".parquet", "trl": "_trl.jsonl"}[to]
     there = {role: rows for role, rows in prepared.problems.items() if rows}
     if not there:
-        raise UserError(f"{prepared.name}: no problems; {prepared.left_out} rows could not be judged")
+        reason = next((f" ({reason})" for reason in prepared.bad_tasks.values()), "")
+        lost = prepared.left_out + len(prepared.bad_tasks)
+        raise UserError(f"{prepared.name}: no problems; {lost} rows could not be judged{reason}")
     files = {role: folder / f"{prepared.name}_{role}{ending}" for role in there}
     for path in files.values():
         if path.exists():
@@ -129,10 +166,15 @@ def write(prepared: Prepared, folder: Path, to: Format) -> list[Path]:
             write_lines(path, (json.dumps(trl_row(p), ensure_ascii=False) for p in there[role]))
             continue
         write_problems(path, there[role])
-        write_manifest(manifest_of(path, there[role], facts), path_of(path))
+        counted = {"tests": tests} if (tests := prepared.tests(role)) else {}
+        write_manifest(manifest_of(path, there[role], facts | counted), path_of(path))
     if prepared.duplicates:
         lines = (json.dumps(row, ensure_ascii=False) for row in prepared.duplicates)
         write_lines(folder / f"{prepared.name}_duplicates_dropped.jsonl", lines)
+    if prepared.bad_tasks:
+        rows = ({"id": name, "reason": reason} for name, reason in prepared.bad_tasks.items())
+        lines = (json.dumps(row, ensure_ascii=False) for row in rows)
+        write_lines(folder / f"{prepared.name}_bad_tasks.jsonl", lines)
     return list(files.values())
 
 
@@ -159,6 +201,7 @@ def _counted(prepared: Prepared, row: Row, where: str) -> Read | None:
     read = read_row(row, where, _reader(prepared.env).read_row)
     if read is None:
         prepared.left_out += 1
+        prepared.left_out_rows.append(where)
         return None
     name, make = prepared.name, read.problems
     return replace(read, problems=lambda role: [replace(p, meta={**p.meta, "dataset": name}) for p in make(role)])

@@ -62,7 +62,16 @@ PRESETS: dict[str, Preset] = {
     "gsm8k": Preset("gsm8k", {"train": "train", "test": "test"}, "openai/gsm8k", "main"),
     "humaneval": Preset("code", TEST, "openai/openai_humaneval", keys={"shape": "humaneval"}),
     "humanevalfix": Preset("code_repair", TEST, "bigcode/humanevalpack", "python", keys={"shape": "humanevalfix"}),
-    "quixbugs": Preset("code_repair", TEST, keys={"shape": "quixbugs"}),
+    "humanevalplus": Preset(
+        "code", TEST, "evalplus/humanevalplus", keys={"shape": "evalplus"}, note="--from also takes HumanEvalPlus.jsonl"
+    ),
+    "mbppplus": Preset(
+        "code", TEST, "evalplus/mbppplus", keys={"shape": "evalplus"}, note="--from also takes MbppPlus.jsonl"
+    ),
+    "quixbugs": Preset(
+        "code_repair", TEST, keys={"shape": "quixbugs"},
+        note="--from a file, or the folder of github.com/jkoppel/QuixBugs"
+    ),
     "mbpp": Preset(
         "code", {"train": "train", "validation": "dev", "test": "test"}, "google-research-datasets/mbpp", "full",
         keys={"shape": "mbpp"}, ranges=MBPP_RANGES,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.data.presets import Preset
+from rlvrlab.envs.code import quixbugs_folder
 from rlvrlab.envs.data_files import ENDINGS, Row, bare_name, ending_of, read_rows
 from rlvrlab.errors import InfrastructureError, UserError
 
@@ -30,6 +31,8 @@ def rows_of(name: str, preset: Preset, origin: Path | None) -> dict[str, Iterato
         raise UserError(f"{origin}: no such file or folder")
     if any((origin / saved).is_file() for saved in SAVED):
         return _saved_rows(origin, preset)
+    if quixbugs_folder.is_folder(origin):
+        return {split: _folder_rows(origin) for split in preset.splits}
     files = _files(name, preset, origin)
     if preset.ranges and len(files) == 1:
         (path,) = files.values()
@@ -51,6 +54,11 @@ def hub_rows(text: str) -> tuple[str, Iterator[Place]]:
         raise UserError(f"{text}: write hub:OWNER/NAME, hub:OWNER/NAME:SUBSET or hub:OWNER/NAME@SPLIT")
     split = split or "train"
     return hub.rpartition("/")[2], _hub_rows(Preset("", {split: "train"}, hub=hub, subset=subset), split)
+
+
+def _folder_rows(folder: Path) -> Iterator[Place]:
+    for number, row in quixbugs_folder.folder_rows(folder):
+        yield f"{folder}:{number} ({row['name']})", row
 
 
 def _in_range(path: Path, first: int, last: int) -> Iterator[Place]:

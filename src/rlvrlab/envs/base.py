@@ -84,6 +84,10 @@ class BaseEnvironment(ABC):
         """A completion that scores 1, or None when there is none to show."""
         return None
 
+    def bad_tasks(self, problems: Sequence[Problem]) -> dict[str, str]:
+        """Problems that cannot be judged whatever is answered: id -> reason. Asked when data is prepared."""
+        return {}
+
     def cheats(self, problem: Problem) -> Mapping[str, str]:
         """Completions, by name, that must never be judged correct."""
         return {}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 import math
 import os
@@ -23,6 +24,13 @@ ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".csv", ".csv.gz", ".parq
 DATA = "RLVRLAB_DATA"
 """Environment variable: a folder in which data files are looked for."""
 LONGEST_FIELD = 1 << 30
+MOST_UNPACKED = 100
+"""Times the size of a .gz file: text packs to a fifth, seldom to a fiftieth; a bomb to a thousandth."""
+SMALLEST_BOUND = 16 << 20
+"""Bytes that may come of any .gz file, however small."""
+PIECE = 1 << 16
+ARGUMENTS = ("base_input", "plus_input")
+"""Columns in which NaN and infinity are arguments of functions (EvalPlus)."""
 MOST_DIGITS = 4300
 """Python reads no longer integer from text: reading one takes quadratic time."""
 
@@ -89,7 +97,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str, bool]]:
     """Decoded lines with their number and whether they end properly."""
     number = 0
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        with _unpacked(path) if path.suffix == ".gz" else path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 if number == 1:
                     if line[:2] in (b"\xff\xfe", b"\xfe\xff"):
@@ -103,6 +111,35 @@ def _lines(path: Path) -> Iterator[tuple[int, str, bool]]:
         raise UserError(f"{path}: broken gzip after row {number} ({error}); fetch the file again") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+def _unpacked(path: Path) -> io.BufferedReader:
+    """A packed file, as far as it is plausible: a few packed bytes that become gigabytes are no data."""
+    most = max(SMALLEST_BOUND, MOST_UNPACKED * path.stat().st_size)
+    return io.BufferedReader(_Bounded(gzip.GzipFile(path), path, most), PIECE)
+
+
+class _Bounded(io.RawIOBase):
+    """Reads on until more was unpacked than allowed."""
+
+    def __init__(self, inner: gzip.GzipFile, path: Path, most: int) -> None:
+        self._inner, self._path, self._left = inner, path, most
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._inner.read(len(buffer))
+        self._left -= len(piece)
+        if self._left < 0:
+            remedy = f"more than {MOST_UNPACKED} times its size; unpack it yourself if you trust it"
+            raise UserError(f"{self._path}: its gzip unpacks to {remedy}")
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        self._inner.close()
+        super().close()
 
 
 def _jsonl_rows(path: Path) -> Iterator[tuple[int, Any]]:
@@ -185,14 +222,14 @@ def _integer(digits: str) -> Any:
 
 
 def _refuse_odd(row: Any, where: str) -> None:
-    """NaN and infinity are no JSON; whoever wrote them lost a value."""
+    """NaN and infinity are no JSON; whoever wrote them lost a value, except where a column holds Python's arguments."""
     for column, value in row.items() if isinstance(row, dict) else [("", row)]:
         waiting = [value]
         while waiting:
             leaf = waiting.pop()
             if isinstance(leaf, dict | list):
                 waiting += leaf.values() if isinstance(leaf, dict) else leaf
-            elif isinstance(leaf, float) and not math.isfinite(leaf):
+            elif isinstance(leaf, float) and not math.isfinite(leaf) and column not in ARGUMENTS:
                 raise UserError(f"{where}: column {column!r}: NaN or infinity is no value; repair or leave out the row")
             elif isinstance(leaf, _Endless):
                 raise UserError(f"{where}: column {column!r}: an integer of more than {MOST_DIGITS} digits")

@@ -201,6 +201,6 @@ class ReasoningGym(BaseEnvironment):
 
 @cache
 def _judge() -> Judge:
-    judge = Judge(preload=(PACKAGE,))
+    judge = Judge(packages=(PACKAGE,))
     atexit.register(judge.close)
     return judge

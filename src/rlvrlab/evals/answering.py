@@ -18,7 +18,7 @@ from rlvrlab.engines.base import Engine
 from rlvrlab.engines.openai import Servers
 from rlvrlab.engines.openai.wire import chat_body, text_body
 from rlvrlab.randomness import key_bits
-from rlvrlab.rollout.render import prompt_tokens
+from rlvrlab.rollout.collect import prompt_tokens
 from rlvrlab.types import Completion, Finish, Problem, Request, Sampling, Verdict
 
 

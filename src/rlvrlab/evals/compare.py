@@ -1,14 +1,15 @@
 """Two evaluations of the same problems: how much better, how sure, and what could have been seen at all.
 
-Each side is one folder or several (seeds). Problems are paired by content; everything is computed over problems. Many
-rows are many chances of a false finding, so the p values of one table are Holm-adjusted.
+Each side is one folder or several (seeds). Problems are paired by content. The protocol's question (`accepted`, or what
+a budget solved) stands alone; all other rows of a table are so many more chances of a false finding, so their intervals
+and p values are adjusted together. A verdict is read off the interval that stands beside it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,19 +17,21 @@ import numpy as np
 from rlvrlab.batch import Floats
 from rlvrlab.errors import UserError
 from rlvrlab.evals.judged import Judged, from_row
-from rlvrlab.evals.statistics import Difference, compare_seeds, holm, pass_at_k
+from rlvrlab.evals.replicates import pairs, refuse_repeats
+from rlvrlab.evals.statistics import Difference, compare_seeds, pass_at_k
 from rlvrlab.record.evaluation import Stored
 from rlvrlab.types import Finish
 
-ALPHA = 0.05
 Score = Callable[[Sequence[Judged]], float | None]
 """The number that a problem's answers earn; None where they have no value."""
 
 
 def _mean(value: Callable[[Judged], float | None]) -> Score:
     def over_answers(answers: Sequence[Judged]) -> float | None:
+        if len(answers) == 1:
+            return value(answers[0])
         values = [number for one in answers if (number := value(one)) is not None]
-        return float(np.mean(values)) if values else None
+        return sum(values) / len(values) if values else None
 
     return over_answers
 
@@ -56,13 +59,15 @@ def pass_at(k: int) -> Score:
 ACCEPTED = _if_judged(lambda one: float(one.verdict.correct is True))
 MEASURES: dict[str, Score] = {
     "accepted": ACCEPTED,
-    "mean_accuracy": _if_judged(lambda one: one.verdict.score),
+    "mean_accuracy": _if_judged(lambda one: one.accuracy),
     "format_rate": _if_judged(lambda one: float(str(one.verdict.error) not in ("format", "syntax"))),
     "truncated": _if_answered(lambda one: float(one.answer.completion.finish is Finish.LENGTH)),
     "gen_tokens": _if_answered(lambda one: float(one.answer.gen_tokens)),
     "avg_entropy": _mean(lambda one: one.answer.entropy),
 }
 """What is compared, `accepted` also by skill and by level; EVAL@k adds its pass@k, EVAL@budget what was solved."""
+PLAIN = ("gen_tokens", "avg_entropy")
+"""Measures that are no shares, and neither good nor bad when they move."""
 
 
 @dataclass(frozen=True)
@@ -74,20 +79,17 @@ class Row:
     before: float
     after: float
     difference: Difference
-    p_holm: float
-    """The p value, Holm-adjusted within its table."""
+    """Interval and p; both alone or both adjusted, as its `tests` says."""
 
     @property
     def significant(self) -> bool:
-        """Whether the adjusted p value is below ALPHA."""
-        return self.p_holm < ALPHA
+        """Whether the interval excludes 0."""
+        return self.verdict != "not shown"
 
     @property
     def verdict(self) -> str:
         """`higher`, `lower` or `not shown`."""
-        if self.significant:
-            return "higher" if self.difference.mean > 0 else "lower"
-        return "not shown"
+        return self.difference.verdict
 
 
 @dataclass(frozen=True)
@@ -102,48 +104,85 @@ class Comparison:
     seeds: tuple[int, int]
     spread: tuple[float | None, float | None]
     """Standard deviation of `accepted` over seeds, where there are several."""
+    paired: bool
+    """Whether the i-th runs of both sides were compared with each other: stages of one run, or as asked."""
+    over: str
+    """What the intervals hold for: `problems` (one run on each side), or `seeds and problems`."""
     measures: tuple[Row, ...]
     by_skill: tuple[Row, ...]
     by_level: tuple[Row, ...]
     notes: tuple[str, ...]
 
+    @property
+    def caution(self) -> str:
+        """What a reader must know about the seeds, in words."""
+        return self.measures[0].difference.caution
+
+    @property
+    def adjustment(self) -> str:
+        """Which rows stand alone and which are adjusted, in words."""
+        first, rest = self.measures[0].what, len(self.measures) - 1
+        words = f"{first} is the question: its interval and p stand alone."
+        if rest > 1:
+            words += f" Intervals and p of the other {rest} rows are adjusted together (Bonferroni)"
+            words += ", as are those of each further table." if self.by_skill or self.by_level else "."
+        return words
+
     def facts(self) -> dict[str, Any]:
         """Everything as plain JSON values."""
-        facts = asdict(self)
+        facts = asdict(self) | {"caution": self.caution, "adjustment": self.adjustment}
         for table in ("measures", "by_skill", "by_level"):
             rows: tuple[Row, ...] = getattr(self, table)
             facts[table] = [
-                {**asdict(row), "difference": row.difference._asdict(), "verdict": row.verdict} for row in rows
+                {**asdict(row), "difference": row.difference.facts(), "verdict": row.verdict} for row in rows
             ]
         return facts
 
 
-def compare_folders(before: Sequence[Stored], after: Sequence[Stored], anyway: bool = False) -> Comparison:
-    """A paired comparison; refused where the two were not examined alike, unless `anyway`."""
+def compare_folders(
+    before: Sequence[Stored], after: Sequence[Stored], anyway: bool = False, paired: bool | None = None
+) -> Comparison:
+    """Two sides on the same problems; refused where they were not examined alike, unless `anyway`.
+
+    Several folders on a side are seeds. `paired` compares the i-th of both sides with each other; None does so where
+    they are stages of the same runs.
+    """
     notes = _unlike([*before, *after], anyway)
+    refuse_repeats(before, after)
+    after, paired = pairs(before, after, paired)
     sides = [[first_turns(stored) for stored in side] for side in (before, after)]
-    names = {problem.key: problem for stored in (*before, *after) for problem in stored.problems}
-    common = _common(sides, ACCEPTED)
-    if not common:
+    names = {one.keys[problem.id]: problem for one in (*before, *after) for problem in one.problems}
+    accepted = _scores(sides, ACCEPTED)
+    if not accepted.common:
         raise UserError("compare: no problem was judged on both sides; evaluate both with the same --size and --seed")
-    keys = ("compare", before[0].examined["data"])
-    protocol = before[0].examined["protocol"]
-    extra: dict[str, Score] = {f"pass@{k}": pass_at(k) for k in protocol["ks"] if k > 1}
-    if protocol["budget"] is not None:
-        extra = {"solved_at_budget": lambda answers: float(any(one.verdict.correct for one in answers))}
-    measured = {name: (score, _common(sides, score)) for name, score in (MEASURES | extra).items()}
-    rows = [_row(name, sides, shared, score, *keys) for name, (score, shared) in measured.items() if shared]
+    question, others = _measures(before[0].examined["protocol"])
+    if len({one.info.get("partial_credit") for one in (*before, *after)}) > 1:
+        del others["mean_accuracy"]  # two yardsticks; the notes say so
+    tables = [(name, _scores(sides, score)) for name, score in others.items()]
+    rows = [_row(name, scores, paired) for name, scores in tables if scores.common and not scores.same_as(accepted)]
+    first = _row(question[0], accepted if question[1] is ACCEPTED else _scores(sides, question[1]), paired)
     return Comparison(
         data=before[0].examined["data"],
-        problems=len(common),
-        left_out=len(names) - len(common),
+        problems=len(accepted.common),
+        left_out=len(names) - len(accepted.common),
         seeds=(len(before), len(after)),
-        spread=(_spread(sides[0], common), _spread(sides[1], common)),
-        measures=_adjusted(rows),
-        by_skill=_split("skill", sides, common, lambda key: names[key].skill, *keys),
-        by_level=_split("level", sides, common, lambda key: str(names[key].meta.get("level", "")), *keys),
+        spread=(_spread(accepted.matrix(0)), _spread(accepted.matrix(1))),
+        paired=paired,
+        over=first.difference.over,
+        measures=(first, *_adjusted(rows)),
+        by_skill=_split("skill", accepted, lambda key: names[key].skill, paired),
+        by_level=_split("level", accepted, lambda key: str(names[key].meta.get("level", "")), paired),
         notes=tuple(notes),
     )
+
+
+def _measures(protocol: Mapping[str, Any]) -> tuple[tuple[str, Score], dict[str, Score]]:
+    """The question that a protocol asks, which is tested alone; and the other measures, adjusted together."""
+    if protocol["budget"] is not None:
+        solved: Score = lambda answers: float(any(one.verdict.correct for one in answers))  # noqa: E731
+        return ("solved_at_budget", solved), dict(MEASURES)
+    others = MEASURES | {f"pass@{k}": pass_at(k) for k in protocol["ks"] if k > 1}
+    return ("accepted", others.pop("accepted")), others
 
 
 Answers = dict[str, list[Judged]]
@@ -157,49 +196,57 @@ def first_turns(stored: Stored) -> Answers:
     for row in stored.rows:
         problem = problems[row["problem"]]
         if row.get("turn", 0) == 0:
-            answers[problem.key].append(from_row(row, problem))
+            answers[stored.keys[problem.id]].append(from_row(row, problem))
     return dict(answers)
 
 
-def _common(sides: Sequence[Sequence[Answers]], score: Score) -> list[str]:
+@dataclass(frozen=True)
+class _Scores:
+    """What every problem earned under one measure: one table per folder, sides apart."""
+
+    sides: tuple[tuple[dict[str, float | None], ...], ...]
+    common: tuple[str, ...]
     """Problems with a value in every folder of both sides, in the first one's order."""
-    folders = [folder for side in sides for folder in side]
-    return [key for key in folders[0] if all(score(folder.get(key, ())) is not None for folder in folders)]
+
+    def matrix(self, side: int, keys: Sequence[str] | None = None) -> Floats:
+        """One row per seed and one column per problem."""
+        chosen = self.common if keys is None else keys
+        return np.array([[folder[key] for key in chosen] for folder in self.sides[side]], dtype=np.float64)
+
+    def same_as(self, other: _Scores) -> bool:
+        """Whether the two measures are one here, as accepted and mean accuracy are without partial credit."""
+        return self.sides == other.sides
 
 
-def _matrix(side: Sequence[Answers], keys: Sequence[str], score: Score) -> Floats:
-    """Scores of one side, one row per seed and one column per problem."""
-    return np.array([[score(folder[key]) for key in keys] for folder in side], dtype=np.float64)
+def _scores(sides: Sequence[Sequence[Answers]], score: Score) -> _Scores:
+    made = tuple(tuple({key: score(answers) for key, answers in folder.items()} for folder in side) for side in sides)
+    folders = [folder for side in made for folder in side]
+    return _Scores(made, tuple(key for key in folders[0] if all(f.get(key) is not None for f in folders)))
 
 
-def _row(
-    what: str, sides: Sequence[Sequence[Answers]], keys: Sequence[str], score: Score, *key: object
-) -> tuple[str, float, float, Difference]:
-    before, after = (_matrix(side, keys, score) for side in sides)
-    return what, float(before.mean()), float(after.mean()), compare_seeds(before, after, *key, what)
+def _row(what: str, scores: _Scores, paired: bool, keys: Sequence[str] | None = None) -> Row:
+    before, after = scores.matrix(0, keys), scores.matrix(1, keys)
+    share = False if what in PLAIN else None
+    difference = compare_seeds(before, after, paired=paired, share=share)
+    return Row(what, float(before.mean()), float(after.mean()), difference)
 
 
-def _adjusted(rows: Sequence[tuple[str, float, float, Difference]]) -> tuple[Row, ...]:
-    adjusted = holm([difference.p for *_, difference in rows])
-    return tuple(Row(*row, p) for row, p in zip(rows, adjusted, strict=True))
+def _adjusted(rows: Sequence[Row]) -> tuple[Row, ...]:
+    return tuple(replace(row, difference=row.difference.adjusted(len(rows))) for row in rows)
 
 
-def _split(
-    kind: str, sides: Sequence[Sequence[Answers]], common: Sequence[str], group: Callable[[str], str], *key: object
-) -> tuple[Row, ...]:
+def _split(kind: str, accepted: _Scores, group: Callable[[str], str], paired: bool) -> tuple[Row, ...]:
     """A table by skill or level, where there is more than one."""
     members: dict[str, list[str]] = defaultdict(list)
-    for name in common:
+    for name in accepted.common:
         members[group(name)].append(name)
     if len(members) < 2:
         return ()
-    return _adjusted([_row(f"{kind} {name}", sides, keys, ACCEPTED, *key) for name, keys in sorted(members.items())])
+    return _adjusted([_row(f"{kind} {name}", accepted, paired, keys) for name, keys in sorted(members.items())])
 
 
-def _spread(side: Sequence[Answers], common: Sequence[str]) -> float | None:
-    if len(side) < 2:
-        return None
-    return float(_matrix(side, common, ACCEPTED).mean(axis=1).std(ddof=1))
+def _spread(score_SP: Floats) -> float | None:
+    return float(score_SP.mean(axis=1).std(ddof=1)) if len(score_SP) > 1 else None
 
 
 def _unlike(folders: Sequence[Stored], anyway: bool) -> list[str]:
@@ -212,5 +259,7 @@ def _unlike(folders: Sequence[Stored], anyway: bool) -> list[str]:
                 notes.append(f"{text}: {first[one]} and {other.examined[one]}")
     if notes and not anyway:
         raise UserError(f"compare: {notes[0]}; evaluate both alike, or --anyway")
+    if len({one.info.get("partial_credit") for one in folders}) > 1:
+        notes.append("mean_accuracy is left out: partial credit was given by different rewards")
     unfinished = [str(one.folder) for one in folders if one.info.get("status") != "finished"]
     return notes + [f"{name}: not finished; compared as far as it goes" for name in unfinished]

@@ -18,10 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from rlvrlab.evals.answering import Answerer, Ask
-from rlvrlab.evals.statistics import bootstrap, wilson
+from rlvrlab.evals.statistics import estimate, wilson
 from rlvrlab.types import Finish, Problem, Sampling
 
 GIVEN = 0.6
@@ -64,8 +62,8 @@ class Contamination:
         out |= _measured("exact", exact / max(1, len(self.problems)), wilson(exact, len(self.problems)))
         for name in ("prefix", "rouge_l"):
             scores = [float(getattr(one, name)) for one in self.problems]
-            mean = float(np.mean(scores)) if scores else 0.0
-            out |= _measured(name, mean, bootstrap(scores, "contamination", self.data, name))
+            found = estimate(scores)
+            out |= _measured(name, found.value, (found.low, found.high))
         return out | {"too_short": self.too_short, "unanswered": self.unanswered}
 
 

@@ -31,7 +31,8 @@ from rlvrlab.evals.metrics import Sample, at_budget, at_k, dataset_metrics
 from rlvrlab.evals.protocol import Budget, eval_at_1
 from rlvrlab.evals.protocol import Protocol as EvalProtocol
 from rlvrlab.evals.statistics import wilson
-from rlvrlab.types import Environment, Finish, Problem, unjudged
+from rlvrlab.rewards.total import PartialCredit
+from rlvrlab.types import Environment, Finish, Problem, RewardFunction, unjudged
 
 
 @dataclass(frozen=True)
@@ -116,19 +117,21 @@ Observer = Callable[[list[Judged]], None]
 
 def evaluate(
     answerer: Answerer, env: Environment, problems: Sequence[Problem], protocol: EvalProtocol, *, seed: int = 0,
-    data: str = "", store: Store | None = None, observe: Observer | None = None,
+    data: str = "", store: Store | None = None, observe: Observer | None = None, reward: RewardFunction | None = None,
 ) -> Evaluation:  # fmt: skip
     """Every problem answered and judged under `protocol`; resumes what `store` holds.
 
     `env` should come from `protocol.applied(env)` where the protocol's judge limits matter. `seed` keys the sampling.
-    `observe` is called with each batch of judged answers, those found in the store included.
+    `observe` is called with each batch of judged answers, those found in the store included. `reward` is the recipe's:
+    where it is an accuracy with partial credit, mean accuracy is its mean.
     """
     if not problems:
         raise UserError("nothing to evaluate: no problems; check --size, --role and the environment's keys")
     if len({p.id for p in problems}) < len(problems):
         twice = next(name for name, count in Counter(p.id for p in problems).items() if count > 1)
         raise UserError(f"problem {twice!r} is there twice; ids must be distinct")
-    session = _Session(answerer, env, protocol, seed, store, observe or (lambda batch: None))
+    credit = reward if isinstance(reward, PartialCredit) else None
+    session = _Session(answerer, env, protocol, seed, store, observe or (lambda batch: None), credit)
     session.restore(problems)
     try:
         if protocol.budget is None:
@@ -155,7 +158,7 @@ def metrics_of(samples: Sequence[Sample], protocol: EvalProtocol, data: str, wal
     metrics = dataset_metrics(samples, wall_s)
     if protocol.budget is not None:
         return metrics | at_budget(samples, protocol.budget.kind, protocol.budget.amount)
-    return metrics | (at_k(samples, protocol.ks, data) if protocol.n > 1 else {})
+    return metrics | (at_k(samples, protocol.ks) if protocol.n > 1 else {})
 
 
 class _Session:
@@ -163,10 +166,10 @@ class _Session:
 
     def __init__(
         self, answerer: Answerer, env: Environment, protocol: EvalProtocol, seed: int, store: Store | None,
-        observe: Observer,
+        observe: Observer, credit: RewardFunction | None,
     ) -> None:  # fmt: skip
         self._answerer, self._env, self._protocol, self._seed = answerer, env, protocol, seed
-        self._store, self._observe = store, observe
+        self._store, self._observe, self._credit = store, observe, credit
         self.judged: dict[tuple[str, int, int], Judged] = {}
         self._before_s = 0.0
         self._started = time.monotonic()
@@ -230,12 +233,17 @@ class _Session:
         return one is not None and one.verdict.correct is not None
 
     def _judge(self, ready: Ready) -> None:
-        batch = judge_answers(self._env, ready, self.clock)
+        batch = [self._credited(one) for one in judge_answers(self._env, ready, self.clock)]
         if self._store:
             self._store.append([as_row(one) for one in batch])
         for one in batch:
             self.judged[one.problem.id, one.sample, one.turn] = one
         self._observe(batch)
+
+    def _credited(self, one: Judged) -> Judged:
+        if self._credit is None or one.verdict.correct is None:
+            return one
+        return replace(one, credit=self._credit(one.problem, one.answer.completion, one.verdict).value)
 
     def void(self, error: InfrastructureError) -> None:
         """A server that changed its model: what it said since it was last known to be the right one is taken back."""

@@ -25,6 +25,13 @@ class Judged:
     """Seconds of evaluation when it was there, summed over interruptions."""
     turn: int = 0
     """0 for the first try, 1 … for repairs after feedback."""
+    credit: float | None = None
+    """The recipe's reward, where it is an accuracy with partial credit; None: the verdict's own score counts."""
+
+    @property
+    def accuracy(self) -> float:
+        """What mean accuracy is the mean of."""
+        return self.verdict.score if self.credit is None else self.credit
 
     def as_sample(self) -> Sample:
         """The record that metrics are made of."""
@@ -43,6 +50,8 @@ class Judged:
             level=str(self.problem.meta.get("level", "")),
             turn=self.turn,
             at_s=self.at_s,
+            accuracy=self.accuracy,
+            stopped_early="stopped_early" in self.verdict.flags,
         )
 
 
@@ -72,7 +81,7 @@ def as_row(one: Judged) -> dict[str, Any]:
     }
     # Only where there is something to say: most servers tell no tokens, most answers take one request.
     extra: dict[str, Any] = {"entropy": answer.entropy, "tokens": completion.tokens, "logprobs": completion.logprobs}
-    extra |= {"server": answer.server, "sampler_error": answer.error}
+    extra |= {"server": answer.server, "sampler_error": answer.error, "credit": one.credit}
     row |= {name: value for name, value in extra.items() if value not in (None, "", ())}
     return row | ({"attempts": answer.attempts} if answer.attempts > 1 else {})
 
@@ -88,4 +97,5 @@ def from_row(row: dict[str, Any], problem: Problem) -> Judged:
         row["detail"], row["isolation"], tuple(row["flags"]),
     )  # fmt: skip
     answer = Answer(completion, row["gen_tokens"], *facts)
-    return Judged(problem, row["sample"], answer, verdict, row["judge_s"], row["at_s"], row["turn"])
+    times = (row["judge_s"], row["at_s"])
+    return Judged(problem, row["sample"], answer, verdict, *times, row["turn"], row.get("credit"))

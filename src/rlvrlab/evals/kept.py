@@ -21,10 +21,12 @@ from rlvrlab.evals.metrics import Sample, dataset_metrics
 from rlvrlab.evals.protocol import Protocol
 from rlvrlab.evals.qa import qa_log
 from rlvrlab.record.evaluation import EvaluationFolder
+from rlvrlab.record.looks import note_look
 from rlvrlab.record.redact import redact
 from rlvrlab.record.sinks.base import Sink
 from rlvrlab.registry import find
-from rlvrlab.types import Environment, Problem
+from rlvrlab.rewards.total import PartialCredit
+from rlvrlab.types import Environment, Problem, RewardFunction
 
 
 @dataclass(frozen=True)
@@ -40,14 +42,25 @@ class Kept:
 def evaluate_into(
     folder: Path, answerer: Answerer, env: Environment, problems: Sequence[Problem], protocol: Protocol, *,
     seed: int = 0, data: str = "", facts: Mapping[str, Any] | None = None, observe: Observer | None = None,
+    run: Path | None = None,
+    reward: RewardFunction | None = None,
 ) -> Kept:  # fmt: skip
-    """Evaluate into `folder`, new or begun before with the same questions; `facts` go into run_info.json."""
+    """Evaluate into `folder`, new or begun before with the same questions; `facts` go into run_info.json.
+
+    `run` is the run folder whose policy answers: there a look at test problems is counted.
+    """
     name, identity = data or env.name, answerer.identity()
     examined = examined_facts(identity, env, problems, protocol, seed, name)
     given = {**(facts or {}), "answered_by": identity}
+    if isinstance(reward, PartialCredit):
+        given["partial_credit"] = repr(reward)
     with EvaluationFolder.begin(folder, problems, examined, given) as kept:
+        if run is not None:
+            note_look(run, name, problems, str(folder.resolve()))
         try:
-            evaluation = evaluate(answerer, env, problems, protocol, seed=seed, data=name, store=kept, observe=observe)
+            evaluation = evaluate(
+                answerer, env, problems, protocol, seed=seed, data=name, store=kept, observe=observe, reward=reward
+            )
         except KeyboardInterrupt:
             kept.info(status="interrupted")
             raise

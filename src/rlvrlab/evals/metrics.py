@@ -1,7 +1,7 @@
 """What an evaluation says about a data set, under the names the field uses.
 
-A sample is one judged answer. Whatever could not be judged is left out of every rate and counted apart, with the bounds
-that would follow if all of it had been wrong or right.
+A sample is one judged answer. Whatever could not be judged is left out of every rate and counted apart (the task's own
+failures among it as `bad_tasks`), with the bounds that would follow if all of it had been wrong or right.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from rlvrlab.evals.statistics import bootstrap, check_k, pass_at_k, pass_hat_k, wilson
+from rlvrlab.evals.statistics import check_k, estimate, pass_at_k, pass_hat_k, wilson
 from rlvrlab.types import ErrorKind
 
 RAN = tuple(str(kind) for kind in (ErrorKind.NONE, ErrorKind.WRONG, ErrorKind.RULE))
 """Errors of answers that were run, or read, to their end. As text: an enum member equals its text, but their hashes
 differ."""
+
+
+UNJUDGED = (ErrorKind.INFRA, ErrorKind.BAD_TASK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,10 @@ class Sample:
     """0 for the first try, 1 … for repairs after feedback."""
     at_s: float = 0.0
     """Seconds of evaluation when it was judged."""
+    accuracy: float | None = None
+    """What mean accuracy is the mean of, where that is not the partial score: the recipe's reward."""
+    stopped_early: bool = False
+    """Were tests left out, so that pass_ratio is a lower bound?"""
 
 
 def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> dict[str, Any]:
@@ -83,6 +90,7 @@ def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> d
     out["cost_per_solved_tokens"] = tokens / right if right else None
     out["cost_per_solved_judge_time"] = seconds / right if right else None
     out |= _unjudged(samples) | _recovery(everything)
+    out["stopped_early"] = sum(s.stopped_early for s in judged)
     entropies = [s.entropy for s in samples if s.entropy is not None]
     if entropies:
         out["avg_entropy"] = float(np.mean(entropies))
@@ -91,8 +99,8 @@ def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> d
     return out
 
 
-def at_k(samples: Sequence[Sample], ks: Sequence[int], *key: object) -> dict[str, Any]:
-    """Unbiased pass@k and pass^k with bootstrap intervals over problems, and the majority answer's accuracy."""
+def at_k(samples: Sequence[Sample], ks: Sequence[int]) -> dict[str, Any]:
+    """Unbiased pass@k and pass^k with intervals over problems, and the majority answer's accuracy."""
     groups: dict[str, list[Sample]] = defaultdict(list)
     for s in samples:
         if s.accepted is not None and s.turn == 0:
@@ -104,9 +112,8 @@ def at_k(samples: Sequence[Sample], ks: Sequence[int], *key: object) -> dict[str
     for k in ks:
         # A failed request takes a sample away; a problem with fewer than k left has no estimate and is counted.
         counts = [(len(g), sum(s.accepted is True for s in g)) for g in groups.values() if len(g) >= k]
-        scores = [pass_at_k(n, c, k) for n, c in counts]
-        low, high = bootstrap(scores, *key, "pass", k)
-        out |= {f"pass@{k}": _mean(scores), f"pass@{k}_low": low, f"pass@{k}_high": high}
+        reached = estimate([pass_at_k(n, c, k) for n, c in counts])
+        out |= {f"pass@{k}": reached.value, f"pass@{k}_low": reached.low, f"pass@{k}_high": reached.high}
         out[f"pass^{k}"] = _mean([pass_hat_k(n, c, k) for n, c in counts])
         if len(counts) < len(drawn):
             out[f"pass@{k}_left_out"] = len(drawn) - len(counts)
@@ -172,16 +179,13 @@ def majority(group: Sequence[Sample]) -> float:
 
 
 def _mean_accuracy(judged: Sequence[Sample]) -> dict[str, float]:
-    """Mean partial score, with an interval over problems."""
+    """Mean of the recipe's reward where it is an accuracy with partial credit, else of the partial score."""
     by_problem: dict[str, list[float]] = defaultdict(list)
     for s in judged:
-        by_problem[s.problem_id].append(s.pass_ratio)
+        by_problem[s.problem_id].append(s.pass_ratio if s.accuracy is None else s.accuracy)
     scores = [sum(values) / len(values) for values in by_problem.values()]
-    # Wilson where all are right or wrong: a bootstrap of nothing but zeros would claim certainty.
-    binary = all(score in (0.0, 1.0) for score in scores)
-    right = sum(score == 1.0 for score in scores)
-    low, high = wilson(right, len(scores)) if binary else bootstrap(scores, "mean accuracy")
-    return {"mean_accuracy": _mean(scores), "mean_accuracy_low": low, "mean_accuracy_high": high}
+    found = estimate(scores)
+    return {"mean_accuracy": found.value, "mean_accuracy_low": found.low, "mean_accuracy_high": found.high}
 
 
 def _failures(judged: Sequence[Sample]) -> dict[str, float]:
@@ -190,17 +194,22 @@ def _failures(judged: Sequence[Sample]) -> dict[str, float]:
     right = sum(s.accepted is True for s in formed)
     out = {"format_rate": _share(len(formed), len(judged)), "accuracy_given_format": _share(right, len(formed))}
     counts = Counter(s.error_type for s in judged)
-    kinds = [str(kind) for kind in ErrorKind if kind not in (ErrorKind.NONE, ErrorKind.INFRA)]
+    kinds = [str(kind) for kind in ErrorKind if kind not in (ErrorKind.NONE, *UNJUDGED)]
     return out | {f"{kind}_error_rate": _share(counts[kind], len(judged)) for kind in kinds}
 
 
 def _unjudged(samples: Sequence[Sample]) -> dict[str, float]:
     first = [s for s in samples if s.sample == 0]
     missing, right = sum(s.accepted is None for s in first), sum(s.accepted is True for s in first)
+    lost = [s for s in samples if s.accepted is None]
+    ratio = sum(s.pass_ratio for s in samples if s.accepted is not None)
     return {
-        "unjudged": float(sum(s.accepted is None for s in samples)),
+        "unjudged": float(len(lost)),
+        "bad_tasks": float(sum(s.error_type == ErrorKind.BAD_TASK for s in lost)),
         "accepted_at_1_if_unjudged_wrong": _share(right, len(first)),
         "accepted_at_1_if_unjudged_right": _share(right + missing, len(first)),
+        "pass_ratio_mean_if_unjudged_wrong": ratio / len(samples) if samples else 0.0,
+        "pass_ratio_mean_if_unjudged_right": (ratio + len(lost)) / len(samples) if samples else 0.0,
     }
 
 

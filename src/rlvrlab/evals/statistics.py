@@ -1,7 +1,12 @@
-"""Uncertainty of what was measured on finitely many problems.
+"""Uncertainty of what was measured on finitely many problems, by finitely many training runs.
 
-Problems are the unit: samples of one problem are not independent, so everything that resamples, resamples problems.
-Arrays: `score_P` one number per problem (a mean over its samples), P problems.
+Two things are drawn by chance: problems, and the seeds of training runs. A seed is the unit of replication of a
+comparison between recipes: with several runs on a side, the interval holds for new seeds and new problems. With one run
+on each side nothing is known about seeds, and the interval holds for new problems only; `Difference.over` says which.
+docs/statistics.md has the formulas and the measured coverage.
+
+Arrays: `score_P` one number per problem (a mean over its samples), `score_SP` one row per seed. Intervals are
+two-sided, 95 % unless a level is given.
 """
 
 from __future__ import annotations
@@ -14,18 +19,15 @@ import numpy as np
 
 from rlvrlab.batch import Floats
 from rlvrlab.errors import UserError
+from rlvrlab.evals.noise import LEVEL, Interval, Noise, added, over_problems, over_seeds, residual
 from rlvrlab.randomness import generator
+from rlvrlab.student import normal_quantile
 
-Z95 = 1.959963984540054
-Z80 = 0.8416212335729143
+POWER = 0.8
 RESAMPLES = 10_000
-
-
-class Interval(NamedTuple):
-    """A 95 % interval."""
-
-    low: float
-    high: float
+Scores = Floats | Sequence[float]
+MOST_SEEDS = 1000
+"""Where `seeds_needed` gives up."""
 
 
 class Difference(NamedTuple):
@@ -34,18 +36,105 @@ class Difference(NamedTuple):
     mean: float
     low: float
     high: float
-    p: float
-    """Two-sided; exact McNemar for right-or-wrong scores, sign-flip permutation otherwise."""
-    detectable: float
-    """Smallest true difference that a comparison of this size and noise would find 4 times out of 5."""
     problems: int
+    seeds: tuple[int, int] = (1, 1)
+    """Runs before and after."""
+    paired: bool = False
+    """Whether run i before and run i after share their seed and were compared with each other."""
+    tests: int = 1
+    """How many comparisons interval and p are adjusted for together (Bonferroni); 1: not adjusted."""
+    noise: Noise | None = None
+    """What interval, p and power follow from; None where nothing is random."""
+
+    @property
+    def p(self) -> float | None:
+        """Two-sided, below 0.05 exactly where the interval excludes 0; None with two seeds, too few to test."""
+        if self.noise is None:
+            return float(self.mean == 0)
+        return None if 2 in self.seeds else min(1.0, self.tests * self.noise.p())
+
+    @property
+    def detectable(self) -> float:
+        """Smallest true difference that a comparison of this size and noise would find 4 times out of 5."""
+        if self.noise is None:
+            return 0.0
+        return self.noise.half_width(1 - (1 - LEVEL) / self.tests) + self.noise.half_width(2 * POWER - 1)
+
+    @property
+    def over(self) -> str:
+        """What the interval holds for: `problems`, or `seeds and problems`."""
+        return "seeds and problems" if max(self.seeds) > 1 else "problems"
+
+    @property
+    def caution(self) -> str:
+        """What a reader must know about the seeds, in words."""
+        if max(self.seeds) == 1:
+            return "One run on each side: intervals and p hold for new problems; how much seeds differ is not known."
+        words = "Intervals hold for new seeds and new problems" + (", runs compared in pairs." if self.paired else ".")
+        if 1 in self.seeds:
+            words += " The side with one run is taken for the one policy it is."
+        return words + (" Two seeds are too few for a p value." if 2 in self.seeds else "")
+
+    @property
+    def verdict(self) -> str:
+        """`higher` or `lower` where the interval excludes 0, else `not shown`."""
+        return "higher" if self.low > 0 else "lower" if self.high < 0 else "not shown"
+
+    @property
+    def p_words(self) -> str:
+        """The p value as tables show it."""
+        return "–" if self.p is None else f"{self.p:.2g}"
+
+    def interval(self, level: float = LEVEL) -> Interval:
+        """The interval of another level; where nothing is random (no noise), the difference itself."""
+        return Interval(self.mean, self.mean) if self.noise is None else self.noise.interval(level)
+
+    def adjusted(self, tests: int) -> Difference:
+        """Interval and p as one of `tests` comparisons that are looked at together, by Bonferroni's rule."""
+        low, high = self.interval(1 - (1 - LEVEL) / tests)
+        return self._replace(low=low, high=high, tests=tests)
+
+    def not_worse(self, margin: float, alpha: float = 1 - LEVEL) -> bool:
+        """Non-inferiority: is it shown, at one-sided level alpha, that after is less than `margin` below before?"""
+        return self.interval(1 - 2 * alpha).low > -margin
+
+    def equivalent(self, margin: float, alpha: float = 1 - LEVEL) -> bool:
+        """Two one-sided tests: is it shown that the two differ by less than `margin` either way?"""
+        low, high = self.interval(1 - 2 * alpha)
+        return -margin < low and high < margin
+
+    def facts(self) -> dict[str, object]:
+        """As plain JSON values, with what the interval holds for and what it is adjusted for in words."""
+        kept = {name: value for name, value in self._asdict().items() if name != "noise"}
+        kept |= {"p": self.p, "detectable": self.detectable, "level": LEVEL}
+        return kept | {"over": self.over, "verdict": self.verdict, "caution": self.caution}
 
 
-def wilson(successes: int, trials: int, z: float = Z95) -> Interval:
+class Estimate(NamedTuple):
+    """The mean of one arm with its interval."""
+
+    value: float
+    low: float
+    high: float
+    problems: int
+    seeds: int
+    spread: float | None
+    """Standard deviation of the runs' means over seeds; None for a single run."""
+
+    @property
+    def over(self) -> str:
+        """What the interval holds for: `problems`, or `seeds and problems`."""
+        return "seeds and problems" if self.seeds > 1 else "problems"
+
+
+def wilson(successes: int, trials: int, level: float = LEVEL) -> Interval:
     """Wilson score interval of a proportion; (0, 1) when nothing was tried. Sound for small samples and at 0 or 1."""
     if trials == 0:
         return Interval(0.0, 1.0)
-    share = successes / trials
+    return _score_interval(successes / trials, trials, normal_quantile(level))
+
+
+def _score_interval(share: float, trials: float, z: float) -> Interval:
     scale = 1 + z * z / trials
     centre = (share + z * z / (2 * trials)) / scale
     half = z / scale * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
@@ -66,70 +155,111 @@ def pass_hat_k(samples: int, correct: int, k: int) -> float:
     return math.comb(correct, k) / math.comb(samples, k)
 
 
-def bootstrap(score_P: Floats | Sequence[float], *key: object, resamples: int = RESAMPLES) -> Interval:
-    """Percentile interval of the mean, over problems."""
-    scores = np.asarray(score_P, dtype=np.float64)
-    if len(scores) == 0:
-        return Interval(0.0, 1.0)
-    low, high = np.percentile(_resampled_means(scores, resamples, *key), [2.5, 97.5])
-    return Interval(float(low), float(high))
+def estimate(score_SP: Scores, *, share: bool | None = None, level: float = LEVEL) -> Estimate:
+    """The mean of one arm: a row per run (seed), a column per problem. A plain list is one run.
 
-
-def compare(before_P: Floats | Sequence[float], after_P: Floats | Sequence[float], *key: object) -> Difference:
-    """Paired comparison on the same problems, in the same order."""
-    before, after = np.asarray(before_P, dtype=np.float64), np.asarray(after_P, dtype=np.float64)
-    if before.shape != after.shape or len(before) == 0:
-        raise UserError(
-            f"compare: {len(before)} and {len(after)} problems; both sides need the same ones, at least one"
-        )
-    delta = after - before
-    low, high = np.percentile(_resampled_means(delta, RESAMPLES, *key), [2.5, 97.5])
-    binary = bool(np.isin(before, (0.0, 1.0)).all() and np.isin(after, (0.0, 1.0)).all())
-    p = mcnemar(int((delta < 0).sum()), int((delta > 0).sum())) if binary else sign_flip(delta, *key)
-    spread = float(delta.std(ddof=1)) if len(delta) > 1 else math.inf
-    detectable = (Z95 + Z80) * spread / math.sqrt(len(delta))
-    return Difference(float(delta.mean()), float(low), float(high), p, detectable, len(delta))
-
-
-def compare_seeds(before_SP: Floats, after_SP: Floats, *key: object) -> Difference:
-    """The same for several runs of each side (rows: seeds, columns: the same problems); seeds need not be as many.
-
-    Both levels are resampled, problems for both sides together: the interval holds for new problems and new seeds. With
-    one seed on each side there is nothing to say about seeds, and this is `compare`.
+    `share`: the scores lie in [0, 1] by their nature (None: these do). Their interval is then Wilson's, with the number
+    of trials that has the variance found: exactly Wilson's for right-or-wrong scores of one run, and honest where all
+    are 0 or all 1.
     """
-    before_SP, after_SP = np.atleast_2d(before_SP), np.atleast_2d(after_SP)
-    if len(before_SP) == len(after_SP) == 1:
-        return compare(before_SP[0], after_SP[0], *key)
-    if before_SP.shape[1] != after_SP.shape[1] or before_SP.shape[1] == 0:
-        raise UserError(
-            f"compare: {before_SP.shape[1]} and {after_SP.shape[1]} problems; both sides need the same, at least one"
-        )
-    rng, problems, means = generator(*key, "seeds"), before_SP.shape[1], []
-    block = max(1, 1_000_000 // problems)  # as in _resampled_means
-    for start in range(0, RESAMPLES, block):
-        count = min(block, RESAMPLES - start)
-        delta_RP = np.zeros((count, problems))
-        for sign, side_SP in ((-1.0, before_SP), (1.0, after_SP)):
-            seeds_RS = rng.multinomial(len(side_SP), np.full(len(side_SP), 1 / len(side_SP)), count) / len(side_SP)
-            delta_RP += sign * (seeds_RS @ side_SP)
-        index = rng.integers(0, problems, (count, problems))
-        means.append(np.take_along_axis(delta_RP, index, axis=1).mean(axis=1))
-    return resampled_difference(float(after_SP.mean() - before_SP.mean()), np.concatenate(means), problems)
+    scores_SP = np.atleast_2d(np.asarray(score_SP, dtype=np.float64))
+    seeds, problems = scores_SP.shape
+    if problems == 0:
+        return Estimate(0.0, 0.0, 1.0, 0, seeds, None)
+    share = bool((np.abs(scores_SP - 0.5) <= 0.5).all()) if share is None else share
+    mean, means_S = float(scores_SP.mean()), scores_SP.mean(axis=1)
+    spread = float(means_S.std(ddof=1)) if seeds > 1 else None
+    if seeds == 1 and share and np.isin(scores_SP, (0.0, 1.0)).all():
+        return Estimate(mean, *wilson(int(scores_SP.sum()), problems, level), problems, seeds, spread)
+    by_problem = float(scores_SP.mean(axis=0).var(ddof=1)) / problems if problems > 1 else math.inf
+    noise = Noise(mean, *over_seeds(means_S), by_problem, max(1, problems - 1), residual(scores_SP))
+    if not share:
+        return Estimate(mean, *noise.interval(level), problems, seeds, spread)
+    return Estimate(mean, *_share_interval(mean, noise.half_width(level), problems, level), problems, seeds, spread)
 
 
-def resampled_difference(mean: float, drawn_R: Floats, problems: int) -> Difference:
-    """A difference and, from its resamples, a percentile interval, p (twice the smaller tail) and detectable size."""
-    low, high = np.percentile(drawn_R, [2.5, 97.5])
-    tail = min(int((drawn_R <= 0).sum()), int((drawn_R >= 0).sum()))
-    p = min(1.0, 2 * (1 + tail) / (1 + len(drawn_R)))
-    return Difference(mean, float(low), float(high), p, (Z95 + Z80) * float(drawn_R.std()), problems)
+def _share_interval(mean: float, half: float, problems: int, level: float) -> Interval:
+    """Wilson's interval with as many trials as give this half-width; at least as wide as all-equal problems would."""
+    if math.isinf(half):
+        return Interval(0.0, 1.0)
+    z = normal_quantile(level)
+    most = mean * (1 - mean)
+    trials = problems if most <= 0 or half <= 0 else most * z * z / (half * half)
+    return _score_interval(mean, trials, z)
 
 
-def mcnemar(lost: int, won: int) -> float:
-    """Exact two-sided p of `lost` against `won` discordant problems under a fair coin."""
-    n = lost + won
-    tail = sum(math.comb(n, i) for i in range(min(lost, won) + 1)) / 2**n
-    return min(1.0, 2 * tail)
+def compare(before_P: Scores, after_P: Scores, *, share: bool | None = None) -> Difference:
+    """One run on each side, paired by problem, in the same order: the interval holds for new problems."""
+    return compare_seeds(before_P, after_P, share=share)
+
+
+def compare_seeds(
+    before_SP: Scores, after_SP: Scores, *, paired: bool = False, share: bool | None = None
+) -> Difference:
+    """Several runs on each side (rows: seeds, columns: the same problems); sides need not have as many.
+
+    `paired`: row i of both sides has the same seed. One run against several is taken for the one policy it is (a base
+    model): the interval then holds for new seeds of the other side.
+    """
+    return compare_suites([before_SP], [after_SP], paired=paired, share=share)
+
+
+def compare_suites(
+    before: Sequence[Scores], after: Sequence[Scores], *, paired: bool = False, share: bool | None = None
+) -> Difference:
+    """The same for the sum over several sets of problems (strata), each an array of the same runs × its problems.
+
+    `share`: scores lie in [0, 1], times a weight that is at most 1 (None: these do).
+    """
+    old, new = ([np.atleast_2d(np.asarray(one, dtype=np.float64)) for one in side] for side in (before, after))
+    sizes, seeds = [block.shape[1] for block in old], (len(old[0]), len(new[0]))
+    if sizes != [block.shape[1] for block in new] or 0 in sizes:
+        told = [block.shape[1] for block in new]
+        raise UserError(f"compare: {sizes} and {told} problems; both sides need the same ones, at least one")
+    if paired and seeds[0] != seeds[1]:
+        raise UserError(f"compare: {seeds[0]} and {seeds[1]} runs; pairs of seeds need as many on both sides")
+    share = all(bool((np.abs(block) <= 1).all()) for block in (*old, *new)) if share is None else share
+    noise = _noise(old, new, paired, share)
+    mean = float(sum(b.mean() - a.mean() for a, b in zip(old, new, strict=True)))
+    return Difference(mean, *noise.interval(), sum(sizes), seeds, paired and seeds[0] > 1, noise=noise)
+
+
+def _noise(old: Sequence[Floats], new: Sequence[Floats], paired: bool, share: bool) -> Noise:
+    both = list(zip(old, new, strict=True))
+    centres, by_problem = zip(*(over_problems(b.mean(axis=0) - a.mean(axis=0), share) for a, b in both), strict=True)
+    sides = [[b - a for a, b in both]] if paired else [old, new]
+    return Noise(
+        sum(centres),
+        *added([over_seeds(np.sum([block.mean(axis=1) for block in side], axis=0)) for side in sides]),
+        *added(by_problem),
+        shared=sum(residual(block) for side in sides for block in side),
+        bound=float(len(both)) if share else math.inf,
+    )
+
+
+def detectable_difference(
+    seeds: int, spread: float, problems: int, problem_spread: float = 0.0, *, paired: bool = False
+) -> float:
+    """Smallest true difference that `seeds` runs on each side would find 4 times out of 5.
+
+    `spread` is the standard deviation of run means over seeds as it was measured on so many problems (for `paired`,
+    that of the differences of pairs); `problem_spread` that of the true difference between problems.
+    """
+    if seeds < 2 or problems < 2:
+        raise UserError(f"{seeds} seeds, {problems} problems: two of each are the least that can be planned with")
+    sides, df = (1, seeds - 1) if paired else (2, 2 * seeds - 2)
+    noise = Noise(0.0, sides * spread**2 / seeds, df, problem_spread**2 / problems, problems - 1)
+    return noise.half_width() + noise.half_width(2 * POWER - 1)
+
+
+def seeds_needed(
+    effect: float, spread: float, problems: int, problem_spread: float = 0.0, *, paired: bool = False
+) -> int | None:
+    """The fewest runs on each side, 3 or more, that find a true `effect` 4 times out of 5; None: no number would."""
+    for seeds in range(3, MOST_SEEDS):
+        if detectable_difference(seeds, spread, problems, problem_spread, paired=paired) <= effect:
+            return seeds
+    return None
 
 
 def sign_flip(delta_P: Floats, *key: object, resamples: int = RESAMPLES) -> float:
@@ -147,16 +277,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
         worst = max(worst, min(1.0, (len(p_values) - rank) * p_values[i]))
         adjusted[i] = worst
     return adjusted
-
-
-def _resampled_means(scores: Floats, resamples: int, *key: object) -> Floats:
-    # In blocks: 10,000 resamples of thousands of problems would not fit in memory at once.
-    rng, means = generator(*key, "bootstrap"), []
-    block = max(1, 2_000_000 // len(scores))
-    for start in range(0, resamples, block):
-        index = rng.integers(0, len(scores), (min(block, resamples - start), len(scores)))
-        means.append(scores[index].mean(axis=1))
-    return np.concatenate(means)
 
 
 def check_k(samples: int, k: int, correct: int = 0) -> None:

@@ -7,6 +7,8 @@ Text (what a program printed)               Values (what a function returned, in
   float        tokens; numbers within abs/rel  unordered  lists are bags
   unordered    lines are a bag                 python     what `==` says in assert code: True is 1, 2.0 is 2
 Under `unordered` lists are bags at every depth; under `float` the members of sets are paired within the tolerance.
+A number of numpy is the Python number of its value, always. Its arrays are nested lists of their shape under `json`,
+`float` and `unordered`; under `exact` an array equals an array of the same kind, under `python` nothing that is a list.
 A number written without a fraction must be met exactly: tolerance is for floats.
 """
 
@@ -29,11 +31,19 @@ Kind = Literal["exact", "rstrip_lines", "tokens", "json", "float", "unordered", 
 SEQUENCES = {"list", "tuple", "deque"}
 SETS = {"set", "frozenset"}
 MAPPINGS = {"dict", "Counter", "OrderedDict", "defaultdict"}
+TABLES = {"Series", "DataFrame"}
+MOST_DIMENSIONS, MOST_EMPTY = 64, 100
+"""Of an array: numpy allows no more dimensions; (1000000000, 0) is a shape that costs its sender nothing."""
+ARRAYS_ARE_LISTS = {"json", "float", "unordered"}
 INTEGER = re.compile(r"[+-]?[0-9]{1,400}", re.ASCII)
 DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?", re.ASCII)
 RATIO = re.compile(r"-?[0-9]{1,400}(?:/[0-9]{1,400}|(?:\.[0-9]{1,400})?(?:E[+-][0-9]{1,3})?)", re.ASCII)
 """How Fraction and Decimal write themselves, without exponents that would fill the memory."""
 LONGEST_NUMBER = 400
+DEEPEST = 3 * plain.DEEPEST + 3
+"""Lists within lists; a level of a value is at most three of them: [tag, [[key, item]]]."""
+LARGEST_RATIO = 9
+"""Members of two encodings of equal values: 1 has one, numpy's 1+0j as ["numpy", [name, ["complex", […, …]]]] nine."""
 MOST_PAIRED = 300
 """Sets with more members than this that are not all numbers are paired in sorted order, not by search."""
 
@@ -75,17 +85,24 @@ def same_text(got: bytes, expected: str, policy: Comparison) -> bool:
         case "exact":
             return text == expected
         case "rstrip_lines":
-            return _lines(text) == _lines(expected)
+            return _as_many_lines(text, expected) and _lines(text) == _lines(expected)
         case "tokens":
-            return text.split() == expected.split()
+            wanted = expected.split()
+            return text.split(None, len(wanted)) == wanted
         case "unordered":
-            return sorted(_lines(text)) == sorted(_lines(expected))
+            return _as_many_lines(text, expected) and sorted(_lines(text)) == sorted(_lines(expected))
         case "float":
-            tokens, wanted = text.split(), expected.split()
+            wanted = expected.split()
+            tokens = text.split(None, len(wanted))
             return len(tokens) == len(wanted) and all(
                 one == other or _same_number(one, other, policy) for one, other in zip(tokens, wanted, strict=True)
             )
     raise ValueError(f"{policy.kind!r} compares values, not text")
+
+
+def _as_many_lines(text: str, expected: str) -> bool:
+    """Asked first, so that millions of lines where a few belong are never taken apart."""
+    return text.rstrip().count("\n") == expected.rstrip().count("\n")
 
 
 def _lines(text: str) -> list[str]:
@@ -108,7 +125,7 @@ def same_value(got: plain.Encoded, expected: object, policy: Comparison) -> bool
 
 
 def _number_form(value: Any) -> plain.Encoded:
-    """An expected number of another type, such as numpy's scalars, as Python's own."""
+    """An expected number of another type as Python's own."""
     if isinstance(value, numbers.Integral):
         return plain.encode(int(value))
     if isinstance(value, numbers.Real):
@@ -119,13 +136,81 @@ def _number_form(value: Any) -> plain.Encoded:
 
 
 def same_form(got: plain.Encoded, expected: plain.Encoded, policy: Comparison) -> bool:
-    """The same with both sides encoded; `got` is hostile, `expected` is ours."""
+    """The same with both sides encoded; `got` is hostile, `expected` is ours, and its size bounds the work."""
+    arrays = policy.kind in ARRAYS_ARE_LISTS
+    expected = _without_numpy(expected, arrays)
+    if not bounded(got, LARGEST_RATIO * members(expected)):
+        return False
     try:
+        got = _without_numpy(got, arrays)
         if policy.kind == "python":
             return bool(_canonical(got) == _canonical(expected))
         return _same(got, expected, policy)
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):  # no encoding of anything
         return False
+
+
+def bounded(form: Any, most: int) -> bool:
+    """Has it at most so many members at all depths, and no more levels than our encoder ever writes?"""
+    level, left = [form], most
+    for _ in range(DEEPEST):
+        lists = [one for one in level if type(one) is list]
+        left -= sum(map(len, lists))
+        if left < 0 or any(type(one) is dict for one in level):
+            return False
+        if not lists:
+            return True
+        level = [item for one in lists for item in one]
+    return False
+
+
+def members(form: Any) -> int:
+    """How many members an encoding has at all depths, itself included."""
+    count, level = 1, [form]
+    while level := [item for one in level if type(one) is list for item in one]:
+        count += len(level)
+    return count
+
+
+def _without_numpy(form: Any, arrays: bool) -> Any:
+    """The form with numpy's numbers as Python's, tables as tuples, and arrays as nested lists or as what they hold."""
+    if type(form) is not list or len(form) != 2:
+        return form
+    tag, content = form
+    if tag in SEQUENCES or tag in SETS:
+        return [tag, [_without_numpy(item, arrays) if type(item) is list else item for item in content]]
+    if tag in MAPPINGS:
+        return [tag, [[_without_numpy(part, arrays) for part in pair] for pair in content]]
+    if tag == "numpy":
+        return content[1]
+    if tag == "ndarray":
+        name, shape, items = content
+        if type(name) is not str or type(shape) is not list or type(items) is not list:
+            raise TypeError("not an array")
+        items = [_without_numpy(item, arrays) for item in items]
+        kind = name.lstrip("<>|=")[:1]
+        return _nested(shape, items) if arrays else ["ndarray", [kind, shape, items]]
+    return ["tuple", [["table", tag], *(_without_numpy(part, arrays) for part in content)]] if tag in TABLES else form
+
+
+def _nested(shape: Any, items: list[Any]) -> Any:
+    """Items in the order of memory as nested lists of this shape; an array of no dimensions is its one item."""
+    if math.prod(shape) != len(items) or len(shape) > MOST_DIMENSIONS:
+        raise ValueError("the items do not fill the shape")
+    if len(shape) == 0:
+        return items[0]
+    if not items:  # the lengths behind an empty dimension leave no trace in a list
+        if math.prod(shape[: shape.index(0)]) > MOST_EMPTY:
+            raise ValueError("too many empty lists")
+        return _empty(shape)
+    for length in reversed(shape[1:]):
+        items = [["list", items[start : start + length]] for start in range(0, len(items), length)]
+    return ["list", items]
+
+
+def _empty(shape: Any) -> Any:
+    """Nested lists of an array without items."""
+    return ["list", [_empty(shape[1:]) for _ in range(shape[0])] if shape[0] and len(shape) > 1 else []]
 
 
 def _canonical(form: Any) -> Any:

@@ -1,13 +1,16 @@
 """What is known about one program, and how a child's end is read.
 
-The kernel's word (exit status, signals, CPU time) comes before the child's. A report can make a verdict worse or more
-precise, never turn it into `accepted`.
+Failures are of three kinds, kept apart from here on: the answer's (a Finding), the task's (BadTask) and the machine's
+(InfrastructureError, tried again). The kernel's word (exit status, signals, CPU time) comes before the child's. A
+report can make a verdict worse or more precise, never turn it into `accepted`, and never leave the answer unjudged.
 """
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -16,12 +19,16 @@ from rlvrlab.judge.jail.limits import MEGABYTE, Limits
 from rlvrlab.judge.outcomes import ERROR_KINDS, Outcome
 from rlvrlab.judge.workers.orders import Ran
 from rlvrlab.judge.workers.worker import lines_of
-from rlvrlab.types import Verdict
+from rlvrlab.types import Verdict, unjudged
 
 T = TypeVar("T")
 ATTEMPTS = 3
 MOST_RECORDS = 200_000
 DETAIL_LENGTH = 300
+STOPPED_EARLY = "stopped_early"
+"""Flag of a verdict with tests that were not run: they count as failed."""
+MOST_TIMEOUTS = 3
+"""Tests on which a program may run out of time before the others are left out."""
 
 Failure = tuple[Outcome, str, tuple[str, ...]]
 """Outcome, one line for a reader, flags."""
@@ -29,6 +36,10 @@ Failure = tuple[Outcome, str, tuple[str, ...]]
 
 class Starved(InfrastructureError):
     """The machine, not the program, was too slow or ended it; the job is tried again."""
+
+
+class NotInside(InfrastructureError):
+    """The child could not enter the jail, so nothing of the job has run."""
 
 
 class BadTask(Exception):
@@ -57,6 +68,7 @@ class Finding:
     cpu_s: float = 0.0
     wall_s: float = 0.0
     peak_mb: float = 0.0
+    timeouts: int = 0
 
     def spent(self, *runs: Ran) -> None:
         """Add the time of these children, which ran side by side, and keep the highest peak of memory."""
@@ -70,20 +82,52 @@ class Finding:
             self.outcome, self.detail = outcome, detail[:DETAIL_LENGTH]
         self.flags += [flag for flag in flags if flag not in self.flags]
 
+    def stops(self, ended: Outcome, every_test: bool, left: int) -> bool:
+        """Are the tests that are left given up after one that ended the program? If so, the verdict is flagged.
+
+        It never depends on whether an answer was right, for a program could tell from what is started next.
+        """
+        self.timeouts += ended is Outcome.TIME_LIMIT
+        if not left or (every_test and self.timeouts < MOST_TIMEOUTS):
+            return False
+        self.flags.append(STOPPED_EARLY)
+        return True
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Around everything that touches what a child reported: the time is the job's, and so is any mistake in it."""
+        start = time.thread_time()
+        try:
+            yield
+        except (InfrastructureError, BadTask, MemoryError, OSError):
+            raise
+        except Exception as error:
+            self.fail(Outcome.TAMPERED, f"its report cannot be read ({type(error).__name__})")
+        finally:
+            self.cpu_s += time.thread_time() - start
+
     def verdict(self, isolation: str) -> Verdict:
         """The record the rest of the laboratory knows."""
         correct = self.outcome is Outcome.ACCEPTED
+        passed = min(self.passed, self.total)  # in process, a program can claim more than there are
         return Verdict(
             correct=correct,
-            score=1.0 if correct else self.passed / self.total if self.total else 0.0,
+            score=1.0 if correct else passed / self.total if self.total else 0.0,
             error=ERROR_KINDS[self.outcome],
-            passed=self.passed,
+            passed=passed,
             total=self.total,
             detail=f"{self.outcome}: {self.detail}" if self.detail else str(self.outcome),
             isolation=isolation,
             flags=tuple(self.flags),
             cost={"cpu_s": self.cpu_s, "wall_s": self.wall_s, "peak_mb": self.peak_mb},
         )
+
+
+def judge_failed(error: Exception, isolation: str) -> Verdict:
+    """The verdict where judging one answer raised: no opinion about it, and nothing to do with any other."""
+    known = isinstance(error, InfrastructureError)
+    words = str(error) if known else f"{type(error).__name__}: {str(error)[:DETAIL_LENGTH]}"
+    return unjudged(f"{Outcome.JUDGE_ERROR}: {words}", isolation=isolation)
 
 
 def records_of(ran: Ran) -> Sequence[Any] | None:
@@ -97,6 +141,10 @@ def records_of(ran: Ran) -> Sequence[Any] | None:
 
 def failure_of(ran: Ran, limits: Limits, records: Sequence[Any] | None) -> Failure | None:
     """Why this child is no success; None when it ended well. The kernel's word comes before the child's."""
+    if not ran.inside and ran.killed != "starved":
+        raise NotInside(f"a child could not enter the jail (exit status {ran.exit}); `rlvr doctor` may tell why")
+    if ran.exit == -signal.SIGKILL and not ran.killed and ran.peak_mb > limits.memory_mb:
+        return Outcome.MEMORY_LIMIT, f"it took {ran.peak_mb:.0f} MB until the kernel ended it", ()
     if ran.killed == "starved" or (ran.exit == -signal.SIGKILL and not ran.killed):
         raise Starved("the machine gave it no time" if ran.killed else "something outside the judge killed it")
     if ran.killed in ("cpu", "wall") or ran.exit == -signal.SIGXCPU:
@@ -131,8 +179,9 @@ def raised(record: Sequence[Any]) -> Failure:
 
 
 def word(record: Sequence[Any], index: int) -> str:
-    """One fact of a record as text; hostile records may be short."""
-    return str(record[index])[:DETAIL_LENGTH] if len(record) > index else "?"
+    """One fact of a record as text; hostile records may be short, or hold anything where a word belongs."""
+    value = record[index] if len(record) > index else None
+    return value[:DETAIL_LENGTH] if isinstance(value, str) else str(value) if type(value) in (int, float, bool) else "?"
 
 
 def shown(output: bytes) -> str:

@@ -16,11 +16,14 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
+from rlvrlab.errors import JudgeLost
 from rlvrlab.judge import code
+from rlvrlab.judge.finding import judge_failed
 from rlvrlab.judge.isolation import chosen_level
 from rlvrlab.judge.modes import mathematics, sql
 from rlvrlab.judge.modes.mathematics import MathTask
 from rlvrlab.judge.modes.sql import SqlTask
+from rlvrlab.judge.packages import check_installed
 from rlvrlab.judge.statistics import Latency, Stopwatch
 from rlvrlab.judge.tasks import Task
 from rlvrlab.judge.workers.orders import Image
@@ -53,14 +56,16 @@ class Judge:
     """landlock (default), bwrap, or weak where explicitly allowed."""
     workers: int = field(default_factory=default_size)
     allow_weak: bool = False
-    preload: tuple[str, ...] = ()
-    """Third-party modules candidates may import: ("numpy",)."""
-    stop_on_first_failure: bool = True
+    packages: tuple[str, ...] = ()
+    """Installed packages that every program and test may import: ("numpy",). Tasks can name more (packages.py)."""
+    every_test: bool = True
+    """Go on after a test that ended the program, for the true share of tests passed. Wrong answers never stop it."""
     remote: Backend | None = None
     """Judge programs there instead, e.g. a SandboxFusion client."""
 
     def __post_init__(self) -> None:
         self.level = chosen_level(self.isolation, self.allow_weak) if self.remote is None else "remote"
+        check_installed(self.packages, "Judge(packages=…)")
         self.stopwatch = Stopwatch()
         self._kept: OrderedDict[str, Verdict] = OrderedDict()
         self._loop = asyncio.new_event_loop()
@@ -68,11 +73,11 @@ class Judge:
         self._thread.start()
         local = self.level if self.remote is None else "landlock"
         self.pools = {
-            "code": Pool(Image(local, self.preload), self.workers),
+            "code": Pool(Image(local, tuple(sorted(self.packages))), self.workers),
             **{name: Pool(replace(image, isolation=local), self.workers) for name, image in sql.IMAGES.items()},
             "mathematics": Pool(replace(mathematics.IMAGE, isolation=local), self.workers),
         }
-        here = code.CodeJudge(self.pools["code"], self.stop_on_first_failure)
+        here = code.CodeJudge(self.pools["code"], self.every_test)
         self._code: Backend | code.CodeJudge = self.remote or here
         self._sql = {name: sql.SqlJudge(self.pools[name]) for name in sql.IMAGES}
         self._mathematics = mathematics.MathJudge(self.pools["mathematics"])
@@ -119,11 +124,16 @@ class Judge:
         return [placed[i] for i in range(len(items))]
 
     async def _timed(self, task: AnyTask, answer: str, label: str) -> Verdict:
-        if isinstance(task, MathTask):
-            verdict = await self._mathematics.judge(answer, task)
-        else:
-            assert not isinstance(task, SqlTask)
-            verdict = await self._code.judge(answer, task)
+        try:
+            if isinstance(task, MathTask):
+                verdict = await self._mathematics.judge(answer, task)
+            else:
+                assert not isinstance(task, SqlTask)
+                verdict = await self._code.judge(answer, task)
+        except JudgeLost:
+            raise
+        except Exception as error:
+            verdict = judge_failed(error, self.level)
         self.stopwatch.note(verdict.cost.get("wall_s", 0.0), label, verdict.error, verdict.correct is not None)
         return verdict
 
@@ -132,19 +142,25 @@ class Judge:
             return []
         started, engine = time.monotonic(), _engine(items[0][0])
         pairs = [(answer, task) for task, answer in items if isinstance(task, SqlTask)]
-        verdicts = await self._sql[engine].judge_many(pairs)
+        try:
+            verdicts = await self._sql[engine].judge_many(pairs)
+        except Exception as error:  # one of them: each is judged by itself, and only that one fails
+            if len(items) == 1:
+                return [judge_failed(error, self.level)]
+            return [verdict for item in items for verdict in await self._judge_queries([item])]
         for verdict in verdicts:
             each = (time.monotonic() - started) / len(verdicts)
             self.stopwatch.note(each, "sql", verdict.error, verdict.correct is not None)
         return verdicts
 
     def _key(self, task: AnyTask, answer: str) -> str:
-        version = f"{code.SCORER_VERSION} {sql.SCORER_VERSION} {mathematics.SCORER_VERSION} {self.level} {self.preload}"
+        version = (
+            f"{code.SCORER_VERSION} {sql.SCORER_VERSION} {mathematics.SCORER_VERSION} {self.level} {self.packages}"
+        )
         try:
-            written = repr(task)
-        except ValueError:  # integers of more than 4300 digits cannot be written: such a task is judged anew each time
-            written = secrets.token_hex()
-        content = "\0".join((version, str(self.stop_on_first_failure), written, answer))
+            content = "\0".join((version, str(self.every_test), repr(task), answer))
+        except Exception:  # it cannot be written, e.g. integers of more than 4300 digits: judged anew each time
+            content = secrets.token_hex()
         return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
     def latency(self) -> Latency:

@@ -19,6 +19,8 @@ class StdioTask:
     checker: str | None = None
     """A trusted program instead of a comparison: reads JSON {input, output, expected} and exits 0 to accept."""
     limits: Limits = field(default_factory=Limits)
+    packages: tuple[str, ...] = ()
+    """Packages beside the standard library that may be imported: ("numpy",); see packages.py."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class CallsTask:
     calls: tuple[Call, ...]
     comparison: Comparison = EXACT
     limits: Limits = field(default_factory=Limits)
+    packages: tuple[str, ...] = ()
+    """Packages beside the standard library that may be imported: ("numpy",); see packages.py."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,8 @@ class TestsTask:
     inprocess: bool = False
     """Run tests beside the candidate, for classes and other objects that cannot cross: `integrity: weak`."""
     limits: Limits = field(default_factory=Limits)
+    packages: tuple[str, ...] = ()
+    """Packages beside the standard library that may be imported: ("numpy",); see packages.py."""
 
 
 @dataclass(frozen=True, slots=True)

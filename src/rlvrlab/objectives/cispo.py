@@ -17,11 +17,9 @@ import numpy as np
 
 from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.errors import UserError
-from rlvrlab.objectives.aggregate import Aggregation, aggregate, token_mean
+from rlvrlab.objectives.aggregate import Aggregation, aggregate, masked, needed, token_mean
 from rlvrlab.objectives.base import PolicyObjective
-from rlvrlab.objectives.diagnostics import policy_metrics
-from rlvrlab.objectives.masking import masked, needed
-from rlvrlab.objectives.ratio import exponential, log_ratio_BT
+from rlvrlab.objectives.ratio import exponential, log_ratio_BT, policy_metrics
 from rlvrlab.registry import register
 from rlvrlab.types import Loss, NonNegative, Positive
 

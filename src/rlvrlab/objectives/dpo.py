@@ -22,9 +22,8 @@ from annotated_types import Ge, Lt
 
 from rlvrlab.batch import Floats, Ints, TokenBatch
 from rlvrlab.errors import UserError
-from rlvrlab.objectives.aggregate import token_mean
+from rlvrlab.objectives.aggregate import masked, missing, needed, token_mean
 from rlvrlab.objectives.base import PolicyObjective
-from rlvrlab.objectives.masking import masked, missing, needed
 from rlvrlab.registry import register
 from rlvrlab.types import Couples, Loss, NonNegative, Positive
 

@@ -19,11 +19,9 @@ from typing import Literal
 import numpy as np
 
 from rlvrlab.batch import Floats, TokenBatch
-from rlvrlab.objectives.aggregate import Aggregation, aggregate, token_mean
+from rlvrlab.objectives.aggregate import Aggregation, aggregate, needed, token_mean
 from rlvrlab.objectives.base import PolicyObjective
-from rlvrlab.objectives.diagnostics import policy_metrics
-from rlvrlab.objectives.masking import needed
-from rlvrlab.objectives.ratio import Ratio, Surrogate, clipped_surrogate, exponential, log_ratio_BT
+from rlvrlab.objectives.ratio import Ratio, Surrogate, clipped_surrogate, exponential, log_ratio_BT, policy_metrics
 from rlvrlab.registry import register
 from rlvrlab.types import Fraction01, Loss, NonNegative
 

@@ -1,4 +1,4 @@
-"""The probability ratio ρ = p / p_old and the clipped surrogate of PPO and GSPO.
+"""The probability ratio ρ = p / p_old, the clipped surrogate of PPO and GSPO, and how far the policy has moved.
 
     ρ_t = exp(log p_t − log p_old,t)          surrogate = max(−A ρ, −A clip(ρ, 1 − low, 1 + high))
 
@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rlvrlab.batch import Bools, Floats, TokenBatch
-from rlvrlab.objectives.masking import masked
+from rlvrlab.objectives.aggregate import masked, token_mean
+from rlvrlab.objectives.kl import kl_BT
 
 LOG_RATIO_LIMIT = 20.0
 
@@ -54,3 +55,31 @@ def clipped_surrogate(ratio: Ratio, advantage_BT: Floats, low: float, high: floa
     clipped_BT = held_BT > free_BT
     slope_BT = np.where(clipped_BT, 0.0, -advantage_BT * ratio.slope_BT)
     return Surrogate(np.maximum(free_BT, held_BT), slope_BT, clipped_BT)
+
+
+def policy_metrics(
+    logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch, ratio_BT: Floats | None = None
+) -> dict[str, float]:
+    """What every objective reports, named as in verl; sums over micro-batches are the global means.
+
+    actor/entropy   mean entropy of the token distributions
+    actor/ppo_kl    mean(log p_old − log p): how far the policy has moved since collection
+    actor/ratio     mean probability ratio the objective uses (`ratio_BT`, else the token's); 1 means on-policy
+    actor/kl        mean k3 estimate of KL to the reference, where there is one, whatever the loss uses
+    """
+    log_BT = log_ratio_BT(logp_BT, batch)
+    used_BT = exponential(log_BT).value_BT if ratio_BT is None else ratio_BT
+    return {
+        "actor/entropy": token_mean(entropy_BT, batch),
+        "actor/ppo_kl": token_mean(-log_BT, batch),
+        "actor/ratio": token_mean(used_BT, batch),
+        **reference_metrics(logp_BT, batch),
+    }
+
+
+def reference_metrics(logp_BT: Floats, batch: TokenBatch) -> dict[str, float]:
+    """Distance to the reference policy; empty without one."""
+    if batch.reference_BT is None:
+        return {}
+    kl = kl_BT(masked(logp_BT, batch), masked(batch.reference_BT, batch), "k3")
+    return {"actor/kl": token_mean(kl, batch)}

@@ -12,10 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rlvrlab.batch import Floats, TokenBatch
-from rlvrlab.objectives.aggregate import Aggregation, aggregate
+from rlvrlab.objectives.aggregate import Aggregation, aggregate, masked, needed
 from rlvrlab.objectives.base import PolicyObjective
-from rlvrlab.objectives.diagnostics import policy_metrics
-from rlvrlab.objectives.masking import masked, needed
+from rlvrlab.objectives.ratio import policy_metrics
 from rlvrlab.registry import register
 from rlvrlab.types import Loss
 

@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rlvrlab.batch import Floats, TokenBatch
-from rlvrlab.objectives.aggregate import Aggregation, token_mean, weights_BT
-from rlvrlab.objectives.masking import masked, needed
+from rlvrlab.objectives.aggregate import Aggregation, masked, needed, token_mean, weights_BT
 
 
 class ValueLoss(NamedTuple):

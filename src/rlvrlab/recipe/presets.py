@@ -76,38 +76,19 @@ def _collection(problems: int, answers: int, longest: int, warmup: int, source: 
 
 TOY = "recipes/toy_pipeline.toml"
 PRESETS = {
-    preset.name: preset
-    for preset in (
-        Preset("toy", _rates((0.02, TOY), (0.005, TOY), (0.01, TOY), (0.02, TOY)) | _collection(16, 8, 64, 0, TOY)),
-        Preset(
-            "hf/full/nano",
-            _rates((3e-3, NANO), (3e-4, NANO), (5e-4, NANO), (1e-3, NANO)) | _collection(16, 8, 64, 0, NANO),
-        ),
-        Preset(
-            "hf/lora/nano",
-            _rates((1e-2, TENFOLD), (1e-3, TENFOLD), (2e-3, TENFOLD), (1e-3, NANO)) | _collection(16, 8, 64, 0, NANO),
-        ),
-        Preset(
-            "hf/full/100m",
-            _rates((5e-5, SMOLLM2), (1e-6, TRL), (1e-5, SMOLLM2), (1e-4, SMOLLM2))
-            | _collection(32, 8, 256, 10, SMOLLM2),
-        ),
-        Preset(
-            "hf/lora/100m",
-            _rates((5e-4, SMOLLM2), (1e-5, TENFOLD), (5e-5, SMOLLM2), (1e-4, SMOLLM2))
-            | _collection(32, 8, 256, 10, SMOLLM2),
-        ),
-        Preset(
-            "hf/full/1b",
-            _rates((2e-5, TRL), (1e-6, TRL), (1e-6, TRL), (1e-5, TENFOLD)) | _collection(32, 16, 512, 10, QWEN),
-        ),
-        Preset(
-            "hf/lora/1b",
-            _rates((2e-4, TENFOLD), (1e-5, TENFOLD), (5e-5, QWEN), (1e-4, TENFOLD))
-            | _collection(32, 16, 512, 10, QWEN),
-        ),
+    name: Preset(name, _rates(*rates) | _collection(*collection))
+    for name, rates, collection in (
+        ("toy", ((0.02, TOY), (0.005, TOY), (0.01, TOY), (0.02, TOY)), (16, 8, 64, 0, TOY)),
+        ("hf/full/nano", ((3e-3, NANO), (3e-4, NANO), (5e-4, NANO), (1e-3, NANO)), (16, 8, 64, 0, NANO)),
+        ("hf/lora/nano", ((1e-2, TENFOLD), (1e-3, TENFOLD), (2e-3, TENFOLD), (1e-3, NANO)), (16, 8, 64, 0, NANO)),
+        ("hf/full/100m", ((5e-5, SMOLLM2), (1e-6, TRL), (1e-5, SMOLLM2), (1e-4, SMOLLM2)), (32, 8, 256, 10, SMOLLM2)),
+        ("hf/lora/100m", ((5e-4, SMOLLM2), (1e-5, TENFOLD), (5e-5, SMOLLM2), (1e-4, SMOLLM2)),
+         (32, 8, 256, 10, SMOLLM2)),
+        ("hf/full/1b", ((2e-5, TRL), (1e-6, TRL), (1e-6, TRL), (1e-5, TENFOLD)), (32, 16, 512, 10, QWEN)),
+        ("hf/lora/1b", ((2e-4, TENFOLD), (1e-5, TENFOLD), (5e-5, QWEN), (1e-4, TENFOLD)), (32, 16, 512, 10, QWEN)),
     )
-}
+}  # fmt: skip
+"""Rates of imitation, preference, on-line phases and critic; then problems, answers, longest answer and warm-up."""
 
 
 def preset_for(parameters: int | None, *, lora: bool) -> Preset:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.record.files import write_atomically
+from rlvrlab.record.headline import headline_words, percent, summarise
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 from rlvrlab.registry import PYTHON
 
@@ -43,32 +44,6 @@ def write_experiment(folder: Path) -> None:
     write_atomically(folder / "EXPERIMENT.md", "\n\n".join(s for s in sections if s) + "\n")
 
 
-def summarise(folder: Path) -> dict[str, Any]:
-    """Per phase: held-out accuracy before, best and last, with 95 % intervals."""
-    phases: dict[str, Any] = {}
-    for row in read_metrics(folder):
-        accuracy = accuracy_of(row)
-        if accuracy is None:
-            continue
-        point = {"step": row["step"], **accuracy}
-        entry = phases.setdefault(row["phase"], {"before": point, "best": point})
-        entry["last"] = point
-        if point["accuracy"] > entry["best"]["accuracy"]:
-            entry["best"] = point
-    return phases
-
-
-def accuracy_of(row: dict[str, Any]) -> dict[str, Any] | None:
-    """The held-out accuracy in a metrics line, with its interval."""
-    key = next((k for k in row if k.startswith("val-core/") and k.endswith("/acc")), None)
-    return None if key is None else {"accuracy": row[key], "low": row[f"{key}_low"], "high": row[f"{key}_high"]}
-
-
-def percent(point: dict[str, Any]) -> str:
-    """An accuracy with its interval, as `81.5 % [75.6, 86.2]`."""
-    return f"{100 * point['accuracy']:.1f} % [{100 * point['low']:.1f}, {100 * point['high']:.1f}]"
-
-
 def sparkline(values: list[float], width: int = 40) -> str:
     """Values as a line of block characters from the lowest to the highest."""
     if not values:
@@ -83,7 +58,14 @@ def _result(folder: Path) -> str:
     phases = summarise(folder)
     if not phases:
         return ""
-    lines = ["## Result", "", "Held-out accuracy, greedy, with 95 % Wilson intervals.", ""]
+    lines = [
+        "## Result",
+        "",
+        f"**{headline_words(folder)}**",
+        "",
+        "On dev problems, which choose the checkpoint, greedy, 95 % Wilson intervals:",
+        "",
+    ]
     lines += ["| phase | before | best (step) | last |", "|---|---|---|---|"]
     for name, entry in phases.items():
         best = f"{percent(entry['best'])} ({entry['best']['step']})"

@@ -7,15 +7,12 @@ at all). Random rewards have lifted a base model on a contaminated benchmark by 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass
 
 from rlvrlab.randomness import generator
-from rlvrlab.registry import find, register
-from rlvrlab.rewards.total import judged, total
-from rlvrlab.types import Completion, CountOrZero, Fraction01, Problem, Reward, RewardFunction, Verdict
+from rlvrlab.registry import register
+from rlvrlab.rewards.total import Around, judged, total
+from rlvrlab.types import Completion, CountOrZero, Fraction01, Problem, Reward, Verdict
 
 
 @register("reward", "random")
@@ -37,19 +34,8 @@ class RandomReward:
 
 @register("reward", "inverted")
 @dataclass(frozen=True)
-class Inverted:
+class Inverted(Around):
     """Another reward with its sign turned."""
-
-    of: str = "binary"
-    """The reward to turn round."""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """Its own keys."""
-
-    @cached_property
-    def inner(self) -> RewardFunction:
-        """The reward that is turned round."""
-        inner: RewardFunction = find("reward", self.of)(**self.options)
-        return inner
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
         """The inner reward with every part negated."""

@@ -10,26 +10,19 @@ Length is counted in tokens, so nothing is read twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass
 
 from rlvrlab.errors import UserError
-from rlvrlab.registry import find, register
-from rlvrlab.rewards.total import judged, total
-from rlvrlab.types import Completion, Count, Finish, NonNegative, Problem, Reward, RewardFunction, Verdict
+from rlvrlab.registry import register
+from rlvrlab.rewards.total import Around, judged, total
+from rlvrlab.types import Completion, Count, Finish, NonNegative, Problem, Reward, Verdict
 
 
 @register("reward", "overlong")
 @dataclass(frozen=True)
-class Overlong:
+class Overlong(Around):
     """Another reward minus a penalty for length."""
 
-    of: str = "binary"
-    """The reward to shape."""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """Its own keys."""
     limit: Count = 8192
     """Tokens from which the whole penalty applies."""
     buffer: Count = 1024
@@ -40,12 +33,6 @@ class Overlong:
     def __post_init__(self) -> None:
         if self.buffer > self.limit:
             raise UserError(f"reward overlong: buffer = {self.buffer} exceeds limit = {self.limit}")
-
-    @cached_property
-    def inner(self) -> RewardFunction:
-        """The reward that is shaped."""
-        inner: RewardFunction = find("reward", self.of)(**self.options)
-        return inner
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
         """The inner reward's parts, and `overlong` at most 0."""

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from rlvrlab.errors import UserError
 from rlvrlab.registry import register
-from rlvrlab.rewards.total import judged, total
+from rlvrlab.rewards.total import PartialCredit, judged, total
 from rlvrlab.types import Completion, Fraction01, Problem, Reward, Verdict
 
 
 @register("reward", "partial")
 @dataclass(frozen=True)
-class Partial:
+class Partial(PartialCredit):
     """Weights over the verdict's named parts; being correct earns what they leave of 1."""
 
     format: Fraction01 = 0.1

@@ -2,9 +2,38 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
-from rlvrlab.types import Reward, Verdict
+from rlvrlab.registry import find
+from rlvrlab.types import Completion, Problem, Reward, RewardFunction, Verdict
+
+
+@dataclass(frozen=True)
+class Around:
+    """What a reward around another one has in common with its kin."""
+
+    of: str = "binary"
+    """The reward inside."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Its own keys."""
+
+    @cached_property
+    def inner(self) -> RewardFunction:
+        """The reward inside, built."""
+        inner: RewardFunction = find("reward", self.of)(**self.options)
+        return inner
+
+
+class PartialCredit:
+    """Base of rewards that are 1 for a right answer and between 0 and 1 for any other: their mean is an accuracy."""
+
+    @abstractmethod
+    def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
+        """The reward of a judged answer."""
 
 
 def total(parts: Mapping[str, float]) -> Reward:

@@ -1,4 +1,9 @@
-"""Sample answers to problems, have them judged, turn verdicts into rewards."""
+"""Put problems to a policy, sample its answers, have them judged, turn verdicts into rewards.
+
+How a question is put has two sides. Words (`plain`, `think`, `chat` styles: what to answer and in which form) belong to
+the environment's own `style` key, because its verifier reads the answer. The wrapping of a conversation (system line,
+role marks, `<|im_start|>`) belongs to the model: a tokenizer with a chat template wraps, one without does not.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from rlvrlab.errors import InfrastructureError
-from rlvrlab.rollout.render import prompt_tokens
 from rlvrlab.stopwatch import timed
 from rlvrlab.types import (
     Completion,
@@ -19,8 +23,26 @@ from rlvrlab.types import (
     Rollout,
     Sampler,
     Sampling,
+    Tokenizer,
     unjudged,
 )
+
+
+def prompt_tokens(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
+    """The prompt as this policy expects it: inside its chat template where the engine uses one, else as it stands."""
+    wrap = getattr(tokenizer, "encode_prompt", None)
+    return tokenizer.encode(text) if wrap is None else tuple(wrap(text))
+
+
+def again_tokens(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
+    """A later turn of the same conversation: what follows the answer's end token, without the conversation's head."""
+    more = getattr(tokenizer, "encode_again", None)
+    return tokenizer.encode(text) if more is None else tuple(more(text))
+
+
+def answer_tokens(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
+    """A reference answer with its end: what the policy is to learn to say after the prompt."""
+    return (*tokenizer.encode(text), tokenizer.end)
 
 
 def collect(

@@ -33,7 +33,9 @@ LONGEST = 400_000
 """A program with more characters is one broken step; parsing it would take too long."""
 TRIES = 12
 """Shorter beginnings tried of a program that does not parse."""
-CONTINUES = re.compile(r"(?:[ \t]*(?:#.*)?\r?\n)*[ \t]+[^\s#]")
+MOST_RETRIED = 60_000
+"""Characters of all these beginnings together: each try reads the program anew."""
+CONTINUES = re.compile(r"(?:[ \t\r]*+(?:#[^\n]*+)?\n)*+[ \t]+[^\s#]")
 """An indented first statement: the answer continues a function that the prompt began."""
 LINE_END = re.compile(r"\r\n|\r|\n")
 SPACE = re.compile(r"\s*")
@@ -87,7 +89,7 @@ def _longest_sound(header: str, code: str) -> tuple[ast.Module | None, int]:
     if len(code) > LONGEST:
         return None, 0
     ends = [match.end() for match in LINE_END.finditer(code)]
-    size = len(code)
+    size, retried = len(code), 0
     for _ in range(TRIES):
         try:
             return parsed(header + code[:size]), size
@@ -97,6 +99,9 @@ def _longest_sound(header: str, code: str) -> tuple[ast.Module | None, int]:
             if not below:
                 break
             size = below[-1]
+            retried += size
+            if retried > MOST_RETRIED:
+                break
         except NOT_PYTHON:
             break
     return None, 0

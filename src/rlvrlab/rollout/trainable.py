@@ -31,6 +31,16 @@ def usable(answer: Rollout | Mapping[str, Any]) -> bool:
     return why_not(answer) is None
 
 
+def verified(rollout: Rollout) -> bool:
+    """Was it judged right, with nothing odd about it? Unlike a usable answer it may end at max_tokens.
+
+    Enough for what is measured and not imitated: a skill may be remembered by it (train/guards/memory.py).
+    """
+    return (
+        rollout.verdict.correct is True and rollout.completion.finish is not Finish.ERROR and not rollout.verdict.flags
+    )
+
+
 def why_not(answer: Rollout | Mapping[str, Any]) -> Reason | None:
     """The first reason against imitating a rollout or a stored answer, None when there is none."""
     if isinstance(answer, Rollout):

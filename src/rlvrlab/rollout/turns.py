@@ -17,8 +17,7 @@ from typing import Any, Literal
 
 from rlvrlab.envs.base import GivesFeedback, GivesFeedbackTogether
 from rlvrlab.errors import UserError
-from rlvrlab.rollout.collect import judged_rollouts
-from rlvrlab.rollout.render import again_tokens, prompt_tokens
+from rlvrlab.rollout.collect import again_tokens, judged_rollouts, prompt_tokens
 from rlvrlab.stopwatch import timed
 from rlvrlab.types import Environment, Request, RewardFunction, Rollout, Sampler, Sampling
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,63 +15,11 @@ from rlvrlab.errors import LabError, UserError
 from rlvrlab.study.chain import Chain, Trial
 from rlvrlab.study.folder import TrialState, read_decisions, read_states
 from rlvrlab.study.identity import digest
-from rlvrlab.study.load import StudyFile
+from rlvrlab.study.load import ON_TEST, StudyFile
 from rlvrlab.study.measures import Scores, is_cost, pooled, suite_of
 from rlvrlab.study.schema import Settings, Stage
 from rlvrlab.study.select import Candidate, Recommendation, choose
-
-
-@dataclass
-class ArmView:
-    """One arm with its trials."""
-
-    name: str
-    own: Settings
-    settings: Settings
-    trials: list[Trial]
-    dropped: str | None = None
-    """The halving round that dropped it, in words."""
-
-
-@dataclass
-class StageView:
-    """Where one stage stands: blocked, running, waiting (for a person), decided or failed."""
-
-    name: str
-    kind: str
-    stage: Stage
-    needs: list[str]
-    suites: dict[str, str]
-    """Suites its trials are examined on: name -> hash."""
-    status: str = "blocked"
-    arms: list[ArmView] = field(default_factory=list)
-    inputs: Settings = field(default_factory=dict)
-    decision: dict[str, Any] | None = None
-    due: str | None = None
-    """What has to be decided now: choice, halving or confirmation."""
-    evidence: str = ""
-    round: int = 0
-    """Halving rounds that are over."""
-    small: dict[str, list[Trial]] = field(default_factory=dict)
-    """Arm -> trials of the halving round that is due."""
-    note: str = ""
-
-    @property
-    def live(self) -> list[ArmView]:
-        """Arms that no halving round dropped."""
-        return [arm for arm in self.arms if arm.dropped is None]
-
-
-@dataclass
-class Survey:
-    """Where the whole study stands, and what it wants next."""
-
-    stages: list[StageView]
-    wanted: dict[str, tuple[Trial, dict[str, str]]]
-    """Trial id -> the trial and the suites it has to be examined on; first come, first run."""
-    owners: dict[str, list[tuple[str, str]]]
-    """Trial id -> (stage, arm) that ask for it, the first one first."""
-    choices: dict[str, str]
+from rlvrlab.study.views import EXTENSION, FINAL, ArmView, StageView, Survey
 
 
 class Board:
@@ -98,10 +45,12 @@ class Board:
         if all(view.status == "decided" for view in survey.stages):
             confirmations = [self._confirmation(view, survey) for view in survey.stages]
             survey.stages += [view for view in confirmations if view is not None]
+        if all(view.status == "decided" for view in survey.stages):
+            survey.stages += [self._final(view, survey) for view in survey.stages if self._asks_last(view)]
         return survey
 
     def _stage(self, stage: Stage, survey: Survey) -> StageView:
-        suites = {name: self.suite_hash(name) for name in stage.suites or self.chain.file.study.suites}
+        suites = {name: self.suite_hash(name) for name in self.chain.file.chooses_on(stage)}
         view = StageView(stage.name, "compare", stage, self.chain.file.needs(stage), suites)
         missing = [name for name in view.needs if name not in survey.choices]
         if missing:
@@ -119,11 +68,18 @@ class Board:
         for number, one in enumerate(stage.halving):
             if not self._halved(view, number, one.set, survey):
                 return view
-        self._ask(view, {arm.name: arm.trials for arm in view.live}, survey)
-        if not self._all_over(view, [trial for arm in view.live for trial in arm.trials]):
-            view.status = "running"
-            return view
-        self._settle(view, "choice", survey)
+        for look in range(1, stage.select.extend + 2):
+            view.look = look
+            for arm in view.live:
+                arm.trials = self.chain.trials(stage, arm.name, survey.choices, look=look)
+            self._ask(view, {arm.name: arm.trials for arm in view.live}, survey)
+            if not self._all_over(view, [trial for arm in view.live for trial in arm.trials]):
+                view.status = "running"
+                break
+            self._settle(view, "choice", survey)
+            if view.decision is None or view.decision["kind"] != EXTENSION:
+                break
+            view.decision = None
         return view
 
     def _arm_views(self, stage: Stage, choices: dict[str, str]) -> list[ArmView]:
@@ -170,6 +126,8 @@ class Board:
             view.due = kind
             view.status = "waiting" if kind == "choice" and view.stage.select.human else "running"
             return
+        if view.decision["kind"] == EXTENSION:
+            return
         view.status = "decided"
         survey.choices[view.name] = view.decision["chosen"]
 
@@ -194,6 +152,28 @@ class Board:
         else:
             again.status = "running"
         return again
+
+    def _asks_last(self, view: StageView) -> bool:
+        file = self.chain.file
+        asked = view.kind == "compare" and file.asks_last(view.stage) != "none"
+        return asked and bool(file.examined_last(view.stage))
+
+    def _final(self, view: StageView, survey: Survey) -> StageView:
+        """Test problems, asked once everything is decided; nothing is chosen from the answers."""
+        file = self.chain.file
+        suites = {name: self.suite_hash(name) for name in file.examined_last(view.stage)}
+        chosen = survey.choices[view.name]
+        arms = view.live if file.asks_last(view.stage) == "arms" else [a for a in view.live if a.name == chosen]
+        last = StageView(f"{FINAL}_{view.name}", FINAL, view.stage, [view.name], suites)
+        last.arms = [ArmView(a.name, a.own, a.settings, [t for t in a.trials if self._finished(t, view)]) for a in arms]
+        for arm in last.arms:
+            self._ask(last, {arm.name: arm.trials}, survey)
+        trials = [trial for arm in last.arms for trial in arm.trials]
+        last.status = "decided" if self._all_over(last, trials) else "running"
+        if last.status == "decided" and not any(self._finished(trial, last) for trial in trials):
+            last.status, last.note = "failed", "no trial could be examined on test problems; see its log"
+        last.chosen = chosen
+        return last
 
     def _ask(self, view: StageView, trials: dict[str, list[Trial]], survey: Survey) -> None:
         """Add these to the wanted trials, seed by seed, so that a stage soon has all arms at one seed."""
@@ -227,7 +207,13 @@ class Board:
 
     def metrics_of(self, view: StageView) -> dict[str, float]:
         """The rule's metrics with their weights; by default every suite's share of accepted answers alike."""
-        return dict(view.stage.select.metrics) or {f"{name}.accepted": 1.0 for name in view.suites}
+        usual = {f"{name}.accepted": 1.0 for name in self.chain.file.chooses_on(view.stage)}
+        named = dict(view.stage.select.metrics) or usual
+        if view.kind != FINAL:
+            return named
+        twins = {m.replace(suite_of(m), f"{suite_of(m)}{ON_TEST}", 1): w for m, w in named.items() if not is_cost(m)}
+        own = {f"{name}.accepted": 1.0 for name in view.suites if not name.endswith(ON_TEST)}
+        return {m: w for m, w in twins.items() if suite_of(m) in view.suites} | own
 
     def candidates(
         self, view: StageView, trials: dict[str, list[Trial]] | None = None, metrics: Sequence[str] | None = None
@@ -261,8 +247,8 @@ class Board:
 
     def recommendation(self, view: StageView, trials: dict[str, list[Trial]] | None = None) -> Recommendation:
         """What the stage's rule makes of its finished trials, or of those given."""
-        return choose(view.stage.select, self.metrics_of(view), self.candidates(view, trials))
+        return choose(view.stage.select, self.metrics_of(view), self.candidates(view, trials), len(view.arms))
 
     def suite_hash(self, name: str) -> str:
         """Changes with the suite's keys: another suite under the same name is another evaluation."""
-        return digest(self.chain.file.study.suites[name].model_dump())[:16]
+        return digest(self.chain.file.suite(name).model_dump())[:16]

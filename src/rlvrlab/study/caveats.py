@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rlvrlab.errors import LabError
-from rlvrlab.study.board import Board, StageView, Survey
+from rlvrlab.study.board import Board
+from rlvrlab.study.views import StageView, Survey
 
 MOST_COMBINATIONS = 64
 """Beyond this many, combinations are not looked up: only those under the chosen arm count as run."""
@@ -13,7 +14,10 @@ MOST_COMBINATIONS = 64
 
 def caveats(board: Board, survey: Survey) -> list[dict[str, Any]]:
     """Rows {kind, stages, text}, stage by stage."""
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = [
+        {"kind": "test", "stages": [one.partition(":")[0].removeprefix("stages.")], "text": one.partition(";")[0]}
+        for one in board.chain.file.chosen_on_test()
+    ]
     for view in survey.stages:
         if view.decision is None:
             continue
@@ -80,8 +84,9 @@ def _of_decision(board: Board, view: StageView, decision: dict[str, Any]) -> lis
         add("excluded", f"{view.name}: no finished trial, not compared: {', '.join(missing)}")
     if short:
         add("excluded", f"{view.name}: compared without some failed seeds: {', '.join(short)}")
-    tied = [one for one in decision["comparisons"] if one["tied"] and one["problems"]]
-    least = max((one["detectable"] for one in tied), default=0.0)
-    if least > 0 and not decision["significant"]:
-        add("power", f"{view.name}: differences below {100 * least:.1f} points could not have been seen 4 times in 5")
+    undecided = [one for one in decision["comparisons"] if one["outcome"] == "undecided" and one["problems"]]
+    least = max((one["detectable"] for one in undecided), default=0.0)
+    if least > 0:
+        text = f"undecided; differences below {least:.3g} could not have been seen 4 times in 5"
+        add("power", f"{view.name}: {text}")
     return rows

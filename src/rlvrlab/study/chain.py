@@ -127,10 +127,14 @@ class Chain:
             self._resolved[key] = load_recipe(self.file.recipe, given)
         return self._resolved[key]
 
-    def trials(self, stage: Stage, arm: str, choices: Choices, small: Settings | None = None) -> list[Trial]:
-        """One per seed; `small` are the keys of a halving round."""
+    def trials(
+        self, stage: Stage, arm: str, choices: Choices, small: Settings | None = None, look: int = 1
+    ) -> list[Trial]:
+        """One per seed; `small` are the keys of a halving round, and each look after the first adds as many seeds."""
         settings = layered(self.settings(stage, arm, choices), small or {})
-        return self.seeded(settings, stage.seeds or self.file.study.seeds)
+        own = stage.seeds or self.file.study.seeds
+        fresh = range(max(own) + 1, max(own) + 1 + (look - 1) * len(own))
+        return self.seeded(settings, [*own, *fresh])
 
     def seeded(self, settings: Settings, seeds: Sequence[int]) -> list[Trial]:
         """Trials of the same settings with different seeds."""

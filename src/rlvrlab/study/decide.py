@@ -6,21 +6,27 @@ import math
 from typing import Any
 
 from rlvrlab.errors import UserError
-from rlvrlab.study.board import Board, StageView
+from rlvrlab.study.board import Board
 from rlvrlab.study.chain import Trial
 from rlvrlab.study.select import Recommendation
+from rlvrlab.study.views import EXTENSION, StageView
 
 
 def choice(board: Board, view: StageView, kind: str = "choice") -> dict[str, Any]:
-    """The rule's decision for a stage whose trials are over."""
+    """The rule's decision for a stage whose trials are over: a winner, or more seeds while it is undecided."""
     recommended = board.recommendation(view)
     decision = _facts(board, view, recommended, kind)
+    rule = view.stage.select
+    if kind == "choice" and recommended.outcome == "undecided" and view.look <= rule.extend:
+        seeds = len(view.stage.seeds or board.chain.file.study.seeds)
+        words = f"{seeds} more seeds for every arm (look {view.look} of {rule.extend + 1}); {recommended.words}"
+        return decision | {"kind": EXTENSION, "chosen": None, "words": words}
     if kind != "confirmation":
         return decision
     # The question is another one: does the order of the chain's beginning hold at its end?
     first, second = view.arms[0].name, view.arms[1].name
-    if not recommended.significant:
-        words = f"{first} and {second} cannot be told apart at the end of the chain either"
+    if recommended.outcome != "better":
+        words = f"{first} and {second} at the end of the chain: {recommended.words}"
     elif recommended.chosen == first:
         words = f"{first} is better than {second} at the end of the chain too: the choice holds"
     else:
@@ -39,7 +45,7 @@ def override(board: Board, view: StageView, arm: str, reason: str, who: str) -> 
     agrees = "as the rule recommends" if arm == recommended.chosen else f"the rule recommends {recommended.chosen}"
     words = f"{arm}: chosen by {who} ({agrees}): {reason}"
     if arm != recommended.chosen:
-        decision |= {"runner_up": recommended.chosen, "significant": False}
+        decision |= {"runner_up": recommended.chosen, "outcome": "undecided", "significant": False}
     return decision | {"chosen": arm, "by": "person", "reason": reason, "who": who, "words": words}
 
 
@@ -58,7 +64,14 @@ def halving(board: Board, view: StageView) -> dict[str, Any]:
     kept, gone = order[:count], [arm.name for arm in view.live if arm.name not in order[:count]]
     words = f"round {view.round + 1}: {', '.join(kept)} go on; dropped: {', '.join(gone) or 'none'}"
     decision = _facts(board, view, recommended, "halving", trials)
-    return decision | {"kept": kept, "chosen": order[0], "runner_up": None, "significant": False, "words": words}
+    return decision | {
+        "kept": kept,
+        "chosen": order[0],
+        "runner_up": None,
+        "outcome": "undecided",
+        "significant": False,
+        "words": words,
+    }
 
 
 def _facts(
@@ -81,7 +94,8 @@ def _facts(
         "chosen": recommended.chosen,
         "recommended": recommended.chosen,
         "runner_up": recommended.runner_up,
-        "significant": recommended.significant,
+        "outcome": recommended.outcome,
+        "significant": recommended.outcome == "better",
         "words": recommended.words,
         "candidates": candidates,
         "comparisons": [one.plain() for one in recommended.comparisons],
@@ -92,7 +106,7 @@ def _facts(
 def _bare(view: StageView, kind: str) -> dict[str, Any]:
     """A decision's keys in their order, before anything is decided."""
     rule = view.stage.select
-    return {"stage": view.name, "kind": kind, "rule": rule.rule, "alpha": rule.alpha, "min_effect": rule.min_effect,
-            "cost": rule.cost, "chosen": None, "recommended": None, "runner_up": None, "by": "rule", "reason": None,
-            "who": None, "significant": False, "words": "", "candidates": [], "comparisons": [], "front": None,
-            "evidence": view.evidence}  # fmt: skip
+    return {"stage": view.name, "kind": kind, "rule": rule.rule, "alpha": rule.alpha, "margin": rule.margin,
+            "look": view.look, "looks": rule.extend + 1, "cost": rule.cost, "chosen": None, "recommended": None,
+            "runner_up": None, "by": "rule", "reason": None, "who": None, "outcome": "undecided", "significant": False,
+            "words": "", "candidates": [], "comparisons": [], "front": None, "evidence": view.evidence}  # fmt: skip

@@ -9,17 +9,20 @@ from typing import Any
 import numpy as np
 
 import rlvrlab
-from rlvrlab.evals.statistics import bootstrap, wilson
+from rlvrlab.evals.statistics import estimate
 from rlvrlab.record.facts import code_state
 from rlvrlab.record.files import read_lines, utc_now, write_atomically, write_json
-from rlvrlab.study.board import ArmView, Board, StageView, Survey
+from rlvrlab.record.looks import read_looks
+from rlvrlab.study.board import Board
 from rlvrlab.study.caveats import caveats
 from rlvrlab.study.folder import DOCUMENT, EVENTS, TrialState
 from rlvrlab.study.identity import source_hash
 from rlvrlab.study.measures import describe, is_cost, suite_of
 from rlvrlab.study.report import decisions_page, report_page
+from rlvrlab.study.select import Contest
+from rlvrlab.study.views import FINAL, ArmView, StageView, Survey
 
-SCHEMA = 1
+SCHEMA = 2
 CODE_STATE = cache(code_state)
 """Remembered, because asking git takes longer than all the rest of the document."""
 
@@ -56,6 +59,7 @@ def document(board: Board, survey: Survey, status: str, launcher: str) -> dict[s
         "stages": [_stage(board, view, survey) for view in survey.stages],
         "trials": {name: _trial(board, name, survey) for name in survey.wanted},
         "decisions": board.decisions,
+        "test_looks": test_looks(board, survey),
         "caveats": caveats(board, survey),
         "failures": [
             {"trial": name, "status": state.status, "why": state.why, "log": f"trials/{name}/log.txt"}
@@ -64,11 +68,27 @@ def document(board: Board, survey: Survey, status: str, launcher: str) -> dict[s
     }
 
 
+def test_looks(board: Board, survey: Survey) -> list[dict[str, Any]]:
+    """Every look at test problems with a policy of this study, from the looks that its runs have counted."""
+    rows: list[dict[str, Any]] = []
+    for name, (trial, _) in survey.wanted.items():
+        result = (board.states.get(name) or TrialState()).result
+        if result:
+            looks = read_looks(board.folder / "trials" / name / result["run"])
+            rows += [{"trial": name, "seed": trial.seed, **one, "where": _below(board, one["where"])} for one in looks]
+    return rows
+
+
+def _below(board: Board, where: str) -> str:
+    """A place inside the study folder without the folder's own path."""
+    return where.removeprefix(f"{board.folder.resolve()}/")
+
+
 def shown_metrics(board: Board, view: StageView) -> list[str]:
     """Those of the rule first, then what every suite says."""
-    suites = board.chain.file.study.suites
     usual = [f"{name}.accepted" for name in view.suites]
-    usual += [f"{name}.pass@{suites[name].n}" for name in view.suites if suites[name].n > 1]
+    several = {name: board.chain.file.suite(name).n for name in view.suites}
+    usual += [f"{name}.pass@{n}" for name, n in several.items() if n > 1]
     return list(dict.fromkeys([*board.metrics_of(view), *usual]))
 
 
@@ -95,7 +115,20 @@ def _stage(board: Board, view: StageView, survey: Survey) -> dict[str, Any]:
         "arms": [_arm(board, view, arm) for arm in view.arms],
         "reused": reused,
         "decision": view.decision["id"] if view.decision else None,
+        "comparisons": on_test(board, view),
     }
+
+
+def on_test(board: Board, view: StageView) -> list[dict[str, Any]]:
+    """The winner against the other arms on test problems, for the record: nothing was chosen from it."""
+    if view.kind != FINAL or view.status != "decided" or len(view.arms) < 2 or view.chosen is None:
+        return []
+    candidates = board.candidates(view)
+    others = [one.arm for one in candidates if one.arm != view.chosen]
+    if len(others) == len(candidates) or not others:
+        return []
+    contest = Contest(view.stage.select, board.metrics_of(view), candidates, len(view.arms))
+    return [row.plain() for metric in contest.metrics for row in contest.versus(metric, view.chosen, others)]
 
 
 def _arm(board: Board, view: StageView, arm: ArmView) -> dict[str, Any]:
@@ -112,12 +145,12 @@ def _arm(board: Board, view: StageView, arm: ArmView) -> dict[str, Any]:
         "budget": arm.trials[0].budget._asdict() if arm.trials else None,
         "metrics": metrics,
         "score": scores.get(arm.name),
-        "chosen": decision.get("chosen") == arm.name,
+        "chosen": (view.chosen or decision.get("chosen")) == arm.name,
     }
 
 
 def measured(board: Board, trials: Sequence[str], metric: str) -> dict[str, Any] | None:
-    """Mean over seeds and problems with its interval over problems."""
+    """Mean over seeds and problems; the interval is for new seeds and problems, of one seed for new problems only."""
     if not trials or is_cost(metric):
         return None
     columns = [board.scores(trial, metric) for trial in trials]
@@ -125,13 +158,8 @@ def measured(board: Board, trials: Sequence[str], metric: str) -> dict[str, Any]
     if not keys:
         return None
     score_SP = np.array([[column[key] for key in keys] for column in columns])
-    if len(trials) == 1 and np.isin(score_SP, (0.0, 1.0)).all():
-        low, high = wilson(int(score_SP.sum()), len(keys))
-    else:
-        low, high = bootstrap(score_SP.mean(axis=0), "study", metric, resamples=2000)
-    spread = float(score_SP.mean(axis=1).std(ddof=1)) if len(trials) > 1 else None
-    return {"value": float(score_SP.mean()), "low": low, "high": high, "problems": len(keys), "seeds": len(trials),
-            "spread": spread}  # fmt: skip
+    found = estimate(score_SP, share=describe(metric)["unit"] == "share")
+    return {**found._asdict(), "over": found.over}
 
 
 def _trial(board: Board, name: str, survey: Survey) -> dict[str, Any]:

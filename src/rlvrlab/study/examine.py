@@ -14,6 +14,7 @@ from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.load import instantiate
 from rlvrlab.record.evaluation import file_name, read_evaluation
 from rlvrlab.record.files import write_json
+from rlvrlab.study.load import ON_TEST
 from rlvrlab.study.measures import Scores, scores_of
 from rlvrlab.study.schema import USUAL_SIZE, Suite
 from rlvrlab.train.policy import policy_of
@@ -55,7 +56,7 @@ def prepared(name: str, job: dict[str, Any], resolved: Resolved) -> Prepared:
         data = folder / suite.data if suite.data else data_folder()
         wanted = [member for member in members_of(suite.suite) if not suite.only or member.name in suite.only]
         limits = {"max_tokens": suite.max_tokens, "size": suite.size}
-        made = [prepare(member, suite.tier, data, {}, **limits) for member in wanted]
+        made = [prepare(replace(member, role=suite.role), suite.tier, data, {}, **limits) for member in wanted]
         skipped = {one.name: one.why for one in made if isinstance(one, Skipped)}
         ready = [(one, one.member) for one in made if not isinstance(one, Skipped)]
         if not ready:
@@ -67,7 +68,13 @@ def prepared(name: str, job: dict[str, Any], resolved: Resolved) -> Prepared:
     longest = suite.max_tokens or resolved.recipe.rollout.max_tokens
     several = eval_at_k(suite.n, (1, suite.n), suite.temperature, max_tokens=longest) if suite.n > 1 else None
     protocol = replace(several or eval_at_1(longest), run_timeout_s=None, memory_mb=None)  # the environment's own
-    problems = env.problems(suite.role, suite.size or USUAL_SIZE, suite.seed)
+    size = suite.size or USUAL_SIZE
+    if name.endswith(ON_TEST):  # there may be fewer test problems than the file asks dev problems for
+        from rlvrlab.evals.suites.base import most_problems
+
+        problems = most_problems(env, suite.role, size, suite.seed)
+    else:
+        problems = env.problems(suite.role, size, suite.seed)
     only = Member(name, env, table["type"], home, tuple(problems), protocol)
     return Prepared(name, job["hash"], suite, [only], {})
 
@@ -83,7 +90,7 @@ def examine(trial: Path, run: Path, ready: Prepared) -> dict[str, Any]:
         folder = run / "evaluations" / (stem if one.name == ready.name else f"{stem}_{file_name(one.name)}")
         facts = {"scorer_type": one.type, "scorer_folder": str(one.folder.resolve())}
         asked = (answerer, one.env, one.problems, one.protocol)
-        evaluate_into(folder, *asked, seed=suite.seed, data=one.name, facts=facts)
+        evaluate_into(folder, *asked, seed=suite.seed, data=one.name, facts=facts, run=run)
         folders[one.name] = folder.relative_to(trial).as_posix()
         scores[one.name] = scores_of(read_evaluation(folder), sorted({suite.n, *one.protocol.ks}))
     kept = trial / "scores" / f"{stem}.json"

@@ -91,7 +91,7 @@ def export_study(file: StudyFile, output: Path) -> list[Path]:
     pages["settings.sh"] = _settings_script(chain, order)
     choosing = {}  # what choose.py has to know of each stage
     for stage in order:
-        weights = stage.select.metrics or {f"{s}.accepted": 1.0 for s in stage.suites or file.study.suites}
+        weights = stage.select.metrics or {f"{s}.accepted": 1.0 for s in file.chooses_on(stage)}
         parts = []
         for metric, weight in weights.items():
             owner, _, measure = metric.partition(".")
@@ -178,7 +178,7 @@ def _stage_script(chain: Chain, stage: Stage) -> str:
               f'  else rlvr train {shlex.quote(str(file.recipe.resolve()))} "$@" name={file.study.name} seed="$seed" '
               'output_dir="$dir/runs"; fi',
               '  run=$(ls -d "$dir"/runs/*/ | head -n 1)']  # fmt: skip
-    for name in stage.suites or file.study.suites:
+    for name in file.chooses_on(stage):
         lines.append(f"  {_evaluation(name, file.study.suites[name], file.path.parent)}")
     return "\n".join([*lines, '  touch "$dir/done"', "done", "done", ""])
 

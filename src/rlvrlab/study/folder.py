@@ -86,7 +86,7 @@ class StudyFolder:
 
     def decide(self, decision: dict[str, Any]) -> dict[str, Any]:
         """Append one; it gets its number and its time."""
-        row = {"id": len(read_decisions(self.path)) + 1, "time": utc_now(), **decision}
+        row = {"id": len(read_lines(self.path / DECISIONS)) + 1, "time": utc_now(), **decision}
         self._decisions.append(row)
         self._decisions.sync()
         return row
@@ -132,8 +132,11 @@ def read_states(path: Path) -> dict[str, TrialState]:
 
 
 def read_decisions(path: Path) -> list[dict[str, Any]]:
-    """Every decision of a study folder, the oldest first; a later one on the same evidence takes its place."""
-    return read_lines(path / DECISIONS)
+    """Every decision of a study folder, the oldest first; a later one on the same evidence takes its place.
+
+    Those of an earlier version, which knew no outcomes, are left out: they are made again.
+    """
+    return [row for row in read_lines(path / DECISIONS) if "outcome" in row]
 
 
 def find_study(path: Path) -> tuple[StudyFile, Path]:

@@ -28,6 +28,8 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "halving": Round,
 }
 """Table of a study file -> what may stand in it."""
+ON_TEST = "@test"
+"""Ends the name under which the test problems of a dev suite are examined."""
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
 _BEST = re.compile(r"""\s*best\(\s*(?:"([^"]*)"|'([^']*)')\s*\)\s*(?:\.\s*([A-Za-z_][\w.]*))?\s*""", re.ASCII)
 
@@ -75,6 +77,37 @@ class StudyFile:
     def stage(self, name: str) -> Stage:
         """The stage of this name, which must exist."""
         return next(stage for stage in self.study.stages if stage.name == name)
+
+    def suite(self, name: str) -> Suite:
+        """A suite of the file, or the test problems of one."""
+        own = self.study.suites.get(name)
+        return own or self.study.suites[name.removesuffix(ON_TEST)].model_copy(update={"role": "test"})
+
+    def chooses_on(self, stage: Stage) -> list[str]:
+        """The suites that every trial of a stage is examined on."""
+        return _chooses_on(stage, self.study)
+
+    def examined_last(self, stage: Stage) -> list[str]:
+        """The suites of test problems that a stage's winner is asked at the end."""
+        chosen_on, suites = self.chooses_on(stage), self.study.suites
+        twins = [f"{name}{ON_TEST}" for name in chosen_on if suites[name].role == "dev"]
+        own = [name for name, suite in suites.items() if suite.role == "test" and name not in chosen_on]
+        return [*twins, *own]
+
+    def asks_last(self, stage: Stage) -> str:
+        """Who is asked the test problems at the end: winner, arms or none."""
+        leads_on = any(stage.name in self.needs(other) for other in self.study.stages)
+        return stage.final or ("none" if leads_on else "winner")
+
+    def chosen_on_test(self) -> list[str]:
+        """Why stages of this study would choose on test problems, in words; empty when none does."""
+        return [
+            f'stages.{stage.name}: chooses on test problems (suites.{name}); give the suite role = "dev": the winner '
+            "is examined on test problems once, at the end"
+            for stage in self.study.stages
+            for name in self.chooses_on(stage)
+            if self.study.suites[name].role == "test"
+        ]
 
     def needs(self, stage: Stage) -> list[str]:
         """Stages whose winners it starts from, in the file's order; a malformed best(…) raises UserError."""
@@ -124,7 +157,9 @@ def _complaints(error: ValidationError, tree: dict[str, Any], text: str) -> Iter
         where = ".".join(parts)
         line = line_of(text, where) if where.partition(".")[0] != "stages" else None
         place = f":{line}: {where}" if line else f": {where}"
-        if item["type"] == "extra_forbidden":
+        if item["type"] == "extra_forbidden" and loc[-1] == "min_effect":
+            yield f"{place}: is called margin now: arms within it are equivalent, and only then the cheaper is taken"
+        elif item["type"] == "extra_forbidden":
             section = next((SECTIONS[str(part)] for part in reversed(loc[:-1]) if part in SECTIONS), Study)
             yield f"{place}: unknown key{suggestion(str(loc[-1]), list(section.model_fields))}"
         elif item["type"] == "missing":
@@ -209,7 +244,9 @@ def _stage(stage: Stage, names: list[str], study: Study) -> Iterator[str]:
     for name in stage.suites:
         if name not in study.suites:
             yield f"{where}.suites: no suite {name!r}{suggestion(name, study.suites)}"
-    suites = {name: study.suites[name] for name in stage.suites or study.suites if name in study.suites}
+    suites = {name: study.suites[name] for name in _chooses_on(stage, study) if name in study.suites}
+    if stage.select.extend and stage.select.human:
+        yield f"{where}.select: extend runs more seeds by itself and human waits for a person; take one"
     for metric, weight in stage.select.metrics.items():
         if weight <= 0:
             yield f"{where}.select.metrics.{metric}: weight {weight}; above 0 (what is better is known of each metric)"
@@ -219,10 +256,26 @@ def _stage(stage: Stage, names: list[str], study: Study) -> Iterator[str]:
         of_member = suite is not None and "/" in owner and (measure in MEASURES or k is not None)
         if suite is not None and k is not None and k > suite.n:
             yield f"{where}.select.metrics: {metric} needs suites.{owner}.n of {k} or more, it is {suite.n}"
+        elif suite is None and suite_of(metric) in study.suites and not is_cost(metric):
+            how = _remedy(metric, study)
+            yield f"{where}.select.metrics: {metric} is of a suite that the stage does not choose on; {how}"
         elif metric not in metric_names(suites) and not of_member:
             yield f"{where}.select.metrics: no metric {metric!r}{suggestion(metric, metric_names(suites))}"
     if stage.select.rule == "weighted" and any(map(is_cost, stage.select.metrics)):
         yield f"{where}.select.metrics: costs have no share in a weighted sum; use lexicographic, pareto or select.cost"
+
+
+def _chooses_on(stage: Stage, study: Study) -> list[str]:
+    """Those it names, else all with dev problems; a study without any is refused when it is run."""
+    on_dev = [name for name, suite in study.suites.items() if suite.role == "dev"]
+    return stage.suites or on_dev or list(study.suites)
+
+
+def _remedy(metric: str, study: Study) -> str:
+    name = suite_of(metric)
+    if study.suites[name].role == "test":
+        return f'suites.{name} has test problems, which are asked once, at the end; choose on one with role = "dev"'
+    return f"add {name!r} to its suites"
 
 
 def _reserved(where: str, own: Settings) -> Iterator[str]:

@@ -12,7 +12,10 @@ from rlvrlab.study.board import Board
 from rlvrlab.study.chain import Chain, Trial
 from rlvrlab.study.identity import digest
 from rlvrlab.study.load import StudyFile
-from rlvrlab.study.schema import Stage
+from rlvrlab.study.measures import is_cost, suite_of
+from rlvrlab.study.power import planned_reach
+from rlvrlab.study.schema import USUAL_SIZE, Stage
+from rlvrlab.study.select import level
 
 MEASURED = 3
 """Kinds of trials whose steps are really timed; the others are assumed to take as long as the first of these."""
@@ -41,6 +44,8 @@ class PlannedStage:
     """Tokens that the new trials generate at most, refills and second tries not counted."""
     seconds: float | None
     """Of training the new trials one after the other; None when it was not measured."""
+    power: str = ""
+    """Which difference the planned seeds and problems could show, in words; empty where nothing is compared."""
 
 
 @dataclass
@@ -87,7 +92,14 @@ def plan_study(file: StudyFile, folder: Path, *, cost: bool = True) -> Plan:
     if cost and total["seconds"] is not None:
         seconds, at_once = _clock(total["seconds"]), _clock(total["seconds"] / processes)
         words += f"; about {seconds} of training, {at_once} with {processes} at once, evaluations not counted"
-    plan.notes += [words, *prices.notes]
+    asked = {stage.name: file.asks_last(stage) for stage in chain.order() if file.examined_last(stage)}
+    who = [
+        f"{'all arms' if which == 'arms' else 'the winner'} of {name}"
+        for name, which in asked.items()
+        if which != "none"
+    ]
+    last = [f"at the end {', '.join(who)} answer test problems, once; nothing is chosen from that"] if who else []
+    plan.notes += [words, *last, *prices.notes, *(f"{one}; `rlvr study run` refuses" for one in file.chosen_on_test())]
     return plan
 
 
@@ -113,7 +125,36 @@ def _planned(
         reused=len(unique) - len(first_asked),
         tokens=sum(trial.budget.tokens for trial in new),
         seconds=None if prices is None else prices.seconds(new),
+        power=_power(chain.file, stage, len(arms)),
     )
+
+
+def _power(file: StudyFile, stage: Stage, arms: int) -> str:
+    """What the stage could show at its first look, before anything is spent."""
+    if arms < 2:
+        return ""
+    rule, study = stage.select, file.study
+    names = file.chooses_on(stage)
+    sampled = {m: w for m, w in rule.metrics.items() if not is_cost(m)} or dict.fromkeys(
+        (f"{n}.accepted" for n in names), 1.0
+    )
+    sizes = {name: file.suite(name).size or USUAL_SIZE for name in names}
+    seeds, alpha = len(stage.seeds or study.seeds), level(rule, arms, len(sampled))
+    weights: dict[str, float] = {}
+    for metric, weight in sampled.items() if rule.rule == "weighted" else list(sampled.items())[:1]:
+        weights[suite_of(metric)] = weights.get(suite_of(metric), 0.0) + weight
+    total = sum(weights.values())
+    problems = [(weight / total, sizes[name]) for name, weight in weights.items()]
+    reach = planned_reach(seeds, problems, study.seed_spread, alpha)
+    asked = " + ".join(str(count) for _, count in problems)
+    words = f"{seeds} seed{'s' if seeds > 1 else ''} × {asked} problems, {arms} arms: "
+    words += f"a true difference of {100 * reach:.1f} points is shown 4 times out of 5"
+    if seeds == 1:
+        return f"{words}; one seed says nothing about other seeds"
+    words += f", if seeds scatter by {100 * study.seed_spread:g} points (seed_spread)"
+    if 0 < rule.margin < reach:
+        words += f"; equivalence within {100 * rule.margin:g} points cannot be shown at this size"
+    return words
 
 
 def _clock(seconds: float) -> str:

@@ -6,10 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 SIGNS = (
-    "Differences are turned so that plus is in the leader's favour, also where less is better. Paired by problem, "
-    "seeds resampled with them; p (Holm) is adjusted for the arms that were compared."
+    "Differences are turned so that plus is in the leader's favour, also where less is better. Intervals are for new "
+    "seeds and new problems (Student's t), at a level shared by all pairs of arms, metrics and looks; p is adjusted "
+    "alike. *better*: the interval lies above 0. *equivalent*: it lies within the margin, so the cheaper arm is taken. "
+    "*undecided*: neither, so the highest mean goes on, and nothing is claimed."
 )
-MARK = {"decided": "decided", "waiting": "waits for a person", "blocked": "waits for an input", "failed": "failed"}
+ON_TEST = "Test problems, asked once everything was decided; nothing was chosen from them."
+MARK = {"waiting": "waits for a person", "blocked": "waits for an input", "failed": "failed"}
 
 
 def report_page(made: dict[str, Any]) -> str:
@@ -19,7 +22,8 @@ def report_page(made: dict[str, Any]) -> str:
     lines += [f"{made['status']} · {count} of {len(made['trials'])} trials finished · seeds {made['seeds']} · "
               f"launcher {made['launcher']} · rlvrlab {made['code']['version']}", ""]  # fmt: skip
     for stage in made["stages"]:
-        lines += [f"## {stage['name']} — {MARK.get(stage['status'], stage['status'])}", ""]
+        decision = next((one for one in made["decisions"] if one["id"] == stage["decision"]), None)
+        lines += [f"## {stage['name']} — {_standing(stage, decision)}", ""]
         lines += [f"{stage['question']}", ""] if stage["question"] else []
         lines += [f"{stage['note']}", ""] if stage["note"] else []
         names = list(dict.fromkeys(m for arm in stage["arms"] for m in arm["metrics"]))
@@ -30,11 +34,13 @@ def report_page(made: dict[str, Any]) -> str:
             for arm in stage["arms"]
         ]  # fmt: skip
         lines += [*_table(("arm", *names, "tokens ≤", "trials"), rows), ""]
-        decision = next((one for one in made["decisions"] if one["id"] == stage["decision"]), None)
         if decision:
             lines += [f"**Decision {decision['id']}** ({decision['rule']}): {decision['words']}.", ""]
+        if stage["kind"] == "final":
+            lines += [ON_TEST, "", *_compared(stage["comparisons"])]
         reused = [f"- trial {one['trial']} was run for {one['stage']} ({one['arm']})" for one in stage["reused"]]
         lines += [*reused, ""] if reused else []
+    lines += [looks_line(made), ""]
     lines += ["## What not to conclude", ""] + [f"- {one['text']}" for one in made["caveats"]] + [""]
     if made["failures"]:
         lines += ["## Failed trials", "", *_table(("trial", "status", "why", "log"), (
@@ -51,8 +57,8 @@ def decisions_page(made: dict[str, Any]) -> str:
     lines = [f"# Decisions of {made['name']}", "", SIGNS, ""]
     for one in made["decisions"]:
         lines += [f"## {one['id']}. {one['stage']} ({one['kind']}, {one['time']})", "", f"{one['words']}.", ""]
-        rule = f"rule {one['rule']}, α = {one['alpha']}, smallest effect {one['min_effect']}, ties by {one['cost']}"
-        lines += [f"By {one['by']}: {rule}; significant: {'yes' if one['significant'] else 'no'}.", ""]
+        rule = f"rule {one['rule']}, α = {one['alpha']}, margin {one['margin']:g}, the cheaper by {one['cost']}"
+        lines += [f"Outcome: **{_outcome(one)}**. By {one['by']}: {rule}; look {one['look']} of {one['looks']}.", ""]
         if one["front"]:
             lines += [f"Pareto front: {', '.join(one['front'])}.", ""]
         if one["candidates"]:
@@ -61,19 +67,49 @@ def decisions_page(made: dict[str, Any]) -> str:
                 (c["arm"], _number(c["score"]), *(_number(c["metrics"][m]) for m in names), _number(c["cost"]),
                  ", ".join(_link((made["trials"].get(t) or {}).get("run"), t) for t in c["trials"]))
                 for c in one["candidates"])), ""]  # fmt: skip
-        if one["comparisons"]:
-            head = ("metric", "leader − other", "difference [95 %]", "p", "p (Holm)", "detectable", "tied")
-            lines += [*_table(head, (
-                (c["metric"], f"{c['arm']} − {c['versus']}", f"{c['mean']:+.3f} [{c['low']:+.3f}, {c['high']:+.3f}]",
-                 f"{c['p']:.2g}", f"{c['p_holm']:.2g}", f"{c['detectable']:.3f}", "tied" if c["tied"] else "")
-                for c in one["comparisons"])), ""]  # fmt: skip
+        lines += _compared(one["comparisons"])
     if not made["decisions"]:
         lines.append("None yet.")
     return "\n".join(lines) + "\n"
 
 
+def looks_line(made: dict[str, Any]) -> str:
+    """How often test problems were looked at, in words."""
+    looks = made["test_looks"]
+    if not looks:
+        return "Test problems were not looked at."
+    trials = len({one["trial"] for one in looks})
+    return f"Test problems were looked at {len(looks)} times, with {trials} trials (`test_looks` of study.json)."
+
+
+def _standing(stage: dict[str, Any], decision: dict[str, Any] | None) -> str:
+    """The heading of a stage: how it was decided and what goes on, or what it waits for."""
+    if decision is not None and stage["status"] == "decided":
+        return f"{_outcome(decision)}: {decision['chosen']}"
+    if stage["kind"] == "final" and stage["status"] == "decided":
+        return "on test problems"
+    return MARK.get(stage["status"], str(stage["status"]))
+
+
+def _outcome(decision: dict[str, Any]) -> str:
+    return str(decision["outcome"]) if decision["by"] == "rule" else "a person's choice"
+
+
+def _compared(compared: list[dict[str, Any]]) -> list[str]:
+    """Leader against other arm with both bounds, and what follows from them."""
+    if not compared:
+        return []
+    head = ("metric", "leader − other", "difference [simultaneous 95 %]", "outcome", "p", "detectable")
+    rows = [
+        (c["metric"], f"{c['arm']} − {c['versus']}", f"{c['mean']:+.3f} [{c['low']:+.3f}, {c['high']:+.3f}]",
+         c["outcome"], f"{c['p']:.2g}", f"{c['detectable']:.3f}" if c["problems"] else "–")
+        for c in compared
+    ]  # fmt: skip
+    return [*_table(head, rows), ""]
+
+
 def _metric(made: dict[str, Any], numbers: dict[str, Any] | None, name: str) -> str:
-    """62.5 [55.1, 69.2] ± 1.4 %: the mean, its interval over problems, its spread over seeds."""
+    """62.5 [55.1, 69.2] ± 1.4 %: the mean, its interval for new seeds and problems, its spread over seeds."""
     if numbers is None:
         return "–"
     share = made["metrics"].get(name, {}).get("unit") == "share"

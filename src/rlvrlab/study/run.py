@@ -16,13 +16,14 @@ from rlvrlab.errors import LabError, RecipeError
 from rlvrlab.recipe.parse import flatten
 from rlvrlab.record.files import StorageError, utc_now
 from rlvrlab.study import decide
-from rlvrlab.study.board import Board, Survey
+from rlvrlab.study.board import Board
 from rlvrlab.study.chain import Chain, Trial
 from rlvrlab.study.document import write_document
 from rlvrlab.study.folder import StudyFolder, TrialState, read_decisions, read_states
 from rlvrlab.study.launchers import Job, Launcher, Outcome
 from rlvrlab.study.load import StudyFile
 from rlvrlab.study.settings import rung_settings
+from rlvrlab.study.views import Survey
 from rlvrlab.study.worker import JOB, read_result
 from rlvrlab.train.stopping import Interrupts
 
@@ -63,12 +64,13 @@ class Runner:
             self.states[name].status, self.states[name].deaths = "waiting", 0
         return len(failed)
 
-    def run(self) -> Ended:
-        """Until the study is finished, waits for a person, or is interrupted."""
-        problems = self.chain.check_first()
+    def run(self, *, anyway: bool = False) -> Ended:
+        """Until it is finished, waits for a person, or is interrupted; `anyway` lets stages choose on test problems."""
+        on_test = self.chain.file.chosen_on_test()
+        problems = self.chain.check_first() + ([] if anyway else [f"{one}, or --anyway" for one in on_test])
         if problems:
             raise RecipeError([f"{self.chain.file.path.name}: {problem}" for problem in problems])
-        self.folder.event("session", launcher=self.launcher.name)
+        self.folder.event("session", launcher=self.launcher.name, **({"anyway": on_test} if on_test else {}))
         with Interrupts() as interrupts:
             try:
                 while not interrupts.received:
@@ -143,7 +145,7 @@ class Runner:
         job = {
             "name": study.name, "recipe": str(file.recipe.resolve()), "settings": trial.settings, "seed": trial.seed,
             "more": more, "rung": rung, "identity": trial.identity, "code": study.code, "command": [],
-            "suites": {name: {"hash": value, "folder": home, "suite": study.suites[name].model_dump()}
+            "suites": {name: {"hash": value, "folder": home, "suite": file.suite(name).model_dump()}
                        for name, value in suites.items()},
         }  # fmt: skip
         try:

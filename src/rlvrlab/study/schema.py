@@ -42,11 +42,13 @@ class Suite(_Section):
     only: list[str] = Field(default_factory=list, description="members of a named suite; empty takes all")
     data: str | None = Field(None, description="folder of a named suite's files, relative to the study file")
     size: Count | None = Field(None, description="problems; None takes 200, or what a named suite's tier has")
-    role: Literal["dev", "test"] = Field("test", description="which split")
+    role: Literal["dev", "test"] = Field(
+        "dev", description="dev problems choose; those of a test suite are asked once, at the end, of the winner"
+    )
     n: Annotated[int, Ge(1), Le(10_000)] = Field(1, description="answers per problem: 1 greedy, more for pass@n")
     temperature: Positive = Field(1.0, description="where n > 1")
     max_tokens: Count | None = Field(None, description="longest answer; None takes the recipe's or the member's")
-    policy: Literal["best", "last"] = Field("best", description="checkpoint that is examined; best on held-out dev")
+    policy: Literal["best", "last"] = Field("last", description="checkpoint that is examined; best on held-out dev")
     seed: CountOrZero = Field(0, description="draws problems and answers, the same for every trial")
 
 
@@ -57,9 +59,14 @@ class Select(_Section):
     metrics: dict[str, float] = Field(
         default_factory=dict, description="metric -> weight; lexicographic takes them in this order"
     )
-    alpha: Share = Field(0.05, description="level of significance, Holm-adjusted over the arms")
-    min_effect: NonNegative = Field(0.0, description="smaller differences are ties even where they are significant")
-    cost: CostName = Field("tokens", description="what the cheaper of tied arms has less of")
+    alpha: Share = Field(0.05, description="chance of a wrong finding of the stage, shared by all its comparisons")
+    margin: NonNegative = Field(
+        0.0, description="arms within it are equivalent and the cheaper one is taken; 0: nothing is equivalent"
+    )
+    extend: Annotated[int, Ge(0), Le(9)] = Field(
+        0, description="rounds with as many new seeds again while it is undecided; each is one more look"
+    )
+    cost: CostName = Field("tokens", description="what the cheaper of equivalent arms has less of")
     human: bool = Field(False, description="wait for `rlvr study select`")
     confirm: bool = Field(False, description="try the runner-up again under the settings of the chain's end")
 
@@ -89,6 +96,10 @@ class Stage(_Section):
     seeds: Seeds | None = Field(None, description="in place of the study's")
     parity: list[Literal["steps", "answers", "tokens"]] = Field(
         default_factory=list, description="what every arm must spend equally"
+    )
+    final: Literal["winner", "arms", "none"] | None = Field(
+        None,
+        description="who is asked test problems at the end; None: the winner of a stage that none starts from",
     )
     select: Select = Select()
     halving: list[Round] = Field(default_factory=list, description="small rounds that drop arms first")
@@ -129,6 +140,9 @@ class Study(_Section):
     recipe: str = Field(description="base recipe, relative to the study file")
     output: str = Field("experiments/studies", description="the study folder is made here under the study's name")
     seeds: Seeds = Field(default_factory=lambda: [0], description="every arm is trained once per seed")
+    seed_spread: NonNegative = Field(
+        0.05, description="standard deviation over seeds that the plan's power assumes; no decision uses it"
+    )
     code: Literal["source", "version"] = Field(
         "version", description="what makes trials run again: another version of rlvrlab, or any changed source file"
     )

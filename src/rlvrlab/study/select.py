@@ -1,23 +1,36 @@
-"""Which arm wins: weighted, lexicographic or Pareto; ties go to the cheaper arm. Pure: scores in, decision out."""
+"""Which arm wins: weighted, lexicographic or Pareto. Pure: scores in, decision out.
+
+The arm with the highest mean leads, and its lead over every other arm has an interval at a level shared by all pairs of
+arms, metrics and looks (Bonferroni), since who leads is seen in the same data. The interval alone decides:
+
+    equivalent   both bounds are within the margin: the arms differ by less than anybody cares about
+    better       its lower bound is above 0
+    undecided    neither
+
+Among the leader and what is equivalent to it the cheapest arm is taken. Where any arm is undecided the leader is taken:
+a lower cost is no reason to take a worse mean that was not shown to be as good.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 
 from rlvrlab.batch import Floats
 from rlvrlab.errors import UserError
-from rlvrlab.evals.statistics import RESAMPLES, Difference, compare_seeds, holm, resampled_difference
-from rlvrlab.randomness import generator
-from rlvrlab.study.measures import direction, is_cost
+from rlvrlab.evals.statistics import Difference, compare_suites
+from rlvrlab.study.measures import describe, direction, is_cost
+from rlvrlab.study.power import Size, enough, reach
 from rlvrlab.study.schema import Select
 
 SAME_COST = 0.01
 """Relative difference below which two costs are one."""
 COMBINED = "score"
+Outcome = Literal["better", "equivalent", "undecided"]
 Blocks = Sequence[Floats]
 """One array (an arm's seeds × the problems that all arms share) per suite; its score is the sum of their means."""
 
@@ -41,14 +54,29 @@ class Compared:
     metric: str
     arm: str
     versus: str
-    difference: Difference
-    p_holm: float
-    tied: bool
+    outcome: Outcome
+    mean: float
+    low: float
+    high: float
+    p: float
+    """Two-sided, adjusted for all pairs of arms, metrics and looks; of a cost 0 or 1."""
+    detectable: float
+    """The smallest true difference that a comparison of this size and noise would show 4 times out of 5."""
+    problems: int
+    """0 for a cost, which is counted and not sampled."""
+    seeds: int
+    enough: Size | None = None
+    """The size that would decide an undecided comparison; None where it is decided, or none was found."""
 
     def plain(self) -> dict[str, Any]:
         """The comparison as the decision log keeps it: one flat row."""
-        whole = asdict(self)
-        return {**{k: v for k, v in whole.items() if k != "difference"}, **self.difference._asdict()}
+        row = {name: value for name, value in self.__dict__.items() if name != "enough"}
+        return {**row, "enough": self.enough._asdict() if self.enough else None}
+
+    @property
+    def text(self) -> str:
+        """The other arm with how far it is behind: `a +0.050 [−0.010, +0.110]`."""
+        return f"{self.versus} {self.mean:+.3f} [{self.low:+.3f}, {self.high:+.3f}]".replace("-", "−")
 
 
 @dataclass(frozen=True)
@@ -57,31 +85,40 @@ class Recommendation:
 
     chosen: str
     runner_up: str | None
-    significant: bool
+    outcome: Outcome | Literal["alone"]
     words: str
     comparisons: tuple[Compared, ...] = ()
     front: tuple[str, ...] | None = None
     score: Mapping[str, float] = field(default_factory=dict)
 
 
-def choose(rule: Select, metrics: Mapping[str, float], candidates: Sequence[Candidate]) -> Recommendation:
-    """`metrics` are the rule's own with their weights, or the usual ones where it names none."""
+def choose(
+    rule: Select, metrics: Mapping[str, float], candidates: Sequence[Candidate], arms: int | None = None
+) -> Recommendation:
+    """`metrics` are the rule's own with their weights, or the usual ones; `arms`: how many there were at first."""
     if not candidates:
         raise UserError("no arm has a finished trial; nothing can be chosen")
     if len(candidates) == 1:
         only = candidates[0].arm
-        return Recommendation(
-            only, None, False, f"{only}: the only arm that finished, so nothing was compared", score={}
-        )
+        return Recommendation(only, None, "alone", f"{only}: the only arm that finished, so nothing was compared")
     how = {"weighted": _weighted, "lexicographic": _lexicographic, "pareto": _pareto}[rule.rule]
-    return how(_Contest(rule, metrics, candidates))
+    return how(Contest(rule, metrics, candidates, arms or len(candidates)))
+
+
+def level(rule: Select, arms: int, metrics: int) -> float:
+    """The level of one comparison: `alpha` shared by all pairs of arms, metrics that are asked and looks."""
+    asked = 1 if rule.rule == "weighted" else max(1, metrics)
+    return rule.alpha / (max(1, arms * (arms - 1) // 2) * asked * (1 + rule.extend))
 
 
 @dataclass
-class _Contest:
+class Contest:
+    """The candidates of a stage on the problems that all of them answered."""
+
     rule: Select
     metrics: Mapping[str, float]
     candidates: Sequence[Candidate]
+    arms: int
 
     def __post_init__(self) -> None:
         self.by_name = {one.arm: one for one in self.candidates}
@@ -94,6 +131,11 @@ class _Contest:
             if not self.common[metric]:
                 raise UserError(f"{metric}: the arms share no judged problem; look at their evaluations")
 
+    @cached_property
+    def alpha(self) -> float:
+        """The level of one comparison."""
+        return level(self.rule, self.arms, len(self.common))
+
     def matrix(self, arm: str, metric: str) -> Floats:
         """Seeds × shared problems, turned so that more is better."""
         rows = [[column[key] for key in self.common[metric]] for column in self.by_name[arm].scores[metric]]
@@ -105,123 +147,57 @@ class _Contest:
             return -float(self.by_name[arm].costs[metric.partition(".")[2]])
         return float(self.matrix(arm, metric).mean())
 
-    def blocks(self, arm: str) -> Blocks:
+    def combined(self, arm: str) -> Blocks:
         """Metrics times their weights; those over the same problems are added up to one block."""
-        total = sum(self.metrics.values())
+        total = sum(weight for metric, weight in self.metrics.items() if not is_cost(metric))
         blocks: dict[tuple[str, ...], Floats] = {}
-        for metric, weight in self.metrics.items():
-            key = tuple(self.common[metric])
-            part = weight / total * self.matrix(arm, metric)
-            blocks[key] = blocks[key] + part if key in blocks else part
+        for metric, keys in self.common.items():
+            part = self.metrics[metric] / total * self.matrix(arm, metric)
+            blocks[tuple(keys)] = blocks[tuple(keys)] + part if tuple(keys) in blocks else part
         return list(blocks.values())
 
     def versus(self, metric: str, leader: str, others: Sequence[str]) -> list[Compared]:
-        """The leader against each, p values Holm-adjusted together."""
-        if is_cost(metric):  # counted, not sampled
-            rows, a = [], self.value(leader, metric)
-            for other in others:
-                b = self.value(other, metric)
-                tied = abs(a - b) <= max(SAME_COST * max(abs(a), abs(b)), self.rule.min_effect)
-                exact = Difference(a - b, a - b, a - b, 1.0 if tied else 0.0, 0.0, 0)
-                rows.append(Compared(metric, leader, other, exact, 0.0, tied))
-            return rows
+        """The leader against each of the others by one metric, or by the weighted score."""
+        if is_cost(metric):
+            return [self._priced(metric, leader, other) for other in others]
 
         def blocks(arm: str) -> Blocks:
-            return self.blocks(arm) if metric == COMBINED else [self.matrix(arm, metric)]
+            return self.combined(arm) if metric == COMBINED else [self.matrix(arm, metric)]
 
-        made = [compare_blocks(blocks(other), blocks(leader), "study", metric, other, leader) for other in others]
-        adjusted = holm([one.p for one in made])
-        return [
-            Compared(metric, leader, other, one, p, p >= self.rule.alpha or one.mean < self.rule.min_effect)
-            for other, one, p in zip(others, made, adjusted, strict=True)
-        ]
+        asked = self.common if metric == COMBINED else [metric]
+        share = all(describe(one)["unit"] == "share" for one in asked)
+        found = [compare_suites(blocks(other), blocks(leader), share=share) for other in others]
+        return [self._judged(metric, leader, other, one) for other, one in zip(others, found, strict=True)]
 
-    def together(self, rows: Sequence[Compared]) -> list[Compared]:
-        """p values Holm-adjusted over several metrics: any of them may decide, so all are chances of a false find."""
-        sampled = [one for one in rows if one.difference.problems]
-        adjusted = dict(zip(map(id, sampled), holm([one.difference.p for one in sampled]), strict=True))
-        return [
-            replace(one, p_holm=p, tied=p >= self.rule.alpha or one.difference.mean < self.rule.min_effect)
-            if (p := adjusted.get(id(one))) is not None
-            else one
-            for one in rows
-        ]
+    def _judged(self, metric: str, leader: str, other: str, found: Difference) -> Compared:
+        assert found.noise is not None
+        low, high = found.interval(1 - self.alpha)
+        outcome: Outcome = "undecided"
+        if -self.rule.margin < low and high < self.rule.margin:
+            outcome = "equivalent"
+        elif low > 0:
+            outcome = "better"
+        size = enough(found, self.rule.margin, self.alpha) if outcome == "undecided" else None
+        p = min(1.0, found.noise.p() * self.rule.alpha / self.alpha)
+        least = reach(found.noise, self.alpha)
+        return Compared(metric, leader, other, outcome, found.mean, low, high, p, least, found.problems,
+                        min(found.seeds), size)  # fmt: skip
 
-    def cheapest(self, arms: Sequence[str], key: Callable[[str], float]) -> str:
-        """The least cost; of equal costs the highest `key`."""
-        least = min(self.cost(arm) for arm in arms)
-        return max((arm for arm in arms if self.cost(arm) <= least * (1 + SAME_COST)), key=key)
+    def _priced(self, metric: str, leader: str, other: str) -> Compared:
+        """Two costs, which are counted and not sampled."""
+        a, b = self.value(leader, metric), self.value(other, metric)
+        same = abs(a - b) <= SAME_COST * max(abs(a), abs(b))
+        outcome: Outcome = "equivalent" if same else "better" if a > b else "undecided"
+        return Compared(metric, leader, other, outcome, a - b, a - b, a - b, float(same), 0.0, 0, 0)
 
     def cost(self, arm: str) -> float:
-        """What an arm costs, in the unit the rule breaks ties by."""
+        """What the rule calls the cost of an arm."""
         return float(self.by_name[arm].costs[self.rule.cost])
 
-
-def _weighted(contest: _Contest) -> Recommendation:
-    value = {one.arm: score(contest.blocks(one.arm)) for one in contest.candidates}
-    order = sorted(value, key=lambda arm: -value[arm])
-    compared = contest.versus(COMBINED, order[0], order[1:])
-    tied = [order[0], *(one.versus for one in compared if one.tied)]
-    chosen = contest.cheapest(tied, value.__getitem__)
-    runner_up = next(arm for arm in [*tied, *order] if arm != chosen)
-    return Recommendation(
-        chosen, runner_up, len(tied) == 1, _words(contest, chosen, order[0], tied), tuple(compared), None, value
-    )
-
-
-def _lexicographic(contest: _Contest) -> Recommendation:
-    left = [one.arm for one in contest.candidates]
-    compared: list[Compared] = []
-    tied = left  # what no suite tells apart: a lower cost is a reason to take one, not a finding
-    for metric in contest.metrics:
-        leader = max(left, key=lambda arm: contest.value(arm, metric))
-        rows = contest.versus(metric, leader, [arm for arm in left if arm != leader])
-        compared += rows
-        left = [leader, *(one.versus for one in rows if one.tied)]
-        tied = tied if is_cost(metric) else left
-        if len(left) == 1:
-            break
-    first = next(iter(contest.metrics))
-    value = {arm: contest.value(arm, first) for arm in contest.by_name}
-    chosen = contest.cheapest(left, value.__getitem__)
-    order = sorted(value, key=lambda arm: -value[arm])
-    runner_up = next(arm for arm in [*left, *tied, *order] if arm != chosen)
-    if len(left) == 1 < len(tied):
-        others = ", ".join(arm for arm in tied if arm != chosen)
-        words = f"{chosen}: not distinguishable from {others} by any suite; taken for its lower {compared[-1].metric}"
-    else:
-        words = _words(contest, chosen, left[0], left)
-    return Recommendation(chosen, runner_up, len(tied) == 1, words, tuple(compared), None, value)
-
-
-def _pareto(contest: _Contest) -> Recommendation:
-    arms = [one.arm for one in contest.candidates]
-    compared: list[Compared] = []
-    beaten: set[str] = set()
-    values = {arm: [contest.value(arm, metric) for metric in contest.metrics] for arm in arms}
-    for arm in arms:
-        behind = [o for o in arms if o != arm and all(a >= b for a, b in zip(values[arm], values[o], strict=True))]
-        rows = contest.together([one for metric in contest.metrics for one in contest.versus(metric, arm, behind)])
-        for other in behind:
-            own = [one for one in rows if one.versus == other]
-            if any(not one.tied for one in own):
-                beaten.add(other)
-                compared += own
-    front = [arm for arm in arms if arm not in beaten]
-    sampled = {metric: weight for metric, weight in contest.metrics.items() if not is_cost(metric)}
-    value = {arm: float(sum(w * contest.value(arm, metric) for metric, w in sampled.items())) for arm in arms}
-    chosen = contest.cheapest(front, value.__getitem__)
-    if not compared:  # nobody dominates anybody: show what was looked at
-        rest = [arm for arm in arms if arm != chosen]
-        compared = contest.together([one for m in contest.metrics for one in contest.versus(m, chosen, rest)])
-    runner_up = next((arm for arm in [*front, *sorted(arms, key=lambda arm: -value[arm])] if arm != chosen), None)
-    listed = ", ".join(front)
-    words = f"{chosen}: alone on the front" if len(front) == 1 else f"{chosen}: the cheapest of the front ({listed})"
-    shown = {one.versus for one in compared if one.arm == chosen and not one.tied and one.difference.problems}
-    significant = len(front) == 1 and shown == {arm for arm in arms if arm != chosen}
-    if len(front) == 1 and not significant:
-        words += ", for its cost: no suite tells it from all others"
-    return Recommendation(chosen, runner_up, significant, words, tuple(compared), tuple(front), value)
+    def cheapest(self, arms: Sequence[str], value: Callable[[str], float]) -> str:
+        """The cheapest; of those that cost the same the one of the highest value."""
+        least = min(map(self.cost, arms))
+        return max((arm for arm in arms if self.cost(arm) <= least * (1 + SAME_COST)), key=value)
 
 
 def score(blocks: Blocks) -> float:
@@ -229,38 +205,115 @@ def score(blocks: Blocks) -> float:
     return float(sum(block_SP.mean() for block_SP in blocks))
 
 
-def compare_blocks(before: Blocks, after: Blocks, *key: object) -> Difference:
-    """How much higher `after` scores than `before`, paired over the same problems, pooled over seeds.
-
-    Several suites are resampled one by one (strata), while a seed is drawn once for all of them: the same run answered
-    every suite.
-    """
-    if len(before) == 1:
-        return compare_seeds(before[0], after[0], *key)
-    rng = generator(*key, "strata")
-    drawn_R = np.zeros(RESAMPLES)
-    shares = []  # how much each seed counts in each resample (resamples × seeds)
-    for seeds in (len(before[0]), len(after[0])):
-        if seeds == 1:
-            shares.append(np.ones((RESAMPLES, 1)))
-        else:
-            shares.append(rng.multinomial(seeds, np.full(seeds, 1 / seeds), RESAMPLES) / seeds)
-    for old_SP, new_SP in zip(before, after, strict=True):
-        problems = old_SP.shape[1]
-        rows = max(1, 1_000_000 // problems)  # in slices: thousands of problems would not fit in memory at once
-        for start in range(0, RESAMPLES, rows):
-            part = slice(start, start + rows)
-            delta_RP = shares[1][part] @ new_SP - shares[0][part] @ old_SP
-            index = rng.integers(0, problems, delta_RP.shape)
-            drawn_R[part] += np.take_along_axis(delta_RP, index, axis=1).mean(axis=1)
-    return resampled_difference(score(after) - score(before), drawn_R, sum(block_SP.shape[1] for block_SP in before))
+def _settled(contest: Contest, leader: str, rows: Sequence[Compared], value: Callable[[str], float]) -> tuple[str, str]:
+    """The arm to take, and the decision in one sentence, from the leader's comparisons with all others."""
+    open_rows = [one for one in rows if one.outcome == "undecided"]
+    even = [one for one in rows if one.outcome == "equivalent"]
+    if open_rows:
+        return leader, _undecided_words(leader, open_rows)
+    if not even:
+        return leader, f"{leader}: better than every other arm; ahead of {', '.join(one.text for one in rows)}"
+    chosen = contest.cheapest([leader, *(one.versus for one in even)], value)
+    within = f"within the margin of {contest.rule.margin:g}"
+    others = ", ".join(one.text for one in even)
+    if chosen == leader:
+        return leader, f"{leader}: ahead of {others}, {within}; taken because nothing equivalent is cheaper"
+    row = next(one for one in even if one.versus == chosen)
+    lead = f"{row.mean:+.3f} [{row.low:+.3f}, {row.high:+.3f}]".replace("-", "−")
+    how = f"{chosen}: equivalent to {leader}, which leads by {lead}, {within}"
+    return chosen, f"{how}; taken because it is cheaper ({contest.rule.cost})"
 
 
-def _words(contest: _Contest, chosen: str, leader: str, tied: Sequence[str]) -> str:
-    if len(tied) == 1:
-        return f"{chosen}: better than every other arm"
-    others = ", ".join(arm for arm in tied if arm != chosen)
-    if contest.cost(chosen) < min(contest.cost(arm) for arm in tied if arm != chosen) * (1 - SAME_COST):
-        lead = "" if chosen == leader else f" ({leader} leads, but not beyond chance and min_effect)"
-        return f"{chosen}: not distinguishable from {others}{lead}; taken because it is cheaper ({contest.rule.cost})"
-    return f"{chosen}: not distinguishable from {others}; taken because its value is the highest among the cheapest"
+def _undecided_words(leader: str, rows: Sequence[Compared]) -> str:
+    words = f"undecided: {leader} has the highest mean and goes on, ahead of {', '.join(one.text for one in rows)}"
+    sizes = [one.enough for one in rows]
+    if any(size is None for size in sizes):
+        return f"{words}; no affordable number of seeds and problems would decide a difference this small"
+    seeds, problems = (max(size[i] for size in sizes if size) for i in (0, 1))
+    now = rows[0]
+    more = [f"{seeds} seeds instead of {now.seeds}"] if seeds > now.seeds else []
+    more += [f"{problems} problems instead of {now.problems}"] if problems > now.problems else []
+    how = " and ".join(more) or "the same size once more"
+    return f"{words}; about {how} would decide it, if the differences are what they look like"
+
+
+def _worst(rows: Sequence[Compared]) -> Outcome:
+    """The outcome of a decision: undecided as soon as one comparison is, else equivalent as soon as one is."""
+    outcomes = {one.outcome for one in rows}
+    return "undecided" if "undecided" in outcomes else "equivalent" if "equivalent" in outcomes else "better"
+
+
+def _weighted(contest: Contest, among: Sequence[str] = ()) -> Recommendation:
+    value = {one.arm: score(contest.combined(one.arm)) for one in contest.candidates}
+    order = sorted(among or value, key=lambda arm: -value[arm])
+    rows = contest.versus(COMBINED, order[0], order[1:])
+    chosen, words = _settled(contest, order[0], rows, value.__getitem__)
+    rest = [arm for arm in [*order, *sorted(value, key=lambda arm: -value[arm])] if arm != chosen]
+    return Recommendation(chosen, rest[0], _worst(rows), words, tuple(rows), None, value)
+
+
+def _lexicographic(contest: Contest) -> Recommendation:
+    """The next metric is asked only among arms that are equivalent by the ones before it."""
+    left = [one.arm for one in contest.candidates]
+    compared: list[Compared] = []
+    first = next(iter(contest.metrics))
+    value = {arm: contest.value(arm, first) for arm in contest.by_name}
+    order = sorted(value, key=lambda arm: -value[arm])
+    outcome: Outcome = "better"
+    chosen, words = left[0], ""
+    for metric in contest.metrics:
+        leader = max(left, key=lambda arm: contest.value(arm, metric))
+        rows = contest.versus(metric, leader, [arm for arm in left if arm != leader])
+        compared += rows
+        chosen, words = _settled(contest, leader, rows, value.__getitem__)
+        if is_cost(metric) and len(left) > 1:
+            words = f"{leader}: equivalent by every suite within the margin; taken for its lower {metric}"
+            outcome = "equivalent"
+        elif _worst(rows) == "undecided":
+            outcome, words = "undecided", f"by {metric} {words}"
+            break
+        elif _worst(rows) == "equivalent":
+            outcome = "equivalent"
+        left = [leader, *(one.versus for one in rows if one.outcome == "equivalent")]
+        if len(left) == 1:
+            break
+    runner_up = next(arm for arm in [*left, *order] if arm != chosen)
+    return Recommendation(chosen, runner_up, outcome, words, tuple(compared), None, value)
+
+
+def _pareto(contest: Contest) -> Recommendation:
+    """Arms that nobody dominates; among them the weighted score decides."""
+    arms = [one.arm for one in contest.candidates]
+    beaten: dict[str, list[Compared]] = {}
+    for arm in arms:
+        for other in (one for one in arms if one != arm):
+            rows = [one for metric in contest.metrics for one in contest.versus(metric, arm, [other])]
+            if _dominates(rows):
+                beaten.setdefault(other, rows)
+    front = [
+        arm for arm in arms if arm not in beaten
+    ] or arms  # within margins three arms can beat one another in a circle
+    listed = ", ".join(front)
+    against = [row for rows in beaten.values() for row in rows]
+    if len(front) > 1:
+        found = _weighted(contest, front)
+        words = f"{found.words} (by the weighted score, among the front: {listed})"
+        return Recommendation(found.chosen, found.runner_up, found.outcome, words, (*found.comparisons, *against),
+                              tuple(front), found.score)  # fmt: skip
+    value = {arm: score(contest.combined(arm)) for arm in arms}
+    shown = all(any(row.outcome == "better" and row.problems for row in rows) for rows in beaten.values())
+    words = f"{front[0]}: alone on the front" + ("" if shown else ", for its cost: equivalent by every suite to others")
+    runner_up = next(arm for arm in sorted(arms, key=lambda arm: -value[arm]) if arm != front[0])
+    outcome: Outcome = "better" if shown else "equivalent"
+    return Recommendation(front[0], runner_up, outcome, words, tuple(against), tuple(front), value)
+
+
+def _dominates(rows: Sequence[Compared]) -> bool:
+    """Nowhere behind beyond the margin; better by one suite, or equivalent by all of them and cheaper."""
+    if any(one.mean < 0 and one.outcome != "equivalent" for one in rows):
+        return False
+    sampled = [one for one in rows if one.problems]
+    if any(one.outcome == "better" for one in sampled):
+        return True
+    cheaper = any(one.outcome == "better" for one in rows if not one.problems)
+    return cheaper and bool(sampled) and all(one.outcome == "equivalent" for one in sampled)

@@ -3,6 +3,12 @@
     min_d ½ |d − u|²   subject to   ⟨g_s, d⟩ ≥ −ε_s          g_s = ∇J_s points uphill
     d = u + Σ λ_s g_s,   λ = argmin_{λ ≥ 0} ½ λᵀMλ + λᵀq,   M = G Gᵀ,   q_s = ⟨g_s, u⟩ + ε_s
 
+    relative   ε_s = ε |u| |g_s|                      in units of the cosine between step and gradient
+    absolute   ε_s = ε                                in units of the skill's objective J_s, per step
+    budget     ε_s = J_s − (J_s* − ε)                 over the whole run, against the anchor's J_s*
+
+A tolerance per step lets drift add up to steps × ε, and even ε = 0 drifts by curvature. The budget counts what was
+really lost: a surplus may be spent, a deficit asks for a gain of `repair` × deficit, at most `cap` |u| |g_s| per step.
 Everything needed is in the Gramian of (g_1 … g_S, u). With ε ≥ 0 there is always a solution (d = 0 is allowed). A
 negative ε demands a gain, and two opposed skills cannot both gain: then all demands are cut by the largest common
 factor that can be met, and the caller is told.
@@ -18,6 +24,21 @@ import numpy as np
 
 from rlvrlab.batch import Bools, Floats
 from rlvrlab.surgery.quadratic import nonnegative_qp
+
+Kind = Literal["budget", "relative", "absolute"]
+
+
+def tolerances(
+    kind: Kind, epsilon: float, size_S: Floats, surplus_S: Floats, *, repair: float = 0.5, cap: float = 0.5
+) -> Floats:
+    """`size_S` is |u| |g_s|; `surplus_S` is J_s − J_s*, positive where the skill is better than at its anchor."""
+    if kind == "relative":
+        return epsilon * size_S
+    if kind == "absolute":
+        return np.full(len(size_S), epsilon)
+    left_S = surplus_S + epsilon
+    return np.where(left_S >= 0, left_S, np.maximum(repair * left_S, -cap * size_S))
+
 
 Solver = Literal["exact", "sequential", "dykstra"]
 DYKSTRA_PASSES = 100

@@ -23,7 +23,8 @@ from rlvrlab.evals.recovery import recovery
 from rlvrlab.evals.statistics import Difference, compare
 from rlvrlab.record.experiment import CARDS_PAGE
 from rlvrlab.record.files import write_atomically
-from rlvrlab.rollout.render import prompt_tokens
+from rlvrlab.record.looks import note_look
+from rlvrlab.rollout.collect import prompt_tokens
 from rlvrlab.train.lab import Lab
 from rlvrlab.types import Rollout
 
@@ -58,6 +59,7 @@ def write_card(lab: Lab, run_folder: Path, index: int, phase: str, step: int, *,
     card = measure(lab, phase, step)._replace(control=control)
     folder = run_folder / "analysis" / "cards"
     folder.mkdir(parents=True, exist_ok=True)
+    note_look(run_folder, lab.env.name, lab.test, f"analysis/cards/{index}_{phase}.json")
     write_atomically(folder / f"{index}_{phase}.json", json.dumps(card._asdict(), indent=1) + "\n")
     write_atomically(run_folder / CARDS_PAGE, markdown(read_cards(run_folder)))
     return card
@@ -93,15 +95,14 @@ def read_cards(run_folder: Path) -> list[Card]:
 def change(before: Card, after: Card) -> Difference:
     """Paired on the problems both have a verdict on."""
     shared = sorted(before.outcomes.keys() & after.outcomes.keys())
-    key = ("card", before.phase, after.phase)
-    return compare([before.outcomes[i] for i in shared], [after.outcomes[i] for i in shared], *key)
+    return compare([before.outcomes[i] for i in shared], [after.outcomes[i] for i in shared])
 
 
 def _evaluated(lab: Lab, n: int) -> Evaluation:
     limit = lab.recipe.rollout.max_tokens
     protocol = eval_at_1(limit) if n == 1 else eval_at_k(n, ks=(1, n), max_tokens=limit)
     protocol = replace(protocol, run_timeout_s=None, memory_mb=None)  # the environment's own, as in training
-    return evaluate(EngineAnswerer(lab.engine), lab.env, lab.test, protocol, seed=lab.recipe.seed)
+    return evaluate(EngineAnswerer(lab.engine), lab.env, lab.test, protocol, seed=lab.recipe.seed, reward=lab.reward)
 
 
 def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
@@ -115,7 +116,7 @@ def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
         origin = next(before for before in reversed(cards[:i]) if not before.control)
         paired = change(origin, card)
         bounds = f"{100 * paired.low:+.0f}…{100 * paired.high:+.0f}"
-        changes.append(f"{100 * paired.mean:+.1f}\n{bounds}\np={paired.p:.1g}")
+        changes.append(f"{100 * paired.mean:+.1f}\n{bounds}\np={paired.p_words}")
     head = ["", *(f"{card.phase}{chr(10) + '(control)' if card.control else ''}" for card in cards)]
     return head, [*rows, ["change", "", *changes]]
 

@@ -15,8 +15,7 @@ from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.errors import UserError
 from rlvrlab.skills.interference import Agreement, agreement, first_order, measured
 from rlvrlab.surgery.conflict import cosines
-from rlvrlab.train.batches import assemble, score, with_advantages
-from rlvrlab.train.filtering import sort_groups
+from rlvrlab.train.batches import assemble, score, sort_groups, with_advantages
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import OnlinePhase
 from rlvrlab.train.protocols.base import skills_of

@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 
 from rlvrlab.errors import TrainingDiverged
 from rlvrlab.evals.monitors import Watch
+from rlvrlab.recipe.schema import Stop
 from rlvrlab.record.experiment import write_experiment
 from rlvrlab.record.run import Run, read_metrics
+from rlvrlab.record.sinks.base import Sinks
 from rlvrlab.rollout.collect import as_row
 from rlvrlab.stopwatch import watching
 from rlvrlab.train import checkpoint
@@ -22,9 +24,9 @@ from rlvrlab.train.card import BASELINE, write_card
 from rlvrlab.train.evaluation import BySkill, evaluate_skills
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Phase, StepOutcome
-from rlvrlab.train.stages import stage_ended
+from rlvrlab.train.protocols.base import stages_of
 from rlvrlab.train.state import Memory, State
-from rlvrlab.train.stopping import Interrupts, stops_early
+from rlvrlab.train.stopping import Interrupts
 
 Observer = Callable[[Phase, State, dict[str, Any]], None]
 MAX_SKIPPED = 3
@@ -37,13 +39,14 @@ class Watched(NamedTuple):
 
     lab: Lab
     run: Run
+    sinks: Sinks
     watch: Watch
     observe: Observer
 
 
-def train(lab: Lab, run: Run, state: State, interrupts: Interrupts, observe: Observer) -> State:
+def train(lab: Lab, run: Run, sinks: Sinks, state: State, interrupts: Interrupts, observe: Observer) -> State:
     """Run the phases from `state` on, until the end or until asked to stop."""
-    at = Watched(lab, run, Watch(read_metrics(run.folder)), observe)
+    at = Watched(lab, run, sinks, Watch(read_metrics(run.folder)), observe)
     memory = checkpoint.restore_memory(run.folder / "checkpoints", lab, state.step)
     while state.phase < len(lab.recipe.phases) and not interrupts.received:
         phase: Phase = lab.resolved.phase(lab.recipe.phases[state.phase])
@@ -73,6 +76,22 @@ def train(lab: Lab, run: Run, state: State, interrupts: Interrupts, observe: Obs
     if interrupts.received and state.phase_step:
         _checkpoint(at, state, memory)
     return state
+
+
+def stage_ended(lab: Lab, phase: Phase, phase_step: int) -> bool:
+    """Is a stage over after so many steps?"""
+    stages = stages_of(lab.protocol, lab.train, phase.steps) if phase.online else []
+    return any(stage.last == phase_step for stage in stages)
+
+
+def stops_early(stop: Stop, state: State) -> bool:
+    """Is a phase over before its time: target reached, no progress, or nothing to learn from?"""
+    best = state.best.accuracy if state.best else 0.0
+    return (
+        (stop.target is not None and best >= stop.target)
+        or (stop.patience > 0 and state.evals_since_best >= stop.patience)
+        or (stop.no_signal_steps > 0 and state.silent_steps >= stop.no_signal_steps)
+    )
 
 
 def bare_steps(
@@ -121,7 +140,7 @@ def _end(at: Watched, phase: Phase, state: State) -> State:
 def _record(
     at: Watched, phase: Phase, state: State, outcome: StepOutcome, evaluation: BySkill | None, seconds: float | None
 ) -> dict[str, Any]:
-    """Metrics line, rollouts, events; on the disk when this returns."""
+    """Metrics line, rollouts, events; on the disk when this returns, and copied to the sinks."""
     lab, run = at.lab, at.run
     row: dict[str, Any] = {"step": state.step, "phase": phase.name, "phase_step": state.phase_step, **outcome.metrics}
     if evaluation:
@@ -142,6 +161,7 @@ def _record(
     if outcome.skipped:
         run.event("skipped_update", "loss or gradient was not finite; parameters unchanged", step=state.step)
     run.sync()
+    at.sinks.log(row)
     if evaluation:
         write_experiment(run.folder)
     if state.skipped_steps >= MAX_SKIPPED:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from rlvrlab.engines.base import Engine
 from rlvrlab.errors import UserError
 from rlvrlab.recipe import Resolved
-from rlvrlab.record.experiment import summarise
+from rlvrlab.record.headline import summarise
 from rlvrlab.train import checkpoint
 from rlvrlab.train.lab import engine_alone
 from rlvrlab.train.session import resolved_of
@@ -35,6 +35,7 @@ def policy_of(run: Path, which: str = "last") -> Policy:
     resolved = resolved_of(run)
     engine = engine_alone(resolved)
     facts: dict[str, Any] = {"run": run.name, "checkpoint": "none: before training", "step": 0}
+    facts |= {"training_seed": resolved.recipe.seed}
     if path is not None:
         facts |= {"checkpoint": path.name, "step": checkpoint.load(path, engine).step}
     engine.publish()

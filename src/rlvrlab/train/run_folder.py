@@ -9,9 +9,10 @@ from pathlib import Path
 
 from rlvrlab.errors import LabError, UserError
 from rlvrlab.evals.monitors import RANGES
-from rlvrlab.record.experiment import summarise, write_experiment
+from rlvrlab.record.experiment import write_experiment
 from rlvrlab.record.facts import code_state, machine, package_versions
 from rlvrlab.record.files import utc_now
+from rlvrlab.record.headline import summarise
 from rlvrlab.record.run import Run, read_info
 from rlvrlab.train.lab import Lab
 

@@ -12,15 +12,15 @@ from rlvrlab.errors import RunError, UserError
 from rlvrlab.recipe import Resolved, resolve
 from rlvrlab.recipe.explain import unusual
 from rlvrlab.recipe.schema import PLUGIN_TABLES
-from rlvrlab.record.experiment import summarise
+from rlvrlab.record.headline import summarise
 from rlvrlab.record.run import Run, read_config
 from rlvrlab.record.sinks.base import Sinks, find_sinks
 from rlvrlab.train import checkpoint, run_folder
+from rlvrlab.train.guards.base import protected_in
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.loop import Observer, train
 from rlvrlab.train.own_code import hidden_keys, refuse_secrets, try_own_code
-from rlvrlab.train.phases.base import Phase
-from rlvrlab.train.stages import check_phases
+from rlvrlab.train.protocols.base import check_skills, stages_of
 from rlvrlab.train.state import State
 from rlvrlab.train.stopping import Interrupts
 
@@ -75,6 +75,25 @@ def ready_lab(resolved: Resolved) -> Lab:
     return lab
 
 
+def check_phases(lab: Lab) -> None:
+    """Whatever cannot work in an on-line phase is said before anything is trained.
+
+    Stages must fit the phase and the data, and a guard must have something to protect.
+    """
+    for phase in (lab.resolved.phase(name) for name in lab.recipe.phases):
+        if not phase.online or not lab.remembers:
+            continue
+        stages = stages_of(lab.protocol, lab.train, phase.steps)
+        if lab.guard is None:
+            continue
+        check_skills("guard.protected", lab.guard.protected, lab.train)
+        if not any(protected_in(stage, stages, lab.guard.protected) for stage in stages):
+            raise UserError(
+                f"guard: nothing to protect: {phase.name} trains {', '.join(stages[-1].skills)} in one stage; "
+                'list other skills in guard.protected, or set protocol.type = "sequential"'
+            )
+
+
 def resolved_of(folder: Path) -> Resolved:
     """The recipe a run was started with, exactly."""
     config = read_config(folder)
@@ -93,12 +112,7 @@ def resolved_of(folder: Path) -> Resolved:
 def _go(lab: Lab, run: Run, state: State, observe: Observer) -> Ended:
     with Interrupts() as interrupts:
         with run_folder.recorded(run), Sinks.open(lab.resolved, run) as sinks:
-
-            def watch(phase: Phase, now: State, row: dict[str, Any]) -> None:
-                sinks.log(row)
-                observe(phase, now, row)
-
-            state = train(lab, run, state, interrupts, watch)
+            state = train(lab, run, sinks, state, interrupts, observe)
         if state.phase == len(lab.recipe.phases):
             run_folder.close(run, "finished", "all phases done")
             return Ended(run.folder, "finished", 0, summarise(run.folder))

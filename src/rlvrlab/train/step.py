@@ -13,18 +13,16 @@ import numpy as np
 from rlvrlab.batch import TokenBatch
 from rlvrlab.stopwatch import timed
 from rlvrlab.surgery.base import Scene
-from rlvrlab.train.batches import assemble, minibatches, score, with_advantages
+from rlvrlab.train.batches import Sorted, assemble, metrics_of, minibatches, score, sort_groups, with_advantages
 from rlvrlab.train.credit import step_credits, step_rows
-from rlvrlab.train.filtering import Sorted, metrics_of, sort_groups
 from rlvrlab.train.grouping import asked_in
-from rlvrlab.train.guards.base import Moment
+from rlvrlab.train.guards.base import Moment, protected_in
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Estimators, OnlinePhase, StepOutcome
-from rlvrlab.train.schedule import learning_rate
-from rlvrlab.train.stages import enter
+from rlvrlab.train.protocols.base import stage_at, stages_of
 from rlvrlab.train.state import Memory, State
-from rlvrlab.train.update import Applied, apply, gradients, mean_metrics, operate, shares
-from rlvrlab.types import Objective, Rollout
+from rlvrlab.train.update import Applied, apply, gradients, learning_rate, mean_metrics, operate, shares
+from rlvrlab.types import Objective, Problem, Rollout
 
 
 def online_step(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: State, memory: Memory) -> StepOutcome:
@@ -62,6 +60,46 @@ def online_step(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: Sta
     engine.publish()
     skipped, steps = any(one.skipped for one in applied), step_rows(credits, batch, used)
     return StepOutcome(metrics, memory, rollouts, silent=silent, skipped=skipped, events=now.events, steps=steps)
+
+
+def enter(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: State, memory: Memory) -> tuple[Moment, Memory]:
+    """Where this step stands; begins a stage where one is due."""
+    stages = stages_of(lab.protocol, lab.train, phase.steps)
+    stage = stage_at(stages, state.phase_step)
+
+    def ask(problems: Sequence[Problem], key: tuple[object, ...], greedy: bool) -> list[Rollout]:
+        if greedy:
+            return lab.ask(problems, key, replace(lab.sampling, temperature=0.0), n=1)
+        return lab.ask(problems, key)
+
+    def policy_loss(rollouts: list[Rollout]) -> tuple[TokenBatch, Objective]:
+        batch = score(assemble(rollouts, lab.recipe.rollout.max_tokens), lab.engine, lab.recipe,
+                      reused=False, critic=phase.critic is not None)  # fmt: skip
+        batch, _ = with_advantages(batch, rollouts, estimators.advantage, lab.recipe)
+        return batch, estimators.objective
+
+    now = Moment(
+        stage,
+        protected_in(stage, stages, lab.guard.protected) if lab.guard else (),
+        phase.name,
+        state.phase_step,
+        state.step,
+        lab.recipe.seed,
+        lab.train,
+        engine=lab.engine,
+        answers=lab.recipe.rollout.n,
+        ask=ask,
+        policy_loss=policy_loss,
+    )
+    if memory.stage == (phase.name, stage.index):
+        return now, memory
+    if stage.index > 0 and not stage.carry:
+        lab.engine.fresh_optimizer()
+        lab.engine.freeze_reference()
+    kept = lab.guard.begin(now, memory.guard) if lab.guard else memory.guard
+    if len(stages) > 1:
+        now.events.append(("stage", f"stage {stage.index + 1} of {len(stages)} begins: {stage.name}"))
+    return now, replace(memory, stage=(phase.name, stage.index), guard=kept)
 
 
 def collect_groups(lab: Lab, phase: OnlinePhase, now: Moment, *, by_parts: bool) -> tuple[list[Rollout], Sorted]:

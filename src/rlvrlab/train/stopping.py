@@ -1,4 +1,4 @@
-"""When a run ends before its last step: by the recipe's rules, or because somebody asked for it.
+"""When somebody asks a run to end before its last step.
 
 SIGTERM, SIGHUP and SIGINT ask once for an orderly end; a second SIGINT ends at once. A signal the parent chose to
 ignore stays ignored: `nohup rlvr train …` outlives its terminal. Outside the main thread Python lets nobody set a
@@ -11,20 +11,7 @@ import signal
 import threading
 from types import FrameType, TracebackType
 
-from rlvrlab.recipe.schema import Stop
-from rlvrlab.train.state import State
-
 STATUS = {signal.SIGTERM: "preempted", signal.SIGINT: "interrupted", signal.SIGHUP: "preempted"}
-
-
-def stops_early(stop: Stop, state: State) -> bool:
-    """Is a phase over before its time: target reached, no progress, or nothing to learn from?"""
-    best = state.best.accuracy if state.best else 0.0
-    return (
-        (stop.target is not None and best >= stop.target)
-        or (stop.patience > 0 and state.evals_since_best >= stop.patience)
-        or (stop.no_signal_steps > 0 and state.silent_steps >= stop.no_signal_steps)
-    )
 
 
 class Interrupts:

@@ -1,4 +1,4 @@
-"""One optimiser step: gradients by group, surgery, clip, apply, guard; refused when it is not finite.
+"""One optimiser step: its rate, gradients by group, surgery, clip, apply, guard; refused when it is not finite.
 
 The same functions serve the engines of this package and verl's shards: all they ask of `engine` are the verbs gradient,
 gramian, step and release. Suffixes: S groups, A vectors (a group may be given as two halves that add up to it).
@@ -14,6 +14,7 @@ import numpy as np
 
 from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.engines.base import Trainable, Vector
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.surgery.base import Memory as SurgeryMemory
 from rlvrlab.surgery.base import Scene, Surgery
 from rlvrlab.surgery.conflict import conflict, noise
@@ -176,3 +177,16 @@ def mean_metrics(rows: Sequence[dict[str, float]]) -> dict[str, float]:
     """Average over the updates of a step, key by key."""
     keys = dict.fromkeys(key for row in rows for key in row)
     return {key: float(np.mean([row[key] for row in rows if key in row])) for key in keys}
+
+
+def learning_rate(peak: float, step: int, steps: int, settings: Optimizer) -> float:
+    """Linear warm-up, then constant, linear or cosine. `step` counts from 0; a decay ends at final_ratio × peak."""
+    if step < settings.warmup_steps:
+        return peak * (step + 1) / settings.warmup_steps
+    if settings.decay == "constant":
+        return peak
+    length = max(1, steps - 1 - settings.warmup_steps)
+    progress = min(1.0, (step - settings.warmup_steps) / length)
+    if settings.decay == "cosine":
+        progress = (1 - math.cos(math.pi * progress)) / 2
+    return peak * (1 - (1 - settings.final_ratio) * progress)

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvrlab.registry import find
-from rlvrlab.rewards.accepted import Accepted
-from rlvrlab.rewards.pass_ratio import PassRatio
+from rlvrlab.rewards.pass_ratio import Accepted, PassRatio
 from rlvrlab.types import Completion, ErrorKind, Problem, Verdict, unjudged
 
 PROBLEM = Problem("p", "code", "code", "")

@@ -11,8 +11,8 @@ from rlvrlab.envs.code.shared_judge import shared_judge as judge
 
 def test_everyone_gets_the_same_judge_and_a_new_one_after_closing() -> None:
     first = judge()
-    assert judge() is first and judge(every_test=True) is not first
-    assert first.stop_on_first_failure and not judge(every_test=True).stop_on_first_failure
+    assert judge() is first and judge(every_test=False) is not first
+    assert first.every_test and not judge(every_test=False).every_test
     shared_judge.close()
     shared_judge.close()
     assert judge() is not first

@@ -11,8 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvrlab.envs.code import Code, CodeReasoning, CodeRefactor, CodeRepair, rewriting
+from rlvrlab.envs.code.purity import is_pure
 from rlvrlab.envs.code.trees import size
-from rlvrlab.errors import InfrastructureError
+from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.judge.judge import Judge
+from rlvrlab.judge.workers.orders import Image
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict, unjudged
 
 GOLDEN = Path(__file__).with_name("code_answers.jsonl")
@@ -150,11 +153,61 @@ def test_second_turn_of_programs_that_print() -> None:
     assert "On the examples: wrong_answer: test 1 of 1" in said and "30" not in said
 
 
-def test_every_test_counts_when_asked() -> None:
+def test_every_test_counts_unless_told_otherwise() -> None:
+    """Right on the last test alone, by a wrong output and by an exception on the others."""
     problem = problem_of(Code(), "sample/sums")
-    only_last = "```python\nimport sys\nn = sys.stdin.read()\nprint('101\\n101' if '100' in n else 'no')\n```"
-    first, all_of_them = Code().verify(problem, only_last), Code(every_test=True).verify(problem, only_last)
-    assert (first.passed, all_of_them.passed, all_of_them.total) == (0, 1, 4)
+    for otherwise, stopped in (("'no'", False), ("1 // 0", True)):
+        program = f"```python\nimport sys\nn = sys.stdin.read()\nprint('101\\n101' if '100' in n else {otherwise})\n```"
+        usual, hasty = Code().verify(problem, program), Code(every_test=False).verify(problem, program)
+        assert (usual.passed, usual.total, usual.flags) == (1, 4, ())
+        assert (hasty.passed, "stopped_early" in hasty.flags) == (0 if stopped else 1, stopped)
+
+
+def test_no_test_is_left_out_by_default(tmp_path: Path) -> None:
+    tests = {"input": [str(i) for i in range(70)], "output": [str(i) for i in range(70)]}
+    row = {"name": "long", "description": "Echo.", "public_tests": {"input": ["5"], "output": ["5"]}, "split": "train",
+           "private_tests": tests, "generated_tests": {"input": [], "output": []}}  # fmt: skip
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row))
+    [problem] = Code(path=str(path)).problems("train", 1, 0)
+    verdict = Code(path=str(path)).verify(problem, "```python\nn = input()\nprint('no' if n == '60' else n)\n```")
+    assert (verdict.correct, verdict.passed, verdict.total) == (False, 70, 71)
+
+
+PURE = [
+    "import sys\nfrom collections import deque\ndef f(x):\n    return sorted(x)[::-1]\nprint(sys.stdin.read())",
+    "from typing import List\nimport math\nclass S:\n    def __init__(self): self.x = math.pi",
+]
+IMPURE = [
+    "open('/x')", "import os", "import sys\nsys.modules", "import sys\ns = sys\ns.modules", "import re\nre.enum.sys",
+    "().__class__", "(i for i in ()).gi_frame.f_back", "type(1)", "getattr(1, 'x')", "from sys import *", "eval('1')",
+    "from functools import singledispatch", "import sys as t", "match 1:\n    case int(real=r): pass", "def",
+    "__builtins__", "import typing\ntyping.get_type_hints(1)", "import os as math",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", [*PURE, *IMPURE])
+def test_only_programs_that_cannot_fetch_anything_are_pure(program: str) -> None:
+    assert is_pure(program) is (program in PURE)
+
+
+def test_a_second_turn_quotes_nothing_another_run_may_have_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A jail with a hole: whatever a run writes to one file, the next one can read."""
+    left = tmp_path / "left"
+    left.write_text("4 0 9 hidden")
+    image = Image(readable=(str(tmp_path),))
+    with Judge(workers=1) as leaky:
+        leaky.pools["code"].image = image
+        monkeypatch.setattr(Code, "judge", lambda self, jobs, labels: leaky.verify_many(jobs, labels))
+        problem = problem_of(Code(), "sample/0")
+        for carry in (f"return open({str(left)!r}).read()", f"raise ValueError(open({str(left)!r}).read())"):
+            text = f"```python\ndef clamp(value, low, high):\n    {carry}\n```"
+            again = Code().second_turn(problem, text, Code().verify(problem, text))
+            assert "hidden" not in again and "On the examples: it" in again
+        honest = "```python\ndef clamp(value, low, high):\n    return 77\n```"
+        assert "returned '77'" in Code().second_turn(problem, honest, Code().verify(problem, honest))
 
 
 def test_most_tests_limits_what_is_judged() -> None:
@@ -192,3 +245,34 @@ def test_no_answer_takes_long_to_read(quickly: Any, name: str) -> None:
     for env_type in (Code, CodeReasoning):
         env, problem = env_type(), PROBLEMS[env_type]
         quickly(0.2, lambda env=env, problem=problem: env.prepare(problem, HOSTILE[name]))
+
+
+UNCHANGED = {
+    "a comment": "def clamp(value, low, high):\n    return min(low, max(value, high))  # repaired\n",
+    "no docstring, other layout": "def clamp(value,low,high):\n\n  return min( low,\n    max(value, high) )\n",
+    "another docstring": 'def clamp(value, low, high):\n    """Right now."""\n    return min(low, max(value, high))\n',
+    "idle statements": "'ok'\ndef clamp(value, low, high):\n    0\n    pass\n    return (min(low, max(value, high)))\n",
+}
+
+
+@pytest.mark.parametrize("answer", UNCHANGED.values(), ids=UNCHANGED)
+def test_what_does_nothing_is_no_repair(answer: str) -> None:
+    """Whoever hands the bug back with a comment earns no share of the tests that it passes."""
+    env = CodeRepair(every_test=True)
+    [problem] = [one for row in env.rows() if row.id == "sample/0" for one in env.problems_of(row, "train")]
+    verdict = env.verify(problem, f"```python\n{answer}```")
+    assert (verdict.error, verdict.score, verdict.parts["tests"]) == (ErrorKind.RULE, 0.0, 0.0)
+    changed = env.verify(problem, f"```python\n{answer.replace('min(', 'max(', 1)}```")
+    assert changed.error is ErrorKind.WRONG
+
+
+def test_answers_may_import_the_packages_that_the_recipe_names(tmp_path: Path) -> None:
+    row = {"task_id": "own/1", "prompt": "def total(x):\n    '''Sum.'''\n", "entry_point": "total", "split": "train"}
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({**row, "test": "def check(candidate):\n    assert candidate([1, 2]) == 3\n"}))
+    answer = "```python\nimport numpy as np\ndef total(x): return np.sum(x)\n```"
+    for packages, error in (((), ErrorKind.RUNTIME), (("numpy",), ErrorKind.NONE)):
+        env = Code(path=str(path), packages=packages)
+        assert env.verify(env.problems("train", 1, 0)[0], answer).error is error
+    with pytest.raises(UserError, match=r"code: packages = \['nunpy'\]: .* did you mean 'numpy'"):
+        Code(packages=("nunpy",))

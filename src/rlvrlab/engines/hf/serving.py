@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable
@@ -28,15 +29,20 @@ from rlvrlab.engines.hf.engine import embedded_sampler
 from rlvrlab.engines.hf.merging import Merging
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.engines.openai.adapters import ALREADY, LOAD, UNLOAD
+from rlvrlab.engines.openai.launch import TOKEN_ENV
 from rlvrlab.engines.openai.wire import CHAT, COMPLETIONS, TOKEN_ID
 from rlvrlab.errors import UserError
-from rlvrlab.http_server import HttpError, HttpServer, JsonRoutes
-from rlvrlab.http_server import Request as HttpRequest
+from rlvrlab.http_access import admit_token, read_token, refuse_open_door
+from rlvrlab.http_messages import HttpError
+from rlvrlab.http_messages import Request as HttpRequest
+from rlvrlab.http_server import HttpServer, JsonRoutes, told_to_stop
 from rlvrlab.types import Completion, Request, Sampling
 
 GATHER_S = 0.004
 """How long the first of a batch waits for others."""
 MOST_ANSWERS = 4096
+GRACE_S = 20.0
+"""For answers that are being drawn when it is told to stop."""
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "top_k": (-1, 0),
     "min_p": (0,),
@@ -46,6 +52,7 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
 }
 """Settings that are only taken where they change nothing."""
 OWNER = "rlvrlab"
+SURROGATE = re.compile("[\ud800-\udfff]")
 Form = dict[str, Any]
 
 
@@ -65,6 +72,8 @@ class ModelServer:
     name: str
     largest_rank: int = 0
     """Largest rank of an adapter that is loaded; 0 takes no adapters."""
+    token: str | None = None
+    """Required of callers; needed where it is reached from other machines."""
     port: int = 0
     waiting: list[Waiting] = field(default_factory=list)
 
@@ -73,6 +82,8 @@ class ModelServer:
         model = load.load_model(self.config, device)
         self.vocab, self.window = int(model.config.vocab_size), int(model.config.max_position_embeddings)
         self.tokenizer: HfTokenizer = load.load_tokenizer(self.config, self.vocab)
+        self.longest = self.window * self.tokenizer.longest_token()
+        """Characters; whatever is longer cannot fit the window, and is not tokenised to find that out."""
         self.merging = Merging(model, self.largest_rank)
         self.sampler = embedded_sampler(model, self.tokenizer, device)
         self._arrived = asyncio.Event()
@@ -85,10 +96,11 @@ class ModelServer:
         if self.largest_rank:
             routes |= {("POST", LOAD): self._load, ("POST", UNLOAD): self._unload}
         self.answer = JsonRoutes(routes)
-        self.http = HttpServer(self.answer, _admit)
+        self.http = HttpServer(self.answer, lambda head: admit_token(head, self.token))
 
     async def serve(self, host: str, port: int) -> None:
         """Until cancelled; `port` becomes the real one when it was 0."""
+        refuse_open_door(host, self.token, TOKEN_ENV)
         self.port = await self.http.start(host, port)
         try:
             while True:
@@ -135,7 +147,7 @@ class ModelServer:
         form = request.json()
         prompt = form.get("prompt")
         if isinstance(prompt, str):
-            tokens: tuple[int, ...] = self.tokenizer.encode_prompt(prompt)
+            tokens: tuple[int, ...] = self.tokenizer.encode_prompt(self._short_text("prompt", prompt))
         elif isinstance(prompt, list) and prompt and all(type(t) is int and 0 <= t < self.vocab for t in prompt):
             tokens = tuple(prompt)
         else:
@@ -148,11 +160,19 @@ class ModelServer:
         messages = form.get("messages")
         if not self.tokenizer.inner.chat_template:
             raise UserError("this model has no chat template; ask at /v1/completions")
-        if not (isinstance(messages, list) and messages and all(isinstance(m, dict) for m in messages)):
-            raise UserError("messages: a list of {role, content}")
-        tokens = self.tokenizer.encode_chat(messages)
+        if not (isinstance(messages, list) and messages and all(map(_is_message, messages))):
+            raise UserError("messages: a list of {role, content}, both of them texts")
+        self._short_text("messages", "".join(m["role"] + m["content"] for m in messages))
+        tokens = self.tokenizer.encode_chat([{"role": m["role"], "content": m["content"]} for m in messages])
         answers = await self._draw(form, tokens)
         return self._content(form, "chat.completion", tokens, answers, self._message)
+
+    def _short_text(self, where: str, text: str) -> str:
+        if len(text) > self.longest:
+            raise UserError(f"{where}: {len(text)} characters cannot fit the window of {self.window} tokens")
+        if not text.isascii() and SURROGATE.search(text):
+            raise UserError(f"{where}: half a character (a lone surrogate) is no text")
+        return text
 
     async def _draw(self, form: Form, tokens: tuple[int, ...]) -> list[Completion]:
         """Wait for a place in a batch."""
@@ -217,10 +237,8 @@ class ModelServer:
         return {**head, "model": form.get("model", self.name), "choices": choices, "usage": usage}
 
 
-def _admit(request: HttpRequest) -> None:
-    """A page in a browser cannot send JSON here without asking first."""
-    if request.method == "POST" and "json" not in request.headers.get("content-type", ""):
-        raise HttpError(400, "Content-Type: application/json is needed")
+def _is_message(message: Any) -> bool:
+    return isinstance(message, dict) and all(isinstance(message.get(key), str) for key in ("role", "content"))
 
 
 def request_of(form: Form, tokens: tuple[int, ...], window: int) -> Request:
@@ -235,7 +253,9 @@ def request_of(form: Form, tokens: tuple[int, ...], window: int) -> Request:
     if len(tokens) + most > window:
         raise UserError(f"a prompt of {len(tokens)} tokens and max_tokens {most} do not fit the window of {window}")
     stop: Any = form.get("stop") or ()
-    stops = (stop,) if isinstance(stop, str) else tuple(str(one) for one in stop)
+    stops = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, list) else ()
+    if (stop and not stops) or not all(isinstance(one, str) for one in stops):
+        raise UserError("stop: a text, or a list of texts")
     temperature = _number(form, "temperature", 1.0, 0.0, 100.0, whole=False)
     sampling = Sampling(most, temperature, _number(form, "top_p", 1.0, 1e-6, 1.0, whole=False), stops)
     named, seed = form.get("rlvr_key"), form.get("seed")
@@ -267,8 +287,18 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     given = parser.parse_args()
     config = HfConfig(given.model, dtype=given.dtype, device=given.device)
-    server = ModelServer(config, given.served_model_name, given.adapters)
-    asyncio.run(server.serve(given.host, given.port))
+    server = ModelServer(config, given.served_model_name, given.adapters, read_token(TOKEN_ENV, None))
+
+    async def run() -> None:
+        serving = asyncio.create_task(server.serve(given.host, given.port))
+        stop = asyncio.create_task(told_to_stop())
+        await asyncio.wait({serving, stop}, return_when=asyncio.FIRST_COMPLETED)
+        if serving.done():
+            serving.result()
+        await server.http.close(GRACE_S)
+        serving.cancel()
+
+    asyncio.run(run())
 
 
 if __name__ == "__main__":

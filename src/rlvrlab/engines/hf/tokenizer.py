@@ -40,8 +40,17 @@ class HfTokenizer:
 
     def encode_chat(self, messages: Sequence[dict[str, str]]) -> tuple[int, ...]:
         """Messages in the chat template, ready for the answer."""
-        text = self.inner.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False)
+        from jinja2 import TemplateError
+
+        try:
+            text = self.inner.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False)
+        except TemplateError as error:
+            raise UserError(f"the chat template does not take these messages: {error}") from None
         return self.encode(text)
+
+    def longest_token(self) -> int:
+        """Characters of the longest token: so many times a number of tokens is the longest text they can hold."""
+        return max(len(token) for token in self.inner.get_vocab())
 
     def encode_again(self, text: str) -> tuple[int, ...]:
         """A later turn of the user: what the chat template puts between an answer's end token and the next answer."""

@@ -16,8 +16,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.http_access import refuse_open_door
 from rlvrlab.http_client import BadAnswer, Host
 
 BACKENDS = ("vllm", "transformers")
@@ -25,7 +27,11 @@ EMBEDDED = "embedded"
 """The laboratory's own server, engines/hf/serving.py."""
 VLLM_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """Values of --max-lora-rank."""
-GRACE_S = 10.0
+TOKEN_ENV = "RLVR_MODEL_TOKEN"  # noqa: S105
+KEY_ENVS = {"vllm": "VLLM_API_KEY", EMBEDDED: TOKEN_ENV}
+"""How each backend is told the token; `transformers serve` knows none."""
+GRACE_S = 30.0
+"""For replicas to finish what they are at; longer than they take themselves."""
 TAIL = 2000
 MEMORY = 0.9
 """Share of a GPU that vLLM takes by itself."""
@@ -33,16 +39,17 @@ MEMORY = 0.9
 
 @dataclass(frozen=True)
 class ServerProcess:
-    """A server that was started here, with the file it logs to."""
+    """A server that was started here, with the nameless file it logs to: a kill leaves nothing behind."""
 
     url: str
     process: subprocess.Popen[bytes]
-    log: Path
+    log: BinaryIO
 
     @property
     def tail(self) -> str:
         """The end of its log, on one line."""
-        text = self.log.read_bytes()[-TAIL:].decode("utf-8", "replace")
+        size = os.fstat(self.log.fileno()).st_size
+        text = os.pread(self.log.fileno(), TAIL, max(0, size - TAIL)).decode("utf-8", "replace")
         return " | ".join(line.strip() for line in text.splitlines() if line.strip())[-400:]
 
 
@@ -50,20 +57,26 @@ class Fleet:
     """Replicas of one model; leaving the context stops them, whatever happened."""
 
     def __init__(
-        self, model: str, replicas: int, backend: str, host: str, port: int, extra: Sequence[str], adapters: int = 0
-    ) -> None:
+        self, model: str, replicas: int, backend: str, host: str, port: int, extra: Sequence[str], adapters: int = 0,
+        token: str | None = None,
+    ) -> None:  # fmt: skip
         """`port` 0 picks free ones, any other is the first of a row; `adapters` is the largest rank that is taken."""
         self.model, self.backend, self._adapters = refuse_code(model), backend, adapters
         if adapters and (backend == "transformers" or adapters > VLLM_RANKS[-1]):
             allowed = f"vllm or embedded, rank at most {VLLM_RANKS[-1]}"
             raise UserError(f"--adapters {adapters}: backend {backend} does not take them; allowed: {allowed}")
+        self._token = token
+        if token and backend not in KEY_ENVS:
+            raise UserError(f"backend {backend} knows no token; allowed with one: {', '.join(KEY_ENVS)}")
+        refuse_open_door(host, token, TOKEN_ENV)
         self._program = find_program(backend)
         self._places = [(host, free) for free in _free_ports(host, port, replicas)]
         self._extra = list(extra)
-        self._logs = Path(tempfile.mkdtemp(prefix="rlvr_serve_"))
+        self._links: Path | None = None
         if backend == "transformers" and "@" in self.model and Path(self.model).is_dir():
             # `transformers serve` takes what follows an @ for a revision, so the folder is linked under another name.
-            link = self._logs / Path(self.model).name.replace("@", "_")
+            self._links = Path(tempfile.mkdtemp(prefix="rlvr_serve_"))
+            link = self._links / Path(self.model).name.replace("@", "_")
             link.symlink_to(self.model)
             self.model = str(link)
         self.replicas: list[ServerProcess] = []
@@ -76,18 +89,20 @@ class Fleet:
     def __enter__(self) -> Fleet:
         devices = visible_devices()
         for index, (host, port) in enumerate(self._places):
-            log = self._logs / f"replica_{index}.log"
+            log = tempfile.TemporaryFile()
             environment = dict(os.environ)
+            if self._token:
+                environment[KEY_ENVS[self.backend]] = self._token
             if devices:
                 environment["CUDA_VISIBLE_DEVICES"] = devices[index % len(devices)]
             if self._adapters:
                 environment["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] = "True"
-            with log.open("wb") as out:
-                # A session of its own, so that stopping it stops its workers too.
-                process = subprocess.Popen(  # noqa: S603
-                    self._command(host, port, len(devices)), stdout=out, stderr=subprocess.STDOUT, env=environment,
-                    stdin=subprocess.DEVNULL, start_new_session=True,
-                )  # fmt: skip
+            # It ends with this process, however that ends; its own session lets stopping it stop its workers too.
+            command = [sys.executable, "-m", "rlvrlab.fate", str(os.getpid()), *self._command(host, port, len(devices))]
+            process = subprocess.Popen(  # noqa: S603
+                command, stdout=log, stderr=subprocess.STDOUT, env=environment, stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )  # fmt: skip
             self.replicas.append(ServerProcess(f"http://{host}:{port}", process, log))
         return self
 
@@ -116,8 +131,8 @@ class Fleet:
             for replica in list(waiting):
                 if replica.process.poll() is not None:
                     why = f"ended with {replica.process.returncode}: {replica.tail}"
-                    raise InfrastructureError(f"{self.backend} {why} (all of it: {replica.log})")
-                if asyncio.run(_answers(replica.url)):
+                    raise InfrastructureError(f"{self.backend} {why} (all of it: {_kept_log(replica)})")
+                if asyncio.run(_answers(replica.url, self._token)):
                     waiting.remove(replica)
             if waiting and time.monotonic() > ends:
                 last = waiting[0]
@@ -139,8 +154,10 @@ class Fleet:
             except subprocess.TimeoutExpired:
                 _signal(replica.process, signal.SIGKILL)
                 replica.process.wait()
-        if error is None or isinstance(error, KeyboardInterrupt):
-            shutil.rmtree(self._logs, ignore_errors=True)
+        for replica in self.replicas:
+            replica.log.close()
+        if self._links is not None:
+            shutil.rmtree(self._links, ignore_errors=True)
 
 
 def find_program(backend: str) -> str:
@@ -215,8 +232,16 @@ def _free_ports(host: str, first: int, count: int) -> list[int]:
         return ports
 
 
-async def _answers(url: str) -> bool:
-    host = Host(url)
+def _kept_log(replica: ServerProcess) -> str:
+    """A copy of the log of a server that ended, to be read at leisure."""
+    with tempfile.NamedTemporaryFile("wb", prefix="rlvr_serve_", suffix=".log", delete=False) as copy:
+        replica.log.seek(0)
+        shutil.copyfileobj(replica.log, copy)
+    return copy.name
+
+
+async def _answers(url: str, token: str | None) -> bool:
+    host = Host(url, token)
     try:
         async with asyncio.timeout(10):
             return (await host.request("/health")).status == 200

@@ -8,6 +8,7 @@ tokens       {"prompt": [1, 2, …]}                              token in, toke
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from rlvrlab.types import Finish, Sampling
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH, "eos": Finish.STOP, "tool_calls": Finish.STOP}
 TOKEN_ID = "token_id:"  # noqa: S105
+SURROGATE = re.compile("[\ud800-\udfff]")
 Body = dict[str, Any]
 
 
@@ -86,7 +88,9 @@ def parse(content: Body) -> list[Reply]:
     """Every choice of an answer, chat or not; anything malformed is a BadAnswer, never an empty text."""
     choices = content.get("choices")
     if not isinstance(choices, list) or not choices:
-        raise BadAnswer(f"no choices in the answer: {str(content)[:200]}")
+        raise BadAnswer(f"no choices in the answer; it has {', '.join(content)[:200] or 'nothing'}")
+    if not isinstance(content.get("model"), str | None):
+        raise BadAnswer("the answer names no model")
     usage = content.get("usage")
     count = usage.get("completion_tokens") if isinstance(usage, dict) else None
     return [_choice(choice, content, count if len(choices) == 1 else None) for choice in choices]
@@ -96,15 +100,18 @@ def _choice(choice: Any, content: Body, count: Any) -> Reply:
     if not isinstance(choice, dict):
         raise BadAnswer("a choice is no object")
     text = _text(choice)
-    finish = FINISHES.get(str(choice.get("finish_reason")))
+    reason = choice.get("finish_reason")
+    finish = FINISHES.get(reason) if isinstance(reason, str) else None
     if finish is None:
-        raise BadAnswer(f"finish_reason is {choice.get('finish_reason')!r}")
+        raise BadAnswer(f"finish_reason is {reason!r}" if isinstance(reason, str | None) else "no finish_reason")
     try:
         tokens, logprobs, entropy = _logprobs(choice)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise BadAnswer("log-probabilities of an unknown shape") from None
-    length = count if isinstance(count, int) and count >= 0 else max(len(tokens), len(logprobs))
-    return Reply(text, tokens, logprobs, finish, length, entropy, str(content.get("model") or ""))
+    if tokens and logprobs and len(tokens) != len(logprobs):
+        raise BadAnswer(f"{len(tokens)} token ids and {len(logprobs)} log-probabilities")
+    length = count if type(count) is int and count >= 0 else max(len(tokens), len(logprobs))
+    return Reply(text, tokens, logprobs, finish, length, entropy, content.get("model") or "")
 
 
 def _text(choice: dict[str, Any]) -> str:
@@ -114,13 +121,15 @@ def _text(choice: dict[str, Any]) -> str:
         raise BadAnswer("a message is no object")
     text = message.get("content", message.get("text"))
     thought = message.get("reasoning_content") or message.get("reasoning")
-    if isinstance(thought, str) and thought:
-        return f"<think>{thought}</think>{text or ''}"
-    if text is None and choice.get("finish_reason") in FINISHES and "message" in choice:
+    thinks = isinstance(thought, str) and bool(thought)
+    if text is None and (thinks or "message" in choice):
         text = ""
     if not isinstance(text, str):
         raise BadAnswer("no text in the answer")
-    return text
+    whole = f"<think>{thought}</think>{text}" if thinks else text
+    if not whole.isascii() and SURROGATE.search(whole):
+        raise BadAnswer("half a character (a lone surrogate) in the answer")
+    return whole
 
 
 def _logprobs(choice: dict[str, Any]) -> tuple[tuple[int, ...], tuple[float, ...], float | None]:
@@ -128,18 +137,27 @@ def _logprobs(choice: dict[str, Any]) -> tuple[tuple[int, ...], tuple[float, ...
     entries = given.get("content") or ()
     if entries:
         names = [entry["token"] for entry in entries]
-        logprobs = [float(entry["logprob"]) for entry in entries]
-        tops = [[float(top["logprob"]) for top in entry.get("top_logprobs") or ()] for entry in entries]
+        logprobs = [_finite(entry["logprob"]) for entry in entries]
+        tops = [[_finite(top["logprob"]) for top in entry.get("top_logprobs") or ()] for entry in entries]
     else:
         names = list(given.get("tokens") or ())
-        logprobs = [float(value) for value in given.get("token_logprobs") or ()]
-        tops = [[float(v) for v in (top or {}).values()] for top in given.get("top_logprobs") or ()]
+        logprobs = [_finite(value) for value in given.get("token_logprobs") or ()]
+        tops = [[_finite(v) for v in (top or {}).values()] for top in given.get("top_logprobs") or ()]
     ids = choice.get("token_ids")
+    if ids is not None and not all(type(i) is int and i >= 0 for i in ids):
+        raise ValueError("token ids are whole numbers")
     if ids is None and names and all(str(name).startswith(TOKEN_ID) for name in names):
         ids = [int(name.removeprefix(TOKEN_ID)) for name in names]
     useful = [top for top in tops if len(top) > 1]
     entropy = sum(map(_entropy, useful)) / len(useful) if useful else None
-    return tuple(int(i) for i in ids or ()), tuple(logprobs), entropy
+    return tuple(ids or ()), tuple(logprobs), entropy
+
+
+def _finite(value: Any) -> float:
+    """A log-probability; servers write −9999 or so where they mean minus infinity."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError("a log-probability is a number")
+    return float(value)
 
 
 def _entropy(logprobs: Sequence[float]) -> float:

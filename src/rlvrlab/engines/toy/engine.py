@@ -13,10 +13,8 @@ import numpy as np
 
 from rlvrlab.batch import Floats, Ints, TokenBatch
 from rlvrlab.engines.base import EngineTable, Policy, Scope, ValueObjective, add_metrics, micro_batches
-from rlvrlab.engines.toy.features import contexts_of, view_prompts
-from rlvrlab.engines.toy.policy import Inputs, Layout, backward, entropy, log_softmax
-from rlvrlab.engines.toy.sampler import Published, sample
-from rlvrlab.engines.toy.tokenizer import ToyTokenizer
+from rlvrlab.engines.toy.features import ToyTokenizer, contexts_of, view_prompts
+from rlvrlab.engines.toy.policy import Inputs, Layout, Published, backward, entropy, log_softmax, sample
 from rlvrlab.errors import CheckpointError
 from rlvrlab.recipe.presets import PRESETS, Preset
 from rlvrlab.recipe.schema import Optimizer

@@ -1,8 +1,10 @@
-"""What the toy policy sees of a context: which weights are active (two buckets) and what they are multiplied with.
+"""What the toy policy reads: the tokens of a text, and what it sees of a context of tokens.
 
-A context is a prompt and the tokens answered so far. Its numbers fill `slots`; its *shape* is the text with those
-numbers replaced by their slot, so that "3 7 = 21" and "5 9 = 14" share weights and a rule carries over to numbers
-never trained on:
+Tokens are characters, and whole numbers as one token each; any other character becomes "\\x00" (unknown):
+    "3 17 = 51\\n" -> ["3", " ", "17", " ", "=", " ", "51", "\\n"]
+Of a context it sees which weights are active (two buckets) and what they are multiplied with. A context is a prompt and
+the tokens answered so far. Its numbers fill `slots`; its *shape* is the text with those numbers replaced by their slot,
+so that "3 7 = 21" and "5 9 = 14" share weights and a rule carries over to numbers never trained on:
     prompt "3 7 = 21\\n", answer so far "3*"  ->  shape "#0 #1 = #2\\n" + "#0*"
     dense features  = all products of pairs of (1, v/scale, log v) over the slots' values v
 Quadratics suffice for the four operations: −(t − a − b)² and −(log t − log a − log b)² are both in their span.
@@ -11,13 +13,50 @@ Suffixes: N contexts, M slots, D dense features.
 
 from __future__ import annotations
 
+import re
+import string
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from rlvrlab.batch import Floats, Ints, TokenBatch
-from rlvrlab.engines.toy.tokenizer import ToyTokenizer
+
+END = 0
+UNKNOWN = 1
+CHARACTERS = string.digits + string.ascii_letters + string.punctuation + " \n"
+_PIECES = re.compile(r"0|[1-9][0-9]*|.", re.DOTALL)
+
+
+class ToyTokenizer:
+    """Ids: 0 end, 1 unknown, then CHARACTERS, then the numbers 10 … max_number."""
+
+    end = END
+
+    def __init__(self, max_number: int) -> None:
+        texts = ["", "\x00", *CHARACTERS, *(str(n) for n in range(10, max_number + 1))]
+        self.vocab_size = len(texts)
+        self.characters = 2 + len(CHARACTERS)
+        """Tokens below this id are single characters; the rest are numbers of several digits."""
+        self._texts = texts
+        self._ids = {text: i for i, text in enumerate(texts)}
+        self.number_of_token: Ints = np.array([int(t) if t.isdigit() else -1 for t in texts])
+        """Value of a number token, −1 for the others."""
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Longest numbers first; a number beyond max_number falls back to its digits."""
+        ids: list[int] = []
+        for piece in _PIECES.findall(text):
+            if piece in self._ids:
+                ids.append(self._ids[piece])
+            else:
+                ids.extend(self._ids.get(character, UNKNOWN) for character in piece)
+        return tuple(ids)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Plain concatenation."""
+        return "".join(self._texts[t] for t in tokens)
+
 
 POSITIONS = 16
 _MIX = np.int64(1_000_003)

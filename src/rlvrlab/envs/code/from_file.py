@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from rlvrlab.envs.base import Read
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment, refused
+from rlvrlab.envs.code.purity import is_pure
 from rlvrlab.envs.code.rows import CodeRow, Columns, Shape, fitting, read_shaped, shaped
 from rlvrlab.envs.data_files import Row
 from rlvrlab.errors import UserError, suggestion
 from rlvrlab.judge.extract import program_in, python_block
 from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.packages import check_known
 from rlvrlab.judge.tasks import StdioTask, SyntaxTask, Task, TestsTask
 from rlvrlab.randomness import shuffled
 from rlvrlab.types import Check, Count, ErrorKind, Positive, Problem, Role, Verdict
@@ -34,6 +39,16 @@ WHAT_HAPPENED = {
     ErrorKind.WRONG: "It is right on the examples, but wrong on other tests.",
     ErrorKind.RULE: "It does not keep to what was asked.",
 }
+ON_EXAMPLES = {
+    ErrorKind.RUNTIME: "it ends with an error",
+    ErrorKind.TIMEOUT: "it takes too long",
+    ErrorKind.MEMORY: "it needs too much memory",
+    ErrorKind.OUTPUT: "it prints too much",
+}
+"""What is told of a program that may know more than its input: nothing that it has written itself."""
+NO_ANSWER = python_block("pass\n")
+BESIDE = "tests that must run beside the answer (inprocess = true)"
+MOST_NAMED = 40
 NOT_RUN = (ErrorKind.FORMAT, ErrorKind.SYNTAX, ErrorKind.RULE)
 
 
@@ -49,16 +64,18 @@ class FileEnvironment(JudgedEnvironment):
     """What the file may be used for, where its rows have no `split` of their own."""
     style: Literal["chat", "bare"] = "chat"
     """chat: words for a language model. bare: the beginning of a program, for a base model to go on."""
-    every_test: bool = False
-    """Go on after a failed test; the reward pass_ratio wants it."""
+    every_test: bool = True
+    """Go on after a test that ended the program. False saves time, and the share of tests passed is a lower bound."""
     inprocess: bool = False
     """Also give out rows whose tests must run beside the answer: verdicts are flagged `integrity: weak`."""
-    most_tests: Count = 50
-    """Tests judged per problem, the first ones."""
+    most_tests: Count | None = None
+    """Tests judged per problem, the first ones; none: all. A limit also limits what `accepted` means."""
     timeout_s: Positive = 10.0
     """CPU seconds per test."""
     memory_mb: Count = 1024
     """Writable memory."""
+    packages: tuple[str, ...] = ()
+    """What answers may import beside the standard library: numpy, pandas, scipy, sympy. Imports of tests are seen."""
 
     shapes: ClassVar[Mapping[str, Shape]]
     samples: ClassVar[Sequence[Mapping[str, Any]]]
@@ -71,8 +88,9 @@ class FileEnvironment(JudgedEnvironment):
             raise UserError(f'{self.name}: role_of = {self.role_of!r}: allowed: "train", "dev", "test"')
         if self.style not in ("chat", "bare"):
             raise UserError(f'{self.name}: style = {self.style!r}: allowed: "chat", "bare"')
-        if not (self.timeout_s > 0 and self.most_tests >= 1 and self.memory_mb >= 1):
+        if not (self.timeout_s > 0 and (self.most_tests is None or self.most_tests >= 1) and self.memory_mb >= 1):
             raise UserError(f"{self.name}: timeout_s, most_tests and memory_mb must be above 0")
+        check_known(self.packages, f"{self.name}: packages = {list(self.packages)}")
 
     @abstractmethod
     def problems_of(self, row: CodeRow, role: Role) -> list[Problem]:
@@ -93,7 +111,10 @@ class FileEnvironment(JudgedEnvironment):
             rows = read_shaped(Path(self.path), self.shapes, self.shape, role_of)
         else:
             rows = [row for one in self.samples for row in shaped([one], self.shapes, "auto", role_of, "sample")]
-        return [row for row in rows if not row.left_out and (self.inprocess or not row.inprocess)]
+        given_out = [row for row in rows if not row.left_out and (self.inprocess or not row.inprocess)]
+        if self.path and (words := loaded(rows, given_out)):
+            say_once(f"{self.path}: {words}")
+        return given_out
 
     def read_row(self, row: Row) -> Read | None:
         """A row in the wanted shape, or in the first that fits; None when the settings leave it out."""
@@ -116,6 +137,14 @@ class FileEnvironment(JudgedEnvironment):
             return refused(ErrorKind.FORMAT, found.reason)
         return ((self.task(reference, reference["tests"]), found.code),)
 
+    def bad_tasks(self, problems: Sequence[Problem]) -> dict[str, str]:
+        """Problems whose own code (preamble, setup, tests) fails; tried with the gold answer, or one that is none."""
+        coded = [problem for problem in problems if problem.reference.get("entry_point")]
+        answers = [self.gold(one) or NO_ANSWER for one in coded]
+        verdicts = self.verify_many(list(zip(coded, answers, strict=True)))
+        tried = zip(coded, verdicts, strict=True)
+        return {one.id: verdict.detail for one, verdict in tried if verdict.error is ErrorKind.BAD_TASK}
+
     def reference(self, row: CodeRow) -> dict[str, Any]:
         """What the verifier needs, in plain data."""
         tests = [list(test) if isinstance(test, tuple) else test for test in row.tests[: self.most_tests]]
@@ -131,14 +160,17 @@ class FileEnvironment(JudgedEnvironment):
         """The problem of a row whose hidden tests decide; `more` is added to what the verifier sees."""
         solution = None if row.solution is None else python_block(row.solution)
         examples = [list(one) if isinstance(one, tuple) else one for one in row.examples]
+        meta: dict[str, Any]
         reference, meta = {**self.reference(row), **more}, {"solution": solution, "examples": examples}
+        meta |= {"tests": dict(row.counted)} if row.counted else {}
         return Problem(row.id, self.name, self.name, prompt, reference, meta, role)
 
     def task(self, reference: Mapping[str, Any], tests: Sequence[Any]) -> Task:
         """The judge's task for a program or a function."""
         limits = Limits(cpu_s=self.timeout_s, job_cpu_s=2 * self.timeout_s, memory_mb=self.memory_mb)
         if not reference["entry_point"]:
-            return StdioTask(tuple((given, expected) for given, expected in tests), limits=limits)
+            pairs = tuple((given, expected) for given, expected in tests)
+            return StdioTask(pairs, limits=limits, packages=self.packages)
         name, begun = reference["entry_point"], reference["begun"]
         return TestsTask(
             name,
@@ -147,6 +179,7 @@ class FileEnvironment(JudgedEnvironment):
             preamble=begun[: max(0, begun.find(f"def {name}"))],
             inprocess=reference["inprocess"],
             limits=limits,
+            packages=self.packages,
         )
 
     def second_turn(self, problem: Problem, text: str, verdict: Verdict) -> str:
@@ -162,10 +195,33 @@ class FileEnvironment(JudgedEnvironment):
         elif found.code and examples and verdict.error not in NOT_RUN:
             [public] = self.judge([(self.task(problem.reference, examples), found.code)], [problem.id])
             if public.correct is False:
-                told = f"On the examples: {public.detail}."
+                seen = public.detail if is_pure(found.code) else ON_EXAMPLES.get(public.error, "it is wrong")
+                told = f"On the examples: {seen}."
         return f"{problem.prompt.rstrip()}{own}\n\n{told} Try again.\n"
 
     def self_check(self) -> list[Check]:
         """The usual check; our own problems run quickly, so a short time limit ends endless loops soon."""
         quick = self if self.path else replace(self, timeout_s=CHECK_TIMEOUT_S, memory_mb=CHECK_MEMORY_MB)
         return super(FileEnvironment, quick).self_check()
+
+
+def loaded(rows: Sequence[CodeRow], given_out: Sequence[CodeRow]) -> str:
+    """Which tests were loaded and which rows are not given out, where a data set leaves a doubt about either."""
+    counts: Counter[str] = Counter()
+    for row in given_out:
+        counts.update(row.counted)
+    parts = [f"{len(given_out)} problems"]
+    if counts:
+        parts.append("tests: " + ", ".join(f"{count:,} {kind}" for kind, count in counts.items()))
+    kept = {row.id for row in given_out}
+    for reason in dict.fromkeys(row.left_out or BESIDE for row in rows if row.id not in kept):
+        names = [row.id for row in rows if row.id not in kept and (row.left_out or BESIDE) == reason]
+        shown = f"{', '.join(names[:MOST_NAMED])}{', …' if len(names) > MOST_NAMED else ''}"
+        parts.append(f"left out, {reason}: {len(names)} ({shown})")
+    return "; ".join(parts) if len(parts) > 1 else ""
+
+
+@cache
+def say_once(words: str) -> None:
+    """A line for whoever reads the log, once per process."""
+    print(words, file=sys.stderr, flush=True)

@@ -30,7 +30,7 @@ from rlvrlab.types import Problem, Role
 class Code(FileEnvironment):
     """Write a function or a program; hidden tests decide."""
 
-    version = "1"
+    version = "2"
     shapes = GENERATION
     samples = GENERATION_ROWS
 

@@ -29,8 +29,8 @@ Jobs: TypeAlias = "tuple[Item, ...]"
 class JudgedEnvironment(BaseEnvironment):
     """An environment behind the shared judge."""
 
-    every_test: bool = False
-    """Go on after a failed test, so that the score is the true share of tests passed."""
+    every_test: bool = True
+    """Go on after a test that ended the program, so that the score is the true share of tests passed."""
 
     @abstractmethod
     def prepare(self, problem: Problem, text: str) -> Jobs | Verdict:
@@ -61,7 +61,7 @@ class JudgedEnvironment(BaseEnvironment):
     def conclude(self, verdicts: Sequence[Verdict], program: str) -> Verdict:
         """One verdict from those on an answer's jobs: the first that is not right, or the last."""
         worst = next((verdict for verdict in verdicts if not verdict.correct), verdicts[-1])
-        compiled = worst.error not in (ErrorKind.FORMAT, ErrorKind.SYNTAX, ErrorKind.INFRA)
+        compiled = worst.error not in (ErrorKind.FORMAT, ErrorKind.SYNTAX, ErrorKind.INFRA, ErrorKind.BAD_TASK)
         parts = {"format": float(compiled), "tests": worst.score, "correct": float(worst.correct is True)}
         return replace(worst, parts=parts, answer=program[:KEPT_ANSWER])
 

@@ -58,7 +58,7 @@ class CodeRefactor(FileEnvironment):
     goals: tuple[Goal, ...] = ("document", "shorten")
     """What is asked for, each of every row."""
 
-    version = "1"
+    version = "2"
     shapes = GENERATION
     samples = GENERATION_ROWS
 

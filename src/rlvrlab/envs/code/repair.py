@@ -7,7 +7,8 @@
     meta       {"solution": …, "examples": [asserts from the docstring]}
 
 Traps. HumanEvalFix is often prompted with its tests, which hands out what decides: here only the program and its
-docstring are shown. The unchanged program is refused without running, so it farms no share of passed tests.
+docstring are shown. The unchanged program is refused without running, so it farms no share of passed tests; layout,
+comments and docstrings are no change.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from rlvrlab.envs.code.cheats import function_cheats
 from rlvrlab.envs.code.from_file import ANSWER_FUNCTION, FileEnvironment
 from rlvrlab.envs.code.judged import Jobs, refused
+from rlvrlab.envs.code.rewriting import same_program
 from rlvrlab.envs.code.rows import CodeRow
 from rlvrlab.envs.code.samples import REPAIR_ROWS
 from rlvrlab.envs.code.shapes import REPAIR
@@ -31,7 +33,7 @@ from rlvrlab.types import ErrorKind, Problem, Role, Verdict
 class CodeRepair(FileEnvironment):
     """Repair a program with a bug; hidden tests decide."""
 
-    version = "1"
+    version = "2"
     shapes = REPAIR
     samples = REPAIR_ROWS
 
@@ -49,7 +51,7 @@ class CodeRepair(FileEnvironment):
         """The unchanged program needs no judge."""
         reference = problem.reference
         found = program_in(text, reference["entry_point"], reference["begun"])
-        if found.code is not None and found.code.split() == reference["given"].split():
+        if found.code is not None and same_program(found.code, reference["given"]):
             return refused(ErrorKind.RULE, "the program is unchanged", found.code, compiled=True)
         return super().prepare(problem, text)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 
-from rlvrlab.envs.code.trees import parsed
+from rlvrlab.envs.code.trees import NOT_PYTHON, parsed
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 UNUSED = "not_needed"
@@ -21,6 +21,34 @@ def stripped(program: str) -> str:
         if ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
     return _text(tree)
+
+
+def same_program(one: str, other: str) -> bool:
+    """Do two texts hold the same program, whatever their layout, comments and docstrings? Nothing is run.
+
+    Texts that are no Python are the same where their words are.
+    """
+    if one.split() == other.split():
+        return True
+    try:
+        return ast.dump(_without_idle_statements(one)) == ast.dump(_without_idle_statements(other))
+    except NOT_PYTHON:
+        return False
+
+
+def _without_idle_statements(program: str) -> ast.Module:
+    """The tree without docstrings, other constants that stand alone, and `pass`."""
+    tree = parsed(program)
+    for node in ast.walk(tree):
+        for name, block in ast.iter_fields(node):
+            if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+                acting = [one for one in block if not isinstance(one, ast.Pass) and not _is_constant(one)]
+                setattr(node, name, acting)
+    return tree
+
+
+def _is_constant(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def documented(program: str) -> str:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from rlvrlab.envs.answers import squeezed
+from rlvrlab.envs.code import quixbugs_folder
 from rlvrlab.envs.code.trees import NOT_PYTHON, parsed
 from rlvrlab.envs.data_files import read_rows
 from rlvrlab.errors import UserError
@@ -21,8 +22,8 @@ from rlvrlab.types import Role
 SPLITS: dict[str, Role] = {
     "train": "train", "dev": "dev", "valid": "dev", "val": "dev", "validation": "dev", "test": "test",
 }  # fmt: skip
-TEST_ONLY = ("HumanEval/", "Python/")
-"""Ids of HumanEval and HumanEvalPack: no setting makes them training data."""
+TEST_ONLY = ("HumanEval/", "Python/", "Mbpp/")
+"""Ids of HumanEval, HumanEvalPack and EvalPlus' MBPP+: no setting makes them training data."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class CodeRow:
     left_out: str = ""
     """Why the row cannot be judged strictly; such rows are not given out."""
     role: Role | None = None
+    counted: Mapping[str, int] = field(default_factory=dict)
+    """How many tests there are of each kind, {"base": 7, "plus": 993}, where a data set has several kinds."""
 
 
 class BadColumn(ValueError):
@@ -116,7 +119,7 @@ Shape = Callable[[Columns], CodeRow]
 def read_shaped(path: Path, shapes: Mapping[str, Shape], shape: str, role_of: Role | None) -> Sequence[CodeRow]:
     """All rows of a file; read again only when the file has changed."""
     try:
-        changed = path.stat().st_mtime_ns
+        changed = max(file.stat().st_mtime_ns for file in (path, *quixbugs_folder.files_in(path)))
     except OSError:
         changed = 0
     return _read(path, changed, tuple(shapes.items()), shape, role_of)
@@ -126,7 +129,8 @@ def read_shaped(path: Path, shapes: Mapping[str, Shape], shape: str, role_of: Ro
 def _read(
     path: Path, changed: int, shapes: tuple[tuple[str, Shape], ...], shape: str, role_of: Role | None
 ) -> Sequence[CodeRow]:
-    return shaped([row for _, row in read_rows(path)], dict(shapes), shape, role_of, str(path))
+    rows = quixbugs_folder.folder_rows(path) if path.is_dir() else read_rows(path)
+    return shaped([row for _, row in rows], dict(shapes), shape, role_of, str(path))
 
 
 def shaped(

@@ -1,11 +1,12 @@
 """The shapes of data sets in wide use.
 
-    humaneval     task_id prompt entry_point test [canonical_solution]
+    humaneval     task_id prompt entry_point test [canonical_solution]; also evalplus/humanevalplus
+    evalplus      HumanEval+ and MBPP+, as released and as on the hub, see evalplus.py
     mbpp          task_id text|prompt code test_list [test_setup_code test_imports]
     codecontests  name description public_tests private_tests generated_tests [solutions]
     apps          problem_id|id question input_output [solutions starter_code]
     humanevalfix  as humaneval, with buggy_solution
-    quixbugs      name buggy_program solution tests [docstring]
+    quixbugs      name buggy_program solution tests [docstring]; also the folder of its authors, see quixbugs.py
 Every shape may have a column `split`. Traps: HumanEval's check() may call helpers that only the prompt defines; MBPP
 names its function in the tests alone; some tests pass classes of the solution, which cannot leave its process.
 """
@@ -17,6 +18,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from rlvrlab.envs.code.evalplus import counted, mbppplus, release
+from rlvrlab.envs.code.quixbugs import from_folder
 from rlvrlab.envs.code.rows import BadColumn, CodeRow, Columns, Shape
 from rlvrlab.envs.code.trees import cannot_cross, doctests, imports, parses, tested
 
@@ -26,9 +29,11 @@ PYTHON3 = 3
 
 def humaneval(columns: Columns) -> CodeRow:
     """openai_humaneval and everything made like it."""
+    if columns.has("plus_input"):
+        raise BadColumn("plus_input", 'a release of EvalPlus, whose plus tests only shape = "evalplus" reads')
     prompt, name = columns.text("prompt"), columns.text("entry_point")
     test = columns.text("test")
-    columns.program("test", test)
+    tree = columns.program("test", test)
     if not test.rstrip().endswith(f"check({name})"):
         test += "\ncheck(candidate)"
     solution = columns.text("canonical_solution", default="")
@@ -42,11 +47,24 @@ def humaneval(columns: Columns) -> CodeRow:
         begun=prompt,
         setup=setup,
         solution=prompt + solution if solution else None,
+        counted=counted(tree),
     )
+
+
+def evalplus(columns: Columns) -> CodeRow:
+    """HumanEval+ or MBPP+ in either form; rows without plus tests are refused."""
+    if columns.has("plus_input"):
+        return release(columns)
+    row = mbppplus(columns) if columns.has("test_list") else humaneval(columns)
+    if not row.counted:
+        raise BadColumn("test", "no list of EvalPlus' inputs in it: these are base tests")
+    return row
 
 
 def mbpp(columns: Columns) -> CodeRow:
     """MBPP, full or sanitized."""
+    if columns.has("test"):
+        raise BadColumn("test", 'rows of MBPP+, whose plus tests only shape = "evalplus" reads')
     code, tests = columns.text("code"), columns.texts("test_list")
     if not tests:
         raise BadColumn("test_list", "no test")
@@ -145,7 +163,9 @@ def humanevalfix(columns: Columns) -> CodeRow:
 
 
 def quixbugs(columns: Columns) -> CodeRow:
-    """QuixBugs: one-line bugs in classic algorithms."""
+    """QuixBugs: one-line bugs in classic algorithms; a file with a row each, or the publisher's folder."""
+    if not columns.has("tests"):
+        return from_folder(columns)
     name, tests = columns.name("name"), columns.text("tests")
     tree = columns.program("tests", tests)
     solution = columns.text("solution")
@@ -165,7 +185,9 @@ def quixbugs(columns: Columns) -> CodeRow:
     )
 
 
-GENERATION: dict[str, Shape] = {"humaneval": humaneval, "mbpp": mbpp, "codecontests": codecontests, "apps": apps}
+GENERATION: dict[str, Shape] = {
+    "humaneval": humaneval, "evalplus": evalplus, "mbpp": mbpp, "codecontests": codecontests, "apps": apps,
+}  # fmt: skip
 REPAIR: dict[str, Shape] = {"humanevalfix": humanevalfix, "quixbugs": quixbugs}
 
 

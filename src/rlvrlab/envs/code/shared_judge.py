@@ -22,8 +22,8 @@ _judges: dict[tuple[int, bool], Judge] = {}
 _starting = threading.Lock()
 
 
-def shared_judge(every_test: bool = False) -> Judge:
-    """The judge; `every_test` goes on after a failure, which a pass ratio needs and a verdict does not."""
+def shared_judge(every_test: bool = True) -> Judge:
+    """The judge; without `every_test` a test that ended the program is the last, and the pass ratio a lower bound."""
     from rlvrlab.judge.fusion.addresses import client_from_environment, workers_from_environment
     from rlvrlab.judge.judge import Judge
 
@@ -32,7 +32,7 @@ def shared_judge(every_test: bool = False) -> Judge:
         if key not in _judges:
             remote = client_from_environment(every_test=every_test)
             workers = workers_from_environment()
-            _judges[key] = Judge(workers=workers, stop_on_first_failure=not every_test, remote=remote)
+            _judges[key] = Judge(workers=workers, every_test=every_test, remote=remote)
         return _judges[key]
 
 
@@ -43,7 +43,7 @@ def judge_elsewhere(addresses: tuple[str, ...]) -> None:
 
     for every_test in (False, True):
         client = FusionClient(addresses, token=os.environ.get("RLVR_JUDGE_TOKEN"), every_test=every_test)
-        _judges[os.getpid(), every_test] = Judge(stop_on_first_failure=not every_test, remote=client)
+        _judges[os.getpid(), every_test] = Judge(every_test=every_test, remote=client)
 
 
 def judged(items: Sequence[Item]) -> list[Verdict]:

@@ -85,7 +85,7 @@ def imports(code: ast.Module, tests: Sequence[ast.Module]) -> list[str]:
 
 def cannot_cross(tests: Sequence[ast.Module], code: ast.Module, name: str) -> bool:
     """Do the tests hand over classes, types or other names of the solution, or take a generator from it?"""
-    if any(isinstance(node, ast.FunctionDef) and node.name == name and _yields(node) for node in code.body):
+    if is_generator(code, name):
         return True
     own = {node.name for node in code.body if isinstance(node, ast.FunctionDef | ast.ClassDef)} - {name}
     for node in (node for test in tests for node in ast.walk(test)):
@@ -95,6 +95,11 @@ def cannot_cross(tests: Sequence[ast.Module], code: ast.Module, name: str) -> bo
         if any(isinstance(argument, ast.Name) and argument.id in TYPES for argument in given):
             return True
     return False
+
+
+def is_generator(code: ast.Module, name: str) -> bool:
+    """Does the function of that name yield its results?"""
+    return any(isinstance(node, ast.FunctionDef) and node.name == name and _yields(node) for node in code.body)
 
 
 def _yields(node: ast.AST) -> bool:

@@ -25,6 +25,7 @@ from random import Random
 from typing import Any, Literal
 
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment, accepted, refused
+from rlvrlab.envs.code.rewriting import same_program
 from rlvrlab.envs.code.trees import size
 from rlvrlab.envs.minicode import feedback
 from rlvrlab.envs.minicode.cheats import program_cheats, value_cheats
@@ -62,7 +63,7 @@ class Minicode(JudgedEnvironment):
     style: Literal["bare", "chat"] = "bare"
     """bare: the completion continues the prompt. chat: words for a language model, the answer in a fenced block."""
 
-    version = "1"
+    version = "2"
     every_test = True
 
     def __post_init__(self) -> None:
@@ -111,7 +112,11 @@ class Minicode(JudgedEnvironment):
         if program is None:
             return refused(ErrorKind.FORMAT, "no program where it belongs")
         reference = problem.reference
-        if "given" in reference and program.split() == (reference["header"] + reference["given"]).split():
+        whole = reference["header"] + reference.get("given", "")
+        # A simplification may consist in leaving out what does nothing, so there only the same words are no change.
+        if "given" in reference and (
+            program.split() == whole.split() or ("below" not in reference and same_program(program, whole))
+        ):
             return refused(ErrorKind.RULE, "the program is unchanged", program, compiled=True)
         if "below" in reference and size(program) - size(reference["header"]) >= reference["below"]:
             return refused(ErrorKind.RULE, "not shorter than the program given", program, compiled=True)

@@ -19,12 +19,11 @@ import numpy as np
 from rlvrlab.evals.answering import Answerer
 from rlvrlab.evals.evaluate import evaluate
 from rlvrlab.evals.protocol import Protocol
-from rlvrlab.evals.statistics import Interval, bootstrap, wilson
+from rlvrlab.evals.statistics import estimate
 from rlvrlab.types import Environment, ErrorKind, Finish, Problem, RewardFunction, Sampling
 
 SIZES = (4, 8, 16, 32)
 """Group sizes whose expected share of useful groups is told."""
-RESAMPLES = 2000
 USEFUL_VARIANCE = 0.05
 """A problem is useful when the variance of its rewards is above this."""
 FORMLESS = (ErrorKind.FORMAT, ErrorKind.SYNTAX)
@@ -203,7 +202,7 @@ def report(tries: Sequence[Try], sizes: Sequence[int] = SIZES) -> Report:
     for k in sizes:
         enough = [p for p in seen if len(p.rewards) >= k]
         shares = [p.share_useful(k) for p in enough] or [p.share_useful(len(p.rewards)) for p in seen]
-        useful.append(Useful(k, measured(shares, "useful", k), at_least=not enough))
+        useful.append(Useful(k, measured(shares), at_least=not enough))
     return Report(
         total=_line("all", "", seen, sum(p.unjudged for p in whole)),
         lines=tuple(lines),
@@ -220,31 +219,25 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _line(skill: str, level: str, problems: Sequence[OfProblem], unjudged: int | None = None) -> Line:
-    def mean(of: Callable[[OfProblem], float], name: str) -> Measured:
-        return measured([of(p) for p in problems], skill, level, name)
+    def mean(of: Callable[[OfProblem], float]) -> Measured:
+        return measured([of(p) for p in problems])
 
     entropies = [p.entropy for p in problems if p.entropy is not None]
     return Line(
         skill=skill,
         level=level,
         problems=len(problems),
-        accuracy=mean(lambda p: p.accuracy, "accuracy"),
-        variance=mean(lambda p: p.variance, "variance"),
-        mixed=mean(lambda p: float(p.mixed), "mixed"),
-        truncated=mean(lambda p: p.truncated, "truncated"),
-        format_rate=mean(lambda p: p.formed, "format"),
-        entropy=measured(entropies, skill, level, "entropy") if entropies else None,
+        accuracy=mean(lambda p: p.accuracy),
+        variance=mean(lambda p: p.variance),
+        mixed=mean(lambda p: float(p.mixed)),
+        truncated=mean(lambda p: p.truncated),
+        format_rate=mean(lambda p: p.formed),
+        entropy=measured(entropies, share=False) if entropies else None,
         unjudged=sum(p.unjudged for p in problems) if unjudged is None else unjudged,
     )
 
 
-def measured(score_P: Sequence[float], *key: object) -> Measured:
-    """Mean and interval over problems; where all of them are 0 or all 1, resampling sees no doubt and Wilson does."""
-    if not score_P:
-        return Measured(0.0, 0.0, 1.0)
-    same = set(score_P)
-    if same <= {0.0} or same <= {1.0}:
-        interval = wilson(int(sum(score_P)), len(score_P))
-    else:
-        interval = bootstrap(score_P, "probe", *key, resamples=RESAMPLES)
-    return Measured(float(np.mean(score_P)), *Interval(*interval))
+def measured(score_P: Sequence[float], share: bool | None = None) -> Measured:
+    """Mean and interval over problems."""
+    found = estimate(score_P, share=share)
+    return Measured(found.value, found.low, found.high)

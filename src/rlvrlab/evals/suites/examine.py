@@ -15,11 +15,12 @@ from rlvrlab.errors import LabError
 from rlvrlab.evals.answering import Answerer
 from rlvrlab.evals.evaluate import Evaluation, evaluate
 from rlvrlab.evals.kept import evaluate_into
-from rlvrlab.evals.statistics import Z95, Difference, bootstrap, compare, holm, pass_at_k, wilson
+from rlvrlab.evals.statistics import Difference, compare, estimate, pass_at_k
 from rlvrlab.evals.suites.base import Ready, Skipped
 from rlvrlab.record.evaluation import file_name
+from rlvrlab.record.files import utc_now
+from rlvrlab.record.looks import note_look
 
-SIGNIFICANT = 0.05
 AVERAGE = "average"
 
 
@@ -30,6 +31,8 @@ class Model:
     name: str
     open: Callable[[], Answerer]
     """Loads it; called when its turn comes, so that one model is in memory at a time."""
+    run: Path | None = None
+    """The run folder it comes from, where looks at test problems are counted."""
 
 
 @dataclass(frozen=True)
@@ -46,17 +49,17 @@ class Cell:
     high: float
     problems: int
     unjudged: int
+    bounds: tuple[float, float]
+    """The value with every unjudged answer counted as wrong, and as right."""
     protocol: str
     """Hash of the protocol; only cells of one protocol can be compared."""
     versus: Difference | None = None
-    """Paired difference to the first model, on the problems judged for both."""
-    p_holm: float | None = None
-    """Corrected for all comparisons of the table."""
+    """Paired difference to the first model, on the problems judged for both, adjusted for all of the table."""
 
     @property
     def significant(self) -> bool:
         """Whether the model is better or worse than the first one beyond chance."""
-        return self.p_holm is not None and self.p_holm < SIGNIFICANT
+        return self.versus is not None and self.versus.verdict != "not shown"
 
 
 @dataclass(frozen=True)
@@ -104,33 +107,40 @@ def examine(
                 progress(model.name, one.member.name)
             name, asked = one.member.name, (answerer, one.env, one.problems, one.protocol)
             if output is None:
+                if model.run is not None:
+                    note_look(model.run, name, one.problems, f"rlvr suite, nothing kept, {utc_now()}")
                 evaluation = evaluate(*asked, seed=seed, data=name)
             else:
                 folder = output / file_name(model.name) / file_name(name)
                 facts = {"scorer_type": one.member.env, "scorer_folder": str(Path().resolve()), "data_file": one.file}
-                evaluation = evaluate_into(folder, *asked, seed=seed, data=name, facts=facts).evaluation
+                kept = evaluate_into(folder, *asked, seed=seed, data=name, facts=facts, run=model.run)
+                evaluation = kept.evaluation
             scores[model.name, name] = scores_of(evaluation)
             cells.append(_cell(model.name, one, evaluation, scores[model.name, name]))
     names = list(dict.fromkeys(cell.model for cell in cells))
-    differences: dict[int, Difference] = {}  # paired, to the first model; Holm-adjusted over the whole table
+    differences: dict[int, Difference] = {}  # paired, to the first model; adjusted for the whole table
     for index, cell in enumerate(cells):
         before, after = scores[names[0], cell.member], scores[cell.model, cell.member]
         both = [key for key in before if key in after]
         if cell.model != names[0] and both:
-            differences[index] = compare([before[key] for key in both], [after[key] for key in both], cell.member)
-    adjusted = dict(zip(differences, holm([one.p for one in differences.values()]), strict=True))
-    compared = [replace(cell, versus=differences.get(i), p_holm=adjusted.get(i)) for i, cell in enumerate(cells)]
-    averages = [_average(name, [cell for cell in compared if cell.model == name], scores) for name in names]
+            differences[index] = compare([before[key] for key in both], [after[key] for key in both])
+    adjusted = {index: one.adjusted(len(differences)) for index, one in differences.items()}
+    compared = [replace(cell, versus=adjusted.get(index)) for index, cell in enumerate(cells)]
+    averages = [_average(name, [cell for cell in compared if cell.model == name]) for name in names]
     return Examined(tuple(compared), tuple(averages), tuple(skipped))
 
 
-def scores_of(evaluation: Evaluation) -> Scores:
-    """accepted for one answer, unbiased pass@k for n of them; problems with too few judged answers are left out."""
+def scores_of(evaluation: Evaluation, unjudged: bool | None = None) -> Scores:
+    """accepted for one answer, unbiased pass@k for n of them; problems with too few judged answers are left out.
+
+    `unjudged` says what an unjudged answer counts as; None leaves it out.
+    """
     k = max(evaluation.protocol.ks, default=1)
     counts: dict[str, list[bool]] = defaultdict(list)
     for one in evaluation.judged:
-        if one.verdict.correct is not None and one.turn == 0:
-            counts[one.problem.id].append(one.verdict.correct)
+        right = unjudged if one.verdict.correct is None else one.verdict.correct
+        if right is not None and one.turn == 0:
+            counts[one.problem.id].append(right)
     return {name: pass_at_k(len(right), sum(right), k) for name, right in counts.items() if len(right) >= k}
 
 
@@ -138,34 +148,36 @@ def _cell(model: str, one: Ready, evaluation: Evaluation, scores: Scores) -> Cel
     k = max(evaluation.protocol.ks, default=1)
     values = list(scores.values())
     binary = k == 1 and evaluation.protocol.n == 1
-    low, high = wilson(int(sum(values)), len(values)) if binary else bootstrap(values, one.member.name, "suite")
+    found = estimate(values)
     return Cell(
         model=model,
         member=one.member.name,
         group=one.member.group,
         metric="accepted@1" if binary else f"pass@{k}",
-        value=float(np.mean(values)) if values else 0.0,
-        low=low,
-        high=high,
+        value=found.value,
+        low=found.low,
+        high=found.high,
         problems=len(values),
         unjudged=sum(j.verdict.correct is None for j in evaluation.judged),
+        bounds=(_mean(scores_of(evaluation, False)), _mean(scores_of(evaluation, True))),
         protocol=evaluation.protocol.hash,
     )
 
 
-def _average(model: str, cells: Sequence[Cell], scores: dict[tuple[str, str], Scores]) -> Cell:
-    """Members are independent samples of problems: the variance of their mean is that of the parts, added."""
-    values = [cell.value for cell in cells]
-    variances = []
-    for cell in cells:
-        column = list(scores[model, cell.member].values())
-        variances.append(float(np.var(column, ddof=1)) / len(column) if len(column) > 1 else 0.25)
-    mean, half = float(np.mean(values)), Z95 * math.sqrt(sum(variances)) / len(cells)
+def _average(model: str, cells: Sequence[Cell]) -> Cell:
+    """Members are independent samples of problems: the squares of their intervals' arms are added (Zou & Donner)."""
+    mean = float(np.mean([cell.value for cell in cells]))
+    below = math.sqrt(sum((cell.value - cell.low) ** 2 for cell in cells)) / len(cells)
+    above = math.sqrt(sum((cell.high - cell.value) ** 2 for cell in cells)) / len(cells)
     problems, missing = sum(cell.problems for cell in cells), sum(cell.unjudged for cell in cells)
-    low, high = max(0.0, mean - half), min(1.0, mean + half)
-    return Cell(model, AVERAGE, "", "mean", mean, low, high, problems, missing, "")
+    bounds = float(np.mean([cell.bounds[0] for cell in cells])), float(np.mean([cell.bounds[1] for cell in cells]))
+    return Cell(model, AVERAGE, "", "mean", mean, mean - below, mean + above, problems, missing, bounds, "")
+
+
+def _mean(scores: Scores) -> float:
+    return float(np.mean(list(scores.values()))) if scores else 0.0
 
 
 def _plain(cell: Cell) -> dict[str, Any]:
-    versus = None if cell.versus is None else cell.versus._asdict()
+    versus = None if cell.versus is None else cell.versus.facts()
     return {**asdict(cell), "versus": versus, "significant": cell.significant}

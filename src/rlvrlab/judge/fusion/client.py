@@ -20,7 +20,7 @@ from rlvrlab.judge.jail.plain import NotPlain
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.tasks import StdioTask, Task
 from rlvrlab.replicas import NoAnswer, Replica, Replicas, ServersGone
-from rlvrlab.types import Verdict, unjudged
+from rlvrlab.types import Verdict, bad_task, unjudged
 
 T = TypeVar("T")
 CLOSED_DOORS = {
@@ -41,10 +41,10 @@ class FusionClient:
         token: str | None = None,
         *,
         concurrency: int = 64,
-        every_test: bool = False,
+        every_test: bool = True,
         **pool: Any,
     ) -> None:
-        """At most `concurrency` requests at once; `every_test` goes on after a failed test, for the true share passed.
+        """At most `concurrency` requests at once; `every_test` as in CodeJudge.
 
         What else is given are settings of Replicas: attempts, deadline_s, give_up_s, …
         """
@@ -60,11 +60,7 @@ class FusionClient:
         """SandboxFusion's /run_code; a SandboxError counts as a failure of the server."""
 
         def read(response: Response) -> dict[str, Any]:
-            answer = _object(response)
-            run = answer.get("run_result")
-            if answer.get("status") not in ("Success", "Failed") or not isinstance(run, dict | None):
-                raise BadAnswer(f"not an answer: {str(answer)[:200]}")
-            return answer
+            return wire.checked_run(_object(response))
 
         return await self._ask("/run_code", {"code": code, "language": "python", "stdin": stdin, **options}, read)
 
@@ -78,8 +74,7 @@ class FusionClient:
             if isinstance(task, StdioTask) and task.checker is None:
                 return await self._judge_stdio(code, task)
         except NotPlain as error:
-            trouble = f"bad task: an argument or result is a {error}, which is not plain data"
-            return unjudged(trouble, isolation="remote", flags=("bad_task",))
+            return bad_task(f"an argument or result is a {error}, which is not plain data", isolation="remote")
         except JudgeLost:
             raise
         except InfrastructureError as error:
@@ -87,32 +82,31 @@ class FusionClient:
         return unjudged("a plain SandboxFusion server can be trusted with stdio tasks only", isolation="remote")
 
     async def _judge_whole(self, code: str, task: Task) -> Verdict:
-        def read(response: Response) -> dict[str, Any]:
-            answer = _object(response)
-            if not isinstance(answer.get("verdicts"), list) or len(answer["verdicts"]) != 1:
-                raise BadAnswer(f"not an answer: {str(answer)[:200]}")
-            return answer
+        def read(response: Response) -> Verdict:
+            verdicts = _object(response).get("verdicts")
+            if not isinstance(verdicts, list) or len(verdicts) != 1:
+                raise BadAnswer(f"not one verdict: {response.excerpt()}")
+            return wire.verdict_from_wire(verdicts[0])
 
         item = {"code": code, "task": wire.task_to_wire(task), "every_test": self.every_test}
-        answer = await self._ask("/judge", {"items": [item]}, read)
-        return wire.verdict_from_wire(answer["verdicts"][0])
+        return await self._ask("/judge", {"items": [item]}, read)
 
     async def _judge_stdio(self, code: str, task: StdioTask) -> Verdict:
         finding = Finding(total=len(task.tests))
         options = {"run_timeout": task.limits.wall_or_default_s, "memory_limit_MB": task.limits.memory_mb}
-        for given, expected in task.tests:
+        for number, (given, expected) in enumerate(task.tests, 1):
             answer = await self.run_code(code, given, **options)
-            run = answer.get("run_result") or {}
-            if run.get("status") == "TimeLimitExceeded":
-                finding.fail(Outcome.TIME_LIMIT, "the server's time limit")
-            elif answer["status"] != "Success":
-                finding.fail(Outcome.RUNTIME_ERROR, str(run.get("stderr", ""))[-200:])
-            elif compare.same_text(str(run.get("stdout", "")).encode("utf-8", "replace"), expected, task.comparison):
-                finding.passed += 1
+            run = answer["run_result"]
+            if answer["status"] == "Success":
+                if compare.same_text(run["stdout"].encode("utf-8", "replace"), expected, task.comparison):
+                    finding.passed += 1
+                else:
+                    finding.fail(Outcome.WRONG_ANSWER, "another output")
                 continue
-            else:
-                finding.fail(Outcome.WRONG_ANSWER, "another output")
-            if not self.every_test:
+            late = run.get("status") == "TimeLimitExceeded"
+            ended = Outcome.TIME_LIMIT if late else Outcome.RUNTIME_ERROR
+            finding.fail(ended, "the server's time limit" if late else (run.get("stderr") or "")[-200:])
+            if finding.stops(ended, self.every_test, finding.total - number):
                 break
         return finding.verdict("remote")
 
@@ -140,8 +134,7 @@ class FusionClient:
         if status in CLOSED_DOORS:
             raise JudgeLost(f"{where}: HTTP {status}; {CLOSED_DOORS[status]}")
         if answer.content is None:
-            words = answer.response.body[:200].decode("utf-8", "replace")
-            raise InfrastructureError(f"{where}: HTTP {status}: {words}")
+            raise InfrastructureError(f"{where}: HTTP {status}: {answer.response.excerpt()}")
         return answer.content
 
     async def close(self) -> None:
@@ -150,6 +143,6 @@ class FusionClient:
 
 
 def _object(response: Response) -> dict[str, Any]:
-    if "json" not in response.headers.get("content-type", ""):
+    if response.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise BadAnswer("the answer is not JSON")
     return response.json()

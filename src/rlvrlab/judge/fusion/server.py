@@ -1,22 +1,23 @@
 """`rlvr serve judge`: SandboxFusion's /run_code, /submit and /v1/ping, and a batch /judge of our own.
 
-Admission control instead of hanging: beyond its queue it answers 429, while it stops 503, both with Retry-After.
-Reached from this machine only, unless told otherwise with a token.
+Admission control instead of hanging: beyond its queue it answers 429, while it stops 503, both with Retry-After. What
+runs when it is told to stop is finished first. Reached from this machine only, unless told otherwise with a token.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hmac
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from rlvrlab.errors import InfrastructureError, UserError
-from rlvrlab.http_server import HttpError, HttpServer, JsonRoutes, Request, is_loopback
+from rlvrlab.http_access import admit_token, refuse_open_door
+from rlvrlab.http_messages import HttpError, Request
+from rlvrlab.http_server import HttpServer, JsonRoutes
 from rlvrlab.judge.code import SCORER_VERSION, CodeJudge
 from rlvrlab.judge.finding import tried
 from rlvrlab.judge.fusion import wire
@@ -26,6 +27,7 @@ from rlvrlab.judge.workers.orders import Order
 from rlvrlab.judge.workers.pool import Pool
 
 LONGEST_PAUSE_S = 30
+TOKEN_ENV = "RLVR_JUDGE_TOKEN"  # noqa: S105
 MARK = {wire.MARK: SCORER_VERSION}
 """By this our client knows that /judge is there, and that it scores alike."""
 
@@ -40,15 +42,15 @@ class JudgeServer:
     port: int = 8080
     queue: int = 256
     """Jobs waiting or running beyond which new requests are turned away."""
+    hosts: Sequence[str] = ()
+    """Names under which it may be asked, besides this machine's own."""
 
     def __post_init__(self) -> None:
-        if not is_loopback(self.host) and not self.token:
-            raise UserError(f"refusing to listen on {self.host} without a token; set --token, or stay on 127.0.0.1")
+        refuse_open_door(self.host, self.token, TOKEN_ENV)
         self.judge = CodeJudge(self.pool)
-        self.thorough = CodeJudge(self.pool, stop_on_first_failure=False, reader=self.judge.reader)
+        self.hasty = CodeJudge(self.pool, every_test=False, reader=self.judge.reader)
         self.stopwatch = Stopwatch()
         self.load = self.most_load = self.refused = 0
-        self.stopping = False
         routes: dict[tuple[str, str], Callable[[Request], Awaitable[Any]]] = {
             ("GET", "/v1/ping"): self._ping,
             ("GET", "/v1/load"): self._report,
@@ -57,29 +59,24 @@ class JudgeServer:
             ("POST", "/submit"): self._submit,
             ("POST", "/judge"): self._judge,
         }
-        self.http = HttpServer(JsonRoutes(routes, mistake=422, headers=MARK), self._admit)
+        self.http = HttpServer(JsonRoutes(routes, mistake=422, headers=MARK), self._admit, self.hosts)
 
     async def start(self) -> None:
         """Start workers and listen; `port` becomes the real one when it was 0."""
         await self.pool.warm()
         self.port = await self.http.start(self.host, self.port)
 
-    async def stop(self) -> None:
-        """Turn new requests away, end connections and workers."""
-        self.stopping = True
-        await self.http.close()
+    async def stop(self, grace_s: float = 0.0) -> None:
+        """Turn new requests away, finish what runs within `grace_s`, end connections and workers."""
+        await self.http.close(grace_s)
         self.pool.close()
 
     def _admit(self, request: Request) -> None:
         """Before anything of it is kept: whoever has no token must not fill the memory."""
-        given = request.headers.get("authorization", "").removeprefix("Bearer ")
-        if self.token and not hmac.compare_digest(given.encode(), self.token.encode()):
-            raise HttpError(401, "a valid token is needed: Authorization: Bearer …")
+        admit_token(request, self.token)
 
     @asynccontextmanager
     async def _place(self, jobs: int = 1) -> AsyncIterator[None]:
-        if self.stopping:
-            raise HttpError(503, "the judge is stopping", Retry_After="1")
         if self.load and self.load + jobs > self.queue:
             self.refused += 1
             # Half the queue is worked off by then, judging by what a request has taken lately.
@@ -128,7 +125,7 @@ class JudgeServer:
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
             raise UserError("items: a list of {code, task}")
         pairs = [(str(item.get("code", "")), wire.task_from_wire(item.get("task", {}))) for item in items]
-        judges = [self.thorough if item.get("every_test") is True else self.judge for item in items]
+        judges = [self.hasty if item.get("every_test") is False else self.judge for item in items]
         async with self._place(max(1, len(pairs))):
             asked = zip(judges, pairs, strict=True)
             verdicts = await asyncio.gather(*(judge.judge(code, task) for judge, (code, task) in asked))
@@ -157,8 +154,14 @@ async def run_code(pool: Pool, form: dict[str, Any]) -> dict[str, Any]:
         ran = await pool.run(Order(job, limits, stdin.encode("utf-8", "surrogatepass")))
         return wire.run_code_response(ran, limits, pool.image.isolation)
 
+    deadline = wire.deadline_s(form, limits)
     try:
-        return await tried(run)
-    except InfrastructureError as error:  # the machine failed, not the program: clients retry this
-        nothing: dict[str, Any] = {"compile_result": None, "run_result": None, "files": {}}
-        return {"status": "SandboxError", "message": str(error), **nothing}
+        async with asyncio.timeout(deadline):
+            return await tried(run)
+    except TimeoutError:
+        trouble = f"the machine is too busy: the program was not done after {deadline:g} s, nor had it used up its time"
+    except InfrastructureError as error:
+        trouble = str(error)
+    # The machine failed, not the program: clients retry this.
+    nothing: dict[str, Any] = {"compile_result": None, "run_result": None, "files": {}}
+    return {"status": "SandboxError", "message": trouble, **nothing}

@@ -3,11 +3,19 @@
 test: [{"input": {"stdin": "1 2"}, "output": {"stdout": "3"}}]   a contest problem, one run per test
 test: "def check(candidate): …", entry_point: "add"              HumanEval; judged split, not by exit status
 test_list: ["assert add(1, 2) == 3"], entry_point: "add"         MBPP
+
+Rows as SandboxFusion's own data sets have them (sandbox/datasets) keep some of it elsewhere: HumanEval is {task_id,
+prompt, test, entry_point} or {id, content, test, labels: {entry_point}}, MBPP is {id, content, test_list, labels:
+{test_setup_code}} without any entry_point; labels and test_list may be JSON in a string.
 """
 
 from __future__ import annotations
 
+import builtins
+import json
+import re
 from collections.abc import Awaitable, Callable
+from keyword import iskeyword
 from typing import Any
 
 from rlvrlab.errors import UserError
@@ -26,9 +34,10 @@ async def judge_submission(form: Form, run_code: RunCode, judge: CodeJudge) -> F
     """SandboxFusion's EvalResult."""
     config = _table(form, "config")
     provided = config.get("provided_data")
-    rows = provided if isinstance(provided, list) else [provided]
-    wanted = [row for row in rows if isinstance(row, dict) and str(row.get("id")) == str(form.get("id"))]
-    asked = wanted if len(rows) > 1 else [row for row in rows if isinstance(row, dict)]
+    given = provided if isinstance(provided, list) else [provided]
+    rows = [published(row) for row in given if isinstance(row, dict)]
+    wanted = [row for row in rows if str(row.get("id")) == str(form.get("id"))]
+    asked = wanted if len(given) > 1 else rows
     if not asked:
         raise UserError("config.provided_data: no row with this id; this server keeps no data sets of its own")
     row = asked[0]
@@ -54,6 +63,7 @@ async def _contest(code: str, tests: list[Any], config: Form, run_code: RunCode)
     except (TypeError, ValueError) as error:
         raise UserError(f"config.extra.comparison: {error}") from None
     done: list[Form] = []
+    everything = bool(extra.get("run_all_cases"))
     if not tests:
         raise UserError("provided_data.test: it is empty, and everything would pass")
     for test in tests:
@@ -66,9 +76,11 @@ async def _contest(code: str, tests: list[Any], config: Form, run_code: RunCode)
         ran = await run_code({**request, "memory_limit_MB": extra.get("memory_limit_MB")})
         right = ran["status"] == "Success" and same_text(ran["run_result"]["stdout"].encode(), wanted, policy)
         done.append({"passed": right, "exec_info": ran, "test_info": test if extra.get("return_full_case") else None})
-        if not right and not extra.get("run_all_cases"):
+        # A wrong output must not decide whether another test is started: the program could tell.
+        if ran["status"] != "Success" and not everything:
             break
-    return done
+    told = len(done) if everything else next((i for i, one in enumerate(done, 1) if not one["passed"]), len(done))
+    return done[:told]
 
 
 def _table(form: Form, key: str) -> Form:
@@ -79,19 +91,50 @@ def _table(form: Form, key: str) -> Form:
     return part
 
 
+def published(row: Form) -> Form:
+    """The row with everything in its place: id, prompt, entry_point, test_setup_code, and JSON in strings as values."""
+    labels, tests = _from_json(row, "labels", {}), _from_json(row, "test_list", None)
+    named = labels if isinstance(labels, dict) else {}
+    row = {**row, **({"test_list": tests} if tests is not None else {})}
+    row.setdefault("id", row.get("task_id"))
+    row.setdefault("prompt", row.get("content"))
+    row.setdefault("test_setup_code", named.get("test_setup_code") or "")
+    row.setdefault("entry_point", named.get("entry_point") or _function_tested(row))
+    return row
+
+
+def _from_json(row: Form, key: str, default: Any) -> Any:
+    value = row.get(key, default)
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"provided_data.{key}: neither a value nor JSON ({error})") from None
+
+
+def _function_tested(row: Form) -> str | None:
+    """The function of the reference solution that the tests call; without a solution, the one they call most."""
+    tests = row.get("test_list") if isinstance(row.get("test_list"), list) else [row.get("test")]
+    text = "\n".join(one for one in tests or [] if isinstance(one, str))
+    defined = re.findall(r"^def[ \t]+(\w+)", str(row.get("canonical_solution") or ""), re.MULTILINE)
+    called = [name for name in re.findall(r"(?<![\w.])([A-Za-z_]\w*)[ \t]*\(", text) if not hasattr(builtins, name)]
+    known = [name for name in called if name in defined] or [name for name in called if not iskeyword(name)]
+    return max(known, key=known.count) if known else None
+
+
 def _assert_task(row: Form, config: Form) -> TestsTask:
     name = row.get("entry_point")
     if not isinstance(name, str):
-        raise UserError("provided_data.entry_point: the function under test is needed")
+        raise UserError("provided_data.entry_point: which function is tested? neither the row nor its tests name one")
     limits = wire.limits_of({"run_timeout": config.get("run_timeout")})
     if "test_list" in row:
         if not isinstance(row["test_list"], list):
             raise UserError("provided_data.test_list: a list of assert statements is needed")
-        return TestsTask(
-            name, tuple(map(str, row["test_list"])), setup=str(row.get("test_setup_code", "")), limits=limits
-        )
+        setup = str(row["test_setup_code"])
+        return TestsTask(name, tuple(map(str, row["test_list"])), setup=setup, preamble=setup, limits=limits)
     test = str(row.get("test", ""))
-    call = "" if f"check({name})" in test else "\ncheck(candidate)"
+    call = "" if f"check({name})" in test or "def check(" not in test else "\ncheck(candidate)"
     return TestsTask(name, (test + call,), setup=str(row.get("prompt", "")), limits=limits)
 
 

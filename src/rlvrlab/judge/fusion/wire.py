@@ -6,20 +6,24 @@ TimeLimitExceeded | Error, execution_time, cpu_time, return_code, stdout, stderr
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+import math
+from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
-from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.errors import UserError
+from rlvrlab.http_client import BadAnswer
 from rlvrlab.judge.compare import Comparison
 from rlvrlab.judge.finding import failure_of, records_of
 from rlvrlab.judge.jail import plain
-from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.jail.limits import LONGEST_S, Limits
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, Task, TestsTask
 from rlvrlab.judge.workers.orders import Ran
 from rlvrlab.types import ErrorKind, Verdict
 
 STDERR_SHOWN = 10_000
+CLIENTS_WAIT_S = 8.0
 MARK = "x-rlvrlab-judge"
 """Header of our own servers: the version of their scorer."""
 
@@ -32,6 +36,21 @@ def limits_of(request: dict[str, Any]) -> Limits:
         return Limits(cpu_s=seconds, job_cpu_s=seconds, wall_s=seconds, memory_mb=memory if memory > 0 else 1024)
     except (ArithmeticError, TypeError, ValueError) as error:
         raise UserError(f"run_timeout, memory_limit_MB: {error}") from None
+
+
+def deadline_s(request: dict[str, Any], limits: Limits) -> float:
+    """Seconds until /run_code answers, whatever happens: while its client still listens.
+
+    Clients wait for both of their timeouts and longer (verl 10 s). Python compiles within its run time, so all the
+    rest is time that a busy machine may take.
+    """
+    try:
+        compiling = float(request.get("compile_timeout") or 10)
+        if not 0 <= compiling <= LONGEST_S:
+            raise ValueError(f"from 0 to {LONGEST_S} seconds, got {compiling:g}")
+    except (TypeError, ValueError) as error:
+        raise UserError(f"compile_timeout: {error}") from None
+    return limits.cpu_s + compiling + CLIENTS_WAIT_S
 
 
 def run_code_response(ran: Ran, limits: Limits, isolation: str) -> dict[str, Any]:
@@ -77,6 +96,8 @@ def task_from_wire(form: dict[str, Any]) -> Task:
         kind = form.pop("kind")
         if "limits" in form:
             form["limits"] = Limits(**form["limits"])
+        if "packages" in form:
+            form["packages"] = tuple(map(str, form["packages"]))
         if "comparison" in form:
             form["comparison"] = Comparison(**form["comparison"])
         match kind:
@@ -105,12 +126,76 @@ def verdict_to_wire(verdict: Verdict) -> dict[str, Any]:
     return {**asdict(verdict), "error": str(verdict.error)}
 
 
-def verdict_from_wire(form: dict[str, Any]) -> Verdict:
-    """A verdict from JSON; InfrastructureError where it is none: nothing has been said about the answer then."""
-    try:
-        verdict = Verdict(**{**form, "error": ErrorKind(form["error"]), "flags": tuple(form["flags"])})
-        if not isinstance(verdict.correct, bool | None) or not 0 <= verdict.score <= 1:
-            raise ValueError(f"correct {verdict.correct!r}, score {verdict.score!r}")
-    except (KeyError, TypeError, ValueError) as error:
-        raise InfrastructureError(f"not a verdict ({type(error).__name__}: {error})") from None
-    return replace(verdict, isolation=f"remote {verdict.isolation}")
+def verdict_from_wire(form: Any) -> Verdict:
+    """A verdict from JSON; BadAnswer where it is none: nothing has been said about the answer then."""
+    if not isinstance(form, dict) or form.keys() != VERDICT.keys():
+        raise BadAnswer("not a verdict: other fields than a verdict has")
+    wrong = [key for key, fits in VERDICT.items() if not fits(form[key])]
+    if wrong:
+        raise BadAnswer(f"not a verdict: {wrong[0]} is {_shown(form[wrong[0]])}")
+    right, error = form["correct"], ErrorKind(form["error"])
+    if (right is True) != (error is ErrorKind.NONE) or (right is None) != (error is ErrorKind.INFRA):
+        raise BadAnswer(f"not a verdict: correct is {right} and error is {error}")
+    if form["passed"] > form["total"]:
+        raise BadAnswer(f"not a verdict: {form['passed']} of {form['total']} tests passed")
+    isolation = f"remote {form['isolation']}"
+    return Verdict(**{**form, "error": error, "flags": tuple(form["flags"]), "isolation": isolation})
+
+
+def _shown(value: Any) -> str:
+    """For a message; not what is inside a container, which may be nested without end."""
+    return repr(value)[:80] if isinstance(value, str | int | float | None) else f"of type {type(value).__name__}"
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _numbers(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_number, value.values()))
+
+
+VERDICT: dict[str, Callable[[Any], bool]] = {
+    "correct": lambda value: value is None or isinstance(value, bool),
+    "score": lambda value: _number(value) and 0 <= value <= 1,
+    "error": lambda value: isinstance(value, str) and value in set(ErrorKind),
+    "parts": _numbers,
+    "passed": _count,
+    "total": _count,
+    "answer": lambda value: value is None or isinstance(value, str),
+    "detail": _text,
+    "isolation": _text,
+    "flags": lambda value: isinstance(value, list) and all(map(_text, value)),
+    "cost": _numbers,
+}
+"""The fields of a verdict, all of them needed, and what each may hold."""
+
+
+def checked_run(form: dict[str, Any]) -> dict[str, Any]:
+    """An answer of /run_code that says how the program ended; BadAnswer where any part of it is missing or odd.
+
+    A server's own failure (SandboxError, or a run with status Error) says nothing about the program either.
+    """
+    status, run = form.get("status"), form.get("run_result")
+    if status not in ("Success", "Failed"):
+        raise BadAnswer(f"status is {_shown(status)}; Success or Failed is needed")
+    if not isinstance(run, dict):
+        raise BadAnswer(f"run_result is {_shown(run)}; an object is needed")
+    ended, code = run.get("status"), run.get("return_code")
+    if ended == "TimeLimitExceeded" and status == "Failed":
+        return form
+    if ended != "Finished" or not isinstance(code, int) or isinstance(code, bool):
+        raise BadAnswer(f"run_result has status {_shown(ended)} and return_code {_shown(code)}")
+    if (code == 0) != (status == "Success"):
+        raise BadAnswer(f"status is {status}, but return_code is {code}")
+    if not isinstance(run.get("stdout"), str) or not isinstance(run.get("stderr"), str | None):
+        raise BadAnswer("run_result has no text as stdout, or something else as stderr")
+    return form

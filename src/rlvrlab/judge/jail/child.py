@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rlvrlab.judge.jail import frames
+from rlvrlab.judge.jail.supervisor import INSIDE
 from rlvrlab.judge.jail.walls import Way
 
 REPORT, PEER = 3, 4
@@ -31,7 +32,7 @@ OBJECTS_BETWEEN_COLLECTIONS = 20_000
 Job = dict[str, Any]
 Role = Callable[[Job, "Report"], None]
 
-pread, dup2, loads, enable, leave = os.pread, os.dup2, marshal.loads, gc.enable, os._exit
+pread, write, dup2, loads, enable, leave = os.pread, os.write, os.dup2, marshal.loads, gc.enable, os._exit
 
 
 class Released(BaseException):
@@ -80,6 +81,7 @@ def live(way: Way, descriptors: list[int], size: int, roles: dict[str, Role]) ->
             dup2(source, index)
         way.enter(len(descriptors))
         job = loads(content)
+        write(REPORT, INSIDE)
         enable()
         status = act(roles[job["role"]], job)
     finally:

@@ -66,12 +66,15 @@ def apply_to_worker() -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
 
 
-def in_force(limits: Limits) -> list[tuple[int, int, int]]:
-    """A job's budgets as the kernel knows them: kind, soft, hard. The supervisor enforces CPU and wall time before."""
-    memory, output = limits.memory_mb * MEGABYTE, limits.output_mb * MEGABYTE
+def in_force(limits: Limits, imported_size: int = 0, imported_data: int = 0) -> list[tuple[int, int, int]]:
+    """A job's budgets as the kernel knows them: kind, soft, hard. The supervisor enforces CPU and wall time before.
+
+    What the worker's packages hold, in bytes of address space and of data, does not count against the job.
+    """
+    memory, output = limits.memory_mb * MEGABYTE + imported_data, limits.output_mb * MEGABYTE
     cpu = math.ceil(max(limits.cpu_s, limits.job_cpu_s)) + 1
     # Thread stacks of 256 MB are a contest idiom: they are address space, hardly memory.
-    address_space = memory + ADDRESS_SPACE_SPARE
+    address_space = limits.memory_mb * MEGABYTE + ADDRESS_SPACE_SPARE + imported_size
     # Raising the stack is another: it stays address space of the job's own.
     largest_stack = resource.getrlimit(resource.RLIMIT_STACK)[1] % UNLIMITED
     return [

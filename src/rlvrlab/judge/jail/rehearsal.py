@@ -74,7 +74,7 @@ CALLS = [
 
 def rehearse(roles: dict[str, Role]) -> list[int]:
     """Play the roles that judge programs, then put everything back; the exit statuses of the last round."""
-    loaded = {"code": SOLUTION, "entry_point": "f", "stop": True}
+    loaded = {"code": SOLUTION, "entry_point": "f"}
     answers = ["ready", ["value", False], ["value", True]]
     jobs: list[tuple[Job, list[Any]]] = [
         ({"role": "program", "code": PROGRAM}, []),

@@ -3,6 +3,9 @@
 Assert code that is nothing but data needs no tester: its calls are judged like those of `calls` mode. The code is read
 in the jail (jail/roles/asserts.py), once per task; in a group of completions the reading is free.
 `inprocess` puts both into one process, for tests that use classes or other names of the solution: `integrity: weak`.
+
+Before an answer is called wrong, the task is tried without it (jail/roles/unaided.py), once: a preamble, setup or test
+that fails by itself is the task's fault.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any
 
 from rlvrlab.judge.compare import EXACT, Comparison
@@ -27,72 +31,120 @@ from rlvrlab.judge.workers.worker import Worker
 
 WEAK = "integrity: weak"
 PYTHON = Comparison("python")
-PARSED_KEPT = 4096
+TASKS_KEPT = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class ParsedTests:
-    """The calls of all pieces of a task, and how many belong to each piece."""
+class ReadTests:
+    """The calls of all pieces where the tests are nothing but data; otherwise the task as it is to be run."""
 
     calls: tuple[EncodedCall, ...]
-    sizes: tuple[int, ...]
+    running: TestsTask
 
 
 @dataclass
-class AssertReader:
-    """Reads the tests of a task once and keeps the plan for the next completion."""
+class TaskReader:
+    """What is known about tasks whatever is answered, found out once for each and kept for the next completion."""
 
-    parsed: OrderedDict[tuple[str, tuple[str, ...]], ParsedTests | None] = field(default_factory=OrderedDict)
+    known: OrderedDict[TestsTask, ReadTests] = field(default_factory=OrderedDict)
+    problems: OrderedDict[tuple[Any, ...], str] = field(default_factory=OrderedDict)
 
-    async def parse(self, worker: Worker, task: TestsTask) -> ParsedTests | None:
-        """The task as data; None when its tests have to be run."""
-        key = (task.entry_point, task.tests)
-        if key not in self.parsed:
-            job = {"role": "asserts", "entry_point": task.entry_point, "tests": task.tests}
+    async def read(self, worker: Worker, task: TestsTask) -> ReadTests:
+        """The task as data, or as it is to be run."""
+        if task not in self.known:
+            job = {"role": "asserts", "entry_point": task.entry_point, "setup": task.setup, "tests": task.tests}
             ran = await worker.run(Order(job, replace(task.limits, output_mb=16), scratch=False))
-            first = (records_of(ran) or [("",)])[0]
-            _, calls, sizes = first if first[0] == "calls" else ("", (), ())
-            encoded = (EncodedCall(given, named, want, EXACT if same else PYTHON) for given, named, want, same in calls)
-            self.parsed[key] = ParsedTests(tuple(encoded), tuple(sizes)) if calls else None
-            if len(self.parsed) > PARSED_KEPT:
-                self.parsed.popitem(last=False)
-        return self.parsed[key]
+            failure_of(ran, task.limits, ())  # raises where the machine failed
+            calls: tuple[EncodedCall, ...] = ()
+            running = task
+            match records_of(ran):
+                case [["calls", [*found], [*sizes]]]:
+                    pieces = [number for number, size in enumerate(sizes) for _ in range(size)]
+                    calls = tuple(
+                        EncodedCall(given, named, want, EXACT if same else PYTHON, piece)
+                        for (given, named, want, same), piece in zip(found, pieces, strict=True)
+                    )
+                case [["going", setup, *tests]]:
+                    running = replace(task, setup=setup, tests=tuple(tests))
+            _keep(self.known, task, ReadTests(calls, running))
+        return self.known[task]
+
+    async def blame(self, worker: Worker, task: TestsTask, as_data: bool) -> None:
+        """BadTask when the task fails without any answer; tests that were read as data are not run for it."""
+        trusted = ("", ()) if as_data else (task.setup, task.tests)
+        key = (task.preamble, *trusted, task.inprocess, task.packages)
+        if key not in self.problems:
+            job = {"preamble": task.preamble, "setup": trusted[0], "tests": trusted[1], "inprocess": task.inprocess}
+            order = {**job, "role": "unaided", "entry_point": task.entry_point}
+            ran = await worker.run(Order(order, task.limits, scratch=False))
+            failure, records = failure_of(ran, task.limits, ()), records_of(ran) or ()
+            words = [word(record, 1) for record in records if record[0] == "bad_test"]
+            done = any(record[0] == "complete" for record in records)
+            _keep(self.problems, key, "" if done else words[0] if words else failure[1] if failure else "it exits")
+        if self.problems[key]:
+            raise BadTask(self.problems[key])
 
 
-async def judge_parsed(worker: Worker, code: str, parsed: ParsedTests, task: TestsTask, stop: bool) -> Finding:
-    """A piece passes when all its calls do."""
-    finding, right = await judge_encoded(worker, code, task.entry_point, parsed.calls, task.limits, stop)
-    finding.total, start = len(parsed.sizes), 0
-    for size in parsed.sizes:
-        finding.passed += start + size <= len(right) and all(right[start : start + size])
-        start += size
+def _keep(known: OrderedDict[Any, Any], key: Any, value: Any) -> None:
+    known[key] = value
+    if len(known) > TASKS_KEPT:
+        known.popitem(last=False)
+
+
+async def judge_tests(worker: Worker, code: str, task: TestsTask, every_test: bool, reader: TaskReader) -> Finding:
+    """As data where the tests are nothing else, by running them otherwise."""
+    read = ReadTests((), task) if task.inprocess else await reader.read(worker, task)
+    if task.inprocess:
+        finding = await judge_inprocess(worker, code, task)
+    elif read.calls:
+        finding = await judge_parsed(worker, code, read.calls, task, every_test)
+    else:
+        finding = await judge_split(worker, code, read.running, every_test)
+    if finding.outcome is not Outcome.ACCEPTED and (task.preamble or not read.calls):
+        await reader.blame(worker, task, as_data=bool(read.calls))
     return finding
 
 
-async def judge_tests(worker: Worker, code: str, task: TestsTask, stop: bool, reader: AssertReader) -> Finding:
-    """As data where the tests are nothing else, by running them otherwise."""
-    if parsed := await reader.parse(worker, task):
-        return await judge_parsed(worker, _program(code, task), parsed, task, stop)
-    return await judge_split(worker, code, task, stop)
+async def judge_parsed(
+    worker: Worker, code: str, calls: Sequence[EncodedCall], task: TestsTask, every_test: bool
+) -> Finding:
+    """A piece passes when all its calls do."""
+    program = _program(code, task)
+    finding, right = await judge_encoded(worker, program, task.entry_point, calls, task.limits, every_test)
+    finding.total = len(task.tests)
+    failed = {call.piece for call, fine in zip_longest(calls, right) if not fine}
+    finding.passed = finding.total - len(failed)
+    return finding
 
 
-async def judge_split(worker: Worker, code: str, task: TestsTask, stop: bool) -> Finding:
+async def judge_split(worker: Worker, code: str, task: TestsTask, every_test: bool) -> Finding:
+    """The pieces against one candidate; after a piece that ended it the others get a new one."""
+    finding, done = Finding(total=len(task.tests)), 0
+    while done < len(task.tests):
+        candidate, tester = await _both(worker, code, replace(task, tests=task.tests[done:]))
+        finding.spent(candidate, tester)
+        ended: Outcome | None = None
+        with finding.reading():
+            reported, ended = _read_tester(finding, tester, candidate, task, first=done == 0)
+            done += reported + 1
+        if ended is None or finding.stops(ended, every_test, len(task.tests) - done):
+            break
+    return finding
+
+
+async def _both(worker: Worker, code: str, task: TestsTask) -> tuple[Ran, Ran]:
     """Two children, one socket between them; the tester's report decides."""
-    job = {"entry_point": task.entry_point, "setup": task.setup, "tests": task.tests, "stop": stop}
     ours, theirs = socket.socketpair()
     with ours, theirs:
         candidate = worker.start(
             Order({**_candidate_job(code, task), "role": "candidate"}, task.limits, peer=ours.fileno())
         )
-        tester = worker.start(Order({**job, "role": "tester"}, task.limits, peer=theirs.fileno(), scratch=False))
+        job = {"role": "tester", "entry_point": task.entry_point, "setup": task.setup, "tests": task.tests}
+        tester = worker.start(Order(job, task.limits, peer=theirs.fileno(), scratch=False))
     tested = await worker.finish(tester)
     if b'["candidate_gone"' not in tested.report:
         worker.cancel_soon(candidate)  # the tester has hung up, at which the candidate should end by itself
-    ran = await worker.finish(candidate)
-    finding = Finding(total=len(task.tests))
-    finding.spent(ran, tested)
-    _read_tester(finding, tested, ran, task)
-    return finding
+    return await worker.finish(candidate), tested
 
 
 def _candidate_job(code: str, task: TestsTask) -> dict[str, Any]:
@@ -103,32 +155,42 @@ def _program(code: str, task: TestsTask) -> str:
     return f"{task.preamble}\n{code}" if task.preamble else code
 
 
-def _read_tester(finding: Finding, tester: Ran, candidate: Ran, task: TestsTask) -> None:
+def _read_tester(
+    finding: Finding, tester: Ran, candidate: Ran, task: TestsTask, first: bool
+) -> tuple[int, Outcome | None]:
+    """How many pieces were reported, and what ended the candidate or the tester during the next one, if anything."""
     records = records_of(tester)
     if records is None:
         raise BadTask("the tests wrote into the judge's channel")
+    ended: Outcome | None = None
     if candidate.killed != "cancelled":
         # Why the candidate ended, unless we cancelled it; exceptions in its calls are in the tester's report.
         known = ("compile", "no_entry_point", "memory")
         told = records_of(candidate) or ()
         fatal = [record for record in told if record[0] in known or (record[0] == "raised" and candidate.exit)]
         if failure := failure_of(candidate, task.limits, fatal):
-            finding.fail(failure[0], failure[1], *failure[2])
+            ended = failure[0]
+            finding.fail(ended, failure[1], *failure[2])
     for record in records:
-        if record[0] == "bad_test":
+        if record[0] == "bad_test" and first:
             raise BadTask(word(record, 1))
         _count(finding, record)
     if failure := failure_of(tester, task.limits, [record for record in records if record[0] != "raised"]):
+        ended = ended or failure[0]
         finding.fail(failure[0], f"while testing: {failure[1]}", *failure[2])
-    if not any(record[0] == "complete" for record in records):
-        finding.fail(Outcome.RUNTIME_ERROR, "the tests did not come to their end", "early_exit")
+    reported = sum(record[0] in ("passed", "failed", "raised", "bad_test") for record in records)
+    if any(record[0] == "complete" for record in records):
+        return reported, None
+    finding.fail(Outcome.RUNTIME_ERROR, "the tests did not come to their end", "early_exit")
+    loaded = any(record[0] == "loaded" for record in records)
+    return reported, (ended or Outcome.RUNTIME_ERROR) if loaded else None
 
 
 def _count(finding: Finding, record: Sequence[Any]) -> None:
     match record[0]:
         case "passed":
             finding.passed += 1
-        case "failed":
+        case "failed" | "bad_test":
             finding.fail(Outcome.WRONG_ANSWER, f"test {finding.passed + 1} of {finding.total}: {word(record, 1)}")
         case "raised" | "memory":
             outcome, detail, flags = raised(record)
@@ -137,9 +199,9 @@ def _count(finding: Finding, record: Sequence[Any]) -> None:
             finding.fail(Outcome.RUNTIME_ERROR, f"it ended before the tests did: {word(record, 1)}", "early_exit")
 
 
-async def judge_inprocess(worker: Worker, code: str, task: TestsTask, stop: bool) -> Finding:
+async def judge_inprocess(worker: Worker, code: str, task: TestsTask) -> Finding:
     """One child; the tests are sent once the candidate's top level has run."""
-    job = {**_candidate_job(code, task), "role": "inprocess", "stop": stop}
+    job = {**_candidate_job(code, task), "role": "inprocess"}
     ours, theirs = socket.socketpair()
     with ours, _Sender(ours, [task.setup, *task.tests]):
         with theirs:
@@ -147,15 +209,19 @@ async def judge_inprocess(worker: Worker, code: str, task: TestsTask, stop: bool
         ran = await worker.finish(child)
     finding = Finding(total=len(task.tests), flags=[WEAK])
     finding.spent(ran)
-    records = records_of(ran) or ()
-    for record in records:
-        if record[0] in ("passed", "failed"):
+    with finding.reading():
+        records = records_of(ran) or ()
+        setup, *results = [one for one in records if one[0] in ("passed", "failed", "raised", "memory")] or [
+            ("passed",)
+        ]
+        if setup[0] == "failed":
+            finding.fail(Outcome.WRONG_ANSWER, f"the setup: {word(setup, 1)}")
+        for record in results:
             _count(finding, record)
-    finding.passed = max(0, finding.passed - 1)  # the first piece is the set-up
-    if failure := failure_of(ran, task.limits, records):
-        finding.fail(failure[0], failure[1], *failure[2])
-    if not any(record[0] == "complete" for record in records):
-        finding.fail(Outcome.RUNTIME_ERROR, "it ended before the tests did", "early_exit")
+        if failure := failure_of(ran, task.limits, records):
+            finding.fail(failure[0], failure[1], *failure[2])
+        if not any(record[0] == "complete" for record in records):
+            finding.fail(Outcome.RUNTIME_ERROR, "it ended before the tests did", "early_exit")
     return finding
 
 

@@ -20,7 +20,7 @@ from rlvrlab.judge.modes.quantities import differ, scaled
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.workers.orders import Image, Order
 from rlvrlab.judge.workers.pool import Pool
-from rlvrlab.types import Verdict, unjudged
+from rlvrlab.types import Verdict, bad_task, unjudged
 
 SCORER_VERSION = "mathematics-2"
 IMAGE = Image(preload=("math_verify",), roles=("mathematics",))
@@ -108,7 +108,9 @@ class MathJudge:
             case [["unreadable", *_]]:
                 finding.fail(Outcome.COMPILE_ERROR, "the answer is not mathematics")
             case [["bad_gold", *_]]:
-                return unjudged("bad task: the gold answer cannot be read", isolation=isolation, flags=("bad_task",))
-            case _:
+                return bad_task("the gold answer cannot be read", isolation=isolation)
+            case [["missing", *_]]:
                 return unjudged(MISSING, isolation=isolation)
+            case _:
+                finding.fail(Outcome.RUNTIME_ERROR, "the comparison came to no result")
         return finding.verdict(isolation)

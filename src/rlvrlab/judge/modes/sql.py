@@ -22,7 +22,7 @@ from rlvrlab.judge.modes.sql_text import ending_of
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.workers.orders import Image, Order, Ran
 from rlvrlab.judge.workers.pool import Pool
-from rlvrlab.types import Verdict, unjudged
+from rlvrlab.types import Verdict, bad_task, unjudged
 
 SCORER_VERSION = "sql-3"
 IMAGES = {"sqlite": Image(roles=("sql",)), "duckdb": Image(preload=("duckdb",), roles=("duckdb",))}
@@ -162,7 +162,7 @@ class SqlJudge:
 
     def _bad_task(self, why: str) -> Verdict:
         """The verdict on a task that cannot be judged: unjudged, since the answer is not to blame."""
-        return unjudged(f"bad task: {why}", isolation=self.pool.image.isolation, flags=("bad_task",))
+        return bad_task(why, isolation=self.pool.image.isolation)
 
     async def gold(self, database: str, task: SqlTask) -> Gold:
         """The gold result, computed once per database and query."""

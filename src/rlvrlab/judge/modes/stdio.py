@@ -1,4 +1,8 @@
-"""Contest problems: the program runs once per test; exit status 0 and the right output are accepted."""
+"""Contest problems: the program runs once per test; exit status 0 and the right output are accepted.
+
+Whether another test is started never depends on whether an output was right, and a checker runs after the last test:
+a program that could leave a note for its next run would otherwise learn the hidden outputs one by one.
+"""
 
 from __future__ import annotations
 
@@ -6,47 +10,77 @@ import json
 from dataclasses import replace
 
 from rlvrlab.judge import compare
-from rlvrlab.judge.finding import BadTask, Finding, failure_of, records_of, shown
+from rlvrlab.judge.finding import BadTask, Failure, Finding, failure_of, records_of, shown
+from rlvrlab.judge.jail.limits import MEGABYTE
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.tasks import StdioTask
 from rlvrlab.judge.workers.orders import Order
 from rlvrlab.judge.workers.worker import Worker
 
-CHECKER_ACCEPTS, CHECKER_REJECTS = 0, 1
+CHECKER_REJECTS = 1
+MOST_KEPT_MB = 64
+"""All outputs of one program that wait for a checker."""
+TEXT_KINDS = ("exact", "rstrip_lines", "tokens", "float", "unordered")
 
 
-async def judge_stdio(worker: Worker, code: str, task: StdioTask, stop: bool) -> Finding:
+async def judge_stdio(worker: Worker, code: str, task: StdioTask, every_test: bool) -> Finding:
     """Run the program once per test and compare what it prints."""
+    if task.checker is None and task.comparison.kind not in TEXT_KINDS:
+        raise BadTask(f"comparison {task.comparison.kind!r} is for values; for text: {', '.join(TEXT_KINDS)}")
     finding = Finding(total=len(task.tests))
     limits = replace(task.limits, job_cpu_s=task.limits.cpu_s)
-    for number, (given, expected) in enumerate(task.tests, 1):
+    waiting: dict[int, bytes] = {}
+    for number, (given, expected) in enumerate(task.tests):
         ran = await worker.run(Order({"role": "program", "code": code}, limits, given.encode("utf-8", "replace")))
         finding.spent(ran)
-        where = f"test {number} of {finding.total}"
-        if failure := failure_of(ran, limits, records_of(ran)):
-            finding.fail(failure[0], f"{failure[1]} ({where})", *failure[2])
-        elif await _right_output(worker, ran.stdout, given, expected, task):
-            finding.passed += 1
-        else:
-            finding.fail(Outcome.WRONG_ANSWER, f"{where}: printed {shown(ran.stdout)}")
-        if finding.outcome is not Outcome.ACCEPTED and (stop or finding.outcome is Outcome.COMPILE_ERROR):
-            break
+        failure: Failure | None = None
+        with finding.reading():
+            failure = failure_of(ran, limits, records_of(ran))
+            if failure is None and task.checker is None:
+                _judge_output(finding, number, ran.stdout, compare.same_text(ran.stdout, expected, task.comparison))
+        if failure is None and task.checker is not None:
+            waiting[number] = ran.stdout
+            if sum(map(len, waiting.values())) > MOST_KEPT_MB * MEGABYTE:
+                failure = Outcome.OUTPUT_LIMIT, f"it wrote more than {MOST_KEPT_MB} MB on all tests together", ()
+                del waiting[number]
+        if failure:
+            finding.fail(failure[0], f"{failure[1]} (test {number + 1} of {finding.total})", *failure[2])
+            if failure[0] is Outcome.COMPILE_ERROR or finding.stops(failure[0], every_test, finding.total - number - 1):
+                break
+    for number, output in waiting.items():
+        _judge_output(finding, number, output, await _accepted_by_checker(worker, task, number, output))
     return finding
 
 
-async def _right_output(worker: Worker, got: bytes, given: str, expected: str, task: StdioTask) -> bool:
-    if task.checker is None:
-        return compare.same_text(got, expected, task.comparison)
-    checked, words = await _checked(worker, task, given, got.decode("utf-8", "replace"), expected)
-    if checked is None and (await _checked(worker, task, given, expected, expected))[0] is not True:
-        raise BadTask(f"the checker failed: {words}")
-    return checked is True
+def _judge_output(finding: Finding, number: int, output: bytes, right: bool) -> None:
+    if right:
+        finding.passed += 1
+    else:
+        finding.fail(Outcome.WRONG_ANSWER, f"test {number + 1} of {finding.total}: printed {shown(output)}")
 
 
-async def _checked(worker: Worker, task: StdioTask, given: str, got: str, expected: str) -> tuple[bool | None, str]:
-    """The checker's verdict, None when it fails, and its words. Failing on this output alone makes the answer wrong."""
+async def _accepted_by_checker(worker: Worker, task: StdioTask, number: int, output: bytes) -> bool:
+    """The checker's word. Where it fails the output is wrong, unless it fails in the same way without this output."""
+    given, expected = task.tests[number]
+    question = {"input": given, "output": output.decode("utf-8", "replace"), "expected": expected}
+    checked = await _checked(worker, task, json.dumps(question))
+    if isinstance(checked, bool):
+        return checked
+    for other in ("", json.dumps({**question, "output": expected})):
+        if await _checked(worker, task, other) == checked:
+            raise BadTask(f"the checker failed: {checked[1] or checked[0]}")
+    return False
+
+
+async def _checked(worker: Worker, task: StdioTask, question: str) -> bool | tuple[Outcome, str]:
+    """The checker's verdict, or how it failed. A rejection is an exit status 1 and nothing else."""
     job = {"role": "program", "code": task.checker}
-    question = json.dumps({"input": given, "output": got, "expected": expected}).encode()
-    ran = await worker.run(Order(job, task.limits, question, scratch=False))
-    failed = ran.killed or ran.exit not in (CHECKER_ACCEPTS, CHECKER_REJECTS) or b'"raised"' in ran.report
-    return None if failed else ran.exit == CHECKER_ACCEPTS, shown(ran.report or ran.stderr)
+    ran = await worker.run(Order(job, task.limits, question.encode(), scratch=False))
+    records = records_of(ran)
+    failure = failure_of(ran, task.limits, records)
+    if failure is None:
+        return True
+    if ran.exit == CHECKER_REJECTS and not ran.killed and all(record[0] == "exited" for record in records or ()):
+        return False
+    # How much of a limit was used differs from run to run.
+    return failure[0], failure[1] if failure[0] in (Outcome.RUNTIME_ERROR, Outcome.COMPILE_ERROR) else ""

@@ -24,11 +24,6 @@ class Image:
     scratch_mb: int = 64
     """Size of the worker's own tmpfs."""
 
-    @property
-    def site(self) -> bool:
-        """Does it see installed packages?"""
-        return bool(self.preload)
-
 
 @dataclass(frozen=True, slots=True)
 class Ran:
@@ -44,6 +39,8 @@ class Ran:
     stdout: bytes = b""
     stderr: bytes = b""
     report: bytes = b""
+    inside: bool = True
+    """Did it get into the jail? If not, nothing of the job has run, and its end is the machine's fault."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,9 @@
-"""Workers of one kind, one more than there are cores; a dead one is replaced before the next job."""
+"""Workers, one more than there are cores; a dead one is replaced before the next job.
+
+Workers that have imported packages for programs (`having`) are of another kind and form a pool of their own. Kinds are
+started on demand and share the places: together they run as many jobs as one kind would, and hold at most twice as
+many workers, idle ones of the kind that was not used for longest being ended first.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ import os
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rlvrlab.judge.workers.orders import Image, Order, Ran
 from rlvrlab.judge.workers.worker import Worker
@@ -29,6 +34,24 @@ class Pool:
     _idle: deque[Worker] = field(default_factory=deque)
     _workers: set[Worker] = field(default_factory=set)
     _free: asyncio.Semaphore | None = None
+    _kinds: dict[tuple[str, ...], Pool] = field(default_factory=dict)
+    """All kinds by what they have imported, the one used last at the end; one table, which all of them share."""
+
+    def __post_init__(self) -> None:
+        self._kinds.setdefault(self.image.preload, self)
+
+    def having(self, packages: tuple[str, ...]) -> Pool:
+        """The pool whose workers have also imported these packages; it ends with this one."""
+        wanted = tuple(sorted({*self.image.preload, *packages}))
+        if set(wanted) == set(self.image.preload):
+            return self
+        if self._free is None:
+            self._free = asyncio.Semaphore(self.size)
+        kind = self._kinds.pop(wanted, None)
+        if kind is None:
+            kind = Pool(replace(self.image, preload=wanted), self.size, _free=self._free, _kinds=self._kinds)
+        self._kinds[wanted] = kind
+        return kind
 
     @asynccontextmanager
     async def worker(self) -> AsyncIterator[Worker]:
@@ -52,6 +75,7 @@ class Pool:
             if worker.alive:
                 return worker
             self._drop(worker)
+        self._make_room()
         worker = Worker(self.image)
         self._workers.add(worker)
         try:
@@ -60,6 +84,17 @@ class Pool:
             self._drop(worker)
             raise
         return worker
+
+    def _make_room(self) -> None:
+        """End an idle worker of another kind where all kinds together have twice as many as may run."""
+        if sum(len(pool._workers) for pool in self._kinds.values()) < 2 * self.size:
+            return
+        for pool in self._kinds.values():
+            if pool._idle:
+                worker = pool._idle.popleft()
+                pool._workers.discard(worker)
+                worker.close()
+                return
 
     def _drop(self, worker: Worker) -> None:
         self.restarts += 1
@@ -78,8 +113,9 @@ class Pool:
         self._idle.extend(task.result() for task in started)
 
     def close(self) -> None:
-        """End all workers."""
-        for worker in self._workers:
-            worker.close()
-        self._workers.clear()
-        self._idle.clear()
+        """End all workers, those of other kinds as well."""
+        for pool in self._kinds.values():
+            for worker in pool._workers:
+                worker.close()
+            pool._workers.clear()
+            pool._idle.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,9 +31,12 @@ def settings(run: RunRecord) -> dict[str, Any]:
 
 def arms_of(runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
     """Runs with equal recipes together, named by what tells them from the others."""
-    groups: dict[str, list[RunRecord]] = defaultdict(list)
+    groups: dict[tuple[str, int], list[RunRecord]] = defaultdict(list)
+    seen: Counter[tuple[str, str]] = Counter()
     for run in runs:
-        groups[words(settings(run), 10**7)].append(run)
+        recipe, seed = words(settings(run), 10**7), words(run.recipe.get("seed"), 40)
+        groups[recipe, seen[recipe, seed]].append(run)  # a seed run again is no second seed: an arm of its own
+        seen[recipe, seed] += 1
     firsts = [group[0] for group in groups.values()]
     apart, named = differing(firsts), len({run.name for run in firsts}) == len(firsts)
     arms: dict[str, list[RunRecord]] = {}

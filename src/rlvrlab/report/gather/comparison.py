@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlvrlab.errors import LabError
 from rlvrlab.evals.compare import compare_folders
+from rlvrlab.evals.matching import matching
 from rlvrlab.evals.statistics import compare_seeds
+from rlvrlab.record.evaluation import Stored, evaluations_of
 from rlvrlab.report.gather.arms import APART, Arms, arm_curves, arm_matrix, arm_pareto, arms_of, differing, settings
 from rlvrlab.report.gather.evaluation import (
     EvaluationRecord,
@@ -25,7 +27,7 @@ from rlvrlab.report.gather.rollouts import Answers, training_answers
 
 
 def gather_runs(paths: Sequence[Path]) -> dict[str, Any]:
-    """Runs side by side; equal recipes are seeds of one arm."""
+    """Runs side by side; equal recipes are seeds of one arm; a seed that is there twice stands apart."""
     runs = [RunRecord(path) for path in paths]
     arms = arms_of(runs)
     folder = Folder(paths[0].parent)
@@ -48,7 +50,7 @@ def gather_runs(paths: Sequence[Path]) -> dict[str, Any]:
         {"what": f"{run.root.name}/{one['what']}", "why": one["why"]} for run in runs for one in run.folder.missing
     ]
     several = " against ".join(words(name, 60) for name in list(arms)[:3])
-    title = several if len(arms) > 1 else f"{runs[0].name}: {len(runs)} seeds"
+    title = several if len(arms) > 1 else f"{runs[0].name}: {len(runs)} seed{'s' if len(runs) > 1 else ''}"
     told = f"{len(runs)} runs in {len(arms)} arm{'s' if len(arms) > 1 else ''}"
     status = ", ".join(sorted({run.status for run in runs}))
     return document(folder, "comparison", title, sections, subtitle=told, status=status)
@@ -61,7 +63,7 @@ def _runs_table(arms: Arms) -> Section:
             last = run.metrics[-1].row.get("step") if run.metrics else None
             rows.append([name, run.root.name, words(run.recipe.get("seed", "?"), 20), run.status, words(last, 20)])
     data = {"columns": ["arm", "run", "seed", "status", "steps"], "rows": rows, "command": ""}
-    note = f"Runs whose recipes differ only in {', '.join(APART)} are seeds of one arm."
+    note = f"Runs whose recipes differ only in {', '.join(APART)} are seeds of one arm; a repeated seed stands apart."
     return section("arms", "table", "Runs", data, "config.json", note)
 
 
@@ -78,10 +80,10 @@ def _paired_test(arms: Arms, folder: Folder) -> Section | None:
     if len(arms) < 2:
         return None
     names, groups = list(arms)[:2], list(arms.values())[:2]
-    newest = [[below[-1] for run in group if (below := evaluations_below(run.folder))] for group in groups]
-    examined = comparison_table(newest[0], newest[1], names, folder) if all(newest) else None
-    if examined is not None:
-        return examined
+    examined = [[run.root for run in group if evaluations_of(run.root)] for group in groups]
+    found = _compared(lambda: matching(examined[0], examined[1]), names, folder) if all(examined) else None
+    if found is not None:
+        return found
     cards = [[card for run in group if (card := last_card(run)) is not None] for group in groups]
     if all(cards):
         return _card_test(cards, names, folder)
@@ -127,11 +129,9 @@ def _card_test(cards: list[list[LastCard]], names: list[str], folder: Folder) ->
     import numpy as np
 
     before, after = (np.array([[card.outcomes[key] for key in shared] for card in group]) for group in cards)
-    difference = compare_seeds(before, after, "report", *names)
-    verdict = "not shown" if difference.p >= 0.05 else "higher" if difference.mean > 0 else "lower"
+    difference = compare_seeds(before, after)
     row = {"what": "accepted@1 on test problems", "before": rounded(before.mean()), "after": rounded(after.mean()),
-           "difference": {k: rounded(v) for k, v in difference._asdict().items()}, "p_holm": rounded(difference.p),
-           "verdict": verdict}  # fmt: skip
+           "difference": difference.facts(), "verdict": difference.verdict}  # fmt: skip
     left = len(set.union(*(set(card.outcomes) for card in every))) - len(shared)
     count = f"{len(shared)} test problems{f', {left} not judged on every side left out' if left else ''}."
     notes = [count, "Cards: " + "; ".join(card.told for card in every) + "."]
@@ -139,20 +139,26 @@ def _card_test(cards: list[list[LastCard]], names: list[str], folder: Folder) ->
         notes.append("The environments' settings differ: problems of one name are taken to be the same.")
     tables = [{"title": "", "rows": [row]}]
     data = {"names": names, "tables": tables, "notes": notes, "from": place("analysis/cards/")}
-    note = "Paired by problem, greedy answers at the end of each run's last phase."
+    note = f"Paired by problem, greedy answers at the end of each run's last phase. {difference.caution}"
     return section("paired", "paired", "Paired test", data, "analysis/cards/", note)
 
 
 def comparison_table(
-    before: Sequence[EvaluationRecord], after: Sequence[EvaluationRecord], names: list[str], folder: Folder
+    before: EvaluationRecord, after: EvaluationRecord, names: list[str], folder: Folder
 ) -> Section | None:
     """The paired test of `rlvr compare`, as a section."""
-    sides = [[one.stored for one in side if one.stored is not None] for side in (before, after)]
-    if not all(sides):
+    first, second = before.stored, after.stored
+    if first is None or second is None:
         folder.miss("paired test", "one side's answers cannot be read")
         return None
+    return _compared(lambda: ([first], [second]), names, folder)
+
+
+def _compared(
+    sides: Callable[[], tuple[Sequence[Stored], Sequence[Stored]]], names: list[str], folder: Folder
+) -> Section | None:
     try:
-        compared = compare_folders(sides[0], sides[1])
+        compared = compare_folders(*sides())
     except LabError as error:
         folder.miss("paired test", words(str(error), 400))
         return None
@@ -166,13 +172,12 @@ def comparison_table(
     notes = [
         f"{compared.data}: {compared.problems} problems on both sides{left}; "
         f"seeds: {compared.seeds[0]} and {compared.seeds[1]}.",
+        compared.caution,
+        compared.adjustment,
         *compared.notes,
     ]
     data = {"names": names, "tables": tables, "notes": notes, "from": place("samples.jsonl")}
-    note = (
-        "Paired by problem, p values Holm-adjusted. "
-        "MDE: the smallest true difference a comparison like this finds 4 times in 5."
-    )
+    note = "Paired by problem. MDE: the smallest true difference a comparison like this finds 4 times in 5."
     return section("paired", "paired", "Paired test", data, "samples.jsonl", note)
 
 
@@ -199,7 +204,7 @@ def gather_evaluations(paths: Sequence[Path]) -> dict[str, Any]:
     folder, answers = Folder(paths[0].parent), Answers()
     shown_answers(sides, answers)
     sections = [
-        *folder.attempt("paired test", lambda: comparison_table(sides[:1], sides[-1:], [names[0], names[-1]], folder)),
+        *folder.attempt("paired test", lambda: comparison_table(sides[0], sides[-1], [names[0], names[-1]], folder)),
         *folder.attempt("pass@k", lambda: pass_at_k(sides)),
         *folder.attempt("errors", lambda: error_bars(sides)),
         *folder.attempt("cost", lambda: costs(sides)),

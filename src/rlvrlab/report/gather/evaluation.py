@@ -172,7 +172,7 @@ def pass_at_k(sides: list[EvaluationRecord]) -> Section | None:
         return None
     note = (
         "The chance that one of k answers is right: 1 − C(n−c, k)/C(n, k), mean over problems; "
-        "95 % bootstrap intervals over problems."
+        "95 % intervals over problems."
     )
     return section("passk", "passk", "pass@k", {"curves": curves}, curves[0]["from"]["file"], note)
 

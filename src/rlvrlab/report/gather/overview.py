@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from statistics import median
 
+from rlvrlab.errors import LabError
 from rlvrlab.evals.hacks.signals import findings
 from rlvrlab.evals.monitors import RANGES, health_of
-from rlvrlab.report.gather.reading import Fact, Line, Section, as_table, number, place, rounded, section, words
+from rlvrlab.record.headline import Headline, tested
+from rlvrlab.report.gather.reading import STRANGE, Fact, Line, Section, as_table, number, place, rounded, section, words
 from rlvrlab.report.gather.record import EVENTS, METRICS, RunRecord
 
 RECENT = 50
@@ -33,12 +35,31 @@ def overview(run: RunRecord) -> Section:
         "why": why,
         "question": words(run.recipe.get("question") or "", 1000),
         "progress": progress,
+        "result": [
+            {**one._asdict(), "value": rounded(one.accuracy), "from": place(one.source, step=one.step)}
+            for one in result(run)
+        ],
         "headline": _headline(run),
         "facts": _facts(run),
         "lights": _lights(run),
         "warnings": [event(line) for line in run.events if line.row.get("kind") == "warning"],
     }
     return section("overview", "overview", "Overview", data, METRICS)
+
+
+def result(run: RunRecord) -> list[Headline]:
+    """What the run is known by, test before dev, as far as its files can be read."""
+    found = []
+    try:
+        found = [test] if (test := tested(run.root)) else []
+    except (LabError, *STRANGE) as error:
+        run.folder.miss("test result", f"could not be read ({words(str(error), 100)})")
+    for one in _headline(run)[-1:]:
+        point = one["last"]
+        if point["low"] is not None and point["high"] is not None:
+            numbers = (point["value"], point["low"], point["high"])
+            found.append(Headline("dev", *numbers, None, point["from"]["step"], METRICS))
+    return found
 
 
 def event(line: Line) -> Fact:

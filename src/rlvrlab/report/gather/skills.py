@@ -11,9 +11,8 @@ from rlvrlab.report.gather.curves import bounds, skill_curve, skill_keys, stages
 from rlvrlab.report.gather.reading import Fact, Section, rounded, section
 from rlvrlab.report.gather.record import METRICS, RunRecord
 from rlvrlab.skills.metrics import Retention, retention
+from rlvrlab.student import t_quantile
 
-T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-"""Two-sided 95 % quantiles of Student's t for 1, 2, … degrees of freedom."""
 Bounds = tuple[float, float] | None
 ONE_RUN = {
     True: "95 % interval (Newcombe) of this one run, rather too wide because the same problems are asked twice.",
@@ -141,7 +140,7 @@ def interval(values: list[float]) -> dict[str, Any]:
     n, mean = len(values), float(np.mean(values))
     if n < 2:
         return {"value": rounded(mean, 4), "low": None, "high": None, "n": n}
-    half = T95[min(n - 1, len(T95)) - 1] * float(np.std(values, ddof=1)) / math.sqrt(n)
+    half = t_quantile(0.95, n - 1) * float(np.std(values, ddof=1)) / math.sqrt(n)
     return {"value": rounded(mean, 4), "low": rounded(mean - half, 4), "high": rounded(mean + half, 4), "n": n}
 
 

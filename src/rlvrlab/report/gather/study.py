@@ -9,10 +9,23 @@ from rlvrlab.report.gather.arms import arm_curves, arm_pareto
 from rlvrlab.report.gather.reading import Fact, Folder, Section, as_table, document, place, rounded, section, words
 from rlvrlab.report.gather.record import RunRecord
 
-STUDY, SCHEMA = "study.json", 1
+STUDY, SCHEMA = "study.json", 2
 MOST_RUNS = 60
 """A stage of more runs than this gets no curves: reading them would take too long."""
-TOLD = ("time", "stage", "kind", "rule", "chosen", "recommended", "runner_up", "by", "who", "reason", "words")
+TOLD = (
+    "time",
+    "stage",
+    "kind",
+    "rule",
+    "chosen",
+    "recommended",
+    "runner_up",
+    "by",
+    "who",
+    "reason",
+    "words",
+    "outcome",
+)
 """The keys of a decision that are shown as text."""
 
 
@@ -110,7 +123,7 @@ def _arms_table(study: dict[str, Any], arms: list[dict[str, Any]], name: str, in
     ]  # fmt: skip
     rows = [f"{words(arm.get('name') or '?', 80)}{' ★' if arm.get('chosen') else ''}" for arm in arms]
     data = {"columns": metrics, "rows": rows, "cells": cells}
-    note = "★ is the arm that was chosen; 95 % intervals."
+    note = "★ is the arm that was chosen; 95 % intervals for new seeds and problems."
     return section(f"stage_{index}", "grid", f"{name}: arms", data, STUDY, note)
 
 
@@ -118,13 +131,13 @@ def _decisions(study: dict[str, Any]) -> Section | None:
     rows: list[Fact] = []
     for index, one in enumerate(map(as_table, _list(study.get("decisions")))):
         comparisons = [
-            {key: words(compared.get(key), 80) for key in ("metric", "arm", "versus", "tied")}
-            | {key: rounded(compared.get(key)) for key in ("mean", "low", "high", "p_holm")}
+            {key: words(compared.get(key), 80) for key in ("metric", "arm", "versus", "outcome")}
+            | {key: rounded(compared.get(key)) for key in ("mean", "low", "high", "p")}
             for compared in map(as_table, _list(one.get("comparisons")))
         ]
         told: Fact = {key: words(one.get(key) if one.get(key) is not None else "", 500) for key in TOLD}
         source = place(STUDY, key=f"decisions[{index}]")
-        rows.append(told | {"significant": one.get("significant") is True, "comparisons": comparisons, "from": source})
+        rows.append(told | {"comparisons": comparisons, "from": source})
     return section("decisions", "decisions", "Decisions", rows, STUDY) if rows else None
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from rlvrlab.errors import LabError
-from rlvrlab.http_server import Request, Response
+from rlvrlab.http_messages import Request, Response
 from rlvrlab.record.files import to_json
 from rlvrlab.report.page import Live, page
 from rlvrlab.report.server.guard import TEXT, text_response

@@ -7,13 +7,14 @@ into a cookie that scripts and other sites cannot use, and is gone from the addr
 from __future__ import annotations
 
 import hashlib
-import hmac
 from contextlib import suppress
 from dataclasses import replace
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, quote, urlencode
 
-from rlvrlab.http_server import Handler, HttpError, Request, Response
+from rlvrlab.http_access import bearer_of, same_token
+from rlvrlab.http_messages import HttpError, Request, Response
+from rlvrlab.http_server import Handler
 
 HEADERS = {
     "x-content-type-options": "nosniff",
@@ -46,13 +47,12 @@ class Guard:
         """Before anything of a request is kept: who may not look must not fill the memory."""
         if request.method not in ("GET", "HEAD"):
             raise Refused(READ_ONLY, 405)
-        word, _, given = request.headers.get("authorization", "").partition(" ")
-        if self._asked_with_token(request) or (word.lower() == "bearer" and self._is_token(given.strip())):
+        if self._asked_with_token(request) or same_token(bearer_of(request), self._token):
             return
         jar: SimpleCookie = SimpleCookie()
         with suppress(CookieError):
             jar.load(request.headers.get("cookie", ""))
-        if self._cookie not in jar or not self._is_token(jar[self._cookie].value):
+        if self._cookie not in jar or not same_token(jar[self._cookie].value, self._token):
             raise Refused(NO_TOKEN, 403)
 
     async def __call__(self, request: Request) -> Response:
@@ -66,11 +66,8 @@ class Guard:
         headers = {"location": f"{path}?{rest}" if rest else path, "set-cookie": jar[self._cookie].OutputString()}
         return _sealed(Response(b"", 303, headers, TEXT))
 
-    def _is_token(self, text: str) -> bool:
-        return hmac.compare_digest(text.encode(), self._token.encode())
-
     def _asked_with_token(self, request: Request) -> bool:
-        return any(key == "token" and self._is_token(value) for key, value in _pairs(request))
+        return any(key == "token" and same_token(value, self._token) for key, value in _pairs(request))
 
 
 class Refused(HttpError):
@@ -82,7 +79,10 @@ class Refused(HttpError):
 
 
 def _pairs(request: Request) -> list[tuple[str, str]]:
-    return parse_qsl(request.query, keep_blank_values=True)
+    try:
+        return parse_qsl(request.query, keep_blank_values=True)
+    except ValueError:
+        return []
 
 
 def _sealed(response: Response) -> Response:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from rlvrlab.errors import UserError
-from rlvrlab.http_server import HttpServer
+from rlvrlab.http_server import HttpServer, told_to_stop
 from rlvrlab.report.server.app import Dashboard
 from rlvrlab.report.server.guard import Guard
 
 ADDRESS = "127.0.0.1"
 """Only this machine: from elsewhere, `ssh -L PORT:127.0.0.1:PORT` carries it."""
+GRACE_S = 3.0
+"""For pages that are being made when it is told to stop."""
 
 
 class Address(NamedTuple):
@@ -38,12 +39,11 @@ def serve(root: Path, port: int, token: str | None, announce: Callable[[Address]
     async def run() -> None:
         server = create_server(root, token)
         actual = await server.start(ADDRESS, port)
-        told_to_stop = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, told_to_stop.set)
+        stop = asyncio.create_task(told_to_stop())
+        await asyncio.sleep(0)  # signals are watched for before anybody can know the address
         announce(Address(f"http://{ADDRESS}:{actual}/?token={token}", actual, token))
-        await told_to_stop.wait()
-        await server.close()
+        await stop
+        await server.close(GRACE_S)
 
     asyncio.run(run())
 

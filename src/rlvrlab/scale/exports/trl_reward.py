@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.scale.exports.folder import COLUMN, Scored, Scorer
-from rlvrlab.train.schedule import learning_rate
+from rlvrlab.train.update import learning_rate
 from rlvrlab.types import Completion, Finish
 
 Message = dict[str, Any]

@@ -20,8 +20,7 @@ from rlvrlab.scale.verl.job import current
 from rlvrlab.scale.verl.losses import tally
 from rlvrlab.scale.verl.rows import Ranks, counts, part_of
 from rlvrlab.surgery.base import Memory, Scene, Surgery
-from rlvrlab.train.schedule import learning_rate
-from rlvrlab.train.update import Backward, Gradients, apply, operate, shares
+from rlvrlab.train.update import Backward, Gradients, apply, learning_rate, operate, shares
 
 GROUP, FACTS = "rlvr_group", "rlvr_facts"
 """Fields of a batch: the group of each row, and what is known of the groups."""

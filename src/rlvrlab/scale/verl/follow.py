@@ -9,7 +9,8 @@ from typing import Any
 
 from rlvrlab.errors import LabError
 from rlvrlab.evals.monitors import Watch
-from rlvrlab.record.experiment import accuracy_of, write_experiment
+from rlvrlab.record.experiment import write_experiment
+from rlvrlab.record.headline import accuracy_of
 from rlvrlab.record.run import Run, read_metrics
 from rlvrlab.record.sinks.base import Sinks
 from rlvrlab.scale.verl.checkpoints import complete_steps, index

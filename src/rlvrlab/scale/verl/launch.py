@@ -18,7 +18,7 @@ from typing import IO
 
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.recipe import Resolved
-from rlvrlab.record.experiment import summarise
+from rlvrlab.record.headline import summarise
 from rlvrlab.record.run import Run, read_metrics
 from rlvrlab.record.sinks.base import Sinks, find_sinks
 from rlvrlab.scale.verl import PLAN

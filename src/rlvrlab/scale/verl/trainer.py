@@ -21,9 +21,9 @@ from rlvrlab.scale.verl.advantages import Extras, laid_out
 from rlvrlab.scale.verl.collection import Collection
 from rlvrlab.scale.verl.grouping import Labels
 from rlvrlab.scale.verl.job import Job, current
+from rlvrlab.train.batches import metrics_of, sort_groups
 from rlvrlab.train.credit import StepCredits, credit_of, step_rows
 from rlvrlab.train.evaluation import BySkill
-from rlvrlab.train.filtering import metrics_of, sort_groups
 from rlvrlab.types import Sampling
 
 UNJUDGED_SHARE = 0.5

@@ -8,14 +8,36 @@ Which problems stand for a skill is a function of the training problems and the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, zip_longest
 from typing import Any
 
 from rlvrlab.batch import TokenBatch, batch_of
-from rlvrlab.rollout.trainable import usable
-from rlvrlab.skills.memory import quotas, stratified
+from rlvrlab.randomness import shuffled
+from rlvrlab.rollout.trainable import verified
 from rlvrlab.train.guards.base import Guard, Kept, Moment
 from rlvrlab.train.protocols.base import skills_of
 from rlvrlab.types import Problem, Rollout
+
+
+def quotas(skills: Sequence[str], per_skill: int, total: int) -> dict[str, int]:
+    """Problems each skill may keep: at most `per_skill`, at most `total` together.
+
+    Where there are more skills than room, the first ones get one problem each and the rest none.
+    """
+    room = max(0, total)
+    share, extra = divmod(room, len(skills)) if skills else (0, 0)
+    return {skill: min(per_skill, share + (i < extra)) for i, skill in enumerate(skills)}
+
+
+def stratified(problems: Sequence[Problem], size: int, *key: object) -> list[Problem]:
+    """`size` problems, spread evenly over levels; keyed, and a smaller choice is the beginning of a larger one."""
+    strata: dict[str, list[Problem]] = {}
+    for problem in sorted(problems, key=lambda p: p.id):
+        strata.setdefault(str(problem.meta.get("level", "")), []).append(problem)
+    mixed = [shuffled(members, *key, "memory", level) for level, members in sorted(strata.items())]
+    in_turn = chain.from_iterable(zip_longest(*mixed))
+    return [problem for problem in in_turn if problem is not None][:size]
+
 
 KEPT_ANSWERS = 2
 """Latest distinct right answers per problem."""
@@ -56,7 +78,7 @@ def with_answers(kept: Kept, rollouts: Sequence[Rollout], most: int, *, as_drawn
     answers = {skill: dict(rows) for skill, rows in kept.memory.get("answers", {}).items()}
     wanted = {problem.id for problems in kept.live["problems"].values() for problem in problems}
     for rollout in rollouts:
-        if rollout.turn or rollout.problem.id not in wanted or not (as_drawn or usable(rollout)):
+        if rollout.turn or rollout.problem.id not in wanted or not (as_drawn or verified(rollout)):
             continue  # a second try answers another prompt
         rows = answers.setdefault(rollout.problem.skill, {})
         tokens = list(rollout.completion.tokens)

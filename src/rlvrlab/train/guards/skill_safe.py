@@ -26,9 +26,8 @@ from rlvrlab.objectives.sft import Sft
 from rlvrlab.registry import register
 from rlvrlab.skills.trigger import Trigger
 from rlvrlab.surgery.conflict import cosines
-from rlvrlab.surgery.projection import Projected, Solver, correction_norm, project
-from rlvrlab.surgery.tolerance import Kind, tolerances
-from rlvrlab.train.filtering import sort_groups
+from rlvrlab.surgery.projection import Kind, Projected, Solver, correction_norm, project, tolerances
+from rlvrlab.train.batches import sort_groups
 from rlvrlab.train.guards.base import Kept, Moment
 from rlvrlab.train.guards.memory import (
     KEPT_ANSWERS,

@@ -24,9 +24,8 @@ from rlvrlab.registry import register
 from rlvrlab.rollout.trainable import why_not
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Draws, Phase, StepOutcome
-from rlvrlab.train.schedule import learning_rate
 from rlvrlab.train.state import Memory, State
-from rlvrlab.train.update import descend
+from rlvrlab.train.update import descend, learning_rate
 from rlvrlab.types import Count, Fraction01, NonNegative, Positive, Rollout
 
 PAIRS = "dpo_pairs.jsonl"

@@ -1,4 +1,4 @@
-"""GRPO, alone and over several turns; the step itself is train/step.py.
+"""GRPO, alone and over several turns, and REINFORCE; the step itself is train/step.py.
 
 `grpo_turns` is multi-turn repair on-line: a failed try of each group is answered with the judge's feedback, and its
 second tries form a group of their own. Trap: the failures of a good policy are mostly problems it cannot solve at all,
@@ -56,3 +56,12 @@ class GrpoTurns(Grpo):
             key=(lab.recipe.seed, self.name, phase_step),
             context=self.context,
         )
+
+
+@register("phase", "reinforce")
+@dataclass(frozen=True)
+class Reinforce(Grpo):
+    """REINFORCE: the plain policy gradient with a leave-one-out baseline."""
+
+    default_advantage: ClassVar[str] = "rloo"
+    default_objective: ClassVar[str] = "reinforce"

@@ -24,8 +24,8 @@ from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Draws, Phase, StepOutcome
 from rlvrlab.train.phases.dpo import right_and_wrong
 from rlvrlab.train.phases.sft import Example, imitate
-from rlvrlab.train.schedule import learning_rate
 from rlvrlab.train.state import Memory, State
+from rlvrlab.train.update import learning_rate
 from rlvrlab.types import Count, Fraction01, Positive, Rollout
 
 PAIRS = "repair_pairs.jsonl"

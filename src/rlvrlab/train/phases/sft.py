@@ -18,13 +18,12 @@ from rlvrlab.randomness import generator
 from rlvrlab.recipe import Recipe
 from rlvrlab.record.files import read_lines, write_rows
 from rlvrlab.registry import register
-from rlvrlab.rollout.render import answer_tokens, prompt_tokens
+from rlvrlab.rollout.collect import answer_tokens, prompt_tokens
 from rlvrlab.rollout.trainable import usable
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Draws, Phase, StepOutcome
-from rlvrlab.train.schedule import learning_rate
 from rlvrlab.train.state import Memory, State
-from rlvrlab.train.update import Applied, descend
+from rlvrlab.train.update import Applied, descend, learning_rate
 from rlvrlab.types import Count, Positive
 
 ANSWERS = "rft_answers.jsonl"

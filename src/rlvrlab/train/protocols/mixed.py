@@ -1,4 +1,4 @@
-"""Train several skills at once, in given proportions."""
+"""One stage, the whole phase long: several skills in given proportions, or one, with the others only evaluated."""
 
 from __future__ import annotations
 
@@ -15,6 +15,21 @@ from rlvrlab.train.protocols.base import (
     skills_of,
 )
 from rlvrlab.types import Positive, Problem
+
+
+@register("protocol", "single")
+@dataclass(frozen=True)
+class Single(TrainingProtocol):
+    """One skill, the whole phase long."""
+
+    skill: str = ""
+    """Which; empty takes the first one of the training problems."""
+
+    def stages(self, train: Sequence[Problem], steps: int) -> list[Stage]:
+        """One stage with one skill."""
+        skill = self.skill or skills_of(train)[0]
+        check_skills("protocol.skill", [skill], train)
+        return [Stage(0, skill, (skill,), 0, steps)]
 
 
 @register("protocol", "mixed")

@@ -1,7 +1,8 @@
 """Reading assert code as data: `assert f(1, [2]) == 3` is a call and what it must equal.
 
 Where every assert is of that kind there is nothing to run: the calls go to the candidate, the expected values to the
-judge. Anything else (loops, tolerances, other functions) is refused and runs in a tester of its own.
+judge. Anything else (loops, tolerances, other functions) runs in a tester of its own, rewritten to go on after a failed
+assert: from the calls that follow, the candidate must not learn whether its last answer was right.
 """
 
 from __future__ import annotations
@@ -17,18 +18,40 @@ class NotData(Exception):
     """This piece of test code has to be run."""
 
 
+NOTE_FAILURE = "__note_failure__"
+"""What a failed assert calls in the tester."""
+CATCHING = (ast.Try, ast.TryStar, ast.With, ast.AsyncWith)
+"""Where one of these stands, an assert's exception may be caught, and its tests run as they are."""
+NOT_READ = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, plain.NotPlain)
+
+
 def run(job: Job, report: Report) -> None:
-    """One line with the calls of every piece, or a refusal."""
+    """One line with the calls of every piece, or with setup and tests as they are to be run; none when they stay."""
     names = {"candidate", job["entry_point"]}
     try:
         pieces = [_calls(ast.parse(piece).body, names) for piece in job["tests"]]
-        report(
-            "calls",
-            [[plain.encode(part) for part in call] for piece in pieces for call in piece],
-            list(map(len, pieces)),
-        )
-    except (NotData, SyntaxError, ValueError, TypeError, RecursionError, MemoryError, plain.NotPlain):
-        report("not_data")
+        calls = [[plain.encode(part) for part in call] for piece in pieces for call in piece]
+        report("calls", calls, list(map(len, pieces)))
+        return
+    except (NotData, *NOT_READ):
+        pass
+    try:
+        trees = [ast.parse(text) for text in (job["setup"], *job["tests"])]
+        if not any(isinstance(node, CATCHING) for tree in trees for node in ast.walk(tree)):
+            report("going", *(ast.unparse(ast.fix_missing_locations(Going().visit(tree))) for tree in trees))
+    except NOT_READ:
+        pass
+
+
+class Going(ast.NodeTransformer):
+    """Turns `assert x, y` into `if not x: note(lambda: y)`."""
+
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        """The same test; what it says is only asked for when it fails, and may itself go wrong."""
+        nothing = ast.arguments([], [], None, [], [], None, [])
+        message = ast.Lambda(nothing, node.msg or ast.Constant(""))
+        note = ast.Expr(ast.Call(ast.Name(NOTE_FAILURE, ast.Load()), [message], []))
+        return ast.If(ast.UnaryOp(ast.Not(), node.test), [note], [])
 
 
 def _calls(body: list[ast.stmt], names: set[str]) -> list[tuple[Any, ...]]:

@@ -11,6 +11,7 @@ def run(job: Job, report: Report) -> None:
     """Make the calls in order and report what each returned or raised."""
     encode, decode, not_plain = plain.encode, plain.decode, plain.NotPlain
     function = solution.entry(solution.load(job["code"], report), job["entry_point"], report)
+    report("loaded")
     for arguments, named in job["calls"]:
         try:
             report("value", encode(function(*decode(arguments), **decode(named))))
@@ -18,5 +19,3 @@ def run(job: Job, report: Report) -> None:
             report("opaque", str(error))
         except BaseException as error:
             report.failure(error)
-            if job["stop"]:
-                return

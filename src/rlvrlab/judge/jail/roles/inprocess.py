@@ -22,13 +22,12 @@ def run(job: Job, report: Report) -> None:
     pieces = tests.receive()
     module.__dict__.setdefault("candidate", getattr(module, job["entry_point"], None))
     for piece in pieces:
-        code = compile(piece, "tests", "exec")
         try:
-            exec(code, module.__dict__)  # noqa: S102 - this is the jail
+            exec(compile(piece, "tests", "exec"), module.__dict__)  # noqa: S102 - this is the jail
         except AssertionError as error:
             report("failed", str(error)[:200])
-            if job["stop"]:
-                return
+        except Exception as error:
+            report.failure(error)
         else:
             report("passed")
     for problem in _unit_test_problems(module.__dict__):

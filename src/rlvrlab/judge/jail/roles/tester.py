@@ -2,20 +2,27 @@
 
 Nothing of the candidate's runs in this process: its results arrive as plain data or as opaque handles, its exceptions
 as built-in ones of the same name. So `==` here is Python's own, and the verdict is this process's to give.
+
+Tests that were made to go on after a failed assert (roles/asserts.py) have it noted here.
 """
 
 from __future__ import annotations
 
 import builtins
 import types
+from collections.abc import Callable
 from typing import Any
 
 from rlvrlab.judge.jail import plain
-from rlvrlab.judge.jail.child import PEER, Job, Report
+from rlvrlab.judge.jail.child import PEER, Job, Report, message_of
 from rlvrlab.judge.jail.frames import Frames, PeerGone
+from rlvrlab.judge.jail.roles.asserts import NOTE_FAILURE
 
 NEVER_RAISED_HERE = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit, KeyboardInterrupt)
 """Exceptions that steer loops and processes: raised here, they could end `all(map(candidate, …))` early, as a pass."""
+
+
+LONGEST_REASON = 200
 
 
 class CandidateGone(BaseException):
@@ -84,8 +91,8 @@ class Remote:
             if kind == "value":
                 return plain.decode(content[0], _handle)
             theirs = _exception(*content)
-        except (PeerGone, ValueError, TypeError, KeyError, IndexError, OverflowError, ArithmeticError) as problem:
-            self.broken = f"{type(problem).__name__}: {problem}"
+        except Exception as problem:  # whatever it is, the candidate sent it
+            self.broken = f"{type(problem).__name__}: {message_of(problem)}"[:LONGEST_REASON]
             raise CandidateGone(self.broken) from None
         self.raised = theirs
         raise theirs
@@ -101,44 +108,69 @@ def _exception(name: Any, message: Any) -> Exception:
     return CandidateRaised(f"{name}: {message}")
 
 
+class Notes:
+    """The failed asserts of a piece."""
+
+    def __init__(self) -> None:
+        self._first: str | None = None
+
+    def __call__(self, message: Callable[[], object]) -> None:
+        """Note what a failed assert says."""
+        if self._first is None:
+            try:
+                self._first = str(message())[:LONGEST_REASON]
+            except Exception:
+                self._first = ""
+
+    def taken(self) -> str | None:
+        """What the first failed assert said; None where none failed. The next piece starts without it."""
+        first, self._first = self._first, None
+        return first
+
+
 def run(job: Job, report: Report) -> None:
     """Run the pieces in order; one report line each, and a last one only when all was said and done."""
-    peer = Frames(PEER)
+    peer, notes = Frames(PEER), Notes()
+    module = types.ModuleType("tests")
+    module.__dict__[NOTE_FAILURE] = notes
+    try:  # before anything of the candidate's has arrived
+        setup, *pieces = (compile(text, "tests", "exec") for text in (job["setup"], *job["tests"]))
+        exec(setup, module.__dict__)  # noqa: S102 - the data set's own code, in the jail
+        if (noted := notes.taken()) is not None:
+            raise AssertionError(noted)
+    except BaseException as error:
+        report("bad_test", f"{type(error).__name__}: {message_of(error)}"[:LONGEST_REASON])
+        return
     try:
         peer.receive()
     except PeerGone:
         report("candidate_gone", "it never got ready")
         return
+    report("loaded")
     remote = Remote(peer, job["entry_point"])
-    module = types.ModuleType("tests")
-    exec(compile(job["setup"], "setup", "exec"), module.__dict__)  # noqa: S102 - the data set's own code, in the jail
     module.__dict__.update({"candidate": remote, job["entry_point"].rpartition(".")[2]: remote})
-    for piece in job["tests"]:
-        failure = _failure(piece, module, remote)
+    for piece in pieces:
+        raised, noted = _failure(piece, module, remote), notes.taken()
         if remote.broken:
             report("candidate_gone", remote.broken)
             return
-        report(*(failure or ("passed",)))
-        if failure and job["stop"]:
-            return
+        report(*(("failed", noted) if noted is not None else raised or ("passed",)))
     report("complete")
 
 
-def _failure(piece: str, module: types.ModuleType, remote: Remote) -> tuple[str, ...] | None:
+def _failure(piece: types.CodeType, module: types.ModuleType, remote: Remote) -> tuple[str, ...] | None:
     """Run one piece of the tests: None when it passes, else the kind of failure (bad_test, raised, failed) and why."""
     try:
-        code = compile(piece, "tests", "exec")
-    except (SyntaxError, ValueError) as error:
-        return "bad_test", f"{type(error).__name__}: {error}"
-    try:
-        exec(code, module.__dict__)  # noqa: S102 - the data set's own code, in the jail
+        exec(piece, module.__dict__)  # noqa: S102 - the data set's own code, in the jail
     except CannotCross as error:
         return "bad_test", str(error)
     except BaseException as error:
-        name, text = type(error).__name__, str(error)[:200]
+        name, text = type(error).__name__, message_of(error)[:LONGEST_REASON]
         if error is remote.raised:
             return "raised", name, text
         if isinstance(error, NameError):
             return "bad_test", f"{text}: the tests use other names of the solution; judge this task in process"
+        if isinstance(error, ImportError):
+            return "bad_test", f"{name}: {text}"
         return "failed", text if isinstance(error, AssertionError) else f"{name}: {text}"
     return None

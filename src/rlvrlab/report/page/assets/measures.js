@@ -229,7 +229,7 @@ function viewPaired(data) {
     data.tables.map((one) => [
       one.title ? h("h3", {}, one.title) : null,
       table(
-        ["measure", data.names[0], data.names[1], "difference", "95 % interval", "p (Holm)", "MDE", ""],
+        ["measure", data.names[0], data.names[1], "difference", "95 % interval", "p", "MDE", ""],
         one.rows.map((row) => {
           const show = row.what === "gen_tokens" || row.what === "avg_entropy" ? number : percent;
           const gap = row.difference;
@@ -239,7 +239,7 @@ function viewPaired(data) {
             sourced(show(row.after), data.from),
             show(gap.mean),
             range(gap.low, gap.high, show),
-            chance(row.p_holm),
+            chance(gap.p),
             show(gap.detectable),
             h(
               "span",

@@ -32,6 +32,11 @@ function viewOverview(data) {
   const { progress } = data;
   const done = progress.total ? Math.min(1, progress.step / progress.total) : null;
   const tiles = [];
+  const tested = data.result.find((one) => one.role === "test");
+  if (tested) {
+    const note = `${number(tested.problems)} test problems, which chose nothing; step ${tested.step}`;
+    tiles.push(headlineTile("result · test", tested, note));
+  }
   for (const one of data.headline) {
     const gain = one.last.value - one.before.value,
       moved = one.last.from.line !== one.before.from.line;
@@ -45,7 +50,7 @@ function viewOverview(data) {
       : data.status === "running" && one === data.headline[data.headline.length - 1]
         ? "during"
         : "after";
-    tiles.push(headlineTile(`${one.data} · ${when} ${one.phase}`, one.last, moved ? note : "not measured since"));
+    tiles.push(headlineTile(`dev · ${one.data} · ${when} ${one.phase}`, one.last, moved ? note : "not measured since"));
   }
   return [
     data.why ? h("p", { className: `callout ${data.status === "finished" ? "fine" : "caution"}` }, data.why) : null,
@@ -76,6 +81,9 @@ function viewOverview(data) {
     tiles.length
       ? h("div", { className: "tiles" }, tiles)
       : h("p", { className: "empty" }, "No held-out evaluation is recorded yet."),
+    tiles.length && !tested
+      ? h("p", { className: "note" }, "On dev problems only, which choose the checkpoint: this run has no test result.")
+      : null,
     h("h3", {}, "Health: the last value, and what is normal"),
     h("ul", { className: "lights" }, data.lights.map(viewLight)),
     data.warnings.length ? [h("h3", {}, "Warnings"), eventList(data.warnings)] : null,

@@ -93,8 +93,8 @@ function viewDecisions(data) {
         h("b", {}, `${one.stage}: ${one.chosen}`),
         h(
           "span",
-          { className: `pill ${one.significant ? "right" : ""}` },
-          one.significant ? "beyond chance" : "not beyond chance",
+          { className: `pill ${one.outcome === "better" ? "right" : ""}` },
+          one.by === "person" ? "a person's choice" : one.outcome,
         ),
       ),
       h("p", {}, one.words),
@@ -114,15 +114,15 @@ function viewDecisions(data) {
       one.reason ? h("blockquote", {}, one.reason) : null,
       one.comparisons.length
         ? table(
-            ["metric", "leader", "versus", "difference", "95 % interval", "p (Holm)", "tied"],
+            ["metric", "leader", "versus", "difference", "simultaneous 95 %", "outcome", "p"],
             one.comparisons.map((row) => [
               row.metric,
               row.arm,
               row.versus,
               sourced(number(row.mean), one.from),
               range(row.low, row.high, number),
-              chance(row.p_holm),
-              row.tied,
+              row.outcome,
+              chance(row.p),
             ]),
           )
         : null,

@@ -1,0 +1,93 @@
+"""Recompute the claims of docs/claims.md from committed result files: python docs/check_claims.py [NAME …]
+
+Every claim with a number has a TOML block in docs/claims.md:
+
+    [claim.NAME]
+    files = ["studies/…/results.json"]     committed files that the numbers come from
+    command = "python studies/…"           recomputes them; run in the root of the repository
+    prints = ["…"]                         what its output must contain, word for word
+    tables = ["studies/…/README.md"]       every table row that it prints stands in these files
+    unchanged = ["studies/…/tables.md"]    files that it writes anew, and that must come out the same
+    states = { "README.md" = "…" }         what these documents say in words because of it
+
+Exit code 1 and one line per mismatch when anything differs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "docs" / "claims.md"
+BLOCK = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)
+KEYS = {"files", "command", "prints", "tables", "unchanged", "states"}
+
+
+def claims(text: str) -> dict[str, dict[str, Any]]:
+    """Name -> claim, from the TOML blocks of a document; an unknown key or a claim without a command is an error."""
+    found: dict[str, dict[str, Any]] = {}
+    for block in BLOCK.findall(text):
+        for name, claim in tomllib.loads(block)["claim"].items():
+            unknown = set(claim) - KEYS
+            if unknown or name in found or not claim.get("command") or not claim.get("files"):
+                raise SystemExit(f"docs/claims.md: claim {name}: unknown {sorted(unknown)}, given twice, or incomplete")
+            found[name] = claim
+    return found
+
+
+def mismatches(claim: dict[str, Any], root: Path = ROOT) -> Iterator[str]:
+    """What does not hold, in words."""
+    committed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True).stdout.split()
+    yield from (f"{name} is not committed" for name in claim["files"] if name not in committed)
+    before = {name: (root / name).read_bytes() for name in claim.get("unchanged", ())}
+    output, why = run(claim["command"], root)
+    if why:
+        yield why
+        return
+    yield from (f"{name} came out differently" for name, data in before.items() if (root / name).read_bytes() != data)
+    flat = " ".join(output.split())
+    yield from (f"does not print {words!r}" for words in claim.get("prints", ()) if " ".join(words.split()) not in flat)
+    rows = [line for line in output.splitlines() if line.startswith("|") and not set(line) <= set("|- ")]
+    for name in claim.get("tables", ()):
+        lines = set((root / name).read_text(encoding="utf-8").splitlines())
+        yield from (f"{name} lacks the row {row}" for row in rows if row not in lines)
+    for name, words in claim.get("states", {}).items():
+        text = " ".join((root / name).read_text(encoding="utf-8").split())
+        for one in [words] if isinstance(words, str) else words:
+            if " ".join(one.split()) not in text:
+                yield f"{name} does not say {one!r}"
+
+
+def run(command: str, root: Path) -> tuple[str, str]:
+    """What a command prints, and why it failed, if it did."""
+    words = command.split()
+    environment = {**os.environ, "PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"}
+    words[0] = sys.executable if words[0] == "python" else words[0]
+    done = subprocess.run(words, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    last = (done.stderr.strip().splitlines() or ["no words"])[-1]
+    return done.stdout, f"`{command}` ended with {done.returncode}: {last}" if done.returncode else ""
+
+
+def main(names: list[str]) -> int:
+    """Check all claims, or those named, two at a time."""
+    every = claims(SOURCE.read_text(encoding="utf-8"))
+    wanted = {name: every[name] for name in names or every}
+    with ThreadPoolExecutor(2) as pool:
+        found = dict(zip(wanted, pool.map(lambda claim: list(mismatches(claim)), wanted.values()), strict=True))
+    for name, wrong in found.items():
+        print(f"{name}: {'holds' if not wrong else ''}")
+        for one in wrong:
+            print(f"  {one}")
+    return 1 if any(found.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,84 @@
+"""Does a program's result depend on nothing but its text and its input?
+
+What a second turn quotes of a run on public examples was written by a program that has also met hidden inputs, in other
+runs. A pure program has no way to fetch what another run may have left: it names no file, clock, module or object
+through which a system call could be made. Only of such programs is a result quoted; of any other, the kind of failure.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+
+from rlvrlab.envs.code.trees import NOT_PYTHON, parsed
+
+COMPUTING = (
+    "abs all any ascii bin bool bytearray bytes chr complex dict divmod enumerate filter float format frozenset hex "
+    "input int isinstance issubclass iter len list map max min next oct ord pow print range repr reversed round set "
+    "slice sorted str sum tuple zip staticmethod classmethod property NotImplemented Ellipsis"
+)
+"""Built-in functions that only compute; exceptions may be named as well."""
+FUNCTIONS = frozenset(COMPUTING.split())
+TYPES = "Any Callable Dict FrozenSet Generator Iterable Iterator List Optional Sequence Set Tuple Union"
+MODULES: dict[str, frozenset[str] | None] = {
+    "sys": frozenset({"stdin", "stdout", "setrecursionlimit", "maxsize"}),
+    "functools": frozenset({"reduce", "lru_cache", "cache", "cmp_to_key", "partial"}),
+    "typing": frozenset(TYPES.split()),
+    **dict.fromkeys(("math", "itertools", "collections", "heapq", "bisect", "fractions", "decimal", "re")),
+}
+"""Modules that only compute, and the names that may be taken from them; None: any that is no module."""
+INNER = ("_", "f_", "gi_", "cr_", "ag_", "tb_", "co_")
+"""How attributes begin that lead to frames, code and other insides of the interpreter."""
+DUNDER = {"__name__", "__init__"}
+
+
+def is_pure(program: str) -> bool:
+    """True only where every name, import and attribute of the program is known to compute and do nothing else."""
+    try:
+        tree = parsed(program)
+    except NOT_PYTHON:
+        return False
+    nodes = list(ast.walk(tree))
+    # A module is only ever asked for one of its names: held in a variable or passed on, it could be asked for any.
+    named = sum(map(_is_module, nodes))
+    asked = sum(isinstance(node, ast.Attribute) and _is_module(node.value) for node in nodes)
+    return named == asked and all(map(_harmless, nodes))
+
+
+def _is_module(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id in MODULES
+
+
+def _harmless(node: ast.AST) -> bool:
+    match node:
+        case ast.Name(name):
+            own = not hasattr(builtins, name) or name in FUNCTIONS or _is_exception(name)
+            return (own and not name.startswith("__")) or name in DUNDER
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            return not name.startswith("__") or name in DUNDER
+        case ast.Attribute(ast.Name(module), attr) if module in MODULES:
+            return _may_take(module, attr)
+        case ast.Attribute(attr=attr):
+            return _harmless_attribute(attr)
+        case ast.Import(names):
+            return all(one.name in MODULES and one.asname is None for one in names)
+        case ast.ImportFrom(module, names, level):
+            return not level and module in MODULES and all(_may_take(str(module), one.name) for one in names)
+        case ast.MatchClass():  # its keywords are attributes
+            return False
+    return True
+
+
+def _may_take(module: str, name: str) -> bool:
+    taken = MODULES[module]
+    return name in taken if taken is not None else name != "*" and _harmless_attribute(name)
+
+
+def _harmless_attribute(name: str) -> bool:
+    return name not in sys.stdlib_module_names and not name.startswith(INNER)
+
+
+def _is_exception(name: str) -> bool:
+    kind = vars(builtins)[name]
+    return isinstance(kind, type) and issubclass(kind, BaseException)

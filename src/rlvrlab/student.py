@@ -1,0 +1,64 @@
+"""Student's t distribution, because small numbers of seeds need it and NumPy does not have it."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from statistics import NormalDist
+
+NORMAL = NormalDist()
+TINY = 1e-300
+
+
+def normal_quantile(level: float) -> float:
+    """Half-width, in standard errors, of a two-sided normal interval of this level."""
+    return NORMAL.inv_cdf(0.5 + level / 2)
+
+
+def t_tails(t: float, df: float) -> float:
+    """Probability that Student's t with `df` degrees of freedom lies at least |t| from 0 (both tails)."""
+    if math.isinf(t):
+        return 0.0
+    return _incomplete_beta(df / (df + t * t), t * t / (df + t * t), df / 2, 0.5)
+
+
+@lru_cache(maxsize=4096)
+def t_quantile(level: float, df: float) -> float:
+    """Half-width, in standard errors, of a two-sided t interval: `t_tails` of it is 1 − level.
+
+    Newton's method from the normal quantile, which is always below: the tail is convex, so the steps never overshoot.
+    """
+    log_scale = math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - 0.5 * math.log(df * math.pi)
+    t, missed = normal_quantile(level), 1 - level
+    for _ in range(200):
+        density = math.exp(log_scale - (df + 1) / 2 * math.log1p(t * t / df))
+        step = (t_tails(t, df) - missed) / (2 * density)
+        t += step
+        if abs(step) <= 1e-12 * max(1.0, t):
+            break
+    return t
+
+
+def _incomplete_beta(x: float, rest: float, a: float, b: float) -> float:
+    """Regularised incomplete beta function I_x(a, b) with rest = 1 − x, by Lentz's continued fraction."""
+    if x <= 0 or rest <= 0:
+        return 0.0 if x <= 0 else 1.0
+    if x > (a + 1) / (a + b + 2):
+        return 1 - _incomplete_beta(rest, x, b, a)
+    log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(rest)
+    c, d = 1.0, 1 / _away_from_zero(1 - (a + b) * x / (a + 1))
+    value = d
+    for m in range(1, 10_000):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        d, c = 1 / _away_from_zero(1 + even * d), _away_from_zero(1 + even / c)
+        value *= d * c
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        d, c = 1 / _away_from_zero(1 + odd * d), _away_from_zero(1 + odd / c)
+        value *= d * c
+        if abs(d * c - 1) < 1e-15:
+            break
+    return math.exp(log_front) * value / a
+
+
+def _away_from_zero(value: float) -> float:
+    return value if abs(value) > TINY else TINY

@@ -1,0 +1,198 @@
+"""HumanEval+ and MBPP+ as published: their plus tests decide, and what was loaded is said."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from code_data import data_file
+from evalplus_rows import (
+    BASE_ONLY,
+    HUMANEVAL_HUB,
+    HUMANEVAL_RELEASE,
+    MBPP_HUB,
+    MBPP_RELEASE,
+    MEAN,
+    TUPLES_WANTED,
+    examples_of,
+    hub_check,
+    hub_loop,
+)
+
+from rlvrlab.data.manifest import path_of, read_manifest
+from rlvrlab.data.prepare import from_preset, write
+from rlvrlab.data.presets import PRESETS
+from rlvrlab.envs.code import Code, evalplus_oracle
+from rlvrlab.errors import UserError
+from rlvrlab.judge.extract import python_block
+from rlvrlab.types import Problem, Verdict
+
+
+def env_of(folder: Path, rows: list[Any], **keys: Any) -> Code:
+    path = folder / "data.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return Code(path=str(path), role_of="test", **keys)
+
+
+def verdicts(env: Code, answers: list[str]) -> list[Verdict]:
+    [problem] = env.problems("test", 1, 0)
+    return env.verify_many([(problem, python_block(answer)) for answer in answers])
+
+
+def correct(env: Code, *answers: str) -> list[bool | None]:
+    return [verdict.correct for verdict in verdicts(env, list(answers))]
+
+
+@pytest.mark.parametrize("row", [HUMANEVAL_RELEASE, HUMANEVAL_HUB], ids=["release", "hub"])
+def test_humaneval_plus_refuses_what_only_the_base_tests_accept(tmp_path: Path, row: Any) -> None:
+    env = env_of(tmp_path, [row])
+    assert correct(env, MEAN + row["canonical_solution"], MEAN + BASE_ONLY) == [True, False]
+
+
+@pytest.mark.parametrize("row", [MBPP_RELEASE, MBPP_HUB], ids=["release", "hub"])
+def test_mbpp_plus_hands_over_tuples_and_refuses_what_only_the_base_tests_accept(tmp_path: Path, row: Any) -> None:
+    env = env_of(tmp_path, [row])
+    base_only = "def shared(a, b):\n    return tuple(x for x in a if x in b)\n"
+    duplicates = correct(env, TUPLES_WANTED, base_only)
+    assert duplicates == [True, False]
+    [problem] = env.problems("test", 1, 0)
+    assert "assert shared((1, 2),(2, 3)) == (2,)" in problem.prompt and "1, 1, 2" not in problem.prompt
+
+
+def test_what_was_loaded_is_said_and_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    anything = {**MBPP_RELEASE, "task_id": "Mbpp/164", "entry_point": "are_equivalent", "prompt": '"""\nOther.\n"""'}
+    code = "\ndef are_equivalent(a, b):\n    return True\n"
+    env = env_of(tmp_path, [HUMANEVAL_RELEASE, MBPP_RELEASE, {**anything, "canonical_solution": code}])
+    problems = env.problems("test", 2, 0)
+    told = capsys.readouterr().err
+    assert "data.jsonl: 2 problems; tests: 3 base, 5 plus; left out, EvalPlus accepts any result: 1 (Mbpp/164)" in told
+    assert [p.meta["tests"] for p in sorted(problems, key=lambda p: p.id)] == [
+        {"base": 2, "plus": 3},
+        {"base": 1, "plus": 2},
+    ]
+    [problem] = env_of(tmp_path, [HUMANEVAL_HUB]).problems("test", 1, 0)
+    assert problem.meta["tests"] == {"base and plus": 4}
+
+
+@pytest.mark.parametrize(
+    ("row", "shape", "says"),
+    [
+        (HUMANEVAL_RELEASE, "humaneval", "column 'plus_input': .* only shape = \"evalplus\" reads"),
+        (MBPP_HUB, "mbpp", "column 'test': .* only shape = \"evalplus\" reads"),
+        ({**HUMANEVAL_HUB, "test": HUMANEVAL_RELEASE["test"]}, "evalplus", "column 'test': .* these are base tests"),
+        ({**MBPP_HUB, "test": MBPP_HUB["test_list"][0]}, "evalplus", "column 'test': .* these are base tests"),
+        ({**HUMANEVAL_RELEASE, "base_input": []}, "evalplus", "column 'base_input': no test"),
+        ({**HUMANEVAL_RELEASE, "plus_input": [1]}, "evalplus", "column 'plus_input': a list of lists"),
+        ({**HUMANEVAL_RELEASE, "atol": "0"}, "evalplus", "column 'atol': a number"),
+        ({**MBPP_RELEASE, "prompt": "words"}, "evalplus", "column 'prompt': a docstring|not Python"),
+    ],
+)
+def test_base_tests_are_never_taken_for_plus_tests(tmp_path: Path, row: Any, shape: str, says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        env_of(tmp_path, [row], shape=shape).problems("test", 1, 0)
+
+
+def test_published_test_rows_never_become_training_data(tmp_path: Path) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_text(json.dumps(MBPP_RELEASE) + "\n")
+    assert [row.role for row in Code(path=str(path), role_of="train").rows()] == ["test"]
+
+
+@pytest.mark.parametrize(
+    ("result", "expected", "arguments", "function", "right"),
+    [
+        (1.0000004, 1.0, [], "f", True),
+        (1.00001, 1.0, [], "f", False),
+        ([1.0000004], [1.0], [], "f", True),
+        ((1.0000004,), [1.0], [], "f", False),
+        ([1, 2], [2, 1], [], "f", False),
+        ([1, 2], [2, 1], [], "find_char_long", True),
+        ("x", object(), [], "check_str", True),
+        (None, object(), [], "check_str", False),
+        (0, 7, [], "sum_div", True),
+        (0, 7, [], "sum_divisors", False),
+        (1.0, -5.0, [[-1, 1]], "HumanEval find_zero", True),
+        (2.0, -5.0, [[-1, 1]], "HumanEval find_zero", False),
+        (4, 3, [7, 123], "digit_distance_nums", False),
+        (7, 3, [7, 123], "digit_distance_nums", True),
+    ],
+)
+def test_the_rules_are_those_of_evalplus(
+    result: Any, expected: Any, arguments: list[Any], function: str, right: bool
+) -> None:
+    assert evalplus_oracle.right(result, expected, arguments, function, 0) is right
+
+
+def from_humaneval(row: dict[str, Any]) -> tuple[Any, Any] | None:
+    """A row of HumanEval in EvalPlus' two shapes, every second example as a plus input."""
+    found = examples_of(row["test"], {"candidate"})
+    if len(found) < 2:
+        return None
+    base, plus = [given for given, _ in found[::2]], [given for given, _ in found[1::2]]
+    release = {**row, "base_input": base, "plus_input": plus, "atol": 0, "contract": ""}
+    inputs, results = [given for given, _ in found], [wanted for _, wanted in found]
+    return release, {**row, "test": hub_check(inputs, results)}
+
+
+def test_a_prepared_file_records_its_tests(tmp_path: Path) -> None:
+    origin = tmp_path / "MbppPlus.jsonl"
+    origin.write_text(json.dumps(MBPP_RELEASE) + "\n")
+    prepared = from_preset("mbppplus", PRESETS["mbppplus"], Code(shape="evalplus"), origin)
+    assert "mbppplus: 1 test; tests: 1 base, 2 plus" in prepared.summary()
+    [path] = write(prepared, tmp_path / "out", "jsonl")
+    assert read_manifest(path_of(path)).facts["tests"] == {"base": 1, "plus": 2}
+
+
+def is_json(value: Any) -> bool:
+    """Is it the same after a journey through JSON, tuples and sets included?"""
+    try:
+        return repr(json.loads(json.dumps(value))) == repr(value)
+    except TypeError:
+        return False
+
+
+def from_mbpp(row: dict[str, Any]) -> tuple[Any, Any] | None:
+    """A row of MBPP likewise, under another id: which arguments are tuples is a table by id, for EvalPlus' inputs."""
+    names = {line.split("(")[0].removeprefix("assert ").strip() for line in row["test_list"]}
+    found = examples_of("\n".join(row["test_list"]), names)
+    if len(found) < 2 or len(names) != 1 or not all(is_json(given) for given, _ in found):
+        return None  # tuples and sets: which of them come back is a table by id, tried above
+    [name], prompt = names, f'"""\n{row["text"]}\n{row["test_list"][0]}\n"""\n'
+    hub = {**{key: row[key] for key in ("task_id", "code", "test_list")}, "prompt": row["text"], "test_imports": []}
+    hub["test"] = hub_loop(name, [given for given, _ in found], [wanted for _, wanted in found])
+    base, plus = [[given for given, _ in some] for some in (found[:1], found[1:])]
+    release = {
+        "task_id": f"Mbpp/{1000 + row['task_id']}",
+        "prompt": prompt,
+        "entry_point": name,
+        "atol": 0,
+        "contract": "",
+    }
+    return {**release, "canonical_solution": row["code"], "base_input": base, "plus_input": plus}, hub
+
+
+def converted(name: str, convert: Any, every: int) -> list[tuple[Any, Any]]:
+    with gzip.open(data_file(name), "rt") as file:
+        rows = [json.loads(line) for line in file if line.strip()]
+    return [pair for row in rows[::every] if (pair := convert(row)) is not None]
+
+
+def refused(env: Code) -> list[str]:
+    problems: list[Problem] = [problem for row in env.rows() for problem in env.problems_of(row, "test")]
+    judged = env.verify_many([(problem, env.gold(problem) or "") for problem in problems])
+    return [f"{p.id}: {v.detail}" for p, v in zip(problems, judged, strict=True) if v.correct is not True]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "convert", "least"),
+    [("humaneval/HumanEval.jsonl.gz", from_humaneval, 120), ("mbpp/mbpp.jsonl.gz", from_mbpp, 500)],
+)
+def test_references_pass_in_both_shapes(tmp_path: Path, name: str, convert: Any, least: int) -> None:
+    pairs = converted(name, convert, 1)
+    assert len(pairs) >= least
+    for shape in (0, 1):
+        assert refused(env_of(tmp_path, [pair[shape] for pair in pairs], timeout_s=60.0)) == []

@@ -1,0 +1,114 @@
+"""What a program can see of its own judging is the same whether it answers right or wrong; and every test counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.judge import Judge
+from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, TestsTask
+from rlvrlab.judge.workers.orders import Order, Ran
+from rlvrlab.judge.workers.worker import Child, Worker
+
+CHECKER = "import json, sys\nq = json.load(sys.stdin)\nsys.exit(q['output'].strip() != q['expected'])"
+PAIRS = tuple((str(i), str(i % 2)) for i in range(5))
+LOOP = "def check(g):\n    for i in range(5): assert g(i) == i % 2\ncheck(f)"
+PIECES = tuple(f"want = {i % 2}\nassert f({i}) == want" for i in range(5))
+TASKS: dict[str, Any] = {
+    "stdio": StdioTask(PAIRS),
+    "stdio with a checker": StdioTask(PAIRS, checker=CHECKER),
+    "calls": CallsTask("f", tuple(Call((i,), i % 2) for i in range(5))),
+    "tests as data": TestsTask("f", tuple(f"assert f({i}) == {i % 2}" for i in range(5))),
+    "tests in a loop": TestsTask("f", (LOOP,)),
+    "tests in pieces": TestsTask("f", PIECES),
+}
+QUICK = Limits(cpu_s=0.3, job_cpu_s=3.0, wall_s=1.0)
+
+
+def answering(task: Any, value: str) -> str:
+    """A program that shows what reaches it and answers with this expression of i."""
+    if isinstance(task, StdioTask):
+        return f"i = int(input())\nimport sys\nprint(i, file=sys.stderr)\nprint({value})"
+    return f"import sys\ndef f(i):\n    print(i, file=sys.stderr, flush=True)\n    return {value}"
+
+
+@pytest.mark.parametrize("every_test", [True, False])
+@pytest.mark.parametrize("name", TASKS)
+def test_right_and_wrong_answers_see_the_same(monkeypatch: pytest.MonkeyPatch, name: str, every_test: bool) -> None:
+    """Nothing is started, called or left out because of an answer, and checkers wait until the last test has run."""
+    started: list[str] = []
+    seen: list[bytes] = []
+    start, collect = Worker.start, Child.collect
+
+    def noted(self: Worker, order: Order) -> Child:
+        started.append("checker" if order.job.get("code") == CHECKER else str(order.job["role"]))
+        return start(self, order)
+
+    def looked(self: Child, ended: list[Any]) -> Ran:
+        ran = collect(self, ended)
+        seen.append(ran.stderr)
+        return ran
+
+    monkeypatch.setattr(Worker, "start", noted)
+    monkeypatch.setattr(Child, "collect", looked)
+    views = []
+    with Judge(workers=1, every_test=every_test) as judge:
+        for value, passed in (("i % 2", 5), ("1 - i % 2", 0), ("i % 2 if i else 7", 4)):
+            started.clear()
+            seen.clear()
+            verdict = judge.verify(TASKS[name], answering(TASKS[name], value))
+            assert verdict.passed == (passed if verdict.total > 1 else passed == 5) and verdict.flags == (), verdict
+            views.append(([role for role in started if role not in ("asserts", "unaided")], b"".join(seen)))
+    assert views[0] == views[1] == views[2]
+    assert b"".join(views[0][1].split()) == b"01234"
+    if "checker" in name:
+        assert views[0][0] == ["program"] * 5 + ["checker"] * 5
+
+
+@pytest.fixture(scope="module")
+def hasty() -> Iterator[Judge]:
+    with Judge(workers=1, every_test=False) as one:
+        yield one
+
+
+CRASHES = {
+    "raise ValueError": True,
+    "import os; os._exit(0)": False,  # a program that reads and prints may end like that
+    "import os; os._exit(3)": True,
+    "[0 for _ in iter(int, 1)]": True,
+}
+
+
+@pytest.mark.parametrize("how", [*list(CRASHES)[:3], pytest.param(list(CRASHES)[3], marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", [name for name in TASKS if name != "tests in a loop"])
+def test_a_test_that_ends_the_program_is_one_failed_test(judge: Judge, hasty: Judge, name: str, how: str) -> None:
+    task = replace(TASKS[name], limits=QUICK)
+    if isinstance(task, StdioTask):
+        code = f"i = int(input())\nif i == 1:\n    {how}\nprint(i % 2)"
+    else:
+        code = f"def f(i):\n    if i == 1:\n        {how}\n    return i % 2"
+    verdict = judge.verify(task, code)
+    assert (verdict.correct, verdict.passed, verdict.total) == (False, 4, 5), verdict
+    assert "stopped_early" not in verdict.flags
+    verdict = hasty.verify(task, code)
+    stopped = CRASHES[how] if isinstance(task, StdioTask) else how != "raise ValueError"
+    assert (verdict.passed, "stopped_early" in verdict.flags) == ((1, True) if stopped else (4, False)), verdict
+
+
+@pytest.mark.parametrize("name", ["stdio", "calls", "tests in pieces"])
+@pytest.mark.slow
+def test_an_endless_program_is_given_up_and_says_so(judge: Judge, name: str) -> None:
+    code = "def f(i):\n    while True: pass\nif __name__ == '__main__': f(1)"
+    verdict = judge.verify(replace(TASKS[name], limits=QUICK), code)
+    assert (verdict.correct, verdict.passed, "stopped_early" in verdict.flags) == (False, 0, True)
+    assert verdict.cost["cpu_s"] < 5 * QUICK.cpu_s
+
+
+def test_a_program_cannot_claim_more_than_all_tests(judge: Judge) -> None:
+    forged = "import os\nos.write(3, b'[\"passed\"]\\n' * 50)\nos._exit(1)"
+    verdict = judge.verify(TestsTask("f", PIECES, inprocess=True), forged)
+    assert verdict.correct is False and verdict.passed <= verdict.total and verdict.score <= 1.0

@@ -1,0 +1,209 @@
+"""numpy and its kin: imported by workers of their own kind, no wider a jail, and results that are plain data."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rlvrlab.errors import UserError
+from rlvrlab.judge import compare
+from rlvrlab.judge.compare import Comparison
+from rlvrlab.judge.fusion.wire import task_from_wire, task_to_wire
+from rlvrlab.judge.jail import arrays, plain
+from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.judge import Judge
+from rlvrlab.judge.packages import imported_in, needed_by
+from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, TestsTask
+
+WITH_NUMPY = "import numpy as np\ndef f(*a): return "
+ROOMY = Limits(cpu_s=20.0, job_cpu_s=20.0)
+
+
+def detail(judge: Judge, task: Any, code: str) -> str:
+    return judge.verify(task, code).detail
+
+
+def value(judge: Judge, expression: str, expected: Any, kind: Any = "exact", **tolerances: float) -> bool | None:
+    task = CallsTask("f", (Call((), expected),), Comparison(kind, **tolerances), ROOMY, packages=("numpy",))
+    return judge.verify(task, WITH_NUMPY + expression).correct
+
+
+def test_tests_that_import_numpy_are_run_where_it_is(judge: Judge) -> None:
+    test = "import numpy as np\nassert np.allclose(f(np.eye(2)), [[2, 1], [1, 2]]) and f(np.eye(2)).shape == (2, 2)"
+    task = TestsTask("f", (test,), limits=ROOMY)
+    assert detail(judge, task, "def f(a): return a + 1") == "accepted"
+    assert detail(judge, task, "import numpy\ndef f(a): return numpy.add(a, 1)") == "accepted"
+    assert judge.verify(task, "def f(a): return a").correct is False
+
+
+def test_a_task_without_packages_has_none(judge: Judge) -> None:
+    assert "ModuleNotFoundError" in detail(judge, CallsTask("f", (Call((), 1),)), WITH_NUMPY + "1")
+
+
+def test_programs_that_print_may_import_what_the_task_names(judge: Judge) -> None:
+    task = StdioTask((("3", "3.0"),), packages=("numpy",), limits=ROOMY)
+    assert detail(judge, task, "import numpy as np\nprint(np.ones(int(input())).sum())") == "accepted"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("test", "code"),
+    [
+        ("import pandas as pd\nassert f(pd.DataFrame({'a': [1, 2]})).equals(pd.DataFrame({'a': [2, 3]}))", "t + 1"),
+        ("import pandas as pd\nassert list(f(pd.Series([1, 2], name='x'))) == [2, 4]", "t * 2"),
+        ("from scipy import stats\nassert abs(f(0) - 0.5) < 1e-9", "__import__('scipy.stats').stats.norm.cdf(t)"),
+        ("import sympy\nassert f(4) == 2", "int(__import__('sympy').sqrt(t))"),
+    ],
+)
+def test_pandas_scipy_and_sympy(judge: Judge, test: str, code: str) -> None:
+    pytest.importorskip(test.split()[1])
+    task = TestsTask("f", (test,), limits=ROOMY)
+    assert detail(judge, task, f"def f(t): return {code}") == "accepted"
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected", "kind", "right"),
+    [
+        ("np.int64(6)", 6, "exact", True),
+        ("np.int64(6)", 6.0, "exact", False),
+        ("np.float64(6)", 6, "exact", False),
+        ("np.float32(0.5)", 0.5, "exact", True),
+        ("np.bool_(True)", True, "exact", True),
+        ("np.bool_(True)", 1, "exact", False),
+        ("np.bool_(True)", 1, "python", True),
+        ("np.complex128(1j)", 1j, "exact", True),
+        ("np.float64('nan')", float("nan"), "float", True),
+        ("[np.int8(1), (np.uint8(2),)]", [1, (2,)], "python", True),
+        ("{np.str_('a'): np.int64(1)}", {"a": 1}, "python", True),
+        ("np.arange(4).reshape(2, 2)", [[0, 1], [2, 3]], "json", True),
+        ("np.arange(4)", [[0, 1], [2, 3]], "json", False),
+        ("np.arange(4).reshape(2, 2).T", [[0, 1], [2, 3]], "json", False),
+        ("np.array(5)", 5, "json", True),
+        ("np.zeros((2, 0))", [[], []], "json", True),
+        ("np.zeros((10**9, 0))", [], "json", False),
+        ("np.arange(3)[::-1]", [0, 1, 2], "unordered", True),
+        ("np.array([1.0, 2.0000001])", [1.0, 2.0], "float", True),
+        ("np.array([1, 2])", [1, 2], "exact", False),
+        ("np.array([1, 2])", [1, 2], "python", False),
+        ("np.array([1, 2])", np.array([1, 2]), "exact", True),
+        ("np.array([1.0, 2.0])", np.array([1, 2]), "exact", False),
+        ("[1, 2]", np.array([1, 2]), "json", True),
+        ("np.array(['a', 'b'])", ["a", "b"], "json", True),
+        ("np.array([1, None], dtype=object)", [1, None], "json", True),
+        ("np.datetime64('2020-01-01')", "2020-01-01", "json", False),
+        ("np.matrix([[1]])", [[1]], "json", False),
+        ("type('int64', (), {'item': lambda s: 6, '__eq__': lambda s, o: True})()", 6, "json", False),
+        ("type('ndarray', (np.ndarray,), {'__eq__': lambda s, o: True, 'tolist': list})(1)", [1], "json", False),
+        ("type('float64', (np.float64,), {'__eq__': lambda s, o: True})(3)", 6.0, "float", False),
+    ],
+)  # fmt: skip
+def test_numpys_values_by_every_rule(
+    numpy_judge: Judge, expression: str, expected: Any, kind: Any, right: bool
+) -> None:
+    assert value(numpy_judge, expression, expected, kind, abs_tol=1e-6) is right
+
+
+def test_a_module_put_in_numpys_place_changes_nothing(numpy_judge: Judge) -> None:
+    code = (
+        "import sys, types\nfake = types.ModuleType('numpy')\n"
+        "class ndarray(list):\n    def __eq__(s, o): return True\n    shape, dtype = (1,), 'int64'\n"
+        "fake.ndarray = fake.int64 = ndarray\nsys.modules['numpy'] = fake\ndef f(): return fake.ndarray([1])\n"
+    )
+    task = CallsTask("f", (Call((), [1]),), Comparison("json"), packages=("numpy",))
+    assert "returned a ndarray" in detail(numpy_judge, task, code)
+
+
+FORGED = [
+    ["ndarray", ["<i8", [2], [1]]], ["ndarray", ["<i8", [-1, -1], [1]]], ["ndarray", ["<i8", [1] * 200, [1]]],
+    ["ndarray", ["<i8", ["1"], [1]]], ["ndarray", [3, [1], [1]]], ["ndarray", []], ["ndarray", 1], ["numpy", []],
+    ["numpy", ["int64"]], ["numpy", "ab"], ["Series", [1]], ["table", "Series"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORGED)
+def test_forged_forms_equal_nothing(form: Any) -> None:
+    for kind in ("exact", "json", "float", "unordered", "python"):
+        assert not compare.same_form(form, plain.encode([1]), Comparison(kind))  # type: ignore[arg-type]
+    arrays.learn()
+    with pytest.raises((ValueError, TypeError, KeyError, IndexError)):
+        plain.decode(form)
+
+
+@pytest.mark.parametrize(
+    "given", [np.eye(2), np.array(["a", "bc"]), np.array([1, (2, 3)], dtype=object), np.float32(0.1), np.bool_(False)]
+)
+def test_values_come_back_as_they_were_sent(given: Any) -> None:
+    arrays.learn()
+    back = plain.decode(plain.encode(given))
+    assert type(back) is type(given) and back.dtype == given.dtype and np.array_equal(back, given)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "says"),
+    [
+        ("open('/etc/passwd').read()", "PermissionError"),
+        ("open(np.__path__[0] + '/../pip/__init__.py').read()", "PermissionError|FileNotFoundError"),
+        ("__import__('os').listdir(np.__path__[0] + '/..')", "PermissionError"),
+        ("open(np.__file__, 'a')", "PermissionError|OSError"),
+        ("__import__('rich')", "ModuleNotFoundError"),
+        ("__import__('socket').socket()", "PermissionError|OSError"),
+        ("__import__('os').fork()", "blocked|runtime_error"),
+        ("np.ones(10**9).sum()", "memory_limit"),
+    ],
+)
+def test_the_jail_is_no_wider_for_numpy(numpy_judge: Judge, attempt: str, says: str) -> None:
+    task = CallsTask("f", (Call((), None),), limits=Limits(memory_mb=256))
+    verdict = numpy_judge.verify(task, WITH_NUMPY + attempt)
+    assert verdict.correct is False and any(word in verdict.detail for word in says.split("|")), verdict.detail
+
+
+def test_one_job_leaves_nothing_in_numpy_for_the_next(numpy_judge: Judge) -> None:
+    task = CallsTask("f", (Call((), True),), limits=ROOMY)
+    assert detail(numpy_judge, task, WITH_NUMPY + "setattr(np, 'left', 1) or np.random.seed(5) is None") == "accepted"
+    first = WITH_NUMPY + "not hasattr(np, 'left') and np.random.rand() == 0.5488135039273248"
+    assert detail(numpy_judge, task, first) == "accepted"
+    threads = (
+        "len(__import__('sys')._current_frames()) == 1 and __import__('os').environ['OPENBLAS_NUM_THREADS'] == '1'"
+    )
+    assert detail(numpy_judge, task, WITH_NUMPY + threads) == "accepted"
+
+
+@pytest.mark.slow
+def test_workers_of_all_kinds_are_bounded() -> None:
+    tasks = [CallsTask("f", (Call((), 1),), limits=ROOMY, packages=names) for names in ((), ("numpy",), ("sympy",))]
+    with Judge(workers=1) as judge:
+        for turn in range(2):
+            verdicts = judge.verify_many([(task, f"def f(): return 1  # {turn}") for task in tasks])
+            assert [verdict.detail for verdict in verdicts] == ["accepted"] * 3
+            pools = judge.pools["code"]._kinds.values()
+            assert len(pools) == 3 and sum(len(pool._workers) for pool in pools) <= 2
+
+
+def test_what_a_task_needs_is_read_from_its_trusted_text() -> None:
+    assert imported_in("import os, numpy.linalg as la\n", "  from scipy import stats") == ("numpy", "scipy")
+    assert imported_in("import numpydoc", "x = 'import numpy'", "from . import pandas", "# import sympy") == ()
+    assert needed_by(TestsTask("f", ("assert f() == 1",), setup="import sympy", packages=("numpy",))) == (
+        "numpy",
+        "sympy",
+    )
+    assert needed_by(StdioTask((("", ""),), checker="import numpy")) == ("numpy",)
+
+
+def test_what_is_missing_is_named(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(
+        UserError, match=rf"package 'nothing_like_it' is not installed for {sys.executable}; `pip install"
+    ):
+        Judge(packages=("nothing_like_it",))
+    verdict = judge.verify(CallsTask("f", (Call((), 1),), packages=("nunpy",)), "def f(): return 1")
+    assert verdict.correct is None and "package 'nunpy': unknown; did you mean 'numpy'?" in verdict.detail
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    verdict = judge.verify(TestsTask("f", ("import sympy\nassert f()",)), "def f(): return 2")
+    assert verdict.correct is None and "package 'sympy' is not installed" in verdict.detail
+
+
+def test_packages_travel_to_a_remote_judge() -> None:
+    task = TestsTask("f", ("assert f()",), packages=("numpy",))
+    assert task_from_wire(task_to_wire(task)) == task

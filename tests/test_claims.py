@@ -1,0 +1,91 @@
+"""docs/claims.md is read by `make claims`: its blocks are complete, and a number that no longer follows is noticed."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+script = runpy.run_path(str(ROOT / "docs" / "check_claims.py"))
+CLAIMS = script["claims"]((ROOT / "docs" / "claims.md").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def claim(tmp_path: Path) -> dict:
+    """A repository with one result, one command that computes from it, and one page that tells it."""
+    (tmp_path / "result.json").write_text("[1, 2, 3]")
+    (tmp_path / "mean.py").write_text(
+        "import json\nrow = json.load(open('result.json'))\nprint(f'| mean | {sum(row) / 3} |')\n"
+    )
+    (tmp_path / "page.md").write_text("| mean | 2.0 |\nIt is 2.0 on average.\n")
+    for words in (["init", "-q"], ["add", "-A"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    return {"files": ["result.json"], "command": "python mean.py", "prints": ["| mean | 2.0 |"], "tables": ["page.md"],
+            "states": {"page.md": "2.0 on average"}, "unchanged": ["page.md"]}  # fmt: skip
+
+
+def test_every_claim_names_files_that_are_there_and_what_its_command_prints() -> None:
+    assert len(CLAIMS) >= 10
+    for claim in CLAIMS.values():
+        assert all((ROOT / name).is_file() for name in (*claim["files"], *claim.get("tables", ())))
+        assert claim["prints"] and (ROOT / claim["command"].split()[1]).is_file()
+
+
+def test_a_claim_that_follows_holds(claim, tmp_path) -> None:
+    assert list(script["mismatches"](claim, tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "words"),
+    [
+        ("result.json", "[1, 2, 6]", ["does not print '| mean | 2.0 |'", "page.md lacks the row | mean | 3.0 |"]),
+        ("page.md", "| mean | 2.1 |\nIt is 2.0 on average.\n", ["page.md lacks the row | mean | 2.0 |"]),
+        ("page.md", "| mean | 2.0 |\nIt is 2.2 on average.\n", ["page.md does not say '2.0 on average'"]),
+        ("mean.py", "raise SystemExit('gone')", ["`python mean.py` ended with 1: gone"]),
+        ("mean.py", "open('page.md', 'a').write('x')\nprint('| mean | 2.0 |')", ["page.md came out differently"]),
+    ],
+)
+def test_what_does_not_follow_is_named(claim, tmp_path, path: str, text: str, words: list[str]) -> None:
+    (tmp_path / path).write_text(text)
+    assert list(script["mismatches"](claim, tmp_path)) == words
+
+
+def test_a_result_that_is_not_committed_is_no_result(claim, tmp_path) -> None:
+    claim["files"] = ["elsewhere.json"]
+    assert list(script["mismatches"](claim, tmp_path)) == ["elsewhere.json is not committed"]
+
+
+def test_unknown_keys_are_refused() -> None:
+    with pytest.raises(SystemExit, match="claim x: unknown"):
+        script["claims"]('```toml\n[claim.x]\nfiles = ["a"]\ncommand = "b"\nprint = ["c"]\n```\n')
+
+
+def test_records_of_studies_have_trials_decisions_looks_and_seeds() -> None:
+    records = sorted(ROOT.glob("studies/*/results/*.study.json"))
+    assert records
+    for path in records:
+        made = json.loads(path.read_text())
+        assert made["status"] == "finished" and made["code"]["commit"] and made["seeds"] and made["decisions"]
+        assert all(trial["status"] == "finished" for trial in made["trials"].values())
+        asked = {
+            trial
+            for stage in made["stages"]
+            if stage["kind"] == "final"
+            for arm in stage["arms"]
+            for trial in arm["trials"]
+        }
+        assert {look["trial"] for look in made["test_looks"]} == asked
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CLAIMS)
+def test_claims_follow_from_committed_files(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "docs/check_claims.py", name], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
