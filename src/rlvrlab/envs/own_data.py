@@ -8,8 +8,8 @@
     matcher = "exact"              meta        {"question": …, "continent": "Europe"}
 
 `path` is a data file, or a folder with train and perhaps dev and test files. Roles come from the file's name, from the
-column `split`, else from the content. A function `my.py:right` as matcher is the user's own code and gets the problem
-and the answer as it stands at its place.
+column `split`, else from the content. A function `my_file.py:right` as matcher is the user's own code and gets the
+problem and the answer as it stands at its place.
 
 Traps: equal questions with different answers teach nothing and are refused; what also stands in test is not trained on.
 """
@@ -79,7 +79,7 @@ class Answers(JudgedEnvironment, PluginTable):
     answer: str = "answer"
     """The right answer: a column or a template."""
     matcher: str = "exact"
-    """exact, text, number, choice, regex, mathematics, json, sql, code, or a function of yours: "my.py:right"."""
+    """exact, text, number, choice, regex, mathematics, json, sql, code, or a function of yours: "my_file.py:right"."""
     style: Literal["", "tags", "box", "####", "last line", "bare"] = ""
     """Where the answer stands; empty: tags, and for sql and code a block. bare: the whole completion, for tiny
     policies."""
@@ -99,7 +99,7 @@ class Answers(JudgedEnvironment, PluginTable):
     def __post_init__(self) -> None:
         if not is_own(self.matcher) and self.matcher not in MATCHERS:
             known = suggestion(self.matcher, MATCHERS)
-            raise UserError(f'answers: matcher = {self.matcher!r}: unknown{known}; or a function: "my.py:right"')
+            raise UserError(f'answers: matcher = {self.matcher!r}: unknown{known}; or a function: "my_file.py:right"')
         if self.style and (self.style not in STYLES or self.how.block):
             allowed = "leave it out, the answer stands in a block" if self.how.block else ", ".join(STYLES)
             raise UserError(f"answers: style = {self.style!r} with matcher {self.matcher!r}: allowed: {allowed}")
