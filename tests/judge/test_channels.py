@@ -277,8 +277,9 @@ def lonely() -> Iterator[Judge]:
 
 
 def test_inode_numbers_do_not_tell_how_many_files_there_were(lonely: Judge) -> None:
-    first, _, again = seen(lonely, MAKE.format(1), MAKE.format(500), MAKE.format(1))
-    assert first == again
+    new = "(open('new', 'x').close(), os.stat('new').st_ino)[1]"  # one that was there already would keep its number
+    first, _, again = seen(lonely, new, MAKE.format(500), new)
+    assert first == again and first.strip("'\"").isdigit()
 
 
 @pytest.mark.parametrize("act", ["os.mkdir('d')", "os.symlink('a', 'b')", "tempfile.TemporaryFile().write(b'x')"])
@@ -373,9 +374,9 @@ def test_process_numbers_do_not_tell_how_many_threads_there_were(lonely: Judge) 
     threads = "[(t := threading.Thread(target=int), t.start(), t.join()) for _ in range(300)] and None"
     number = "(os.getpid(), threading.get_native_id(), os.getppid(), os.getpgid(0), os.getsid(0))"
     first, _, second = seen(lonely, number, threads, number)
-    if "1000" not in first:
+    if "(0, " not in seen(lonely, "(os.getppid(), )")[0].replace(",)", ", "):
         pytest.skip("no pid namespace here: process numbers are to be seen (docs/judge.md)")
-    assert first == second
+    assert first == second and "1000" in first
 
 
 FREE = "struct.unpack('hhqqi', fcntl.fcntl(f, fcntl.F_GETLK, struct.pack('hhqqi', 1, 0, 0, 0, 0)))[0] == 2"
