@@ -1,4 +1,4 @@
-"""rlvr check: is a recipe, an environment or an engine sound?"""
+"""rlvr check: is a recipe, an environment, a reward or an engine sound?"""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ ALL_ROWS = {"micro_batch": 0, "micro_tokens": 1 << 20}
 """Key that sets an engine's micro-batch size -> the value with which all rows go in one pass."""
 
 
-@click.group("check", short_help="Check a recipe, an environment or an engine.")
+@click.group("check", short_help="Check a recipe, an environment, a reward or an engine.")
 def command() -> None:
-    """Check a recipe, an environment or an engine."""
+    """Check a recipe, an environment, a reward or an engine."""
 
 
 @command.command("recipe", cls=FreeWords)
@@ -73,6 +73,40 @@ def env(name: str, keys: tuple[str, ...], hacks: bool, as_json: bool) -> int:
     return _report(f"environment {name}", rows, ("check", "judged", "error", "answer"), as_json)
 
 
+@command.command("reward")
+@click.argument("name")
+@click.argument("keys", nargs=-1, type=click.UNPROCESSED)
+@click.option("--env", "env_name", default="countdown", show_default=True, help="The environment that judges.")
+@click.option("--set", "env_keys", multiple=True, metavar="KEY=VALUE", help="A key of that environment; repeatable.")
+@AS_JSON
+def reward(name: str, keys: tuple[str, ...], env_name: str, env_keys: tuple[str, ...], as_json: bool) -> int:
+    """What a reward pays for a right, a wrong, an empty and a truncated answer.
+
+    KEYS set the reward's own.
+
+    \b
+    rlvr check reward my.py:bonus
+    rlvr check reward my.py:bonus --env answers --set path=questions.jsonl
+    """
+    from rlvrlab.registry import is_own
+    from rlvrlab.rollout.trial import tried
+
+    environment, pays = built("env", env_name, env_keys), built("reward", name, keys)
+    [problem] = environment.problems("train", 1, 0)
+    own = any(is_own(word) or ".py:" in word for word in (env_name, *env_keys))
+    paid = tried(environment, pays, problem, own_env=own)
+    rows: list[dict[str, Any]] = [
+        {"answer": one.name, "correct": one.verdict.correct, "reward": one.reward.value if one.reward else None,
+         "parts": dict(one.reward.parts) if one.reward else {}, "seconds": round(one.seconds, 4), "text": one.text,
+         "ok": one.reward is not None, "error": str(one.verdict.error)}
+        for one in paid
+    ]  # fmt: skip
+    values = {one.name: one.reward.value for one in paid if one.reward}
+    if {"right", "wrong"} <= values.keys() and values["right"] <= values["wrong"]:
+        click.echo("warning: a right answer earns no more than a wrong one", err=True)
+    return _report(f"reward {name}", rows, ("answer", "correct", "reward", "parts", "text"), as_json)
+
+
 @command.command("engine")
 @click.argument("name")
 @click.argument("keys", nargs=-1, type=click.UNPROCESSED)
@@ -110,6 +144,7 @@ def built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
 
     from rlvrlab.recipe.load import instantiate
     from rlvrlab.recipe.parse import parse_overrides, place
+    from rlvrlab.recipe.schema import PluginTable
     from rlvrlab.registry import find
 
     given: dict[str, Any] = {}
@@ -121,7 +156,8 @@ def built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
     if missing:
         raise UserError(f"{kind} {name!r} cannot be checked alone: {', '.join(missing)} has no default; add KEY=VALUE")
     try:
-        return instantiate(kind, {"type": name, **given}, Path())
+        plugin = instantiate(kind, {"type": name, **given}, Path())
+        return plugin.beside(Path()) if isinstance(plugin, PluginTable) else plugin
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])

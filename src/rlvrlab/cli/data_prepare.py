@@ -46,6 +46,7 @@ def prepare(
     rlvr data prepare gsm8k style=think
     rlvr data prepare humaneval --from HumanEval.jsonl.gz --to parquet
     rlvr data prepare my.csv --env math --role split
+    rlvr data prepare hub:OWNER/NAME@train --env answers --role split matcher=number
     rlvr data prepare graph --size 45000
     rlvr data prepare experiments/RUN --as preference
     """
@@ -80,17 +81,18 @@ def _prepared(
 ) -> Prepared:
     from rlvrlab.data import prepare as preparing
     from rlvrlab.data.presets import PRESETS
-    from rlvrlab.data.sources import file_rows, local_copy
+    from rlvrlab.data.sources import HUB, file_rows, hub_rows, local_copy
     from rlvrlab.envs.data_files import bare_name
     from rlvrlab.registry import names
 
     path = Path(what)
-    if path.is_file():
+    if path.is_file() or what.startswith(HUB):
         if env_name is None:
             raise UserError(
-                f"{path}: which environment judges it? give --env, one of: {', '.join(preparing.row_readers())}"
+                f"{what}: which environment judges it? give --env, one of: {', '.join(preparing.row_readers())}"
             )
-        return preparing.from_rows(bare_name(path), file_rows(path), built("env", env_name, keys), role)
+        name, rows = hub_rows(what) if what.startswith(HUB) else (bare_name(path), file_rows(path))
+        return preparing.from_rows(name, rows, built("env", env_name, keys), role)
     if env_name or role:
         raise UserError(f"--env and --role are for files; {what} is none")
     made = {"train": size, "dev": max(1, size // 10), "test": max(1, size // 10)}

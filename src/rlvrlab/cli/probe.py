@@ -44,6 +44,7 @@ def command(**options: Any) -> None:
     from rlvrlab.evals.probe.report import report, try_problems
     from rlvrlab.evals.probe.verdict import advise
     from rlvrlab.registry import find
+    from rlvrlab.train.lab import shows_answers
 
     n, size, output = options["n"], options["size"], options["output"]
     if n < 2 or size < 1:
@@ -68,7 +69,9 @@ def command(**options: Any) -> None:
         tries = try_problems(answerer, asked.env, reward, problems, n=n, sampling=sampling, seed=options["seed"])
         identity = answerer.identity()
     probed = report(tries)
-    advice = advise(probed)
+    # A run's policy @base is the one before any phase.
+    examined = asked.resolved if options["run"] and not options["run"].endswith("@base") else None
+    advice = advise(probed, taught=examined is not None and shows_answers(examined))
     facts = {"environment": asked.env.name, "policy": identity, "sampling": asdict(sampling), "role": options["role"]}
     facts |= {**advice.facts(), **probed.facts()}
     if output is not None:

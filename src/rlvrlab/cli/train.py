@@ -37,6 +37,7 @@ def command(
     rlvr train --resume latest                      after a crash
     rlvr train --resume latest grpo.steps=+100      a finished run, made longer
     """
+    from rlvrlab.envs.data_files import ENDINGS
     from rlvrlab.recipe import load_recipe
     from rlvrlab.record.run import read_info
     from rlvrlab.scale import session
@@ -54,6 +55,11 @@ def command(
         resolved = resolved_of(folder)
     elif recipe is None:
         raise UserError("name a recipe, e.g. `rlvr train toy_countdown` (`rlvr recipes` lists more), or --resume RUN")
+    elif recipe.is_file() and recipe.name.lower().endswith(ENDINGS):
+        remedy = (
+            f"`rlvr new task NAME --data {recipe}` writes a recipe for it, `rlvr data preview {recipe}` looks at it"
+        )
+        raise UserError(f"{recipe}: is data, not a recipe; {remedy}")
     elif engine == "verl":
         from rlvrlab.scale.verl.convert import recipe_for_verl
 

@@ -11,15 +11,15 @@ from typing import Any
 from rlvrlab.data.hub import go_offline_without_network, is_stored
 from rlvrlab.data.presets import Preset
 from rlvrlab.envs.code import quixbugs_folder
-from rlvrlab.envs.data_files import ENDINGS, Row, bare_name, ending_of, read_rows
+from rlvrlab.envs.data_files import DATA, ENDINGS, Row, bare_name, ending_of, read_rows
 from rlvrlab.errors import InfrastructureError, UserError
 
 Place = tuple[str, Row]
 """Where a row came from, for messages, and the row."""
-DATA = "RLVRLAB_DATA"
-"""Variable that names the folder of the user's data files."""
 NO_NETWORK = "no network: the hub cannot be reached"
 HUB_EXTRA = f"the hub needs `pip install 'rlvrlab[hub]'`; or give your copy with --from PATH or in ${DATA}"
+HUB = "hub:"
+"""Begins the name of a set of the hub that is not among the known ones."""
 SAVED = ("dataset_info.json", "dataset_dict.json", "state.json")
 """Files that Dataset.save_to_disk leaves."""
 
@@ -59,6 +59,16 @@ def file_rows(path: Path) -> Iterator[Place]:
     """The rows of one file."""
     for number, row in read_rows(path):
         yield f"{path}:{number}", row
+
+
+def hub_rows(text: str) -> tuple[str, Iterator[Place]]:
+    """A short name and the rows of any set of the hub: `hub:OWNER/NAME[:SUBSET][@SPLIT]`, of split train by itself."""
+    place, _, split = text.removeprefix(HUB).partition("@")
+    hub, _, subset = place.partition(":")
+    if hub.count("/") != 1 or not all(hub.split("/")):
+        raise UserError(f"{text}: write hub:OWNER/NAME, hub:OWNER/NAME:SUBSET or hub:OWNER/NAME@SPLIT")
+    split = split or "train"
+    return hub.rpartition("/")[2], _hub_rows(Preset("", {split: "train"}, hub=hub, subset=subset), split)
 
 
 def _folder_rows(folder: Path) -> Iterator[Place]:

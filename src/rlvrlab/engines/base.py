@@ -124,6 +124,10 @@ class EngineTable(PluginTable, ABC):
         """The same policy without other programs that help to train it: answers are drawn in this process."""
         return self
 
+    def cannot_learn(self, train: Sequence[str], dev: Sequence[str]) -> str:
+        """Why this policy cannot learn from these training prompts what these held-out ones ask; empty if it may."""
+        return ""
+
 
 def micro_batches(batch: TokenBatch, couples: Couples, rows: int) -> Iterator[Ints]:
     """Row indices in chunks of about `rows`; coupled rows stay together."""

@@ -88,7 +88,17 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Resolved:
     """
     path = recipe_file(path)
     tree, text = read_toml(path)
-    return load_tables(tree, parse_overrides(overrides), path.parent, path.name, text)
+    changes = {key: _from_here(value, path.parent) for key, value in parse_overrides(overrides).items()}
+    return load_tables(tree, changes, path.parent, path.name, text)
+
+
+def _from_here(value: Any, folder: Path) -> Any:
+    """`my.py:NAME` of a command line means the file in the working directory, else the one beside the recipe."""
+    if not isinstance(value, str) or ".py:" not in value:
+        return value
+    file, _, name = value.rpartition(":")
+    here = Path(file).absolute()
+    return f"{here}:{name}" if here.is_file() and here != (folder / file).absolute() else value
 
 
 def load_tables(tree: Tree, changes: Mapping[str, Any], folder: Path, name: str, text: str = "") -> Resolved:

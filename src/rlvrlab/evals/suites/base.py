@@ -12,7 +12,8 @@ from rlvrlab.data.loading import load
 from rlvrlab.data.prepare import from_preset
 from rlvrlab.data.presets import PRESETS
 from rlvrlab.data.rows import is_problem_row
-from rlvrlab.data.sources import DATA, file_rows
+from rlvrlab.data.sources import file_rows
+from rlvrlab.envs.data_files import DATA
 from rlvrlab.errors import UserError
 from rlvrlab.evals.protocol import Protocol, eval_at_1, eval_at_k
 from rlvrlab.randomness import shuffled
