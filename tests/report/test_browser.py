@@ -55,14 +55,17 @@ def test_a_run_is_drawn_filtered_and_walked_with_keys(records, show) -> None:
     one = show(document)
     at = one.page
     assert one.failed() == [] and at.locator("main > section").count() == len(document["sections"])
-    assert at.locator("#curves svg path.line").count() >= 7 and at.locator("#overview .light").count() >= 7
+    assert at.locator("#curves svg path.line").count() >= 7 and at.locator("#health .light").count() >= 7
     data = next(s["data"] for s in document["sections"] if s["id"] == "rollouts")
     wrong = data["columns"]["correct"].count(0)
     at.locator("#rollouts select").nth(1).select_option("wrong")
-    assert at.locator("#rollouts .count").inner_text() == f"{wrong} of {len(data['columns']['id'])} answers"
+    told = at.locator("#rollouts .count").inner_text()
+    assert told.startswith(f"{wrong} of {len(data['columns']['id'])} answers, ") and told.endswith(" different")
+    different = int(told.split(", ")[1].split()[0])
+    assert different < wrong, "equal answers are one row"
     assert at.locator("#rollouts .item .sign.right").count() == 0 and "verdict=wrong" in at.url
     at.locator("#rollouts .list").focus()
-    for key, place in (("j", 1), ("j", 2), ("k", 1), ("G", wrong - 1), ("g", 0)):
+    for key, place in (("j", 1), ("j", 2), ("k", 1), ("G", different - 1), ("g", 0)):
         at.keyboard.press(key)
         assert at.locator("#rollouts .item.chosen").get_attribute("id") == f"answer-{place}"
     at.keyboard.press("x")

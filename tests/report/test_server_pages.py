@@ -16,6 +16,7 @@ import pytest
 from page_client import PageClient
 from run_folders import lines, made_evaluation, made_run, metrics_row
 
+from rlvrlab.record.files import utc_now
 from rlvrlab.record.run import Run
 from rlvrlab.report.server import app as app_room
 from rlvrlab.report.server import app as pages
@@ -238,7 +239,9 @@ def test_news_arrive_and_go_on_where_they_stopped(tmp_path, monkeypatch) -> None
     run.metrics(metrics_row(3))
     shelf = Shelf(tmp_path)
     first = finished(collect(News.since(shelf, run.folder, None), "metrics", lambda: run.metrics(metrics_row(4))))
+    seen = first[0][2].pop("time")
     assert first[0][0] == "status" and first[0][2] == {"status": "running", "phase": "grpo", "step": 3}
+    assert seen <= utc_now(), "a page tells by it whether a document is older than the news"
     told = [data for kind, _, data in first if kind == "metrics"]
     assert [row["step"] for row in told[0]["rows"]] == [4]
     place = next(place for kind, place, _ in first if kind == "metrics")
