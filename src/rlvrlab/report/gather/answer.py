@@ -83,13 +83,13 @@ def _on_test(run: RunRecord) -> Change | None:
     paired = change(first, last) if first and last else None
     if first is None or last is None or paired is None:
         return None
-    sides: list[Fact] = [
+    before, after = (
         {"value": rounded(sum(card.outcomes.values()) / len(card.outcomes)),
          "low": rounded(card.metrics.get("accepted_at_1_low")), "high": rounded(card.metrics.get("accepted_at_1_high")),
          "from": place(card.file, step=card.step)}
         for card in (first, last)
-    ]  # fmt: skip
-    return Change("test", *sides, paired.mean, paired.low, paired.high, paired.problems, paired.detectable)
+    )  # fmt: skip
+    return Change("test", before, after, paired.mean, paired.low, paired.high, paired.problems, paired.detectable)
 
 
 def _on_dev(spans: Sequence[Fact]) -> Change | None:
@@ -148,8 +148,8 @@ def _reasons(found: Change, troubles: Sequence[Fact]) -> list[Fact]:
     reasons = [_reason(one) for one in troubles]
     if found.detectable and found.verdict == "not shown":
         size = f"{100 * found.detectable:.0f} points"
-        reasons.append({"why": f"{found.problems} problems show a true difference of {size} only 4 times in 5",
-                        "try": "raise eval.test_size, or train several seeds", "from": found.after["from"]})  # fmt: skip
+        why = f"{found.problems} problems show a true difference of {size} only 4 times in 5"
+        reasons.append({"why": why, "try": "raise eval.test_size, or train several seeds", "from": found.after["from"]})
     if not reasons:
         reasons.append({"why": "the recorded metrics are all in their ranges",
                         "try": "more steps, another learning rate, or easier problems (`rlvr probe` tells)",

@@ -14,9 +14,10 @@ ROWS = ("accepted_at_1", "pass_ratio_mean", "exec_success_rate", "syntax_error_r
 
 
 class CardRecord(NamedTuple):
-    """One card as read; card 0 is the policy before training."""
+    """One card as read."""
 
-    index: int
+    order: int
+    """0: before training; n: after the nth phase."""
     phase: str
     step: int | None
     control: bool
@@ -41,18 +42,18 @@ def cards_of(run: RunRecord) -> list[CardRecord]:
                 CardRecord(int(index), phase, step if isinstance(step, int) else None, table.get("control") is True,
                            metrics, outcomes, f"{FOLDER}{path.name}")
             )  # fmt: skip
-    return sorted(cards, key=lambda card: card.index)
+    return sorted(cards, key=lambda card: card.order)
 
 
 def last_card(run: RunRecord) -> CardRecord | None:
     """The card of the policy the run ended with; controls and the baseline (card 0) do not count."""
-    ends = [card for card in cards_of(run) if card.index > 0 and card.outcomes and not card.control]
+    ends = [card for card in cards_of(run) if card.order > 0 and card.outcomes and not card.control]
     return ends[-1] if ends else None
 
 
 def baseline(run: RunRecord) -> CardRecord | None:
     """The card of the policy before training."""
-    return next((card for card in cards_of(run) if card.index == 0 and card.outcomes), None)
+    return next((card for card in cards_of(run) if card.order == 0 and card.outcomes), None)
 
 
 def change(before: CardRecord, after: CardRecord) -> Difference | None:

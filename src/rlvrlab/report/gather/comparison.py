@@ -71,9 +71,11 @@ def _runs_table(arms: Arms) -> Section:
             last = run.metrics[-1].row.get("step") if run.metrics else None
             found = results(run)[:1]
             told = [(rounded(one.accuracy), rounded(one.low), rounded(one.high), one.role) for one in found]
-            mine = settings(run)
-            rows.append([name, run.root.name, words(run.recipe.get("seed", "?"), 20), run.status, last,
-                         *(told[0] if told else (None, None, None, "")), *(_plain(mine.get(key)) for key in keys)])  # fmt: skip
+            mine, seed = settings(run), words(run.recipe.get("seed", "?"), 20)
+            result = told[0] if told else (None, None, None, "")
+            rows.append(
+                [name, run.root.name, seed, run.status, last, *result, *(_plain(mine.get(key)) for key in keys)]
+            )
     data = {"columns": [*FACTS, *keys], "rows": rows, "keys": keys}
     note = f"Runs whose recipes differ only in {', '.join(APART)} are seeds of one arm; a repeated seed stands apart."
     return section("arms", "runs", "Runs", data, "config.json", note)

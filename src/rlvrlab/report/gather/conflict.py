@@ -16,6 +16,11 @@ PARTS = {
     "size": "Answers of each group",
 }
 """Part of `surgery/<part>` or `surgery/<part>/<group>` -> title of its picture."""
+NUMBERS = {
+    "surgery/permutation_p": "p against random groups",
+    "surgery/norm_ratio": "largest norm over smallest",
+    "surgery/effective_rank": "effective rank",
+}
 LAST = 0.2
 """Share of the last steps that the matrix averages over."""
 
@@ -29,15 +34,13 @@ def conflict(run: RunRecord) -> Section | None:
     panels = [_panel("Cosine of the gradients: mean and lowest pair", run, [k for k in SUMMARY if k in keys])]
     panels.append(_panel("Cosine of every pair", run, pairs))
     for part, title in PARTS.items():
-        panels.append(
-            _panel(title, run, [k for k in keys if k == f"surgery/{part}" or k.startswith(f"surgery/{part}/")])
-        )
+        own = f"surgery/{part}"
+        panels.append(_panel(title, run, [key for key in keys if key == own or key.startswith(f"{own}/")]))
     numbers = [
         {"name": name, "value": rounded(values[-1]), "key": key}
-        for key, name in (("surgery/permutation_p", "p against random groups"), ("surgery/norm_ratio", "largest norm over smallest"),
-                          ("surgery/effective_rank", "effective rank"))
+        for key, name in NUMBERS.items()
         if (values := [value for _, value, _ in run.series(key)])
-    ]  # fmt: skip
+    ]
     data = {"panels": [one for one in panels if one["series"]], "matrix": _matrix(run, pairs), "numbers": numbers,
             "absent": [] if pairs else ["cosines of single pairs: not recorded; mean and lowest are"]}  # fmt: skip
     note = (

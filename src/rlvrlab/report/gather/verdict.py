@@ -61,9 +61,8 @@ def _seeds(study: dict[str, Any], arm: dict[str, Any], metric: str) -> list[Fact
         trial = as_table(as_table(study.get("trials")).get(str(name)))
         value = number(as_table(as_table(trial.get("metrics")).get(metric)).get("value"))
         if value is not None:
-            found.setdefault(
-                words(trial.get("seed"), 20), {"seed": words(trial.get("seed"), 20), "value": rounded(value)}
-            )
+            seed = words(trial.get("seed"), 20)
+            found.setdefault(seed, {"seed": seed, "value": rounded(value)})
     return list(found.values())
 
 
