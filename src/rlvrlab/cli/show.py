@@ -83,7 +83,8 @@ def command(run: str, folder: Path, as_json: bool) -> None:
 
 def _details(folder: Path) -> dict[str, Any]:
     """What `rlvr show` says of a run beyond its line in the list."""
-    from rlvrlab.report.gather.overview import overview
+    from rlvrlab.record.headline import in_words
+    from rlvrlab.report.gather.overview import overview, result
     from rlvrlab.report.gather.record import RunRecord
     from rlvrlab.train.card import read_cards
 
@@ -100,14 +101,13 @@ def _details(folder: Path) -> dict[str, Any]:
         **{key: data[key] for key in ("why", "headline", "lights", "warnings")},
         "curves": {key: values for key, values in curves.items() if values},
         "cards": cards,
+        "result": in_words(result(run), folder),
         "missing": run.folder.missing,
     }
 
 
 def _head(console: Console, entry: Entry, details: dict[str, Any]) -> None:
     from rich.text import Text
-
-    from rlvrlab.record.headline import headline_words
 
     title = Text(printable(entry.name), "bold")
     title.append(f"  {printable(entry.status)}", COLOURS.get(entry.status, "green"))
@@ -120,10 +120,9 @@ def _head(console: Console, entry: Entry, details: dict[str, Any]) -> None:
         f"started {duration(entry.age_s)} ago" if entry.age_s is not None else "",
         f"last news {duration(entry.quiet_s)} ago" if entry.status in ("running", "stale", "killed") else "",
     ]
-    result = headline_words(entry.folder) if entry.kind == "run" else ""
     lines = [
         (entry.about, "italic"),
-        (result, "bold"),
+        (details.get("result", ""), "bold"),
         (" · ".join(fact for fact in facts if fact), ""),
         (details.get("why", ""), ""),
     ]

@@ -16,13 +16,14 @@ from rlvrlab.http_client import BadAnswer
 from rlvrlab.judge.compare import Comparison
 from rlvrlab.judge.finding import failure_of, records_of
 from rlvrlab.judge.jail import plain
-from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.jail.limits import LONGEST_S, Limits
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, Task, TestsTask
 from rlvrlab.judge.workers.orders import Ran
 from rlvrlab.types import ErrorKind, Verdict
 
 STDERR_SHOWN = 10_000
+CLIENTS_WAIT_S = 8.0
 MARK = "x-rlvrlab-judge"
 """Header of our own servers: the version of their scorer."""
 
@@ -35,6 +36,21 @@ def limits_of(request: dict[str, Any]) -> Limits:
         return Limits(cpu_s=seconds, job_cpu_s=seconds, wall_s=seconds, memory_mb=memory if memory > 0 else 1024)
     except (ArithmeticError, TypeError, ValueError) as error:
         raise UserError(f"run_timeout, memory_limit_MB: {error}") from None
+
+
+def deadline_s(request: dict[str, Any], limits: Limits) -> float:
+    """Seconds until /run_code answers, whatever happens: while its client still listens.
+
+    Clients wait for both of their timeouts and longer (verl 10 s). Python compiles within its run time, so all the
+    rest is time that a busy machine may take.
+    """
+    try:
+        compiling = float(request.get("compile_timeout") or 10)
+        if not 0 <= compiling <= LONGEST_S:
+            raise ValueError(f"from 0 to {LONGEST_S} seconds, got {compiling:g}")
+    except (TypeError, ValueError) as error:
+        raise UserError(f"compile_timeout: {error}") from None
+    return limits.cpu_s + compiling + CLIENTS_WAIT_S
 
 
 def run_code_response(ran: Ran, limits: Limits, isolation: str) -> dict[str, Any]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rlvrlab.errors import LabError
-from rlvrlab.record.headline import Headline, headlines
+from rlvrlab.record.headline import Headline
 from rlvrlab.report.gather import newcombe
 from rlvrlab.report.gather.cards import baseline, change, last_card
-from rlvrlab.report.gather.reading import STRANGE, Fact, number, place, rounded, words
+from rlvrlab.report.gather.reading import Fact, number, place, rounded
 from rlvrlab.report.gather.record import METRICS, RunRecord
 
 MOST_REASONS = 3
@@ -41,15 +40,6 @@ class Change(NamedTuple):
         if self.low is None or self.high is None:
             return "not shown"
         return "higher" if self.low > 0 else "lower" if self.high < 0 else "not shown"
-
-
-def results(run: RunRecord) -> list[Headline]:
-    """The run's headline numbers; none, and a note, where its files are damaged."""
-    try:
-        return headlines(run.root)
-    except (LabError, OSError, *STRANGE) as error:
-        run.folder.miss("result", f"cannot be told ({words(str(error), 160)})")
-        return []
 
 
 def answer(run: RunRecord, spans: Sequence[Fact], troubles: Sequence[Fact], tested: Sequence[Headline]) -> Fact:

@@ -11,7 +11,6 @@ from rlvrlab.evals.compare import compare_folders
 from rlvrlab.evals.matching import matching
 from rlvrlab.evals.statistics import compare_seeds
 from rlvrlab.record.evaluation import Stored, evaluations_of
-from rlvrlab.report.gather.answer import results
 from rlvrlab.report.gather.arms import APART, Arms, arm_curves, arm_matrix, arm_pareto, arms_of, differing, settings
 from rlvrlab.report.gather.cards import CardRecord, last_card
 from rlvrlab.report.gather.evaluation import (
@@ -23,6 +22,7 @@ from rlvrlab.report.gather.evaluation import (
     shown_answers,
     tell_apart,
 )
+from rlvrlab.report.gather.overview import result
 from rlvrlab.report.gather.reading import STRANGE, Folder, Section, document, number, place, rounded, section, words
 from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.gather.rollouts import Answers, training_answers
@@ -69,13 +69,12 @@ def _runs_table(arms: Arms) -> Section:
     for name, group in arms.items():
         for run in group:
             last = run.metrics[-1].row.get("step") if run.metrics else None
-            found = results(run)[:1]
+            found = result(run)[:1]
             told = [(rounded(one.accuracy), rounded(one.low), rounded(one.high), one.role) for one in found]
             mine, seed = settings(run), words(run.recipe.get("seed", "?"), 20)
-            result = told[0] if told else (None, None, None, "")
-            rows.append(
-                [name, run.root.name, seed, run.status, last, *result, *(_plain(mine.get(key)) for key in keys)]
-            )
+            numbers = told[0] if told else (None, None, None, "")
+            changed = [_plain(mine.get(key)) for key in keys]
+            rows.append([name, run.root.name, seed, run.status, last, *numbers, *changed])
     data = {"columns": [*FACTS, *keys], "rows": rows, "keys": keys}
     note = f"Runs whose recipes differ only in {', '.join(APART)} are seeds of one arm; a repeated seed stands apart."
     return section("arms", "runs", "Runs", data, "config.json", note)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from statistics import median
 
+from rlvrlab.errors import LabError
 from rlvrlab.evals.hacks.signals import findings
 from rlvrlab.evals.monitors import RANGES, health_of
-from rlvrlab.report.gather.answer import answer, results
-from rlvrlab.report.gather.reading import Fact, Line, Section, as_table, number, place, rounded, section, words
+from rlvrlab.record.headline import Headline, tested
+from rlvrlab.report.gather.answer import answer
+from rlvrlab.report.gather.reading import STRANGE, Fact, Line, Section, as_table, number, place, rounded, section, words
 from rlvrlab.report.gather.record import EVENTS, METRICS, RunRecord
 
 ALARMING = ("warning", "error", "failed")
@@ -31,16 +33,15 @@ def overview(run: RunRecord) -> Section:
     phase = str(run.metrics[-1].row.get("phase", "")) if run.metrics else ""
     progress = {"step": done, "total": run.total_steps, "phase": phase, "phases": run.phases, "left_s": left,
                 "spent_s": rounded(sum(seconds), 4), "from": _last(run, "step")}  # fmt: skip
-    tested, spans, lights = results(run), _spans(run), _lights(run)
+    known, spans, lights = result(run), _spans(run), _lights(run)
     data = {
         "status": run.status,
         "why": why,
         "question": words(run.recipe.get("question") or "", 1000),
-        "answer": answer(run, spans, troubles(lights), tested),
+        "answer": answer(run, spans, troubles(lights), known),
         "progress": progress,
         "result": [
-            {**one._asdict(), "value": rounded(one.accuracy), "from": place(one.source, step=one.step)}
-            for one in tested
+            {**one._asdict(), "value": rounded(one.accuracy), "from": place(one.source, step=one.step)} for one in known
         ],
         "headline": spans,
         "facts": _facts(run),
@@ -60,6 +61,21 @@ def troubles(lights: list[Fact]) -> list[Fact]:
     """The lights that are on, alarms first."""
     on = [light for light in lights if light["state"] in ("alarm", "notice")]
     return sorted(on, key=lambda light: light["state"] != "alarm")
+
+
+def result(run: RunRecord) -> list[Headline]:
+    """What the run is known by, test before dev, as far as its files can be read."""
+    found = []
+    try:
+        found = [test] if (test := tested(run.root)) else []
+    except (LabError, *STRANGE) as error:
+        run.folder.miss("test result", f"could not be read ({words(str(error), 100)})")
+    for one in _spans(run)[-1:]:
+        point = one["last"]
+        if point["low"] is not None and point["high"] is not None:
+            numbers = (point["value"], point["low"], point["high"])
+            found.append(Headline("dev", *numbers, None, point["from"]["step"], METRICS))
+    return found
 
 
 def event(line: Line) -> Fact:
