@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from run_folders import lines, made_run, metrics_row
 
+from rlvrlab.report.csv_tables import write_tables
+from rlvrlab.report.figures.drawing import figures_of
 from rlvrlab.report.gather import gather
 from rlvrlab.report.gather.verdict import verdict
 
@@ -71,6 +73,8 @@ def test_phases_are_paired_with_what_they_started_from_and_controls_branch_off(t
     assert [(one["name"], one["origin"], one["control"]) for one in steps] == [
         ("sft", "baseline", False), ("more_sft", "sft", True), ("grpo", "sft", False)]  # fmt: skip
     assert steps[2]["difference"]["mean"] == pytest.approx(20 / 60, abs=1e-4)
+    tables = {path.stem for path in write_tables(document, folder, tmp_path / "tables")}
+    assert "phases" in tables and "phases" in figures_of(document)
     assert steps[2]["difference"]["verdict"] == "higher" and steps[2]["difference"]["problems"] == 60
 
 

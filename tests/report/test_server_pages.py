@@ -205,6 +205,20 @@ def test_costly_documents_are_asked_for_seldom(runs) -> None:
     assert cheap == shelf_room.SOONEST_S and shelf.pause_s(folder) == 50.0  # half a second each 50 s: 1 %
 
 
+def test_the_end_of_a_run_is_not_kept_back(runs) -> None:
+    """A page asks for a document as often as it likes and mostly gets an older one, but never one from before the end."""
+    shelf = Shelf(runs)
+    folder = shelf.folder("alpha")
+    info = json.loads((folder / "run_info.json").read_text())
+    (folder / "run_info.json").write_text(json.dumps(info | {"status": "running"}))
+    before = shelf.gathered([folder])
+    with (folder / "logs/metrics.jsonl").open("a") as file:
+        file.write("{}\n")
+    assert shelf.gathered([folder], patient=True) is before, "a new step can wait"
+    (folder / "run_info.json").write_text(json.dumps(info | {"status": "finished"}))
+    assert shelf.gathered([folder], patient=True).document["status"] == "finished"
+
+
 # -- news ------------------------------------------------------------------------------------------------------------
 
 
