@@ -70,6 +70,8 @@ def test_phases_are_paired_with_what_they_started_from_and_controls_branch_off(t
         card(folder, index, phase, right, control=phase == "more_sft")
     document = gather(folder)
     steps = next(one["data"]["steps"] for one in document["sections"] if one["id"] == "phases")
+    said = document["sections"][0]["data"]["answer"]["last_phase"]
+    assert said.startswith("The last phase alone (grpo): 33.3 → 66.7 % (+33.3 points [")
     assert [(one["name"], one["origin"], one["control"]) for one in steps] == [
         ("sft", "baseline", False), ("more_sft", "sft", True), ("grpo", "sft", False)]  # fmt: skip
     assert steps[2]["difference"]["mean"] == pytest.approx(20 / 60, abs=1e-4)

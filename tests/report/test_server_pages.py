@@ -206,7 +206,7 @@ def test_costly_documents_are_asked_for_seldom(runs) -> None:
 
 
 def test_the_end_of_a_run_is_not_kept_back(runs) -> None:
-    """A page asks for a document as often as it likes and mostly gets an older one, but never one from before the end."""
+    """A page may get an older document than there could be, but never one from before the end."""
     shelf = Shelf(runs)
     folder = shelf.folder("alpha")
     info = json.loads((folder / "run_info.json").read_text())

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rlvrlab.record.headline import Headline
 from rlvrlab.report.gather import newcombe
-from rlvrlab.report.gather.cards import baseline, change, last_card
+from rlvrlab.report.gather.cards import baseline, cards_of, change, last_card
 from rlvrlab.report.gather.reading import Fact, number, place, rounded
 from rlvrlab.report.gather.record import METRICS, RunRecord
 
@@ -44,7 +44,8 @@ class Change(NamedTuple):
 
 def answer(run: RunRecord, spans: Sequence[Fact], troubles: Sequence[Fact], tested: Sequence[Headline]) -> Fact:
     """The sentence. `spans`: held-out accuracy before and after each phase; `troubles`: health lights that are on."""
-    found = _on_test(run) or _on_dev([one for one in spans if one["phase"] not in run.controls])
+    kept = [one for one in spans if one["phase"] not in run.controls]
+    found = _on_test(run) or _on_dev(kept)
     if found is None:
         return _alone(run, tested, troubles)
     verdict, ended = found.verdict, run.status not in ("running", "stale", "not started")
@@ -62,6 +63,7 @@ def answer(run: RunRecord, spans: Sequence[Fact], troubles: Sequence[Fact], test
         "after": found.after,
         "difference": {"mean": rounded(found.mean), "low": rounded(found.low), "high": rounded(found.high)},
         "about": f"{count}, 1 seed",
+        "last_phase": _last_phase(run, kept),
         "why": [] if verdict == "higher" and not nothing_right else _reasons(found, troubles),
         "caution": _caution(run, found),
     }
@@ -95,6 +97,23 @@ def _on_dev(spans: Sequence[Fact]) -> Change | None:
     return Change("dev", before, after, told["value"], told["low"], told["high"], None)
 
 
+def _last_phase(run: RunRecord, spans: Sequence[Fact]) -> str:
+    """What the last of several phases did by itself: an earlier one may have done all the learning."""
+    cards = [card for card in cards_of(run) if card.outcomes and not card.control]
+    gap: tuple[float | None, ...]
+    if len(cards) > 2 and (paired := change(cards[-2], cards[-1])) is not None:
+        name, before, after = cards[-1].phase, *(sum(c.outcomes.values()) / len(c.outcomes) for c in cards[-2:])
+        gap = (paired.mean, paired.low, paired.high)
+    elif len(spans) > 1 and not cards and (found := _on_dev(spans[-1:])) is not None:
+        name, before, after = spans[-1]["phase"], found.before["value"], found.after["value"]
+        gap = (found.mean, found.low, found.high)
+    else:
+        return ""
+    mean, *ends = (None if one is None else f"{100 * one:+.1f}".replace("-", "−") for one in gap)
+    interval = f" [{', '.join(map(str, ends))}]" if all(ends) else ""
+    return f"The last phase alone ({name}): {100 * before:.1f} → {100 * after:.1f} % ({mean} points{interval})."
+
+
 def _bounds(point: Fact) -> tuple[float, float] | None:
     low, high = number(point.get("low")), number(point.get("high"))
     return None if low is None or high is None else (low, high)
@@ -107,6 +126,7 @@ def _alone(run: RunRecord, tested: Sequence[Headline], troubles: Sequence[Fact])
         "tone": "unclear" if ended else "waiting",
         "word": "Not known" if ended else "Not yet known",
         "role": "",
+        "last_phase": "",
         "before": None,
         "after": None,
         "difference": None,

@@ -42,6 +42,7 @@ function answerBox(told) {
           ),
         )
       : null,
+    told.last_phase ? h("p", { className: "note" }, told.last_phase) : null,
     told.caution ? h("p", { className: "note" }, told.caution) : null,
   );
 }
