@@ -53,7 +53,8 @@ def test_every_table_of_a_run_fits(tmp_path) -> None:
 
 
 def test_a_run_that_failed_by_its_reward_is_not_to_be_resumed(tmp_path) -> None:
-    (tmp_path / "mine.py").write_text("def bad(problem, completion, verdict):\n    return 'much'\n")
+    late = "CALLS = []\ndef bad(problem, completion, verdict):\n    CALLS.append(1)\n"
+    (tmp_path / "mine.py").write_text(f"{late}    return 1.0 if len(CALLS) < 9 else 'much'\n")
     done = rlvr("train", str(tiny(tmp_path)), "reward.type=mine.py:bad", "phases=['grpo']", folder=tmp_path)
     assert done.returncode == 2 and "gave 'much'" in done.stderr
     told = rlvr("show", "latest", folder=tmp_path).stdout

@@ -258,6 +258,7 @@ def test_the_hub(tmp_path: Path, monkeypatch, capsys) -> None:
 def test_any_set_of_the_hub_through_the_environment_of_own_answers(tmp_path: Path, monkeypatch, capsys) -> None:
     rows = [{"ask": f"{i} plus 1?", "reply": i + 1} for i in range(40)]
     hub = Hub({"train": rows})
+    monkeypatch.setattr("rlvrlab.data.sources.go_offline_without_network", lambda: False)
     monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=hub.load_dataset))
     keys = ("--env", "answers", "--role", "split", "prompt=ask", "answer=reply", "matcher=number")
     assert run(monkeypatch, capsys, tmp_path, "prepare", "hub:me/sums:small@train", *keys)[0] == 0

@@ -184,7 +184,8 @@ def _report(what: str, rows: list[dict[str, Any]], columns: tuple[str, ...], as_
     from rich.text import Text
 
     lines: list[list[object]] = []
-    for row in [*failed, *_collapsed([row for row in rows if row["ok"]])]:
+    passed = [row for row in rows if row["ok"]]
+    for row in [*failed, *(_collapsed(passed) if "check" in columns else passed)]:
         texts = [printable(row[column]) for column in columns]
         mark = Text("✓", style="green") if row["ok"] else Text("✗", style="bold red")
         lines.append([mark, *(text if len(text) <= 60 else text[:57] + "…" for text in texts)])
