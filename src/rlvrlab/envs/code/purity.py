@@ -64,9 +64,10 @@ def _harmless(node: ast.AST) -> bool:
             return not any(isinstance(inner, ast.Import) for inner in ast.walk(node))
         case ast.Attribute(ast.Name(module), attr, context) if module in MODULES:
             return isinstance(context, ast.Load) and _may_take(module, attr)
-        case ast.Attribute(template, "format" | "format_map"):
-            known = isinstance(template, ast.Constant) and isinstance(template.value, str)
-            return known and not LOOKS_INSIDE.search(template.value)
+        case ast.Attribute(ast.Constant(str(template)), "format" | "format_map"):
+            return not LOOKS_INSIDE.search(template)
+        case ast.Attribute(attr="format" | "format_map"):
+            return False
         case ast.Attribute(attr=attr):
             return _harmless_attribute(attr)
         case ast.Import(names):
