@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,7 +35,7 @@ class Headline(NamedTuple):
 
 def headlines(folder: Path) -> list[Headline]:
     """The result first, what stands beside it after: test then dev, or dev alone; none before the first evaluation."""
-    test = _from_card(folder) or _from_evaluation(folder)
+    test = tested(folder)
     phases = list(summarise(folder).values())
     dev = []
     if phases:
@@ -43,9 +44,18 @@ def headlines(folder: Path) -> list[Headline]:
     return [test, *dev] if test else dev
 
 
+def tested(folder: Path) -> Headline | None:
+    """The result on test problems: the last card's, else that of the newest evaluation of the trained policy."""
+    return _from_card(folder) or _from_evaluation(folder)
+
+
 def headline_words(folder: Path) -> str:
+    """The result of a run in one line."""
+    return in_words(headlines(folder), folder)
+
+
+def in_words(found: Sequence[Headline], folder: Path) -> str:
     """One line for screens and pages; it says so where the number is on dev only."""
-    found = headlines(folder)
     if not found:
         return ""
     told = "; ".join(one.words for one in found)

@@ -66,7 +66,7 @@ def _harmless(node: ast.AST) -> bool:
             return isinstance(context, ast.Load) and _may_take(module, attr)
         case ast.Attribute(ast.Constant(str(template)), "format" | "format_map"):
             return not LOOKS_INSIDE.search(template)
-        case ast.Attribute(attr="format" | "format_map"):
+        case ast.Attribute(_, "format" | "format_map"):
             return False
         case ast.Attribute(attr=attr):
             return _harmless_attribute(attr)

@@ -149,16 +149,17 @@ async def run_code(pool: Pool, form: dict[str, Any]) -> dict[str, Any]:
     stdin, files, fetched = form.get("stdin") or "", form.get("files") or {}, form.get("fetch_files") or []
     if not (isinstance(stdin, str) and isinstance(files, dict) and isinstance(fetched, list)):
         raise UserError("stdin: a string; files: an object; fetch_files: a list")
+    names = [str(name) for name in fetched]
     job = {
         "role": "program",
         "code": code,
         "files": {str(name): text for name, text in files.items() if isinstance(text, str)},
-        "fetch_files": [str(name) for name in fetched],
+        "fetch_files": names,
     }
 
     async def run() -> dict[str, Any]:
         ran = await pool.run(Order(job, limits, stdin.encode("utf-8", "surrogatepass")))
-        return wire.run_code_response(ran, limits, pool.image.isolation)
+        return wire.run_code_response(ran, limits, pool.image.isolation, names)
 
     deadline = wire.deadline_s(form, limits)
     try:

@@ -7,7 +7,7 @@ TimeLimitExceeded | Error, execution_time, cpu_time, return_code, stdout, stderr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -55,9 +55,10 @@ def deadline_s(request: dict[str, Any], limits: Limits) -> float:
     return limits.cpu_s + compiling + CLIENTS_WAIT_S
 
 
-def run_code_response(ran: Ran, limits: Limits, isolation: str) -> dict[str, Any]:
-    """What /run_code answers."""
+def run_code_response(ran: Ran, limits: Limits, isolation: str, fetched: Sequence[str] = ()) -> dict[str, Any]:
+    """What /run_code answers. Of the files, only those that were asked for: a program can report others of any name."""
     records = records_of(ran) or ()
+    found = [record[1:] for record in records if record[0] == "file" and len(record) == 3]
     failure = failure_of(ran, limits, records)
     outcome = failure[0] if failure else Outcome.ACCEPTED
     stderr = ran.stderr.decode("utf-8", "replace")[:STDERR_SHOWN]
@@ -74,7 +75,7 @@ def run_code_response(ran: Ran, limits: Limits, isolation: str) -> dict[str, Any
             "stderr": stderr + (f"{failure[1]}\n" if failure else ""),
         },
         "executor_pod_name": None,
-        "files": {str(record[1]): str(record[2]) for record in records if record[0] == "file" and len(record) == 3},
+        "files": {name: content for name, content in found if name in fetched and isinstance(content, str)},
         "verdict": str(outcome) if failure else "finished",
         "isolation": isolation,
         "max_rss_mb": ran.peak_mb,

@@ -16,7 +16,6 @@ import termios
 import time
 from contextlib import suppress
 from os import close, pidfd_open, wait4, waitstatus_to_exitcode
-from pathlib import Path
 from time import monotonic
 
 from rlvrlab.judge.jail.limits import Limits
@@ -24,8 +23,9 @@ from rlvrlab.judge.jail.limits import Limits
 KILLED = -int(signal.SIGKILL)
 REASONS = ("", "cpu", "wall", "starved", "cancelled", "output")
 ENDED = struct.Struct("=iiBddd")
-INSIDE = b'["inside"]\n'
-"""What a child writes into its report before anything foreign runs: a child without it never entered the jail."""
+INSIDE = b"\0inside\0"
+"""What a child writes over the beginning of its job (no job begins like this) before anything foreign runs: a child
+without it never entered the jail."""
 SHORTEST_NAP_S, LONGEST_NAP_S = 0.005, 0.05
 """How often a job is looked at: a test's end is noticed with this precision, and no short job is looked at at all."""
 SHARE_OF_LOOKING = 0.05
@@ -41,12 +41,13 @@ PAGE = 4096
 class Watch:
     """One running child and its budgets; made before the child, as memory written after a fork is copied."""
 
-    __slots__ = ("began", "cpu", "id", "killed", "limits", "pid", "pidfd", "report", "started", "test_cpu")
+    __slots__ = ("began", "cpu", "id", "killed", "limits", "pid", "pidfd", "report", "seen", "started", "test_cpu")
 
     def __init__(self, number: int, limits: Limits, report: int, clock: float) -> None:
         self.id, self.limits, self.report = number, limits, report
         self.pid = self.pidfd = -1
         self.killed = ""
+        self.seen = len(INSIDE)
         self.cpu = self.test_cpu = 0.0
         self.began, self.started = monotonic(), clock
 
@@ -93,9 +94,11 @@ class Watch:
 class Crew:
     """The children of the job that a worker is busy with, by descriptor, and the clock they have in common."""
 
-    __slots__ = ("_fills", "_last", "_lost_share", "_seen", "_test_started", "clock", "next_look", "watches")
+    __slots__ = ("_last", "_lost_share", "_proc", "_seen", "_test_started", "clock", "next_look", "watches")
 
     def __init__(self) -> None:
+        self._proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        """Opened before the children's own /proc hides it, which does not know their numbers out here."""
         self.watches: dict[int, Watch] = {}
         self.clock = 0.0
         """Seconds since the first child was started, without those that are excused."""
@@ -104,7 +107,6 @@ class Crew:
     def _begin(self, now: float) -> None:
         self._last, self.next_look = now, now + LONGEST_NAP_S
         self.clock = self._test_started = 0.0
-        self._fills: list[int] = []
         self._seen: dict[int, tuple[int, int]] = {}
         self._lost_share = (0.0, 0.0)
 
@@ -123,14 +125,21 @@ class Crew:
         # Both are asked for every time: a wait is known only by how far the count has come since the last look.
         waited = self._waited(used)
         self.clock += 0.0 if self._waits_for_the_judge() else max(0.0, passed - waited)
-        fills = [unread(watch.report) for watch in self.watches.values()]
-        if fills != self._fills:
-            self._fills, self._test_started = fills, self.clock
+        if self._progressed():
+            self._test_started = self.clock
             for watch in self.watches.values():
                 watch.test_cpu = watch.cpu
         nap = min(watch.look(now, self.clock, self._test_started) for watch in self.watches.values())
         ready = monotonic()
         self.next_look = ready + max(nap, (ready - now) / SHARE_OF_LOOKING)
+
+    def _progressed(self) -> bool:
+        """Has the fill of any report pipe changed since the last look?"""
+        fills = [(watch, unread(watch.report)) for watch in self.watches.values()]
+        changed = [watch for watch, fill in fills if fill != watch.seen]
+        for watch, fill in fills:
+            watch.seen = fill
+        return bool(changed)
 
     def _used(self) -> float:
         """CPU seconds of all children since the last look."""
@@ -145,7 +154,9 @@ class Crew:
         The waits of threads that have ended since are not known. They are taken to have waited for their CPU time as
         long as those that were seen did for theirs.
         """
-        seen = {thread: times for watch in self.watches.values() for thread, times in thread_times(watch.pid)}
+        seen = {
+            thread: times for watch in self.watches.values() for thread, times in thread_times(self._proc, watch.pid)
+        }
         steps = [(run - before[0], wait - before[1]) for run, wait, before in self._with_last(seen)]
         self._seen = seen
         waited = sum(sorted(wait for _, wait in steps)[-MOST_EXCUSED_THREADS:]) / 1e9
@@ -187,12 +198,24 @@ def cpu_seconds(pid: int) -> float:
         return 0.0
 
 
-def thread_times(pid: int) -> list[tuple[int, tuple[int, int]]]:
+def thread_times(proc: int, pid: int) -> list[tuple[int, tuple[int, int]]]:
     """Each living thread with its nanoseconds on a processor and those spent waiting for one."""
     found = []
     with suppress(OSError):
-        for thread in Path(f"/proc/{pid}/task").iterdir():
-            with suppress(OSError, ValueError):  # it has ended, or the kernel does not tell
-                run, waited, _ = (thread / "schedstat").read_text().split()
-                found.append((int(thread.name), (int(run), int(waited))))
+        threads = os.open(f"{pid}/task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
+        try:
+            for name in os.listdir(threads):  # noqa: PTH208 - of a descriptor
+                with suppress(OSError, ValueError):  # it has ended, or the kernel does not tell
+                    run, waited, _ = _content(f"{name}/schedstat", threads).split()
+                    found.append((int(name), (int(run), int(waited))))
+        finally:
+            close(threads)
     return found
+
+
+def _content(path: str, folder: int) -> bytes:
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        return os.read(file, PAGE)
+    finally:
+        close(file)

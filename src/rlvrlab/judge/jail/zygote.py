@@ -57,7 +57,7 @@ class Zygote:
         folders = sorted(library - {""})
         # Databases and the like are named by each order: they may be in a folder that is its owner's alone.
         others = bool(settings["roles"])
-        reached = [*folders, *settings["readable"], os.path.dirname(settings["scratch"])]  # noqa: PTH120 - a module less for every child
+        reached = [*folders, *settings["readable"], settings["scratch"].rpartition("/")[0]]
         user = privileges.unused_user(reached, others) if jailed else None
         may_read = user is not None and (others or not privileges.readable_by(user, reached))
         self.scratch = Scratch(settings["scratch"], settings["scratch_mb"], user)
@@ -80,7 +80,7 @@ class Zygote:
         self.poll = select.poll()
         self.poll.register(control, POLLIN)
         if settings["isolation"] == "landlock":
-            self.numbers.begin()
+            self.numbers.begin(self.scratch.own_mounts)
 
     def serve(self) -> None:
         """Take orders and collect ended children until the parent closes the socket."""
