@@ -95,7 +95,9 @@ def test_all_threads_of_a_process_are_seen() -> None:
     threads = [threading.Thread(target=resting.wait) for _ in range(3)]
     for thread in threads:
         thread.start()
-    times = dict(supervisor.thread_times(os.getpid()))
+    proc = os.open("/proc", os.O_RDONLY)
+    times = dict(supervisor.thread_times(proc, os.getpid()))
+    os.close(proc)
     assert {thread.native_id for thread in threads} | {threading.get_native_id()} <= times.keys()
     assert times[threading.get_native_id()][0] > 0
     resting.set()
