@@ -166,6 +166,17 @@ def test_bad_requests_are_named(running: Running, path: str, content: Any, statu
     assert (found, "detail" in answer) == (status, True)
 
 
+def test_a_refusal_does_not_send_the_request_back(running: Running) -> None:
+    much = "x" * 100_000
+    for path, content in (
+        ("/run_code", {"code": "x", "language": much}),
+        ("/judge", {"items": [{"code": "x", "task": {"kind": much}}]}),
+        ("/judge", {"items": [{"code": "x", "task": {**STDIO, "comparison": {"kind": much}}}]}),
+    ):
+        status, answer, _ = running.post(path, content)
+        assert status == 422 and len(answer["detail"]) < 1000
+
+
 def test_submit_contest(running: Running) -> None:
     _, answer, _ = running.post("/submit", submission(ADDS, CONTEST))
     assert answer["accepted"] is True and [test["passed"] for test in answer["tests"]] == [True, True]

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from rlvrlab.judge.modes.expressions import number
+from rlvrlab.judge.modes.quantities import CHANGING
 
 T = TypeVar("T")
 KEPT = 200
@@ -18,11 +19,10 @@ KEPT = 200
 CURRENCY = ("\\$", "$", "€", "£", "¥")
 UNIT = re.compile(r"([^a-zA-Z%]*[0-9.])(?: ([a-zA-Z]{2,20})| ?(\\?%))", re.ASCII)
 NO_UNITS = re.compile(
-    "or|and|not|to|plus|minus|times|over|point|half|quarter|dozen|score|hundred|thousand|million|billion|trillion|"
-    "maybe|about|pi|root|squared|cubed|halves|thirds|quarters|tenths|hundredths|mod|factorial",
+    "or|and|not|to|plus|times|over|point|quarters?|score|tens|mil|mn|bn|gross|double|triple|maybe|pi|root|squared|mod",
     re.IGNORECASE,
 )
-"""Words after a number that change its value, or hedge."""
+"""Words after a number that change its value, or hedge, besides those that CHANGING knows."""
 
 
 def in_turn(streams: Sequence[Iterator[T]], size: int) -> list[T]:
@@ -61,7 +61,8 @@ def amount(text: str) -> Fraction | None:
     for symbol in CURRENCY:
         bare = bare.removeprefix(symbol)
     if match := UNIT.fullmatch(bare):
-        if NO_UNITS.fullmatch(match.group(2) or ""):
+        unit = match.group(2) or ""
+        if NO_UNITS.fullmatch(unit) or CHANGING.search(unit):
             return None
         bare = match.group(1)
     if bare.startswith(("-", "+", "−", " ")) and bare != text:

@@ -74,6 +74,14 @@ def test_every_way_to_write_a_number_has_its_value(value: Fraction) -> None:
     assert amount(f"{value.numerator:,}.250") == value.numerator + Fraction(1, 4) * (-1 if value.numerator < 0 else 1)
 
 
+def test_a_word_that_changes_the_value_is_no_unit() -> None:
+    changing = (
+        "thousand thousands dozens hundreds millions lakh crores sixths ninths thousandths half twice negative bn tens"
+    )
+    assert [amount(f"5 {word}") for word in changing.split()] == [None] * len(changing.split())
+    assert [amount(f"5 {word}") for word in ("dollars", "hours", "fewer", "tenants", "pints")] == [5] * 5
+
+
 @given(st.text(alphabet="ab{}\\ ", max_size=40))
 def test_a_box_is_balanced(inner: str) -> None:
     found = boxed(f"\\boxed{{{inner}}}")

@@ -144,7 +144,7 @@ async def run_code(pool: Pool, form: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(code, str):
         raise UserError("code: a string is needed")
     if language not in ("python", "python3"):
-        raise UserError(f"language: {language!r} is not supported; allowed: python")
+        raise UserError(f"language: {language!r:.80} is not supported; allowed: python")
     limits = wire.limits_of(form)
     stdin, files, fetched = form.get("stdin") or "", form.get("files") or {}, form.get("fetch_files") or []
     if not (isinstance(stdin, str) and isinstance(files, dict) and isinstance(fetched, list)):

@@ -23,6 +23,8 @@ from rlvrlab.judge.workers.orders import Ran
 from rlvrlab.types import ErrorKind, Verdict
 
 STDERR_SHOWN = 10_000
+LONGEST_ECHO = 300
+"""Characters of a mistake in a request that are sent back."""
 CLIENTS_WAIT_S = 8.0
 MARK = "x-rlvrlab-judge"
 """Header of our own servers: the version of their scorer."""
@@ -137,8 +139,8 @@ def _task_of(form: dict[str, Any]) -> Task:
                 form |= {key: tuple(form[key]) for key in ("functions", "forbidden") if key in form}
                 return SyntaxTask(**form)
     except (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise UserError(f"task: {type(error).__name__}: {error}") from None
-    raise UserError(f"task.kind: {kind!r}; allowed: stdio, calls, tests, syntax")
+        raise UserError(f"task: {type(error).__name__}: {str(error)[:LONGEST_ECHO]}") from None
+    raise UserError(f"task.kind: {kind!r:.80}; allowed: stdio, calls, tests, syntax")
 
 
 def verdict_to_wire(verdict: Verdict) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from rlvrlab.judge.workers.orders import Image, Order
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, bad_task, unjudged
 
-SCORER_VERSION = "mathematics-2"
+SCORER_VERSION = "mathematics-3"
 IMAGE = Image(preload=("math_verify",), roles=("mathematics",))
 LONGEST_ANSWER = 4000
 PERCENT = re.compile(r"(?:\s*\\text\s*\{\s*per\s?cent\s*\}|\s+per\s?cent)$")

@@ -16,11 +16,14 @@ WRAPPED = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operato
 COMMAND = re.compile(r"\\[a-zA-Z]+")
 WORD = re.compile(r"[a-zA-Z]+")
 HALF_DAY = re.compile(r"\b([ap])\.?\s?m\b\.?", re.IGNORECASE)
-SCALES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
+SCALES = {
+    "hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12,
+    "lakh": 10**5, "crore": 10**7,
+}  # fmt: skip
 SCALED = re.compile(rf"(.*?[0-9.])\s*((?:\b(?:{'|'.join(SCALES)})s?\b\s*)+)([a-zA-Z\s.]*)", re.IGNORECASE)
 CHANGING = re.compile(
     rf"\b(?:(?:{'|'.join(SCALES)})s?|hal(?:f|ves)|(?:a|one|three) quarters?"
-    r"|(?:third|fourth|fifth|sixth|eighth|tenth|hundredth|thousandth|millionth)s?"
+    r"|(?:third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|hundredth|thousandth|millionth|billionth)s?"
     r"|negative|minus|below zero|at least|at most|or (?:more|less|fewer|above|below)|(?:more|less|fewer|greater) than"
     r"|about|approximately|roughly|nearly|almost|twice|doubled|tripled|cubed|factorial)\b",
     re.IGNORECASE,
