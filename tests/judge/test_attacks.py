@@ -59,6 +59,13 @@ def test_forged_files_do_not_break_the_answer_of_run_code() -> None:
     assert wire.run_code_response(ran, Limits(), "landlock")["status"] == "Success"
 
 
+def test_run_code_hands_over_no_file_that_was_not_asked_for() -> None:
+    """A client may write what it gets to a place of that name."""
+    report = b'["file", "../../home/me/.profile", "YQ=="]\n["file", "out", ["YQ=="]]\n["file", "in", "YQ=="]\n'
+    ran = Ran(0, "", 0.1, 0.1, 1.0, report=report)
+    assert wire.run_code_response(ran, Limits(), "landlock", ["out", "in"])["files"] == {"in": "YQ=="}
+
+
 # Isolation.
 
 
@@ -103,6 +110,23 @@ def test_output_that_breaks_the_checker_is_wrong(judge: Judge) -> None:
     assert judge.verify(task, "print('junk')").error is ErrorKind.WRONG
     assert judge.verify(task, "print(2)").correct
     assert judge.verify(StdioTask((("", "two"),), checker=checker), "print(2)").correct is None
+
+
+READS_JSON = (
+    "import json, sys\ndef read(text):\n    return json.loads(text)\n"
+    "q = read(sys.stdin.read())\nsys.exit(read(q['output']) != [1])"
+)
+FIRST_WORD = "import json, sys\nq = json.load(sys.stdin)\nsys.exit(int(q['output'].split()[0]) < 3)"
+
+
+@pytest.mark.parametrize(("checker", "expected", "right"), [(READS_JSON, "[1]", "[1]"), (FIRST_WORD, "", "7")])
+def test_printing_nothing_does_not_make_a_bad_task_of_it(judge: Judge, checker: str, expected: str, right: str) -> None:
+    task = StdioTask((("", expected),), checker=checker)
+    assert [judge.verify(task, program).correct for program in ("pass", "print()", f"print({right!r})")] == [
+        False,
+        False,
+        True,
+    ]
 
 
 def test_a_deep_result_passed_back_is_the_candidates_fault(judge: Judge) -> None:

@@ -277,8 +277,9 @@ def lonely() -> Iterator[Judge]:
 
 
 def test_inode_numbers_do_not_tell_how_many_files_there_were(lonely: Judge) -> None:
-    first, _, again = seen(lonely, MAKE.format(1), MAKE.format(500), MAKE.format(1))
-    assert first == again
+    new = "(open('new', 'x').close(), os.stat('new').st_ino)[1]"  # one that was there already would keep its number
+    first, _, again = seen(lonely, new, MAKE.format(500), new)
+    assert first == again and first.strip("'\"").isdigit()
 
 
 @pytest.mark.parametrize("act", ["os.mkdir('d')", "os.symlink('a', 'b')", "tempfile.TemporaryFile().write(b'x')"])
@@ -373,9 +374,51 @@ def test_process_numbers_do_not_tell_how_many_threads_there_were(lonely: Judge) 
     threads = "[(t := threading.Thread(target=int), t.start(), t.join()) for _ in range(300)] and None"
     number = "(os.getpid(), threading.get_native_id(), os.getppid(), os.getpgid(0), os.getsid(0))"
     first, _, second = seen(lonely, number, threads, number)
-    if "1000" not in first:
+    if "(0, " not in seen(lonely, "(os.getppid(), )")[0].replace(",)", ", "):
         pytest.skip("no pid namespace here: process numbers are to be seen (docs/judge.md)")
-    assert first == second
+    assert first == second and "1000" in first
+
+
+@pytest.fixture(scope="module")
+def numbered(lonely: Judge) -> Judge:
+    """The same, where jobs have a pid namespace and with it a /proc of their own."""
+    if "1000" not in seen(lonely, "os.getpid()")[0]:
+        pytest.skip("no pid namespace here: the host's /proc is to be seen (docs/judge.md)")
+    return lonely
+
+
+def test_proc_shows_a_job_itself_and_no_number_of_the_host(numbered: Judge) -> None:
+    """Links and times in /proc are not Landlock's: reading a link and `stat` work where opening a file does not."""
+    own, thread, all_there_are = seen(
+        numbered,
+        "int(os.readlink('/proc/self'))",
+        "os.readlink('/proc/thread-self') == '1000/task/1000'",
+        "[n for n in range(1, 33000) if os.path.exists(f'/proc/{n}')]",
+    )
+    assert (own, thread, all_there_are) == tuple(repr(f'"{text}"') for text in ("1000", "True", "[1000]"))
+
+
+@pytest.mark.parametrize("folder", ["/proc/sys/vm", "/proc", "/sys", "/sys/kernel/mm"])
+def test_no_file_keeps_the_time_at_which_a_job_first_asked_for_it(numbered: Judge, folder: str) -> None:
+    """The kernel makes such files when they are asked for, with the time of that moment: a bit for each of thousands."""
+    names = [entry.name for entry in Path(folder).iterdir() if not entry.name.isdigit() and not entry.is_symlink()]
+    assert names
+    (there,) = seen(numbered, f"[n for n in {names!r} if os.path.exists({folder!r} + '/' + n)]")
+    assert "[]" in there
+
+
+def test_a_job_does_not_see_how_many_children_its_worker_had(lonely: Judge) -> None:
+    """All of a worker's memory is its children's to read."""
+    program = (
+        "import os, sys\ndef f(*_):\n    frame = sys._getframe()\n    while frame.f_code.co_name != '_start':\n"
+        "        frame = frame.f_back\n    return frame.f_locals['number']\n"
+    )
+    ends = "import os\ndef f(*_):\n    os._exit(0)\n"
+    details = []
+    for code in (program, ends, program):
+        task = CallsTask("f", tuple(Call((i,), None) for i in range(3)))
+        details.append(lonely.verify(task, f"{code}# {len(details)}").detail)
+    assert details[0] == details[2] and "returned" in details[0]
 
 
 FREE = "struct.unpack('hhqqi', fcntl.fcntl(f, fcntl.F_GETLK, struct.pack('hhqqi', 1, 0, 0, 0, 0)))[0] == 2"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import subprocess
@@ -203,6 +204,12 @@ def test_output_that_no_checker_can_read_is_wrong(judge: Judge) -> None:
         assert judge.verify(task, "print(7)").correct is True
 
 
+def test_a_task_of_odd_types_is_no_exception() -> None:
+    """An exception would end the others of its batch, or leave them running with nobody waiting."""
+    odd: Any = StdioTask((("", ""),), checker=5)  # type: ignore[arg-type]
+    assert asyncio.run(CodeJudge().judge("pass", odd)).correct is None
+
+
 def test_an_exception_of_ours_stays_with_its_item(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     judging = CodeJudge.judge
 
@@ -244,3 +251,20 @@ def test_reading_a_result_is_paid_for_by_its_job(judge: Judge, monkeypatch: pyte
     spent: list[float] = []
     monkeypatch.setattr("time.thread_time", lambda: spent.append(1.0) or 100.0 * len(spent))
     assert judge.verify(task, program + "\n").cost["cpu_s"] > 100
+
+
+EMPTIES_ITS_REPORT = (
+    "import os\nreport = os.open('/proc/self/fd/3', os.O_RDONLY | os.O_NONBLOCK)\n"
+    "try:\n    os.read(report, 1 << 16)\nexcept BlockingIOError:\n    pass\n"
+)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [CALLS, StdioTask((("1", "2"),)), TestsTask("f", RUN), TestsTask("f", RUN, inprocess=True)],
+    ids=["calls", "stdio", "tests", "inprocess"],
+)
+def test_an_answer_that_reads_its_report_empty_is_judged_all_the_same(judge: Judge, task: Any) -> None:
+    """A pipe can be opened again through /proc: what says that a child entered the jail must not lie in there."""
+    verdict = judge.verify(task, EMPTIES_ITS_REPORT + WRONG)
+    assert verdict.correct is False, verdict.detail

@@ -7,6 +7,7 @@ import fcntl
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,7 +53,7 @@ class Sleeper:
         monkeypatch.setattr(
             supervisor,
             "thread_times",
-            lambda pid: [(name, (int(a * 1e9), int(b * 1e9))) for name, (a, b) in self._of(pids, pid).items()],
+            lambda _, pid: [(name, (int(a * 1e9), int(b * 1e9))) for name, (a, b) in self._of(pids, pid).items()],
         )
 
     def _of(self, pids: list[int], pid: int) -> Threads:
@@ -86,6 +87,20 @@ def test_waiting_for_a_processor_is_excused_in_every_thread(monkeypatch: pytest.
         assert job.at(5.0, {1: (0.01, 0.0), 2: (0.1, 4.5)}) == [""]
         assert job.at(9.0, {1: (0.01, 0.0), 2: (0.1, 8.4)}) == [""]
         assert job.at(11.0, {1: (0.01, 0.0), 2: (0.1, 8.4)}) == ["wall"]
+
+
+def test_all_threads_of_a_process_are_seen() -> None:
+    """The kernel's own count for the process is that of its first thread."""
+    resting = threading.Event()
+    threads = [threading.Thread(target=resting.wait) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    times = dict(supervisor.thread_times(os.getpid()))
+    assert {thread.native_id for thread in threads} | {threading.get_native_id()} <= times.keys()
+    assert times[threading.get_native_id()][0] > 0
+    resting.set()
+    for thread in threads:
+        thread.join()
 
 
 def test_threads_that_ended_are_excused_like_those_that_were_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +193,7 @@ def test_run_code_answers_by_its_deadline(monkeypatch: pytest.MonkeyPatch) -> No
     """A loop on a machine that gives it next to no processor: the client hears so while it still listens."""
     form = {"code": "while True: pass", "language": "python", "run_timeout": 0.3, "compile_timeout": 0.3}
     monkeypatch.setattr(wire, "CLIENTS_WAIT_S", 0.2)
-    monkeypatch.setattr(Limits, "fields", property(lambda limits: (60.0, 60.0, 60.0, 512, 4, 64)))
+    monkeypatch.setattr(Limits, "fields", property(lambda limits: (10.0, 10.0, 10.0, 512, 4, 64)))
 
     async def go() -> tuple[dict[str, Any], float, int]:
         pool = Pool(size=1)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.options import AS_JSON, RUN
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.cli.runs import COLOURS, duration, share_of, steps_of, tokens_of, wide_console
+from rlvrlab.record.run import read_info
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,9 +57,9 @@ def command(run: str, folder: Path, as_json: bool) -> None:
     from rich.text import Text
 
     from rlvrlab.cli.tables import metrics_table
-    from rlvrlab.report.runs import locate, read_table, summarise_run
+    from rlvrlab.report.runs import read_table, summarise_run
 
-    place = locate(run, folder)
+    place = run_folder(run, folder)
     entry = summarise_run(place)
     details = _details(place) if entry.kind == "run" else {}
     files = {name: words for name, words in FILES.items() if (place / name).exists()}
@@ -127,12 +129,19 @@ def _head(console: Console, entry: Entry, details: dict[str, Any]) -> None:
         (details.get("why", ""), ""),
     ]
     if entry.status in ("killed", "interrupted", "preempted", "failed") and entry.kind == "run":
-        lines.append((f"Go on with: rlvr train --resume {entry.folder}", "yellow"))
+        lines.append((_remedy(entry.folder), "yellow"))
     lines += [(f"missing: {one['what']}: {one['why']}", "yellow") for one in details.get("missing", [])]
     lines += [(entry.note, "yellow")]
     for words, style in lines:
         if words:
             console.print(Text(printable(words), style), soft_wrap=True)
+
+
+def _remedy(folder: Path) -> str:
+    """How to go on with a run that did not end in good order; one that would fail again is not to be resumed."""
+    if read_info(folder).get("resumable", True):
+        return f"Go on with: rlvr train --resume {folder}"
+    return "A resume would fail there again: mend what the reason says, then start a new run"
 
 
 def _show_run(console: Console, details: dict[str, Any]) -> None:

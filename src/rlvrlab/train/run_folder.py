@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rlvrlab.errors import LabError, UserError
+from rlvrlab.errors import LabError, TrainingDiverged, UserError
 from rlvrlab.evals.monitors import RANGES
 from rlvrlab.record.experiment import write_experiment
 from rlvrlab.record.facts import code_state, machine, package_versions
@@ -47,7 +47,8 @@ def recorded(run: Run) -> Iterator[None]:
         close(run, "killed", "stopped at once by a second Ctrl-C")
         raise
     except Exception as error:
-        close(run, "failed", str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}")
+        words = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
+        close(run, "failed", words, resumable=not isinstance(error, UserError | TrainingDiverged))
         raise
 
 
@@ -68,10 +69,13 @@ def _note_machine(run: Run) -> None:
     write_experiment(run.folder)
 
 
-def close(run: Run, status: str, words: str) -> None:
-    """Say how it ended; on a full disk even that may fail, and must not hide why."""
+def close(run: Run, status: str, words: str, *, resumable: bool = True) -> None:
+    """Say how it ended; on a full disk even that may fail, and must not hide why.
+
+    A run that is not `resumable` failed by what it was given, and would fail there again.
+    """
     try:
-        run.info(status=status, ended=utc_now(), result=summarise(run.folder))
+        run.info(status=status, ended=utc_now(), result=summarise(run.folder), resumable=resumable)
         run.event("end", f"{status}: {words}")
         run.sync()
         write_experiment(run.folder)

@@ -7,7 +7,7 @@ TimeLimitExceeded | Error, execution_time, cpu_time, return_code, stdout, stderr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -53,9 +53,10 @@ def deadline_s(request: dict[str, Any], limits: Limits) -> float:
     return limits.cpu_s + compiling + CLIENTS_WAIT_S
 
 
-def run_code_response(ran: Ran, limits: Limits, isolation: str) -> dict[str, Any]:
-    """What /run_code answers."""
+def run_code_response(ran: Ran, limits: Limits, isolation: str, fetched: Sequence[str] = ()) -> dict[str, Any]:
+    """What /run_code answers. Of the files, only those that were asked for: a program can report others of any name."""
     records = records_of(ran) or ()
+    found = [record[1:] for record in records if record[0] == "file" and len(record) == 3]
     failure = failure_of(ran, limits, records)
     outcome = failure[0] if failure else Outcome.ACCEPTED
     stderr = ran.stderr.decode("utf-8", "replace")[:STDERR_SHOWN]
@@ -72,7 +73,7 @@ def run_code_response(ran: Ran, limits: Limits, isolation: str) -> dict[str, Any
             "stderr": stderr + (f"{failure[1]}\n" if failure else ""),
         },
         "executor_pod_name": None,
-        "files": {str(record[1]): str(record[2]) for record in records if record[0] == "file" and len(record) == 3},
+        "files": {name: content for name, content in found if name in fetched and isinstance(content, str)},
         "verdict": str(outcome) if failure else "finished",
         "isolation": isolation,
         "max_rss_mb": ran.peak_mb,
@@ -91,6 +92,25 @@ def task_to_wire(task: Task) -> dict[str, Any]:
 
 def task_from_wire(form: dict[str, Any]) -> Task:
     """A task from JSON; UserError says which part is wrong."""
+    task = _task_of(form)
+    match task:
+        case StdioTask():
+            texts = [task.checker or "", *(part for test in task.tests for part in test)]
+        case TestsTask():
+            texts = [task.entry_point, task.setup, task.preamble, *task.tests]
+        case SyntaxTask():
+            texts = [*task.functions, *task.forbidden]
+        case CallsTask():
+            texts = [task.entry_point]
+    odd = [text for text in texts if not isinstance(text, str)]
+    if odd:
+        raise UserError(f"task: {_shown(odd[0])} where a text belongs")
+    if isinstance(task, SyntaxTask) and not isinstance(task.longest_line, int | None):
+        raise UserError(f"task.longest_line: {_shown(task.longest_line)}; a number is needed")
+    return task
+
+
+def _task_of(form: dict[str, Any]) -> Task:
     try:
         form = dict(form)
         kind = form.pop("kind")
@@ -134,7 +154,9 @@ def verdict_from_wire(form: Any) -> Verdict:
     if wrong:
         raise BadAnswer(f"not a verdict: {wrong[0]} is {_shown(form[wrong[0]])}")
     right, error = form["correct"], ErrorKind(form["error"])
-    if (right is True) != (error is ErrorKind.NONE) or (right is None) != (error is ErrorKind.INFRA):
+    if (right is True) != (error is ErrorKind.NONE) or (right is None) != (
+        error in (ErrorKind.INFRA, ErrorKind.BAD_TASK)
+    ):
         raise BadAnswer(f"not a verdict: correct is {right} and error is {error}")
     if form["passed"] > form["total"]:
         raise BadAnswer(f"not a verdict: {form['passed']} of {form['total']} tests passed")

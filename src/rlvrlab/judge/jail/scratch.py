@@ -16,6 +16,10 @@ from rlvrlab.judge.jail import kernel
 INODES = 4096
 STAMP = 0
 HOST = b"judge"
+FLAGS = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+HIDDEN = "/sys"
+"""An empty folder in the jail. A file in there is made when somebody first asks for it, with the time of that moment:
+thousands of bits that one job could set and the next read, by `stat` alone. Those of /proc are hidden in numbers.py."""
 
 
 class Scratch:
@@ -25,7 +29,8 @@ class Scratch:
         self._user = user
         owner = "" if user is None else f",uid={user},gid={user}"
         self._options = f"size={size_mb}m,nr_inodes={INODES},mode=0700{owner}"
-        self.bounded = _leave_mounts() and self._mounted(base)
+        self.own_mounts = _leave_mounts()
+        self.bounded = self.own_mounts and self._mounted(base)
         self.path = base if self.bounded else f"{base}/{os.getpid()}-{os.urandom(6).hex()}"
         if not self.bounded:
             if user is not None:
@@ -58,8 +63,7 @@ class Scratch:
 
     def _mounted(self, path: str) -> bool:
         try:
-            flags = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
-            kernel.mount("tmpfs", path, "tmpfs", flags, self._options)
+            kernel.mount("tmpfs", path, "tmpfs", FLAGS, self._options)
         except OSError:
             return False
         return True
@@ -94,6 +98,8 @@ def _leave_mounts() -> bool:
         return False
     with suppress(OSError):  # Linux before 5.12
         kernel.make_read_only()
+    with suppress(OSError):
+        kernel.mount("tmpfs", HIDDEN, "tmpfs", FLAGS | kernel.MS_RDONLY, "size=4k,nr_inodes=1,mode=0755")
     return True
 
 

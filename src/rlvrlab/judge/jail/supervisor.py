@@ -16,7 +16,6 @@ import termios
 import time
 from contextlib import suppress
 from os import close, pidfd_open, wait4, waitstatus_to_exitcode
-from pathlib import Path
 from time import monotonic
 
 from rlvrlab.judge.jail.limits import Limits
@@ -24,8 +23,9 @@ from rlvrlab.judge.jail.limits import Limits
 KILLED = -int(signal.SIGKILL)
 REASONS = ("", "cpu", "wall", "starved", "cancelled", "output")
 ENDED = struct.Struct("=iiBddd")
-INSIDE = b'["inside"]\n'
-"""What a child writes into its report before anything foreign runs: a child without it never entered the jail."""
+INSIDE = b"\0inside\0"
+"""What a child writes over the beginning of its job (no job begins like this) before anything foreign runs: a child
+without it never entered the jail."""
 SHORTEST_NAP_S, LONGEST_NAP_S = 0.005, 0.05
 """How often a job is looked at: a test's end is noticed with this precision, and no short job is looked at at all."""
 SHARE_OF_LOOKING = 0.05
@@ -94,9 +94,11 @@ class Watch:
 class Crew:
     """The children of the job that a worker is busy with, by descriptor, and the clock they have in common."""
 
-    __slots__ = ("_last", "_lost_share", "_seen", "_test_started", "clock", "next_look", "watches")
+    __slots__ = ("_last", "_lost_share", "_proc", "_seen", "_test_started", "clock", "next_look", "watches")
 
     def __init__(self) -> None:
+        self._proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        """Opened before the children's own /proc hides it, which does not know their numbers out here."""
         self.watches: dict[int, Watch] = {}
         self.clock = 0.0
         """Seconds since the first child was started, without those that are excused."""
@@ -152,7 +154,9 @@ class Crew:
         The waits of threads that have ended since are not known. They are taken to have waited for their CPU time as
         long as those that were seen did for theirs.
         """
-        seen = {thread: times for watch in self.watches.values() for thread, times in thread_times(watch.pid)}
+        seen = {
+            thread: times for watch in self.watches.values() for thread, times in thread_times(self._proc, watch.pid)
+        }
         steps = [(run - before[0], wait - before[1]) for run, wait, before in self._with_last(seen)]
         self._seen = seen
         waited = sum(sorted(wait for _, wait in steps)[-MOST_EXCUSED_THREADS:]) / 1e9
@@ -194,12 +198,24 @@ def cpu_seconds(pid: int) -> float:
         return 0.0
 
 
-def thread_times(pid: int) -> list[tuple[int, tuple[int, int]]]:
+def thread_times(proc: int, pid: int) -> list[tuple[int, tuple[int, int]]]:
     """Each living thread with its nanoseconds on a processor and those spent waiting for one."""
     found = []
     with suppress(OSError):
-        for thread in Path(f"/proc/{pid}/task").iterdir():
-            with suppress(OSError, ValueError):  # it has ended, or the kernel does not tell
-                run, waited, _ = (thread / "schedstat").read_text().split()
-                found.append((int(thread.name), (int(run), int(waited))))
+        threads = os.open(f"{pid}/task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
+        try:
+            for name in os.listdir(threads):  # noqa: PTH208 - of a descriptor
+                with suppress(OSError, ValueError):  # it has ended, or the kernel does not tell
+                    run, waited, _ = _content(f"{name}/schedstat", threads).split()
+                    found.append((int(name), (int(run), int(waited))))
+        finally:
+            close(threads)
     return found
+
+
+def _content(path: str, folder: int) -> bytes:
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        return os.read(file, PAGE)
+    finally:
+        close(file)

@@ -80,7 +80,7 @@ class Zygote:
         self.poll = select.poll()
         self.poll.register(control, POLLIN)
         if settings["isolation"] == "landlock":
-            self.numbers.begin()
+            self.numbers.begin(self.scratch.own_mounts)
 
     def serve(self) -> None:
         """Take orders and collect ended children until the parent closes the socket."""

@@ -51,11 +51,11 @@ class WorkerDied(InfrastructureError):
 class Child:
     """A started child: its memory files and the future of its end."""
 
-    def __init__(self, number: int, order: Order, end: Callable[[Child, str], None]) -> None:
-        self.number, self.limits, self._end = number, order.limits, end
+    def __init__(self, number: int, order: Order, job: int, end: Callable[[Child, str], None]) -> None:
+        self.number, self.limits, self.job, self._end = number, order.limits, job, end
         self.ended: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         self.stdout, self.stderr = os.memfd_create("stdout"), os.memfd_create("stderr")
-        # A pipe and not a file: it can be written only, and what is in it cannot be taken back.
+        # A pipe and not a file: nothing in it can be written over. The child may read it empty, its own report only.
         self.incoming, self.report = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self.incoming, False)
         with suppress(OSError):
@@ -90,14 +90,14 @@ class Child:
         stdout, stderr = (os.pread(file, largest + 1, 0) for file in (self.stdout, self.stderr))
         self.drain()
         code, reason, cpu_s, wall_s, peak_mb = ended
-        inside, report = self.heard.startswith(INSIDE), bytes(self.heard).removeprefix(INSIDE)
-        return Ran(code, REASONS[reason], cpu_s, wall_s, peak_mb, stdout, stderr, report, inside)
+        inside = os.pread(self.job, len(INSIDE), 0) == INSIDE
+        return Ran(code, REASONS[reason], cpu_s, wall_s, peak_mb, stdout, stderr, bytes(self.heard), inside)
 
     def close(self) -> None:
         """Give the memory back."""
         if self.next_look:
             self.next_look.cancel()
-        for file in (self.stdout, self.stderr, self.incoming, self.report):
+        for file in (self.stdout, self.stderr, self.job, self.incoming, self.report):
             if file >= 0:
                 os.close(file)
 
@@ -209,11 +209,13 @@ class Worker:
     def start(self, order: Order) -> Child:
         """Start one child; its `ended` future resolves when it is gone."""
         self.count += 1
-        child = Child(self.count, order, self.cancel)
         content = marshal.dumps(dict(order.job))
-        stdin, job = memory_file(order.stdin) if order.stdin else os.open(os.devnull, os.O_RDONLY), memory_file(content)
+        # The lowest that is free: the zygote has it in memory, and a count would tell how many children there were.
+        number = next(number for number in range(len(self.children) + 1) if number not in self.children)
+        child = Child(number, order, memory_file(content), self.cancel)
+        stdin = memory_file(order.stdin) if order.stdin else os.open(os.devnull, os.O_RDONLY)
         descriptors = [stdin, child.stdout, child.stderr, child.report]
-        descriptors += [job] if order.peer is None else [order.peer, job]
+        descriptors += [child.job] if order.peer is None else [order.peer, child.job]
         message = child.number, len(content), (order.limits.fields, tuple(order.readable), order.scratch)
         self.children[child.number] = child
         try:
@@ -221,7 +223,7 @@ class Worker:
         except OSError as error:
             child.ended.set_exception(WorkerDied(f"a judge worker takes no jobs: {error}"))
         finally:
-            for descriptor in (stdin, job, child.report):
+            for descriptor in (stdin, child.report):
                 os.close(descriptor)
             child.report = -1
         return child
@@ -247,7 +249,7 @@ class Worker:
         """Cancel a child and wait until it is gone, so that its worker can take the next job."""
         self.cancel(child)
         until = time.monotonic() + END_TIMEOUT_S
-        while child.number in self.children and time.monotonic() < until:
+        while self._runs(child) and time.monotonic() < until:
             await asyncio.sleep(GRACE_S)
 
     def cancel_soon(self, child: Child) -> None:
@@ -256,9 +258,12 @@ class Worker:
 
     def cancel(self, child: Child, reason: str = "cancelled") -> None:
         """End a child that is no longer wanted."""
-        if child.number in self.children:
+        if self._runs(child):
             with suppress(OSError):
                 self.control.send(marshal.dumps((child.number, reason)))
+
+    def _runs(self, child: Child) -> bool:
+        return self.children.get(child.number) is child
 
     def close(self) -> None:
         """End the zygote and everything below it."""
