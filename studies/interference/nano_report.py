@@ -8,7 +8,7 @@ import numpy as np
 from nano_worlds import WORLDS, World, arms
 from tables import interval, table
 
-from rlvrlab.randomness import generator
+from rlvrlab.evals.statistics import compare_seeds
 from rlvrlab.skills.metrics import retention
 
 Runs = dict[tuple[str, int], dict[str, Any]]
@@ -55,15 +55,10 @@ def bits(row: dict[str, Any]) -> np.ndarray:
     return np.array([int(bit) for right in row["rights"][-1].values() for bit in right], dtype=np.float64)
 
 
-def nested(gap_RP: np.ndarray, *key: object) -> str:
-    """Mean and 95 % interval in points; seeds are drawn again, and within each its problems."""
-    rng, (runs, problems) = generator("nano_runs", *key), gap_RP.shape
-    means = []
-    for _ in range(4000):
-        chosen = gap_RP[rng.integers(0, runs, runs)]
-        means.append(np.mean([row[rng.integers(0, problems, problems)].mean() for row in chosen]))
-    low, high = 100 * np.percentile(means, [2.5, 97.5])
-    return f"{100 * gap_RP.mean():+.1f} [{low:+.1f}, {high:+.1f}]"
+def apart(gap_RP: np.ndarray) -> str:
+    """Mean and 95 % interval in points, for new seeds: that of `rlvr compare --paired`."""
+    found = compare_seeds(np.zeros_like(gap_RP), gap_RP, paired=True)
+    return f"{100 * found.mean:+.1f} [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
 
 
 def report(rows: list[dict[str, Any]]) -> str:
@@ -82,7 +77,7 @@ def report(rows: list[dict[str, Any]]) -> str:
             gap = np.stack([bits(by[arm, seed]) - bits(by[first, seed]) for seed in seeds])
             ends = np.mean([success(by[arm, seed])[-1] for seed in seeds], axis=0)
             took = np.mean([by[arm, seed]["seconds"] for seed in seeds])
-            versus = "" if arm == first else nested(gap, name, arm)
+            versus = "" if arm == first else apart(gap)
             cells = columns([by[arm, seed] for seed in seeds], by)
             lines.append([arm, _skills(ends), *cells.values(), versus, f"{took:.0f}"])
         heads = ["arm", f"end: {' / '.join(world.skills)}", *cells, f"end, mean of skills, minus {first}'s", "seconds"]

@@ -9,7 +9,7 @@
 rate, where much is forgotten; `tasks` trains gen, Countdown's numbers and SQL in turn; `mixture` trains all skills of
 minicode at once, 8 : 4 : 2 : 1, with the gradients of groups combined in several ways (../paper_b_conflict_aware).
 Success is greedy, on held-out problems, before and after every stage. `alone` trains a later skill from the start, for
-intransigence. Intervals resample seeds and, within them, problems; differences are paired by both.
+intransigence. Intervals are for new seeds; differences are paired by seed and problem.
 """
 
 from __future__ import annotations

@@ -24,8 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvrlab.evals.statistics import holm, sign_flip
-from rlvrlab.randomness import generator
+from rlvrlab.evals.statistics import compare_seeds, holm, sign_flip
 from rlvrlab.recipe import load_recipe
 from rlvrlab.train.evaluation import evaluate_skills
 from rlvrlab.train.lab import Lab, build_lab
@@ -159,17 +158,6 @@ def bits(row: dict[str, Any], at: str) -> np.ndarray:
     return np.array([int(one) for one in row["examined"][at]["right"]], dtype=np.float64)
 
 
-def interval(gap_RP: np.ndarray, *key: object) -> tuple[float, float, float]:
-    """Mean and 95 % interval; seeds are drawn again, and within each its problems."""
-    rng, means = generator("code_runs", *key), []
-    runs, problems = gap_RP.shape
-    for _ in range(4000):
-        chosen = gap_RP[rng.integers(0, runs, runs)]
-        means.append(np.mean([row[rng.integers(0, problems, problems)].mean() for row in chosen]))
-    low, high = np.percentile(means, [2.5, 97.5])
-    return float(gap_RP.mean()), float(low), float(high)
-
-
 def report(rows: list[dict[str, Any]]) -> str:
     """Each arm minus GRPO at both budgets."""
     by = {(row["arm"], row["seed"]): row for row in rows}
@@ -188,8 +176,8 @@ def report(rows: list[dict[str, Any]]) -> str:
             means = [f"{np.mean([one[k] for one in spent]):,.0f}" for k in ("step", "tokens", "calls")]
             versus = ""
             if arm != "grpo":
-                mean, low, high = interval(mine - base, budget, arm)
-                versus = f"{100 * mean:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
+                found = compare_seeds(base, mine, paired=True)
+                versus = f"{100 * found.mean:+.1f} [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
                 p_values.append(sign_flip((mine - base).mean(axis=1), budget, arm))
             cells.append([arm, budget, str(len(seeds)), *means, f"{100 * mine.mean():.1f}", versus])
         adjusted = iter(zip(p_values, holm(p_values), strict=True))

@@ -16,7 +16,7 @@ from rlvrlab.evals.answering import Ask
 from rlvrlab.evals.compare import Comparison, compare_folders
 from rlvrlab.evals.kept import evaluate_into
 from rlvrlab.evals.matching import matching
-from rlvrlab.evals.protocol import eval_at_1, eval_at_k
+from rlvrlab.evals.protocol import Budget, eval_at_1, eval_at_budget, eval_at_k
 from rlvrlab.evals.rescore import rescore
 from rlvrlab.evals.statistics import compare, compare_seeds
 from rlvrlab.record.evaluation import Stored, read_evaluation
@@ -75,6 +75,23 @@ def test_unjudged_and_one_sided_problems_are_left_out(tmp_path: Path) -> None:
     after = stored(tmp_path / "b", lambda i, _: i < 30, size=60)
     found = compare_folders([before], [after])
     assert (found.problems, found.left_out) == (39, 21)
+
+
+def test_a_budget_that_failures_hide_is_left_out(tmp_path: Path) -> None:
+    protocol = eval_at_budget(Budget("tokens", 8), n=3)
+    sides = [
+        stored(tmp_path / "a", lambda i, _: None if i < 10 else i < 40, protocol=protocol),
+        stored(tmp_path / "b", lambda i, _: i < 40, protocol=protocol),
+    ]
+    found = compare_folders([sides[0]], [sides[1]])
+    solved = row(found, "solved_at_budget")
+    assert (found.problems, found.left_out, solved.difference.problems) == (50, 10, 50)
+    assert (solved.before, solved.after) == (0.6, 0.6)
+
+
+def test_the_heading_says_of_which_role_the_problems_are(tmp_path: Path) -> None:
+    sides = [[stored(tmp_path / name, lambda i, _: True, size=5)] for name in ("a", "b")]
+    assert compare_folders(*sides).about == "sums · 5 test problems on both sides"
 
 
 def test_sampled_answers_compare_by_problem(tmp_path: Path) -> None:

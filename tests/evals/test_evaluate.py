@@ -16,6 +16,7 @@ from rlvrlab.evals.answering import Answer, Ask, EngineAnswerer, ServerAnswerer
 from rlvrlab.evals.evaluate import evaluate, greedy
 from rlvrlab.evals.judged import as_row, from_row
 from rlvrlab.evals.protocol import Budget, eval_at_1, eval_at_budget, eval_at_k
+from rlvrlab.evals.statistics import wilson
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Finish, Sampling
 
@@ -44,6 +45,14 @@ def test_an_infrastructure_failure_is_never_a_wrong_answer() -> None:
     assert [one.verdict.correct for one in found.judged[:5]] == [True, None, None, False, False]
     assert found.judged[1].verdict.detail == "the sampler failed: status 500: boom"
     assert found.accuracy().value == pytest.approx(6 / 8) and found.accuracy().unjudged == 2
+
+
+def test_a_failed_request_is_no_answer_of_0_tokens() -> None:
+    def reply(ask: Ask) -> Answer:
+        return FAILED if ask.problem in TEN[:5] else answer("1", tokens=4, finish=Finish.LENGTH)
+
+    metrics = evaluate(Scripted(reply), ENV, TEN, eval_at_1()).metrics()
+    assert metrics["avg_gen_tokens"] == 4 and metrics["truncated_rate"] == 1
 
 
 def test_answers_in_any_order_come_out_in_the_problems_order() -> None:
@@ -154,6 +163,19 @@ class TestBudgets:
     def test_answers_that_cost_nothing_come_to_an_end(self) -> None:
         found = evaluate(Scripted(lambda ask: FAILED), ENV, TEN[:2], eval_at_budget(Budget("tokens", 5), n=9))
         assert len(found.judged) == 2 * 9 and found.metrics()["unjudged"] == 18
+
+    def test_a_failure_is_not_unsolved(self) -> None:
+        def reply(ask: Ask) -> Answer:
+            at = TEN.index(ask.problem)
+            if at < 2 or (at == 2 and ask.sample == 0):  # for good, and once
+                return FAILED
+            return right(ask) if at < 7 else answer("999")
+
+        metrics = evaluate(Scripted(reply), ENV, TEN, eval_at_budget(Budget("tokens", 12), n=9)).metrics()
+        assert metrics["solved_at_budget"] == metrics["solved_at_budget*1"] == 5 / 8
+        assert metrics["solved_at_budget_low"] == pytest.approx(wilson(5, 8).low)
+        bounds = [metrics[f"solved_at_budget_if_unjudged_{what}"] for what in ("wrong", "right")]
+        assert bounds == [0.5, 0.7]
 
 
 class TestEngines:

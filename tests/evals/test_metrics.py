@@ -35,6 +35,15 @@ SAMPLES = [
 ]
 
 
+def test_the_bounds_of_mean_accuracy_are_those_of_the_reward() -> None:
+    samples = [sample("a", 0, False, "wrong_answer", pass_ratio=0.8, accuracy=0.0), sample("b", 0, None, "infra")]
+    found = dataset_metrics(samples)
+    assert (found["mean_accuracy_if_unjudged_wrong"], found["mean_accuracy_if_unjudged_right"]) == (0.0, 0.5)
+    console = Console(file=StringIO(), width=200)
+    console.print(metrics_table(found))
+    assert "mean accuracy between 0.0 % and 50.0 %" in console.file.getvalue()
+
+
 def test_by_hand() -> None:
     found = dataset_metrics(SAMPLES, wall_s=2.0)
     assert found["accepted_at_1"] == pytest.approx(1 / 3)

@@ -147,7 +147,7 @@ class Comparison:
         for row in (*self.compared.measures, *self.compared.by_skill):
             gap = f"{row.difference.mean:+.3g} [{row.difference.low:+.3g}, {row.difference.high:+.3g}]"
             rows.append((row.what, f"{row.before:.3g}", f"{row.after:.3g}", gap, row.difference.p_words, row.verdict))
-        return html_table(f"{self.data} · {self.problems} problems on both sides", head, rows, self.notes)
+        return html_table(self.compared.about, head, rows, self.notes)
 
 
 @short_errors

@@ -43,18 +43,18 @@ def command(before: str, after: str, anyway: bool, paired: bool | None, as_json:
     from rlvrlab.cli.tables import comparison_table
 
     console = Console(highlight=False)
-    left = f", {comparison.left_out} left out" if comparison.left_out else ""
-    console.print(Text(printable(f"{comparison.data} · {comparison.problems} problems on both sides{left}"), "bold"))
+    console.print(Text(printable(comparison.about), "bold"))
+    question = comparison.measures[0].what
     if max(comparison.seeds) > 1:
         shown = [
             f"{n} ± {100 * s:.1f}" if s is not None else str(n)
             for n, s in zip(comparison.seeds, comparison.spread, strict=True)
         ]
-        console.print(f"seeds (± standard deviation of accepted, in points): {shown[0]} before, {shown[1]} after")
+        console.print(f"seeds (± standard deviation of {question}, in points): {shown[0]} before, {shown[1]} after")
     for title, rows in (
         ("", comparison.measures),
-        ("accepted by", comparison.by_skill),
-        ("accepted by", comparison.by_level),
+        (f"{question} by", comparison.by_skill),
+        (f"{question} by", comparison.by_level),
     ):
         if rows:
             console.print(comparison_table(title, rows))

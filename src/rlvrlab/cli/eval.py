@@ -68,11 +68,13 @@ def command(resume: Path | None, as_json: bool, **request: Any) -> int:
         from rich.text import Text
 
         from rlvrlab.cli.tables import metrics_table, split_table
+        from rlvrlab.evals.judged import problems_of_roles
         from rlvrlab.record.looks import read_looks
         from rlvrlab.train.policy import split_run
 
         console, protocol = Console(highlight=False), kept.evaluation.protocol
-        about = f"{kept.evaluation.data} · {kept.metrics['problems']} problems · {protocol.name} ({protocol.hash})"
+        asked = problems_of_roles({one.problem.role for one in kept.evaluation.judged})
+        about = f"{kept.evaluation.data} · {kept.metrics['problems']} {asked} · {protocol.name} ({protocol.hash})"
         console.print(Text(printable(about), "bold"))
         console.print(metrics_table(kept.metrics))
         for name in ("by_skill", "by_level"):

@@ -43,7 +43,11 @@ LESS_IS_BETTER = ("truncated",)
 
 
 WRONG, RIGHT = "_if_unjudged_wrong", "_if_unjudged_right"
-BOUNDED = (("accepted_at_1", "accepted@1"), ("pass_ratio_mean", "mean accuracy"))
+BOUNDED = (
+    ("accepted_at_1", "accepted@1"),
+    ("solved_at_budget", "solved within the budget"),
+    ("mean_accuracy", "mean accuracy"),
+)
 
 
 def _bounds(metrics: Mapping[str, Any], key: str) -> str:

@@ -16,7 +16,8 @@ import numpy as np
 
 from rlvrlab.batch import Floats
 from rlvrlab.errors import UserError
-from rlvrlab.evals.judged import Judged, from_row
+from rlvrlab.evals.judged import Judged, from_row, problems_of_roles
+from rlvrlab.evals.metrics import solved_within
 from rlvrlab.evals.replicates import pairs, refuse_repeats
 from rlvrlab.evals.statistics import Difference, compare_seeds, pass_at_k
 from rlvrlab.record.evaluation import Stored
@@ -54,6 +55,16 @@ def pass_at(k: int) -> Score:
         return pass_at_k(len(judged), sum(one.verdict.correct is True for one in judged), k)
 
     return estimate
+
+
+def _solved(kind: str, amount: float) -> Score:
+    """Whether a problem was solved within the budget; none where a failure hides that."""
+
+    def score(answers: Sequence[Judged]) -> float | None:
+        known = solved_within([one.as_sample() for one in sorted(answers, key=lambda a: a.sample)], kind, amount)
+        return None if known is None else float(known)
+
+    return score
 
 
 ACCEPTED = _if_judged(lambda one: float(one.verdict.correct is True))
@@ -97,13 +108,15 @@ class Comparison:
     """Everything `rlvr compare` says."""
 
     data: str
+    roles: tuple[str, ...]
+    """What the problems are for: `test`, or `dev`, which also choose checkpoints and settings."""
     problems: int
     """Problems that were answered and judged on both sides."""
     left_out: int
     """Problems that are on one side only, or unjudged."""
     seeds: tuple[int, int]
     spread: tuple[float | None, float | None]
-    """Standard deviation of `accepted` over seeds, where there are several."""
+    """Standard deviation of the first measure over seeds, where there are several."""
     paired: bool
     """Whether the i-th runs of both sides were compared with each other: stages of one run, or as asked."""
     over: str
@@ -117,6 +130,12 @@ class Comparison:
     def caution(self) -> str:
         """What a reader must know about the seeds, in words."""
         return self.measures[0].difference.caution
+
+    @property
+    def about(self) -> str:
+        """The heading: data, how many problems, and of which role."""
+        left = f", {self.left_out} left out" if self.left_out else ""
+        return f"{self.data} · {self.problems} {problems_of_roles(self.roles)} on both sides{left}"
 
     @property
     def adjustment(self) -> str:
@@ -153,25 +172,27 @@ def compare_folders(
     sides = [[first_turns(stored) for stored in side] for side in (before, after)]
     names = {one.keys[problem.id]: problem for one in (*before, *after) for problem in one.problems}
     accepted = _scores(sides, ACCEPTED)
-    if not accepted.common:
+    (question, score), others = _measures(before[0].examined["protocol"])
+    asked = accepted if score is ACCEPTED else _scores(sides, score)
+    if not asked.common:
         raise UserError("compare: no problem was judged on both sides; evaluate both with the same --size and --seed")
-    question, others = _measures(before[0].examined["protocol"])
     if len({one.info.get("partial_credit") for one in (*before, *after)}) > 1:
         del others["mean_accuracy"]  # two yardsticks; the notes say so
     tables = [(name, _scores(sides, score)) for name, score in others.items()]
     rows = [_row(name, scores, paired) for name, scores in tables if scores.common and not scores.same_as(accepted)]
-    first = _row(question[0], accepted if question[1] is ACCEPTED else _scores(sides, question[1]), paired)
+    first = _row(question, asked, paired)
     return Comparison(
         data=before[0].examined["data"],
-        problems=len(accepted.common),
-        left_out=len(names) - len(accepted.common),
+        roles=tuple(sorted({role for one in (*before, *after) for role in one.examined.get("roles", ())})),
+        problems=len(asked.common),
+        left_out=len(names) - len(asked.common),
         seeds=(len(before), len(after)),
-        spread=(_spread(accepted.matrix(0)), _spread(accepted.matrix(1))),
+        spread=(_spread(asked.matrix(0)), _spread(asked.matrix(1))),
         paired=paired,
         over=first.difference.over,
         measures=(first, *_adjusted(rows)),
-        by_skill=_split("skill", accepted, lambda key: names[key].skill, paired),
-        by_level=_split("level", accepted, lambda key: str(names[key].meta.get("level", "")), paired),
+        by_skill=_split("skill", asked, lambda key: names[key].skill, paired),
+        by_level=_split("level", asked, lambda key: str(names[key].meta.get("level", "")), paired),
         notes=tuple(notes),
     )
 
@@ -179,8 +200,7 @@ def compare_folders(
 def _measures(protocol: Mapping[str, Any]) -> tuple[tuple[str, Score], dict[str, Score]]:
     """The question that a protocol asks, which is tested alone; and the other measures, adjusted together."""
     if protocol["budget"] is not None:
-        solved: Score = lambda answers: float(any(one.verdict.correct for one in answers))  # noqa: E731
-        return ("solved_at_budget", solved), dict(MEASURES)
+        return ("solved_at_budget", _solved(**protocol["budget"])), dict(MEASURES)
     others = MEASURES | {f"pass@{k}": pass_at(k) for k in protocol["ks"] if k > 1}
     return ("accepted", others.pop("accepted")), others
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +53,13 @@ class Judged:
             at_s=self.at_s,
             accuracy=self.accuracy,
             stopped_early="stopped_early" in self.verdict.flags,
+            answered=self.answer.completion.finish is not Finish.ERROR,
         )
+
+
+def problems_of_roles(roles: Collection[str]) -> str:
+    """`test problems`, `dev problems`: every heading says which, because dev problems also choose."""
+    return " ".join([" and ".join(sorted(roles)), "problems"]).strip()
 
 
 def as_row(one: Judged) -> dict[str, Any]:

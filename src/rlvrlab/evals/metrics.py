@@ -54,12 +54,19 @@ class Sample:
     """What mean accuracy is the mean of, where that is not the partial score: the recipe's reward."""
     stopped_early: bool = False
     """Were tests left out, so that pass_ratio is a lower bound?"""
+    answered: bool = True
+    """False where the request failed: there is no answer, and its 0 tokens are nobody's."""
+
+    @property
+    def accuracy_or_ratio(self) -> float:
+        """What mean accuracy is the mean of."""
+        return self.pass_ratio if self.accuracy is None else self.accuracy
 
 
 def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> dict[str, Any]:
     """All single numbers of one data set, at one sample per problem or more; rates are those of first turns."""
     everything, samples = samples, [s for s in samples if s.turn == 0]
-    judged = [s for s in samples if s.accepted is not None]
+    judged, answered = [s for s in samples if s.accepted is not None], [s for s in samples if s.answered]
     first = [s for s in judged if s.sample == 0]
     ratios = np.array([s.pass_ratio for s in judged] or [0.0])
     times = np.array([s.judge_time for s in judged] or [0.0])
@@ -77,11 +84,11 @@ def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> d
         "pass_ratio_p90": float(np.percentile(ratios, 90)),
         "zero_reward_rate": _share(sum(s.pass_ratio == 0 for s in judged), len(judged)),
         "exec_success_rate": _share(sum(s.error_type in RAN for s in judged), len(judged)),
-        "truncated_rate": _share(sum(s.truncated for s in samples), len(samples)),
+        "truncated_rate": _share(sum(s.truncated for s in answered), len(answered)),
         "avg_judge_time": float(times.mean()),
         "p50_judge_time": float(np.percentile(times, 50)),
         "p95_judge_time": float(np.percentile(times, 95)),
-        "avg_gen_tokens": float(np.mean([s.gen_tokens for s in samples] or [0])),
+        "avg_gen_tokens": float(np.mean([s.gen_tokens for s in answered] or [0])),
     }
     paid = [s for s in everything if s.accepted is not None]  # per solved problem, all samples are paid for
     right = len({s.problem_id for s in paid if s.accepted})
@@ -95,7 +102,7 @@ def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> d
     if entropies:
         out["avg_entropy"] = float(np.mean(entropies))
     if wall_s:
-        out["throughput"] = len(samples) / wall_s
+        out["throughput"] = len(answered) / wall_s
     return out
 
 
@@ -136,22 +143,38 @@ def at_budget(samples: Sequence[Sample], kind: str, amount: float) -> dict[str, 
     groups: dict[str, list[Sample]] = defaultdict(list)
     for s in sorted(samples, key=lambda s: (s.sample, s.turn)):
         groups[s.problem_id].append(s)
-    reached = [_cost_of_success(group, kind) for group in groups.values()]
-    solved = sum(cost is not None and cost <= amount for cost in reached)
-    low, high = wilson(solved, len(groups))
+    outcomes = {problem: solved_within(group, kind, amount) for problem, group in groups.items()}
+    reached = [_cost_of_success(groups[problem], kind) for problem, known in outcomes.items() if known is not None]
+    solved, unknown = sum(known is True for known in outcomes.values()), len(groups) - len(reached)
+    low, high = wilson(solved, len(reached))
     spent = max((s.at_s for s in samples), default=0.0) if kind == "wall_s" else sum(_price(s, kind) for s in samples)
     out: dict[str, Any] = {
         "budget": f"{amount:g} {kind}",
-        "solved_at_budget": _share(solved, len(groups)),
+        "solved_at_budget": _share(solved, len(reached)),
         "solved_at_budget_low": low,
         "solved_at_budget_high": high,
+        "solved_at_budget_if_unjudged_wrong": _share(solved, len(groups)),
+        "solved_at_budget_if_unjudged_right": _share(solved + unknown, len(groups)),
         f"spent_{kind}": spent,
         f"solved_per_{kind}": solved / spent if spent else None,
     }
     for part in (0.125, 0.25, 0.5, 1.0):
         within = sum(cost is not None and cost <= part * amount for cost in reached)
-        out[f"solved_at_budget*{part:g}"] = _share(within, len(groups))
+        out[f"solved_at_budget*{part:g}"] = _share(within, len(reached))
     return out
+
+
+def solved_within(group: Sequence[Sample], kind: str, amount: float) -> bool | None:
+    """Whether a problem's answers, in order, solve it within the budget; None where a failure hides that.
+
+    A failed request that was followed by another one cost nothing and hides nothing. An answer that could not be judged
+    may have been right, and one that asking ended with was never given.
+    """
+    cost = _cost_of_success(group, kind)
+    if cost is not None and cost <= amount:
+        return True
+    hidden = any(s.accepted is None and s.answered for s in group) or (bool(group) and not group[-1].answered)
+    return None if hidden else False
 
 
 def _cost_of_success(group: Sequence[Sample], kind: str) -> float | None:
@@ -182,7 +205,7 @@ def _mean_accuracy(judged: Sequence[Sample]) -> dict[str, float]:
     """Mean of the recipe's reward where it is an accuracy with partial credit, else of the partial score."""
     by_problem: dict[str, list[float]] = defaultdict(list)
     for s in judged:
-        by_problem[s.problem_id].append(s.pass_ratio if s.accuracy is None else s.accuracy)
+        by_problem[s.problem_id].append(s.accuracy_or_ratio)
     scores = [sum(values) / len(values) for values in by_problem.values()]
     found = estimate(scores)
     return {"mean_accuracy": found.value, "mean_accuracy_low": found.low, "mean_accuracy_high": found.high}
@@ -202,12 +225,19 @@ def _unjudged(samples: Sequence[Sample]) -> dict[str, float]:
     first = [s for s in samples if s.sample == 0]
     missing, right = sum(s.accepted is None for s in first), sum(s.accepted is True for s in first)
     lost = [s for s in samples if s.accepted is None]
+    worst: dict[str, list[float]] = defaultdict(list)
+    best: dict[str, list[float]] = defaultdict(list)
+    for s in samples:
+        worst[s.problem_id].append(0.0 if s.accepted is None else s.accuracy_or_ratio)
+        best[s.problem_id].append(1.0 if s.accepted is None else s.accuracy_or_ratio)
     ratio = sum(s.pass_ratio for s in samples if s.accepted is not None)
     return {
         "unjudged": float(len(lost)),
         "bad_tasks": float(sum(s.error_type == ErrorKind.BAD_TASK for s in lost)),
         "accepted_at_1_if_unjudged_wrong": _share(right, len(first)),
         "accepted_at_1_if_unjudged_right": _share(right + missing, len(first)),
+        "mean_accuracy_if_unjudged_wrong": _mean([_mean(values) for values in worst.values()]),
+        "mean_accuracy_if_unjudged_right": _mean([_mean(values) for values in best.values()]),
         "pass_ratio_mean_if_unjudged_wrong": ratio / len(samples) if samples else 0.0,
         "pass_ratio_mean_if_unjudged_right": (ratio + len(lost)) / len(samples) if samples else 0.0,
     }

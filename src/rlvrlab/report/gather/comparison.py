@@ -159,16 +159,18 @@ def _compared(
     except LabError as error:
         folder.miss("paired test", words(str(error), 400))
         return None
-    facts = compared.facts()
+    facts, question = compared.facts(), compared.measures[0].what
     tables = [
         {"title": title, "rows": facts[key]}
-        for key, title in (("measures", ""), ("by_skill", "accepted, by skill"), ("by_level", "accepted, by level"))
+        for key, title in (
+            ("measures", ""),
+            ("by_skill", f"{question}, by skill"),
+            ("by_level", f"{question}, by level"),
+        )
         if facts[key]
     ]
-    left = f", {compared.left_out} left out" if compared.left_out else ""
     notes = [
-        f"{compared.data}: {compared.problems} problems on both sides{left}; "
-        f"seeds: {compared.seeds[0]} and {compared.seeds[1]}.",
+        f"{compared.about}; seeds: {compared.seeds[0]} and {compared.seeds[1]}.",
         compared.caution,
         compared.adjustment,
         *compared.notes,
