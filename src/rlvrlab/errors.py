@@ -6,7 +6,8 @@ LabError
 │   └── UnknownName      a plug-in, key or verb nobody registered, with the nearest match
 ├── RunError             the run folder cannot be used as asked
 │   ├── RunLocked        another process is writing to it
-│   └── CheckpointError  a checkpoint is incomplete or does not match its manifest
+│   ├── CheckpointError  a checkpoint is incomplete or does not match its manifest
+│   └── RunTouched       recipe or logs were edited since the last checkpoint
 ├── InfrastructureError  the machine failed, not the model: never scored as a wrong answer
 │   └── JudgeLost        no judge server answers any more: the run stops, nothing is scored, --resume goes on
 └── TrainingDiverged     NaN or infinity persisted; the last good checkpoint is intact
@@ -58,6 +59,10 @@ class RunLocked(RunError):
 
 class CheckpointError(RunError):
     """A checkpoint is incomplete or does not match its manifest."""
+
+
+class RunTouched(RunError):
+    """Recipe or logs of a run are not what its checkpoints remember."""
 
 
 class InfrastructureError(LabError):

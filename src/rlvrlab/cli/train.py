@@ -18,13 +18,14 @@ from rlvrlab.errors import UserError
 @click.argument("overrides", nargs=-1, type=click.UNPROCESSED)
 @click.option("--plan", is_flag=True, help="Show the resolved recipe, batch sizes and cost; run nothing.")
 @click.option("--resume", type=click.Path(path_type=Path), help="Go on with this run folder; takes no other argument.")
+@click.option("--fork", is_flag=True, help="With --resume: a new run from its last checkpoint, if files were edited.")
 @click.option("--engine", help="Train with this engine in place of the recipe's, e.g. verl.")
 @click.option("--address", help="With verl: the Ray cluster, e.g. auto or ray://HEAD:10001; none starts Ray here.")
 @click.option("--judge", "judges", multiple=True, help="With verl: a judge server's address; several share the work.")
 @AS_JSON
 def command(
-    recipe: Path | None, overrides: tuple[str, ...], plan: bool, resume: Path | None, engine: str | None,
-    address: str | None, judges: tuple[str, ...], as_json: bool,
+    recipe: Path | None, overrides: tuple[str, ...], plan: bool, resume: Path | None, fork: bool,
+    engine: str | None, address: str | None, judges: tuple[str, ...], as_json: bool,
 ) -> int:  # fmt: skip
     """Run a recipe, or resume a run.
 
@@ -39,6 +40,8 @@ def command(
         if recipe is not None or overrides or plan or engine or address or judges:
             raise UserError("--resume takes no other argument; the run folder holds its recipe")
         resolved = resolved_of(resume)
+    elif fork:
+        raise UserError("--fork goes with --resume DIR")
     elif recipe is None:
         raise UserError("name a recipe, e.g. `rlvr train recipes/toy_countdown.toml`, or --resume DIR")
     elif engine == "verl":
@@ -69,7 +72,9 @@ def command(
         click.echo(f"warning: {words}", err=True)
     said = ["rlvr", *map(shlex.quote, sys.argv[1:])]
     with Progress(resolved, as_json) as progress:
-        if resume is not None:
+        if resume is not None and fork:
+            ended = session.fork(resume, progress.observe, said)
+        elif resume is not None:
             finished = read_info(resume).get("status") == "finished"
             ended = session.resume(resume, progress.observe)
             if finished:

@@ -16,6 +16,7 @@ from rlvrlab.evals.monitors import Watch
 from rlvrlab.recipe.schema import Stop
 from rlvrlab.record.experiment import write_experiment
 from rlvrlab.record.run import Run, read_metrics
+from rlvrlab.record.seal import seal_of
 from rlvrlab.record.sinks.base import Sinks
 from rlvrlab.rollout.collect import as_row
 from rlvrlab.stopwatch import watching
@@ -48,6 +49,7 @@ def train(lab: Lab, run: Run, sinks: Sinks, state: State, interrupts: Interrupts
     """Run the phases from `state` on, until the end or until asked to stop."""
     at = Watched(lab, run, sinks, Watch(read_metrics(run.folder)), observe)
     memory = checkpoint.restore_memory(run.folder / "checkpoints", lab, state.step)
+    _back_to_origin(at, state)
     while state.phase < len(lab.recipe.phases) and not interrupts.received:
         phase: Phase = lab.resolved.phase(lab.recipe.phases[state.phase])
         if state.phase_step == 0:
@@ -72,6 +74,7 @@ def train(lab: Lab, run: Run, sinks: Sinks, state: State, interrupts: Interrupts
             best = state.best is not None and state.best.step == state.step
             if over or best or state.phase_step % lab.recipe.checkpoint.every == 0:
                 memory = _checkpoint(at, state, memory)
+            _back_to_origin(at, state)
             observe(phase, state, row)
     if interrupts.received and state.phase_step:
         _checkpoint(at, state, memory)
@@ -129,12 +132,15 @@ def _end(at: Watched, phase: Phase, state: State) -> State:
     text = f"phase {phase.name} ends; best {state.best.accuracy:.3f} at step {state.best.step}"
     run.event("phase", text, step=state.step)
     if phase.control:
-        origin = state.kept[-1]
-        checkpoint.load(run.folder / "checkpoints" / f"global_step_{origin}", lab.engine)
-        run.event(
-            "control", f"{phase.name} was a control arm: the policy is again that of step {origin}", step=state.step
-        )
-    return state.next_phase()
+        text = f"{phase.name} was a control arm: the next phase starts from the policy of step {state.started_from}"
+        run.event("control", text, step=state.step)
+    return state.next_phase(control=phase.control)
+
+
+def _back_to_origin(at: Watched, state: State) -> None:
+    """After a control arm, whose own policy is in its checkpoint, training goes on from where the arm began."""
+    if state.returns:
+        checkpoint.load(at.run.folder / "checkpoints" / f"global_step_{state.origin}", at.lab.engine)
 
 
 def _record(
@@ -163,7 +169,7 @@ def _record(
     run.sync()
     at.sinks.log(row)
     if evaluation:
-        write_experiment(run.folder)
+        write_experiment(run.folder, run.so_far)
     if state.skipped_steps >= MAX_SKIPPED:
         raise TrainingDiverged(
             f"{MAX_SKIPPED} updates in a row were not finite, the last at step {state.step}; start again with a lower "
@@ -177,7 +183,7 @@ def _checkpoint(at: Watched, state: State, memory: Memory) -> Memory:
     lab, folder = at.lab, at.run.folder / "checkpoints"
     if not (folder / f"global_step_{state.step}").exists():
         memory = replace(memory, guard=lab.guard.saved(memory.guard)) if lab.guard else memory
-        checkpoint.save(folder, lab.engine, state, memory if lab.remembers else None)
+        checkpoint.save(folder, lab.engine, state, memory if lab.remembers else None, seal_of(at.run))
     anchors = lab.guard.anchors(memory.guard) if lab.guard else set()
     protected = {*state.kept, *anchors, *(() if state.best is None else (state.best.step,))}
     checkpoint.prune(folder, lab.recipe.checkpoint.keep, protected)

@@ -12,7 +12,6 @@ from rlvrlab.evals.monitors import RANGES
 from rlvrlab.record.experiment import write_experiment
 from rlvrlab.record.facts import code_state, machine, package_versions
 from rlvrlab.record.files import utc_now
-from rlvrlab.record.headline import summarise
 from rlvrlab.record.run import Run, read_info
 from rlvrlab.train.lab import Lab
 
@@ -65,15 +64,15 @@ def _note_machine(run: Run) -> None:
         text = f"not where it was before: {', '.join(changes)}; the last digits of what follows may differ"
         run.event("environment", text)
     run.info(status="running", **now)
-    write_experiment(run.folder)
+    write_experiment(run.folder, run.so_far)
 
 
 def close(run: Run, status: str, words: str) -> None:
     """Say how it ended; on a full disk even that may fail, and must not hide why."""
     try:
-        run.info(status=status, ended=utc_now(), result=summarise(run.folder))
+        run.info(status=status, ended=utc_now(), result=run.so_far.phases)
         run.event("end", f"{status}: {words}")
         run.sync()
-        write_experiment(run.folder)
+        write_experiment(run.folder, run.so_far)
     except (LabError, OSError) as error:
         print(f"could not record the end of the run: {error}", file=sys.stderr)

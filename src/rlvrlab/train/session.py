@@ -17,7 +17,7 @@ from rlvrlab.record.headline import summarise
 from rlvrlab.record.redact import HIDDEN
 from rlvrlab.record.run import Run, read_config
 from rlvrlab.record.sinks.base import Sinks, find_sinks
-from rlvrlab.train import checkpoint, run_folder
+from rlvrlab.train import checkpoint, integrity, run_folder
 from rlvrlab.train.guards.base import protected_in
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.loop import Observer, train
@@ -53,15 +53,40 @@ def resume(folder: Path, observe: Observer) -> Ended:
     """Go on from the newest complete checkpoint; without one, from the beginning."""
     resolved = resolved_of(folder)
     with closing(Run.open(folder)) as run:
+        path, notes = checkpoint.newest(folder / "checkpoints")
+        state = checkpoint.read_state(path) if path else State()
+        remarks = integrity.check(run, state, resolved.recipe.phases)
         lab = ready_lab(resolved)
         run_folder.check_data(folder, lab)
-        path, notes = checkpoint.newest(folder / "checkpoints")
-        state = checkpoint.load(path, lab.engine) if path else State()
-        phases = resolved.recipe.phases
-        moved = run.rewind(lambda row: state.covers(phases.index(row["phase"]), row["phase_step"]), state.step)
+        if path:
+            checkpoint.load(path, lab.engine)
+        moved = run.rewind(integrity.covered(run, state, resolved.recipe.phases), state.step)
         for note in notes:
             run.event("recovered", note)
+        for kind, words in remarks:
+            run.event(kind, words)
         run.event("resume", f"resumes after step {state.step}; {moved} later lines will be made again", step=state.step)
+        return _go(lab, run, state, observe)
+
+
+def fork(folder: Path, observe: Observer, command: Sequence[str] = ()) -> Ended:
+    """A new run that starts from the newest checkpoint of another, with the recipe that stands there now.
+
+    For a run whose recipe or logs were edited: nothing in its folder is touched, and the new run records its parent and
+    what was found different.
+    """
+    resolved = resolved_of(folder)
+    lab = ready_lab(resolved)
+    find_sinks(resolved)
+    found = checkpoint.complete(folder / "checkpoints")
+    if not found:
+        raise UserError(f"{folder}: no complete checkpoint to fork from; start a new run with its recipe")
+    state = checkpoint.load(found[0], lab.engine)
+    if state.phase > len(resolved.recipe.phases):
+        raise UserError(f"{folder}: {found[0].name} is in phase {state.phase + 1}, the recipe has fewer; add phases")
+    run = run_folder.create(lab, command)
+    with closing(run):
+        integrity.inherit(run, folder, found, state)
         return _go(lab, run, state, observe)
 
 
