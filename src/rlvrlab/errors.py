@@ -9,6 +9,7 @@ LabError
 │   ├── CheckpointError  a checkpoint is incomplete or does not match its manifest
 │   └── RunTouched       recipe or logs were edited since the last checkpoint
 ├── InfrastructureError  the machine failed, not the model: never scored as a wrong answer
+│   ├── DeadlineExceeded a step or an evaluation took longer than stop.deadline_s
 │   └── JudgeLost        no judge server answers any more: the run stops, nothing is scored, --resume goes on
 └── TrainingDiverged     NaN or infinity persisted; the last good checkpoint is intact
 """
@@ -71,6 +72,10 @@ class InfrastructureError(LabError):
 
 class JudgeLost(InfrastructureError):
     """No judge server answers any more, and waiting did not help."""
+
+
+class DeadlineExceeded(InfrastructureError):
+    """Something that was waited for did not come in time."""
 
 
 class TrainingDiverged(LabError):

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import runs
 
-from rlvrlab.errors import CheckpointError, InfrastructureError, LabError, RunError, RunTouched
+from rlvrlab.errors import CheckpointError, InfrastructureError, LabError, RunError, RunTouched, UserError
 from rlvrlab.record.run import Run
 from rlvrlab.train import checkpoint, session
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_waiting_for_the_disk() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -51,19 +59,37 @@ EDITS: dict[str, tuple[Callable[[Path], object], str]] = {
     "seed": (lambda f: edit_config(f, "seed", value=9), r"seed 0 → 9"),
     "reward": (lambda f: edit_config(f, "reward", "type", value="constant"), r'reward\.type "binary" → "constant"'),
     "phases": (lambda f: edit_config(f, "phases", value=["grpo"]), r'phases \["sft", "grpo"\] → \["grpo"\]'),
-    "cut": (lambda f: edit_lines(f, "metrics", lambda lines: lines.__delitem__(slice(4, None))), r"metrics\.jsonl:4: .*ends"),
+    "cut": (
+        lambda f: edit_lines(f, "metrics", lambda lines: lines.__delitem__(slice(4, None))),
+        r"metrics\.jsonl:4: .*ends",
+    ),
     "value": (
-        lambda f: edit_lines(f, "metrics", lambda ls: ls.__setitem__(1, ls[1].replace('"step": 1', '"step": 1, "x": 1'))),
+        lambda f: edit_lines(f, "metrics", lambda lines: lines.__setitem__(1, lines[1].replace("{", '{"x": 1, '))),
         r"metrics\.jsonl:1-\d+: edited after the checkpoint of step \d+",
     ),
-    "foreign table": (lambda f: edit_lines(f, "metrics", lambda ls: ls.insert(2, '{"mine": 1}\n')), r"metrics\.jsonl:3: a foreign"),
-    "foreign number": (lambda f: edit_lines(f, "metrics", lambda ls: ls.append("5\n")), r"metrics\.jsonl:\d+: a foreign line"),
-    "no JSON": (lambda f: edit_lines(f, "metrics", lambda ls: ls.insert(2, "hello\n")), r"metrics\.jsonl:3: not JSON"),
-    "step again": (lambda f: edit_lines(f, "metrics", lambda ls: ls.append(ls[1])), r"metrics\.jsonl:\d+: step 1 follows step"),
-    "foreign event": (lambda f: edit_lines(f, "events", lambda ls: ls.insert(1, '{"a": 1}\n')), r"events\.jsonl:2: a foreign"),
+    "foreign table": (
+        lambda f: edit_lines(f, "metrics", lambda ls: ls.insert(2, '{"mine": 1}\n')),
+        r"metrics\.jsonl:3: a foreign",
+    ),
+    "foreign number": (
+        lambda f: edit_lines(f, "metrics", lambda ls: ls.append("5\n")),
+        r"metrics\.jsonl:\d+: a foreign line",
+    ),
+    "no JSON": (
+        lambda f: edit_lines(f, "metrics", lambda ls: ls.insert(2, "hello\n")),
+        r"metrics\.jsonl:3: not JSON",
+    ),
+    "step again": (
+        lambda f: edit_lines(f, "metrics", lambda ls: ls.append(ls[1])),
+        r"metrics\.jsonl:\d+: step 1 follows step",
+    ),
+    "foreign event": (
+        lambda f: edit_lines(f, "events", lambda ls: ls.insert(1, '{"a": 1}\n')),
+        r"events\.jsonl:2: a foreign",
+    ),
     "no seal": (lambda f: (runs.last_checkpoint(f) / "seal.json").unlink(), r"seal\.json is missing"),
     "half a seal": (lambda f: (runs.last_checkpoint(f) / "seal.json").write_text("{}"), r"seal\.json .* damaged"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", EDITS)
@@ -144,13 +170,18 @@ def test_a_fork_is_a_run_of_its_own_with_a_parent(copy: Path) -> None:
 
 def test_a_fork_may_drop_finished_phases_and_lines(copy: Path) -> None:
     edit_config(copy, "phases", value=["sft", "ppo"])
-    edit_config(copy, "phase_tables", value={**json.loads((copy / "config.json").read_text())["recipe"]["phase_tables"],
-                                            "ppo": {"steps": 1, "batch_size": 4}})  # fmt: skip
+    edit_config(copy, "phase_tables", "ppo", value={"steps": 5, "batch_size": 4})
     edit_config(copy, "output_dir", value=str(copy.parent))
     edit_lines(copy, "metrics", lambda lines: lines.__delitem__(slice(3, None)))
     forked = session.fork(copy, runs.quiet).folder
     assert len(runs.read_info(forked)["parent"]["differs"]) == 2
     assert session.resume(forked, runs.quiet).status == "finished"
+
+
+def test_a_fork_into_a_phase_that_is_over_is_refused(copy: Path) -> None:
+    edit_config(copy, "phase_tables", "grpo", "steps", value=2)
+    with pytest.raises(UserError, match=r"raise grpo\.steps"):
+        session.fork(copy, runs.quiet)
 
 
 def test_a_change_on_purpose_goes_on_record(copy: Path) -> None:

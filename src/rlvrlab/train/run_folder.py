@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rlvrlab.errors import LabError, UserError
+from rlvrlab.errors import InfrastructureError, LabError, UserError
 from rlvrlab.evals.monitors import RANGES
 from rlvrlab.record.experiment import write_experiment
 from rlvrlab.record.facts import code_state, machine, package_versions
@@ -45,6 +45,10 @@ def recorded(run: Run) -> Iterator[None]:
     except KeyboardInterrupt:
         close(run, "killed", "stopped at once by a second Ctrl-C")
         raise
+    except SystemExit as left:
+        words = f"a plug-in or a package ended the program (sys.exit({left.code!r}))"
+        close(run, "failed", words)
+        raise InfrastructureError(f"{words}; the run is in {run.folder}") from left
     except Exception as error:
         close(run, "failed", str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}")
         raise

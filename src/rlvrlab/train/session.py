@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from rlvrlab.train import checkpoint, integrity, run_folder
 from rlvrlab.train.guards.base import protected_in
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.loop import Observer, train
+from rlvrlab.train.patience import Abandoned, Patience
 from rlvrlab.train.protocols.base import check_skills, stages_of
 from rlvrlab.train.state import State
 from rlvrlab.train.stopping import Interrupts
@@ -82,8 +84,12 @@ def fork(folder: Path, observe: Observer, command: Sequence[str] = ()) -> Ended:
     if not found:
         raise UserError(f"{folder}: no complete checkpoint to fork from; start a new run with its recipe")
     state = checkpoint.load(found[0], lab.engine)
-    if state.phase > len(resolved.recipe.phases):
+    phases = [resolved.phase(name) for name in resolved.recipe.phases]
+    if state.phase > len(phases):
         raise UserError(f"{folder}: {found[0].name} is in phase {state.phase + 1}, the recipe has fewer; add phases")
+    if state.phase_step and phases[state.phase].steps <= state.phase_step:
+        name, done = phases[state.phase].name, state.phase_step
+        raise UserError(f"{folder}: {found[0].name} has done {done} steps of its phase; raise {name}.steps above that")
     run = run_folder.create(lab, command)
     with closing(run):
         integrity.inherit(run, folder, found, state)
@@ -134,8 +140,15 @@ def resolved_of(folder: Path) -> Resolved:
 
 def _go(lab: Lab, run: Run, state: State, observe: Observer) -> Ended:
     with Interrupts() as interrupts:
-        with run_folder.recorded(run), Sinks.open(lab.resolved, run) as sinks:
-            state = train(lab, run, sinks, state, interrupts, observe)
+        deadline_s = lab.recipe.stop.deadline_s
+        try:
+            patience = Patience(run, interrupts, deadline_s, partial(run_folder.close, run))
+            with run_folder.recorded(run), Sinks.open(lab.resolved, run) as sinks, patience:
+                state = train(lab, run, sinks, state, interrupts, observe, patience)
+        except Abandoned:
+            words = "asked to stop; the step in progress was given up; go on with --resume"
+            run_folder.close(run, interrupts.status, words)
+            return Ended(run.folder, interrupts.status, interrupts.exit_code, summarise(run.folder))
         if state.phase == len(lab.recipe.phases):
             run_folder.close(run, "finished", "all phases done")
             return Ended(run.folder, "finished", 0, summarise(run.folder))

@@ -78,7 +78,22 @@ class HfEngine:
         if self._stale:
             self._sampler.refresh()
             self._stale = False
-        return list(self._sampler.sample(requests, self.version))
+        return self._sparing_rows(requests)
+
+    def _sparing_rows(self, requests: Sequence[Request]) -> list[list[Completion]]:
+        """Out of memory halves the answers drawn abreast, as often as it takes; one at a time is the end of it."""
+        while True:
+            try:
+                return list(self._sampler.sample(requests, self.version))
+            except (MemoryError, RuntimeError) as error:
+                if not out_of_memory(error):
+                    raise
+                if self._sampler.max_rows <= 1:
+                    remedy = "lower rollout.max_tokens or take a smaller model"
+                    raise UserError(f"out of memory on {self.device} while sampling one answer; {remedy}") from error
+            self._sampler.max_rows //= 2
+            self.halvings.append(f"out of memory while sampling: {self._sampler.max_rows} answers abreast from now on")
+            self._free()
 
     def logprobs(self, batch: TokenBatch, policy: Policy = "current") -> tuple[Floats, Floats]:
         """Float32 scores of every seen token."""
@@ -212,18 +227,28 @@ class HfEngine:
         try:
             return work(*args)
         except (MemoryError, RuntimeError) as error:
-            told = any(words in str(error) for words in ("can't allocate memory", "not enough memory"))
-            if not told and not isinstance(error, torch.OutOfMemoryError | MemoryError):
+            if not out_of_memory(error):
                 raise
             if self._halved:
                 small = f"{self.device} with micro-batches of {self.micro_tokens} tokens"
                 remedy = "lower engine.micro_tokens, or set engine.gradient_checkpointing = true"
                 raise UserError(f"out of memory on {small}; {remedy}") from error
         self._halved, self.micro_tokens = True, max(1, self.micro_tokens // 2)
-        warnings.warn(f"out of memory: micro-batches are halved to {self.micro_tokens} tokens", stacklevel=3)
+        words = f"out of memory: micro-batches are halved to {self.micro_tokens} tokens"
+        warnings.warn(words, stacklevel=3)
+        self.halvings.append(f"{words}; set engine.micro_tokens = {self.micro_tokens}")
+        self._free()
+        return self._sparing(work, *args)
+
+    def _free(self) -> None:
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
-        return self._sparing(work, *args)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Is this error about memory? On a CPU torch tells it in words alone."""
+    told = any(words in str(error) for words in ("can't allocate memory", "not enough memory"))
+    return told or isinstance(error, torch.OutOfMemoryError | MemoryError)
 
 
 def embedded_sampler(model: Any, tokenizer: Tokenizer, device: torch.device) -> HfSampler | PlainSampler:
