@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from rlvrlab.cli.printing import print_json, printable, table
+from rlvrlab.notes import noting
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.explain import settings, unusual
 from rlvrlab.train.plan import estimate, phase_plans
@@ -17,14 +18,17 @@ COST = ("phase", "s/step", "s/evaluation", "seconds in all")
 
 def show_plan(resolved: Resolved, as_json: bool) -> None:
     """Resolved values with their origin, batch sizes, cost."""
-    rows, phases, times = settings(resolved), phase_plans(resolved), estimate(resolved)
+    rows, phases = settings(resolved), phase_plans(resolved)
+    advice: list[str] = []
+    with noting(lambda _, words: advice.append(words)):
+        times = estimate(resolved)
     if as_json:
         print_json(
             {
                 "settings": [row._asdict() for row in rows],
                 "phases": [phase._asdict() for phase in phases],
                 "estimate": [one._asdict() for one in times],
-                "warnings": unusual(resolved),
+                "warnings": [*unusual(resolved), *advice],
             }
         )
         return
@@ -44,7 +48,7 @@ def show_plan(resolved: Resolved, as_json: bool) -> None:
     for preset in dict.fromkeys(row.origin for row in rows if row.source):
         vetted = [f"{row.key}: {row.source}" for row in rows if row.origin == preset and row.source]
         console.print(f"\n{preset}, where the recipe says nothing: {'; '.join(vetted)}", soft_wrap=True)
-    for words in unusual(resolved):
+    for words in [*unusual(resolved), *advice]:
         console.print(Text(f"warning: {printable(words)}", "yellow"), soft_wrap=True)
     also = ", ".join(dict.fromkeys(name for p in phases for name in p.also_draw))
     if also:

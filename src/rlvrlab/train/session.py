@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import RunError, UserError
+from rlvrlab.notes import noting
 from rlvrlab.recipe import Resolved, resolve
 from rlvrlab.recipe.explain import unusual
 from rlvrlab.recipe.parse import flatten
@@ -143,7 +144,7 @@ def _go(lab: Lab, run: Run, state: State, observe: Observer) -> Ended:
         deadline_s = lab.recipe.stop.deadline_s
         try:
             patience = Patience(run, interrupts, deadline_s, partial(run_folder.close, run))
-            with run_folder.recorded(run), Sinks.open(lab.resolved, run) as sinks, patience:
+            with run_folder.recorded(run), Sinks.open(lab.resolved, run) as sinks, patience, noting(run.event):
                 state = train(lab, run, sinks, state, interrupts, observe, patience)
         except Abandoned:
             words = "asked to stop; the step in progress was given up; go on with --resume"

@@ -23,6 +23,7 @@ from rlvrlab.engines.hf.sampler import HfSampler
 from rlvrlab.engines.hf.vectors import FlatOptimizer, Trainable, combine, gramian
 from rlvrlab.engines.hf.weights import obstacle
 from rlvrlab.errors import UserError
+from rlvrlab.notes import note
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Completion, Loss, Objective, Request, Tokenizer
 
@@ -48,6 +49,7 @@ class HfEngine:
         self.precision = str(self.weights.dtype).removeprefix("torch.")
         self.micro_tokens = config.micro_tokens or MICRO_TOKENS.get(self.device.type, MICRO_TOKENS["cuda"])
         self._halved = False
+        self.max_rows: int | None = None
         self.reference = self.weights.copy.clone()
         self.critic = Critic(self.model.config.hidden_size, optimizer, self.device)
         self.version = 0
@@ -75,6 +77,7 @@ class HfEngine:
                 raise UserError(f"{what} do not fit the model's window of {self.body.window}; shorten one of them")
         if self._sampler is None:
             self._sampler = embedded_sampler(self.model, self.tokenizer, self.device)
+            self._sampler.max_rows = self.max_rows or self._sampler.max_rows
         if self._stale:
             self._sampler.refresh()
             self._stale = False
@@ -92,7 +95,8 @@ class HfEngine:
                     remedy = "lower rollout.max_tokens or take a smaller model"
                     raise UserError(f"out of memory on {self.device} while sampling one answer; {remedy}") from error
             self._sampler.max_rows //= 2
-            self.halvings.append(f"out of memory while sampling: {self._sampler.max_rows} answers abreast from now on")
+            self.max_rows = self._sampler.max_rows
+            note("memory", f"out of memory while sampling: {self.max_rows} answers abreast from now on")
             self._free()
 
     def logprobs(self, batch: TokenBatch, policy: Policy = "current") -> tuple[Floats, Floats]:
@@ -179,7 +183,8 @@ class HfEngine:
         state = {"theta": self.weights.theta, "reference": self.reference, "critic": self.critic.weight}
         state |= {f"optimizer.{key}": value for key, value in self.optimizer.state().items()}
         state |= {f"critic_optimizer.{key}": value for key, value in self.critic.optimizer.state().items()}
-        store.save(folder, state, self._facts())
+        halved = {"max_rows": self.max_rows, "micro_tokens": self.micro_tokens if self._halved else None}
+        store.save(folder, state, self._facts() | {"halved": halved})
         quantized = self.config.quantize != "none"
         store.export(folder / "huggingface", self.model, self.tokenizer, quantized=quantized)
         if self.peft is not None:
@@ -193,6 +198,12 @@ class HfEngine:
         for prefix, optimizer in (("optimizer.", self.optimizer), ("critic_optimizer.", self.critic.optimizer)):
             optimizer.restore({key.removeprefix(prefix): x for key, x in state.items() if key.startswith(prefix)})
         self.version = int(facts["version"])
+        halved = facts.get("halved") or {}
+        self.max_rows = halved.get("max_rows") or self.max_rows
+        if self.max_rows and self._sampler is not None:
+            self._sampler.max_rows = self.max_rows
+        if halved.get("micro_tokens"):
+            self._halved, self.micro_tokens = True, int(halved["micro_tokens"])
         self._stale = True
 
     def _facts(self) -> dict[str, Any]:
@@ -236,7 +247,7 @@ class HfEngine:
         self._halved, self.micro_tokens = True, max(1, self.micro_tokens // 2)
         words = f"out of memory: micro-batches are halved to {self.micro_tokens} tokens"
         warnings.warn(words, stacklevel=3)
-        self.halvings.append(f"{words}; set engine.micro_tokens = {self.micro_tokens}")
+        note("memory", f"{words}; set engine.micro_tokens = {self.micro_tokens}")
         self._free()
         return self._sparing(work, *args)
 
