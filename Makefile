@@ -7,7 +7,7 @@ JOBS   ?= 2
 TORCH  ?= torch==2.13.0
 VERL   ?= .venv-verl
 
-.PHONY: help setup quick demo demo-llm test fast oracles verl-test soak fuzz lint types bench claims docs clean
+.PHONY: help setup quick demo demo-llm test fast oracles verl-test soak wheel fuzz lint types bench claims docs clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,6 +31,7 @@ setup: $(VENV)/.dev  ## a virtual environment with everything for development
 
 quick: $(BIN)/rlvr  ## install the light core and train a policy from 0 to above 80 %, in under two minutes
 	$(BIN)/rlvr train recipes/toy_countdown.toml
+	@echo "Go on with: . $(VENV)/bin/activate && rlvr eval --run latest     (or $(BIN)/rlvr …, without activating)"
 
 demo: $(VENV)/.hf  ## all five phases on a tiny code model that learns from the real judge, in about five minutes
 	$(BIN)/rlvr train studies/coding_five_phase/nano.toml
@@ -65,6 +66,9 @@ verl-test: $(VERL)/.ready  ## the real verl trainer on a local Ray cluster on a 
 
 soak: $(VENV)/.dev  ## kill a run at 50 random moments and compare
 	$(BIN)/python -m pytest -m soak
+
+wheel: $(BIN)/rlvr  ## build the wheel and train from it in another folder, as after a `pip install`
+	PYTHON=$(BIN)/python sh tests/wheel.sh
 
 fuzz: $(VENV)/.dev  ## ten minutes of random inputs for everything that reads foreign text; FUZZ_SECONDS=120 for less
 	FUZZ_SECONDS=$(or $(FUZZ_SECONDS),600) $(BIN)/python tests/fuzz

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import click
 import pytest
 
 from rlvrlab.cli.main import rlvr
+from rlvrlab.recipe.parse import flatten
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src/rlvrlab"
@@ -107,3 +109,15 @@ def test_what_is_not_there_is_noticed() -> None:
     commands = "`rlvr train a.toml --plan`, `rlvr trian a.toml`\n```\nrlvr eval --rnu a   # no\nrlvr data make sql\n```"
     assert wrong_commands(commands) == ["rlvr trian a.toml", "rlvr eval --rnu a"]
     assert missing_names("rlvrlab.judge.judge.Judge rlvrlab.judge.sql.Sql") == ["rlvrlab.judge.sql.Sql"]
+
+
+def test_the_readmes_recipe_is_the_one_that_quick_runs_shortened() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    shown = dict(flatten(tomllib.loads(re.search(r"```toml\n(.*?)```", text, re.DOTALL)[1])))
+    whole = dict(flatten(tomllib.loads((ROOT / "recipes/toy_countdown.toml").read_text("utf-8"))))
+    assert shown.items() <= whole.items() and "`recipes/toy_countdown.toml`, shortened" in text
+
+
+def test_quick_ends_with_how_to_go_on() -> None:
+    quick = re.search(r"^quick:.*?(?=^\w)", (ROOT / "Makefile").read_text("utf-8"), re.DOTALL | re.MULTILINE)[0]
+    assert "activate" in quick.splitlines()[-2] and "$(BIN)/rlvr" in quick.splitlines()[-2]

@@ -3,6 +3,7 @@
 LabError
 ├── UserError            the user can fix it: shown on one line, no traceback, exit code 2
 │   ├── RecipeError      one or many problems in a recipe, all reported at once
+│   ├── ModelUnavailable a model, or what loads it, is not on this machine and cannot be had now
 │   └── UnknownName      a plug-in, key or verb nobody registered, with the nearest match
 ├── RunError             the run folder cannot be used as asked
 │   ├── RunLocked        another process is writing to it
@@ -38,6 +39,10 @@ class RecipeError(UserError):
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = list(problems)
         super().__init__("\n".join(self.problems))
+
+
+class ModelUnavailable(UserError):
+    """A model, or a package that loads it, is not on this machine and cannot be had now."""
 
 
 class UnknownName(UserError):

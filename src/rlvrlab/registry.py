@@ -182,19 +182,40 @@ def _import_all(kind: str) -> None:
             warnings.warn(f"plug-in {point.name!r} ({point.value}) is left out: {broken}", stacklevel=2)
 
 
-def _from_file(kind: str, name: str, folder: Path) -> type[Any]:
-    """A plug-in in the user's own file; that file is the user's code and is imported as such."""
-    file, _, attribute = name.rpartition(":")
-    path = folder / file
-    try:
-        path = path.resolve(strict=True)
-        changed = path.stat().st_mtime_ns
-    except (OSError, ValueError):
-        raise UserError(f"{kind} {name!r}: no file {path}; the path is relative to the recipe") from None
-    _walk(kind)  # so that a name taken by a built-in is refused whatever was imported before
+def is_own(name: object) -> bool:
+    """Does this name the user's own code: `file.py:NAME`, or something of a running Python?"""
+    return isinstance(name, str) and (".py:" in name or name.startswith(PYTHON))
+
+
+def file_of(name: str, *folders: Path) -> Path:
+    """The file of `file.py:NAME`, in the first of these folders that has it."""
+    file = name.rpartition(":")[0]
+    for folder in folders or (Path(),):
+        try:
+            return (folder / file).resolve(strict=True)
+        except (OSError, ValueError):
+            continue
+    looked = " nor ".join(str(folder / file) for folder in dict.fromkeys(folders or (Path(),)))
+    raise UserError(f"{name!r}: no file {looked}; the path is relative to the recipe")
+
+
+def own_object(path: Path, attribute: str) -> Any:
+    """What a name in the user's own file stands for, None if it is not there; the file runs once, as their code."""
+    changed = path.stat().st_mtime_ns
     if (path, changed) not in _files:
         _files[path, changed] = _run(path)
-    found = getattr(_files[path, changed], attribute, None)
+    return getattr(_files[path, changed], attribute, None)
+
+
+def _from_file(kind: str, name: str, folder: Path) -> type[Any]:
+    """A plug-in in the user's own file; that file is the user's code and is imported as such."""
+    attribute = name.rpartition(":")[2]
+    try:
+        path = file_of(name, folder)
+    except UserError as error:
+        raise UserError(f"{kind} {error}") from None
+    _walk(kind)  # so that a name taken by a built-in is refused whatever was imported before
+    found = own_object(path, attribute)
     if isinstance(found, type) and getattr(found, "plugin_kind", None) == kind:
         return found
     cls = _adapters[kind](attribute, found) if kind in _adapters and found is not None else None

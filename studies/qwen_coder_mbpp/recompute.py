@@ -1,58 +1,33 @@
 """Every number in the tables of README.md, from results/ alone: `python studies/qwen_coder_mbpp/recompute.py`.
 
-results/outcomes.json has, for every arm and problem, whether the greedy answer was right (0 or 1) and how many of 16
-samples were; results/arms.json how each arm was run and examined; results/metrics/ARM.jsonl every training step.
+Question 1 is here, question 2 in brakes.py beside this file. results/outcomes.json has, for every arm and problem,
+whether the greedy answer was right (0 or 1) and how many of 16 samples were; results/arms.json how each arm was run and
+examined; results/metrics/ARM.jsonl every training step.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from math import sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from brakes import Brakes, brake_tables
+from mbpp_tables import MEASURES, SAMPLES, Measure, first_last, interval, label, markdown, points
 
 from rlvrlab.batch import Floats
 from rlvrlab.evals.statistics import Difference, compare, compare_seeds, holm
 
 RESULTS = Path(__file__).parent / "results"
 SEEDS = (0, 1, 2)
-SAMPLES = 16
 TRAINED = [f"{kind}_s{seed}" for kind in ("grpo", "random") for seed in SEEDS] + ["entropy_s0"]
 AGAINST = {"grpo − base": ("base", "grpo"), "random − base": ("base", "random"), "grpo − random": ("random", "grpo")}
 WINDOWS = ((1, 3), (8, 12), (15, 19), (22, 26), (31, 35))
 """First and last step of the windows in which arms are compared at equal steps."""
 T_2DF = 4.302652729911275
 """Two-sided 95 % quantile of Student's t with two degrees of freedom: three seeds."""
-
-
-class Measure(NamedTuple):
-    """One column of an examination."""
-
-    data: str
-    answers: str
-    """greedy, or sampled at temperature 1."""
-    reach: bool
-    """Whether one right sample is enough (pass@16), instead of the share that is right."""
-
-    def __str__(self) -> str:
-        kind = "greedy" if self.answers == "greedy" else "pass@16" if self.reach else "pass@1, T=1"
-        return f"{'MBPP' if self.data == 'mbpp' else 'HumanEval'} {kind}"
-
-    @property
-    def key(self) -> str:
-        """As the resampling was keyed when results/summary.json was written."""
-        kind = "greedy" if self.answers == "greedy" else "pass@n" if self.reach else "sampled@1"
-        return f"{self.data} {kind}"
-
-
-MEASURES = [
-    Measure(data, answers, reach)
-    for data in ("mbpp", "humaneval")
-    for answers, reach in (("greedy", False), ("sampled", False), ("sampled", True))
-]
 
 
 class OverSeeds(NamedTuple):
@@ -116,13 +91,12 @@ class Results:
 
 def main() -> None:
     """Print the tables."""
-    results = Results()
-    for title, lines in tables(results):
+    for title, lines in (*tables(Results()), *brake_tables(Brakes())):
         print(f"{title}\n\n" + "\n".join(lines) + "\n")
 
 
 def tables(results: Results) -> Iterator[tuple[str, list[str]]]:
-    """Title and Markdown lines of every table of README.md."""
+    """Title and Markdown lines of every table of question 1."""
     yield "Examined after the last step, in %", arm_table(results)
     yield "Over three seeds, in points", seed_table(results)
     yield "Each seed alone, in points", pair_table(results)
@@ -212,31 +186,6 @@ def time_table(results: Results) -> list[str]:
         cells = [f"{s.mean():.2f} ({s[:5].mean():.2f} → {s[-5:].mean():.2f})" for s in parts]
         rows.append([label(arm), *cells, f"{parts[-1].sum():.0f}", f"{results.arms[arm]['memory_gb']:.0f}"])
     return markdown(["arm", "sampling", "judging", "update", "whole step", "all steps", "GB reserved"], rows)
-
-
-def label(arm: str) -> str:
-    """grpo_s0 -> grpo 0."""
-    return arm.replace("_s", " ")
-
-
-def points(share: float) -> str:
-    """A difference of shares in percentage points."""
-    return f"{100 * share:+.1f}".replace("-", "−").replace("−0.0", "+0.0")
-
-
-def interval(low: float, high: float) -> str:
-    """In percentage points."""
-    return f"[{points(low)}, {points(high)}]"
-
-
-def first_last(values: Floats, form: str) -> str:
-    """The mean of the first three steps and of the last five."""
-    return f"{form.format(values[:3].mean())} → {form.format(values[-5:].mean())}"
-
-
-def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """The lines of a table."""
-    return ["| " + " | ".join(row) + " |" for row in (heads, ["---"] * len(heads), *rows)]
 
 
 if __name__ == "__main__":

@@ -74,8 +74,7 @@ def test_a_reward_that_raises_is_one_line() -> None:
         raise ZeroDivisionError("two\nlines")
 
     refused(lambda: train(COUNTDOWN, reward=broken), "'broken' raised ZeroDivisionError: two lines", "countdown:")
-    (folder,) = Path("experiments").iterdir()
-    assert rlvrlab.Run(folder).status == "failed"
+    assert not Path("experiments").exists()  # found by a trial call, before any run begins
 
 
 def test_an_interrupted_run_goes_on_exactly_with_its_functions_and_not_without() -> None:

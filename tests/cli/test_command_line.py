@@ -82,7 +82,7 @@ def test_the_package_itself_runs_as_the_command(tmp_path) -> None:
     ("words", "expected"),
     [
         (["trian"], "no verb 'trian'; did you mean 'train'?"),
-        (["xyzzy"], "allowed: train, "),
+        (["xyzzy"], "allowed: recipes, train, "),
         (["train"], "name a recipe"),
         (["train", "gone.toml"], "gone.toml: no such recipe"),
         (["train", "tiny.toml", "rolout.n=3"], "did you mean 'rollout.n'"),
@@ -165,10 +165,20 @@ def test_json_is_json_and_nothing_else(tmp_path, monkeypatch, capsys, words: lis
 def test_no_colours_where_there_is_no_terminal(tmp_path, words: list[str]) -> None:
     tiny(tmp_path)
     done = rlvr(*words, folder=tmp_path, TERM="xterm-256color")
-    assert done.returncode == 0 and done.stderr == "" and not ANSI.search(done.stdout)
+    assert done.returncode == 0 and not ANSI.search(done.stdout + done.stderr)
+    assert all(re.match(r"(sft|grpo) \d/\d ", line) for line in done.stderr.splitlines())  # a line per evaluation
 
 
 @pytest.mark.slow
+def test_evaluations_have_a_line_each_and_no_old_number(tmp_path) -> None:
+    done = rlvr("train", str(tiny(tmp_path)), "grpo.steps=3", "eval.every=2", folder=tmp_path)
+    lines = [line for line in done.stderr.splitlines() if re.match(r"\w+ \d/\d ", line)]
+    assert [line[:8] for line in lines] == ["sft 0/2 ", "sft 2/2 ", "grpo 0/3", "grpo 2/3", "grpo 3/3"]
+    assert all("held-out " in line for line in lines)
+    done = rlvr("train", str(tiny(tmp_path)), "eval.every=0", "record.log_interval=1", folder=tmp_path)
+    assert "held-out" not in next(line for line in done.stderr.splitlines() if line.startswith("grpo 1/2"))
+
+
 def test_progress_lines_are_asked_for(tmp_path) -> None:
     done = rlvr("train", str(tiny(tmp_path)), "record.log_interval=1", folder=tmp_path)
     assert re.findall(r"^(\w+ \d/\d) ", done.stderr, re.M) == [

@@ -239,6 +239,8 @@ class Hub:
 
 def test_the_hub(tmp_path: Path, monkeypatch, capsys) -> None:
     hub = Hub({"train": GSM[:20], "test": GSM[20:]})
+    monkeypatch.setattr("rlvrlab.data.sources.go_offline_without_network", lambda: False)
+    monkeypatch.delenv("RLVRLAB_DATA", raising=False)
     monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=hub.load_dataset))
     assert run(monkeypatch, capsys, tmp_path, "prepare", "gsm8k")[0] == 0
     assert hub.asked == [("openai/gsm8k", "main", "train"), ("openai/gsm8k", "main", "test")]
@@ -247,10 +249,23 @@ def test_the_hub(tmp_path: Path, monkeypatch, capsys) -> None:
     assert code != 0 and len(err.splitlines()) == 1 and "KeyError" not in err
     del hub.splits["test"]
     code, _, err = run(monkeypatch, capsys, tmp_path, "prepare", "math500")
-    assert code == 1 and err.strip().endswith("(no route to host); try again, or give your copy with --from PATH")
+    assert code == 1 and err.strip().endswith("(no route to host); give your copy with --from PATH or in $RLVRLAB_DATA")
     monkeypatch.setitem(sys.modules, "datasets", None)
     code, _, err = run(monkeypatch, capsys, tmp_path, "prepare", "svamp")
     assert code == 2 and "rlvrlab[hub]" in err
+
+
+def test_any_set_of_the_hub_through_the_environment_of_own_answers(tmp_path: Path, monkeypatch, capsys) -> None:
+    rows = [{"ask": f"{i} plus 1?", "reply": i + 1} for i in range(40)]
+    hub = Hub({"train": rows})
+    monkeypatch.setattr("rlvrlab.data.sources.go_offline_without_network", lambda: False)
+    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=hub.load_dataset))
+    keys = ("--env", "answers", "--role", "split", "prompt=ask", "answer=reply", "matcher=number")
+    assert run(monkeypatch, capsys, tmp_path, "prepare", "hub:me/sums:small@train", *keys)[0] == 0
+    assert hub.asked == [("me/sums", "small", "train")]
+    assert sum(len(problems) for problems in problems_of(tmp_path).values()) == 40
+    code, _, err = run(monkeypatch, capsys, tmp_path, "prepare", "hub:sums", *keys)
+    assert code == 2 and "write hub:OWNER/NAME" in err
 
 
 @pytest.mark.parametrize(
@@ -262,7 +277,7 @@ def test_the_hub(tmp_path: Path, monkeypatch, capsys) -> None:
         (["gsm8k", "--from", "."], ".: no file of gsm8k; needed are train.jsonl, test.jsonl"),
         (["gsm8k", "--from", "bad"], "bad/test.jsonl:2: column 'answer' is missing; there are: question"),
         (["humaneval", "--role", "train"], "--env and --role are for files; humaneval is none"),
-        (["odd.jsonl"], "odd.jsonl: which environment judges it? give --env, one of: clrs, code"),
+        (["odd.jsonl"], "odd.jsonl: which environment judges it? give --env, one of: answers, clrs, code"),
         (["odd.jsonl", "--env", "gsm8k"], "odd.jsonl:1: no role; give --role train, dev, test or split"),
         (["odd.jsonl", "--env", "graph", "--role", "train"], "environment 'graph' makes its problems itself"),
         (["twins.jsonl", "--env", "code", "--role", "dev"], "twins.jsonl:2: id 'MBPP/1' is also that of twins.jsonl:1"),

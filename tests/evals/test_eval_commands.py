@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -243,13 +242,12 @@ class TestServing:
         return folder
 
     def fake(self, tmp_path: Path, monkeypatch, code: str) -> None:
-        """A `transformers` on the path that is a few lines of Python."""
+        """A few lines of Python in place of `transformers`."""
         program = tmp_path / "bin" / "transformers"
         program.parent.mkdir()
         program.write_text(f"#!{sys.executable}\nimport http.server, sys\n{code}")
         program.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
-        monkeypatch.setattr("rlvrlab.engines.openai.launch.sys.executable", str(tmp_path / "none"))
+        monkeypatch.setattr("rlvrlab.engines.openai.launch.find_program", lambda backend: str(program))
 
     SERVES = (
         "class H(http.server.BaseHTTPRequestHandler):\n"

@@ -198,3 +198,8 @@ def test_what_probe_refuses(monkeypatch, capsys, tmp_path: Path) -> None:
     assert "'test' is not one of" in refused(recipe, "--role", "test")
     assert "did you mean 'countdown'" in refused("countdwn")
     assert "who answers?" in refused("countdown")
+
+
+def test_sft_is_not_advised_after_sft() -> None:
+    advice = advise(report(of_accuracy(0.0)), taught=True)
+    assert advice.word == "easier data" and "SFT has run already" in advice.text and "do SFT" not in advice.text

@@ -59,6 +59,13 @@ def test_forged_files_do_not_break_the_answer_of_run_code() -> None:
     assert wire.run_code_response(ran, Limits(), "landlock")["status"] == "Success"
 
 
+def test_run_code_hands_over_no_file_that_was_not_asked_for() -> None:
+    """A client may write what it gets to a place of that name."""
+    report = b'["file", "../../home/me/.profile", "YQ=="]\n["file", "out", ["YQ=="]]\n["file", "in", "YQ=="]\n'
+    ran = Ran(0, "", 0.1, 0.1, 1.0, report=report)
+    assert wire.run_code_response(ran, Limits(), "landlock", ["out", "in"])["files"] == {"in": "YQ=="}
+
+
 # Isolation.
 
 

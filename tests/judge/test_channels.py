@@ -6,18 +6,27 @@ Each program tries one way and returns what the kernel answered: 0 or more where
 # ruff: noqa: E501 - a program per line
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import errno
 import mmap
 import os
+import pwd
+import sysconfig
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import indent
 
 import pytest
 
+from rlvrlab.judge.isolation import probe
+from rlvrlab.judge.jail import privileges
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
-from rlvrlab.judge.tasks import Call, CallsTask
+from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
+from rlvrlab.judge.workers.orders import Image, Order
+from rlvrlab.judge.workers.pool import Pool
 
 START = """
 import ctypes, errno, fcntl, mmap, os, socket, struct, tempfile, threading, time
@@ -26,6 +35,15 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 def answer(result):
     return result if result >= 0 else -ctypes.get_errno()
+
+FUTEX = 202 if os.uname().machine == "x86_64" else 98
+
+def raised(call, *arguments):
+    try:
+        call(*arguments)
+    except OSError as error:
+        return -error.errno
+    return 0
 
 def library():
     return os.open(os.__file__, os.O_RDONLY)
@@ -94,6 +112,21 @@ REFUSED = {
     "cold_pages": (errno.EINVAL, "advise(20)"),
     "merge_pages": (errno.EINVAL, "advise(12)"),
     "collapse_pages": (errno.EINVAL, "advise(25)"),
+    # What would be kept beside a file, or made without showing in its folder.
+    "get_attribute": (errno.EOPNOTSUPP, "raised(os.getxattr, os.__file__, 'user.x')"),
+    "set_attribute": (errno.EOPNOTSUPP, "raised(os.setxattr, os.__file__, 'user.x', b'1')"),
+    "list_attributes": (errno.EOPNOTSUPP, "raised(os.listxattr, os.__file__)"),
+    "remove_attribute": (errno.EOPNOTSUPP, "raised(os.removexattr, os.__file__, 'user.x')"),
+    "file_without_a_name": (errno.EOPNOTSUPP, "raised(os.open, '.', os.O_TMPFILE | os.O_RDWR)"),
+    "times_of_a_file_without_reading": (errno.EPERM, "raised(os.open, os.__file__, os.O_RDONLY | os.O_NOATIME)"),
+    # The machine's load, memory and number of processes.
+    "state_of_the_machine": (errno.EPERM, "answer(libc.sysinfo(ctypes.create_string_buffer(256)))"),
+    # A thread of another process, asleep on the same page of a library.
+    "wake_others": (errno.EINVAL, "answer(libc.syscall(FUTEX, mapped(library()), 1, 1, None, None, 0))"),
+    "requeue_others": (
+        errno.EINVAL,
+        "answer(libc.syscall(FUTEX, mapped(library()), 3, 1, 1, mapped(library()), 0))",
+    ),
     # What makes others wait, or tells of them.
     "read_lease": (errno.EPERM, "control(library(), 1024, fcntl.F_RDLCK)"),
     "get_lease": (errno.EPERM, "control(library(), 1025)"),
@@ -126,12 +159,12 @@ REFUSED = {
     "clock_of_the_first_process": (errno.EINVAL, "clock(~1 << 3 | 2)"),
     "precision_of_a_process_clock": (errno.EINVAL, "clock(~1 << 3 | 2, 'clock_getres')"),
     "clock_of_a_descriptor": (errno.EINVAL, "clock(~library() << 3 | 3)"),
-    "group_of_the_parent": (errno.EPERM, "answer(libc.getpgid(os.getppid()))"),
-    "session_of_the_parent": (errno.EPERM, "answer(libc.getsid(os.getppid()))"),
-    "priority_of_the_parent": (errno.EPERM, "answer(libc.getpriority(0, os.getppid()))"),
-    "processors_of_the_parent": (
+    "group_of_the_first_process": (errno.EPERM, "answer(libc.getpgid(1))"),
+    "session_of_the_first_process": (errno.EPERM, "answer(libc.getsid(1))"),
+    "priority_of_the_first_process": (errno.EPERM, "answer(libc.getpriority(0, 1))"),
+    "processors_of_the_first_process": (
         errno.EPERM,
-        "answer(libc.sched_getaffinity(os.getppid(), ctypes.c_size_t(128), ctypes.create_string_buffer(128)))",
+        "answer(libc.sched_getaffinity(1, ctypes.c_size_t(128), ctypes.create_string_buffer(128)))",
     ),
     # The process's own switches.
     "dumpable": (errno.EPERM, "answer(libc.prctl(4, 1, 0, 0, 0))"),
@@ -218,6 +251,174 @@ def resident_pages(file: Path) -> int:
         ctypes.CDLL(None).mincore(ctypes.c_void_p(ctypes.addressof(first)), ctypes.c_size_t(len(memory)), pages)
         del first
         return sum(page & 1 for page in pages)
+
+
+def seen(judge: Judge, *expressions: str) -> list[str]:
+    """What each program, run one after the other, sees; the words of a wrong answer show it."""
+    code = "{start}def f():\n    return repr({expression})\n"
+    values = []
+    for number, expression in enumerate(expressions):
+        program = code.format(start=START, expression=expression) + f"# {number} {os.urandom(8).hex()}"
+        detail = judge.verify(CallsTask("f", (Call((), None),)), program).detail
+        values.append(detail.partition("returned ")[2] or detail)
+    return values
+
+
+MAKE = "[open(str(i), 'w').close() or os.stat(str(i)).st_ino for i in range({})][-1]"
+
+
+@pytest.fixture(scope="module")
+def lonely() -> Iterator[Judge]:
+    """A judge with one worker: every job meets what the last one left."""
+    if probe().best == "weak":
+        pytest.skip("this machine cannot isolate code")
+    with Judge(workers=1) as one:
+        yield one
+
+
+def test_inode_numbers_do_not_tell_how_many_files_there_were(lonely: Judge) -> None:
+    new = "(open('new', 'x').close(), os.stat('new').st_ino)[1]"  # one that was there already would keep its number
+    first, _, again = seen(lonely, new, MAKE.format(500), new)
+    assert first == again and first.strip("'\"").isdigit()
+
+
+@pytest.mark.parametrize("act", ["os.mkdir('d')", "os.symlink('a', 'b')", "tempfile.TemporaryFile().write(b'x')"])
+def test_whatever_was_made_the_next_folder_looks_new(lonely: Judge, act: str) -> None:
+    look = (
+        "([getattr(os.stat('.'), n) for n in ('st_size', 'st_nlink', 'st_mtime', 'st_atime')], os.listdir('.'), "
+        "time.time() - os.stat('.').st_ctime < 1, os.statvfs('.').f_ffree, os.statvfs('.').f_bavail, "
+        f"{MAKE.format(1)})"
+    )
+    before, _, after = seen(lonely, look, act, look)
+    assert before == after and "True" in before
+
+
+def test_a_job_that_wrote_nothing_keeps_its_folder(lonely: Judge) -> None:
+    """A new one costs more than the rest of a check."""
+    inode = "(os.stat('.').st_dev, time.sleep(0.01))[0]"
+    assert len(set(seen(lonely, inode, "os.listdir('.')", inode))) <= 2
+
+
+def test_reading_a_library_does_not_change_when_it_was_last_read(tmp_path: Path) -> None:
+    """A file that was last read long ago, as every file of a library once was: the kernel would note the time."""
+    folder = tmp_path / "lib"
+    folder.mkdir()
+    file = folder / "module.py"
+    file.write_text("x = 1\n")
+    os.utime(file, ns=(0, 10**18))
+
+    async def go() -> tuple[bytes, bool]:
+        pool = Pool(Image(readable=(str(tmp_path),), roles=("sql",)), size=1)
+        code = f"import os\nprint(open({str(file)!r}).read(), os.listdir({str(folder)!r}), flush=True)"
+        ran = await pool.run(Order({"role": "program", "code": code}, Limits()))
+        worker = next(iter(pool._workers))
+        bounded = f"{worker.scratch} tmpfs" in Path(f"/proc/{worker.process.pid}/mounts").read_text()
+        pool.close()
+        return ran.stdout, bounded
+
+    printed, bounded = asyncio.run(go())
+    if not bounded:
+        pytest.skip("no mount namespace here: times of last access are to be seen (docs/judge.md)")
+    assert b"x = 1" in printed and file.stat().st_atime_ns == 0
+
+
+def test_the_host_has_another_name(lonely: Judge) -> None:
+    name, machine = seen(lonely, "os.uname().nodename", "socket.gethostname()")
+    assert "judge" in name and "judge" in machine
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_where_the_judge_is_root_a_job_owns_nothing(lonely: Judge) -> None:
+    user, own, groups = seen(lonely, "os.getresuid()", "os.stat('.').st_uid", "os.getgroups()")
+    number = int(own.strip("\"'"))
+    assert number > 1 << 15 and user.count(str(number)) == 3 and "[]" in groups
+    with pytest.raises(KeyError):
+        pwd.getpwuid(number)
+    folders = [sysconfig.get_path("stdlib"), "/usr/lib", "/dev"]
+    owners = {entry.lstat().st_uid for folder in folders for entry in Path(folder).rglob("*")}
+    assert number not in owners
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_two_workers_of_root_are_two_users() -> None:
+    with Judge(workers=2) as judge:
+        judge.verify_many([(StdioTask((("", ""),)), f"import time; time.sleep(0.2)  # {i}") for i in range(2)])
+        pids = [worker.process.pid for worker in judge.pools["code"]._workers]
+        assert len({Path(f"/proc/{pid}").stat().st_uid for pid in pids} - {0}) == len(pids) == 2
+
+
+def test_a_child_has_no_capability_but_to_read(lonely: Judge) -> None:
+    """Its worker keeps what it needs for a new scratch folder; the child has lost it."""
+    program = (
+        "import ctypes, struct\nlibc = ctypes.CDLL(None)\n"
+        "def f():\n"
+        "    return [libc.unshare(0x20000), libc.umount2(b'.', 2), libc.prctl(23, 21, 0, 0, 0),\n"
+        "            libc.setresuid(0, 0, 0)]\n"
+    )
+    assert lonely.verify(CallsTask("f", (Call((), [-1, -1, -1, -1]),)), program).detail == "accepted"
+    worker = next(iter(lonely.pools["code"]._workers))
+    slow = asyncio.run_coroutine_threadsafe(
+        lonely.averify_many([(StdioTask((("", ""),)), "import time; time.sleep(0.5)")]), lonely._loop
+    )
+    children: list[str] = []
+    while not children and not slow.done():
+        children = Path(f"/proc/{worker.process.pid}/task/{worker.process.pid}/children").read_text().split()[1:]
+    time.sleep(0.2)
+    status = Path(f"/proc/{children[0]}/status").read_text()
+    slow.result()
+    effective = int(status.partition("CapEff:")[2].split()[0], 16)
+    assert effective & ~(1 << privileges.DAC_READ_SEARCH) == 0
+
+
+def test_process_numbers_do_not_tell_how_many_threads_there_were(lonely: Judge) -> None:
+    threads = "[(t := threading.Thread(target=int), t.start(), t.join()) for _ in range(300)] and None"
+    number = "(os.getpid(), threading.get_native_id(), os.getppid(), os.getpgid(0), os.getsid(0))"
+    first, _, second = seen(lonely, number, threads, number)
+    if "(0, " not in seen(lonely, "(os.getppid(), )")[0].replace(",)", ", "):
+        pytest.skip("no pid namespace here: process numbers are to be seen (docs/judge.md)")
+    assert first == second and "1000" in first
+
+
+@pytest.fixture(scope="module")
+def numbered(lonely: Judge) -> Judge:
+    """The same, where jobs have a pid namespace and with it a /proc of their own."""
+    if "1000" not in seen(lonely, "os.getpid()")[0]:
+        pytest.skip("no pid namespace here: the host's /proc is to be seen (docs/judge.md)")
+    return lonely
+
+
+def test_proc_shows_a_job_itself_and_no_number_of_the_host(numbered: Judge) -> None:
+    """Links and times in /proc are not Landlock's: reading a link and `stat` work where opening a file does not."""
+    own, thread, all_there_are = seen(
+        numbered,
+        "int(os.readlink('/proc/self'))",
+        "os.readlink('/proc/thread-self') == '1000/task/1000'",
+        "[n for n in range(1, 33000) if os.path.exists(f'/proc/{n}')]",
+    )
+    assert (own, thread, all_there_are) == tuple(repr(f'"{text}"') for text in ("1000", "True", "[1000]"))
+
+
+@pytest.mark.parametrize("folder", ["/proc/sys/vm", "/proc", "/sys", "/sys/kernel/mm"])
+def test_no_file_keeps_the_time_at_which_a_job_first_asked_for_it(numbered: Judge, folder: str) -> None:
+    """The kernel makes such files when they are asked for, with the time of that moment: a bit for each of thousands."""
+    names = [entry.name for entry in Path(folder).iterdir() if not entry.name.isdigit() and not entry.is_symlink()]
+    assert names
+    (there,) = seen(numbered, f"[n for n in {names!r} if os.path.exists({folder!r} + '/' + n)]")
+    assert "[]" in there
+
+
+def test_a_job_does_not_see_how_many_children_its_worker_had(lonely: Judge) -> None:
+    """All of a worker's memory is its children's to read."""
+    program = (
+        "import os, sys\ndef f(*_):\n    frame = sys._getframe()\n    while frame.f_code.co_name != '_start':\n"
+        "        frame = frame.f_back\n    return frame.f_locals['number']\n"
+    )
+    ends = "import os\ndef f(*_):\n    os._exit(0)\n"
+    details = []
+    for code in (program, ends, program):
+        task = CallsTask("f", tuple(Call((i,), None) for i in range(3)))
+        details.append(lonely.verify(task, f"{code}# {len(details)}").detail)
+    assert details[0] == details[2] and "returned" in details[0]
 
 
 FREE = "struct.unpack('hhqqi', fcntl.fcntl(f, fcntl.F_GETLK, struct.pack('hhqqi', 1, 0, 0, 0, 0)))[0] == 2"

@@ -244,3 +244,20 @@ def test_reading_a_result_is_paid_for_by_its_job(judge: Judge, monkeypatch: pyte
     spent: list[float] = []
     monkeypatch.setattr("time.thread_time", lambda: spent.append(1.0) or 100.0 * len(spent))
     assert judge.verify(task, program + "\n").cost["cpu_s"] > 100
+
+
+EMPTIES_ITS_REPORT = (
+    "import os\nreport = os.open('/proc/self/fd/3', os.O_RDONLY | os.O_NONBLOCK)\n"
+    "try:\n    os.read(report, 1 << 16)\nexcept BlockingIOError:\n    pass\n"
+)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [CALLS, StdioTask((("1", "2"),)), TestsTask("f", RUN), TestsTask("f", RUN, inprocess=True)],
+    ids=["calls", "stdio", "tests", "inprocess"],
+)
+def test_an_answer_that_reads_its_report_empty_is_judged_all_the_same(judge: Judge, task: Any) -> None:
+    """A pipe can be opened again through /proc: what says that a child entered the jail must not lie in there."""
+    verdict = judge.verify(task, EMPTIES_ITS_REPORT + WRONG)
+    assert verdict.correct is False, verdict.detail

@@ -6,6 +6,9 @@ import errno
 import os
 import shutil
 import struct
+import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -18,6 +21,7 @@ from rlvrlab.judge.jail import kernel, seccomp
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
+from rlvrlab.judge.workers.worker import PACKAGE_ROOT
 from rlvrlab.types import ErrorKind
 
 NONE = Isolation(landlock_version=0, seccomp=False, bwrap=None, linux=False)
@@ -110,7 +114,9 @@ def test_the_filter_decides_every_call_as_listed(
     pretended = {numbers[name] for name in pretending.split() if name in numbers}
     by_command = {**seccomp.COMMANDS, **seccomp.PROCESS_COMMANDS, **seccomp.SOCKET_OPTIONS}
     by_argument = [
-        "clone3",
+        "open",
+        "openat",
+        "futex",
         "clone",
         "prlimit64",
         "tgkill",
@@ -121,10 +127,11 @@ def test_the_filter_decides_every_call_as_listed(
     ]
     by_pid = ["getpgid", "getsid", "sched_getaffinity", "getpriority"]
     special = {numbers[name] for name in (*by_command, *by_argument, *by_pid) if name in numbers}
+    missing = {numbers[name]: seccomp.RET_ERRNO | code for name, code in seccomp.MISSING.items()}
     arch = kernel.AUDIT_ARCH[machine]
     for number in set(range(500)) - special:
         wanted = seccomp.RET_ALLOW if number in allowed else seccomp.RET_ERRNO if number in pretended else seccomp.DENY
-        assert decide(program, arch, number) == wanted, number
+        assert decide(program, arch, number) == missing.get(number, wanted), number
     assert decide(program, arch ^ 1, 0) == seccomp.RET_KILL
     assert decide(program, arch, numbers["prlimit64"], 0) == seccomp.RET_ALLOW
     assert decide(program, arch, numbers["prlimit64"], 1234) == seccomp.DENY
@@ -133,6 +140,18 @@ def test_the_filter_decides_every_call_as_listed(
     assert decide(program, arch, numbers["tgkill"], 1, 1, 6) == seccomp.DENY
     threads, fork = decide(program, arch, numbers["clone"], 0x10000), decide(program, arch, numbers["clone"], 17)
     assert threads == seccomp.RET_ALLOW and fork == (seccomp.RET_ALLOW if processes else seccomp.DENY)
+    for call, before in (("open", (0,)), ("openat", (0, 0))):
+        if call in numbers:
+            assert decide(program, arch, numbers[call], *before, os.O_CREAT | os.O_RDWR) == seccomp.RET_ALLOW
+            nameless = decide(program, arch, numbers[call], *before, os.O_TMPFILE | os.O_RDWR)
+            assert nameless == seccomp.RET_ERRNO | errno.EOPNOTSUPP
+    woken = seccomp.RET_ALLOW if processes else seccomp.RET_ERRNO | errno.EINVAL
+    for operation in range(16):
+        for realtime in (0, 256):
+            ours = decide(program, arch, numbers["futex"], 0, operation | realtime | 128)
+            shared = decide(program, arch, numbers["futex"], 0, operation | realtime)
+            assert ours == seccomp.RET_ALLOW
+            assert shared == (seccomp.RET_ALLOW if operation in (0, 9) else woken), operation
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
@@ -198,3 +217,52 @@ def test_the_environment_of_a_program_is_empty_of_ours(judge: Judge) -> None:
             assert fresh.verify(task, code).detail == "accepted"
     finally:
         del os.environ["HF_TOKEN"]
+
+
+JUDGE_AS_ASKED = """
+import os
+from rlvrlab.judge.judge import Judge
+from rlvrlab.judge.tasks import StdioTask
+write = "import colorsys\\nopen('x', 'w').write('a')\\nprint(open('x').read(), len(__import__('os').listdir('.')))"
+who = "import os\\nprint(os.getuid() != 0)"
+with Judge(workers=1) as judge:
+    task = StdioTask((("", "a 1"),))
+    print([judge.verify(task, f"{write}  # {i}").detail for i in range(3)])
+    print(judge.verify(StdioTask((("", "True"),)), who).correct)
+    print(judge.verify(task, "print(open('/etc/passwd').read())").flags, judge.pools["code"].restarts)
+    folder = next(iter(judge.pools["code"]._workers)).scratch
+print(os.listdir(folder))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root and setpriv")
+@pytest.mark.parametrize(
+    ("withheld", "another"),
+    [("-sys_admin", "True"), ("-setuid", "False"), ("-dac_override", "False"), ("-all", "False")],
+)
+def test_what_a_container_withholds_from_root(tmp_path: Path, withheld: str, another: str) -> None:
+    """Without a mount namespace the scratch is a plain folder; without the right to change users a job stays root."""
+    command = ["setpriv", f"--bounding-set={withheld}", sys.executable, "-c", JUDGE_AS_ASKED]
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": PACKAGE_ROOT}
+    tmp_path.chmod(0o755)
+    told = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=True).stdout
+    assert told.splitlines() == ["['accepted', 'accepted', 'accepted']", another, "('blocked_syscall',) 0", "[]"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root and setpriv")
+def test_the_judge_of_an_ordinary_user() -> None:
+    python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+    if python is None or subprocess.run([python, "-c", "import tomllib"], check=False).returncode:
+        pytest.skip("needs a Python that everybody may read")
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chown(folder, 65534, 65534)
+        paths = os.pathsep.join([PACKAGE_ROOT, *(path for path in sys.path if path.endswith("site-packages"))])
+        command = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", python, "-c", JUDGE_AS_ASKED]
+        environment = {"TMPDIR": folder, "HOME": folder, "PYTHONPATH": paths, "PATH": os.environ["PATH"]}
+        told = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+    if "ModuleNotFoundError" in told.stderr or "PermissionError" in told.stderr:
+        pytest.skip("the packages are not for everybody to read")
+    expected = ["['accepted', 'accepted', 'accepted']", "True", "('blocked_syscall',) 0", "[]"]
+    assert told.stdout.splitlines() == expected, told.stderr

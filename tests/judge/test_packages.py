@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Any
 
@@ -130,6 +131,21 @@ def test_forged_forms_equal_nothing(form: Any) -> None:
     arrays.learn()
     with pytest.raises((ValueError, TypeError, KeyError, IndexError)):
         plain.decode(form)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("values", [["datetime", "2020-01-01T00:00:00"], ["timedelta", [1, 0, 0]]])
+def test_a_forged_table_cannot_make_the_tests_look_at_fault(judge: Judge, values: Any) -> None:
+    """pandas makes dates of its own of them, which the tests could not pass back: the task seemed to be broken."""
+    pytest.importorskip("pandas")
+    form = ["value", ["Series", [["list", [0]], ["list", [values]], None]]]
+    code = (
+        f"import os, struct\nform = {json.dumps(form)!r}.encode()\ndef f(x):\n    while True:\n"
+        "        os.write(4, struct.pack('=I', len(form)) + form)\n"
+        "        if not os.read(4, 65536):\n            os._exit(0)\n"
+    )
+    test = "import pandas as pd\nfor x in f(0):\n    assert f(x) == 5"
+    assert judge.verify(TestsTask("f", (test,), limits=ROOMY), code).correct is False
 
 
 @pytest.mark.parametrize(

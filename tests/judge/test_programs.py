@@ -11,6 +11,7 @@ import pytest
 from programs import BENIGN, CLASSIFIED, FORGERY, ISOLATION, PATHOLOGICAL, PROGRAMS, SPREAD_CALLS, SUM_TESTS, Program
 
 from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.jail.numbers import KEEPER
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, Task, TestsTask
 from rlvrlab.types import Verdict
@@ -47,12 +48,14 @@ def wrong_verdicts(judge: Judge, programs: list[Program]) -> list[str]:
 
 
 def descendants() -> set[int]:
-    """Every process below this one, by walking /proc."""
+    """Every process below this one but the keepers of process numbers, which live as long as their workers."""
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                name, _, rest = (entry / "stat").read_text().partition("(")[2].rpartition(")")
+                if name != KEEPER.decode():
+                    parents[int(entry.name)] = int(rest.split()[1])
             except OSError:
                 continue
     found = {os.getpid()}

@@ -84,8 +84,9 @@ def test_get_list_and_show(rlvr, tmp_path) -> None:
         (["get", "nana"], "did you mean 'nano'"),
         (["show", "org/model"], "not on this machine"),
         (["show", "smollm2-135m"], "rlvr model get smollm2-135m"),
-        (["export", "gone", "-o", "x"], "not a run folder"),
-        (["export", "gone@soon", "-o", "x"], "best, last or the number of a step"),
+        (["export", "gone", "-o", "x"], "no run 'gone'"),
+        (["export", "gone@soon", "-o", "x"], "no run 'gone'"),
+        (["export", ".@soon", "-o", "x"], "best, last or the number of a step"),
     ],
 )
 def test_mistakes_are_one_line(rlvr, words: list[str], said: str) -> None:

@@ -61,13 +61,12 @@ def test_what_is_redacted() -> None:
         "api_key": "abc",
         "hf_token": "abc",
         "openai.api_key": {"value": "abc", "default": ""},
-        "password": 1234,
         "nested": [{"aws_secret_access_key": "abc"}, f"pull with {HF} please"],
         "url": "https://me:abc@host/x?api_key=abc&n=2",
         "header": "Authorization: Bearer abc.def-ghi",
     }
     text = json.dumps(redact(given))
-    assert "abc" not in text and HF not in text and "1234" not in text
+    assert "abc" not in text and HF not in text
     assert "host/x" in text and "n=2" in text
 
 
@@ -83,7 +82,7 @@ def test_secrets_on_a_command_line(word: list[str]) -> None:
 def test_what_is_not_redacted() -> None:
     plain = {
         "max_tokens": 12, "tokens": [1, 2], "eos_token": "</s>", "author": "me", "token_mean": "x", "api_key": None,
-        "text": "a token, a key and a password", "url": "https://host/a@b",
+        "text": "a token, a key and a password", "url": "https://host/a@b", "per_token": 0.1, "auth": True, "token": 7,
     }  # fmt: skip
     assert redact(plain) == plain
 
@@ -108,11 +107,8 @@ class Remote(Toy):
 
 
 def test_no_secret_reaches_the_folder(tmp_path: Path) -> None:
-    (tmp_path / "remote.py").write_text(SECRET_ENGINE)
-    text = runs.ONLINE.replace('"toy"', '"remote.py:Remote"').replace("Does an", f"Does {HF} an")
-    resolved = runs.recipe(
-        tmp_path, "engine.api_key=hunter2hunter2", "engine.base_url=https://u:hunter3@h/v1", "phases=['sft']", text=text
-    )
+    text = runs.ONLINE.replace("Does an", f"Does {HF} an")
+    resolved = runs.recipe(tmp_path, "phases=['sft']", text=text)
     command = ["rlvr", "train", "tiny.toml", "engine.api_key=hunter2hunter2"]
     folder = session.start(resolved, runs.quiet, command).folder
     run = Run.open(folder)
@@ -124,8 +120,39 @@ def test_no_secret_reaches_the_folder(tmp_path: Path) -> None:
             data = path.read_bytes()
             assert b"hunter" not in data and HF.encode() not in data, path
     assert read_config(folder)["recipe"]["rollout"]["max_tokens"] == 8
-    with pytest.raises(UserError, match=r"engine\.api_key, engine\.base_url held a secret"):
-        session.resume(folder, runs.quiet)
+
+
+def test_a_secret_that_would_make_a_run_unreadable_is_refused_before_training(tmp_path: Path) -> None:
+    (tmp_path / "remote.py").write_text(SECRET_ENGINE)
+    text = runs.ONLINE.replace('"toy"', '"remote.py:Remote"')
+    keys = ("engine.api_key=hunter2hunter2", "engine.base_url=https://u:hunter3@h/v1", "phases=['sft']")
+    resolved = runs.recipe(tmp_path, *keys, text=text)
+    with pytest.raises(UserError, match=r"^engine\.api_key, engine\.base_url: looks like a secret.*environment"):
+        session.start(resolved, runs.quiet)
+    assert not (tmp_path / "experiments").exists() and not list(tmp_path.glob("**/config.json"))
+
+
+PER_TOKEN_REWARD = """
+from dataclasses import dataclass
+from rlvrlab.registry import register
+from rlvrlab.types import Reward
+
+@register("reward", "dear")
+@dataclass(frozen=True)
+class Dear:
+    per_token: float = 0.0
+
+    def __call__(self, problem, completion, verdict):
+        return Reward(float(verdict.correct) - self.per_token * len(completion.tokens), {})
+"""
+
+
+def test_a_number_under_the_name_of_a_secret_survives_and_the_run_resumes(tmp_path: Path) -> None:
+    (tmp_path / "dear.py").write_text(PER_TOKEN_REWARD)
+    text = runs.ONLINE + '\n[reward]\ntype = "dear.py:Dear"\nper_token = 0.1\n'
+    folder = runs.run(tmp_path, "phases=['sft']", text=text).folder
+    assert read_config(folder)["recipe"]["reward"]["per_token"] == 0.1
+    assert session.resume(folder, runs.quiet).status == "finished"
 
 
 def test_experiment_md_tells_the_story(tmp_path: Path) -> None:

@@ -23,13 +23,46 @@ def hostile_document() -> dict:
     light = {"metric": image, "state": "alarm", "value": 1, "range": script, "meaning": comment, "remedy": texts[5],
              "history": [1, 2], "outside": [1, 2], "from": {"file": script, "line": 1}}  # fmt: skip
     progress = {"step": 1, "total": 2, "phase": image, "from": {"file": image}}
-    overview = {"status": image, "why": script, "question": image, "headline": [], "facts": [], "warnings": [],
-                "progress": progress, "lights": [light]}  # fmt: skip
+    point = {"value": 0.5, "low": 0.4, "high": 0.6, "from": {"file": script}}
+    reason = {"why": script, "try": image, "from": {"file": image}}
+    answer = {"tone": image, "word": script, "role": image, "before": point, "after": point, "about": comment,
+              "difference": {"mean": 0, "low": -1, "high": 1}, "why": [reason], "caution": script,
+              "last_phase": image}  # fmt: skip
+    overview = {"status": image, "why": script, "question": image, "headline": [], "facts": [], "result": [],
+                "progress": progress, "answer": answer}  # fmt: skip
+    health = {
+        "lights": [light],
+        "warnings": [{"time": image, "kind": script, "text": comment, "from": {"file": image}}],
+    }
+    forest = {"name": script, "metric": image, "share": True, "chosen": script, "words": image, "tone": image,
+              "rows": [point | {"name": image, "chosen": True, "seeds": [{"seed": script, "value": 0.5}]}]}  # fmt: skip
+    verdict = {"tone": image, "word": script, "sentence": comment, "forests": [forest], "caveats": texts,
+               "failures": texts}  # fmt: skip
+    columns = ["arm", "run", "seed", "status", "steps", "result", "low", "high", "measured on", script]
+    rows = [[script, image, comment, image, 1, value, 0.1, 0.9, script, image] for value in (0.2, 0.4)]
+    runs = {"columns": columns, "rows": rows, "keys": [script]}
     step = {"start": 0, "end": 9, "kind": image, "credit": 0.5}
-    answer = {"id": script, "problem": image, "correct": True, "reward": 1, "text": script, "most": 1, "steps": [step]}
-    credit = {"estimator": script, "label": image, "answers": [answer | {"from": {"file": image}}]}
+    credited = {
+        "id": script,
+        "problem": image,
+        "correct": True,
+        "reward": 1,
+        "text": script,
+        "most": 1,
+        "steps": [step],
+    }
+    credit = {"estimator": script, "label": image, "answers": [credited | {"from": {"file": image}}]}
     facts = {script: image, texts[5]: texts}
-    views = {"overview": overview, "rollouts": _answers(texts), "table": table, "facts": facts, "credit": credit}
+    views = {
+        "overview": overview,
+        "health": health,
+        "verdict": verdict,
+        "runs": runs,
+        "rollouts": _answers(texts),
+        "table": table,
+        "facts": facts,
+        "credit": credit,
+    }
     words = {"title": script, "note": image, "source": comment}
     sections = [{"id": view, "view": view, **words, "data": found} for view, found in views.items()]
     return {"schema": 1, "kind": image, "title": script, "subtitle": image, "status": image, "made": "now",

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 from hostile_pages import HOSTILE, hostile_document
+from live_pages import serving
 from shown_pages import Shown
 
 from rlvrlab.record.files import to_json
@@ -55,14 +53,17 @@ def test_a_run_is_drawn_filtered_and_walked_with_keys(records, show) -> None:
     one = show(document)
     at = one.page
     assert one.failed() == [] and at.locator("main > section").count() == len(document["sections"])
-    assert at.locator("#curves svg path.line").count() >= 7 and at.locator("#overview .light").count() >= 7
+    assert at.locator("#curves svg path.line").count() >= 7 and at.locator("#health .light").count() >= 7
     data = next(s["data"] for s in document["sections"] if s["id"] == "rollouts")
     wrong = data["columns"]["correct"].count(0)
     at.locator("#rollouts select").nth(1).select_option("wrong")
-    assert at.locator("#rollouts .count").inner_text() == f"{wrong} of {len(data['columns']['id'])} answers"
+    told = at.locator("#rollouts .count").inner_text()
+    assert told.startswith(f"{wrong} of {len(data['columns']['id'])} answers, ") and told.endswith(" different")
+    different = int(told.split(", ")[1].split()[0])
+    assert different < wrong, "equal answers are one row"
     assert at.locator("#rollouts .item .sign.right").count() == 0 and "verdict=wrong" in at.url
     at.locator("#rollouts .list").focus()
-    for key, place in (("j", 1), ("j", 2), ("k", 1), ("G", wrong - 1), ("g", 0)):
+    for key, place in (("j", 1), ("j", 2), ("k", 1), ("G", different - 1), ("g", 0)):
         at.keyboard.press(key)
         assert at.locator("#rollouts .item.chosen").get_attribute("id") == f"answer-{place}"
     at.keyboard.press("x")
@@ -133,6 +134,7 @@ def test_attacks_stay_text(show) -> None:
     assert one.failed() == [] and at.evaluate("document.querySelectorAll('img, iframe, main script').length") == 0
     shown = at.locator("#rollouts").inner_text()
     assert "<img src=x onerror=alert(2)>" in shown and "␛" in at.content() and "\x1b" not in shown
+    at.locator("#rollouts label", has_text="order").locator("select").select_option("recorded")
     at.locator("#rollouts .list").focus()
     for _ in HOSTILE:
         at.keyboard.press("c")
@@ -195,44 +197,6 @@ def test_missing_files_are_named_on_the_page(run_folder, show) -> None:
     told = one.page.locator(".missing").inner_text()
     assert "logs/metrics.jsonl: no step has been recorded yet" in told and "run_info.json: cannot be read" in told
     assert one.failed() == [] and one.page.locator("#rollouts .item").count() > 5
-
-
-@contextmanager
-def serving(html: str, document: str, news: list[str], asked: threading.Event) -> Iterator[str]:
-    """A server that sends its news when asked to."""
-
-    class Answer(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            if self.path == "/events":
-                self.send_header("content-type", "text/event-stream")
-                self.end_headers()
-                self.wfile.write(b": hello\n\n")
-                self.wfile.flush()
-                while asked.wait(60) and news:
-                    asked.clear()
-                    self.wfile.write(f"{news.pop(0)}\n\n".encode())
-                    self.wfile.flush()
-                return
-            kind, body = ("text/html", html) if self.path == "/" else ("application/json", document)
-            self.send_header("content-type", f"{kind}; charset=utf-8")
-            self.end_headers()
-            self.wfile.write(body.encode())
-
-        def log_message(self, *words: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/"
-    finally:
-        news.clear()
-        asked.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 @pytest.mark.slow

@@ -24,9 +24,9 @@ from rlvrlab.record.files import to_json
 from rlvrlab.record.headline import summarise
 from rlvrlab.record.lock import Lock
 from rlvrlab.report.gather import gather
+from rlvrlab.report.gather.newcombe import change
 from rlvrlab.report.gather.reading import Folder
 from rlvrlab.report.gather.rollouts import LONGEST, MOST, Answers, spread, training_answers
-from rlvrlab.report.gather.skills import change
 
 
 def sections(document: dict[str, Any]) -> dict[str, Any]:
@@ -45,6 +45,7 @@ def test_a_run_tells_what_the_record_says_and_where(records) -> None:
     assert document["missing"] == [] and document["status"] == "finished" and document["kind"] == "run"
     wanted = {
         "overview",
+        "health",
         "phases",
         "curves",
         "signal",
@@ -70,7 +71,7 @@ def test_a_run_tells_what_the_record_says_and_where(records) -> None:
 
 
 def test_every_light_is_held_against_its_range(records) -> None:
-    lights = {one["metric"]: one for one in sections(gather(records / "run"))["overview"]["lights"]}
+    lights = {one["metric"]: one for one in sections(gather(records / "run"))["health"]["lights"]}
     rows = [json.loads(line) for line in (records / "run/logs/metrics.jsonl").read_text().splitlines()]
     for watched in RANGES:
         values = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from pathlib import Path
 
 import pytest
 from run_folders import lines, made_evaluation, made_run, metrics_row
@@ -14,7 +13,7 @@ from rlvrlab.errors import UserError
 from rlvrlab.record.run import Run
 from rlvrlab.report import status as status_room
 from rlvrlab.report.follow import Follower
-from rlvrlab.report.runs import choose, find_runs, list_runs, locate, sort_runs, summarise_run
+from rlvrlab.report.runs import choose, find_runs, list_runs, sort_runs, summarise_run
 from rlvrlab.report.tags import change_tag, read_tags
 
 
@@ -121,21 +120,6 @@ def test_search_tags_and_sort(tmp_path) -> None:
     assert change_tag(tmp_path / "beta", "keep", False) == ("paper-1",) == read_tags(tmp_path / "beta")
     with pytest.raises(UserError, match="letters, digits"):
         change_tag(tmp_path / "beta", "../x y", True)
-
-
-def test_a_run_is_found_by_a_part_of_its_name(tmp_path) -> None:
-    for name in ("toy_1", "toy_2", "toy_22"):
-        made_run(tmp_path, name)
-    os.utime(tmp_path / "toy_2/run_info.json", (time.time() + 5, time.time() + 5))
-    assert locate("toy_1", tmp_path).name == "toy_1"
-    assert locate("toy_2", tmp_path).name == "toy_2"  # the whole name wins
-    assert locate("", tmp_path).name == "toy_2"  # the newest
-    assert locate(str(tmp_path / "toy_22"), Path("elsewhere")).name == "toy_22"
-    for word, why in (("toy", "fits 3 runs"), ("zzz", "no run 'zzz'")):
-        with pytest.raises(UserError, match=why):
-            locate(word, tmp_path)
-    with pytest.raises(UserError, match="makes one"):
-        locate("", tmp_path / "none")
 
 
 def test_two_hundred_runs_in_a_second(quickly, tmp_path) -> None:

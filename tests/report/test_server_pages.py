@@ -16,6 +16,7 @@ import pytest
 from page_client import PageClient
 from run_folders import lines, made_evaluation, made_run, metrics_row
 
+from rlvrlab.record.files import utc_now
 from rlvrlab.record.run import Run
 from rlvrlab.report.server import app as app_room
 from rlvrlab.report.server import app as pages
@@ -204,6 +205,20 @@ def test_costly_documents_are_asked_for_seldom(runs) -> None:
     assert cheap == shelf_room.SOONEST_S and shelf.pause_s(folder) == 50.0  # half a second each 50 s: 1 %
 
 
+def test_the_end_of_a_run_is_not_kept_back(runs) -> None:
+    """A page may get an older document than there could be, but never one from before the end."""
+    shelf = Shelf(runs)
+    folder = shelf.folder("alpha")
+    info = json.loads((folder / "run_info.json").read_text())
+    (folder / "run_info.json").write_text(json.dumps(info | {"status": "running"}))
+    before = shelf.gathered([folder])
+    with (folder / "logs/metrics.jsonl").open("a") as file:
+        file.write("{}\n")
+    assert shelf.gathered([folder], patient=True) is before, "a new step can wait"
+    (folder / "run_info.json").write_text(json.dumps(info | {"status": "finished"}))
+    assert shelf.gathered([folder], patient=True).document["status"] == "finished"
+
+
 # -- news ------------------------------------------------------------------------------------------------------------
 
 
@@ -238,7 +253,9 @@ def test_news_arrive_and_go_on_where_they_stopped(tmp_path, monkeypatch) -> None
     run.metrics(metrics_row(3))
     shelf = Shelf(tmp_path)
     first = finished(collect(News.since(shelf, run.folder, None), "metrics", lambda: run.metrics(metrics_row(4))))
+    seen = first[0][2].pop("time")
     assert first[0][0] == "status" and first[0][2] == {"status": "running", "phase": "grpo", "step": 3}
+    assert seen <= utc_now(), "a page tells by it whether a document is older than the news"
     told = [data for kind, _, data in first if kind == "metrics"]
     assert [row["step"] for row in told[0]["rows"]] == [4]
     place = next(place for kind, place, _ in first if kind == "metrics")

@@ -172,20 +172,17 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_four_times_the_text_takes_about_four_times_as_long(name: str) -> None:
-    """Quadratic work would take sixteen times; short times say nothing and pass."""
+    """Quadratic work would take sixteen times, in each of three tries; short times say nothing and pass."""
     kind, unit = HOSTILE[name]
 
     def seconds(size: int) -> float:
         text = (unit * (size // len(unit) + 1))[:size]
-        spent = []
-        for _ in range(3):
-            segment.cache_clear()
-            started = time.thread_time()
-            segment(text, kind)
-            spent.append(time.thread_time() - started)
-        return min(spent)
+        segment.cache_clear()
+        started = time.thread_time()
+        segment(text, kind)
+        return time.thread_time() - started
 
-    assert seconds(40_000) < 8 * seconds(10_000) + 0.05
+    assert any(seconds(40_000) < 8 * seconds(10_000) + 0.05 for _ in range(3))
 
 
 @pytest.mark.parametrize("name", HOSTILE)

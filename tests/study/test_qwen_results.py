@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,10 @@ import pytest
 from rlvrlab.recipe import load_recipe
 
 STUDY = Path(__file__).parents[2] / "studies" / "qwen_coder_mbpp"
+sys.path.insert(0, str(STUDY))
 script = runpy.run_path(str(STUDY / "recompute.py"))
 README = (STUDY / "README.md").read_text()
-QUICK = ("arm_table", "seed_table", "training_table", "entropy_table", "time_table")
+VARIANTS = ("kl", "refill", "entropy", "lowrate", "minibatches", "clip_higher", "hot", "pass_ratio")
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +34,33 @@ def test_headline_numbers(results) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", [*QUICK, "pair_table"])
-def test_every_row_of_the_tables_stands_in_the_readme(results, name) -> None:
-    assert [line for line in script[name](results) if line not in README.splitlines()] == []
+@pytest.fixture(scope="module")
+def printed(results) -> dict[str, list[str]]:
+    return dict((*script["tables"](results), *script["brake_tables"](script["Brakes"]())))
 
 
-def test_the_readme_has_no_other_table_rows(results) -> None:
-    """Six tables with a head, a rule and so many rows: a line that recompute.py does not print would not be noticed."""
-    assert sum(line.startswith("|") for line in README.splitlines()) == 6 * 2 + 8 + 18 + 11 + 8 + 4 + 7
+def test_every_row_of_the_tables_stands_in_the_readme(printed) -> None:
+    stated = set(README.splitlines())
+    assert {title: [row for row in rows if row not in stated] for title, rows in printed.items()} == {
+        title: [] for title in printed
+    }
+
+
+def test_the_readme_has_no_other_table_rows(printed) -> None:
+    """A line that recompute.py does not print would not be noticed otherwise."""
+    assert len(printed) == 13
+    assert sum(line.startswith("|") for line in README.splitlines()) == sum(map(len, printed.values()))
+
+
+def test_second_answer(printed) -> None:
+    """The gains of KL in pass@16 and its loss at T = 1 on MBPP are the extremes of the table of pairs."""
+    answer = re.sub(r"\s+", " ", README[README.index("**Answer 2.**") : README.index("## Commands")])
+    rows = [row.split(" | ") for row in printed["Question 2: against grpo of the same seed, in points"]]
+    changes = [[cell.split(" [")[0] for cell in row[1:]] for row in rows if row[0].startswith("| kl ")]
+    reach = sorted(float(row[column]) for row in changes for column in (2, 5))
+    lost = sorted(float(row[1].replace("−", "")) for row in changes)
+    assert len(changes) == 3 and f"pass@16 {reach[0]} to {reach[-1]} points above grpo" in answer
+    assert f"{lost[0]} to {lost[-1]} points less often on MBPP" in answer
 
 
 def test_agrees_with_the_summary_first_computed(results) -> None:
@@ -65,9 +86,13 @@ def test_no_result_names_a_place_on_a_machine() -> None:
     ],
 )
 def test_recipes_are_what_ran(recipe, differs) -> None:
-    """But for names, and MBPP's own file, which prepared files replace."""
+    """But for names, MBPP's own file, which prepared files replace, and keys younger than the run left at default."""
     ran = json.loads((STUDY / "results" / "grpo_s0.config.json").read_text())["recipe"]
-    now = load_recipe(STUDY / f"{recipe}.toml", []).config()["recipe"]
+    resolved = load_recipe(STUDY / f"{recipe}.toml", [])
+    now = resolved.config()["recipe"]
+    for key in now["env"].keys() - ran["env"].keys():
+        assert resolved.origins[f"env.{key}"] == "default"
+        now["env"].pop(key)
     for one in (ran, now):
         one["env"].pop("path")
         for key in ("train_file", "dev_file"):
@@ -75,3 +100,16 @@ def test_recipes_are_what_ran(recipe, differs) -> None:
         for key in ("name", "question"):
             one.pop(key)
     assert {key for key in ran if ran[key] != now.get(key)} == differs
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_variants_are_what_ran(variant) -> None:
+    """grpo.toml with the settings stored beside each arm; refill was stopped by its answers after 18 steps."""
+    arms = json.loads((STUDY / "results" / "round2" / "arms.json").read_text())
+    ran = {arm: facts for arm, facts in arms.items() if arm.rpartition("_s")[0] == variant}
+    assert ran
+    for facts in ran.values():
+        steps = f"grpo.steps={facts['steps']}"
+        then = load_recipe(STUDY / "grpo.toml", [*facts["overrides"], steps]).config()["recipe"]
+        now = load_recipe(STUDY / f"{variant}.toml", [facts["overrides"][0]]).config()["recipe"]
+        assert {key for key in then if then[key] != now[key]} == {"name", "question"}

@@ -76,18 +76,20 @@ class BrokenJudge(Countdown):
 @register("reward", "nan_reward")
 @dataclass(frozen=True)
 class NanReward:
-    """Not a number."""
+    """Not a number, but for the made-up answers of the trial call, whose log-probabilities are all 0."""
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        return Reward(float("nan"))
+        return Reward(float("nan") if any(completion.logprobs) else 0.0)
 
 
 @register("reward", "crash")
 @dataclass(frozen=True)
 class Crash:
-    """A bug in the user's own code."""
+    """A bug in the user's own code that the trial call does not meet."""
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
+        if not any(completion.logprobs):
+            return Reward(0.0)
         raise ZeroDivisionError("a bug of mine")
 
 

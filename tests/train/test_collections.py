@@ -152,8 +152,10 @@ def without_kl(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("place", "estimator"), [("loss", "k2"), ("loss", "k3"), ("reward", "k1"), ("reward", "k2"), ("reward", "k3")]
-)
+    ("place", "estimator"),
+    [("loss", "k3"), ("reward", "k1"),
+     *(pytest.param(*more, marks=pytest.mark.slow) for more in (("loss", "k2"), ("reward", "k2"), ("reward", "k3")))],
+)  # fmt: skip
 def test_kl_in_loss_and_in_reward(tmp_path: Path, without_kl: Path, place: str, estimator: str) -> None:
     settings = ["kl.coef=0.5", f"kl.place={place}", f"kl.estimator={estimator}", *TWICE]
     folder = runs.run(tmp_path, *settings, text=runs.ONLINE).folder

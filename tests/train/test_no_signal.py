@@ -100,3 +100,13 @@ def test_answers_the_sampler_lost(tmp_path: Path) -> None:
     answers = read_lines(folder / "rollouts" / "step_6.jsonl")
     lost = [a for a in answers if a["finish"] == "error"]
     assert len(lost) == 4 and all(a["correct"] is None and a["reward"] is None for a in lost)
+
+
+def test_sft_is_not_advised_after_sft(tmp_path: Path) -> None:
+    wrong = f"env.type={Path(__file__).parent / 'odd_plugins.py'}:AlwaysWrong"
+    told = {}
+    for phases in ("['grpo']", "['sft', 'grpo']"):
+        folder = runs.run(tmp_path / str(len(told)), wrong, f"phases={phases}", text=runs.ONLINE).folder
+        told[phases] = " ".join(runs.events(folder, "warning"))
+    assert "do SFT first" in told["['grpo']"]
+    assert "do SFT first" not in told["['sft', 'grpo']"] and "give SFT more steps" in told["['sft', 'grpo']"]

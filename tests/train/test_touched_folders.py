@@ -15,6 +15,7 @@ import runs
 from rlvrlab.errors import CheckpointError, InfrastructureError, LabError, RunError, RunTouched, UserError
 from rlvrlab.record.run import Run
 from rlvrlab.train import checkpoint, session
+from rlvrlab.train.extension import extend
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -255,3 +256,10 @@ def test_every_reader_refuses_another_schema(copy: Path) -> None:
     for read in (ApiRun, policy_of, lambda f: session.resume(f, runs.quiet), lambda f: session.fork(f, runs.quiet)):
         with pytest.raises(LabError, match="schema 99"):
             read(copy)
+
+
+def test_an_edited_recipe_is_not_made_longer(whole: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(whole, tmp_path / whole.name))
+    edit_config(folder, "phase_tables", "grpo", "learning_rate", value=0.5)
+    with pytest.raises(RunTouched, match="learning_rate"):
+        extend(folder, ["grpo.steps=+2"])

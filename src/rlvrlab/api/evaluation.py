@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rlvrlab.api.recipes import RecipeLike, is_toml_text, load_recipe
+from rlvrlab.api.short_errors import short_errors
 from rlvrlab.api.shown import frame, html_table, share
 from rlvrlab.cli.eval import AnswersBar
 from rlvrlab.cli.examined import AT_ONCE, name_of, problems_of, subject_of_recipe
@@ -35,6 +36,7 @@ Folder = str | PathLike[str]
 class Evaluation:
     """A finished evaluation, read from its folder."""
 
+    @short_errors
     def __init__(self, folder: Folder) -> None:
         self.folder = Path(folder)
         self._stored = read_evaluation(self.folder)
@@ -148,6 +150,7 @@ class Comparison:
         return html_table(f"{self.data} · {self.problems} problems on both sides", head, rows, self.notes)
 
 
+@short_errors
 def evaluate(
     what: RecipeLike,
     *,
@@ -188,6 +191,7 @@ def evaluate(
     return Evaluation(kept.folder)
 
 
+@short_errors
 def compare(
     before: Folder | Sequence[Folder],
     after: Folder | Sequence[Folder],

@@ -18,6 +18,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from rlvrlab.api.short_errors import short_errors
 from rlvrlab.envs.function import FunctionEnvironment, make_environment, rows_of
 from rlvrlab.errors import UserError
 from rlvrlab.record.files import write_rows
@@ -27,6 +28,7 @@ from rlvrlab.rewards.function import reward_class
 from rlvrlab.types import Environment, Problem
 
 
+@short_errors
 def environment(
     problems: object = None,
     verify: Callable[[Problem, str], Any] | None = None,

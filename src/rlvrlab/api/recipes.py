@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from rlvrlab.api.plugins import env_table, reward_table
+from rlvrlab.api.short_errors import short_errors
 from rlvrlab.errors import UserError
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.load import load_changed, load_tables
 from rlvrlab.recipe.parse import Tree, flatten, parse_overrides, parse_toml, place, read_toml
+from rlvrlab.recipe.shipped import recipe_file
 
 RecipeLike = str | PathLike[str] | Mapping[str, Any] | Resolved
 Overrides = str | Sequence[str] | Mapping[str, Any]
 
 
+@short_errors
 def load_recipe(recipe: RecipeLike, overrides: Overrides = ()) -> Resolved:
     """A checked recipe of a file, TOML text, dict or loaded recipe; overrides are "a.b=v" texts or a dict."""
     changes = _changes(overrides)
@@ -28,7 +31,7 @@ def load_recipe(recipe: RecipeLike, overrides: Overrides = ()) -> Resolved:
         return load_tables(parse_toml(recipe, "text"), changes, Path(), "text", recipe)
     if not isinstance(recipe, str | PathLike):
         raise UserError(f"recipe: a file, TOML text, a dict or a loaded recipe, not {recipe!r:.60}")
-    path = Path(fspath(recipe))
+    path = recipe_file(Path(fspath(recipe)))
     tree, text = read_toml(path)
     return load_tables(tree, changes, path.parent, path.name, text)
 

@@ -11,6 +11,7 @@ from typing import Any
 from rlvrlab.api.evaluation import Evaluation, evaluate
 from rlvrlab.api.plugins import give_again
 from rlvrlab.api.recipes import Overrides, RecipeLike, with_functions
+from rlvrlab.api.short_errors import short_errors
 from rlvrlab.api.shown import frame, html_table
 from rlvrlab.cli.model_export import export_model
 from rlvrlab.cli.progress import Progress
@@ -31,6 +32,7 @@ from rlvrlab.train.session import resolved_of
 Folder = str | PathLike[str]
 
 
+@short_errors
 def train(
     recipe: RecipeLike,
     *,
@@ -64,6 +66,7 @@ def train(
 class Run:
     """A run folder: what was trained, how it went, and what can be done with it."""
 
+    @short_errors
     def __init__(self, folder: Folder, *, reward: Any = None, env: Any = None) -> None:
         """Open a run; `reward` and `env` give back functions that it was trained with and that are in no file."""
         self.folder = Path(folder)
@@ -95,6 +98,7 @@ class Run:
         rows = read_metrics(self.folder)
         return frame(rows) if as_frame else rows
 
+    @short_errors
     def rollouts(self, step: int | None = None, as_frame: bool = False) -> Any:
         """Every judged answer of a step, or of all steps, as dicts or as a pandas DataFrame."""
         files = {int(path.stem.removeprefix("step_")): path for path in (self.folder / "rollouts").glob("step_*.jsonl")}
@@ -114,6 +118,7 @@ class Run:
         """Finished evaluations of this run, the newest last."""
         return [Evaluation(folder) for folder in evaluations_of(self.folder)]
 
+    @short_errors
     def resume(self, *, reward: Any = None, env: Any = None, data: Any = None, progress: bool = True) -> Run:
         """Go on from the newest checkpoint; functions that are in no file are needed again, and must be the same.
 
@@ -125,10 +130,12 @@ class Run:
         self._warn(progress)
         return self
 
+    @short_errors
     def export(self, folder: Folder, checkpoint: str = "best", problems: int = 4) -> Path:
         """Write the model as a new Hugging Face folder with a card, proved to load; needs an engine that has one."""
         return Path(export_model(f"{self.folder}@{checkpoint}", Path(folder), problems)["folder"])
 
+    @short_errors
     def report(self, output: Folder | None = None) -> Path:
         """Write one HTML page about the run and return its path."""
         target = self.folder / "analysis" / "report.html" if output is None else Path(output)

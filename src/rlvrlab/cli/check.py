@@ -1,14 +1,14 @@
-"""rlvr check: is a recipe, an environment or an engine sound?"""
+"""rlvr check: is a recipe, an environment, a reward or an engine sound?"""
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import click
 
-from rlvrlab.cli.options import AS_JSON
+from rlvrlab.cli.names import RECIPE, RECIPE_KEY
+from rlvrlab.cli.options import AS_JSON, FreeWords
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.errors import UnknownName, UserError
 
@@ -18,14 +18,14 @@ ALL_ROWS = {"micro_batch": 0, "micro_tokens": 1 << 20}
 """Key that sets an engine's micro-batch size -> the value with which all rows go in one pass."""
 
 
-@click.group("check", short_help="Check a recipe, an environment or an engine.")
+@click.group("check", short_help="Check a recipe, an environment, a reward or an engine.")
 def command() -> None:
-    """Check a recipe, an environment or an engine."""
+    """Check a recipe, an environment, a reward or an engine."""
 
 
-@command.command("recipe", context_settings={"ignore_unknown_options": True})
-@click.argument("path", type=click.Path(path_type=Path))
-@click.argument("overrides", nargs=-1, type=click.UNPROCESSED)
+@command.command("recipe", cls=FreeWords)
+@click.argument("path", type=RECIPE)
+@click.argument("overrides", nargs=-1, type=RECIPE_KEY)
 @AS_JSON
 def recipe(path: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     """Resolve a recipe; every mistake at once."""
@@ -70,12 +70,41 @@ def env(name: str, keys: tuple[str, ...], hacks: bool, as_json: bool) -> int:
          "error": str(c.verdict.error), "detail": c.verdict.detail}
         for c in checks
     ]  # fmt: skip
-    if not as_json and all(row["ok"] for row in rows):
-        # When all is well, one line per kind of check, with its first answer as the example.
-        counts = Counter(row["check"] for row in rows)
-        first = {row["check"]: row for row in reversed(rows)}
-        rows = [{**first[kind], "check": f"{kind} ×{counts[kind]}"} for kind in counts]
     return _report(f"environment {name}", rows, ("check", "judged", "error", "answer"), as_json)
+
+
+@command.command("reward")
+@click.argument("name")
+@click.argument("keys", nargs=-1, type=click.UNPROCESSED)
+@click.option("--env", "env_name", default="countdown", show_default=True, help="The environment that judges.")
+@click.option("--set", "env_keys", multiple=True, metavar="KEY=VALUE", help="A key of that environment; repeatable.")
+@AS_JSON
+def reward(name: str, keys: tuple[str, ...], env_name: str, env_keys: tuple[str, ...], as_json: bool) -> int:
+    """What a reward pays for a right, a wrong, an empty and a truncated answer.
+
+    KEYS set the reward's own.
+
+    \b
+    rlvr check reward my.py:bonus
+    rlvr check reward my.py:bonus --env answers --set path=questions.jsonl
+    """
+    from rlvrlab.registry import is_own
+    from rlvrlab.rollout.trial import tried
+
+    environment, pays = built("env", env_name, env_keys), built("reward", name, keys)
+    [problem] = environment.problems("train", 1, 0)
+    own = any(is_own(word) or ".py:" in word for word in (env_name, *env_keys))
+    paid = tried(environment, pays, problem, own_env=own)
+    rows: list[dict[str, Any]] = [
+        {"answer": one.name, "correct": one.verdict.correct, "reward": one.reward.value if one.reward else None,
+         "parts": dict(one.reward.parts) if one.reward else {}, "seconds": round(one.seconds, 4), "text": one.text,
+         "ok": one.reward is not None, "error": str(one.verdict.error)}
+        for one in paid
+    ]  # fmt: skip
+    values = {one.name: one.reward.value for one in paid if one.reward}
+    if {"right", "wrong"} <= values.keys() and values["right"] <= values["wrong"]:
+        click.echo("warning: a right answer earns no more than a wrong one", err=True)
+    return _report(f"reward {name}", rows, ("answer", "correct", "reward", "parts", "text"), as_json)
 
 
 @command.command("engine")
@@ -115,6 +144,7 @@ def built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
 
     from rlvrlab.recipe.load import instantiate
     from rlvrlab.recipe.parse import parse_overrides, place
+    from rlvrlab.recipe.schema import PluginTable
     from rlvrlab.registry import find
 
     given: dict[str, Any] = {}
@@ -126,13 +156,22 @@ def built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
     if missing:
         raise UserError(f"{kind} {name!r} cannot be checked alone: {', '.join(missing)} has no default; add KEY=VALUE")
     try:
-        return instantiate(kind, {"type": name, **given}, Path())
+        plugin = instantiate(kind, {"type": name, **given}, Path())
+        return plugin.beside(Path()) if isinstance(plugin, PluginTable) else plugin
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         if first["type"] == "unexpected_keyword_argument":
             raise UnknownName(f"key of {kind} {name!r}:", where, [f.name for f in known if f.init]) from None
         raise UserError(f"{kind} {name!r}: {where}: {first['msg'].lower()}") from None
+
+
+def _collapsed(passed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One line per kind of check that holds, with its first answer as the example; `exploit: exit_0` is an exploit."""
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for row in passed:
+        kinds.setdefault(row["check"].partition(": ")[0], []).append(row)
+    return [{**same[0], "check": f"{kind} ×{len(same)}" if len(same) > 1 else kind} for kind, same in kinds.items()]
 
 
 def _report(what: str, rows: list[dict[str, Any]], columns: tuple[str, ...], as_json: bool) -> int:
@@ -145,7 +184,8 @@ def _report(what: str, rows: list[dict[str, Any]], columns: tuple[str, ...], as_
     from rich.text import Text
 
     lines: list[list[object]] = []
-    for row in rows:
+    passed = [row for row in rows if row["ok"]]
+    for row in [*failed, *(_collapsed(passed) if "check" in columns else passed)]:
         texts = [printable(row[column]) for column in columns]
         mark = Text("✓", style="green") if row["ok"] else Text("✗", style="bold red")
         lines.append([mark, *(text if len(text) <= 60 else text[:57] + "…" for text in texts)])

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import click
 
+from rlvrlab.cli.names import RUN_OR_OTHER, RunWord
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
 
 
 @click.command("compare", short_help="Compare two evaluations on the same problems.")
-@click.argument("before")
-@click.argument("after")
+@click.argument("before", type=RunWord())
+@click.argument("after", type=RunWord())
 @click.option("--anyway", is_flag=True, help="Also where protocol, data or scorer differ.")
 @click.option(
     "--paired/--unpaired", default=None, help="Compare runs of equal seed with each other; default: stages of one run."
@@ -68,4 +69,4 @@ def _side(text: str) -> list[Path]:
     parts = [part for part in text.split(",") if part] if not Path(text).is_dir() else [text]
     if not parts:
         raise UserError("compare: name two evaluation folders or runs")
-    return [Path(part) for part in parts]
+    return [Path(RUN_OR_OTHER.convert(part, None, None)) for part in parts]

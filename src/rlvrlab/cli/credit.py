@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from rlvrlab.cli.names import RUN_OR_OTHER
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
@@ -27,7 +28,7 @@ BAR = 8
 
 
 @click.command("credit", short_help="Show which lines of an answer earned its reward.")
-@click.argument("path", metavar="FILE|RUN", type=click.Path(path_type=Path))
+@click.argument("given", metavar="FILE|RUN", type=RUN_OR_OTHER)
 @click.option("-p", "--problem", type=click.Path(path_type=Path), help="Task of FILE, as for `rlvr judge`.")
 @click.option("--step", type=int, help="Step of RUN; default the last one recorded.")
 @click.option("--take", default=3, show_default=True, help="Different answers of RUN to show.")
@@ -38,7 +39,7 @@ BAR = 8
 @click.option("--output", type=click.Path(path_type=Path), help="Data of the heat map; RUN has analysis/credit.json.")
 @AS_JSON
 def command(
-    path: Path, problem: Path | None, step: int | None, take: int, estimator: str, intervention: tuple[str, ...],
+    given: str, problem: Path | None, step: int | None, take: int, estimator: str, intervention: tuple[str, ...],
     budget: int, segmentation: str, output: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Show which lines of an answer earned its reward.
@@ -59,6 +60,7 @@ def command(
         plugin = instantiate("credit", {**table, "counterfactual_k": budget, "segmentation": segmentation}, Path())
     except ValueError:
         raise UserError(f"segmentation {segmentation!r} or k {budget}: see `rlvr credit --help`") from None
+    path = Path(given)
     if path.is_dir():
         credits = _of_run(plugin, path, step, take)
         output = output or path / "analysis" / "credit.json"

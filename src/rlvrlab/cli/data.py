@@ -9,8 +9,9 @@ import click
 from rlvrlab.cli.check import built
 from rlvrlab.cli.data_audit import audit, manifest
 from rlvrlab.cli.data_prepare import prepare
+from rlvrlab.cli.data_preview import preview
 from rlvrlab.cli.options import AS_JSON
-from rlvrlab.cli.printing import print_json, printable
+from rlvrlab.cli.printing import print_json
 from rlvrlab.errors import UserError
 
 
@@ -22,6 +23,7 @@ def command() -> None:
 command.add_command(prepare)
 command.add_command(audit)
 command.add_command(manifest)
+command.add_command(preview)
 
 
 @command.command("make")
@@ -60,28 +62,3 @@ def make(
         print_json({"file": str(target), "problems": written, "environment": env, "role": role, "seed": seed})
     else:
         click.echo(f"{target}: {written} problems ({role})")
-
-
-@command.command("preview")
-@click.argument("env")
-@click.argument("keys", nargs=-1, type=click.UNPROCESSED)
-@click.option("--size", default=2, show_default=True, help="How many problems.")
-@click.option("--role", type=click.Choice(["train", "dev", "test"]), default="train", show_default=True)
-@click.option("--seed", default=0, show_default=True)
-@AS_JSON
-def preview(env: str, keys: tuple[str, ...], size: int, role: str, seed: int, as_json: bool) -> None:
-    """Show problems as the policy sees them, a right answer, and its verdict."""
-    environment, rows = built("env", env, keys), []
-    for problem in environment.problems(role, size, seed):
-        gold = environment.gold(problem)
-        correct = None if gold is None else environment.verify_many([(problem, gold)])[0].correct
-        row = {"id": problem.id, "skill": problem.skill, "prompt": problem.prompt, "gold": gold, "correct": correct}
-        rows.append(row | {"meta": dict(problem.meta)})
-    if as_json:
-        print_json(rows)
-        return
-    for row in rows:
-        click.secho(printable(f"── {row['id']}  {row['skill']}  level {row['meta'].get('level', '–')}"), dim=True)
-        for line in [*row["prompt"].splitlines(), "» a right answer:", *str(row["gold"]).splitlines()]:
-            click.echo(printable(line))
-        click.secho(f"» judged correct: {row['correct']}", fg="green" if row["correct"] else "red")

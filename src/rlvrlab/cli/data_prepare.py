@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rlvrlab.cli.check import built
+from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json
 from rlvrlab.errors import UnknownName, UserError
@@ -45,6 +46,7 @@ def prepare(
     rlvr data prepare gsm8k style=think
     rlvr data prepare humaneval --from HumanEval.jsonl.gz --to parquet
     rlvr data prepare my.csv --env math --role split
+    rlvr data prepare hub:OWNER/NAME@train --env answers --role split matcher=number
     rlvr data prepare graph --size 45000
     rlvr data prepare experiments/RUN --as preference
     """
@@ -53,8 +55,9 @@ def prepare(
     from rlvrlab.data import prepare as preparing
     from rlvrlab.data.own_runs import is_run
 
-    if is_run(Path(what)):
-        _prepare_run(Path(what), shape, per_problem, output, as_json)
+    run = run_folder(what) if shape else Path(what)
+    if is_run(run):
+        _prepare_run(run, shape, per_problem, output, as_json)
         return
     if shape:
         raise UserError(f"--as is for run folders; {what} is none (no config.json and rollouts/ in it)")
@@ -78,17 +81,18 @@ def _prepared(
 ) -> Prepared:
     from rlvrlab.data import prepare as preparing
     from rlvrlab.data.presets import PRESETS
-    from rlvrlab.data.sources import file_rows
+    from rlvrlab.data.sources import HUB, file_rows, hub_rows, local_copy
     from rlvrlab.envs.data_files import bare_name
     from rlvrlab.registry import names
 
     path = Path(what)
-    if path.is_file():
+    if path.is_file() or what.startswith(HUB):
         if env_name is None:
             raise UserError(
-                f"{path}: which environment judges it? give --env, one of: {', '.join(preparing.row_readers())}"
+                f"{what}: which environment judges it? give --env, one of: {', '.join(preparing.row_readers())}"
             )
-        return preparing.from_rows(bare_name(path), file_rows(path), built("env", env_name, keys), role)
+        name, rows = hub_rows(what) if what.startswith(HUB) else (bare_name(path), file_rows(path))
+        return preparing.from_rows(name, rows, built("env", env_name, keys), role)
     if env_name or role:
         raise UserError(f"--env and --role are for files; {what} is none")
     made = {"train": size, "dev": max(1, size // 10), "test": max(1, size // 10)}
@@ -98,6 +102,7 @@ def _prepared(
     if preset is None:
         raise UnknownName("data set, environment, file or run folder", what, [*PRESETS, *names("env")])
     if preset.folder_key:
+        origin = origin or local_copy(what, preset)
         if origin is None:
             raise UserError(f"{what}: give your copy, {preset.note}")
         keys = (*keys, f"{preset.folder_key}={origin}")

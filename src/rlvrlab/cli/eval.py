@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlvrlab.cli.options import AS_JSON, FREE_WORDS, examination
+from rlvrlab.cli.options import AS_JSON, FreeWords, examination
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import LabError, UserError
 
@@ -29,7 +29,7 @@ LATER = {"impossible"}
 """Options that a folder begun by an older version does not know."""
 
 
-@click.command("eval", short_help="Evaluate a policy under a named protocol.", context_settings=FREE_WORDS)
+@click.command("eval", short_help="Evaluate a policy under a named protocol.", cls=FreeWords)
 @examination(roles=("train", "dev", "test"), role="test", logprobs=0)
 @click.option("--protocol", type=click.Choice(["@1", "@k", "@budget"]), default="@1", show_default=True)
 @click.option("--n", type=click.IntRange(1), help="@k: answers per problem [8]; @budget: at most so many.")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from rlvrlab.cli.check import built
 from rlvrlab.errors import UserError
 from rlvrlab.recipe.schema import Optimizer
+from rlvrlab.recipe.shipped import shipped_file
+from rlvrlab.registry import names
 from rlvrlab.types import Environment, Problem, RewardFunction, Role
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ def subject_of(what: str | None, words: Sequence[str], run: str | None) -> Subje
         if words:
             raise UserError(f"{words[0]!r}: with --run alone the environment is the run's; name one to set its keys")
         return subject_of_recipe(resolved_of(split_run(run)[0]))
-    if what.endswith(".toml"):
+    if is_recipe(what):
         return subject_of_recipe(load_recipe(Path(what), words))
     if Path(what).is_dir():
         raise UserError(f"{what}: a folder, not an environment; --run takes one run, e.g. `--run {what}`")
@@ -80,6 +82,11 @@ def subject_of(what: str | None, words: Sequence[str], run: str | None) -> Subje
     keys = tuple(word for word in words if word not in engine)
     own = resolved_of(split_run(run)[0]) if run else None
     return Subject(built("env", what, keys), frozenset(parse_overrides(keys)), own, what, engine)
+
+
+def is_recipe(what: str) -> bool:
+    """A recipe's file, or the name of one that comes along; an environment of the same name wins."""
+    return what.endswith(".toml") or (what not in names("env") and shipped_file(Path(what)) is not None)
 
 
 def subject_of_recipe(resolved: Resolved) -> Subject:

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
-from rlvrlab.cli.options import AS_JSON, FREE_WORDS, together
+from rlvrlab.cli.names import RECIPE, RECIPE_KEY
+from rlvrlab.cli.options import AS_JSON, FreeWords, together
 from rlvrlab.cli.printing import print_json
 
 GIVEN = together(
-    click.argument("recipe", type=click.Path(path_type=Path)),
-    click.argument("overrides", nargs=-1, type=click.UNPROCESSED),
+    click.argument("recipe", type=RECIPE),
+    click.argument("overrides", nargs=-1, type=RECIPE_KEY),
     click.option("-o", "--output", "folder", type=click.Path(path_type=Path), required=True, help="Folder to write."),
     AS_JSON,
 )
@@ -22,7 +23,7 @@ def command() -> None:
     """Write a recipe as verl, TRL or verifiers want it."""
 
 
-@command.command("verl", context_settings=FREE_WORDS)
+@command.command("verl", cls=FreeWords)
 @GIVEN
 @click.option("--judge", "judges", multiple=True, help="Address of a judge server (`rlvr serve judge`); several share.")
 def verl(recipe: Path, overrides: tuple[str, ...], folder: Path, judges: tuple[str, ...], as_json: bool) -> None:
@@ -41,7 +42,7 @@ def verl(recipe: Path, overrides: tuple[str, ...], folder: Path, judges: tuple[s
     click.echo(f"Start it with: bash {made.folder / 'launch.sh'}")
 
 
-@command.command("trl", context_settings=FREE_WORDS)
+@command.command("trl", cls=FreeWords)
 @GIVEN
 def trl(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: bool) -> None:
     """Write data, reward function, settings and a training script for TRL's GRPOTrainer.
@@ -59,7 +60,7 @@ def trl(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: bool) -
     click.echo(f"Start it with: python {made.folder / 'train.py'}")
 
 
-@command.command("verifiers", context_settings=FREE_WORDS)
+@command.command("verifiers", cls=FreeWords)
 @GIVEN
 def verifiers(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: bool) -> None:
     """Write the recipe's problems and reward as an environment package for verifiers.

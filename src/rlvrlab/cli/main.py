@@ -15,6 +15,7 @@ from rlvrlab.cli.printing import fail, printable
 from rlvrlab.errors import InfrastructureError, LabError, RecipeError, suggestion
 
 VERBS = {
+    "recipes": "List the recipes and studies that come along, or copy one.",
     "train": "Run a recipe, or resume a run.",
     "probe": "Ask whether there is signal to train on.",
     "suite": "Examine every model of a folder on a suite of data sets.",
@@ -28,12 +29,12 @@ VERBS = {
     "export": "Write a recipe as verl, TRL or verifiers want it.",
     "model": "Get models, look at them, export trained ones.",
     "data": "Make, prepare, audit and look at data.",
-    "check": "Check a recipe, an environment or an engine.",
+    "check": "Check a recipe, an environment, a reward or an engine.",
     "judge": "Judge solutions against a problem.",
     "credit": "Show which lines of an answer earned its reward.",
     "report": "Write one HTML page to look at.",
     "serve": "Serve the judge, a model or the dashboard.",
-    "new": "Write the skeleton of an environment.",
+    "new": "Write the beginnings of a task, a reward or an environment.",
     "doctor": "Look at this machine: what works, what is missing, what to do.",
     "completion": "Print a shell's completion script.",
 }
@@ -81,8 +82,9 @@ def rlvr() -> None:
     """The laboratory for reinforcement learning with verifiable rewards.
 
     \b
-    rlvr train recipes/toy_countdown.toml          the whole loop on a CPU
-    rlvr train recipes/toy_countdown.toml --plan   what would happen, and why
+    rlvr train toy_countdown          the whole loop on a CPU
+    rlvr train toy_countdown --plan   what would happen, and why
+    rlvr recipes                      what else comes along
     """
 
 

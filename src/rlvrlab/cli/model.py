@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from rlvrlab.cli.names import RUN_AT
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable, table
 
@@ -95,7 +96,7 @@ def show(model: str, as_json: bool) -> None:
 
 
 @command.command("export")
-@click.argument("run", metavar="RUN[@best|last|STEP]")
+@click.argument("run", metavar="RUN[@best|last|STEP]", type=RUN_AT)
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="New folder for the model.")
 @click.option("--problems", type=click.IntRange(1), default=4, show_default=True, help="Held-out problems to re-score.")
 @AS_JSON

@@ -1,8 +1,9 @@
-"""rlvr new env NAME: a working environment in one file, to be changed line by line."""
+"""rlvr new: working beginnings, to be changed line by line: a task of your own data, a reward, an environment."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -13,13 +14,66 @@ from rlvrlab.errors import UserError
 from rlvrlab.registry import names
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
-TEMPLATE = Path(__file__).parent / "templates" / "env.py.txt"
-RECIPE = Path(__file__).parent / "templates" / "recipe.toml.txt"
+TEMPLATES = Path(__file__).parent / "templates"
+COLOURS = ("red", "blue", "green", "black", "white", "pink", "gray", "gold")
+THINGS = ("car", "hat", "cup", "dog", "box", "pen", "bag", "map", "key", "cat")
+SIZES = ("big", "small", "old", "new", "wet", "dry", "long", "flat")
 
 
-@click.group("new", short_help="Write the skeleton of an environment.")
+@click.group("new", short_help="Write the beginnings of a task, a reward or an environment.")
 def command() -> None:
-    """Write the skeleton of an environment."""
+    """Write the beginnings of a task, a reward or an environment."""
+
+
+@command.command("task")
+@click.argument("name")
+@click.option("--data", type=click.Path(path_type=Path), help="Your questions and answers; else a few are made.")
+@AS_JSON
+def task(name: str, data: Path | None, as_json: bool) -> None:
+    """Write NAME.toml and NAME.py here: a recipe that trains on questions and answers of a file, and its reward.
+
+    \b
+    rlvr new task colours
+    rlvr new task capitals --data capitals.csv
+    """
+    from rlvrlab.data.guesses import look_at
+
+    _refuse_name(name, "a task")
+    made = {} if data else {f"{name}.jsonl": _made_questions()}
+    _refuse_taken([f"{name}.py", f"{name}.toml", *made])
+    if data is None:
+        lines = ["[env]", 'type = "answers"', f'path = "{name}.jsonl"', 'prompt = "question"', 'answer = "answer"',
+                 'matcher = "exact"']  # fmt: skip
+    else:
+        raw = look_at(data)
+        if not raw.keys:
+            what = "holds prepared problems; name it under [data] train_file" if raw.prepared else "no guess which "
+            remedy = "" if raw.prepared else f"column asks and which answers; see `rlvr data preview {data}`"
+            raise UserError(f"{data}: {what}{remedy}")
+        lines = raw.recipe_lines
+    keys = [f"--set {line.replace(' = ', '=', 1)}" for line in lines[2:]]
+    check = " ".join(["--env answers", *keys, "--set style=bare"]).replace('"', "")
+    files = {
+        **made,
+        f"{name}.py": _template("reward.py.txt").replace("CHECK", check).replace("NAME", name),
+        f"{name}.toml": _template("task.toml.txt").replace("ENV", "\n".join(lines)).replace("NAME", name),
+    }
+    _write(files, [f"rlvr data preview {data or f'{name}.jsonl'}", f"rlvr train {name}.toml"], as_json)
+
+
+@command.command("reward")
+@click.argument("name")
+@AS_JSON
+def reward(name: str, as_json: bool) -> None:
+    """Write NAME.py and NAME.toml here: a reward function, and a recipe in which the toy policy learns from it."""
+    _refuse_name(name, "a reward")
+    keys = "--env countdown --set numbers=[2] --set style=bare"
+    files = {
+        f"{name}.py": _template("reward.py.txt").replace("CHECK", keys).replace("NAME", name),
+        f"{name}.toml": _template("reward.toml.txt").replace("NAME", name),
+    }
+    _refuse_taken(list(files))
+    _write(files, [f"rlvr check reward {name}.py:reward", f"rlvr train {name}.toml"], as_json)
 
 
 @command.command("env")
@@ -27,24 +81,59 @@ def command() -> None:
 @AS_JSON
 def env(name: str, as_json: bool) -> None:
     """Write NAME.py and NAME.toml here: an environment that passes its own check, and a recipe that trains on it."""
-    if not NAME.fullmatch(name):
-        raise UserError(f"{name!r} cannot name an environment; use up to 60 lower-case letters, digits and _")
+    _refuse_name(name, "an environment")
     class_name = "".join(part.capitalize() for part in name.split("_"))
-    if name in names("env") or re.search(rf"\b{class_name}\b", TEMPLATE.read_text(encoding="utf-8")):
+    if name in names("env") or re.search(rf"\b{class_name}\b", _template("env.py.txt")):
         raise UserError(f"{name!r} is taken; choose another name")
-    files = {f"{name}.py": TEMPLATE, f"{name}.toml": RECIPE}
+    files = {f"{name}.py": _template("env.py.txt"), f"{name}.toml": _template("recipe.toml.txt")}
+    _refuse_taken(list(files))
+    written = {file: text.replace("NAME", name).replace("CLASS", class_name) for file, text in files.items()}
+    next_steps = [f"rlvr check env {name}.py:{class_name}", f"rlvr train {name}.toml"]
+    _write(written, next_steps, as_json, {"class": class_name})
+
+
+def _made_questions() -> str:
+    """A few hundred questions with a word as answer: `The old hat is red. Which colour?`"""
+    import json
+
+    from rlvrlab.randomness import shuffled
+
+    rows = [
+        {"question": f"The {size} {thing} is {colour}. Which colour?", "answer": colour}
+        for size in SIZES
+        for thing in THINGS
+        for colour in COLOURS
+    ]
+    return "".join(json.dumps(row) + "\n" for row in shuffled(rows, 0, "new task")[:400])
+
+
+def _template(file: str) -> str:
+    return (TEMPLATES / file).read_text(encoding="utf-8")
+
+
+def _refuse_name(name: str, what: str) -> None:
+    if not NAME.fullmatch(name):
+        raise UserError(f"{name!r} cannot name {what}; use up to 60 lower-case letters, digits and _")
+
+
+def _refuse_taken(files: list[str]) -> None:
     taken = [file for file in files if Path(file).exists()]
     if taken:
         raise UserError(f"{', '.join(taken)} already here; move it away or choose another name")
-    for file, template in files.items():
-        text = template.read_text(encoding="utf-8").replace("NAME", name).replace("CLASS", class_name)
+
+
+def _write(
+    files: Mapping[str, str], next_steps: list[str], as_json: bool, facts: Mapping[str, str] | None = None
+) -> None:
+    for file, text in files.items():
         try:
             Path(file).write_text(text, encoding="utf-8")
         except OSError as error:
             raise UserError(f"{file} cannot be written here ({error.strerror}); go to another folder") from None
     if as_json:
-        print_json({"written": list(files), "class": class_name})
+        print_json({"written": list(files), **(facts or {})})
         return
-    click.echo(f"wrote {name}.py and {name}.toml; next:")
-    click.echo(f"  rlvr check env {name}.py:{class_name}")
-    click.echo(f"  rlvr train {name}.toml")
+    *others, last = files
+    click.echo(f"wrote {', '.join(others)} and {last}; next:")
+    for line in next_steps:
+        click.echo(f"  {line}")

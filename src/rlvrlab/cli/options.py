@@ -2,20 +2,58 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import click
 
+from rlvrlab.cli.names import RECIPE_KEY, RUN_AT, RUNS, RunWord
 from rlvrlab.types import Role
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
 
 KEY_ENV = "RLVR_API_KEY"
-FREE_WORDS = {"ignore_unknown_options": True, "allow_extra_args": True}
-"""context_settings of verbs that take keys of a recipe or an environment: `rollout.n=8` and `--rollout.n 8`."""
+DOTTED = re.compile(r"--[A-Za-z_]\w*(\.\w+)+(=.*)?", re.DOTALL)
+"""A key of a recipe spelled as an option."""
+
+
+class FreeWords(click.Command):
+    """A verb that takes keys of a recipe or an environment: `rollout.n=8` and `--rollout.n 8`.
+
+    A word such as `--foo` is no key and is refused like any unknown option; `--seed 3` is one of the recipe's own.
+    """
+
+    ignore_unknown_options = True
+    allow_extra_args = True
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse options that there are not, before what is left over is read as keys."""
+        own = {name for option in self.get_params(ctx) for name in (*option.opts, *option.secondary_opts)}
+        words = args[: args.index("--")] if "--" in args else args
+        is_value = False
+        for word in words:
+            name = word.partition("=")[0]
+            key = DOTTED.fullmatch(word)
+            if not is_value and re.match(r"-[A-Za-z]|--", word) and not key:
+                self._check(ctx, name, own)
+            is_value = bool(key) and "=" not in word
+        return super().parse_args(ctx, args)
+
+    def _check(self, ctx: click.Context, name: str, own: set[str]) -> None:
+        short = not name.startswith("--")
+        if name in own or (short and name[:2] in own):
+            return
+        from rlvrlab.recipe.schema import core_keys
+
+        if name.removeprefix("--") in core_keys():
+            return
+        near = get_close_matches(name, own, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "keys of a recipe or environment are written KEY=VALUE"
+        raise click.UsageError(f"no option {name!r}; {hint}", ctx)
 
 
 def together(*options: Decorator) -> Decorator:
@@ -30,16 +68,14 @@ def together(*options: Decorator) -> Decorator:
 
 
 RUN = together(
-    click.argument("run", default=""),
-    click.option(
-        "--folder", default="experiments", show_default=True, type=click.Path(path_type=Path), help="Of runs."
-    ),
+    click.argument("run", default="", type=RunWord()),
+    click.option("--folder", default=str(RUNS), show_default=True, type=click.Path(path_type=Path), help="Of runs."),
 )
-"""A run by its folder or a part of its name; see `report.runs.locate`."""
+"""A run by its folder or a part of its name; see `names.run_folder`."""
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 SUBJECT = together(
     click.argument("what", required=False, metavar="[RECIPE|ENV]"),
-    click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[KEY=VALUE]…"),
+    click.argument("words", nargs=-1, type=RECIPE_KEY, metavar="[KEY=VALUE]…"),
 )
 """The recipe or environment that asks, with keys set for it; see `examined.subject_of`."""
 SERVERS = together(
@@ -61,7 +97,8 @@ def examination(*, roles: Sequence[Role], role: Role, logprobs: int) -> Decorato
     """
     return together(
         SUBJECT,
-        click.option("--run", metavar="DIR[@STEP]", help="A run's policy: @last, @best, @20; @base before training."),
+        click.option("--run", type=RUN_AT, metavar="RUN[@STEP]",
+                     help="A run's policy: @last, @best, @20; @base before training."),
         click.option("--engine", metavar="NAME", help="A fresh engine; its keys as engine.KEY=VALUE."),
         SERVERS,
         click.option("--logprobs", default=logprobs, show_default=True, type=click.IntRange(0), metavar="K",

@@ -10,7 +10,7 @@ from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.notes import noting
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.explain import settings, unusual
-from rlvrlab.train.plan import estimate, phase_plans
+from rlvrlab.train.plan import estimate_or_why, phase_plans
 
 PHASES = ("phase", "steps", "problems", "batch", "updates", "answers", "tokens ≤")
 COST = ("phase", "s/step", "s/evaluation", "seconds in all")
@@ -21,13 +21,14 @@ def show_plan(resolved: Resolved, as_json: bool) -> None:
     rows, phases = settings(resolved), phase_plans(resolved)
     advice: list[str] = []
     with noting(lambda _, words: advice.append(words)):
-        times = estimate(resolved)
+        times, why_not = estimate_or_why(resolved)
     if as_json:
         print_json(
             {
                 "settings": [row._asdict() for row in rows],
                 "phases": [phase._asdict() for phase in phases],
                 "estimate": [one._asdict() for one in times],
+                "no_estimate": why_not,
                 "warnings": [*unusual(resolved), *advice],
             }
         )
@@ -44,10 +45,15 @@ def show_plan(resolved: Resolved, as_json: bool) -> None:
     console = Console()
     console.print(table(("key", "value", "from"), keys, title="Resolved recipe", title_justify="left"))
     for head, lines, title in ((PHASES, planned, about), (COST, costs, "\nCost, from one measured step")):
+        if not lines:
+            continue
         console.print(table(head, lines, right=head[1:], box=HEAVY_HEAD, title=title, title_justify="left"))
     for preset in dict.fromkeys(row.origin for row in rows if row.source):
         vetted = [f"{row.key}: {row.source}" for row in rows if row.origin == preset and row.source]
         console.print(f"\n{preset}, where the recipe says nothing: {'; '.join(vetted)}", soft_wrap=True)
+    if why_not:
+        words = f"Cost is left out, because it is measured with the model: {why_not}"
+        console.print(Text(printable(words)), soft_wrap=True)
     for words in [*unusual(resolved), *advice]:
         console.print(Text(f"warning: {printable(words)}", "yellow"), soft_wrap=True)
     also = ", ".join(dict.fromkeys(name for p in phases for name in p.also_draw))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -11,6 +12,10 @@ import click
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+
+NUMBERS = re.compile(r"[\d\s.,:;+%\[\]()…/≤≥<>=≈×±–−-]*[kMGTe]?[\d\s.,+%\[\]()…/±–−-]*")
+"""A cell of figures: `87.5 [80.4, 92.3]`, `1.2M`, `40/60`, or nothing."""
 
 
 def fail(message: str, code: int) -> NoReturn:
@@ -41,13 +46,17 @@ def table(
     """A table without lines, unless `look` says otherwise; the columns in `right` are flush right.
 
     No cell is read as markup. A cell that is a Text keeps its style and line breaks; anything else becomes one line.
+    A column of numbers is never wrapped, those in `no_wrap` neither: where room is short, words give way.
     """
     from rich.table import Table
     from rich.text import Text
 
+    cells = [[cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row] for row in rows]
     made = Table(**{"box": None, **look})
-    for column in head:
-        made.add_column(column, justify="right" if column in right else "left", no_wrap=column in no_wrap)
-    for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row))
+    for place, column in enumerate(head):
+        numbers = all(NUMBERS.fullmatch(row[place].plain) for row in cells if place < len(row))
+        justify: Any = "right" if column in right else "left"
+        made.add_column(column, justify=justify, no_wrap=numbers or column in no_wrap, overflow="fold")
+    for row in cells:
+        made.add_row(*row)
     return made

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlvrlab.cli.options import AS_JSON, FREE_WORDS, examination
+from rlvrlab.cli.options import AS_JSON, FreeWords, examination
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.errors import UserError
 from rlvrlab.types import RewardFunction, Sampling
@@ -21,7 +21,7 @@ USUAL_TOKENS = 2048
 """Longest answer where no recipe says."""
 
 
-@click.command("probe", short_help="Ask whether there is signal to train on.", context_settings=FREE_WORDS)
+@click.command("probe", short_help="Ask whether there is signal to train on.", cls=FreeWords)
 @examination(roles=("train", "dev"), role="train", logprobs=5)
 @click.option("--n", default=16, show_default=True, help="Answers per problem.")
 @click.option("--size", default=100, show_default=True, help="Problems.")
@@ -40,10 +40,11 @@ def command(**options: Any) -> None:
     rlvr probe --run experiments/my_run_…@best                a run's policy on its own problems
     rlvr probe gsm8k path=gsm8k --server http://127.0.0.1:8000
     """
-    from rlvrlab.cli.examined import answerer_of, name_of, subject_of
+    from rlvrlab.cli.examined import answerer_of, is_recipe, name_of, subject_of
     from rlvrlab.evals.probe.report import report, try_problems
     from rlvrlab.evals.probe.verdict import advise
     from rlvrlab.registry import find
+    from rlvrlab.train.lab import shows_answers
 
     n, size, output = options["n"], options["size"], options["output"]
     if n < 2 or size < 1:
@@ -63,12 +64,14 @@ def command(**options: Any) -> None:
     problems = asked.env.problems(options["role"], size, asked.resolved.recipe.data.seed if asked.resolved else 0)
     with answerer_of(asked, options) as answerer:
         # A recipe or a run brings its own reward; an environment given by name is probed by right or wrong.
-        own = asked.resolved if options["what"] is None or options["what"].endswith(".toml") else None
+        own = asked.resolved if options["what"] is None or is_recipe(options["what"]) else None
         reward: RewardFunction = own.build("reward") if own else find("reward", "binary")()
         tries = try_problems(answerer, asked.env, reward, problems, n=n, sampling=sampling, seed=options["seed"])
         identity = answerer.identity()
     probed = report(tries)
-    advice = advise(probed)
+    # A run's policy @base is the one before any phase.
+    examined = asked.resolved if options["run"] and not options["run"].endswith("@base") else None
+    advice = advise(probed, taught=examined is not None and shows_answers(examined))
     facts = {"environment": asked.env.name, "policy": identity, "sampling": asdict(sampling), "role": options["role"]}
     facts |= {**advice.facts(), **probed.facts()}
     if output is not None:

@@ -42,7 +42,8 @@ class Progress:
                    TimeRemainingColumn(), TextColumn("{task.fields[facts]}"))  # fmt: skip
         self._bars = Bars(*columns, console=self._console, disable=not self._live)
         self._tasks: dict[str, TaskID] = {}
-        self._accuracy = ""
+        self._last = ("", "")
+        """The latest held-out accuracy as new, and as one that is some steps old."""
         self._wide = wide
 
     def __enter__(self) -> Progress:
@@ -56,19 +57,20 @@ class Progress:
         """Show one step; `row` are its metrics."""
         measured = accuracy_of(row)
         if measured:
-            self._accuracy = f"held-out {percent(measured) if self._wide else percent(measured).partition(' [')[0]}"
-        facts = self._accuracy
+            words = percent(measured) if self._wide or not self._live else percent(measured).partition(" [")[0]
+            self._last = (f"held-out {words}", f"held-out at {row['phase_step']}: {words}")
+        facts = [self._last[0] if measured else self._last[1]] if measured or self._live or self._notebook else []
         if self._wide or not self._live:
-            numbers = (f"{short} {row[key]:.2f}" for key, short in SHOWN.items() if row.get(key) is not None)
-            facts += f"  {'  '.join(numbers)}"
+            facts += [f"{short} {row[key]:.2f}" for key, short in SHOWN.items() if row.get(key) is not None]
+        line = "  ".join(facts)
         if self._live:
             if phase.name not in self._tasks:
                 self._tasks[phase.name] = self._bars.add_task(phase.name, total=phase.steps, facts="")
-            self._bars.update(self._tasks[phase.name], completed=row["phase_step"], facts=facts)
+            self._bars.update(self._tasks[phase.name], completed=row["phase_step"], facts=line)
         elif self._notebook:
-            self._notebook.show(phase.name, row["phase_step"], phase.steps, facts)
-        elif not self._as_json and self._interval and (measured or row["phase_step"] % self._interval == 0):
-            print(f"{phase.name} {row['phase_step']}/{phase.steps}  {facts}", file=sys.stderr)
+            self._notebook.show(phase.name, row["phase_step"], phase.steps, line)
+        elif not self._as_json and (measured or (self._interval and row["phase_step"] % self._interval == 0)):
+            print(f"{phase.name} {row['phase_step']}/{phase.steps}  {line}", file=sys.stderr, flush=True)
 
     def end(self, ended: Ended) -> None:
         """Show the result, warnings, and where to read more."""
@@ -82,7 +84,8 @@ class Progress:
             rows.append((name, before, best, entry["best"]["step"], last))
         out, title = Console(), Text(printable(f"{ended.folder.name}: {ended.status}"))
         head = ("phase", "before", "best", "step", "last")
-        out.print(table(head, rows, no_wrap=head, box=HEAVY_HEAD, title=title, title_justify="left"))
+        frame = HEAVY_HEAD if self._wide else SIMPLE_HEAD  # without its lines the numbers fit into 80 columns
+        out.print(table(head, rows, box=frame, title=title, title_justify="left"))
         out.print("Accuracy on dev problems in %, greedy, with 95 % Wilson intervals.", style="dim")
         if cards := read_cards(ended.folder):  # on the test problems, where the recipe asked for it
             columns, lines = card_table(cards)

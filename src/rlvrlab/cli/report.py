@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rlvrlab.cli.names import RUN_OR_OTHER
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import LabError, UserError
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 
 
 @click.command("report", short_help="Write one HTML page to look at.")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, required=True, type=RUN_OR_OTHER)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The page [PATH/analysis/report.html].")
 @click.option("--figures", is_flag=True, help="Also figures for papers: SVG, PDF, PNG.")
 @click.option("--page-only", is_flag=True, help="No CSV tables beside it.")
 @AS_JSON
-def command(paths: tuple[Path, ...], output: Path | None, figures: bool, page_only: bool, as_json: bool) -> None:
+def command(paths: tuple[str, ...], output: Path | None, figures: bool, page_only: bool, as_json: bool) -> None:
     """Write one HTML page to look at.
 
     PATH is a run, an evaluation, a study, a probe or a data audit. Several runs, or several evaluations, are put
@@ -43,22 +44,23 @@ def command(paths: tuple[Path, ...], output: Path | None, figures: bool, page_on
     from rlvrlab.report.gather import gather
     from rlvrlab.report.page import page
 
+    places = [Path(path) for path in paths]
     if figures and not available():  # said before anything is written
         raise UserError("--figures: the package that draws them is not installed; `pip install 'rlvrlab[figures]'`")
-    document = gather(paths)
-    usual = paths[0].with_suffix(".html") if paths[0].is_file() else paths[0] / "analysis" / "report.html"
-    target = output or (usual if len(paths) == 1 else Path("comparison.html"))
+    document = gather(places)
+    usual = places[0].with_suffix(".html") if places[0].is_file() else places[0] / "analysis" / "report.html"
+    target = output or (usual if len(places) == 1 else Path("comparison.html"))
     if target.is_dir():
         raise UserError(f"{target}: a folder; name the file, e.g. -o {target / 'report.html'}")
-    if len(paths) == 1:
-        folder = paths[0] if paths[0].is_dir() else paths[0].parent
+    if len(places) == 1:
+        folder = places[0] if places[0].is_dir() else places[0].parent
         document["base"] = Path(os.path.relpath(folder.resolve(), target.resolve().parent)).as_posix()
     text = page(document)
     _write(target, text)
-    beside = target.parent if output is None and len(paths) == 1 else target.with_name(f"{target.stem}_files")
+    beside = target.parent if output is None and len(places) == 1 else target.with_name(f"{target.stem}_files")
     files: list[Path] = []
     if not page_only:
-        files += _attempted(document, "tables", lambda: write_tables(document, paths, beside / "tables"))
+        files += _attempted(document, "tables", lambda: write_tables(document, places, beside / "tables"))
     if figures:
         files += _attempted(document, "figures", lambda: write_figures(document, beside / "figures"))
     size = len(text.encode())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rlvrlab.cli.names import RUN_OR_OTHER
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
@@ -22,18 +23,19 @@ Items = Iterator[tuple["Problem", Mapping[str, Any]]]
 
 
 @click.command("rescore", short_help="Judge stored answers again.")
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="RUN|EVALUATION", type=RUN_OR_OTHER)
 @click.option("--step", type=int, help="Of a run: only this step's rollouts.")
 @AS_JSON
-def command(folder: Path, step: int | None, as_json: bool) -> int:
+def command(folder: str, step: int | None, as_json: bool) -> int:
     """Judge stored answers again.
 
-    Nobody is asked. FOLDER is an evaluation, or a run with rollouts. The exit code is 0 when every verdict is as it was
+    Nobody is asked. It takes an evaluation, or a run with rollouts. The exit code is 0 when every verdict is as it was
     stored, 1 otherwise.
     """
     from rlvrlab.evals.rescore import rescore
 
-    env, stored = _of_run(folder, step) if (folder / "config.json").exists() else _of_evaluation(folder)
+    place = Path(folder)
+    env, stored = _of_run(place, step) if (place / "config.json").exists() else _of_evaluation(place)
     rescored = rescore(env, stored)
     if as_json:
         counts = {"answers": rescored.answers, "skipped": rescored.skipped, "unjudged": rescored.unjudged}

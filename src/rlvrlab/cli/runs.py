@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
@@ -47,14 +49,14 @@ def command(
     """
     from rich.text import Text
 
-    from rlvrlab.report.runs import choose, list_runs, locate, sort_runs
+    from rlvrlab.report.runs import choose, list_runs, sort_runs
     from rlvrlab.report.tags import change_tag
 
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; name the one your runs are in (a recipe's output_dir)")
     for changes, present in ((add_tag, True), (remove_tag, False)):
         for run, tag in changes:
-            change_tag(locate(run, folder), tag, present)
+            change_tag(run_folder(run, folder), tag, present)
     everything = list_runs(folder)
     entries = sort_runs(choose(everything, search, tags), sort)
     if as_json:
@@ -75,11 +77,11 @@ def command(
 
 
 def wide_console() -> Console:
-    """A console as wide as the terminal, or PIPE_WIDTH columns where there is none."""
+    """A console as wide as the terminal or as $COLUMNS says, or PIPE_WIDTH columns where there is neither."""
     from rich.console import Console
 
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=PIPE_WIDTH)
+    return console if console.is_terminal or os.environ.get("COLUMNS") else Console(highlight=False, width=PIPE_WIDTH)
 
 
 def table_of(entries: Sequence[Entry]) -> Table:

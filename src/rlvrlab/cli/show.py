@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.options import AS_JSON, RUN
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.cli.runs import COLOURS, duration, share_of, steps_of, tokens_of, wide_console
+from rlvrlab.record.run import read_info
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,9 +57,9 @@ def command(run: str, folder: Path, as_json: bool) -> None:
     from rich.text import Text
 
     from rlvrlab.cli.tables import metrics_table
-    from rlvrlab.report.runs import locate, read_table, summarise_run
+    from rlvrlab.report.runs import read_table, summarise_run
 
-    place = locate(run, folder)
+    place = run_folder(run, folder)
     entry = summarise_run(place)
     details = _details(place) if entry.kind == "run" else {}
     files = {name: words for name, words in FILES.items() if (place / name).exists()}
@@ -83,7 +85,8 @@ def command(run: str, folder: Path, as_json: bool) -> None:
 
 def _details(folder: Path) -> dict[str, Any]:
     """What `rlvr show` says of a run beyond its line in the list."""
-    from rlvrlab.report.gather.overview import overview
+    from rlvrlab.record.headline import in_words
+    from rlvrlab.report.gather.overview import overview, result
     from rlvrlab.report.gather.record import RunRecord
     from rlvrlab.train.card import read_cards
 
@@ -100,14 +103,13 @@ def _details(folder: Path) -> dict[str, Any]:
         **{key: data[key] for key in ("why", "headline", "lights", "warnings")},
         "curves": {key: values for key, values in curves.items() if values},
         "cards": cards,
+        "result": in_words(result(run), folder),
         "missing": run.folder.missing,
     }
 
 
 def _head(console: Console, entry: Entry, details: dict[str, Any]) -> None:
     from rich.text import Text
-
-    from rlvrlab.record.headline import headline_words
 
     title = Text(printable(entry.name), "bold")
     title.append(f"  {printable(entry.status)}", COLOURS.get(entry.status, "green"))
@@ -120,20 +122,26 @@ def _head(console: Console, entry: Entry, details: dict[str, Any]) -> None:
         f"started {duration(entry.age_s)} ago" if entry.age_s is not None else "",
         f"last news {duration(entry.quiet_s)} ago" if entry.status in ("running", "stale", "killed") else "",
     ]
-    result = headline_words(entry.folder) if entry.kind == "run" else ""
     lines = [
         (entry.about, "italic"),
-        (result, "bold"),
+        (details.get("result", ""), "bold"),
         (" · ".join(fact for fact in facts if fact), ""),
         (details.get("why", ""), ""),
     ]
     if entry.status in ("killed", "interrupted", "preempted", "failed") and entry.kind == "run":
-        lines.append((f"Go on with: rlvr train --resume {entry.folder}", "yellow"))
+        lines.append((_remedy(entry.folder), "yellow"))
     lines += [(f"missing: {one['what']}: {one['why']}", "yellow") for one in details.get("missing", [])]
     lines += [(entry.note, "yellow")]
     for words, style in lines:
         if words:
             console.print(Text(printable(words), style), soft_wrap=True)
+
+
+def _remedy(folder: Path) -> str:
+    """How to go on with a run that did not end in good order; one that would fail again is not to be resumed."""
+    if read_info(folder).get("resumable", True):
+        return f"Go on with: rlvr train --resume {folder}"
+    return "A resume would fail there again: mend what the reason says, then start a new run"
 
 
 def _show_run(console: Console, details: dict[str, Any]) -> None:

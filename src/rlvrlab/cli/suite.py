@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rlvrlab.cli.model_folders import is_model
+from rlvrlab.cli.names import RUN_AT_OR_OTHER
 from rlvrlab.cli.options import AS_JSON, SERVERS
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.errors import LabError, UnknownName, UserError
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 @click.option("--tier", type=click.Choice(["fast", "full"]), default="fast", show_default=True)
 @click.option(
     "--models",
+    type=RUN_AT_OR_OTHER,
     metavar="DIR[@STEP]",
     help="A folder of runs or models (Hugging Face layout), or one of them; of runs the last checkpoint, or @best, @9.",
 )

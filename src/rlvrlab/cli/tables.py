@@ -80,7 +80,8 @@ def split_table(kind: str, groups: Mapping[str, Mapping[str, Any]]) -> Table:
     """The main shares of each skill or level, one line each."""
     keys = ("accepted_at_1", "mean_accuracy", "format_rate", "truncated_rate")
     rows = [[name, m["problems"], *(_share(m, key) for key in keys)] for name, m in groups.items()]
-    return printing.table((kind, "problems", "accepted@1", "mean accuracy", "in form", "cut off"), rows)
+    head = (kind, "problems", "accepted@1", "mean accuracy", "in form", "cut off")
+    return printing.table(head, rows, padding=(0, 1, 0, 0))
 
 
 def comparison_table(title: str, rows: Sequence[Row]) -> Table:
@@ -97,7 +98,8 @@ def comparison_table(title: str, rows: Sequence[Row]) -> Table:
         before, after, least = (f"{scale * value:.{digits}f}" for value in (row.before, row.after, d.detectable))
         difference = Text(f"{mean} [{low}, {high}]", style)
         lines.append([row.what, before, after, difference, d.p_words, least, row.verdict])
-    return printing.table((title, "before", "after", "difference [95 %]", "p", "MDE", ""), lines)
+    head = (title, "before", "after", "difference [95 %]", "p", "MDE", "")
+    return printing.table(head, lines, padding=(0, 1, 0, 0))
 
 
 def _share(metrics: Mapping[str, Any], key: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.options import RUN
 from rlvrlab.cli.printing import printable
 from rlvrlab.errors import LabError
@@ -41,9 +42,7 @@ def command(run: str, folder: Path, lines: int, metrics: tuple[str, ...], no_fol
     rlvr tail
     rlvr tail toy_countdown --metric actor/entropy --metric actor/kl
     """
-    from rlvrlab.report.runs import locate
-
-    place = locate(run, folder)
+    place = run_folder(run, folder)
     if not as_json:
         click.echo(printable(place))
     with suppress(KeyboardInterrupt):

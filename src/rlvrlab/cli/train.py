@@ -4,46 +4,67 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from rlvrlab.cli.options import AS_JSON, FREE_WORDS
+from rlvrlab.cli.names import RECIPE, RECIPE_KEY, RunName
+from rlvrlab.cli.options import AS_JSON, FreeWords
 from rlvrlab.cli.printing import print_json
 from rlvrlab.errors import UserError
 
 
-@click.command("train", short_help="Run a recipe, or resume a run.", context_settings=FREE_WORDS)
-@click.argument("recipe", required=False, type=click.Path(path_type=Path))
-@click.argument("overrides", nargs=-1, type=click.UNPROCESSED)
+@click.command("train", short_help="Run a recipe, or resume a run.", cls=FreeWords)
+@click.argument("recipe", required=False, type=RECIPE)
+@click.argument("overrides", nargs=-1, type=RECIPE_KEY)
 @click.option("--plan", is_flag=True, help="Show the resolved recipe, batch sizes and cost; run nothing.")
-@click.option("--resume", type=click.Path(path_type=Path), help="Go on with this run folder; takes no other argument.")
+@click.option("--resume", type=RunName(), metavar="RUN", help="Go on with this run; PHASE.steps=+100 makes it longer.")
 @click.option("--fork", is_flag=True, help="With --resume: a new run from its last checkpoint, if files were edited.")
 @click.option("--engine", help="Train with this engine in place of the recipe's, e.g. verl.")
 @click.option("--address", help="With verl: the Ray cluster, e.g. auto or ray://HEAD:10001; none starts Ray here.")
 @click.option("--judge", "judges", multiple=True, help="With verl: a judge server's address; several share the work.")
 @AS_JSON
 def command(
-    recipe: Path | None, overrides: tuple[str, ...], plan: bool, resume: Path | None, fork: bool,
+    recipe: Path | None, overrides: tuple[str, ...], plan: bool, resume: str | None, fork: bool,
     engine: str | None, address: str | None, judges: tuple[str, ...], as_json: bool,
 ) -> int:  # fmt: skip
     """Run a recipe, or resume a run.
 
-    Any key can be overridden: `rollout.n=16` or `--rollout.n 16`.
+    RECIPE is a file or a name of `rlvr recipes`. Any key can be overridden: `rollout.n=16` or `--rollout.n 16`.
+
+    \b
+    rlvr train toy_countdown rollout.n=16 seed=3
+    rlvr train --resume latest                      after a crash
+    rlvr train --resume latest grpo.steps=+100      a finished run, made longer
     """
+    from rlvrlab.envs.data_files import ENDINGS
     from rlvrlab.recipe import load_recipe
     from rlvrlab.record.run import read_info
     from rlvrlab.scale import session
     from rlvrlab.train.session import resolved_of
 
     if resume is not None:
-        if recipe is not None or overrides or plan or engine or address or judges:
-            raise UserError("--resume takes no other argument; the run folder holds its recipe")
-        resolved = resolved_of(resume)
+        if plan or engine or address or judges:
+            raise UserError("--resume takes no other argument but keys such as grpo.steps=+100")
+        folder, words = Path(resume), (*(() if recipe is None else (str(recipe),)), *overrides)
+        if recipe is not None and "=" not in str(recipe):
+            raise UserError(f"{recipe}: --resume takes no other argument but keys such as grpo.steps=+100")
+        was_finished = read_info(folder).get("status") == "finished"
+        if words and fork:
+            raise UserError("--fork takes no keys; edit config.json of the run, which is left as it is")
+        if words:
+            _extend(folder, words)
+        resolved = resolved_of(folder)
     elif fork:
-        raise UserError("--fork goes with --resume DIR")
+        raise UserError("--fork goes with --resume RUN")
     elif recipe is None:
-        raise UserError("name a recipe, e.g. `rlvr train recipes/toy_countdown.toml`, or --resume DIR")
+        raise UserError("name a recipe, e.g. `rlvr train toy_countdown` (`rlvr recipes` lists more), or --resume RUN")
+    elif recipe.is_file() and recipe.name.lower().endswith(ENDINGS):
+        remedy = (
+            f"`rlvr new task NAME --data {recipe}` writes a recipe for it, `rlvr data preview {recipe}` looks at it"
+        )
+        raise UserError(f"{recipe}: is data, not a recipe; {remedy}")
     elif engine == "verl":
         from rlvrlab.scale.verl.convert import recipe_for_verl
 
@@ -68,18 +89,28 @@ def command(
     from rlvrlab.cli.progress import Progress
     from rlvrlab.recipe.explain import unusual
 
-    for words in unusual(resolved):
-        click.echo(f"warning: {words}", err=True)
+    for warning in unusual(resolved):
+        click.echo(f"warning: {warning}", err=True)
     said = ["rlvr", *map(shlex.quote, sys.argv[1:])]
     with Progress(resolved, as_json) as progress:
         if resume is not None and fork:
-            ended = session.fork(resume, progress.observe, said)
+            ended = session.fork(folder, progress.observe, said)
         elif resume is not None:
-            finished = read_info(resume).get("status") == "finished"
-            ended = session.resume(resume, progress.observe)
-            if finished:
-                click.echo(f"{resume}: was finished already; nothing was left to train", err=True)
+            ended = session.resume(folder, progress.observe)
+            if was_finished and not words:
+                more = f"{resolved.recipe.phases[-1]}.steps=+100"
+                click.echo(f"{folder}: was finished already; nothing was left to train. To go on: {more}", err=True)
         else:
             ended = session.start(resolved, progress.observe, said, address, judges)
     progress.end(ended)
     return ended.exit_code
+
+
+def _extend(folder: Path, words: Sequence[str]) -> None:
+    from rlvrlab.scale.session import on_verl
+    from rlvrlab.train.extension import extend
+    from rlvrlab.train.session import resolved_of
+
+    if on_verl(resolved_of(folder)):
+        raise UserError(f"{folder}: was trained by verl, whose runs cannot be made longer; start a new run")
+    extend(folder, words)

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rlvrlab.data.hub import go_offline_without_network, is_stored
 from rlvrlab.data.presets import Preset
 from rlvrlab.envs.code import quixbugs_folder
-from rlvrlab.envs.data_files import ENDINGS, Row, bare_name, ending_of, read_rows
+from rlvrlab.envs.data_files import DATA, ENDINGS, Row, bare_name, ending_of, read_rows
 from rlvrlab.errors import InfrastructureError, UserError
 
 Place = tuple[str, Row]
 """Where a row came from, for messages, and the row."""
+NO_NETWORK = "no network: the hub cannot be reached"
+HUB_EXTRA = f"the hub needs `pip install 'rlvrlab[hub]'`; or give your copy with --from PATH or in ${DATA}"
+HUB = "hub:"
+"""Begins the name of a set of the hub that is not among the known ones."""
 SAVED = ("dataset_info.json", "dataset_dict.json", "state.json")
 """Files that Dataset.save_to_disk leaves."""
 
 
 def rows_of(name: str, preset: Preset, origin: Path | None) -> dict[str, Iterator[Place]]:
-    """The rows of each split of a preset: of the user's copy, or of the hub's."""
+    """The rows of each split of a preset: of the user's copy, as given or under $RLVRLAB_DATA, or else of the hub's."""
+    origin = origin or local_copy(name, preset)
     if origin is None:
         if not preset.hub:
             note = f" ({preset.note})" if preset.note else ""
@@ -38,10 +45,30 @@ def rows_of(name: str, preset: Preset, origin: Path | None) -> dict[str, Iterato
     return {split: file_rows(path) for split, path in files.items()}
 
 
+def local_copy(name: str, preset: Preset) -> Path | None:
+    """The user's copy under $RLVRLAB_DATA, which comes before the hub: NAME/, NAME.jsonl, NAME_test.jsonl and so on."""
+    root = os.environ.get(DATA)
+    if not root:
+        return None
+    stems = dict.fromkeys([name, preset.file or name, f"{name}_test", f"math_suites/{name}_test"])
+    places = [Path(root) / name, *(Path(root) / f"{stem}{ending}" for stem in stems for ending in ENDINGS)]
+    return next((place for place in places if place.exists()), None)
+
+
 def file_rows(path: Path) -> Iterator[Place]:
     """The rows of one file."""
     for number, row in read_rows(path):
         yield f"{path}:{number}", row
+
+
+def hub_rows(text: str) -> tuple[str, Iterator[Place]]:
+    """A short name and the rows of any set of the hub: `hub:OWNER/NAME[:SUBSET][@SPLIT]`, of split train by itself."""
+    place, _, split = text.removeprefix(HUB).partition("@")
+    hub, _, subset = place.partition(":")
+    if hub.count("/") != 1 or not all(hub.split("/")):
+        raise UserError(f"{text}: write hub:OWNER/NAME, hub:OWNER/NAME:SUBSET or hub:OWNER/NAME@SPLIT")
+    split = split or "train"
+    return hub.rpartition("/")[2], _hub_rows(Preset("", {split: "train"}, hub=hub, subset=subset), split)
 
 
 def _folder_rows(folder: Path) -> Iterator[Place]:
@@ -90,16 +117,29 @@ def _split_named(path: Path, name: str, preset: Preset) -> str:
 
 def _hub_rows(preset: Preset, split: str) -> Iterator[Place]:
     arguments = [preset.hub, preset.subset] if preset.subset else [preset.hub]
+    alone = _alone()
+    if alone and not is_stored(preset.hub):  # said before a slow import
+        raise InfrastructureError(_unfetched(preset, split, NO_NETWORK))
     try:
         data = _datasets().load_dataset(*arguments, split=preset.hub_split or split)
     except (UserError, KeyboardInterrupt):
         raise
     except Exception as error:  # whatever the network and the hub come up with
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InfrastructureError(
-            f"{preset.hub}: split {split!r} cannot be fetched ({first}); try again, or give your copy with --from PATH"
-        ) from None
+        first = NO_NETWORK if alone else first
+        raise InfrastructureError(_unfetched(preset, split, first)) from None
     yield from _numbered(data, f"{preset.hub}[{split}]")
+
+
+def _alone() -> bool:
+    try:
+        return go_offline_without_network()
+    except ImportError:  # its client comes with the same extra
+        raise UserError(HUB_EXTRA) from None
+
+
+def _unfetched(preset: Preset, split: str, why: str) -> str:
+    return f"{preset.hub}: split {split!r} cannot be fetched ({why}); give your copy with --from PATH or in ${DATA}"
 
 
 def _saved_rows(folder: Path, preset: Preset) -> dict[str, Iterator[Place]]:
@@ -122,4 +162,4 @@ def _datasets() -> Any:
     try:
         return importlib.import_module("datasets")
     except ImportError:
-        raise UserError("the hub needs `pip install 'rlvrlab[hub]'`; or give your copy with --from PATH") from None
+        raise UserError(HUB_EXTRA) from None

@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 
@@ -113,6 +113,9 @@ class Engine(Sampler, Trainable, Protocol):
 class EngineTable(PluginTable, ABC):
     """The [engine] table of a recipe; a plug-in of kind `engine` is a frozen dataclass that derives from it."""
 
+    needs: ClassVar[str] = ""
+    """What must be there beyond the core, in a few words for `rlvr recipes`."""
+
     @abstractmethod
     def build(self, optimizer: Optimizer) -> Engine:
         """The engine, with its policy loaded."""
@@ -120,6 +123,10 @@ class EngineTable(PluginTable, ABC):
     def alone(self) -> Self:
         """The same policy without other programs that help to train it: answers are drawn in this process."""
         return self
+
+    def cannot_learn(self, train: Sequence[str], dev: Sequence[str]) -> str:
+        """Why this policy cannot learn from these training prompts what these held-out ones ask; empty if it may."""
+        return ""
 
 
 def micro_batches(batch: TokenBatch, couples: Couples, rows: int) -> Iterator[Ints]:

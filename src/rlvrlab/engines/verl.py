@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from rlvrlab.engines.base import EngineTable
 from rlvrlab.errors import UserError
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 class Verl(EngineTable):
     """A causal language model trained by verl on one node or a Ray cluster."""
 
+    needs: ClassVar[str] = "verl and GPUs, docs/cluster.md"
     model: str
     """A model on hand (`rlvr model list`), a folder in Hugging Face layout, or a name on the hub."""
     lora_rank: CountOrZero = 0

@@ -10,6 +10,7 @@ import gzip
 import io
 import json
 import math
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,8 @@ from rlvrlab.errors import UserError
 T = TypeVar("T")
 Row = dict[str, Any]
 ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".csv", ".csv.gz", ".parquet")
+DATA = "RLVRLAB_DATA"
+"""Environment variable: a folder in which data files are looked for."""
 LONGEST_FIELD = 1 << 30
 MOST_UNPACKED = 100
 """Times the size of a .gz file: text packs to a fifth, seldom to a fiftieth; a bomb to a thousandth."""
@@ -44,6 +47,18 @@ def ending_of(path: Path) -> str:
 def bare_name(path: Path) -> str:
     """The file's name without its ending."""
     return path.name[: -len(ending_of(path))]
+
+
+def located(text: str, folder: Path) -> str:
+    """A data file or folder as an absolute path: beside the recipe, else in $RLVRLAB_DATA, else where we were started.
+
+    Absolute, so that a run can be resumed from anywhere. What is nowhere stays as it is, and is complained about when
+    it is read.
+    """
+    for base in (folder, Path(os.environ.get(DATA) or folder), Path()):
+        if text and (found := base / Path(text).expanduser()).exists():
+            return str(found.absolute())
+    return text
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, Row]]:

@@ -43,6 +43,35 @@ class BadVerdict(UserError):
     """A verifier returned what is no verdict."""
 
 
+def said_by(name: str, judge: Verifier, problem: Problem, text: str) -> Verdict:
+    """What a plain function says about an answer, as a verdict."""
+    value = judge(problem, text)
+    if isinstance(value, Verdict):
+        return value
+    score = float(value) if isinstance(value, Real | np.bool_) else math.nan
+    if not 0 <= score <= 1:
+        raise BadVerdict(f"verify of {name!r} gave {value!r:.100} for problem {problem.id}; {REMEDY}")
+    error = ErrorKind.NONE if score == 1 else ErrorKind.WRONG
+    return Verdict(score == 1, score, error, {"correct": float(score == 1)}, answer=text[:200])
+
+
+def all_said_by(name: str, judge: Verifier, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
+    """The same for many; where the function raises, that answer stays unjudged, unless every one shows a bug."""
+    verdicts, errors = [], list[Exception]()
+    for problem, text in items:
+        try:
+            verdicts.append(said_by(name, judge, problem, text))
+        except (JudgeLost, BadVerdict):
+            raise
+        except Exception as error:
+            errors.append(error)
+            verdicts.append(unjudged(f"verify raised {type(error).__name__}: {error}"))
+    if errors and len(errors) == len(items) and all(isinstance(error, BUGS) for error in errors):
+        why = f"{type(errors[0]).__name__}: {errors[0]}".replace("\n", " ")
+        raise BadVerdict(f"verify of {name!r} raised on all {len(items)} answers: {why}") from errors[0]
+    return verdicts
+
+
 @dataclass(frozen=True)
 class FunctionEnvironment(BaseEnvironment):
     """Base of the plug-in class that each call of `make_environment` makes."""
@@ -74,30 +103,11 @@ class FunctionEnvironment(BaseEnvironment):
 
     def verify(self, problem: Problem, text: str) -> Verdict:
         """What the function says, as a verdict."""
-        value = type(self).judge(problem, text)
-        if isinstance(value, Verdict):
-            return value
-        score = float(value) if isinstance(value, Real | np.bool_) else math.nan
-        if not 0 <= score <= 1:
-            raise BadVerdict(f"verify of {self.name!r} gave {value!r:.100} for problem {problem.id}; {REMEDY}")
-        error = ErrorKind.NONE if score == 1 else ErrorKind.WRONG
-        return Verdict(score == 1, score, error, {"correct": float(score == 1)}, answer=text[:200])
+        return said_by(self.name, type(self).judge, problem, text)
 
     def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
         """Judge many; where the function raises, that answer stays unjudged, unless every one shows the same bug."""
-        verdicts, errors = [], list[Exception]()
-        for problem, text in items:
-            try:
-                verdicts.append(self.verify(problem, text))
-            except (JudgeLost, BadVerdict):
-                raise
-            except Exception as error:
-                errors.append(error)
-                verdicts.append(unjudged(f"verify raised {type(error).__name__}: {error}"))
-        if errors and len(errors) == len(items) and all(isinstance(error, BUGS) for error in errors):
-            why = f"{type(errors[0]).__name__}: {errors[0]}".replace("\n", " ")
-            raise BadVerdict(f"verify of {self.name!r} raised on all {len(items)} answers: {why}") from errors[0]
-        return verdicts
+        return all_said_by(self.name, type(self).judge, items)
 
     def gold(self, problem: Problem) -> str | None:
         """What the function given as `gold` says; None without one."""

@@ -28,8 +28,10 @@ Score = Callable[[Sequence[Judged]], float | None]
 
 def _mean(value: Callable[[Judged], float | None]) -> Score:
     def over_answers(answers: Sequence[Judged]) -> float | None:
+        if len(answers) == 1:
+            return value(answers[0])
         values = [number for one in answers if (number := value(one)) is not None]
-        return float(np.mean(values)) if values else None
+        return sum(values) / len(values) if values else None
 
     return over_answers
 
@@ -149,7 +151,7 @@ def compare_folders(
     refuse_repeats(before, after)
     after, paired = pairs(before, after, paired)
     sides = [[first_turns(stored) for stored in side] for side in (before, after)]
-    names = {problem.key: problem for stored in (*before, *after) for problem in stored.problems}
+    names = {one.keys[problem.id]: problem for one in (*before, *after) for problem in one.problems}
     accepted = _scores(sides, ACCEPTED)
     if not accepted.common:
         raise UserError("compare: no problem was judged on both sides; evaluate both with the same --size and --seed")
@@ -158,7 +160,7 @@ def compare_folders(
         del others["mean_accuracy"]  # two yardsticks; the notes say so
     tables = [(name, _scores(sides, score)) for name, score in others.items()]
     rows = [_row(name, scores, paired) for name, scores in tables if scores.common and not scores.same_as(accepted)]
-    first = _row(question[0], _scores(sides, question[1]), paired)
+    first = _row(question[0], accepted if question[1] is ACCEPTED else _scores(sides, question[1]), paired)
     return Comparison(
         data=before[0].examined["data"],
         problems=len(accepted.common),
@@ -194,7 +196,7 @@ def first_turns(stored: Stored) -> Answers:
     for row in stored.rows:
         problem = problems[row["problem"]]
         if row.get("turn", 0) == 0:
-            answers[problem.key].append(from_row(row, problem))
+            answers[stored.keys[problem.id]].append(from_row(row, problem))
     return dict(answers)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlvrlab.errors import UserError
-from rlvrlab.record.evaluation import Stored, evaluation_facts, evaluations_of, read_evaluation
+from rlvrlab.record.evaluation import Stored, evaluation_facts, evaluations_of, read_evaluations
 
 
 class Candidate(NamedTuple):
@@ -33,7 +33,7 @@ def matching(before: Sequence[Path], after: Sequence[Path], anyway: bool = False
         if not anyway and any(len(some) > 1 for some in choices):
             raise UserError(_nothing_matches([*before, *after], choices))
         chosen = [some[-1] for some in choices]  # the comparison itself says what differs
-    stored = [read_evaluation(one.folder) for one in chosen]
+    stored = read_evaluations([one.folder for one in chosen])
     return stored[: len(before)], stored[len(before) :]
 
 

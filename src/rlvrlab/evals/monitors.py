@@ -41,7 +41,7 @@ RANGES = (
     Range("actor/grad_norm", 0.05, 0.2, "outside the range large models train in; small policies run higher",
           "compare with earlier steps rather than with the range; a sudden jump wants a lower learning rate"),
     Range("groups/zero_variance", None, 0.95, "nearly all groups earned one and the same reward: little is learnt",
-          "all wrong: SFT first or easier problems; all right: harder ones; or filter.dead_groups=refill", alarm=True),
+          "all wrong: more SFT or easier problems; all right: harder ones; or filter.dead_groups=refill", alarm=True),
     Range("response_length/clip_ratio", None, 0.5, "most answers are cut off before they end",
           "raise rollout.max_tokens, or teach the policy to end by SFT", alarm=True),
     Range("actor/pg_clipfrac", None, 0.3, "most tokens are held by the clip: steps are too large for the batch",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,8 +21,8 @@ def refuse_repeats(before: Sequence[Stored], after: Sequence[Stored]) -> None:
     whole = [*before, *after]
     _refuse(whole, lambda one: str(one.folder.resolve()), "are the same folder")
     for side in (before, after):
-        if len(side) > 1:
-            _refuse(side, answers_of, "hold the same answers: one is a copy, or the same policy was asked twice")
+        for alike in _same_texts(side):
+            _refuse(alike, answers_of, "hold the same answers: one is a copy, or the same policy was asked twice")
         _refuse(side, lambda one: one.examined["who"].get("run"), "are evaluations of one run, {}")
         _refuse(side, training_seed, "are runs of the same seed, {}")
 
@@ -36,6 +37,15 @@ def _refuse(side: Sequence[Stored], mark: Callable[[Stored], object], words: str
         seen[key] = one
 
 
+def _same_texts(side: Sequence[Stored]) -> list[list[Stored]]:
+    """Evaluations that read the same, word for word: only these need a closer look, which takes long."""
+    groups: dict[int, list[Stored]] = defaultdict(list)
+    for one in side:
+        texts = frozenset((one.keys[row["problem"]], row["sample"], row["completion"]) for row in one.rows)
+        groups[hash(texts)].append(one)
+    return [group for group in groups.values() if len(group) > 1]
+
+
 def answers_of(stored: Stored) -> str:
     """Fingerprint of the answers.
 
@@ -43,11 +53,10 @@ def answers_of(stored: Stored) -> str:
     policies may honestly have written the same: then the times are part of the print, and only copies are found.
     """
     told = any("entropy" in row or "logprobs" in row for row in stored.rows)
-    keys = {problem.id: problem.key for problem in stored.problems}
     rows = []
     for row in stored.rows:
         kept = {name: value for name, value in row.items() if not (told and name in CLOCK)}
-        rows.append(json.dumps({**kept, "problem": keys[row["problem"]]}, sort_keys=True))
+        rows.append(json.dumps({**kept, "problem": stored.keys[row["problem"]]}, sort_keys=True))
     rows.sort()
     return hashlib.sha256("\n".join([stored.examined["protocol_hash"], *rows]).encode()).hexdigest()
 

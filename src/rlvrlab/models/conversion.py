@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.extras import install_hf
 from rlvrlab.models.tensors import Tensor, to_bfloat16, write_tensors
 from rlvrlab.models.tokenizer import byte_level_bpe, tokenizer_config
 
@@ -41,7 +42,7 @@ def convert(source: Path, folder: Path) -> None:
     try:
         from gguf import GGUFReader
     except ImportError:
-        raise UserError("gguf: not installed, and needed to convert; `pip install 'rlvrlab[hf]'`") from None
+        raise UserError(f"gguf: not installed, and needed to convert; {install_hf()}") from None
     try:
         reader = GGUFReader(source)
         facts = {name: field.contents() for name, field in reader.fields.items()}

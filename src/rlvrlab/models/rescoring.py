@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.extras import install_hf
 
 
 class Scores(NamedTuple):
@@ -25,7 +26,7 @@ def rescore(folder: Path, rows: Sequence[tuple[Sequence[int], Sequence[int]]]) -
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer
     except ImportError as error:
-        raise UserError(f"{error.name}: not installed, and needed to check; `pip install 'rlvrlab[hf]'`") from None
+        raise UserError(f"{error.name}: not installed, and needed to check; {install_hf()}") from None
     AutoTokenizer.from_pretrained(folder, local_files_only=True)
     model, loading = AutoModelForCausalLM.from_pretrained(
         folder, local_files_only=True, use_safetensors=True, dtype=torch.float32, output_loading_info=True

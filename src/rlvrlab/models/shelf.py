@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlvrlab.errors import UnknownName, UserError
+from rlvrlab.errors import ModelUnavailable, UnknownName, UserError
 from rlvrlab.models import cache, nano, smollm2
 from rlvrlab.models.inspection import parameters_in
 
@@ -48,7 +48,7 @@ def resolve(name_or_path: str | Path) -> Path:
         target = cache.models() / smollm2.NAME
         if not target.is_dir():
             missing = f"{smollm2.NAME}: not on this machine yet"
-            raise UserError(f"{missing}; `rlvr model get {smollm2.NAME}` fetches it (93 MB)")
+            raise ModelUnavailable(f"{missing}; `rlvr model get {smollm2.NAME}` fetches it (93 MB)")
         return target
     folder = Path(text).expanduser()
     if folder.is_dir():

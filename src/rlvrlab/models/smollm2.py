@@ -17,6 +17,7 @@ from shutil import copyfileobj
 from typing import Any
 
 from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.extras import install_hf
 from rlvrlab.models import cache
 from rlvrlab.models.card import front_matter
 from rlvrlab.models.conversion import convert
@@ -116,7 +117,7 @@ def verify(folder: Path) -> None:
     try:
         from transformers import AutoModelForCausalLM, AutoTokenizer
     except ImportError:
-        raise UserError("transformers: not installed, and needed to check it; `pip install 'rlvrlab[hf]'`") from None
+        raise UserError(f"transformers: not installed, and needed to check it; {install_hf()}") from None
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     for text in ROUND_TRIPS:
         tokens = tokenizer.encode(text, add_special_tokens=False)

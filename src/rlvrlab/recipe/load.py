@@ -20,6 +20,7 @@ from rlvrlab.recipe.checks import contradictions
 from rlvrlab.recipe.parse import MAX_BYTES, Tree, flatten, line_of, parse_overrides, place, read_toml
 from rlvrlab.recipe.presets import FAMILIES, PRESETS, Preset, Vetted
 from rlvrlab.recipe.schema import PLUGIN_TABLES, PluginTable, Recipe, core_keys
+from rlvrlab.recipe.shipped import recipe_file
 from rlvrlab.registry import find, keys_of, names
 
 IMPLIED = "by "
@@ -81,9 +82,23 @@ class Resolved:
 
 
 def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Resolved:
-    """Read a file, put it over the one it extends, put the overrides over both, and check; see `resolve`."""
+    """Read a file, put it over the one it extends, put the overrides over both, and check; see `resolve`.
+
+    A name that is no file is looked up among the recipes that come along; see `shipped.recipe_file`.
+    """
+    path = recipe_file(path)
     tree, text = read_toml(path)
-    return load_tables(tree, parse_overrides(overrides), path.parent, path.name, text)
+    changes = {key: _from_here(value, path.parent) for key, value in parse_overrides(overrides).items()}
+    return load_tables(tree, changes, path.parent, path.name, text)
+
+
+def _from_here(value: Any, folder: Path) -> Any:
+    """`my.py:NAME` of a command line means the file in the working directory, else the one beside the recipe."""
+    if not isinstance(value, str) or ".py:" not in value:
+        return value
+    file, _, name = value.rpartition(":")
+    here = Path(file).absolute()
+    return f"{here}:{name}" if here.is_file() and here != (folder / file).absolute() else value
 
 
 def load_tables(tree: Tree, changes: Mapping[str, Any], folder: Path, name: str, text: str = "") -> Resolved:

@@ -29,7 +29,7 @@ def read_toml(path: Path) -> tuple[Tree, str]:
             raise UserError(f"{path}: a recipe has at most {MAX_BYTES} bytes")
         text = data.decode("utf-8-sig")
     except FileNotFoundError:
-        raise UserError(f"{path}: no such recipe; `ls recipes/` shows the ones that come with rlvrlab") from None
+        raise UserError(f"{path}: no such recipe; `rlvr recipes` shows the ones that come with rlvrlab") from None
     except IsADirectoryError:
         raise UserError(f"{path}: is a folder, not a recipe") from None
     except UnicodeDecodeError as error:

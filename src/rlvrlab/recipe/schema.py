@@ -137,7 +137,7 @@ class Record(_Section):
     """What is written into the run folder and elsewhere."""
 
     rollouts: Literal["all", "none"] = Field("all", description="store every judged answer under rollouts/")
-    log_interval: CountOrZero = Field(0, description="steps between progress lines where there is no terminal; 0 none")
+    log_interval: CountOrZero = Field(0, description="steps between lines without a terminal; 0: a line per evaluation")
     sinks: list[str] = Field(default_factory=list, description="copies of the metrics: wandb, trackio, tensorboard")
 
 

@@ -126,6 +126,8 @@ class Stored:
     info: dict[str, Any]
     problems: tuple[Problem, ...]
     rows: tuple[dict[str, Any], ...]
+    keys: Mapping[str, str]
+    """Problem id -> the hash of its content, by which problems of different folders are paired."""
 
     @property
     def examined(self) -> dict[str, Any]:
@@ -136,14 +138,27 @@ class Stored:
 
 def read_evaluation(folder: Path) -> Stored:
     """Everything in an evaluation folder; finished or not."""
-    info = evaluation_facts(folder)
-    problems = tuple(read_problems(folder / PROBLEMS))
-    known = {problem.id for problem in problems}
-    rows = newest(read_lines(folder / SAMPLES))
-    strange = [row["problem"] for row in rows if row["problem"] not in known]
-    if strange:
-        raise InfrastructureError(f"{folder}: {len(strange)} samples of problems it does not hold, e.g. {strange[0]}")
-    return Stored(folder, info, problems, tuple(rows))
+    return read_evaluations([folder])[0]
+
+
+def read_evaluations(folders: Sequence[Path]) -> list[Stored]:
+    """Everything in several of them; problems that all were asked are read once."""
+    asked: dict[bytes, tuple[tuple[Problem, ...], dict[str, str]]] = {}
+    read = []
+    for folder in folders:
+        info = evaluation_facts(folder)
+        content = (folder / PROBLEMS).read_bytes() if (folder / PROBLEMS).is_file() else b""
+        if content not in asked:
+            problems = tuple(read_problems(folder / PROBLEMS))
+            asked[content] = problems, {problem.id: problem.key for problem in problems}
+        problems, keys = asked[content]
+        rows = newest(read_lines(folder / SAMPLES))
+        strange = [row["problem"] for row in rows if row["problem"] not in keys]
+        if strange:
+            told = f"{len(strange)} samples of problems it does not hold, e.g. {strange[0]}"
+            raise InfrastructureError(f"{folder}: {told}")
+        read.append(Stored(folder, info, problems, tuple(rows), keys))
+    return read
 
 
 def evaluation_facts(folder: Path) -> dict[str, Any]:

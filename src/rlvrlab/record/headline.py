@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +39,7 @@ def headlines(folder: Path, so_far: Summary | None = None) -> list[Headline]:
 
     `so_far` saves reading the metrics.
     """
-    test = _from_card(folder) or _from_evaluation(folder)
+    test = tested(folder)
     phases = list((so_far.phases if so_far else summarise(folder)).values())
     dev = []
     if phases:
@@ -47,9 +48,18 @@ def headlines(folder: Path, so_far: Summary | None = None) -> list[Headline]:
     return [test, *dev] if test else dev
 
 
+def tested(folder: Path) -> Headline | None:
+    """The result on test problems: the last card's, else that of the newest evaluation of the trained policy."""
+    return _from_card(folder) or _from_evaluation(folder)
+
+
 def headline_words(folder: Path, so_far: Summary | None = None) -> str:
+    """The result of a run in one line."""
+    return in_words(headlines(folder, so_far), folder)
+
+
+def in_words(found: Sequence[Headline], folder: Path) -> str:
     """One line for screens and pages; it says so where the number is on dev only."""
-    found = headlines(folder, so_far)
     if not found:
         return ""
     told = "; ".join(one.words for one in found)

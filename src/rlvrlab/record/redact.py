@@ -46,12 +46,12 @@ def _redact(value: Any, held: list[str]) -> Any:
 
 
 def _hide(value: Any) -> Any:
-    """Hide every value under a secret's name; empty values and booleans stay, since they tell nothing."""
+    """Hide every text under a secret's name; numbers and booleans are settings (`per_token = 0.1`), never secrets."""
     if isinstance(value, dict):
         return {k: _hide(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_hide(item) for item in value]
-    return value if value in (None, "") or isinstance(value, bool) else HIDDEN
+    return HIDDEN if isinstance(value, str) and value else value
 
 
 def _word(before: Any, item: Any, held: list[str]) -> Any:

@@ -137,7 +137,7 @@ class Run:
         write_json(self.folder / "run_info.json", merged)
         return merged
 
-    def reconfigure(self, config: dict[str, Any], words: str) -> None:
+    def reconfigure(self, config: dict[str, Any], words: str, kind: str = "reconfigured", **facts: Any) -> None:
         """Change config.json on purpose: it is written anew, and `words` say why in an event.
 
         Whoever changes the file in another way finds the run refused, because its seals do not fit any more.
@@ -148,7 +148,7 @@ class Run:
         self.info(config_before=[*earlier, before, config_sha256(config)])
         write_json(self.folder / "config.json", config)
         self.info(config_sha256=config_sha256(config))
-        self.event("reconfigured", words)
+        self.event(kind, words, **facts)
 
     def log_seals(self) -> dict[str, Any]:
         """Number of lines and hash of both logs."""

@@ -42,7 +42,7 @@ def write_tables(document: Mapping[str, Any], paths: Path | Sequence[Path], fold
         "rollouts": _rollouts(runs),
     }
     for section in document.get("sections", []):
-        make = {"matrix": _cells, "grid": _cells, "pareto": _points}.get(section.get("view"))
+        make = {"matrix": _cells, "grid": _cells, "phases": _cells, "pareto": _points}.get(section.get("view"))
         if make:
             tables[file_stem(str(section.get("id")), "table")] = make(section["data"])
     written = []

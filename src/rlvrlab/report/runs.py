@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.errors import UserError
 from rlvrlab.record.summary import accuracy_of
 from rlvrlab.report.follow import Row, glimpse, parse
 from rlvrlab.report.status import Held, held_locks, last_news, state_of
@@ -128,25 +127,6 @@ def summarise_run(folder: Path, root: Path | None = None, held: list[Held] | Non
         return _run_entry(folder, name, info, config, held)
     except Exception as error:  # one damaged folder must not hide the others
         return Entry(folder, name, "run", "damaged", note=f"{type(error).__name__}: {error}", tags=read_tags(folder))
-
-
-def locate(word: str, root: Path) -> Path:
-    """A run by its path, or by a part of its name below `root`; the newest when nothing is said."""
-    if word and kind_at(Path(word)):
-        return Path(word)
-    folders = find_runs(root)
-    if not folders:
-        raise UserError(f"{word or root}: no run there and none below {root}/; `rlvr train RECIPE` makes one")
-    if not word:
-        return max(folders, key=last_news)
-    matching = [folder for folder in folders if word in str(folder.relative_to(root))]
-    exact = [folder for folder in matching if folder.name == word]
-    if len(exact or matching) == 1:
-        return (exact or matching)[0]
-    if not matching:
-        raise UserError(f"no run {word!r} below {root}/; `rlvr runs` lists them")
-    names = ", ".join([*(folder.name for folder in matching[:4]), *(["…"] if len(matching) > 4 else [])])
-    raise UserError(f"{word!r} fits {len(matching)} runs ({names}); give more of the name")
 
 
 def kind_at(folder: Path) -> str:

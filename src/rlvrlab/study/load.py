@@ -127,7 +127,7 @@ class StudyFile:
 def load_study(path: Path) -> StudyFile:
     """Read and check; raises RecipeError with all problems."""
     if not path.is_file():
-        raise UserError(f"{path}: no such study file; `ls studies/*/*.toml` shows the ones that come with rlvrlab")
+        raise UserError(f"{path}: no such study file; `rlvr recipes` shows the ones that come with rlvrlab")
     tree, text = read_toml(path)
     try:
         study = Study.model_validate_json(json.dumps(tree, default=str))

@@ -42,13 +42,13 @@ class Sorted(NamedTuple):
         """How many groups there were."""
         return sum(self.reasons.values())
 
-    @property
-    def why_silent(self) -> str:
-        """Why there is nothing to learn from, and what to do about it."""
+    def why_silent(self, after_sft: bool = False) -> str:
+        """Why there is nothing to learn from, and what to do about it; what ran already is not recommended."""
         if self.reasons[UNJUDGED] == self.groups:
             return "no signal: not one answer could be judged; look at `detail` in the rollouts, then mend the judge"
         if self.reasons[ALL_WRONG] >= self.reasons[ALL_RIGHT]:
-            why, remedy = "all wrong", "do SFT first, take easier problems or a partial reward"
+            why, first = "all wrong", "give SFT more steps or references" if after_sft else "do SFT first"
+            remedy = f"{first}, take easier problems, a larger model or a partial reward"
         else:
             why, remedy = "all right", "take harder problems; this set has nothing left to teach"
         same = f"every group's answers earned the same reward ({why}), so there is no gradient to follow"

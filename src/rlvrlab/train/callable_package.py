@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib
+from inspect import getdoc, signature
 from types import ModuleType
 from typing import Any
 
 
-class CallablePackage(ModuleType):
-    """The class of the module object rlvrlab.train."""
+class CallablePackage(ModuleType):  # noqa: D101 -- its __doc__ is the function's, which `help` shows of the module
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        """Help of the public function, and below it what the package is."""
+        function = importlib.import_module("rlvrlab.api").train
+        return f"train{signature(function)}\n\n{getdoc(function)}\n\n{vars(self)['__doc__']}"
 
     def __call__(
         self,

@@ -11,7 +11,7 @@ from typing import Any, cast
 from rlvrlab.credit.base import StepCredit
 from rlvrlab.data.loading import load
 from rlvrlab.data.roles import Use, require
-from rlvrlab.engines.base import Engine
+from rlvrlab.engines.base import Engine, EngineTable
 from rlvrlab.errors import UserError
 from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.rewards.function import AbsentReward
@@ -42,6 +42,11 @@ class Lab:
     def recipe(self) -> Recipe:
         """The settings."""
         return self.resolved.recipe
+
+    @cached_property
+    def table(self) -> EngineTable:
+        """What the recipe says of the engine."""
+        return cast(EngineTable, self.resolved.build("engine"))
 
     @cached_property
     def protocol(self) -> TrainingProtocol | None:
@@ -94,6 +99,10 @@ class Lab:
         """The `step`-th slice of an endless stream that visits every training problem once per epoch, reshuffled."""
         return drawn(self.train, (self.recipe.seed, stream), step * size, (step + 1) * size)
 
+    def taught_before(self, phase: int) -> bool:
+        """Did an earlier phase show the policy right answers?"""
+        return shows_answers(self.resolved, phase)
+
     def data_facts(self) -> dict[str, Any]:
         """What was trained and evaluated on, by content."""
         facts = {
@@ -103,6 +112,11 @@ class Lab:
             "dev": {"size": len(self.dev), "sha256": content_hash(self.dev)},
         }
         return facts | {"files": dict(self.files)} if self.files else facts
+
+
+def shows_answers(resolved: Resolved, before: int | None = None) -> bool:
+    """Does one of the first so many phases, or of all, teach by right answers?"""
+    return any(resolved.phase(name).family == "imitation" for name in resolved.recipe.phases[:before])
 
 
 def engine_alone(resolved: Resolved) -> Engine:

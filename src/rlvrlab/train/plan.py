@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from rlvrlab.errors import UserError
+from rlvrlab.errors import ModelUnavailable, UserError
 from rlvrlab.evals.evaluate import greedy
 from rlvrlab.recipe import Resolved
 from rlvrlab.train.lab import build_lab
@@ -81,6 +81,14 @@ class Estimate(NamedTuple):
     step_s: float
     eval_s: float
     total_s: float
+
+
+def estimate_or_why(resolved: Resolved) -> tuple[list[Estimate], str]:
+    """The estimate, or why there is none: the recipe's model is not on this machine."""
+    try:
+        return estimate(resolved), ""
+    except ModelUnavailable as error:
+        return [], str(error)
 
 
 def estimate(resolved: Resolved) -> list[Estimate]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rlvrlab.errors import InfrastructureError, LabError, UserError
+from rlvrlab.errors import InfrastructureError, LabError, TrainingDiverged, UserError
 from rlvrlab.evals.monitors import RANGES
 from rlvrlab.record.experiment import write_experiment
 from rlvrlab.record.facts import code_state, machine, package_versions
@@ -50,7 +50,8 @@ def recorded(run: Run) -> Iterator[None]:
         close(run, "failed", words)
         raise InfrastructureError(f"{words}; the run is in {run.folder}") from left
     except Exception as error:
-        close(run, "failed", str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}")
+        words = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
+        close(run, "failed", words, resumable=not isinstance(error, UserError | TrainingDiverged))
         raise
 
 
@@ -71,10 +72,13 @@ def _note_machine(run: Run) -> None:
     write_experiment(run.folder, run.so_far)
 
 
-def close(run: Run, status: str, words: str) -> None:
-    """Say how it ended; on a full disk even that may fail, and must not hide why."""
+def close(run: Run, status: str, words: str, *, resumable: bool = True) -> None:
+    """Say how it ended; on a full disk even that may fail, and must not hide why.
+
+    A run that is not `resumable` failed by what it was given, and would fail there again.
+    """
     try:
-        run.info(status=status, ended=utc_now(), result=run.so_far.phases)
+        run.info(status=status, ended=utc_now(), result=run.so_far.phases, resumable=resumable)
         run.event("end", f"{status}: {words}")
         run.sync()
         write_experiment(run.folder, run.so_far)

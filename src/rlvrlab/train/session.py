@@ -13,16 +13,15 @@ from rlvrlab.errors import RunError, UserError
 from rlvrlab.notes import noting
 from rlvrlab.recipe import Resolved, resolve
 from rlvrlab.recipe.explain import unusual
-from rlvrlab.recipe.parse import flatten
 from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.headline import summarise
-from rlvrlab.record.redact import HIDDEN
 from rlvrlab.record.run import Run, read_config
 from rlvrlab.record.sinks.base import Sinks, find_sinks
 from rlvrlab.train import checkpoint, integrity, run_folder
 from rlvrlab.train.guards.base import protected_in
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.loop import Observer, train
+from rlvrlab.train.own_code import hidden_keys, refuse_secrets, try_own_code
 from rlvrlab.train.patience import Abandoned, Patience
 from rlvrlab.train.protocols.base import check_skills, stages_of
 from rlvrlab.train.state import State
@@ -42,6 +41,7 @@ class Ended:
 
 def start(resolved: Resolved, observe: Observer, command: Sequence[str] = ()) -> Ended:
     """A new run; everything that can be wrong is found before its folder is made."""
+    refuse_secrets(resolved)
     lab = ready_lab(resolved)
     find_sinks(resolved)
     run = run_folder.create(lab, command)
@@ -101,6 +101,9 @@ def ready_lab(resolved: Resolved) -> Lab:
     """Everything a run needs; what cannot work together is refused here, before anything is trained."""
     lab = build_lab(resolved)
     check_phases(lab)
+    if words := lab.table.cannot_learn([p.prompt for p in lab.train], [p.prompt for p in lab.dev]):
+        raise UserError(words)
+    try_own_code(lab)
     return lab
 
 
@@ -131,8 +134,7 @@ def resolved_of(folder: Path) -> Resolved:
         origins, home = dict(config["origins"]), Path(config["folder"])
     except (KeyError, TypeError, AttributeError, ValueError):
         raise RunError(f"{folder / 'config.json'}: the recipe in it is damaged; restore the file") from None
-    hidden = [k for k, v in flatten({kind: given.get(kind) or {} for kind in PLUGIN_TABLES}) if HIDDEN in str(v)]
-    if hidden:
+    if hidden := hidden_keys({kind: given.get(kind) or {} for kind in PLUGIN_TABLES}):
         remedy = "let the plug-in read it from the environment"
         raise UserError(f"{folder}: {', '.join(hidden)} held a secret, which is not stored; {remedy}")
     again = resolve(given, {}, home)

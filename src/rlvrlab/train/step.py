@@ -42,7 +42,7 @@ def online_step(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: Sta
     used = rollouts if recipe.filter.dead_groups == "keep" else [*kinds.live, *spoken]
     silent = not kinds.live and not spoken
     if not used or (silent and phase.critic is None):
-        notes, steps = [kinds.why_silent], step_rows(credits)
+        notes, steps = [kinds.why_silent(lab.taught_before(state.phase))], step_rows(credits)
         return StepOutcome(metrics, memory, rollouts, silent=True, notes=notes, events=now.events, steps=steps)
     # advantages
     batch = assemble(used, recipe.rollout.max_tokens)

@@ -11,9 +11,10 @@ from typing import Any
 
 import torch
 
+from rlvrlab.data.hub import go_offline_without_network
 from rlvrlab.engines.hf.config import HfConfig
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
-from rlvrlab.errors import UserError
+from rlvrlab.errors import ModelUnavailable, UserError
 from rlvrlab.models import resolve
 
 PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
@@ -65,14 +66,17 @@ def check_source(model: str) -> str:
     """A folder is examined before anything is read from it; a hub id is left to Transformers."""
     folder = resolve(model)
     if not folder.is_dir():
+        alone = go_offline_without_network()  # before Transformers reads the setting
         from transformers import PretrainedConfig
 
         with _quiet():
             try:
                 config, _ = PretrainedConfig.get_config_dict(str(folder))
             except Exception as error:
+                where = "stored here, and the hub cannot be reached" if alone else "found on the hub"
                 remedy = "give a folder, or check the name and the network"
-                raise UserError(f"engine.model: {folder} is neither a folder nor found on the hub; {remedy}") from error
+                text = f"engine.model: {folder} is neither a folder nor {where}; {remedy}"
+                raise ModelUnavailable(text) from None if alone else error
         _refuse_remote_code(str(folder), config)
         return str(folder)
     for path in (folder / "config.json", folder / "tokenizer_config.json"):

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from rlvrlab.engines.base import EngineTable
 from rlvrlab.engines.hf.config import EMBEDDED, HfConfig
-from rlvrlab.errors import UserError
+from rlvrlab.errors import ModelUnavailable, UserError
+from rlvrlab.extras import install_hf
 from rlvrlab.recipe.presets import Preset, preset_for
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.registry import register
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Hf(HfConfig, EngineTable):
     """A causal language model on Transformers and PEFT."""
+
+    needs: ClassVar[str] = "torch and the hf extra"
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
@@ -75,7 +78,7 @@ class Hf(HfConfig, EngineTable):
             import torch  # noqa: F401
             import transformers  # noqa: F401
         except ImportError as error:
-            raise UserError(f"engine hf needs {error.name}; install it with: pip install 'rlvrlab[hf]'") from None
+            raise ModelUnavailable(f"engine hf needs {error.name}: {install_hf()}") from None
         from rlvrlab.engines.hf.engine import HfEngine
         from rlvrlab.models import resolve
 

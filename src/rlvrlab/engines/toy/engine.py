@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,10 @@ from rlvrlab.recipe.presets import PRESETS, Preset
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.registry import register
 from rlvrlab.types import Completion, Count, CountOrZero, Loss, Objective, Positive, Request
+
+FEW = 10
+"""Of fewer held-out prompts none may have a known wording by chance."""
+NUMBER = re.compile(r"[0-9]+")
 
 
 @register("engine", "toy")
@@ -42,6 +47,15 @@ class Toy(EngineTable):
     def preset(self) -> Preset:
         """Rates of a log-linear policy, a thousand times those of a language model."""
         return PRESETS["toy"]
+
+    def cannot_learn(self, train: Sequence[str], dev: Sequence[str]) -> str:
+        """It reads numbers; of words it knows only whole wordings that it was trained on."""
+        known = {NUMBER.sub("#", prompt) for prompt in train}
+        if len(dev) < FEW or any(NUMBER.sub("#", prompt) in known for prompt in dev):
+            return ""
+        what = f"not one of {len(dev)} held-out prompts has the wording of a training prompt"
+        remedy = "take a language model: engine.type=hf engine.model=nano"
+        return f"engine toy: reads numbers in known wordings only, and {what}; {remedy}"
 
     def build(self, optimizer: Optimizer) -> ToyEngine:
         """A policy that knows nothing yet: uniform over its vocabulary."""

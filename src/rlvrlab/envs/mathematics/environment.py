@@ -118,22 +118,12 @@ class Mathematics(DataSetEnvironment):
         if not answer:
             return _verdict(ErrorKind.FORMAT, "no closed box with an answer after the thinking", None)
         gold = problem.reference["answer"]
-        if problem.reference["choices"]:
-            chosen = letters(answer)
-            if chosen is None:
-                return _verdict(ErrorKind.SYNTAX, "a letter was expected", answer)
-            right = chosen == letters(gold)
-        elif answer == gold.strip():
-            right = True
-        elif UNPRINTABLE.search(answer) or is_hedged(answer, gold):
-            return _verdict(ErrorKind.SYNTAX, "not one answer", answer)
-        else:
-            value, expected = exact(answer), exact(gold)
-            if value is None and expected is not None and no_number(answer):
-                return _verdict(ErrorKind.SYNTAX, "not one number", answer)
-            if value is None or expected is None:
-                return MathTask(gold), answer
-            right = value == expected
+        if not problem.reference["choices"]:
+            return compared(answer, gold)
+        chosen = letters(answer)
+        if chosen is None:
+            return _verdict(ErrorKind.SYNTAX, "a letter was expected", answer)
+        right = chosen == letters(gold)
         return _verdict(ErrorKind.NONE if right else ErrorKind.WRONG, "" if right else "another answer", answer)
 
     def _complete(self, answer: str) -> str:
@@ -150,6 +140,21 @@ class Mathematics(DataSetEnvironment):
             meta={"suite": Path(self.path).name.partition(".")[0] if self.path else "synthetic"},
             role=role,
         )
+
+
+def compared(answer: str, gold: str) -> Verdict | tuple[MathTask, str]:
+    """A verdict on an answer that is not a choice, or a task when it takes mathematics to judge it."""
+    if answer != gold.strip():
+        if UNPRINTABLE.search(answer) or is_hedged(answer, gold):
+            return _verdict(ErrorKind.SYNTAX, "not one answer", answer)
+        value, expected = exact(answer), exact(gold)
+        if value is None and expected is not None and no_number(answer):
+            return _verdict(ErrorKind.SYNTAX, "not one number", answer)
+        if value is None or expected is None:
+            return MathTask(gold), answer
+        if value != expected:
+            return _verdict(ErrorKind.WRONG, "another answer", answer)
+    return _verdict(ErrorKind.NONE, "", answer)
 
 
 def _verdict(error: ErrorKind, detail: str, answer: str | None) -> Verdict:

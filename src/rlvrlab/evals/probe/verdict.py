@@ -14,7 +14,7 @@ TRUNCATED = 0.3
 FORMED = 0.5
 UNJUDGED = 0.5
 
-Word = Literal["go", "sft first", "harder data", "longer answers", "little signal", "mend the judge"]
+Word = Literal["go", "sft first", "easier data", "harder data", "longer answers", "little signal", "mend the judge"]
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,15 @@ class Advice:
         return self.word == "go"
 
 
-def advise(report: Report) -> Advice:
-    """The first condition in `_decide` that applies is the verdict; what is unsettled or not ideal becomes a note."""
+def advise(report: Report, *, taught: bool = False) -> Advice:
+    """The first condition in `_decide` that applies is the verdict; what is unsettled or not ideal becomes a note.
+
+    `taught`: the policy has had SFT already, so that is not what it is advised to have.
+    """
     word, text = _decide(report)
+    if word == "sft first" and taught:
+        remedy = "SFT has run already: take easier problems or a larger model, or give it more steps and references"
+        word, text = "easier data", f"{text.partition(';')[0]}; {remedy}"
     total = report.total
     asked: list[tuple[str, Measured, float, str]] = [
         ("accuracy", total.accuracy, SFT_BELOW, ".0%"),

@@ -13,6 +13,7 @@ from rlvrlab.data.prepare import from_preset
 from rlvrlab.data.presets import PRESETS
 from rlvrlab.data.rows import is_problem_row
 from rlvrlab.data.sources import file_rows
+from rlvrlab.envs.data_files import DATA
 from rlvrlab.errors import UserError
 from rlvrlab.evals.protocol import Protocol, eval_at_1, eval_at_k
 from rlvrlab.randomness import shuffled
@@ -21,7 +22,6 @@ from rlvrlab.types import Environment, Problem, Role
 
 Tier = Literal["fast", "full"]
 ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
-DATA = "RLVRLAB_DATA"
 TEMPERATURE = 0.6
 """Sampling temperature of pass@k members; the others are greedy."""
 

@@ -143,19 +143,26 @@ async def run_code(pool: Pool, form: dict[str, Any]) -> dict[str, Any]:
     stdin, files, fetched = form.get("stdin") or "", form.get("files") or {}, form.get("fetch_files") or []
     if not (isinstance(stdin, str) and isinstance(files, dict) and isinstance(fetched, list)):
         raise UserError("stdin: a string; files: an object; fetch_files: a list")
+    names = [str(name) for name in fetched]
     job = {
         "role": "program",
         "code": code,
         "files": {str(name): text for name, text in files.items() if isinstance(text, str)},
-        "fetch_files": [str(name) for name in fetched],
+        "fetch_files": names,
     }
 
     async def run() -> dict[str, Any]:
         ran = await pool.run(Order(job, limits, stdin.encode("utf-8", "surrogatepass")))
-        return wire.run_code_response(ran, limits, pool.image.isolation)
+        return wire.run_code_response(ran, limits, pool.image.isolation, names)
 
+    deadline = wire.deadline_s(form, limits)
     try:
-        return await tried(run)
-    except InfrastructureError as error:  # the machine failed, not the program: clients retry this
-        nothing: dict[str, Any] = {"compile_result": None, "run_result": None, "files": {}}
-        return {"status": "SandboxError", "message": str(error), **nothing}
+        async with asyncio.timeout(deadline):
+            return await tried(run)
+    except TimeoutError:
+        trouble = f"the machine is too busy: the program was not done after {deadline:g} s, nor had it used up its time"
+    except InfrastructureError as error:
+        trouble = str(error)
+    # The machine failed, not the program: clients retry this.
+    nothing: dict[str, Any] = {"compile_result": None, "run_result": None, "files": {}}
+    return {"status": "SandboxError", "message": trouble, **nothing}

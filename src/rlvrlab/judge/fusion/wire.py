@@ -7,7 +7,7 @@ TimeLimitExceeded | Error, execution_time, cpu_time, return_code, stdout, stderr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -16,13 +16,14 @@ from rlvrlab.http_client import BadAnswer
 from rlvrlab.judge.compare import Comparison
 from rlvrlab.judge.finding import failure_of, records_of
 from rlvrlab.judge.jail import plain
-from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.jail.limits import LONGEST_S, Limits
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, Task, TestsTask
 from rlvrlab.judge.workers.orders import Ran
 from rlvrlab.types import ErrorKind, Verdict
 
 STDERR_SHOWN = 10_000
+CLIENTS_WAIT_S = 8.0
 MARK = "x-rlvrlab-judge"
 """Header of our own servers: the version of their scorer."""
 
@@ -37,9 +38,25 @@ def limits_of(request: dict[str, Any]) -> Limits:
         raise UserError(f"run_timeout, memory_limit_MB: {error}") from None
 
 
-def run_code_response(ran: Ran, limits: Limits, isolation: str) -> dict[str, Any]:
-    """What /run_code answers."""
+def deadline_s(request: dict[str, Any], limits: Limits) -> float:
+    """Seconds until /run_code answers, whatever happens: while its client still listens.
+
+    Clients wait for both of their timeouts and longer (verl 10 s). Python compiles within its run time, so all the
+    rest is time that a busy machine may take.
+    """
+    try:
+        compiling = float(request.get("compile_timeout") or 10)
+        if not 0 <= compiling <= LONGEST_S:
+            raise ValueError(f"from 0 to {LONGEST_S} seconds, got {compiling:g}")
+    except (TypeError, ValueError) as error:
+        raise UserError(f"compile_timeout: {error}") from None
+    return limits.cpu_s + compiling + CLIENTS_WAIT_S
+
+
+def run_code_response(ran: Ran, limits: Limits, isolation: str, fetched: Sequence[str] = ()) -> dict[str, Any]:
+    """What /run_code answers. Of the files, only those that were asked for: a program can report others of any name."""
     records = records_of(ran) or ()
+    found = [record[1:] for record in records if record[0] == "file" and len(record) == 3]
     failure = failure_of(ran, limits, records)
     outcome = failure[0] if failure else Outcome.ACCEPTED
     stderr = ran.stderr.decode("utf-8", "replace")[:STDERR_SHOWN]
@@ -56,7 +73,7 @@ def run_code_response(ran: Ran, limits: Limits, isolation: str) -> dict[str, Any
             "stderr": stderr + (f"{failure[1]}\n" if failure else ""),
         },
         "executor_pod_name": None,
-        "files": {str(record[1]): str(record[2]) for record in records if record[0] == "file" and len(record) == 3},
+        "files": {name: content for name, content in found if name in fetched and isinstance(content, str)},
         "verdict": str(outcome) if failure else "finished",
         "isolation": isolation,
         "max_rss_mb": ran.peak_mb,

@@ -2,6 +2,8 @@
 
 Descriptors inside: 0 standard input, 1 output, 2 errors, 3 the report, 4 a peer to talk to (where the role has one).
 The job itself arrives as a file the zygote never read, so nothing of one job is in the memory the next is forked from.
+That file also takes the mark that the child has entered the jail. It is closed before anything foreign runs: whatever
+a program still has a descriptor of, a pipe too, it can open again through /proc/self/fd and read empty.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ OBJECTS_BETWEEN_COLLECTIONS = 20_000
 Job = dict[str, Any]
 Role = Callable[[Job, "Report"], None]
 
-pread, write, dup2, loads, enable, leave = os.pread, os.write, os.dup2, marshal.loads, gc.enable, os._exit
+pread, pwrite, close, dup2 = os.pread, os.pwrite, os.close, os.dup2
+loads, enable, leave = marshal.loads, gc.enable, os._exit
 
 
 class Released(BaseException):
@@ -76,12 +79,13 @@ def live(way: Way, descriptors: list[int], size: int, roles: dict[str, Role]) ->
     """The whole life of a forked child; never returns. `descriptors` are those for 0 … 4, then a file with the job."""
     status = EXIT_FAILED
     try:
-        content = pread(descriptors.pop(), size, 0)
+        content = pread(descriptors[-1], size, 0)
         for index, source in enumerate(descriptors):
             dup2(source, index)
         way.enter(len(descriptors))
         job = loads(content)
-        write(REPORT, INSIDE)
+        pwrite(index, INSIDE, 0)
+        close(index)
         enable()
         status = act(roles[job["role"]], job)
     finally:

@@ -10,9 +10,9 @@ import struct
 libc = ctypes.CDLL(None, use_errno=True)
 
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
-CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
-MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
-CAPABILITY_VERSION_3 = 0x20080522
+CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x04000000, 0x10000000, 0x20000000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 0x4000, 0x40000
+MNT_DETACH, MOUNT_ATTR_RDONLY, AT_RECURSIVE, AT_FDCWD = 2, 1, 0x8000, -100
 
 AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 MACHINE = platform.machine()
@@ -33,7 +33,9 @@ getrusage 98 165; sysinfo 99 179; times 100 153; getuid 102 174; getgid 104 176;
 setpgid 109 154; getppid 110 173; getpgrp 111 -; setsid 112 157; getgroups 115 158; getresuid 118 148;
 getresgid 120 150; getpgid 121 155; getsid 124 156; capset 126 91; rt_sigpending 127 136; rt_sigtimedwait 128 137;
 rt_sigsuspend 130 133; sigaltstack 131 132; utime 132 -; statfs 137 43; fstatfs 138 44; getpriority 140 141;
-prctl 157 167; arch_prctl 158 -; gettid 186 178; time 201 -; futex 202 98; sched_getaffinity 204 123;
+prctl 157 167; arch_prctl 158 -; gettid 186 178; setxattr 188 5; lsetxattr 189 6; fsetxattr 190 7; getxattr 191 8;
+lgetxattr 192 9; fgetxattr 193 10; listxattr 194 11; llistxattr 195 12; flistxattr 196 13; removexattr 197 14;
+lremovexattr 198 15; fremovexattr 199 16; time 201 -; futex 202 98; sched_getaffinity 204 123;
 epoll_create 213 -; getdents64 217 61; set_tid_address 218 96; restart_syscall 219 128; fadvise64 221 223;
 clock_gettime 228 113; clock_getres 229 114; clock_nanosleep 230 115; exit_group 231 94; epoll_wait 232 -;
 epoll_ctl 233 21; tgkill 234 131; utimes 235 -; waitid 247 95; openat 257 56; mkdirat 258 34; newfstatat 262 79;
@@ -42,8 +44,8 @@ faccessat 269 48; pselect6 270 72; ppoll 271 73; set_robust_list 273 99; utimens
 fallocate 285 47; eventfd2 290 19; epoll_create1 291 20; dup3 292 24; pipe2 293 59; preadv 295 69; pwritev 296 70;
 prlimit64 302 261; getcpu 309 168; renameat2 316 276; seccomp 317 277; getrandom 318 278; membarrier 324 283;
 copy_file_range 326 285; statx 332 291; rseq 334 293; clone3 435 435; close_range 436 436; openat2 437 437;
-faccessat2 439 439; epoll_pwait2 441 441; landlock_create_ruleset 444 444; landlock_add_rule 445 445;
-landlock_restrict_self 446 446; futex_waitv 449 449; fchmodat2 452 452
+faccessat2 439 439; epoll_pwait2 441 441; mount_setattr 442 442; landlock_create_ruleset 444 444;
+landlock_add_rule 445 445; landlock_restrict_self 446 446; futex_waitv 449 449; fchmodat2 452 452
 """
 
 
@@ -77,12 +79,6 @@ def no_new_privileges() -> None:
     checked(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
 
 
-def drop_capabilities() -> None:
-    """Root without capabilities is an ordinary user as far as the kernel cares."""
-    header = ctypes.create_string_buffer(struct.pack("=Ii", CAPABILITY_VERSION_3, 0), 8)
-    syscall("capset", header, ctypes.create_string_buffer(24))
-
-
 def unshare(flags: int) -> None:
     """Leave the parent's namespaces."""
     checked(libc.unshare(flags), "unshare")
@@ -91,3 +87,14 @@ def unshare(flags: int) -> None:
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
     """Mount a file system in this mount namespace."""
     checked(libc.mount(source.encode(), target.encode(), kind.encode(), flags, options.encode()), "mount")
+
+
+def unmount(target: str) -> None:
+    """Take a file system away; it is gone when its last file is closed."""
+    checked(libc.umount2(target.encode(), MNT_DETACH), "umount")
+
+
+def make_read_only() -> None:
+    """All that is mounted in this mount namespace, so that reading does not change when a file was last read."""
+    attributes = ctypes.create_string_buffer(struct.pack("=QQQQ", MOUNT_ATTR_RDONLY, 0, 0, 0), 32)
+    syscall("mount_setattr", AT_FDCWD, b"/", AT_RECURSIVE, attributes, 32)

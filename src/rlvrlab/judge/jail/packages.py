@@ -24,8 +24,8 @@ USED_OFTEN = {
 """Submodules that programs import so often that every child would pay for them."""
 
 
-def load(names: Iterable[str], site: list[str]) -> list[str]:
-    """Import these from the folders of `site`; the files and folders that children may read then."""
+def load(names: Iterable[str]) -> None:
+    """Import these, before anything of the laboratory's own that may start a thread."""
     for name in names:
         importlib.import_module(name)
         for part in USED_OFTEN.get(name, "").split():
@@ -35,11 +35,10 @@ def load(names: Iterable[str], site: list[str]) -> list[str]:
     if "numpy" in sys.modules:
         # Seeded like `random`: the verdict on a careless program must not depend on the worker it met.
         importlib.import_module("numpy.random").seed(0)
-    return sorted(_places(site))
 
 
-def _places(site: list[str]) -> set[str]:
-    """Where the imported packages lie, with the shared libraries that wheels keep beside them."""
+def places(site: list[str]) -> list[str]:
+    """Where the packages lie that were imported from the folders of `site`, with the shared libraries beside them."""
     found: set[str] = set()
     for name, module in list(sys.modules.items()):
         spec = module.__spec__ if isinstance(module, ModuleType) else None
@@ -49,7 +48,7 @@ def _places(site: list[str]) -> set[str]:
         for folder in site:
             inside = [place.removeprefix(f"{folder}/") for place in places if place.startswith(f"{folder}/")]
             found |= {f"{folder}/{part.partition('/')[0]}" for part in inside}
-    return found | {f"{place}.libs" for place in found if Path(f"{place}.libs").is_dir()}
+    return sorted(found | {f"{place}.libs" for place in found if Path(f"{place}.libs").is_dir()})
 
 
 def own_memory() -> tuple[int, int]:

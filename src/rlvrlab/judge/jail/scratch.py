@@ -1,6 +1,8 @@
 """The one directory a job may write to: a small tmpfs of the worker's own where possible, a plain directory otherwise.
 
-The tmpfs lives in the worker's mount namespace, so it is bounded in bytes and inodes and vanishes with the worker.
+The tmpfs lives in the worker's mount namespace, so it is bounded in bytes and inodes and vanishes with the worker. All
+else is read-only in there, and the host has another name. After a job that wrote something the directory is replaced:
+an emptied one would still tell by its inode numbers how many files there had been.
 """
 
 from __future__ import annotations
@@ -12,22 +14,64 @@ from pathlib import Path
 from rlvrlab.judge.jail import kernel
 
 INODES = 4096
+STAMP = 0
+HOST = b"judge"
+FLAGS = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+HIDDEN = "/sys"
+"""An empty folder in the jail. A file in there is made when somebody first asks for it, with the time of that moment:
+thousands of bits that one job could set and the next read, by `stat` alone. Those of /proc are hidden in numbers.py."""
 
 
 class Scratch:
-    """A directory that is empty at the start of every job."""
+    """A directory that is empty, and looks like a new one, at the start of every job."""
 
-    def __init__(self, base: str, size_mb: int) -> None:
-        self.bounded = _mount_tmpfs(base, size_mb)
+    def __init__(self, base: str, size_mb: int, user: int | None = None) -> None:
+        self._user = user
+        owner = "" if user is None else f",uid={user},gid={user}"
+        self._options = f"size={size_mb}m,nr_inodes={INODES},mode=0700{owner}"
+        self.own_mounts = _leave_mounts()
+        self.bounded = self.own_mounts and self._mounted(base)
         self.path = base if self.bounded else f"{base}/{os.getpid()}-{os.urandom(6).hex()}"
         if not self.bounded:
-            Path(self.path).mkdir(mode=0o700)
+            if user is not None:
+                Path(base).chmod(0o711)  # or its new owner could not come here
+            self._make()
         os.chdir(self.path)
         os.environ["TMPDIR"] = os.environ["HOME"] = self.path
 
-    def empty(self) -> None:
-        """Remove every file and directory the last job left."""
-        remove_tree(self.path)
+    def stamp(self) -> None:
+        """Before a job: what changes in here from now on is its own doing, and all it sees of the past is this."""
+        os.utime(self.path, ns=(STAMP, STAMP))
+
+    @property
+    def used(self) -> bool:
+        """Has anything been made in here since the stamp? A job has no means to set the time back."""
+        return os.stat(self.path).st_mtime_ns != STAMP  # noqa: PTH116 - quickest
+
+    def renew(self) -> None:
+        """A new directory in place of the one the last job wrote to; rules that name the old one are void."""
+        os.chdir("/")
+        if self.bounded:
+            kernel.unmount(self.path)
+            if not self._mounted(self.path):
+                raise OSError(f"the scratch directory {self.path} could not be mounted again")
+        else:
+            remove_tree(self.path)
+            Path(self.path).rmdir()
+            self._make()
+        os.chdir(self.path)
+
+    def _mounted(self, path: str) -> bool:
+        try:
+            kernel.mount("tmpfs", path, "tmpfs", FLAGS, self._options)
+        except OSError:
+            return False
+        return True
+
+    def _make(self) -> None:
+        Path(self.path).mkdir(mode=0o700)
+        if self._user is not None:
+            os.chown(self.path, self._user, self._user)
 
     def close(self) -> None:
         """Leave nothing behind; a tmpfs vanishes with the worker's mount namespace."""
@@ -37,22 +81,25 @@ class Scratch:
                 Path(self.path).rmdir()
 
 
-def _mount_tmpfs(path: str, size_mb: int) -> bool:
-    """Whether this process could leave the others' mounts and mount a file system of its own here."""
-    options = f"size={size_mb}m,nr_inodes={INODES},mode=0700"
+def _leave_mounts() -> bool:
+    """Could this process leave the others' mounts? Then it sees them read-only, and another name of the host."""
     try:
         if os.geteuid() == 0:
-            kernel.unshare(kernel.CLONE_NEWNS)
+            kernel.unshare(kernel.CLONE_NEWNS | kernel.CLONE_NEWUTS)
         else:
             uid, gid = os.getuid(), os.getgid()
-            kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS)
+            kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS | kernel.CLONE_NEWUTS)
             Path("/proc/self/setgroups").write_text("deny")
             Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
             Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
         kernel.mount("none", "/", "none", kernel.MS_REC | kernel.MS_PRIVATE)
-        kernel.mount("tmpfs", path, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC, options)
+        kernel.libc.sethostname(HOST, len(HOST))
     except OSError:
         return False
+    with suppress(OSError):  # Linux before 5.12
+        kernel.make_read_only()
+    with suppress(OSError):
+        kernel.mount("tmpfs", HIDDEN, "tmpfs", FLAGS | kernel.MS_RDONLY, "size=4k,nr_inodes=1,mode=0755")
     return True
 
 

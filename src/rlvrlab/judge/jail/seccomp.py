@@ -16,16 +16,15 @@ from typing import NamedTuple
 from rlvrlab.judge.jail import kernel
 
 ALLOWED = """
-read write open close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn
+read write close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn
 pread64 pwrite64 readv writev access pipe select sched_yield mremap msync dup dup2 pause nanosleep getitimer alarm
 setitimer getpid sendfile recvfrom shutdown getsockname getpeername exit wait4 uname fsync fdatasync truncate ftruncate
 getdents getcwd chdir fchdir rename mkdir rmdir creat link unlink symlink readlink umask gettimeofday getrlimit
-getrusage sysinfo times getuid getgid geteuid getegid getppid getpgrp getgroups getresuid getresgid rt_sigpending
-rt_sigtimedwait rt_sigsuspend sigaltstack statfs fstatfs gettid time futex epoll_create getdents64 set_tid_address
-restart_syscall exit_group epoll_wait epoll_ctl waitid openat mkdirat newfstatat unlinkat renameat linkat symlinkat
+getrusage times getuid getgid geteuid getegid getppid getpgrp getgroups getresuid getresgid rt_sigpending
+rt_sigtimedwait rt_sigsuspend sigaltstack statfs fstatfs gettid time epoll_create getdents64 set_tid_address
+restart_syscall exit_group epoll_wait epoll_ctl waitid mkdirat newfstatat unlinkat renameat linkat symlinkat
 readlinkat faccessat pselect6 ppoll set_robust_list epoll_pwait fallocate eventfd2 epoll_create1 dup3 pipe2 preadv
-pwritev getcpu renameat2 getrandom membarrier copy_file_range statx rseq close_range openat2 faccessat2 epoll_pwait2
-futex_waitv
+pwritev getcpu renameat2 getrandom membarrier copy_file_range statx rseq close_range faccessat2 epoll_pwait2
 """
 
 PRETENDED = "chmod fchmod fchmodat fchmodat2 utime utimes utimensat fadvise64"
@@ -34,6 +33,17 @@ would empty the page cache of it, which the next job could notice."""
 
 ALONE = " flock"
 """Pretended too where no second process can want the lock. A real one on a library file would be seen by other jobs."""
+
+ATTRIBUTES = """
+setxattr lsetxattr fsetxattr getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr removexattr lremovexattr
+fremovexattr
+"""
+MISSING = {
+    "clone3": errno.ENOSYS,  # glibc falls back to clone: a filter cannot read the flags of this one,
+    "openat2": errno.ENOSYS,  # nor of this one
+    **dict.fromkeys(ATTRIBUTES.split(), errno.EOPNOTSUPP),
+}
+"""Answered as by a kernel or a file system without them: shutil.copy2 and the C library know how to go on."""
 
 PROCESSES = " fork vfork clone execve kill setpgid setsid flock getpgid getsid getpriority sched_getaffinity"
 """Allowed as well where a pid namespace bounds what may be started and seen."""
@@ -82,7 +92,9 @@ RET_KILL, RET_ERRNO, RET_ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 OFFSET_NUMBER, OFFSET_ARCH, OFFSET_ARGUMENTS = 0, 4, 16
 FARTHEST = 255
 """How far a conditional jump reaches; an unconditional one has no such limit."""
-CLONE_THREAD, X32_BIT = 0x10000, 0x40000000
+CLONE_THREAD, X32_BIT, TMPFILE = 0x10000, 0x40000000, 0x400000
+FUTEX_PRIVATE, FUTEX_WAITS = 128, (0, 9, 256, 265)
+"""FUTEX_WAIT and FUTEX_WAIT_BITSET, each with and without FUTEX_CLOCK_REALTIME."""
 SIGKILL, SIGSTOP = 9, 19
 SET_MODE_FILTER, RLIMIT_CPU, SOL_SOCKET = 1, 0, 1
 NEGATIVE, THREAD_CLOCK = 0x80000000, 4
@@ -166,8 +178,16 @@ def _blocks(processes: bool) -> dict[int, Block]:
         named[call] = (*is_clock, (RETURN, 0, 0, RET_ERRNO | errno.EINVAL), *ALLOW)
     for call, who in (("getpgid", 0), ("getsid", 0), ("sched_getaffinity", 0), ("getpriority", 1)):
         named.setdefault(call, _on(who, (0, PID_PLACEHOLDER), ALLOW, REFUSE))
-    # glibc falls back from clone3, whose flags a filter cannot read, to clone.
-    named["clone3"] = ((RETURN, 0, 0, RET_ERRNO | errno.ENOSYS),)
+    named |= {call: ((RETURN, 0, 0, RET_ERRNO | code),) for call, code in MISSING.items()}
+    # A file without a name would not show in its folder that it was made.
+    for call, flags in (("open", 1), ("openat", 2)):
+        nameless = ((LOAD, 0, 0, OFFSET_ARGUMENTS + 8 * flags), (BITS_SET, 0, 1, TMPFILE))
+        named[call] = (*nameless, (RETURN, 0, 0, RET_ERRNO | errno.EOPNOTSUPP), *ALLOW)
+    # Waiting for the end of a thread is not private in glibc; but nobody in another process may be woken.
+    named["futex"] = ALLOW if processes else (
+        (LOAD, 0, 0, OFFSET_ARGUMENTS + 8), (BITS_SET, 0, 1, FUTEX_PRIVATE), *ALLOW,
+        *_on(1, FUTEX_WAITS, ALLOW, ((RETURN, 0, 0, RET_ERRNO | errno.EINVAL),)),
+    )  # fmt: skip
     is_thread = ((LOAD, 0, 0, OFFSET_ARGUMENTS), (BITS_SET, 1, 0, CLONE_THREAD))
     named.setdefault("clone", (*is_thread, *REFUSE, *ALLOW))
     # Only this process's own limits, and only its own threads: abort() and raise() go through tgkill.

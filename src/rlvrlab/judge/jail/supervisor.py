@@ -1,7 +1,9 @@
-"""Watching one child: CPU time first, wall time without the time it waited for a processor, then its end.
+"""Watching the children of one job: CPU time first, wall time without the time they waited for a processor.
 
-The report pipe tells progress: whenever its fill changed, one test is done and the next one's budget starts. A child
-may lie about progress, which only moves it from the test's budget to the job's.
+All children of a worker belong to one job. While any of their threads is ready to run and has no processor, or the
+judge has not yet taken what they reported, the job's clock stands still: neither is their doing, and a child may be
+waiting for the other. The report pipes tell progress: whenever the fill of one changed, a test is done and the next
+one's budget starts. A child may lie about progress, which only moves it from the test's budget to the job's.
 """
 
 from __future__ import annotations
@@ -14,60 +16,61 @@ import termios
 import time
 from contextlib import suppress
 from os import close, pidfd_open, wait4, waitstatus_to_exitcode
-from pathlib import Path
 from time import monotonic
 
 from rlvrlab.judge.jail.limits import Limits
 
 KILLED = -int(signal.SIGKILL)
-REASONS = ("", "cpu", "wall", "starved", "cancelled")
+REASONS = ("", "cpu", "wall", "starved", "cancelled", "output")
 ENDED = struct.Struct("=iiBddd")
-INSIDE = b'["inside"]\n'
-"""What a child writes into its report before anything foreign runs: a child without it never entered the jail."""
-SHORTEST_NAP_S = 0.005
+INSIDE = b"\0inside\0"
+"""What a child writes over the beginning of its job (no job begins like this) before anything foreign runs: a child
+without it never entered the jail."""
+SHORTEST_NAP_S, LONGEST_NAP_S = 0.005, 0.05
+"""How often a job is looked at: a test's end is noticed with this precision, and no short job is looked at at all."""
+SHARE_OF_LOOKING = 0.05
+"""A look at thousands of threads takes long: looking takes at most this share of a worker's time."""
 CORES = os.cpu_count() or 1
-PATIENCE = 4
+PATIENCE, LEAST_PATIENCE_S = 10, 60.0
 """A child that got too little processor for this many wall limits is given up as starved, not timed out."""
+MOST_EXCUSED_THREADS = 4
+"""Threads wait for each other too: with the waits of all of them a crowd could stop the clock for next to no CPU."""
+PAGE = 4096
 
 
 class Watch:
     """One running child and its budgets; made before the child, as memory written after a fork is copied."""
 
-    __slots__ = (
-        "id", "killed", "limits", "next_look", "pid", "pidfd", "report", "seen", "started", "test_cpu", "test_started",
-        "test_waited",
-    )  # fmt: skip
+    __slots__ = ("began", "cpu", "id", "killed", "limits", "pid", "pidfd", "report", "seen", "started", "test_cpu")
 
-    def __init__(self, number: int, limits: Limits, report: int, first_look_s: float) -> None:
+    def __init__(self, number: int, limits: Limits, report: int, clock: float) -> None:
         self.id, self.limits, self.report = number, limits, report
         self.pid = self.pidfd = -1
         self.killed = ""
         self.seen = len(INSIDE)
-        self.test_cpu = self.test_waited = 0.0
-        self.started = self.test_started = monotonic()
-        self.next_look = self.started + first_look_s
+        self.cpu = self.test_cpu = 0.0
+        self.began, self.started = monotonic(), clock
 
     def follow(self, pid: int) -> int:
         """The child exists: a descriptor that becomes readable when it ends."""
         self.pid, self.pidfd = pid, pidfd_open(pid)
         return self.pidfd
 
-    def look(self, now: float) -> None:
-        """Kill the child if a budget is spent, otherwise decide when to look again."""
-        cpu, waited = cpu_seconds(self.pid), waited_seconds(self.pid)
-        fill = unread(self.report)
-        if fill != self.seen:
-            self.seen, self.test_started, self.test_cpu, self.test_waited = fill, now, cpu, waited
-        wall_left = self.limits.wall_or_default_s - (now - self.test_started - (waited - self.test_waited))
-        job_wall_left = self.limits.job_wall_s - (now - self.started - waited)
-        cpu_left = min(self.limits.cpu_s - (cpu - self.test_cpu), self.limits.job_cpu_s - cpu)
+    def look(self, now: float, clock: float, test_started: float) -> float:
+        """Kill the child if a budget is spent; how long none of them can be overspent."""
+        limits = self.limits
+        wall_left = min(
+            limits.wall_or_default_s - (clock - max(test_started, self.started)),
+            limits.job_wall_s - (clock - self.started),
+        )
+        cpu_left = min(limits.cpu_s - (self.cpu - self.test_cpu), limits.job_cpu_s - self.cpu)
         if cpu_left <= 0:
             self.kill("cpu")
-        elif min(wall_left, job_wall_left) <= 0:
+        elif wall_left <= 0:
             self.kill("wall")
-        elif now - self.started > PATIENCE * self.limits.job_wall_s:
+        elif now - self.began > max(LEAST_PATIENCE_S, PATIENCE * limits.job_wall_s):
             self.kill("starved")
-        self.next_look = now + nap_s(cpu_left, min(wall_left, job_wall_left))
+        return nap_s(cpu_left, wall_left)
 
     def kill(self, reason: str) -> None:
         """End the child now; the first reason counts."""
@@ -81,14 +84,99 @@ class Watch:
         close(self.pidfd)
         close(self.report)
         code = waitstatus_to_exitcode(status)
-        reason = REASONS.index(self.killed) if code == KILLED else 0
-        cpu, wall = usage.ru_utime + usage.ru_stime, monotonic() - self.started
-        return ENDED.pack(self.id, code, reason, cpu, wall, usage.ru_maxrss / 1024)
+        cpu, wall = usage.ru_utime + usage.ru_stime, monotonic() - self.began
+        reason = self.killed if code == KILLED else ""
+        if not reason and code != KILLED and cpu > self.limits.job_cpu_s:
+            reason = "cpu"  # it was over before anybody looked, which must not be a matter of luck
+        return ENDED.pack(self.id, code, REASONS.index(reason), cpu, wall, usage.ru_maxrss / 1024)
+
+
+class Crew:
+    """The children of the job that a worker is busy with, by descriptor, and the clock they have in common."""
+
+    __slots__ = ("_last", "_lost_share", "_proc", "_seen", "_test_started", "clock", "next_look", "watches")
+
+    def __init__(self) -> None:
+        self._proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        """Opened before the children's own /proc hides it, which does not know their numbers out here."""
+        self.watches: dict[int, Watch] = {}
+        self.clock = 0.0
+        """Seconds since the first child was started, without those that are excused."""
+        self._begin(0.0)
+
+    def _begin(self, now: float) -> None:
+        self._last, self.next_look = now, now + LONGEST_NAP_S
+        self.clock = self._test_started = 0.0
+        self._seen: dict[int, tuple[int, int]] = {}
+        self._lost_share = (0.0, 0.0)
+
+    def watch(self, number: int, limits: Limits, report: int, first_look_s: float) -> Watch:
+        """Prepare for one more child; with the first one the clock starts."""
+        now = monotonic()
+        if not self.watches:
+            self._begin(now)
+        self.next_look = min(self.next_look, now + first_look_s)
+        return Watch(number, limits, report, self.clock)
+
+    def look(self, now: float) -> None:
+        """Look at every child, then decide when to look again."""
+        passed, self._last = now - self._last, now
+        used = self._used()
+        # Both are asked for every time: a wait is known only by how far the count has come since the last look.
+        waited = self._waited(used)
+        self.clock += 0.0 if self._waits_for_the_judge() else max(0.0, passed - waited)
+        if self._progressed():
+            self._test_started = self.clock
+            for watch in self.watches.values():
+                watch.test_cpu = watch.cpu
+        nap = min(watch.look(now, self.clock, self._test_started) for watch in self.watches.values())
+        ready = monotonic()
+        self.next_look = ready + max(nap, (ready - now) / SHARE_OF_LOOKING)
+
+    def _progressed(self) -> bool:
+        """Has the fill of any report pipe changed since the last look?"""
+        fills = [(watch, unread(watch.report)) for watch in self.watches.values()]
+        changed = [watch for watch, fill in fills if fill != watch.seen]
+        for watch, fill in fills:
+            watch.seen = fill
+        return bool(changed)
+
+    def _used(self) -> float:
+        """CPU seconds of all children since the last look."""
+        before = sum(watch.cpu for watch in self.watches.values())
+        for watch in self.watches.values():
+            watch.cpu = cpu_seconds(watch.pid) or watch.cpu
+        return sum(watch.cpu for watch in self.watches.values()) - before
+
+    def _waited(self, used: float) -> float:
+        """Seconds since the last look in which threads were ready to run and had no processor.
+
+        The waits of threads that have ended since are not known. They are taken to have waited for their CPU time as
+        long as those that were seen did for theirs.
+        """
+        seen = {
+            thread: times for watch in self.watches.values() for thread, times in thread_times(self._proc, watch.pid)
+        }
+        steps = [(run - before[0], wait - before[1]) for run, wait, before in self._with_last(seen)]
+        self._seen = seen
+        waited = sum(sorted(wait for _, wait in steps)[-MOST_EXCUSED_THREADS:]) / 1e9
+        ran = sum(run for run, _ in steps) / 1e9
+        all_ran, all_waited = self._lost_share
+        self._lost_share = all_ran + ran, all_waited + waited
+        lost = max(0.0, used - ran)
+        return waited + (lost * self._lost_share[1] / self._lost_share[0] if self._lost_share[0] else 0.0)
+
+    def _with_last(self, seen: dict[int, tuple[int, int]]) -> list[tuple[int, int, tuple[int, int]]]:
+        return [(run, wait, self._seen.get(thread, (0, 0))) for thread, (run, wait) in seen.items()]
+
+    def _waits_for_the_judge(self) -> bool:
+        """Is a report pipe full? The judge empties it as soon as it has a processor itself."""
+        return any(capacity(watch.report) - unread(watch.report) < PAGE for watch in self.watches.values())
 
 
 def nap_s(cpu_left: float, wall_left: float) -> float:
     """Longest sleep in which no budget can be overspent: several threads use CPU time faster than a clock runs."""
-    return max(SHORTEST_NAP_S, min(cpu_left / CORES, wall_left))
+    return max(SHORTEST_NAP_S, min(cpu_left / CORES, wall_left, LONGEST_NAP_S))
 
 
 def unread(pipe: int) -> int:
@@ -97,17 +185,37 @@ def unread(pipe: int) -> int:
     return fill
 
 
+def capacity(pipe: int) -> int:
+    """How many bytes a pipe holds: less than was asked for where its user has used up a quota."""
+    return fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ)
+
+
 def cpu_seconds(pid: int) -> float:
-    """CPU time of all threads of another process."""
+    """CPU time of all threads of another process, the ended ones included."""
     try:
         return time.clock_gettime((~pid << 3) | 2)
     except OSError:
         return 0.0
 
 
-def waited_seconds(pid: int) -> float:
-    """How long its main thread was ready to run and had no processor; 0 where the kernel does not tell."""
+def thread_times(proc: int, pid: int) -> list[tuple[int, tuple[int, int]]]:
+    """Each living thread with its nanoseconds on a processor and those spent waiting for one."""
+    found = []
+    with suppress(OSError):
+        threads = os.open(f"{pid}/task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
+        try:
+            for name in os.listdir(threads):  # noqa: PTH208 - of a descriptor
+                with suppress(OSError, ValueError):  # it has ended, or the kernel does not tell
+                    run, waited, _ = _content(f"{name}/schedstat", threads).split()
+                    found.append((int(name), (int(run), int(waited))))
+        finally:
+            close(threads)
+    return found
+
+
+def _content(path: str, folder: int) -> bytes:
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
     try:
-        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
-    except (OSError, IndexError, ValueError):
-        return 0.0
+        return os.read(file, PAGE)
+    finally:
+        close(file)

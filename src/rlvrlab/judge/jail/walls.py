@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from rlvrlab.judge.jail import kernel, landlock, limits
+from rlvrlab.judge.jail.privileges import CapabilitySet
 from rlvrlab.judge.jail.seccomp import SET_MODE_FILTER, Filter
 from rlvrlab.judge.jail.supervisor import nap_s
 
@@ -52,8 +53,16 @@ class Way(NamedTuple):
 class Walls:
     """The ways of one worker, each prepared once."""
 
-    def __init__(self, isolation: str, readable: list[str], scratch: str, imported: Sequence[int] = (0, 0)) -> None:
-        self.isolation, self.readable, self.scratch, self.imported = isolation, readable, scratch, imported
+    def __init__(
+        self,
+        isolation: str,
+        readable: list[str],
+        scratch: str,
+        rights: CapabilitySet,
+        imported: Sequence[int] = (0, 0),
+    ) -> None:
+        self.isolation, self.readable, self.scratch = isolation, readable, scratch
+        self.rights, self.imported = rights, imported
         self.filter = Filter(processes=isolation == "bwrap") if isolation != "weak" else None
         self._rules: dict[tuple[str, ...], int] = {}
         self.ways: dict[Terms, Way] = {}
@@ -61,13 +70,17 @@ class Walls:
     def way(self, terms: Terms) -> Way:
         """The way into the jail for these terms, prepared on first use."""
         if terms not in self.ways:
-            if len(self.ways) >= MOST_RULESETS:  # close the rulesets; they are built again when needed
-                for rules in self._rules.values():
-                    os.close(rules)
-                self._rules.clear()
-                self.ways.clear()
+            if len(self.ways) >= MOST_RULESETS:
+                self.forget()
             self.ways[terms] = self._prepare(*terms)
         return self.ways[terms]
+
+    def forget(self) -> None:
+        """Close the rulesets; they are built again when needed."""
+        for rules in self._rules.values():
+            os.close(rules)
+        self._rules.clear()
+        self.ways.clear()
 
     def _prepare(self, budget: tuple[Any, ...], readable: tuple[str, ...], writable: bool) -> Way:
         budgets = limits.Limits(*budget)
@@ -83,8 +96,9 @@ class Walls:
             key = (*readable, str(writable))
             if key not in self._rules:
                 executable = ["/usr", "/bin", "/lib", "/lib64", sys.base_prefix] if self.isolation == "bwrap" else []
-                scratch = [self.scratch] if writable else []
+                scratch = [self.scratch, os.devnull] if writable else [os.devnull]
                 self._rules[key] = landlock.ruleset([*self.readable, *readable], scratch, executable)
+            calls.append((syscall, (kernel.NUMBERS["capset"], self.rights.header, self.rights.sets)))
             calls.append((syscall, (restrict, self._rules[key], 0)))
             calls.append((syscall, (filtered, SET_MODE_FILTER, 0, self.filter.header)))
         first_look = nap_s(budgets.cpu_s, budgets.wall_or_default_s)

@@ -22,22 +22,22 @@ import sysconfig
 from array import array
 from collections.abc import Callable
 from contextlib import suppress
-from os import close, listdir
+from os import close
 from select import POLLIN
 from time import monotonic
 from typing import Any
 
-from rlvrlab.judge.jail import child, heap, kernel, limits, packages
+from rlvrlab.judge.jail import child, heap, kernel, limits, packages, privileges, stand_ins
 from rlvrlab.judge.jail.child import REPORT
+from rlvrlab.judge.jail.numbers import ProcessNumbers
 from rlvrlab.judge.jail.rehearsal import rehearse
 from rlvrlab.judge.jail.scratch import Scratch
-from rlvrlab.judge.jail.supervisor import Watch
+from rlvrlab.judge.jail.supervisor import Crew, Watch
 from rlvrlab.judge.jail.walls import Terms, Walls
 
 SYSTEM_READABLE = "/usr/lib /usr/lib64 /usr/local/lib /lib /lib64 /usr/share/zoneinfo /dev/null /dev/urandom /dev/zero"
 MESSAGE_SIZE = 1 << 16
 DESCRIPTORS_SIZE = socket.CMSG_LEN(8 * array("i").itemsize)
-LONGEST_NAP_S = 60.0
 ROLES = ("program", "calls", "candidate", "tester", "inprocess", "syntax", "asserts", "unaided")
 
 
@@ -51,24 +51,36 @@ class Zygote:
 
     def __init__(self, control: socket.socket, settings: dict[str, Any], roles: dict[str, child.Role]) -> None:
         self.control, self.roles = control, roles
-        self.scratch = Scratch(settings["scratch"], settings["scratch_mb"])
+        jailed = settings["isolation"] != "weak"
+        self.numbers = ProcessNumbers()
         library = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), f"{sys.base_prefix}/lib", *sys.path}
         folders = sorted(library - {""})
+        # Databases and the like are named by each order: they may be in a folder that is its owner's alone.
+        others = bool(settings["roles"])
+        reached = [*folders, *settings["readable"], settings["scratch"].rpartition("/")[0]]
+        user = privileges.unused_user(reached, others) if jailed else None
+        may_read = user is not None and (others or not privileges.readable_by(user, reached))
+        self.scratch = Scratch(settings["scratch"], settings["scratch_mb"], user)
+        if user is not None:
+            privileges.become(user)
         readable = [*SYSTEM_READABLE.split(), "/etc/ld.so.cache", *folders, *settings["readable"]]
-        self.walls = Walls(settings["isolation"], readable, self.scratch.path, settings["imported"])
+        rights = privileges.CapabilitySet([privileges.DAC_READ_SEARCH] if may_read else privileges.NONE)
+        self.walls = Walls(settings["isolation"], readable, self.scratch.path, rights, settings["imported"])
+        stand_ins.install(processes=settings["isolation"] == "bwrap")
         child.open_streams()
         rehearse(roles)
         child.open_streams()  # new ones: a rehearsal has read from the others
         limits.apply_to_worker()
-        if settings["isolation"] != "weak":
-            # Forked children inherit both; from here on the worker itself has no privilege to lose either.
-            kernel.drop_capabilities()
+        if jailed:
+            privileges.keep()
             kernel.no_new_privileges()
         random.seed(0)
         self.leaves_processes = settings["isolation"] == "bwrap"
-        self.watches: dict[int, Watch] = {}
+        self.crew = Crew()
         self.poll = select.poll()
         self.poll.register(control, POLLIN)
+        if settings["isolation"] == "landlock":
+            self.numbers.begin(self.scratch.own_mounts)
 
     def serve(self) -> None:
         """Take orders and collect ended children until the parent closes the socket."""
@@ -78,7 +90,7 @@ class Zygote:
         gc.freeze()
         # Collecting in a child drags in pages it would otherwise share: only programs that allocate much should pay.
         gc.set_threshold(child.OBJECTS_BETWEEN_COLLECTIONS)
-        control, watches, poll = self.control.fileno(), self.watches, self.poll.poll
+        control, watches, poll = self.control.fileno(), self.crew.watches, self.poll.poll
         pause = None
         while True:
             for descriptor, _ in poll(pause):
@@ -89,40 +101,39 @@ class Zygote:
             pause = self._look_around() if watches else None
 
     def _look_around(self) -> float:
-        """Look at every child whose time has come; milliseconds until the next one's."""
+        """Look at the children when their time has come; milliseconds until the next time."""
         now = monotonic()
-        soonest = now + LONGEST_NAP_S
-        for watch in self.watches.values():
-            if now >= watch.next_look:
-                watch.look(now)
-            if watch.next_look < soonest:
-                soonest = watch.next_look
-        return (soonest - now) * 1000 + 1
+        if now >= self.crew.next_look:
+            self.crew.look(now)
+        return max(0.0, self.crew.next_look - now) * 1000 + 1
 
     def _obey(self) -> bool:
-        """Take one order: start a child, or end one."""
+        """Take one order: start a child, or end one and say why."""
         message, ancillary, _, _ = self.control.recvmsg(MESSAGE_SIZE, DESCRIPTORS_SIZE)
         if not message:
             return False
         number, *rest = marshal.loads(message)  # noqa: S302 - the judge wrote it
-        if rest:
+        if len(rest) > 1:
             size, terms = rest
             self._start(number, size, terms, list(array("i", ancillary[0][2])))
         else:
-            for watch in self.watches.values():
+            for watch in self.crew.watches.values():
                 if watch.id == number:
-                    watch.kill("cancelled")
+                    watch.kill(*rest)
         return True
 
     def _start(self, number: int, size: int, terms: Terms, descriptors: list[int]) -> None:
+        if not self.crew.watches:
+            self.scratch.stamp()
+            self.numbers.settle()
         way = self.walls.ways.get(terms) or self.walls.way(terms)
-        watch = Watch(number, way.budget, descriptors[REPORT], way.first_look_s)
+        watch = self.crew.watch(number, way.budget, descriptors[REPORT], way.first_look_s)
         pid = fork()
         if pid == 0:
             child.live(way, descriptors, size, self.roles)
         # Until the child ends, every page written here is a page copied: only what cannot wait.
         pidfd = watch.follow(pid)
-        self.watches[pidfd] = watch
+        self.crew.watches[pidfd] = watch
         self.poll.register(pidfd, POLLIN)
         for descriptor in descriptors:
             if descriptor != watch.report:
@@ -132,16 +143,19 @@ class Zygote:
         self.poll.unregister(watch.pidfd)
         ended = watch.reap()
         # Before the next job: no process and no file of the last one.
-        if not self.watches and (self.leaves_processes or listdir(self.scratch.path)):  # noqa: PTH208 - quickest
+        if not self.crew.watches:
             if self.leaves_processes:
                 with suppress(ProcessLookupError):
                     os.kill(-1, signal.SIGKILL)  # everybody in this pid namespace but ourselves
-            self.scratch.empty()
+            if self.scratch.used:
+                self.scratch.renew()
+                self.walls.forget()
+            self.numbers.ask()
         self.control.send(ended)
 
     def close(self) -> None:
         """Kill what still runs and remove the scratch directory."""
-        for watch in self.watches.values():
+        for watch in self.crew.watches.values():
             watch.kill("cancelled")
             watch.reap()
         self.scratch.close()
@@ -161,8 +175,9 @@ def main(control_descriptor: int, own_path: str, settings_text: str) -> None:
         names = (*ROLES, *settings["roles"])
         site, before = settings["site"], packages.own_memory()
         sys.path += site
+        packages.load(settings["preload"])
         roles = {name: importlib.import_module(f"rlvrlab.judge.jail.roles.{name}").run for name in names}
-        settings["readable"] += packages.load(settings["preload"], site)
+        settings["readable"] += packages.places(site)
         if "numpy" in sys.modules:
             importlib.import_module("rlvrlab.judge.jail.arrays").learn()
         settings["imported"] = [now - then for now, then in zip(packages.own_memory(), before, strict=True)]

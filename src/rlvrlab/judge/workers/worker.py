@@ -15,7 +15,8 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -25,14 +26,14 @@ from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.jail.frames import scan
 from rlvrlab.judge.jail.limits import MEGABYTE
 from rlvrlab.judge.jail.packages import ONE_THREAD
-from rlvrlab.judge.jail.supervisor import ENDED, INSIDE, REASONS, unread
+from rlvrlab.judge.jail.supervisor import ENDED, INSIDE, REASONS, capacity, unread
 from rlvrlab.judge.workers.orders import Image, Order, Ran
 
 START_TIMEOUT_S = 60.0
 LARGEST_REPLY = 1 << 16
 PIPE_SIZE = 1 << 20
-LOOK_EVERY_S = 0.02
-GRACE_S = 0.01
+LOOK_EVERY_S, LOOK_AGAIN_S = 0.02, 0.001
+GRACE_S, END_TIMEOUT_S = 0.01, 2.0
 PACKAGE_ROOT = str(Path(__file__).resolve().parents[3])
 SITE = ("site-packages", "dist-packages")
 """How the folders of installed packages are called."""
@@ -50,34 +51,38 @@ class WorkerDied(InfrastructureError):
 class Child:
     """A started child: its memory files and the future of its end."""
 
-    def __init__(self, number: int, order: Order) -> None:
-        self.number, self.limits = number, order.limits
+    def __init__(self, number: int, order: Order, job: int, end: Callable[[Child, str], None]) -> None:
+        self.number, self.limits, self.job, self._end = number, order.limits, job, end
         self.ended: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         self.stdout, self.stderr = os.memfd_create("stdout"), os.memfd_create("stderr")
-        # A pipe and not a file: it can be written only, and what is in it cannot be taken back.
+        # A pipe and not a file: nothing in it can be written over. The child may read it empty, its own report only.
         self.incoming, self.report = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self.incoming, False)
         with suppress(OSError):
             fcntl.fcntl(self.incoming, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
+        self.capacity = capacity(self.incoming)
+        """Less than was asked for where the user's quota of pipes is used up."""
         self.heard = bytearray()
         self.next_look: asyncio.TimerHandle | None = None
 
     def drain(self) -> None:
-        """Take what the pipe holds; more than its limit is noted and thrown away."""
+        """Take what the pipe holds; a child that reports more than it may is ended."""
         with suppress(BlockingIOError):
-            while piece := os.read(self.incoming, PIPE_SIZE):
-                if len(self.heard) <= self.limits.output_mb * MEGABYTE:
-                    self.heard += piece
+            while piece := os.read(self.incoming, self.capacity):
+                self.heard += piece
+                if len(self.heard) > self.limits.output_mb * MEGABYTE:
+                    return self._end(self, "output")
+        return None
 
-    def look_later(self) -> None:
+    def look_later(self, seconds: float = LOOK_EVERY_S) -> None:
         """Look at the pipe now and then, so that a child with much to report never waits for long."""
-        self.next_look = asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look)
+        self.next_look = asyncio.get_running_loop().call_later(seconds, self._look)
 
     def _look(self) -> None:
         # A pipe that is nowhere near full is left alone: its fill tells the supervisor that tests get done.
-        if unread(self.incoming) > PIPE_SIZE // 4:
+        if much := unread(self.incoming) > self.capacity // 4:
             self.drain()
-        self.look_later()
+        self.look_later(LOOK_AGAIN_S if much else LOOK_EVERY_S)
 
     def collect(self, ended: list[Any]) -> Ran:
         """Read what it wrote, never more than its limit."""
@@ -85,14 +90,14 @@ class Child:
         stdout, stderr = (os.pread(file, largest + 1, 0) for file in (self.stdout, self.stderr))
         self.drain()
         code, reason, cpu_s, wall_s, peak_mb = ended
-        inside, report = self.heard.startswith(INSIDE), bytes(self.heard).removeprefix(INSIDE)
-        return Ran(code, REASONS[reason], cpu_s, wall_s, peak_mb, stdout, stderr, report, inside)
+        inside = os.pread(self.job, len(INSIDE), 0) == INSIDE
+        return Ran(code, REASONS[reason], cpu_s, wall_s, peak_mb, stdout, stderr, bytes(self.heard), inside)
 
     def close(self) -> None:
         """Give the memory back."""
         if self.next_look:
             self.next_look.cancel()
-        for file in (self.stdout, self.stderr, self.incoming, self.report):
+        for file in (self.stdout, self.stderr, self.job, self.incoming, self.report):
             if file >= 0:
                 os.close(file)
 
@@ -181,7 +186,9 @@ class Worker:
             self._ready.set_result(None)
         else:
             number, *ended = ENDED.unpack(message)
-            self.children.pop(number).ended.set_result(ended)
+            child = self.children.pop(number)
+            if not child.ended.done():  # nobody waits for the end of a cancelled child
+                child.ended.set_result(ended)
         return None
 
     def _mourn(self, reason: str) -> None:
@@ -190,7 +197,8 @@ class Worker:
         if not self._ready.done():
             self._ready.set_exception(WorkerDied(reason))
         for child in self.children.values():
-            child.ended.set_exception(WorkerDied(reason))
+            if not child.ended.done():
+                child.ended.set_exception(WorkerDied(reason))
         self.children.clear()
 
     @property
@@ -201,11 +209,13 @@ class Worker:
     def start(self, order: Order) -> Child:
         """Start one child; its `ended` future resolves when it is gone."""
         self.count += 1
-        child = Child(self.count, order)
         content = marshal.dumps(dict(order.job))
-        stdin, job = memory_file(order.stdin) if order.stdin else os.open(os.devnull, os.O_RDONLY), memory_file(content)
+        # The lowest that is free: the zygote has it in memory, and a count would tell how many children there were.
+        number = next(number for number in range(len(self.children) + 1) if number not in self.children)
+        child = Child(number, order, memory_file(content), self.cancel)
+        stdin = memory_file(order.stdin) if order.stdin else os.open(os.devnull, os.O_RDONLY)
         descriptors = [stdin, child.stdout, child.stderr, child.report]
-        descriptors += [job] if order.peer is None else [order.peer, job]
+        descriptors += [child.job] if order.peer is None else [order.peer, child.job]
         message = child.number, len(content), (order.limits.fields, tuple(order.readable), order.scratch)
         self.children[child.number] = child
         try:
@@ -213,7 +223,7 @@ class Worker:
         except OSError as error:
             child.ended.set_exception(WorkerDied(f"a judge worker takes no jobs: {error}"))
         finally:
-            for descriptor in (stdin, job, child.report):
+            for descriptor in (stdin, child.report):
                 os.close(descriptor)
             child.report = -1
         return child
@@ -232,18 +242,28 @@ class Worker:
         try:
             return await self.finish(child)
         except asyncio.CancelledError:
-            self.cancel(child)
+            await self._end(child)
             raise
+
+    async def _end(self, child: Child) -> None:
+        """Cancel a child and wait until it is gone, so that its worker can take the next job."""
+        self.cancel(child)
+        until = time.monotonic() + END_TIMEOUT_S
+        while self._runs(child) and time.monotonic() < until:
+            await asyncio.sleep(GRACE_S)
 
     def cancel_soon(self, child: Child) -> None:
         """Cancel a child after GRACE_S seconds, unless it has ended by itself by then."""
         asyncio.get_running_loop().call_later(GRACE_S, self.cancel, child)
 
-    def cancel(self, child: Child) -> None:
+    def cancel(self, child: Child, reason: str = "cancelled") -> None:
         """End a child that is no longer wanted."""
-        if child.number in self.children:
+        if self._runs(child):
             with suppress(OSError):
-                self.control.send(marshal.dumps((child.number,)))
+                self.control.send(marshal.dumps((child.number, reason)))
+
+    def _runs(self, child: Child) -> bool:
+        return self.children.get(child.number) is child
 
     def close(self) -> None:
         """End the zygote and everything below it."""

@@ -84,7 +84,7 @@ def _section_figures(section: Mapping[str, Any]) -> dict[str, Spec | None]:
         return {stem: charts.matrix(data, note)}
     if view == "pareto":
         return {stem: charts.pareto(data, note)}
-    if view == "grid":
+    if view in ("grid", "phases"):
         # The cards of phases are shares in every column; a study's columns are different metrics.
         return {stem: charts.dots(data, note, shared=section["id"] == "phases")}
     if view == "paired":

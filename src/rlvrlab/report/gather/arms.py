@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rlvrlab.recipe.parse import flatten
-from rlvrlab.report.gather.curves import FIRST, marks, panel, skill_curve, skill_keys, thinned
+from rlvrlab.report.gather.curves import FIRST, clock, marks, panel, skill_curve, skill_keys, thinned
 from rlvrlab.report.gather.overview import accuracy_keys
 from rlvrlab.report.gather.reading import Fact, Section, as_table, rounded, section, words
 from rlvrlab.report.gather.record import METRICS, RunRecord
@@ -66,10 +66,15 @@ def arm_curves(arms: Arms) -> Section | None:
     others = [
         panel(key, _lines(arms, key)) for key in FIRST if any(key in run.keys for g in arms.values() for run in g)
     ]
-    data = {"main": panel("accuracy", _lines(arms, keys[0])), "skills": skills, "others": others, "marks": marks(first)}
+    main = panel("accuracy", _lines(arms, keys[0]))
+    clocks = {name: clock(group[0]) for name, group in arms.items()}
+    data = {"main": main, "skills": skills, "others": others, "marks": marks(first), "clock": clock(first),
+            "clocks": clocks}  # fmt: skip
     seeds = max(len(group) for group in arms.values())
     band = "the range over seeds" if seeds > 1 else "its 95 % Wilson interval"
-    note = f"Held-out accuracy of each arm; the band is {band}."
+    note = (
+        f"Held-out accuracy of each arm; the band is {band}. Answers, tokens and time are those of an arm's first seed."
+    )
     return section("curves", "curves", "Learning curves", data, METRICS, note)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rlvrlab.errors import LabError
 from rlvrlab.evals.compare import compare_folders
@@ -12,6 +12,7 @@ from rlvrlab.evals.matching import matching
 from rlvrlab.evals.statistics import compare_seeds
 from rlvrlab.record.evaluation import Stored, evaluations_of
 from rlvrlab.report.gather.arms import APART, Arms, arm_curves, arm_matrix, arm_pareto, arms_of, differing, settings
+from rlvrlab.report.gather.cards import CardRecord, last_card
 from rlvrlab.report.gather.evaluation import (
     EvaluationRecord,
     costs,
@@ -21,7 +22,8 @@ from rlvrlab.report.gather.evaluation import (
     shown_answers,
     tell_apart,
 )
-from rlvrlab.report.gather.reading import STRANGE, Folder, Section, document, place, rounded, section, words
+from rlvrlab.report.gather.overview import result
+from rlvrlab.report.gather.reading import STRANGE, Folder, Section, document, number, place, rounded, section, words
 from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.gather.rollouts import Answers, training_answers
 
@@ -56,15 +58,32 @@ def gather_runs(paths: Sequence[Path]) -> dict[str, Any]:
     return document(folder, "comparison", title, sections, subtitle=told, status=status)
 
 
+FACTS = ("arm", "run", "seed", "status", "steps", "result", "low", "high", "measured on")
+"""The columns of the table of runs before those of the keys that differ."""
+
+
 def _runs_table(arms: Arms) -> Section:
+    """Every run with its result and the keys that differ: to sort, to group by arm, to draw against each other."""
+    keys = differing([run for group in arms.values() for run in group])
     rows = []
     for name, group in arms.items():
         for run in group:
             last = run.metrics[-1].row.get("step") if run.metrics else None
-            rows.append([name, run.root.name, words(run.recipe.get("seed", "?"), 20), run.status, words(last, 20)])
-    data = {"columns": ["arm", "run", "seed", "status", "steps"], "rows": rows, "command": ""}
+            found = result(run)[:1]
+            told = [(rounded(one.accuracy), rounded(one.low), rounded(one.high), one.role) for one in found]
+            mine, seed = settings(run), words(run.recipe.get("seed", "?"), 20)
+            numbers = told[0] if told else (None, None, None, "")
+            changed = [_plain(mine.get(key)) for key in keys]
+            rows.append([name, run.root.name, seed, run.status, last, *numbers, *changed])
+    data = {"columns": [*FACTS, *keys], "rows": rows, "keys": keys}
     note = f"Runs whose recipes differ only in {', '.join(APART)} are seeds of one arm; a repeated seed stands apart."
-    return section("arms", "table", "Runs", data, "config.json", note)
+    return section("arms", "runs", "Runs", data, "config.json", note)
+
+
+def _plain(value: Any) -> float | str | None:
+    """A number as a number, so that it can be drawn; anything else as text."""
+    exact = number(value)
+    return exact if exact is not None else None if value is None else words(value, 80)
 
 
 def _recipe_diff(arms: Arms) -> Section:
@@ -84,7 +103,7 @@ def _paired_test(arms: Arms, folder: Folder) -> Section | None:
     found = _compared(lambda: matching(examined[0], examined[1]), names, folder) if all(examined) else None
     if found is not None:
         return found
-    cards = [[card for run in group if (card := last_card(run)) is not None] for group in groups]
+    cards = [[(run, card) for run in group if (card := last_card(run)) is not None] for group in groups]
     if all(cards):
         return _card_test(cards, names, folder)
     text = (
@@ -95,32 +114,9 @@ def _paired_test(arms: Arms, folder: Folder) -> Section | None:
     return None
 
 
-class LastCard(NamedTuple):
-    """Verdicts on the test problems at the end of a run's last phase."""
-
-    told: str
-    environment: str
-    """The environment's settings as text: cards of different ones may not be about the same problems."""
-    outcomes: dict[str, float]
-    """Problem -> 1 if it was solved, else 0."""
-
-
-def last_card(run: RunRecord) -> LastCard | None:
-    """The card of the policy the run ended with; controls and the baseline (card 0) do not count."""
-    numbered = {path: path.name.partition("_")[0] for path in (run.root / "analysis" / "cards").glob("*_*.json")}
-    files = [path for path, index in numbered.items() if index.isdigit() and int(index) > 0]
-    for path in sorted(files, key=lambda path: int(numbered[path]), reverse=True):
-        table = run.folder.table(f"analysis/cards/{path.name}")
-        outcomes = table.get("outcomes")
-        if isinstance(outcomes, dict) and outcomes and not table.get("control"):
-            told = f"{run.root.name}: {words(table.get('phase'), 40)}, step {words(table.get('step'), 20)}"
-            of = words(run.recipe.get("env"), 10**6)
-            return LastCard(told, of, {str(key): float(value) for key, value in outcomes.items()})
-    return None
-
-
-def _card_test(cards: list[list[LastCard]], names: list[str], folder: Folder) -> Section | None:
-    every = [card for group in cards for card in group]
+def _card_test(cards: list[list[tuple[RunRecord, CardRecord]]], names: list[str], folder: Folder) -> Section | None:
+    """The last cards of two arms, paired on the problems that all of them have a verdict on."""
+    every = [card for group in cards for _, card in group]
     shared = sorted(set.intersection(*(set(card.outcomes) for card in every)))
     if not shared:
         text = "the cards of the two sides are on different problems; `rlvr eval --run RUN` for each asks the same"
@@ -128,14 +124,15 @@ def _card_test(cards: list[list[LastCard]], names: list[str], folder: Folder) ->
         return None
     import numpy as np
 
-    before, after = (np.array([[card.outcomes[key] for key in shared] for card in group]) for group in cards)
+    before, after = (np.array([[card.outcomes[key] for key in shared] for _, card in group]) for group in cards)
     difference = compare_seeds(before, after)
     row = {"what": "accepted@1 on test problems", "before": rounded(before.mean()), "after": rounded(after.mean()),
            "difference": difference.facts(), "verdict": difference.verdict}  # fmt: skip
     left = len(set.union(*(set(card.outcomes) for card in every))) - len(shared)
     count = f"{len(shared)} test problems{f', {left} not judged on every side left out' if left else ''}."
-    notes = [count, "Cards: " + "; ".join(card.told for card in every) + "."]
-    if len({card.environment for card in every}) > 1:
+    told = "; ".join(f"{run.root.name}: {card.phase}, step {card.step}" for group in cards for run, card in group)
+    notes = [count, f"Cards: {told}."]
+    if len({words(run.recipe.get("env"), 10**6) for group in cards for run, _ in group}) > 1:
         notes.append("The environments' settings differ: problems of one name are taken to be the same.")
     tables = [{"title": "", "rows": [row]}]
     data = {"names": names, "tables": tables, "notes": notes, "from": place("analysis/cards/")}

@@ -7,7 +7,7 @@ from typing import Any
 
 from rlvrlab.evals.statistics import wilson
 from rlvrlab.report.gather.overview import accuracy_keys
-from rlvrlab.report.gather.reading import Fact, Section, number, rounded, section
+from rlvrlab.report.gather.reading import Fact, Line, Section, as_table, number, rounded, section
 from rlvrlab.report.gather.record import METRICS, RunRecord
 
 POINTS = 400
@@ -21,19 +21,7 @@ def curves(run: RunRecord) -> Section | None:
     """Held-out accuracy with its interval, every skill, then every other metric."""
     if not run.metrics:
         return None
-    main = []
-    for key in accuracy_keys(run):
-        rows = [line.row for line in run.metrics if line.row.get(key) is not None]
-        main.append({
-            "name": f"held out: {key.removeprefix('val-core/').removesuffix('/acc')}",
-            "key": key,
-            "x": [row["step"] for row in rows],
-            "y": [rounded(row[key]) for row in rows],
-            "low": [rounded(row.get(f"{key}_low")) for row in rows],
-            "high": [rounded(row.get(f"{key}_high")) for row in rows],
-            "line": [line.number for line in run.metrics if line.row.get(key) is not None],
-            "points": True,
-        })  # fmt: skip
+    main = [line for key in accuracy_keys(run) for line in _held_out(run, key)]
     training = thinned(run.series("train/acc"))
     if len(training["x"]) > 1:
         main.append({"name": "training answers", "key": "train/acc", "faint": True, **training})
@@ -46,12 +34,40 @@ def curves(run: RunRecord) -> Section | None:
         "skills": skills,
         "others": [one for one in others if len(one["series"][0]["x"]) > 1],
         "marks": marks(run),
+        "clock": clock(run),
     }
     note = (
         "Held-out accuracy with its 95 % Wilson interval; "
         "the other line is the share of sampled training answers that are right."
     )
     return section("curves", "curves", "Learning curves", data, METRICS, note)
+
+
+def _held_out(run: RunRecord, key: str) -> list[Fact]:
+    """The held-out accuracy of the policy that went on, and a branch for each control arm."""
+    name = key.removeprefix("val-core/").removesuffix("/acc")
+    lines = [line for line in run.metrics if line.row.get(key) is not None]
+    stayed = [line for line in lines if line.row.get("phase") not in run.controls]
+    curves = [{"name": f"held out: {name}", "key": key, **_measured(stayed, key)}] if stayed else []
+    for phase in sorted(run.controls):
+        branch = [line for line in lines if line.row.get("phase") == phase]
+        before = [line for line in stayed if branch and line.number < branch[0].number][-1:]
+        if branch:
+            told = f"control: {phase}" if len(accuracy_keys(run)) == 1 else f"control: {phase}, {name}"
+            curves.append({"name": told, "key": key, "branch": True, **_measured([*before, *branch], key)})
+    return curves
+
+
+def _measured(lines: list[Line], key: str) -> Fact:
+    """Values of a metric with their intervals, step by step."""
+    return {
+        "x": [line.row["step"] for line in lines],
+        "y": [rounded(line.row[key]) for line in lines],
+        "low": [rounded(line.row.get(f"{key}_low")) for line in lines],
+        "high": [rounded(line.row.get(f"{key}_high")) for line in lines],
+        "line": [line.number for line in lines],
+        "points": True,
+    }
 
 
 def panel(name: str, series: list[Fact]) -> Fact:
@@ -103,6 +119,22 @@ def thinned(points: Sequence[tuple[int, float, int]]) -> Fact:
         "line": [part[-1][2] for part in bins],
         "binned": size,
     }
+
+
+def clock(run: RunRecord) -> Fact:
+    """Answers, tokens and seconds spent until each step, so that a picture can have them across instead of steps."""
+    n = as_table(run.recipe.get("rollout")).get("n")
+    size = n if isinstance(n, int) else 0
+    spent, rows = [0.0, 0.0, 0.0], []
+    for line in run.metrics:
+        keys = ("groups/collected", "response_length/mean", "time/step_s")
+        groups, length, seconds = (number(line.row.get(key)) or 0.0 for key in keys)
+        spent = [spent[0] + size * groups, spent[1] + size * groups * length, spent[2] + seconds]
+        rows.append([line.row["step"], *spent])
+    every = -(-len(rows) // POINTS) or 1
+    kept = [row for i, row in enumerate(rows) if i % every == 0 or i == len(rows) - 1]
+    names = ("step", "answers", "tokens", "seconds")
+    return {"n": size} | {name: [rounded(row[i], 6) for row in kept] for i, name in enumerate(names)}
 
 
 def marks(run: RunRecord) -> list[dict[str, Any]]:

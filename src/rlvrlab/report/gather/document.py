@@ -8,7 +8,7 @@ The document:
     kind      run | evaluation | comparison | study | audit | probe | credit
     title     the thing's name                         subtitle  one line about it
     path      the folder or file as it was named       status    running | finished | failed | …
-    made      when this document was gathered (UTC)
+    made      when gathering this document began (UTC)
     missing   [{"what": "logs/metrics.jsonl", "why": "not there yet"}]: what a complete record would have
     sections  [{"id", "view", "title", "note", "source", "data"}]
 
@@ -51,6 +51,7 @@ def gather(paths: Sequence[Path] | Path) -> Document:
     chosen = [paths] if isinstance(paths, Path) else list(paths)
     if not chosen:
         raise UserError(f"report: name {KINDS}")
+    made = utc_now()  # before anything is read: what is written while it gathers is newer
     kinds = [kind_of(path) for path in chosen]
     if len(chosen) == 1:
         facts = _gather_one(chosen[0], kinds[0])
@@ -66,7 +67,7 @@ def gather(paths: Sequence[Path] | Path) -> Document:
             raise UserError(
                 f"report: only runs with runs, or evaluations with evaluations, can be put side by side ({told})"
             )
-    return {"schema": SCHEMA, **facts, "path": " ".join(map(str, chosen)), "made": utc_now()}
+    return {"schema": SCHEMA, **facts, "path": " ".join(map(str, chosen)), "made": made}
 
 
 def kind_of(path: Path) -> str:

@@ -1,21 +1,25 @@
-"""How a run stands: status, time left, cost so far, and health lights with what to do."""
+"""How a run stands: did it learn, status, time left; and what went wrong: health lights and warnings."""
 
 from __future__ import annotations
 
 from statistics import median
 
+from rlvrlab.errors import LabError
 from rlvrlab.evals.hacks.signals import findings
 from rlvrlab.evals.monitors import RANGES, health_of
-from rlvrlab.record.headline import headlines
-from rlvrlab.report.gather.reading import Fact, Line, Section, as_table, number, place, rounded, section, words
+from rlvrlab.record.headline import Headline, tested
+from rlvrlab.report.gather.answer import answer
+from rlvrlab.report.gather.reading import STRANGE, Fact, Line, Section, as_table, number, place, rounded, section, words
 from rlvrlab.report.gather.record import EVENTS, METRICS, RunRecord
 
+ALARMING = ("warning", "error", "failed")
+"""Kinds of events that tell of something that went wrong."""
 RECENT = 50
 """Steps that the time left is estimated from, and that a light's history shows."""
 
 
 def overview(run: RunRecord) -> Section:
-    """The top of a run's page: progress, result, facts and health at a glance."""
+    """The top of a run's page: the answer, progress, results and facts."""
     ends = [line.row.get("text") for line in run.events if line.row.get("kind") == "end"]
     why = words(ends[-1], 500) if ends and run.status != "running" else ""
     if run.status == "killed":
@@ -29,21 +33,49 @@ def overview(run: RunRecord) -> Section:
     phase = str(run.metrics[-1].row.get("phase", "")) if run.metrics else ""
     progress = {"step": done, "total": run.total_steps, "phase": phase, "phases": run.phases, "left_s": left,
                 "spent_s": rounded(sum(seconds), 4), "from": _last(run, "step")}  # fmt: skip
+    known, spans, lights = result(run), _spans(run), _lights(run)
     data = {
         "status": run.status,
         "why": why,
         "question": words(run.recipe.get("question") or "", 1000),
+        "answer": answer(run, spans, troubles(lights), known),
         "progress": progress,
         "result": [
-            {**one._asdict(), "value": rounded(one.accuracy), "from": place(one.source, step=one.step)}
-            for one in headlines(run.root)
+            {**one._asdict(), "value": rounded(one.accuracy), "from": place(one.source, step=one.step)} for one in known
         ],
-        "headline": _headline(run),
+        "headline": spans,
         "facts": _facts(run),
-        "lights": _lights(run),
-        "warnings": [event(line) for line in run.events if line.row.get("kind") == "warning"],
+        "lights": lights,
+        "warnings": [event(line) for line in run.events if line.row.get("kind") in ALARMING],
     }
-    return section("overview", "overview", "Overview", data, METRICS)
+    return section("overview", "overview", "Did it learn?", data, METRICS)
+
+
+def health(top: Section) -> Section:
+    """What went wrong, as a section of its own: takes the lights and the warnings out of the overview."""
+    data = {key: top["data"].pop(key) for key in ("lights", "warnings")}
+    return section("health", "health", "What went wrong", data, METRICS)
+
+
+def troubles(lights: list[Fact]) -> list[Fact]:
+    """The lights that are on, alarms first."""
+    on = [light for light in lights if light["state"] in ("alarm", "notice")]
+    return sorted(on, key=lambda light: light["state"] != "alarm")
+
+
+def result(run: RunRecord) -> list[Headline]:
+    """What the run is known by, test before dev, as far as its files can be read."""
+    found = []
+    try:
+        found = [test] if (test := tested(run.root)) else []
+    except (LabError, *STRANGE) as error:
+        run.folder.miss("test result", f"could not be read ({words(str(error), 100)})")
+    for one in _spans(run)[-1:]:
+        point = one["last"]
+        if point["low"] is not None and point["high"] is not None:
+            numbers = (point["value"], point["low"], point["high"])
+            found.append(Headline("dev", *numbers, None, point["from"]["step"], METRICS))
+    return found
 
 
 def event(line: Line) -> Fact:
@@ -72,9 +104,9 @@ def accuracy_keys(run: RunRecord) -> list[str]:
     ]
 
 
-def _headline(run: RunRecord) -> list[Fact]:
+def _spans(run: RunRecord) -> list[Fact]:
     """Per data set and phase: first, best and last held-out accuracy with their intervals."""
-    headlines = []
+    spans = []
     for key in accuracy_keys(run):
         by_phase: dict[str, list[Fact]] = {}
         for line in run.metrics:
@@ -86,11 +118,11 @@ def _headline(run: RunRecord) -> list[Fact]:
                 bounds = {side: rounded(row.get(f"{key}_{side}")) for side in ("low", "high")}
                 source = place(METRICS, line.number, row["step"], key)
                 points.append({"value": rounded(row[key]), **bounds, "from": source})
-        for phase, points in by_phase.items():
+        for phase, points in ((phase, points) for phase, points in by_phase.items() if points):
             best = max(points, key=lambda point: (point["value"] or 0.0, -point["from"]["step"]))
             data = key.removeprefix("val-core/").removesuffix("/acc")
-            headlines.append({"data": data, "phase": phase, "before": points[0], "best": best, "last": points[-1]})
-    return headlines
+            spans.append({"data": data, "phase": phase, "before": points[0], "best": best, "last": points[-1]})
+    return spans
 
 
 def _facts(run: RunRecord) -> list[Fact]:

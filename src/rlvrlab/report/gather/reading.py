@@ -8,11 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rlvrlab.errors import LabError
 from rlvrlab.report.stored_lines import decoded
 
 Section = dict[str, Any]
 Fact = dict[str, Any]
-STRANGE = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
+STRANGE = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
 """What code raises when it meets contents it did not expect: a record by another version or another program."""
 
 
@@ -87,7 +88,7 @@ class Folder:
         """The section in a list, or an empty list and a note: one strange file must not cost the whole page."""
         try:
             section = make()
-        except STRANGE as error:
+        except (LabError, OSError, *STRANGE) as error:
             self.miss(what, f"could not be shown: unexpected contents ({_short(error)})")
             return []
         return [section] if section is not None else []

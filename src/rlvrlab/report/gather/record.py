@@ -46,6 +46,12 @@ class RunRecord:
         return [str(name) for name in names] if isinstance(names, list) else []
 
     @cached_property
+    def controls(self) -> set[str]:
+        """Phases that were control arms: the policy went back to where they began."""
+        texts = [str(line.row.get("text", "")) for line in self.events if line.row.get("kind") == "control"]
+        return {text.partition(" was a control arm")[0] for text in texts if " was a control arm" in text}
+
+    @cached_property
     def keys(self) -> list[str]:
         """Names of all recorded metrics, in order of appearance."""
         return list(dict.fromkeys(key for line in self.metrics for key in line.row))

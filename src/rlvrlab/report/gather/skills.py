@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from rlvrlab.report.gather.curves import bounds, skill_curve, skill_keys, stages
+from rlvrlab.report.gather.newcombe import Bounds, change
 from rlvrlab.report.gather.reading import Fact, Section, rounded, section
 from rlvrlab.report.gather.record import METRICS, RunRecord
 from rlvrlab.skills.metrics import Retention, retention
 from rlvrlab.student import t_quantile
 
-Bounds = tuple[float, float] | None
 ONE_RUN = {
     True: "95 % interval (Newcombe) of this one run, rather too wide because the same problems are asked twice.",
     False: "this run recorded no counts per skill, so no cell has an interval and none is called significant.",
@@ -122,17 +122,6 @@ def stage_matrix(run: RunRecord) -> Section | None:
         "A report of several seeds has intervals over seeds."
     )
     return section("interference", "matrix", "Interference", data, METRICS, note)
-
-
-def change(before: tuple[float, Bounds], after: tuple[float, Bounds]) -> Fact:
-    """after − before of two shares; bounds from their Wilson intervals (Newcombe 1998, method 10)."""
-    (old, old_bounds), (new, new_bounds) = before, after
-    told: Fact = {"value": rounded(new - old, 4), "low": None, "high": None}
-    if old_bounds is None or new_bounds is None:
-        return told
-    low = new - old - math.hypot(new - new_bounds[0], old_bounds[1] - old)
-    high = new - old + math.hypot(new_bounds[1] - new, old - old_bounds[0])
-    return told | {"low": rounded(low, 4), "high": rounded(high, 4)}
 
 
 def interval(values: list[float]) -> dict[str, Any]:

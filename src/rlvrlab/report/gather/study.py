@@ -8,6 +8,7 @@ from typing import Any
 from rlvrlab.report.gather.arms import arm_curves, arm_pareto
 from rlvrlab.report.gather.reading import Fact, Folder, Section, as_table, document, place, rounded, section, words
 from rlvrlab.report.gather.record import RunRecord
+from rlvrlab.report.gather.verdict import verdict
 
 STUDY, SCHEMA = "study.json", 2
 MOST_RUNS = 60
@@ -38,6 +39,7 @@ def gather_study(path: Path) -> dict[str, Any]:
         folder.miss(STUDY, f"schema {study.get('schema')}, {known}")
     stages = _tables(study.get("stages"))
     sections = [
+        *folder.attempt("verdict", lambda: verdict(study)),
         *folder.attempt("chain", lambda: _chain(study, stages)),
         *(section for index, stage in enumerate(stages) for section in _stage(folder, study, stage, index)),
         *folder.attempt("decisions", lambda: _decisions(study)),

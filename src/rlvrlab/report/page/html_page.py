@@ -20,10 +20,10 @@ from typing import Any
 from rlvrlab.record.files import to_json
 from rlvrlab.report.gather import Document
 
-SCRIPTS = ("dom", "frame", "lines", "bars", "overview", "curves", "measures", "skills", "filters", "rollouts",
-           "answers", "credit", "tables", "live", "main")  # fmt: skip
+SCRIPTS = ("dom", "frame", "save", "lines", "hover", "bars", "overview", "answer", "curves", "measures", "skills",
+           "runs", "filters", "rollouts", "answers", "credit", "tables", "study", "live", "main")  # fmt: skip
 """Files of assets/ in the order they are concatenated; they share one scope."""
-STYLES = ("theme", "page", "figures", "tables", "answers", "media")
+STYLES = ("theme", "page", "opening", "figures", "tables", "answers", "media")
 PACKED = 100_000
 """Sections of at least this many characters are packed."""
 LEVEL = 4

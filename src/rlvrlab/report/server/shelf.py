@@ -88,6 +88,8 @@ class Shelf:
             now = tuple(fingerprint(folder) for folder in folders)
             kept = self._kept.get(key)
             early = patient and kept is not None and time.monotonic() - kept.made < self._pause_s(kept)
+            if kept is not None and _states(kept.fingerprint) != _states(now):
+                early = False  # the run began or ended: an outdated page would tell the opposite
             if kept is None or (kept.fingerprint != now and not early):
                 started = time.thread_time()
                 document = gather(folders[0] if len(folders) == 1 else list(folders))
@@ -110,6 +112,11 @@ class Shelf:
         """State of the files when the run's document was last gathered."""
         kept = self._kept.get((folder,))
         return kept.fingerprint[0] if kept else None
+
+
+def _states(fingerprints: tuple[Fingerprint, ...]) -> list[tuple[str, int, int]]:
+    """The marks of the files that say whether a run is over."""
+    return [mark for marks in fingerprints for mark in marks if mark[0] == "run_info.json"]
 
 
 def fingerprint(folder: Path) -> Fingerprint:

@@ -1,6 +1,6 @@
 """News of a run as server-sent events.
 
-    status    {"status", "phase", "step"}     at the beginning and whenever it changes
+    status    {"status", "phase", "step", "time"}     at the beginning and whenever it changes; `time`: when it was seen
     metrics   {"rows": […]}                   new lines of logs/metrics.jsonl, at most once a second
     events    {"rows": […]}                   new lines of logs/events.jsonl
     change    {}                              the document is worth fetching again
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import LabError
-from rlvrlab.record.files import to_json
+from rlvrlab.record.files import to_json, utc_now
 from rlvrlab.record.run import read_info
 from rlvrlab.report.follow import Follower, Row
 from rlvrlab.report.runs import kind_at
@@ -108,7 +108,7 @@ async def stream(news: News) -> AsyncIterator[str]:
         if messages or not told or now - asked > STATUS_S:
             asked, status = now, news.status()
             if status != told:
-                messages.append(news.message("status", status))
+                messages.append(news.message("status", status | {"time": utc_now()}))
                 told = status
         if now - changed > news.shelf.pause_s(news.folder) and news.outdated():
             changed = now

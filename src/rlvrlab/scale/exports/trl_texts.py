@@ -72,7 +72,8 @@ if __name__ == "__main__":
 '''
 README = """# @NAME@ for TRL
 
-Made by `rlvr export trl` for TRL @VERSION@. It needs `pip install 'rlvrlab[hf]' 'trl==@VERSION@.*' datasets`.
+Made by `rlvr export trl` for TRL @VERSION@. It needs `pip install 'rlvrlab[hf]' 'trl==@VERSION@.*' datasets`; on a
+machine without a GPU put PyTorch's CPU build of torch in first, or this brings gigabytes of CUDA.
 
     python train.py                     train; run it again to go on from the last checkpoint
     python train.py max_steps=2         with any setting of TRL's GRPOConfig changed

@@ -94,8 +94,11 @@ README = """# @DASHED@
 @COUNTS@ and their reward, for verifiers @VERSION@ and whatever trains with it. Made by `rlvr export verifiers`.
 
     pip install -e .
-    vf-eval @DASHED@ -m MODEL --client.base-url http://127.0.0.1:8000/v1 --sampling.max-tokens @MAX_TOKENS@ --no-push
+    vf-eval @DASHED@ -m MODEL --client.base-url http://127.0.0.1:8000/v1 --sampling.max-tokens @MAX_TOKENS@ \\
+        --env.agent.runtime.type subprocess --no-push
     RLVR_JUDGE=http://HOST:8080 vf-eval …        have programs judged by `rlvr serve judge`
+
+Without `--env.agent.runtime.type subprocess` verifiers asks its own cloud for a sandbox that is not needed here.
 
 `--env.taskset.split dev` asks the held-out problems instead. Each problem is one user message, and its answer is judged
 by the recipe's own environment, judge and reward (`@PACKAGE@/recipe.json`). The parts of the reward are named `rlvr_…`

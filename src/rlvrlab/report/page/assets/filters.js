@@ -16,6 +16,7 @@ class Rollouts {
       if (!this.byProblem.has(key)) this.byProblem.set(key, []);
       this.byProblem.get(key).push(i);
     }
+    this.flips = this.turned();
     this.lower = [];
     const rewards = [...new Set(this.reward.filter(known))].sort((a, b) => a - b);
     this.rewards = rewards.length <= 12 ? rewards : [];
@@ -40,6 +41,42 @@ class Rollouts {
 
   alike(i) {
     return this.byProblem.get(this.prompt[i] >= 0 ? this.prompt[i] : `p${this.problem[i]}`);
+  }
+
+  // 1 for answers to a prompt that was answered right here and wrong there: by another side or at another step.
+  turned() {
+    const turned = new Uint8Array(this.size);
+    for (const rows of this.byProblem.values()) {
+      const right = rows.some((i) => this.correct[i] === 1),
+        wrong = rows.some((i) => this.correct[i] === 0);
+      if (!right || !wrong) continue;
+      const first = rows[0],
+        moved = rows.some((i) => this.side[i] !== this.side[first] || this.step[i] !== this.step[first]);
+      if (moved) for (const i of rows) turned[i] = 1;
+    }
+    return turned;
+  }
+
+  // What is worth reading first: wrong answers to prompts that flipped, their right ones, failures, unjudged, right.
+  rank(i) {
+    if (this.correct[i] === 0) return this.flips[i] ? 0 : 2;
+    if (this.flips[i] && this.correct[i] === 1) return 1;
+    return this.correct[i] < 0 ? 3 : 4;
+  }
+
+  // Equal answers to one prompt by one side, with one verdict and reward, become one row; `kept` stands for its own.
+  grouped(found, kept) {
+    const groups = new Map();
+    for (const i of found) {
+      const key = `${this.prompt[i]},${this.problem[i]},${this.completion[i]},${this.correct[i]},${this.reward[i]},${this.side[i]},${this.error[i]},${this.flags[i]}`;
+      const group = groups.get(key);
+      if (!group) groups.set(key, { rows: [i], shown: i });
+      else {
+        group.rows.push(i);
+        if (i === kept) group.shown = i;
+      }
+    }
+    return [...groups.values()];
   }
 
   lowered(index) {

@@ -1,4 +1,4 @@
-// The frame of every picture, drawn by hand in SVG: figures that follow their width, axes, ticks, saving.
+// The frame of every picture, drawn by hand in SVG: figures that follow their width, axes and ticks.
 
 const COLOURS = ["var(--s1)", "var(--s2)", "var(--s3)", "var(--s4)", "var(--s5)", "var(--s6)", "var(--s7)"];
 const DASHES = ["", "6 3", "2 3", "8 3 2 3"];
@@ -9,17 +9,7 @@ const dash = (index) => DASHES[Math.floor(index / COLOURS.length) % DASHES.lengt
 function figure(title, height, draw, options = {}) {
   const svg = s("svg", { role: "img", "aria-label": options.label || title, height });
   const holder = h("div", { className: "canvas", style: { "min-height": `${height}px` } }, svg);
-  const save = h(
-    "button",
-    {
-      type: "button",
-      className: "quiet save",
-      title: "Save this figure as SVG",
-      "aria-label": `Save ${title} as SVG`,
-      on: { click: () => saveSvg(svg, title) },
-    },
-    "SVG",
-  );
+  const save = saveButtons(svg, title, options.rows);
   const caption = h("figcaption", {}, h("span", { className: "caption" }, title), options.legend, save);
   const box = h("figure", { className: options.className }, caption, holder);
   let width = 0;
@@ -40,53 +30,36 @@ function figure(title, height, draw, options = {}) {
   return box;
 }
 
-function saveSvg(svg, title) {
-  const copy = svg.cloneNode(true);
-  const from = [svg, ...svg.querySelectorAll("*")],
-    to = [copy, ...copy.querySelectorAll("*")];
-  const kept = [
-    "fill",
-    "stroke",
-    "stroke-width",
-    "stroke-dasharray",
-    "opacity",
-    "fill-opacity",
-    "font-size",
-    "font-family",
-    "font-weight",
-    "text-anchor",
-  ];
-  from.forEach((node, i) => {
-    const found = getComputedStyle(node);
-    for (const name of kept) to[i].setAttribute(name, found.getPropertyValue(name));
-    to[i].removeAttribute("class");
-    to[i].removeAttribute("style");
-  });
-  copy.setAttribute("xmlns", SVG);
-  const text = new XMLSerializer().serializeToString(copy);
-  const link = h("a", {
-    href: URL.createObjectURL(new Blob([text], { type: "image/svg+xml" })),
-    download: `${slug(title)}.svg`,
-  });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-}
-
-const slug = (text) =>
-  text
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, "_")
-    .replace(/^_|_$/g, "") || "figure";
-
-function ticks(low, high, wanted) {
-  const span = high - low || 1;
-  const rough = span / Math.max(1, wanted);
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough) || 10 * power;
+function ticksBy(step, low, high) {
   const found = [];
   for (let at = Math.ceil(low / step - 1e-9) * step; at <= high + step * 1e-9; at += step)
     found.push(Math.abs(at) < step * 1e-9 ? 0 : at);
   return found;
+}
+
+// Round numbers between low and high: about as many as wanted, and never fewer than three.
+function ticks(low, high, wanted) {
+  const span = high - low || 1;
+  let rough = span / Math.max(1, wanted),
+    found = [];
+  for (let tries = 0; tries < 8 && found.length < 3; tries += 1, rough /= 2) {
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough * 0.999) || 10 * power;
+    found = ticksBy(step, low, high);
+  }
+  return found;
+}
+
+// For an axis in decades: powers of ten, with 2 and 5 between them, or 1 to 9, while there are few.
+function logTicks(low, high) {
+  for (const factors of [[1], [1, 3], [1, 2, 5], [1, 2, 3, 4, 5, 6, 7, 8, 9]]) {
+    const found = [];
+    for (let power = Math.floor(low); power <= Math.ceil(high); power += 1)
+      for (const factor of factors) found.push(power + Math.log10(factor));
+    const inside = found.filter((at) => at >= low - 1e-9 && at <= high + 1e-9);
+    if (inside.length >= 3) return inside.length > 8 ? inside.filter((_, i) => i % Math.ceil(inside.length / 6) === 0) : inside;
+  }
+  return ticks(low, high, 4);
 }
 
 const bounds = (values) => {
@@ -102,8 +75,9 @@ const bounds = (values) => {
 
 // Axes and grid; returns the two scales. `box` is the plotting area.
 function axes(svg, width, height, x, y, options = {}) {
-  const show = options.y || number;
-  const yTicks = ticks(y[0], y[1], options.small ? 2 : 4);
+  const told = options.y || number;
+  const show = options.log ? (value) => told(Number((10 ** value).toPrecision(2))) : told;
+  const yTicks = options.log ? logTicks(y[0], y[1]) : ticks(y[0], y[1], options.small ? 3 : 4);
   const widest = Math.max(...yTicks.map((tick) => show(tick).length), 2);
   const box = {
     left: Math.min(86, 12 + 6.6 * widest + (options.yTitle ? 16 : 0)),
@@ -112,11 +86,13 @@ function axes(svg, width, height, x, y, options = {}) {
     bottom: height - (options.xTitle ? 40 : 22),
   };
   const toX = (value) => box.left + ((value - x[0]) / (x[1] - x[0] || 1)) * (box.right - box.left);
-  const toY = (value) => box.bottom - ((value - y[0]) / (y[1] - y[0] || 1)) * (box.bottom - box.top);
+  const upTo = (value) => box.bottom - ((value - y[0]) / (y[1] - y[0] || 1)) * (box.bottom - box.top);
+  const toY = options.log ? (value) => (value > 0 ? upTo(Math.log10(value)) : NaN) : upTo;
   for (const tick of yTicks) {
+    const at = upTo(tick);
     svg.append(
-      s("line", { className: "grid", x1: box.left, x2: box.right, y1: toY(tick), y2: toY(tick) }),
-      s("text", { className: "tick", x: box.left - 6, y: toY(tick) + 4, "text-anchor": "end" }, show(tick)),
+      s("line", { className: "grid", x1: box.left, x2: box.right, y1: at, y2: at }),
+      s("text", { className: "tick", x: box.left - 6, y: at + 4, "text-anchor": "end" }, show(tick)),
     );
   }
   const xTicks = options.xTicks || ticks(x[0], x[1], Math.max(2, Math.floor((box.right - box.left) / 90)));

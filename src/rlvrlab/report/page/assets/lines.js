@@ -1,4 +1,4 @@
-// Lines over steps with bands and marks, what moves with the pointer, and legends.
+// Lines over steps with bands and marks, smoothing, and legends.
 
 function drawMarks(svg, marks, toX, box, small) {
   let last = -Infinity,
@@ -13,7 +13,7 @@ function drawMarks(svg, marks, toX, box, small) {
   }
 }
 
-function drawLine(svg, line, index, toX, toY) {
+function drawLine(svg, line, index, toX, toY, smoothing) {
   const stroke = line.colour || colour(index);
   if (line.low && line.high) {
     const upper = line.x.map((x, i) => [toX(x), toY(line.high[i])]);
@@ -21,13 +21,13 @@ function drawLine(svg, line, index, toX, toY) {
     const whole = [...upper, ...lower].filter((point) => known(point[0]) && known(point[1]));
     if (whole.length > 3) svg.append(s("path", { className: "band", d: `${path(whole)}Z`, style: { fill: stroke } }));
   }
-  const calm = smoothed(line);
+  const calm = smoothed(line, smoothing);
   const draw = (values, className) =>
     svg.append(
       s("path", {
         className,
         d: path(line.x.map((x, i) => [toX(x), toY(values[i])])),
-        style: { stroke, "stroke-dasharray": dash(index) },
+        style: { stroke, "stroke-dasharray": line.branch ? "5 4" : dash(index) },
       }),
     );
   draw(line.y, calm ? "line raw" : line.faint ? "line faint" : "line");
@@ -41,11 +41,14 @@ function drawLine(svg, line, index, toX, toY) {
   }
 }
 
-// Noise is shown pale, its running mean strong: a centred window of a thirtieth of the points.
-function smoothed(line) {
+// Noise is shown pale, its running mean strong. The window is a share of the points: a thirtieth unless chosen.
+const SMOOTHING = { none: 0, usual: null, strong: 0.1, "very strong": 0.25 };
+
+function smoothed(line, share = null) {
   const n = line.y.length,
-    half = Math.round(n / 60);
-  if (n < 60 || line.low || line.points || !line.y.every(known)) return null;
+    half = Math.round((n * (share ?? 1 / 30)) / 2);
+  if (share === null && (n < 60 || line.low || line.points)) return null;
+  if (half < 1 || line.points || !line.y.every(known)) return null;
   const sums = [0];
   for (const value of line.y) sums.push(sums[sums.length - 1] + value);
   return line.y.map((_, i) => {
@@ -85,15 +88,37 @@ function linePlot(title, lines, options = {}) {
       const wide = drawn.flatMap((line) =>
         options.tight || line.binned ? line.y : [...line.y, ...(line.low || []), ...(line.high || [])],
       );
-      const y = options.domain || padded(bounds(wide));
+      const y = options.log ? decades(wide) : options.domain || padded(bounds(wide));
       const scale = axes(svg, width, height, x, y, { ...options, y: show });
       drawMarks(svg, options.marks, scale.toX, scale.box, options.small);
-      drawn.forEach((line, i) => drawLine(svg, line, i, scale.toX, scale.toY));
+      drawn.forEach((line, i) => drawLine(svg, line, i, scale.toX, scale.toY, options.smoothing));
       if (options.over) options.over(svg, scale);
       follow(svg, drawn, scale, show, options);
     },
-    { legend: options.small ? null : legend(drawn), label, className: options.small ? "small" : "" },
+    {
+      legend: options.small && drawn.length < 2 ? null : legend(drawn),
+      label,
+      className: options.small ? "small" : "",
+      rows: () => lineRows(drawn, options),
+    },
   );
+}
+
+function lineRows(lines, options) {
+  const name = options.xName || "step";
+  const mapped = lines.some((line) => line.steps); // x is answers, tokens or seconds: the step goes beside it
+  const rows = lines.flatMap((line) =>
+    line.x.map((x, i) => [line.name, ...(mapped ? [line.steps?.[i], x] : [x]), line.y[i], line.low?.[i], line.high?.[i]]),
+  );
+  return [["series", ...(mapped ? ["step", name] : [name]), "value", "low", "high"], ...rows];
+}
+
+// The range of a logarithmic axis, in powers of ten; what is not positive cannot be shown on it.
+function decades(values) {
+  const [low, high] = bounds(values.filter((value) => value > 0));
+  const ends = [Math.log10(low || 0.1), Math.log10(high || 1)];
+  const room = Math.max(0.05, (ends[1] - ends[0]) * 0.06);
+  return [ends[0] - room, ends[1] + room];
 }
 
 // Shares start at 0; the top is 100 % unless everything is far below it.
@@ -106,85 +131,3 @@ const padded = ([low, high]) => {
   const room = (high - low || Math.abs(high) || 1) * 0.06;
   return [low >= 0 && low - room < 0 ? 0 : low - room, high + room];
 };
-
-function follow(svg, lines, { toX, toY, box }, show, options) {
-  const cross = s("line", { className: "cross", y1: box.top, y2: box.bottom, visibility: "hidden" });
-  const area = s("rect", {
-    className: "area",
-    x: box.left,
-    y: box.top,
-    width: Math.max(0, box.right - box.left),
-    height: Math.max(0, box.bottom - box.top),
-  });
-  const find = (event) => {
-    const at = event.clientX - svg.getBoundingClientRect().left;
-    return lines
-      .map((line) => {
-        let best = 0;
-        for (let i = 1; i < line.x.length; i += 1)
-          if (Math.abs(toX(line.x[i]) - at) < Math.abs(toX(line.x[best]) - at)) best = i;
-        return { line, i: best, far: Math.abs(toX(line.x[best]) - at) };
-      })
-      .sort((a, b) => a.far - b.far);
-  };
-  area.addEventListener("pointermove", (event) => {
-    const found = find(event);
-    const x = found[0].line.x[found[0].i];
-    cross.setAttribute("x1", toX(x));
-    cross.setAttribute("x2", toX(x));
-    cross.setAttribute("visibility", "visible");
-    const named = (value) => `${options.xName || "step"} ${(options.x || number)(value)}`;
-    const near = [...found].sort((a, b) => lines.indexOf(a.line) - lines.indexOf(b.line));
-    tip(
-      event,
-      named(x),
-      near.map(({ line, i }) => {
-        const bounds = line.low && known(line.low[i]) ? `  (${show(line.low[i])} … ${show(line.high[i])})` : "";
-        const elsewhere = line.x[i] === x ? "" : `  at ${named(line.x[i])}`;
-        return [line.colour || colour(lines.indexOf(line)), line.name, `${show(line.y[i])}${bounds}${elsewhere}`];
-      }),
-    );
-  });
-  area.addEventListener("pointerleave", () => {
-    cross.setAttribute("visibility", "hidden");
-    untip();
-  });
-  area.addEventListener("click", (event) => {
-    const { line, i } = find(event)[0];
-    untip();
-    tellSource(
-      line.from || {
-        file: line.file || options.source || "logs/metrics.jsonl",
-        line: line.line && line.line[i],
-        step: options.xName ? undefined : line.x[i],
-        key: line.key,
-      },
-      { getBoundingClientRect: () => ({ left: event.clientX, top: event.clientY, bottom: event.clientY }) },
-    );
-  });
-  svg.append(cross, area);
-}
-
-function tip(event, head, rows) {
-  const box = app.tip;
-  box.replaceChildren(
-    h("b", {}, head),
-    ...rows.map(([paint, name, value]) =>
-      h(
-        "div",
-        {},
-        paint ? h("i", { className: "swatch", style: { background: paint } }) : null,
-        h("span", {}, name),
-        h("span", { className: "value" }, value),
-      ),
-    ),
-  );
-  box.hidden = false;
-  const right = event.clientX + 16 + box.offsetWidth > innerWidth;
-  box.style.left = `${right ? Math.max(4, event.clientX - box.offsetWidth - 12) : event.clientX + 14}px`;
-  box.style.top = `${Math.min(event.clientY + 14, innerHeight - box.offsetHeight - 6)}px`;
-}
-
-function untip() {
-  app.tip.hidden = true;
-}

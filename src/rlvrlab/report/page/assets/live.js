@@ -16,29 +16,59 @@ function listen(live) {
     try {
       const answer = await fetch(live.document, { cache: "no-store" });
       if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
-      keepPlace(await answer.json());
+      keepPlace(withNews(await answer.json()));
+      replay();
       tell("● live");
     } catch (error) {
       tell(`○ ${error.message}`);
+    } finally {
+      asking = false;
     }
-    asking = false;
   }
   news.addEventListener("open", () => tell("● live"));
   news.addEventListener("error", () => tell("○ waiting for the server"));
   on("message", renew);
   on("change", renew);
   on("metrics", ({ rows = [], rewound }) => {
-    if (rewound) renew();
-    else addMetrics(rows);
-  });
-  on("events", ({ rows = [] }) => addEvents(rows));
-  on("status", ({ status }) => {
-    if (status && status !== app.doc.status) {
-      app.doc.status = status;
-      drawHead();
-      tell("● live");
+    if (rewound) {
+      app.rows = [];
+      renew();
+    } else {
+      app.rows = [...(app.rows || []), ...rows].slice(-KEPT_ROWS);
+      addMetrics(rows);
     }
   });
+  on("events", ({ rows = [] }) => addEvents(rows));
+  on("status", ({ status, time = "" }) => {
+    if (status) app.told = { status, time };
+    if (status && status !== app.doc.status) {
+      app.doc.status = status;
+      app.doc.tone = undefined; // the next document tells how it ended
+      drawHead();
+      tell("● live");
+      renew();
+    }
+  });
+}
+
+// The server may hand out a document that it gathered a while ago. What the page was told since then stays: the page
+// never goes back from finished to running, nor loses steps that it has shown.
+const KEPT_ROWS = 500;
+
+function withNews(doc) {
+  const { told } = app,
+    overview = doc.sections.find((one) => one.id === "overview");
+  if (told && doc.made <= told.time && doc.status !== told.status) {
+    doc.status = told.status;
+    doc.tone = undefined;
+    if (overview) overview.data.status = told.status;
+  }
+  return doc;
+}
+
+function replay() {
+  const step = app.sections.overview?.data.progress?.step ?? Infinity;
+  addMetrics((app.rows || []).filter((row) => row.step > step));
 }
 
 // New points at the end of every curve that has their metric.
@@ -49,14 +79,26 @@ function addMetrics(rows) {
     ? [curves.data.main, ...curves.data.skills, ...curves.data.others].flatMap((panel) => panel.series)
     : [];
   for (const row of rows) {
+    if (curves?.data.clock) tick(curves.data.clock, row);
     for (const line of lines)
-      if (known(row[line.key]) && row.step > (line.x[line.x.length - 1] ?? -1)) addPoint(line, row);
+      if (!line.branch && known(row[line.key]) && row.step > (line.x[line.x.length - 1] ?? -1)) addPoint(line, row);
     overview.data.progress.step = row.step ?? overview.data.progress.step;
     overview.data.progress.phase = row.phase ?? overview.data.progress.phase;
     overview.data.progress.spent_s += row["time/step_s"] || 0;
   }
   app.stale = new Set([...(app.stale || []), "overview", "curves"]);
   app.waiting ??= setTimeout(redrawStale, REDRAW_MS);
+}
+
+// The other axes of the charts grow with the steps.
+function tick(clock, row) {
+  const last = clock.step.length - 1;
+  if (last >= 0 && row.step <= clock.step[last]) return;
+  const answers = (clock.n || 0) * (row["groups/collected"] || 0);
+  clock.step.push(row.step);
+  clock.answers.push((clock.answers[last] || 0) + answers);
+  clock.tokens.push((clock.tokens[last] || 0) + answers * (row["response_length/mean"] || 0));
+  clock.seconds.push((clock.seconds[last] || 0) + (row["time/step_s"] || 0));
 }
 
 function addPoint(line, row) {
@@ -72,7 +114,7 @@ function addPoint(line, row) {
 }
 
 function addEvents(rows) {
-  const { events, overview } = app.sections;
+  const { events, health } = app.sections;
   const told = rows.map((row) => ({
     time: String(row.time ?? ""),
     kind: String(row.kind ?? ""),
@@ -80,8 +122,8 @@ function addEvents(rows) {
     from: { file: "logs/events.jsonl", step: row.step },
   }));
   events?.data.push(...told);
-  overview?.data.warnings?.push(...told.filter((row) => row.kind === "warning"));
-  app.stale = new Set([...(app.stale || []), "overview", "events"]);
+  health?.data.warnings.push(...told.filter((row) => ["warning", "error", "failed"].includes(row.kind)));
+  app.stale = new Set([...(app.stale || []), "health", "events"]);
   app.waiting ??= setTimeout(redrawStale, REDRAW_MS);
 }
 

@@ -2,6 +2,11 @@
 
 const VIEWS = {
   overview: viewOverview,
+  phases: viewPhases,
+  health: viewHealth,
+  conflict: viewConflict,
+  runs: viewRuns,
+  verdict: viewVerdict,
   summary: viewSummary,
   curves: viewCurves,
   passk: viewPassk,

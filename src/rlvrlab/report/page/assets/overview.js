@@ -1,4 +1,4 @@
-// The top of a page: how a run stands and whether it is well; the shares of an evaluation or a probe.
+// Numbers with their intervals, health lights, events; the shares of an evaluation or a probe.
 
 const LIGHTS = { good: ["✓", "well"], notice: ["!", "look"], alarm: ["✕", "act"], absent: ["–", "not recorded"] };
 
@@ -26,74 +26,6 @@ function intervalBar(point, plain) {
     s("line", { className: "span", x1: 100 * point.low, x2: 100 * point.high, y1: 4, y2: 4 }),
     s("line", { className: "here", x1: 100 * point.value, x2: 100 * point.value, y1: 0, y2: 8 }),
   );
-}
-
-function viewOverview(data) {
-  const { progress } = data;
-  const done = progress.total ? Math.min(1, progress.step / progress.total) : null;
-  const tiles = [];
-  const tested = data.result.find((one) => one.role === "test");
-  if (tested) {
-    const note = `${number(tested.problems)} test problems, which chose nothing; step ${tested.step}`;
-    tiles.push(headlineTile("result · test", tested, note));
-  }
-  for (const one of data.headline) {
-    const gain = one.last.value - one.before.value,
-      moved = one.last.from.line !== one.before.from.line;
-    const note = [
-      `${signed(100 * gain, 1)} points since ${percent(one.before.value)}; best `,
-      sourced(percent(one.best.value), one.best.from),
-      ` at step ${one.best.from.step}`,
-    ];
-    const when = !moved
-      ? "before"
-      : data.status === "running" && one === data.headline[data.headline.length - 1]
-        ? "during"
-        : "after";
-    tiles.push(headlineTile(`dev · ${one.data} · ${when} ${one.phase}`, one.last, moved ? note : "not measured since"));
-  }
-  return [
-    data.why ? h("p", { className: `callout ${data.status === "finished" ? "fine" : "caution"}` }, data.why) : null,
-    data.question ? h("p", { className: "question" }, data.question) : null,
-    h(
-      "div",
-      { className: "progress" },
-      h(
-        "div",
-        { className: "row" },
-        h(
-          "span",
-          {},
-          "step ",
-          sourced(number(progress.step), progress.from),
-          progress.total ? ` of ${number(progress.total)}` : "",
-          progress.phase ? ` · ${progress.phase}` : "",
-        ),
-        h(
-          "span",
-          {},
-          `${duration(progress.spent_s)} spent`,
-          known(progress.left_s) ? h("b", {}, ` · about ${duration(progress.left_s)} left`) : "",
-        ),
-      ),
-      done === null ? null : h("progress", { max: 1, value: done, "aria-label": "steps done" }, percent(done)),
-    ),
-    tiles.length
-      ? h("div", { className: "tiles" }, tiles)
-      : h("p", { className: "empty" }, "No held-out evaluation is recorded yet."),
-    tiles.length && !tested
-      ? h("p", { className: "note" }, "On dev problems only, which choose the checkpoint: this run has no test result.")
-      : null,
-    h("h3", {}, "Health: the last value, and what is normal"),
-    h("ul", { className: "lights" }, data.lights.map(viewLight)),
-    data.warnings.length ? [h("h3", {}, "Warnings"), eventList(data.warnings)] : null,
-    h("h3", {}, "Facts"),
-    h(
-      "dl",
-      { className: "facts wide" },
-      data.facts.map((fact) => h("div", {}, h("dt", {}, fact.name), h("dd", {}, sourced(fact.value, fact.from)))),
-    ),
-  ];
 }
 
 function viewLight(light) {

@@ -1,7 +1,7 @@
 // The browser of answers: filters above, a list that holds only what is seen, the answer beside it.
 
 const ROW = 46;
-const FILTERS = ["words", "side", "skill", "verdict", "error", "flag", "low", "high", "from", "to", "problem"];
+const FILTERS = ["words", "side", "skill", "verdict", "error", "flag", "low", "high", "from", "to", "problem", "order"];
 const SIGN = { 1: ["✓", "right"], 0: ["✕", "wrong"], "-1": ["?", "unjudged"] };
 const KEYS = [
   ["j or ↓", "next answer"],
@@ -17,7 +17,7 @@ const KEYS = [
 
 function viewRollouts(data, section) {
   const all = new Rollouts(data);
-  const state = { wanted: {}, found: [], at: 0, other: null, comparing: all.names("side").length > 1 };
+  const state = { wanted: {}, found: [], sizes: new Map(), at: 0, other: null, comparing: all.names("side").length > 1 };
   const list = h(
     "div",
     { className: "list", role: "listbox", tabindex: "0", "aria-label": "Answers" },
@@ -30,9 +30,14 @@ function viewRollouts(data, section) {
   function apply(keep) {
     const before = keep ?? (state.found.length ? state.found[state.at] : null);
     const began = performance.now();
-    state.found = all.select(state.wanted);
+    const chosen = all.select(state.wanted);
+    const groups = all.grouped(chosen, before);
+    if (state.wanted.order !== "recorded") groups.sort((a, b) => all.rank(a.shown) - all.rank(b.shown));
+    state.found = groups.map((group) => group.shown);
+    state.sizes = new Map(groups.map((group) => [group.shown, group.rows]));
     state.at = Math.max(0, state.found.indexOf(before));
-    count.textContent = `${number(state.found.length)} of ${number(all.size)} answers`;
+    const different = groups.length < chosen.length ? `, ${number(groups.length)} different` : "";
+    count.textContent = `${number(chosen.length)} of ${number(all.size)} answers${different}`;
     list.firstChild.style.height = `${state.found.length * ROW}px`;
     list.scrollTop = Math.max(0, state.at * ROW - list.clientHeight / 2);
     drawList();
@@ -45,7 +50,7 @@ function viewRollouts(data, section) {
       last = Math.min(state.found.length, first + Math.ceil((list.clientHeight || 600) / ROW) + 8);
     const rows = [];
     for (let place = first; place < last; place += 1)
-      rows.push(listRow(all, state.found[place], place, place === state.at, () => pick(place)));
+      rows.push(listRow(all, state.found[place], state.sizes.get(state.found[place]), place, place === state.at, () => pick(place)));
     list.firstChild.replaceChildren(...rows);
     list.setAttribute("aria-activedescendant", `answer-${state.at}`);
   }
@@ -148,10 +153,17 @@ function help(near) {
   );
 }
 
-function listRow(all, i, place, chosen, pick) {
+function stepsTold(all, rows) {
+  const [low, high] = bounds(rows.map((i) => all.step[i]));
+  return low === high ? `step ${low}` : `steps ${low}–${high}`;
+}
+
+function listRow(all, i, rows, place, chosen, pick) {
   const [sign, word] = SIGN[all.correct[i]];
   const facts = [
-    known(all.step[i]) ? `step ${all.step[i]}` : all.text(all.side[i]),
+    known(all.step[i]) ? stepsTold(all, rows) : all.text(all.side[i]),
+    rows.length > 1 ? `× ${rows.length}` : "",
+    all.flips[i] ? "⇄ flipped" : "",
     all.text(all.skill[i]),
     all.flags[i].length ? `⚑ ${all.flags[i].join(", ")}` : "",
   ]
@@ -186,12 +198,12 @@ function filterBar(all, state, apply) {
     apply();
     act.changed();
   };
-  const choice = (name, label, values) => {
-    if (values.length < (name === "flag" ? 1 : 2)) return null;
+  const choice = (name, label, values, none = "any") => {
+    if (values.length < (name === "flag" || name === "order" ? 1 : 2)) return null;
     inputs[name] = h(
       "select",
       { on: { change: () => set(name, inputs[name].value) } },
-      h("option", { value: "" }, "any"),
+      h("option", { value: "" }, none),
       values.map((value) => h("option", { value }, value)),
     );
     return h("label", {}, h("span", {}, label), inputs[name]);
@@ -234,6 +246,7 @@ function filterBar(all, state, apply) {
     all.steps
       ? span("step", amount("from", "first step", all.steps, 1), amount("to", "last step", all.steps, 1))
       : null,
+    choice("order", "order", ["recorded"], "worth reading first"),
   );
   return Object.assign(act, {
     node,

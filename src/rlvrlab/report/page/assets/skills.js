@@ -241,3 +241,34 @@ function symbol(shape, x, y, r, properties) {
     return s("path", { d: `M${x} ${y - r * 1.2}L${x + r * 1.2} ${y + r}L${x - r * 1.2} ${y + r}Z`, ...properties });
   return s("circle", { cx: x, cy: y, r, ...properties });
 }
+
+// Conflict: the cosine of every pair, then how all of it went over the steps.
+function viewConflict(data, section) {
+  const signedAxis = (panel) => /cosine/i.test(panel.name);
+  const draw = (panel) =>
+    linePlot(panel.name, panel.series, {
+      height: 200,
+      small: true,
+      source: section.source,
+      domain: signedAxis(panel) ? spread(panel.series) : null,
+      y: /Share|success/.test(panel.name) ? (v) => percent(v, 0) : number,
+    });
+  return [
+    data.absent.map((text) => h("p", { className: "absent" }, text)),
+    data.matrix ? [h("h3", {}, "Mean cosine of each pair, last fifth of the steps"), viewMatrix(data.matrix)] : null,
+    h("div", { className: "pair" }, data.panels.map(draw)),
+    data.numbers.length
+      ? h(
+          "dl",
+          { className: "facts wide" },
+          data.numbers.map((one) => h("div", {}, h("dt", {}, one.name), h("dd", {}, sourced(number(one.value), { file: section.source, key: one.key })))),
+        )
+      : null,
+  ];
+}
+
+// Cosines lie between −1 and 1; the axis always holds 0.
+function spread(lines) {
+  const [low, high] = bounds(lines.flatMap((line) => line.y));
+  return [Math.max(-1, Math.min(-0.1, low * 1.1)), Math.min(1, Math.max(0.1, high * 1.1))];
+}

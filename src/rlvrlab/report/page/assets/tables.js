@@ -48,8 +48,7 @@ function viewFacts(data) {
 
 function viewChain(data) {
   return [
-    data.caveats.map((text) => h("p", { className: "callout caution" }, text)),
-    data.failures.map((text) => h("p", { className: "callout alarm" }, `failed: ${text}`)),
+    app.sections.verdict ? null : cautions(data),
     h(
       "ol",
       { className: "chain" },

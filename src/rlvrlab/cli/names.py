@@ -1,0 +1,143 @@
+"""Names that every verb reads alike, and that a shell completes: runs, recipes, and keys of a recipe."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from rlvrlab.errors import UserError
+
+RUNS = Path("experiments")
+"""Where runs are looked for that are named without a folder."""
+LATEST = "latest"
+SHOWN = 4
+"""Runs that are named where a word fits several."""
+
+
+def run_folder(word: str, root: Path = RUNS) -> Path:
+    """A run or evaluation by its folder, its name, a part of it, or `latest`; nothing at all is the latest, too."""
+    found = _run_folder(word, root)
+    if found is None:
+        where = f"below {root}/; `rlvr runs` lists them" if root.is_dir() else f"and no folder {root}/ here"
+        raise UserError(f"no run {word or LATEST!r} {where}; `rlvr train RECIPE` makes one")
+    return found
+
+
+def _run_folder(word: str, root: Path) -> Path | None:
+    """The same, or None where nothing fits; a word that fits several runs is refused with their names."""
+    from rlvrlab.report.runs import find_runs, kind_at
+    from rlvrlab.report.status import last_news
+
+    if word and os.path.lexists(word):
+        return Path(word)
+    path = Path(word)
+    if path.name != word and path.parent.is_dir():  # the beginning of a path, as a shell leaves it
+        word, root = path.name, path.parent
+    folders = find_runs(root)
+    if word in ("", LATEST):
+        runs = [folder for folder in folders if kind_at(folder) == "run"] or folders
+        return max(runs, key=last_news, default=None)
+    fitting = [folder for folder in folders if word in str(folder.relative_to(root))]
+    exact = [folder for folder in fitting if folder.name == word]
+    first = exact or [folder for folder in fitting if folder.name.startswith(word)] or fitting
+    if len(first) > 1:
+        names = ", ".join([*(folder.name for folder in first[:SHOWN]), *(["…"] if len(first) > SHOWN else [])])
+        raise UserError(f"{word!r} fits {len(first)} runs ({names}); give more of the name, or say `{LATEST}`")
+    return first[0] if first else None
+
+
+class RunName(click.ParamType):  # type: ignore[type-arg]
+    """A run in any spelling, as the path of its folder.
+
+    `at` allows RUN@STEP; `other` leaves a word that fits no run to the verb, which knows other things by name.
+    """
+
+    name = "run"
+
+    def __init__(self, *, at: bool = False, other: bool = False) -> None:
+        self._at, self._other = at, other
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The folder, with what stood behind the @."""
+        text = str(value)
+        if os.path.lexists(text):
+            return text
+        word, mark, which = text.rpartition("@") if self._at else (text, "", "")
+        if not mark:
+            word, which = text, ""
+        found = _run_folder(word, RUNS)
+        if found is None and not self._other:
+            found = run_folder(word)  # raises, with what there is
+        return f"{found if found is not None else word}{mark}{which}"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Names of runs, then files: a folder may be anywhere."""
+        from rlvrlab.report.runs import find_runs
+
+        names = [LATEST, *sorted(folder.name for folder in find_runs(RUNS))]
+        return [*_beginning(names, incomplete), CompletionItem(incomplete, type="file")]
+
+
+class RunWord(RunName):
+    """The same as it was typed, for verbs with a --folder of their own, which call `run_folder`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """As it stands."""
+        return str(value)
+
+
+class RecipeName(click.ParamType):  # type: ignore[type-arg]
+    """The name or the file of a recipe; `names_only` has no files."""
+
+    name = "recipe"
+
+    def __init__(self, *, names_only: bool = False) -> None:
+        self._names_only = names_only
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | Path:
+        """As it stands: `recipe.shipped.recipe_file` finds it."""
+        return str(value) if self._names_only else Path(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """What comes along, then files."""
+        from rlvrlab.recipe.shipped import files
+
+        found = _beginning(files(), incomplete)
+        return found if self._names_only else [*found, CompletionItem(incomplete, type="file")]
+
+
+class RecipeKey(click.ParamType):  # type: ignore[type-arg]
+    """KEY=VALUE for a recipe: `rollout.n=16`."""
+
+    name = "key"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """As it stands: `recipe.parse.parse_overrides` reads it."""
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Keys of the recipe that was named, as far as it can be read; behind `=`, the values a key allows."""
+        from rlvrlab.cli.recipe_keys import keys_for, values_for
+
+        recipe = ctx.params.get("recipe") or ctx.params.get("path") or ctx.params.get("what")
+        key, equals, value = incomplete.partition("=")
+        if equals:
+            return _beginning([f"{key}={one}" for one in values_for(key, recipe)], f"{key}={value}")
+        return _beginning([f"{one}=" for one in keys_for(recipe)], incomplete)
+
+
+def _beginning(words: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+
+
+RECIPE = RecipeName()
+RECIPE_NAME = RecipeName(names_only=True)
+RECIPE_KEY = RecipeKey()
+RUN_OR_OTHER = RunName(other=True)
+RUN_AT = RunName(at=True)
+RUN_AT_OR_OTHER = RunName(at=True, other=True)

@@ -1,0 +1,122 @@
+"""What a raw file holds, and how it could be used: guesses that a person reads before they are believed.
+
+questions.jsonl: 400 rows; question (text), answer (text)  ->  prompt = "question", answer = "answer",
+matcher = "exact"
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.data.rows import is_problem_row
+from rlvrlab.envs.answers import amount
+from rlvrlab.envs.code.rows import SPLITS
+from rlvrlab.envs.data_files import Row, read_rows
+from rlvrlab.envs.mathematics.equality import letters
+
+LOOKED_AT = 200
+"""Rows by which a column is judged; all rows are counted."""
+PROMPTS = ("question", "prompt", "problem", "query", "input", "instruction", "text", "content")
+ANSWERS = ("answer", "final_answer", "target", "label", "output", "response", "solution", "completion", "gold",
+           "expected", "tests", "test_list")  # fmt: skip
+CHOICES = ("choices", "options")
+MARKS = ("\\frac", "\\sqrt", "^", "\\boxed", "$")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a raw file."""
+
+    name: str
+    kind: str
+    example: str
+    empty: int
+    """Rows among those looked at without a value."""
+
+
+@dataclass(frozen=True)
+class Raw:
+    """A file that is not prepared."""
+
+    path: Path
+    rows: int
+    columns: tuple[Column, ...]
+    prepared: bool
+    """The rows are problems already: written by `rlvr data prepare` or `make`."""
+    keys: dict[str, str]
+    """Guessed keys of [env] type = "answers"; empty where no question or answer was recognised."""
+
+    @property
+    def recipe_lines(self) -> list[str]:
+        """What a recipe needs to use the file."""
+        if self.prepared:
+            return ["[data]", f"train_file = {json.dumps(str(self.path))}"]
+        given = {"type": "answers", "path": str(self.path), **self.keys}
+        return ["[env]", *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in given.items())]
+
+
+def look_at(path: Path) -> Raw:
+    """Count the rows of a file and guess what its columns mean."""
+    rows = (row for _, row in read_rows(path))
+    some = list(islice(rows, LOOKED_AT))
+    count = len(some) + sum(1 for _ in rows)
+    names = dict.fromkeys(name for row in some for name in row)
+    columns = tuple(_column(name, [row.get(name) for row in some]) for name in names)
+    prepared = is_problem_row(some[0])
+    return Raw(path, count, columns, prepared, {} if prepared else guessed(some))
+
+
+def guessed(rows: Sequence[Row]) -> dict[str, str]:
+    """Keys of the environment `answers` that seem to fit; empty when nothing looks like a question and an answer."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    texts = [name for name in names if all(isinstance(row.get(name), str) for row in rows)]
+    prompt = _named(PROMPTS, texts) or next(iter(texts), None)
+    rest = [name for name in names if name != prompt]
+    answer = _named(ANSWERS, rest) or (rest[0] if len(rest) == 1 else None)
+    if prompt is None or answer is None:
+        return {}
+    choices = _named(CHOICES, [name for name in rest if all(isinstance(row.get(name), list) for row in rows)])
+    values = [row[answer] for row in rows if row.get(answer) not in (None, "")]
+    keys = {"prompt": prompt, "answer": answer, "matcher": "choice" if choices else _matcher(values)}
+    roles = [name for name in rest if all(str(row.get(name)).lower() in SPLITS for row in rows)]
+    keys |= {"choices": choices} if choices else {}
+    return keys | ({"split": roles[0]} if roles and roles[0] != "split" else {})
+
+
+def _named(wanted: Sequence[str], names: Sequence[str]) -> str | None:
+    lower = {name.lower(): name for name in reversed(names)}
+    return next((lower[name] for name in wanted if name in lower), None)
+
+
+def _matcher(values: Sequence[Any]) -> str:
+    """The strictest matcher that can read every value."""
+    texts = [str(value).rpartition("####")[2].strip() for value in values]
+    if any(isinstance(value, dict) for value in values):
+        return "json"
+    if values and all("assert " in str(value) for value in values):
+        return "code"
+    if values and all(text.lower().startswith(("select ", "with ")) for text in texts):
+        return "sql"
+    if values and all(amount(text) is not None for text in texts):
+        return "number"
+    if any(mark in text for text in texts for mark in MARKS):
+        return "mathematics"
+    if values and all(len(text) == 1 and letters(text) for text in texts):
+        return "choice"
+    return "json" if any(isinstance(value, list) for value in values) else "exact"
+
+
+def _column(name: str, values: Sequence[Any]) -> Column:
+    there = [value for value in values if value not in (None, "")]
+    kinds = dict.fromkeys(_kind(value) for value in there)
+    return Column(name, " or ".join(kinds) or "empty", str(there[0])[:80] if there else "", len(values) - len(there))
+
+
+def _kind(value: Any) -> str:
+    names = {str: "text", bool: "boolean", int: "number", float: "number", list: "list", dict: "object"}
+    return names.get(type(value), type(value).__name__)

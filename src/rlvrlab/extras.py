@@ -1,0 +1,23 @@
+"""What to install for a part that is not there, said once: torch's usual build on Linux brings gigabytes of CUDA."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+TORCH = "torch==2.13.0"
+"""The version that rlvrlab is tested with."""
+GPU_DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
+"""Files that are there where the driver of a GPU is."""
+
+
+def has_gpu() -> bool:
+    """Whether a GPU's driver is loaded; asks nothing that would have to be installed."""
+    return any(Path(device).exists() for device in GPU_DEVICES)
+
+
+def install_hf() -> str:
+    """How to get the extra `hf`, for the end of a message."""
+    if has_gpu():
+        return "`pip install 'rlvrlab[hf]'`"
+    first = f"no GPU here, so put PyTorch's CPU build of {TORCH} in first (a plain `pip install torch` brings CUDA)"
+    return f"{first}, then `pip install 'rlvrlab[hf]'`; docs/engines.md"

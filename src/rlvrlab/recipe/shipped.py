@@ -1,0 +1,122 @@
+"""Recipes and studies that come with the package: found by name from any folder, listed, copied."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from rlvrlab.errors import UnknownName, UserError, suggestion
+from rlvrlab.recipe.parse import Tree, flatten, place, read_toml
+from rlvrlab.recipe.schema import Recipe
+
+PACKAGE = Path(__file__).resolve().parents[1]
+ENDING = ".toml"
+COMMANDS = ("rlvr ", "make ")
+"""How a comment line begins that says how the recipe is run."""
+
+
+class Shipped(NamedTuple):
+    """A recipe or study that comes along."""
+
+    name: str
+    """`toy_countdown`, or `npg_muse/smoke` for a file of a study's folder."""
+    path: Path
+    kind: str
+    """recipe or study."""
+    engine: str
+    question: str
+    about: str
+    """What it needs and what to expect, from the comment at its head."""
+
+
+def home() -> Path:
+    """The folder with recipes/ and studies/: inside an installed package, or the clone that this is."""
+    installed = PACKAGE / "shipped"
+    return installed if installed.is_dir() else PACKAGE.parents[1]
+
+
+def files() -> dict[str, Path]:
+    """Name -> file of everything that comes along."""
+    root = home()
+    recipes = {path.stem: path for path in sorted((root / "recipes").glob(f"*{ENDING}"))}
+    studies = {f"{p.parent.name}/{p.stem}": p for p in sorted((root / "studies").glob(f"*/*{ENDING}"))}
+    return recipes | studies
+
+
+def recipe_file(path: Path) -> Path:
+    """The file itself, or what comes along under this name: `toy_countdown`, `recipes/toy_countdown.toml`."""
+    found = shipped_file(path)
+    if found is None and not os.path.lexists(path) and path.suffix != ENDING:
+        near = suggestion(str(path), files())
+        near = f" ({near.removeprefix('; ')})" if "did you mean" in near else ""
+        raise UserError(f"{path}: no such recipe{near}; `rlvr recipes` shows the ones that come with rlvrlab")
+    return found or path
+
+
+def shipped_file(path: Path) -> Path | None:
+    """What comes along under this name, unless a file or folder of the user has it."""
+    if os.path.lexists(path):
+        return None
+    known = files()
+    text = path.as_posix().removesuffix(ENDING)
+    names = (text, text.removeprefix("recipes/"), text.removeprefix("studies/"))
+    return next((known[name] for name in names if name in known), None)
+
+
+def shipped() -> Iterator[Shipped]:
+    """Everything that comes along, recipes first; a file's own words win over those of the file it builds on."""
+    for name, path in files().items():
+        tree, text = tables_of(path)
+        kind = "study" if "stages" in tree else "recipe"
+        engine = tree.get("engine", {}).get("type", Recipe().engine["type"])
+        yield Shipped(name, path, kind, engine, tree.get("question", ""), _about(text))
+
+
+def tables_of(path: Path) -> tuple[Tree, str]:
+    """The tables of a file over those that it extends, or of a study over its recipe's; and the file's text."""
+    tree, text = read_toml(path)
+    base = tree.get("extends") or tree.get("recipe")
+    below = tables_of(path.parent / base)[0] if isinstance(base, str) else {}
+    for key, value in flatten(tree):
+        place(below, key, value)
+    return below, text
+
+
+def copy(name: str, folder: Path) -> list[Path]:
+    """Copy a file that comes along, and what it names beside it, into a folder; nothing is overwritten."""
+    known = files()
+    if name not in known:
+        raise UnknownName("recipe or study", name, known)
+    source = known[name]
+    wanted = [source, *_beside(source)]
+    targets = [folder / path.name for path in wanted]
+    there = [str(target) for target in targets if target.exists()]
+    if there:
+        raise UserError(f"{', '.join(there)}: is already there; move it away, or choose another folder with -o")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, target in zip(wanted, targets, strict=True):
+            shutil.copyfile(path, target)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be written ({error.strerror}); choose another folder with -o") from None
+    return targets
+
+
+def _beside(path: Path) -> list[Path]:
+    """Files that a recipe or study names and that lie beside it: what it extends, its recipe, its plug-ins."""
+    named: list[Path] = []
+    for _, value in flatten(read_toml(path)[0]):
+        words = value.partition(":")[0] if isinstance(value, str) else ""
+        other = path.parent / words
+        if words.endswith((ENDING, ".py")) and other.parent == path.parent and other.is_file():
+            named += [other, *(_beside(other) if other.suffix == ENDING else [])]
+    return list(dict.fromkeys(named))
+
+
+def _about(text: str) -> str:
+    """The first comment line that is no command."""
+    head = (line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#"))
+    return next((line for line in head if line and not line.startswith(COMMANDS)), "")

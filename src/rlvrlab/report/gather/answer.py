@@ -1,0 +1,178 @@
+"""Did it learn? One sentence about a run, coloured by its outcome, with reasons and remedies where the answer is no."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rlvrlab.record.headline import Headline
+from rlvrlab.report.gather import newcombe
+from rlvrlab.report.gather.cards import baseline, cards_of, change, last_card
+from rlvrlab.report.gather.reading import Fact, number, place, rounded
+from rlvrlab.report.gather.record import METRICS, RunRecord
+
+MOST_REASONS = 3
+TONES = {"higher": "good", "lower": "bad", "not shown": "unclear"}
+WORDS = {
+    "higher": "Yes",
+    "lower": "No, it got worse",
+    "not shown": "No improvement is shown",
+}
+
+
+class Change(NamedTuple):
+    """What training did to the share of right answers."""
+
+    role: str
+    """`test`, or `dev`: problems that chose the checkpoint, so a flattering number."""
+    before: Fact
+    after: Fact
+    mean: float | None
+    low: float | None
+    high: float | None
+    problems: int | None
+    detectable: float | None = None
+    """Smallest true difference that such a comparison would find 4 times out of 5; None where it is not known."""
+
+    @property
+    def verdict(self) -> str:
+        """As Difference.verdict; without an interval nothing is shown."""
+        if self.low is None or self.high is None:
+            return "not shown"
+        return "higher" if self.low > 0 else "lower" if self.high < 0 else "not shown"
+
+
+def answer(run: RunRecord, spans: Sequence[Fact], troubles: Sequence[Fact], tested: Sequence[Headline]) -> Fact:
+    """The sentence. `spans`: held-out accuracy before and after each phase; `troubles`: health lights that are on."""
+    kept = [one for one in spans if one["phase"] not in run.controls]
+    found = _on_test(run) or _on_dev(kept)
+    if found is None:
+        return _alone(run, tested, troubles)
+    verdict, ended = found.verdict, run.status not in ("running", "stale", "not started")
+    nothing_right = found.after["value"] == 0
+    tone = "bad" if nothing_right and ended else TONES[verdict]
+    if tone == "good" and run.status in ("failed", "killed", "damaged"):
+        tone = "unclear"
+    word = "No" if nothing_right and ended else WORDS[verdict]
+    count = f"{found.problems} problems" if found.problems else "problems that chose the checkpoint"
+    return {
+        "tone": tone,
+        "word": word if ended else f"So far: {word[0].lower()}{word[1:]}",
+        "role": found.role,
+        "before": found.before,
+        "after": found.after,
+        "difference": {"mean": rounded(found.mean), "low": rounded(found.low), "high": rounded(found.high)},
+        "about": f"{count}, 1 seed",
+        "last_phase": _last_phase(run, kept),
+        "why": [] if verdict == "higher" and not nothing_right else _reasons(found, troubles),
+        "caution": _caution(run, found),
+    }
+
+
+def _on_test(run: RunRecord) -> Change | None:
+    """The card of the final policy against the card of the policy before training, problem by problem."""
+    first, last = baseline(run), last_card(run)
+    paired = change(first, last) if first and last else None
+    if first is None or last is None or paired is None:
+        return None
+    before, after = (
+        {"value": rounded(sum(card.outcomes.values()) / len(card.outcomes)),
+         "low": rounded(card.metrics.get("accepted_at_1_low")), "high": rounded(card.metrics.get("accepted_at_1_high")),
+         "from": place(card.file, step=card.step)}
+        for card in (first, last)
+    )  # fmt: skip
+    return Change("test", before, after, paired.mean, paired.low, paired.high, paired.problems, paired.detectable)
+
+
+def _on_dev(spans: Sequence[Fact]) -> Change | None:
+    """The first held-out accuracy against the last one of the same data set."""
+    same = [one for one in spans if one["data"] == spans[0]["data"]]
+    if not same or same[0]["before"]["from"]["line"] == same[-1]["last"]["from"]["line"]:
+        return None
+    before, after = same[0]["before"], same[-1]["last"]
+    old, new = number(before["value"]), number(after["value"])
+    if old is None or new is None:
+        return None
+    told = newcombe.change((old, _bounds(before)), (new, _bounds(after)))
+    return Change("dev", before, after, told["value"], told["low"], told["high"], None)
+
+
+def _last_phase(run: RunRecord, spans: Sequence[Fact]) -> str:
+    """What the last of several phases did by itself: an earlier one may have done all the learning."""
+    cards = [card for card in cards_of(run) if card.outcomes and not card.control]
+    gap: tuple[float | None, ...]
+    if len(cards) > 2 and (paired := change(cards[-2], cards[-1])) is not None:
+        name, before, after = cards[-1].phase, *(sum(c.outcomes.values()) / len(c.outcomes) for c in cards[-2:])
+        gap = (paired.mean, paired.low, paired.high)
+    elif len(spans) > 1 and not cards and (found := _on_dev(spans[-1:])) is not None:
+        name, before, after = spans[-1]["phase"], found.before["value"], found.after["value"]
+        gap = (found.mean, found.low, found.high)
+    else:
+        return ""
+    mean, *ends = (None if one is None else f"{100 * one:+.1f}".replace("-", "−") for one in gap)
+    interval = f" [{', '.join(map(str, ends))}]" if all(ends) else ""
+    return f"The last phase alone ({name}): {100 * before:.1f} → {100 * after:.1f} % ({mean} points{interval})."
+
+
+def _bounds(point: Fact) -> tuple[float, float] | None:
+    low, high = number(point.get("low")), number(point.get("high"))
+    return None if low is None or high is None else (low, high)
+
+
+def _alone(run: RunRecord, tested: Sequence[Headline], troubles: Sequence[Fact]) -> Fact:
+    """A run with one measurement or none: what is known, and what is missing for an answer."""
+    ended = run.status not in ("running", "stale", "not started")
+    told: Fact = {
+        "tone": "unclear" if ended else "waiting",
+        "word": "Not known" if ended else "Not yet known",
+        "role": "",
+        "last_phase": "",
+        "before": None,
+        "after": None,
+        "difference": None,
+        "about": "",
+        "why": [],
+        "caution": "",
+    }
+    if tested:
+        one = tested[0]
+        source = place(one.source, step=one.step)
+        bounds = {"low": rounded(one.low), "high": rounded(one.high)}
+        told |= {"role": one.role, "after": {"value": rounded(one.accuracy), **bounds, "from": source}}
+        told["tone"] = "bad" if one.accuracy == 0 and ended else told["tone"]
+        told["caution"] = "Measured once only: nothing to compare it with. eval.test_size measures before and after."
+    elif ended:
+        told["why"] = [_reason(one) for one in troubles[:MOST_REASONS]]
+        told["caution"] = "No held-out evaluation is recorded: set eval.every and eval.test_size."
+    else:
+        told["caution"] = "No evaluation has been recorded so far."
+    return told
+
+
+def _reason(light: Fact) -> Fact:
+    return {"why": light["meaning"], "try": light["remedy"], "from": light["from"]}
+
+
+def _reasons(found: Change, troubles: Sequence[Fact]) -> list[Fact]:
+    """Why it did not improve, as far as the record tells, each with what to try."""
+    reasons = [_reason(one) for one in troubles]
+    if found.detectable and found.verdict == "not shown":
+        size = f"{100 * found.detectable:.0f} points"
+        why = f"{found.problems} problems show a true difference of {size} only 4 times in 5"
+        reasons.append({"why": why, "try": "raise eval.test_size, or train several seeds", "from": found.after["from"]})
+    if not reasons:
+        reasons.append({"why": "the recorded metrics are all in their ranges",
+                        "try": "more steps, another learning rate, or easier problems (`rlvr probe` tells)",
+                        "from": place(METRICS)})  # fmt: skip
+    return reasons[:MOST_REASONS]
+
+
+def _caution(run: RunRecord, found: Change) -> str:
+    """What a reader must know before quoting the sentence."""
+    told = []
+    if run.status in ("failed", "killed", "damaged", "interrupted", "preempted"):
+        told.append(f"The run did not finish ({run.status}).")
+    if found.role == "dev":
+        told.append("On dev problems, which choose the checkpoint; eval.test_size adds a test result.")
+    told.append("One run: how much seeds differ is not known.")
+    return " ".join(told)

@@ -1,0 +1,102 @@
+"""The cards of a run: what its policy could do on test problems before training and after each phase."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rlvrlab.evals.statistics import Difference, compare
+from rlvrlab.report.gather.reading import Fact, Section, as_table, number, place, rounded, section, words
+from rlvrlab.report.gather.record import RunRecord
+
+FOLDER = "analysis/cards/"
+ROWS = ("accepted_at_1", "pass_ratio_mean", "exec_success_rate", "syntax_error_rate", "zero_reward_rate",
+        "recovery_rate", "blind_recovery_rate")  # fmt: skip
+
+
+class CardRecord(NamedTuple):
+    """One card as read."""
+
+    order: int
+    """0: before training; n: after the nth phase."""
+    phase: str
+    step: int | None
+    control: bool
+    """A control arm: the phases after it did not start from here."""
+    metrics: dict[str, Any]
+    outcomes: dict[str, float]
+    """Problem -> 1 if it was solved, else 0; what could not be judged is left out."""
+    file: str
+
+
+def cards_of(run: RunRecord) -> list[CardRecord]:
+    """Every card that can be read, in the order of the phases."""
+    cards = []
+    for path in (run.root / FOLDER).glob("*_*.json"):
+        index, _, _ = path.name.partition("_")
+        table = run.folder.table(f"{FOLDER}{path.name}") if index.isdigit() else {}
+        metrics, verdicts = as_table(table.get("metrics")), as_table(table.get("outcomes"))
+        if metrics or verdicts:
+            outcomes = {str(key): value for key, one in verdicts.items() if (value := number(one)) is not None}
+            phase, step = words(table.get("phase", "?"), 60), table.get("step")
+            cards.append(
+                CardRecord(int(index), phase, step if isinstance(step, int) else None, table.get("control") is True,
+                           metrics, outcomes, f"{FOLDER}{path.name}")
+            )  # fmt: skip
+    return sorted(cards, key=lambda card: card.order)
+
+
+def last_card(run: RunRecord) -> CardRecord | None:
+    """The card of the policy the run ended with; controls and the baseline (card 0) do not count."""
+    ends = [card for card in cards_of(run) if card.order > 0 and card.outcomes and not card.control]
+    return ends[-1] if ends else None
+
+
+def baseline(run: RunRecord) -> CardRecord | None:
+    """The card of the policy before training."""
+    return next((card for card in cards_of(run) if card.order == 0 and card.outcomes), None)
+
+
+def change(before: CardRecord, after: CardRecord) -> Difference | None:
+    """after − before, paired on the problems that both have a verdict on; None where there are none."""
+    shared = sorted(before.outcomes.keys() & after.outcomes.keys())
+    return compare([before.outcomes[i] for i in shared], [after.outcomes[i] for i in shared]) if shared else None
+
+
+def phases(run: RunRecord) -> Section | None:
+    """Every phase before and after, with the paired difference; control arms are branches."""
+    cards = [card for card in cards_of(run) if card.metrics]
+    if not cards:
+        return None
+    extra = sorted({key for card in cards for key in card.metrics if key.startswith("pass@") and key[5:].isdigit()})
+    keys = [key for key in (*ROWS, *extra) if any(number(card.metrics.get(key)) is not None for card in cards)]
+    columns = [f"{card.phase}{' (control)' if card.control else ''}" for card in cards]
+    cells = [[_measured(card, key) for card in cards] for key in keys]
+    data = {"columns": columns, "rows": [key.replace("_", " ") for key in keys], "cells": cells,
+            "steps": [_step(cards, i) for i in range(1, len(cards))]}  # fmt: skip
+    note = "Test problems that nothing was tuned on, greedy, with 95 % intervals; differences are paired by problem."
+    return section("phases", "phases", "Phases", data, FOLDER, note)
+
+
+def _step(cards: list[CardRecord], i: int) -> Fact:
+    """A phase against what it started from: the last card before it that is no control arm."""
+    after = cards[i]
+    origin = next((card for card in reversed(cards[:i]) if not card.control), None)
+    paired = change(origin, after) if origin else None
+    told: Fact = {
+        "name": after.phase,
+        "control": after.control,
+        "origin": origin.phase if origin else "",
+        "before": _measured(origin, "accepted_at_1") if origin else None,
+        "after": _measured(after, "accepted_at_1"),
+        "difference": None,
+    }
+    if paired is not None:
+        told["difference"] = {key: rounded(getattr(paired, key)) for key in ("mean", "low", "high", "p")}
+        told["difference"] |= {"verdict": paired.verdict, "problems": paired.problems}
+    return told
+
+
+def _measured(card: CardRecord, key: str) -> Fact:
+    bounds = {side: rounded(card.metrics.get(f"{key}_{side}")) for side in ("low", "high")}
+    source = place(card.file, step=card.step, key=f"metrics.{key}")
+    return {"value": rounded(card.metrics.get(key)), **bounds, "from": source}

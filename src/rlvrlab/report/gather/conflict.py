@@ -1,0 +1,76 @@
+"""Do the groups of a mixture pull in different directions? Cosines of their gradients over the steps."""
+
+from __future__ import annotations
+
+from rlvrlab.report.gather.curves import thinned
+from rlvrlab.report.gather.reading import Fact, Section, number, rounded, section
+from rlvrlab.report.gather.record import METRICS, RunRecord
+
+PREFIX = "surgery/cosine/"
+SUMMARY = ("surgery/cosine/mean", "surgery/cosine/min")
+PARTS = {
+    "conflict_rate": "Share of pairs in conflict",
+    "self_cosine": "Cosine of each group with itself (near 0: its gradient is noise)",
+    "weight": "Weight of each group",
+    "success": "Training success of each group",
+    "size": "Answers of each group",
+}
+"""Part of `surgery/<part>` or `surgery/<part>/<group>` -> title of its picture."""
+NUMBERS = {
+    "surgery/permutation_p": "p against random groups",
+    "surgery/norm_ratio": "largest norm over smallest",
+    "surgery/effective_rank": "effective rank",
+}
+LAST = 0.2
+"""Share of the last steps that the matrix averages over."""
+
+
+def conflict(run: RunRecord) -> Section | None:
+    """Cosines, how many pairs disagree, what a cosine is worth, and the weights that surgery gave."""
+    keys = [key for key in run.keys if key.startswith("surgery/")]
+    if not keys:
+        return None
+    pairs = [key for key in keys if key.startswith(PREFIX) and key not in SUMMARY and "/" in key[len(PREFIX) :]]
+    panels = [_panel("Cosine of the gradients: mean and lowest pair", run, [k for k in SUMMARY if k in keys])]
+    panels.append(_panel("Cosine of every pair", run, pairs))
+    for part, title in PARTS.items():
+        own = f"surgery/{part}"
+        panels.append(_panel(title, run, [key for key in keys if key == own or key.startswith(f"{own}/")]))
+    numbers = [
+        {"name": name, "value": rounded(values[-1]), "key": key}
+        for key, name in NUMBERS.items()
+        if (values := [value for _, value, _ in run.series(key)])
+    ]
+    data = {"panels": [one for one in panels if one["series"]], "matrix": _matrix(run, pairs), "numbers": numbers,
+            "absent": [] if pairs else ["cosines of single pairs: not recorded; mean and lowest are"]}  # fmt: skip
+    note = (
+        "Below 0 two groups disagree: a step along one harms the other. A cosine means little where a group hardly "
+        "agrees with itself."
+    )
+    return section("conflict", "conflict", "Conflict", data, METRICS, note)
+
+
+def _panel(title: str, run: RunRecord, keys: list[str]) -> Fact:
+    lines = [{"name": key.removeprefix("surgery/"), "key": key, **thinned(run.series(key))} for key in keys]
+    return {"name": title, "series": [line for line in lines if line["x"]]}
+
+
+def _matrix(run: RunRecord, pairs: list[str]) -> Fact | None:
+    """Mean cosine of every pair over the last steps; the diagonal is left empty."""
+    means: dict[tuple[str, str], float] = {}
+    for key in pairs:
+        one, _, other = key[len(PREFIX) :].partition("/")
+        values = [value for line in run.metrics if (value := number(line.row.get(key))) is not None]
+        if values:
+            kept = values[-max(1, round(LAST * len(values))) :]
+            means[one, other] = means[other, one] = sum(kept) / len(kept)
+    names = sorted({name for pair in means for name in pair})
+    if not names:
+        return None
+    cells = [
+        [{"value": rounded(means.get((row, column)), 4), "low": None, "high": None,
+          "from": {"file": METRICS, "key": f"{PREFIX}{row}/{column}"}} for column in names]
+        for row in names
+    ]  # fmt: skip
+    return {"rows": names, "columns": names, "cells": cells, "row_title": "cosine of", "column_title": "with",
+            "certain": False}  # fmt: skip

@@ -1,0 +1,70 @@
+"""What a study found: the winner in a sentence, and every arm of each stage with its seeds, newest stage first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rlvrlab.report.gather.reading import Fact, Section, as_table, number, place, rounded, section, words
+
+STUDY = "study.json"
+TONES = {"better": "good", "undecided": "unclear", "equivalent": "unclear"}
+
+
+def verdict(study: dict[str, Any]) -> Section | None:
+    """The top of a study's page."""
+    stages = [as_table(stage) for stage in _list(study.get("stages"))]
+    decisions = {str(one.get("id")): one for one in map(as_table, _list(study.get("decisions")))}
+    forests = [forest for i, stage in enumerate(stages) if (forest := _forest(study, stage, i, decisions))]
+    if not forests:
+        return None
+    last = next((one for one in reversed(forests) if one["chosen"]), None)
+    data = {
+        "tone": last["tone"] if last else "waiting",
+        "word": f"{last['chosen']} wins {last['name']}" if last and last["tone"] == "good" else
+                f"{last['chosen']} goes on from {last['name']}, undecided" if last else "Not yet decided",
+        "sentence": last["words"] if last else "",
+        "forests": forests[::-1],
+        "caveats": [words(as_table(one).get("text") or one, 500) for one in _list(study.get("caveats"))],
+        "failures": [f"{words(as_table(one).get('trial'), 40)}: {words(as_table(one).get('why'), 300)}"
+                     for one in _list(study.get("failures"))],
+    }  # fmt: skip
+    note = "Means with 95 % intervals; every dot is one seed. ★ is the arm that was chosen."
+    return section("verdict", "verdict", "What came out", data, STUDY, note)
+
+
+def _forest(study: dict[str, Any], stage: dict[str, Any], index: int, decisions: dict[str, Any]) -> Fact | None:
+    """The arms of one stage by the first metric that its rule looks at."""
+    arms = [as_table(arm) for arm in _list(stage.get("arms"))]
+    metric = next((key for arm in arms for key in as_table(arm.get("metrics"))), None)
+    if metric is None:
+        return None
+    decision = as_table(decisions.get(str(stage.get("decision"))))
+    chosen = next((words(arm.get("name") or "?", 80) for arm in arms if arm.get("chosen") is True), "")
+    rows = [
+        {"name": words(arm.get("name") or "?", 80), "chosen": arm.get("chosen") is True,
+         **{side: rounded(as_table(as_table(arm.get("metrics")).get(metric)).get(side))
+            for side in ("value", "low", "high")},
+         "seeds": _seeds(study, arm, metric), "dropped": words(arm.get("dropped") or "", 200),
+         "from": place(STUDY, key=f"stages[{index}].arms[].metrics.{metric}")}
+        for arm in arms
+    ]  # fmt: skip
+    share = as_table(as_table(study.get("metrics")).get(metric)).get("unit", "share") == "share"
+    return {"name": words(stage.get("name") or f"stage {index + 1}", 60), "metric": words(metric, 60), "share": share,
+            "rows": rows, "chosen": chosen, "words": words(decision.get("words") or "", 500),
+            "tone": TONES.get(str(decision.get("outcome")), "unclear") if chosen else "waiting"}  # fmt: skip
+
+
+def _seeds(study: dict[str, Any], arm: dict[str, Any], metric: str) -> list[Fact]:
+    """One value per seed; a seed that was run again does not become a second one."""
+    found: dict[str, Fact] = {}
+    for name in _list(arm.get("trials")):
+        trial = as_table(as_table(study.get("trials")).get(str(name)))
+        value = number(as_table(as_table(trial.get("metrics")).get(metric)).get("value"))
+        if value is not None:
+            seed = words(trial.get("seed"), 20)
+            found.setdefault(seed, {"seed": seed, "value": rounded(value)})
+    return list(found.values())
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,101 @@
+// What a study found: the winner, then a forest of its arms with every seed as a dot; what to be careful about is folded.
+
+function cautions(data) {
+  const fold = (list, name, word) =>
+    list.length
+      ? h(
+          "details",
+          { className: `cautions ${name}` },
+          h("summary", {}, `${list.length} ${word}${list.length === 1 ? "" : "s"}`),
+          h(
+            "ul",
+            {},
+            list.map((text) => h("li", {}, text)),
+          ),
+        )
+      : null;
+  return [fold(data.failures, "alarm", "failed trial"), fold(data.caveats, "caution", "caveat")];
+}
+
+function viewVerdict(data) {
+  return [
+    h(
+      "div",
+      { className: `answer-box ${data.tone}` },
+      h("p", { className: "sentence" }, h("b", {}, `${MARKS[data.tone] || ""} ${data.word}`), "."),
+      data.sentence ? h("p", {}, data.sentence) : null,
+    ),
+    data.forests.map(forestPlot),
+    cautions(data),
+  ];
+}
+
+function forestPlot(stage) {
+  const show = stage.share ? (v) => percent(v, 0) : number;
+  const rows = stage.rows.filter((row) => known(row.value));
+  const values = rows.flatMap((row) => [row.value, row.low, row.high, ...row.seeds.map((one) => one.value)]);
+  const [low, high] = padded(bounds(values));
+  const [each, widest] = [34, Math.max(4, ...rows.map((row) => row.name.length))];
+  const title = `${stage.name}: ${stage.metric}`;
+  return figure(
+    title,
+    rows.length * each + 44,
+    (svg, width, height) => {
+      const left = Math.min(width * 0.36, 20 + 6.8 * (widest + 2));
+      const toX = (value) => left + ((value - low) / (high - low || 1)) * (width - left - 16);
+      for (const tick of ticks(low, high, Math.max(3, Math.floor((width - left) / 110))))
+        svg.append(
+          s("line", { className: "grid", x1: toX(tick), x2: toX(tick), y1: 4, y2: height - 24 }),
+          s("text", { className: "tick", x: toX(tick), y: height - 8, "text-anchor": "middle" }, show(tick)),
+        );
+      rows.forEach((row, i) => {
+        const y = 4 + each * (i + 0.5);
+        const stroke = row.chosen ? colour(2) : colour(0);
+        const name = row.name.length * 6.8 > left - 24 ? `${row.name.slice(0, Math.floor((left - 30) / 6.8))}…` : row.name;
+        svg.append(
+          s(
+            "text",
+            { className: `point-name ${row.chosen ? "chosen" : ""}`, x: left - 10, y: y + 4, "text-anchor": "end" },
+            `${row.chosen ? "★ " : ""}${name}`,
+          ),
+        );
+        if (known(row.low) && known(row.high))
+          svg.append(s("line", { className: "error", x1: toX(row.low), x2: toX(row.high), y1: y, y2: y, style: { stroke } }));
+        row.seeds.forEach((one, k) =>
+          svg.append(
+            s("circle", { className: "seed", cx: toX(one.value), cy: y + (k % 2 ? 7 : -7), r: 3.2, style: { fill: stroke } }),
+          ),
+        );
+        svg.append(
+          s("rect", { className: "mean", x: toX(row.value) - 4, y: y - 4, width: 8, height: 8, style: { fill: stroke } }),
+          s("rect", {
+            className: "area",
+            x: 0,
+            width,
+            y: y - each / 2,
+            height: each,
+            on: {
+              pointermove: (event) =>
+                tip(event, row.name, [
+                  [stroke, "mean", `${show(row.value)} ${range(row.low, row.high, show)}`],
+                  ...row.seeds.map((one) => ["", `seed ${one.seed}`, stage.share ? percent(one.value) : number(one.value)]),
+                ]),
+              pointerleave: untip,
+              click: (event) => tellSource(row.from, event.currentTarget),
+            },
+          }),
+        );
+      });
+    },
+    {
+      rows: () => [
+        ["arm", "seed", "value", "low", "high"],
+        ...rows.flatMap((row) => [
+          [row.name, "all", row.value, row.low, row.high],
+          ...row.seeds.map((one) => [row.name, one.seed, one.value]),
+        ]),
+      ],
+      label: `${title}: ${rows.map((row) => `${row.name} ${show(row.value)}`).join(", ")}`,
+    },
+  );
+}

@@ -1,0 +1,106 @@
+"""A run made longer after its end: its last phase gets more steps, and goes on as if it had had them from the start.
+
+Training goes back to the newest checkpoint before the end, because the end itself leaves a mark: an evaluation that a
+longer run would not have made there, and a state that is already past the phase.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.errors import RunTouched, UserError
+from rlvrlab.recipe import Resolved
+from rlvrlab.recipe.load import load_changed
+from rlvrlab.recipe.parse import flatten, parse_overrides
+from rlvrlab.record.files import utc_now
+from rlvrlab.record.run import Run, read_config
+from rlvrlab.record.seal import changed_config
+from rlvrlab.train import checkpoint
+from rlvrlab.train.lab import build_lab
+from rlvrlab.train.protocols.base import stages_of
+from rlvrlab.train.session import resolved_of
+from rlvrlab.train.state import State
+from rlvrlab.train.update import learning_rate
+
+FREE = ("eval.", "checkpoint.", "stop.")
+"""Tables whose keys may change besides: none of them has a say in what a step does."""
+ASIDE = "before_extension_"
+"""Begins the name of a checkpoint of the shorter run's end."""
+
+
+def extend(folder: Path, words: Sequence[str]) -> None:
+    """Change the recipe of a run folder as asked, or refuse with the reason; `resume` then does the work.
+
+    `grpo.steps=300` sets the length of the last phase, `grpo.steps=+100` adds to it.
+    """
+    before = resolved_of(folder)
+    changes = _changes(before, words)
+    tables = {key: value for key, value in before.plain().items() if value is not None}
+    after = load_changed(tables, dict(before.origins), changes, before.folder)
+    _check_schedule(before, after)
+    run = Run.open(folder)
+    try:
+        if edited := changed_config(folder, checkpoint.seals(folder / "checkpoints")):
+            raise RunTouched(f"{edited}; restore it before the run is made longer")
+        _set_end_aside(folder, len(after.recipe.phases))
+        config, was = read_config(folder), dict(flatten(before.plain()))
+        told = {key: {"from": was.get(key), "to": value} for key, value in changes.items()}
+        history = [*config.get("history", []), {"time": utc_now(), "changed": told}]
+        kept = {"folder": config["folder"], "history": history}
+        text = ", ".join(f"{key} {one['from']} → {one['to']}" for key, one in told.items())
+        run.reconfigure({**config, **after.config(), **kept}, f"made longer: {text}", kind="extended", changed=told)
+    finally:
+        run.close()
+
+
+def _changes(resolved: Resolved, words: Sequence[str]) -> dict[str, Any]:
+    """What is asked for, with `+100` added up; anything but a longer last phase and what only watches is refused."""
+    last = resolved.recipe.phases[-1]
+    key, had = f"{last}.steps", resolved.recipe.phase_tables[last]["steps"]
+    changes: dict[str, Any] = {}
+    for name, value in parse_overrides([word.replace(f"{key}=+", f"{key}=") for word in words]).items():
+        if name == key:
+            added = any(word.removeprefix("--").startswith(f"{key}=+") for word in words)
+            value = had + value if added and isinstance(value, int) else value
+            if not isinstance(value, int) or value < had:
+                raise UserError(f"{name}={value}: the run had {had} steps; a run can only be made longer")
+        elif not name.startswith(FREE):
+            allowed = f"{key} (longer) and keys of {', '.join(table.rstrip('.') for table in FREE)}"
+            raise UserError(f"{name}: --resume can change {allowed}; for anything else start a new run")
+        changes[name] = value
+    if last in resolved.recipe.phases[:-1]:
+        raise UserError(f"{key}: the phase {last} comes more than once, so its end cannot be moved; start a new run")
+    return changes
+
+
+def _check_schedule(before: Resolved, after: Resolved) -> None:
+    """Refuse where the steps that are done would have been others in a longer run."""
+    name = before.recipe.phases[-1]
+    old, new, settings = before.phase(name), after.phase(name), before.recipe.optimizer
+    for step in range(old.steps):
+        rates = [learning_rate(old.learning_rate, step, length, settings) for length in (old.steps, new.steps)]
+        if rates[0] != rates[1]:
+            raise UserError(
+                f"{name}.steps: optimizer.decay = {settings.decay!r} follows the length, so a longer run would have "
+                "trained otherwise from its first steps on; start a new run, or use decay = constant next time"
+            )
+    if before.recipe.protocol is None or not old.online:
+        return
+    lab = build_lab(before)
+    cut, recut = ([stage.last for stage in stages_of(lab.protocol, lab.train, n)][:-1] for n in (old.steps, new.steps))
+    if cut != recut:
+        raise UserError(
+            f"{name}.steps: protocol.type = {before.recipe.protocol['type']!r} cuts the phase into stages by its "
+            "length, so the stages that are done would have ended elsewhere; start a new run"
+        )
+
+
+def _set_end_aside(folder: Path, phases: int) -> None:
+    """Rename checkpoints of the finished run, so that a resume takes the one before the end."""
+    for path in checkpoint.complete(folder / "checkpoints"):
+        state = State.from_json(json.loads((path / "trainer.json").read_text(encoding="utf-8")))
+        if state.phase >= phases:
+            path.rename(path.with_name(f"{ASIDE}{path.name}"))

@@ -1,0 +1,182 @@
+"""Runs and recipes are named alike in every verb, and a shell completes their names."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import click
+import pytest
+from click.shell_completion import ShellComplete
+from command_line import errors, inside, rlvr, tiny
+
+from rlvrlab.cli.main import rlvr as program
+from rlvrlab.cli.names import RUN_AT, RUN_OR_OTHER, RunName, run_folder
+from rlvrlab.errors import UserError
+from rlvrlab.recipe.shipped import files, home, recipe_file, shipped
+
+
+def made_run(folder: Path, name: str, news: float = 0) -> Path:
+    run = folder / name
+    run.mkdir(parents=True)
+    (run / "config.json").write_text(json.dumps({"schema": 1}))
+    (run / "run_info.json").write_text("{}")
+    os.utime(run / "run_info.json", (time.time() + news, time.time() + news))
+    return run
+
+
+def test_a_run_is_found_by_a_part_of_its_name(tmp_path) -> None:
+    for name in ("toy_1", "toy_2", "toy_22", "my_toy"):
+        made_run(tmp_path, name, news=5 if name == "toy_2" else 0)
+    assert run_folder("toy_1", tmp_path).name == "toy_1"
+    assert run_folder("toy_2", tmp_path).name == "toy_2"  # the whole name wins
+    assert run_folder("my_", tmp_path).name == "my_toy"
+    assert run_folder("", tmp_path).name == run_folder("latest", tmp_path).name == "toy_2"
+    assert run_folder(str(tmp_path / "toy_22"), Path("elsewhere")).name == "toy_22"
+    assert run_folder(str(tmp_path / "my"), Path("elsewhere")).name == "my_toy"  # the beginning of a path
+    for word, why in (("toy", "fits 3 runs"), ("zzz", "no run 'zzz'")):
+        with pytest.raises(UserError, match=why):
+            run_folder(word, tmp_path)
+    with pytest.raises(UserError, match="makes one"):
+        run_folder("", tmp_path / "none")
+
+
+def test_steps_behind_a_name_stay_there(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made_run(Path("experiments"), "toy_1")
+    assert RUN_AT.convert("toy@best", None, None) == "experiments/toy_1@best"
+    assert RUN_AT.convert("latest", None, None) == "experiments/toy_1"
+    assert RUN_OR_OTHER.convert("gone.py", None, None) == "gone.py"
+    with pytest.raises(UserError, match="no run 'gone'"):
+        RUN_AT.convert("gone@3", None, None)
+
+
+NAMED = {
+    ("train", "--resume", "tin"): "was finished already",
+    ("show", "tin"): "tiny_",
+    ("tail", "tin", "--no-follow"): "tiny_",
+    ("report", "tin"): "report: experiments/tiny_",
+    ("rescore", "tin"): "0 differences",
+    ("eval", "--run", "tin@2", "--size", "4"): "4 problems",
+    ("probe", "--run", "tin@last", "--size", "2", "--n", "2"): "2 problems",
+    ("compare", "tin", "latest"): "are the same folder",
+    ("runs", "--add-tag", "tin", "mine"): "mine",
+    ("data", "prepare", "tin", "--as", "sft"): "",
+    ("model", "export", "tin@last", "-o", "m"): "holds no model",
+    ("credit", "tin"): "",
+}
+"""Verb with a run by a part of its name -> what shows that it was found."""
+
+
+@pytest.mark.slow
+def test_every_verb_finds_a_run_by_a_part_of_its_name(tmp_path, monkeypatch, capsys) -> None:
+    assert rlvr("train", str(tiny(tmp_path)), folder=tmp_path).returncode == 0
+    for words, found in NAMED.items():
+        done = inside(monkeypatch, capsys, *words, folder=tmp_path)
+        told = done.stdout + done.stderr
+        assert found in told and "no run" not in told and "No such" not in told and "no such" not in told, (words, told)
+        gone = ["nowhere_7" if word.startswith(("tin", "latest")) else word for word in words]
+        assert inside(monkeypatch, capsys, *gone, folder=tmp_path).returncode != 0, gone
+
+
+def every_parameter() -> list[tuple[str, click.Parameter]]:
+    found: list[tuple[str, click.Parameter]] = []
+
+    def walk(command: click.Command, words: str) -> None:
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                walk(command.get_command(context, name), f"{words} {name}".strip())
+        else:
+            found.extend((words, parameter) for parameter in command.params)
+
+    walk(program, "")
+    return found
+
+
+def test_whatever_is_called_run_is_read_by_the_one_resolver() -> None:
+    runs = [(words, p) for words, p in every_parameter() if p.name == "run" or "RUN" in (p.metavar or "")]
+    assert len(runs) >= 7
+    other = [words for words, p in runs if not isinstance(p.type, RunName) and "TAG" not in p.metavar]
+    assert other == []
+
+
+def completions(*words: str, incomplete: str = "") -> list[str]:
+    return [item.value for item in ShellComplete(program, {}, "rlvr", "_X").get_completions(list(words), incomplete)]
+
+
+def test_a_shell_completes_recipes_keys_values_and_runs(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made_run(Path("experiments"), "toy_1")
+    assert "toy_countdown" in completions("train", incomplete="toy_c")
+    assert "rollout.n=" in completions("train", "toy_countdown", incomplete="rollout.")
+    assert "env.numbers=" in completions("train", "toy_countdown", incomplete="env.n")
+    assert "grpo.steps=" in completions("train", "toy_countdown", "seed=3", incomplete="grpo.s")
+    assert "optimizer.decay=cosine" in completions("train", "toy_countdown", incomplete="optimizer.decay=c")
+    assert "env.type=sql" in completions("train", "toy_countdown", incomplete="env.type=s")
+    assert {"latest", "toy_1"} <= {*completions("show"), *completions("train", "--resume")}
+    assert "toy_1" in completions("eval", "--run", incomplete="toy")
+    assert "numbers=" in completions("eval", "countdown", incomplete="num")
+    assert "--plan" in completions("train", incomplete="--p")
+
+
+def test_recipes_are_found_by_name_from_any_folder(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert (
+        recipe_file(Path("toy_countdown"))
+        == recipe_file(Path("recipes/toy_countdown.toml"))
+        == (home() / "recipes/toy_countdown.toml")
+    )
+    assert recipe_file(Path("npg_muse/smoke")).name == "smoke.toml"
+    Path("toy_countdown").mkdir()
+    assert recipe_file(Path("toy_countdown")) == Path("toy_countdown")  # the user's own come first
+    with pytest.raises(UserError, match="did you mean 'toy_countdown'"):
+        recipe_file(Path("toy_countdwn"))
+
+
+def test_what_comes_along_is_listed_with_question_engine_and_needs(tmp_path, monkeypatch, capsys) -> None:
+    rows = {
+        row["name"]: row for row in json.loads(inside(monkeypatch, capsys, "recipes", "--json", folder=tmp_path).stdout)
+    }
+    assert set(rows) == set(files()) and rows["npg_muse/smoke"]["kind"] == "study"
+    assert (rows["toy_countdown"]["engine"], rows["toy_countdown"]["needs"]) == ("toy", "")
+    assert rows["verl_conflict_14b"]["engine"] == "verl" and "GPU" in rows["verl_conflict_14b"]["needs"]
+    assert "hf extra" in rows["interference/nano_ewc"]["needs"] and rows["interference/nano_ewc"]["question"]
+    told = inside(monkeypatch, capsys, "recipes", folder=tmp_path).stdout
+    assert all(name in told for name in rows)
+    assert [one.name for one in shipped() if not one.question] == ["npg_muse/toy"]
+
+
+def test_a_copy_has_what_it_builds_on_and_overwrites_nothing(tmp_path, monkeypatch, capsys) -> None:
+    done = inside(monkeypatch, capsys, "recipes", "copy", "interference/nano_ewc", folder=tmp_path)
+    assert sorted(done.stdout.split()) == ["nano.toml", "nano_ewc.toml"]
+    assert inside(monkeypatch, capsys, "check", "recipe", "nano_ewc.toml", folder=tmp_path).returncode == 0
+    assert (
+        "already there"
+        in errors(inside(monkeypatch, capsys, "recipes", "copy", "interference/nano", folder=tmp_path))[0]
+    )
+    assert "did you mean" in errors(inside(monkeypatch, capsys, "recipes", "copy", "toy_countdow", folder=tmp_path))[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["train", "toy_countdown", "--foo"], "no option '--foo'"),
+        (["train", "toy_countdown", "--pln"], "did you mean '--plan'?"),
+        (["train", "toy_countdown", "--foo", "3"], "no option '--foo'"),
+        (["eval", "countdown", "--numbers", "[2]"], "no option '--numbers'"),
+        (["probe", "toy_countdown", "--sise=3"], "did you mean '--size'?"),
+        (["export", "trl", "toy_countdown", "-x"], "no option '-x'"),
+        (["check", "recipe", "toy_countdown", "--jsn"], "did you mean '--json'?"),
+    ],
+)
+def test_an_unknown_option_is_no_key(tmp_path, monkeypatch, capsys, words: list[str], says: str) -> None:
+    assert says in errors(inside(monkeypatch, capsys, *words, folder=tmp_path))[0]
+
+
+def test_keys_may_still_be_spelled_as_options(tmp_path, monkeypatch, capsys) -> None:
+    words = ("check", "recipe", "toy_countdown", "--seed", "3", "--rollout.n", "4", "--kl.coef=0.1", "--json")
+    config = json.loads(inside(monkeypatch, capsys, *words, folder=tmp_path).stdout)["recipe"]
+    assert (config["seed"], config["rollout"]["n"], config["kl"]["coef"]) == (3, 4, 0.1)

@@ -1,0 +1,61 @@
+"""In 80 columns no table cuts a number."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from command_line import rlvr, tiny
+from rich.console import Console
+
+from rlvrlab.cli.printing import table
+from rlvrlab.cli.tables import split_table
+
+WIDEST = "100.0 [96.9, 100.0]"
+
+
+def narrow(made: object) -> str:
+    console = Console(file=io.StringIO(), width=80, highlight=False)
+    console.print(made)
+    return console.file.getvalue()
+
+
+def test_words_give_way_to_numbers() -> None:
+    told = narrow(table(("a long name of a phase", "before", "best", "last"), [("grpo_turns " * 6, *[WIDEST] * 3)]))
+    assert told.count(WIDEST) == 3 and max(map(len, told.splitlines())) <= 80
+    without = narrow(table(("name", "words"), [("a b " * 30, "c d " * 30)]))
+    assert max(map(len, without.splitlines())) <= 80
+
+
+def test_skills_fit() -> None:
+    shares = {"accepted_at_1": 1.0, "accepted_at_1_low": 0.969, "accepted_at_1_high": 1.0, "problems": 1319}
+    one = {**shares, "mean_accuracy": 1.0, "mean_accuracy_low": 0.969, "mean_accuracy_high": 1.0}
+    told = narrow(
+        split_table("skill", {"a_skill_with_a_long_name": {**one, "format_rate": 1.0, "truncated_rate": 1.0}})
+    )
+    assert told.count("100.0 % [96.9, 100.0]") == 2 and "1319" in told and "…" not in told
+
+
+@pytest.mark.slow
+def test_every_table_of_a_run_fits(tmp_path) -> None:
+    recipe = str(tiny(tmp_path, "[eval]\ntest_size = 4\n"))
+    verbs = [
+        ("train", recipe), ("train", recipe, "seed=1"), ("train", recipe, "--plan"), ("runs",), ("show", "latest"),
+        ("eval", "--run", "latest"), ("eval", "--run", "latest@2"), ("check", "env", "countdown", "--hacks"),
+        ("check", "engine", "toy"), ("probe", recipe, "--size", "4"), ("recipes",),
+    ]  # fmt: skip
+    for words in verbs:
+        done = rlvr(*words, folder=tmp_path, COLUMNS="80")
+        assert done.returncode == 0, done.stderr
+        lines = [line for line in done.stdout.splitlines() if re.search(r"\d\s*…(\s|$)", line)]
+        assert lines == [], (words, lines)
+
+
+def test_a_run_that_failed_by_its_reward_is_not_to_be_resumed(tmp_path) -> None:
+    late = "CALLS = []\ndef bad(problem, completion, verdict):\n    CALLS.append(1)\n"
+    (tmp_path / "mine.py").write_text(f"{late}    return 1.0 if len(CALLS) < 9 else 'much'\n")
+    done = rlvr("train", str(tiny(tmp_path)), "reward.type=mine.py:bad", "phases=['grpo']", folder=tmp_path)
+    assert done.returncode == 2 and "gave 'much'" in done.stderr
+    told = rlvr("show", "latest", folder=tmp_path).stdout
+    assert "--resume" not in told and "start a new run" in told

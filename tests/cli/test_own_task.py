@@ -1,0 +1,144 @@
+"""From own data and an own reward to a trained model: the commands of docs/your_own_task.md, and mistakes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from command_line import errors, inside, rlvr, tiny
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/your_own_task.md"
+SMALL = ("sft.steps=2", "sft.batch_size=4", "grpo.steps=1", "grpo.batch_size=2", "rollout.n=2", "data.dev_size=4")
+REWARDS = """
+import time
+
+def nan(problem, completion, verdict): return float("nan")
+def none(problem, completion, verdict): return None
+def text(problem, completion, verdict): return "much"
+def raises(problem, completion, verdict): return 1 / 0
+def slow(problem, completion, verdict): time.sleep(60)
+def good(problem, completion, verdict): return float(verdict.correct)
+def upside_down(problem, completion, verdict): return -float(verdict.correct)
+"""
+
+
+def commands() -> list[list[str]]:
+    block = re.search(r"```\n(rlvr new task .*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert block
+    return [shlex.split(line)[1:] for line in block[1].splitlines()]
+
+
+def test_the_page_needs_at_most_ten_commands_and_all_but_training_work(tmp_path, monkeypatch, capsys) -> None:
+    lines = commands()
+    assert len(lines) <= 10
+    for words in lines[:5]:
+        done = inside(monkeypatch, capsys, *words, folder=tmp_path)
+        assert done.returncode == 0, (words, done.stderr)
+    assert len((tmp_path / "my_words.jsonl").read_text().splitlines()) == 400
+
+
+@pytest.mark.slow
+def test_the_page_ends_in_a_trained_language_model(tmp_path) -> None:
+    pytest.importorskip("torch")
+    for words in commands():
+        done = rlvr(*words, *(SMALL if words[0] == "train" else ()), folder=tmp_path)
+        assert done.returncode == 0, (words, done.stderr)
+    (folder,) = (tmp_path / "experiments").iterdir()
+    assert json.loads((folder / "run_info.json").read_text())["status"] == "finished"
+    assert '"correct"' in (folder / "rollouts" / "step_3.jsonl").read_text()  # the reward's own parts
+
+
+def test_a_raw_file_is_described_with_the_lines_that_use_it(tmp_path, monkeypatch, capsys) -> None:
+    rows = [{"ask": f"{i} and {i}?", "options": ["x", str(2 * i)], "label": 1, "part": "train"} for i in range(9)]
+    (tmp_path / "raw.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = inside(monkeypatch, capsys, "data", "preview", "raw.jsonl", "--json", folder=tmp_path)
+    found = json.loads(done.stdout)
+    assert found["rows"] == 9 and [column["kind"] for column in found["columns"]] == ["text", "list", "number", "text"]
+    assert found["keys"] == {
+        "prompt": "ask", "answer": "label", "matcher": "choice", "choices": "options", "split": "part"
+    }  # fmt: skip
+    assert found["problems"][0]["correct"] is True and 'path = "raw.jsonl"' in found["recipe"]
+    (tmp_path / "odd.csv").write_text("a,b,c\n1,2,3\n")
+    done = inside(monkeypatch, capsys, "data", "preview", "odd.csv", folder=tmp_path)
+    assert done.returncode == 0 and "add prompt=COLUMN answer=COLUMN" in done.stdout
+
+
+def test_a_prepared_file_is_previewed_too(tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "own.jsonl").write_text('{"question": "a?", "answer": "b"}\n')
+    words = ("data", "prepare", "own.jsonl", "--env", "answers", "--role", "train", "-o", ".")
+    assert inside(monkeypatch, capsys, *words, folder=tmp_path).returncode == 0
+    done = inside(monkeypatch, capsys, "data", "preview", "own_train.jsonl", folder=tmp_path)
+    assert "1 rows, prepared" in done.stdout and 'train_file = "own_train.jsonl"' in done.stdout
+
+
+def test_a_data_file_is_no_recipe_and_a_raw_one_no_train_file(tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "own.jsonl").write_text('{"question": "a?", "answer": "b"}\n')
+    tiny(tmp_path)
+    (line,) = errors(inside(monkeypatch, capsys, "train", "own.jsonl", folder=tmp_path))
+    assert "is data, not a recipe; `rlvr new task NAME --data own.jsonl`" in line
+    done = inside(monkeypatch, capsys, "train", "tiny.toml", "data.train_file=own.jsonl", folder=tmp_path)
+    assert 'a raw row, not a prepared one (columns question, answer); use it by [env] type = "answers"' in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        ("nan", "'nan' gave nan for problem countdown:"),
+        ("none", "'none' gave None for problem countdown:"),
+        ("text", "'text' gave 'much' for problem countdown:"),
+        ("raises", "'raises' raised ZeroDivisionError: division by zero (problem countdown:"),
+        ("slow", "took more than 0.2 s; make it quicker"),
+    ],
+)
+def test_a_bad_reward_is_found_by_check_and_before_training(
+    tmp_path, monkeypatch, capsys, function: str, said: str
+) -> None:
+    monkeypatch.setattr("rlvrlab.rollout.trial.LIMIT_S", 0.2)
+    tiny(tmp_path)
+    (tmp_path / "mine.py").write_text(REWARDS)
+    (line,) = errors(inside(monkeypatch, capsys, "check", "reward", f"mine.py:{function}", folder=tmp_path))
+    assert said in line
+    done = inside(monkeypatch, capsys, "train", "tiny.toml", f"reward.type=mine.py:{function}", folder=tmp_path)
+    assert done.returncode == 2 and said in done.stderr.splitlines()[-1]
+    assert not (tmp_path / "experiments").exists()
+
+
+def test_a_reward_is_shown_on_four_answers_and_one_that_pays_for_errors_is_noticed(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    (tmp_path / "mine.py").write_text(REWARDS)
+    done = inside(monkeypatch, capsys, "check", "reward", "mine.py:good", "--json", folder=tmp_path)
+    paid = {row["answer"]: row["reward"] for row in json.loads(done.stdout)["checks"]}
+    assert paid == {"right": 1.0, "wrong": 0.0, "empty": 0.0, "truncated": 0.0} and done.stderr == ""
+    done = inside(monkeypatch, capsys, "check", "reward", "mine.py:upside_down", folder=tmp_path)
+    assert "a right answer earns no more than a wrong one" in done.stderr
+
+
+def test_a_file_on_the_command_line_is_the_one_here_before_the_one_beside_the_recipe(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    (tmp_path / "recipes").mkdir()
+    tiny(tmp_path / "recipes")
+    (tmp_path / "recipes" / "mine.py").write_text("")
+    (tmp_path / "mine.py").write_text(REWARDS)
+    words = ("check", "recipe", "recipes/tiny.toml", "reward.type=mine.py:good")
+    assert inside(monkeypatch, capsys, *words, folder=tmp_path).returncode == 0
+    (tmp_path / "mine.py").rename(tmp_path / "recipes" / "mine.py")
+    assert inside(monkeypatch, capsys, *words, folder=tmp_path).returncode == 0
+
+
+def test_the_toy_refuses_words_and_points_to_a_language_model(tmp_path, monkeypatch, capsys) -> None:
+    assert inside(monkeypatch, capsys, "new", "task", "words", folder=tmp_path).returncode == 0
+    done = inside(monkeypatch, capsys, "train", "words.toml", "engine.type=toy", folder=tmp_path)
+    assert done.returncode == 2 and "engine.type=hf engine.model=nano" in done.stderr
+    assert not (tmp_path / "experiments").exists()
+
+
+@pytest.mark.slow
+def test_a_new_reward_trains_the_toy(tmp_path) -> None:
+    for words in (("new", "reward", "mine"), ("check", "reward", "mine.py:reward"), ("train", "mine.toml")):
+        done = rlvr(*words, folder=tmp_path)
+        assert done.returncode == 0, (words, done.stderr)

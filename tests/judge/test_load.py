@@ -1,0 +1,217 @@
+"""Verdicts do not depend on who else wants the processor: what is excused, what is not, and budgets per test."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from rlvrlab.errors import UserError
+from rlvrlab.judge.fusion import wire
+from rlvrlab.judge.fusion.server import run_code
+from rlvrlab.judge.jail import supervisor
+from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.jail.supervisor import LEAST_PATIENCE_S, MOST_EXCUSED_THREADS, Crew, Watch
+from rlvrlab.judge.judge import Judge
+from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, TestsTask
+from rlvrlab.judge.workers import worker
+from rlvrlab.judge.workers.pool import Pool
+from rlvrlab.types import ErrorKind
+
+TIGHT = Limits(cpu_s=1, job_cpu_s=1, wall_s=2.0)
+Threads = dict[int, tuple[float, float]]
+
+
+class Sleeper:
+    """A crew of children that only sleep, and a kernel that tells of them what a test wants."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, limits: list[Limits]) -> None:
+        self.crew, self.reports = Crew(), []
+        self.threads: list[Threads] = [{} for _ in limits]
+        self.watches: list[Watch] = []
+        for number, each in enumerate(limits):
+            self.reports.append(os.pipe())
+            child = os.fork()
+            if child == 0:
+                time.sleep(600)
+                os._exit(0)
+            watch = self.crew.watch(number, each, self.reports[-1][1], 0.05)
+            self.crew.watches[watch.follow(child)] = watch
+            self.watches.append(watch)
+        self.began = self.watches[0].began
+        pids = [watch.pid for watch in self.watches]
+        monkeypatch.setattr(supervisor, "cpu_seconds", lambda pid: sum(run for run, _ in self._of(pids, pid).values()))
+        monkeypatch.setattr(
+            supervisor,
+            "thread_times",
+            lambda _, pid: [(name, (int(a * 1e9), int(b * 1e9))) for name, (a, b) in self._of(pids, pid).items()],
+        )
+
+    def _of(self, pids: list[int], pid: int) -> Threads:
+        return self.threads[pids.index(pid)]
+
+    def at(self, second: float, *threads: Threads) -> list[str]:
+        """Look with these threads (run, waited), so many seconds after the start: why each child was killed."""
+        for place, known in enumerate(threads):
+            self.threads[place] = known
+        self.crew.look(self.began + second)
+        return [watch.killed for watch in self.watches]
+
+    def close(self) -> None:
+        for watch, (reading, _) in zip(self.watches, self.reports, strict=True):
+            watch.kill("cancelled")
+            watch.reap()
+            os.close(reading)
+
+
+@contextmanager
+def sleeping(monkeypatch: pytest.MonkeyPatch, *limits: Limits) -> Iterator[Sleeper]:
+    one = Sleeper(monkeypatch, list(limits))
+    try:
+        yield one
+    finally:
+        one.close()
+
+
+def test_waiting_for_a_processor_is_excused_in_every_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    with sleeping(monkeypatch, TIGHT) as job:
+        assert job.at(5.0, {1: (0.01, 0.0), 2: (0.1, 4.5)}) == [""]
+        assert job.at(9.0, {1: (0.01, 0.0), 2: (0.1, 8.4)}) == [""]
+        assert job.at(11.0, {1: (0.01, 0.0), 2: (0.1, 8.4)}) == ["wall"]
+
+
+def test_all_threads_of_a_process_are_seen() -> None:
+    """The kernel's own count for the process is that of its first thread."""
+    resting = threading.Event()
+    threads = [threading.Thread(target=resting.wait) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    times = dict(supervisor.thread_times(os.getpid()))
+    assert {thread.native_id for thread in threads} | {threading.get_native_id()} <= times.keys()
+    assert times[threading.get_native_id()][0] > 0
+    resting.set()
+    for thread in threads:
+        thread.join()
+
+
+def test_threads_that_ended_are_excused_like_those_that_were_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    with sleeping(monkeypatch, TIGHT) as job:
+        assert job.at(1.0, {1: (0.1, 0.0), 2: (0.1, 0.8)}) == [""]
+        monkeypatch.setattr(supervisor, "cpu_seconds", lambda pid: 0.7)  # of which only 0.2 s are of living threads
+        assert job.at(3.5, {1: (0.1, 0.0), 2: (0.1, 0.8)}) == [""]
+
+
+def test_a_crowd_of_threads_cannot_stop_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand that wait for each other now and then: together longer than the time that passed."""
+    with sleeping(monkeypatch, TIGHT) as job:
+        crowd = dict.fromkeys(range(1000), (0.0001, 0.01))
+        assert sum(wait for _, wait in crowd.values()) > 2.1 + 0.01 * MOST_EXCUSED_THREADS
+        assert job.at(2.1, crowd) == ["wall"]
+
+
+def test_a_partner_that_waits_is_excused_for_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The candidate sleeps until its tester asks something, and the tester has no processor."""
+    with sleeping(monkeypatch, TIGHT, TIGHT) as pair:
+        assert pair.at(6.0, {1: (0.1, 0.0)}, {2: (0.1, 5.0)}) == ["", ""]
+        assert pair.at(9.0, {1: (0.1, 0.0)}, {2: (0.1, 5.0)}) == ["wall", "wall"]
+
+
+def test_progress_of_the_tester_gives_the_candidate_its_next_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    several = Limits(cpu_s=1, job_cpu_s=10, wall_s=100.0)
+    with sleeping(monkeypatch, several, several) as pair:
+        for second in range(5):
+            os.write(pair.reports[1][1], b'["passed"]\n')
+            assert pair.at(second + 1.0, {1: (0.9 * (second + 1), 0.0)}, {}) == ["", ""]
+        assert pair.at(6.0, {1: (5.6, 0.0)}, {})[0] == "cpu"
+
+
+def test_a_full_pipe_is_the_judges_delay(monkeypatch: pytest.MonkeyPatch) -> None:
+    with sleeping(monkeypatch, TIGHT) as job:
+        reading, writing = job.reports[0]
+        fcntl.fcntl(reading, fcntl.F_SETPIPE_SZ, 4096)
+        os.write(writing, b"x" * 4096)
+        assert job.at(5.0, {1: (0.1, 0.0)}) == [""]
+        os.read(reading, 4096)
+        assert job.at(6.0, {1: (0.1, 0.0)}) == [""]
+        assert job.at(8.5, {1: (0.1, 0.0)}) == ["wall"]
+
+
+def test_who_never_gets_a_processor_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    with sleeping(monkeypatch, TIGHT) as job:
+        late = LEAST_PATIENCE_S + 1
+        assert job.at(late, {1: (0.1, late)}) == ["starved"]
+
+
+def test_each_test_has_its_own_budget_when_a_tester_runs_them(judge: Judge) -> None:
+    program = "import time\ndef f(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n"
+    pieces = ("assert f(0.3) is (lambda: None)()",) * 4
+    limits = Limits(cpu_s=0.6, job_cpu_s=10)
+    assert judge.verify(TestsTask("f", pieces, limits=limits), program).detail == "accepted"
+    slow = TestsTask("f", (*pieces, "assert f(3) is (lambda: None)()"), limits=limits)
+    assert judge.verify(slow, program).error is ErrorKind.TIMEOUT
+
+
+def test_too_much_cpu_time_is_too_much_even_if_nobody_looked(judge: Judge) -> None:
+    """A test that needs a hair more than its limit ends before the next look: the kernel's count decides."""
+    program = "import time\nwhile time.process_time() < 0.103: pass\nprint('ok')"
+    assert judge.verify(StdioTask((("", "ok"),), limits=Limits(cpu_s=0.1)), program).error is ErrorKind.TIMEOUT
+
+
+@pytest.mark.parametrize("size", [4096, 1 << 16])
+def test_large_results_pass_through_small_pipes(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Where a user has used up the quota, a pipe holds two pages and cannot be made larger."""
+    monkeypatch.setattr(worker, "PIPE_SIZE", size)
+    task = CallsTask("f", (Call((3,), "x" * 3_000_000),) * 1, limits=Limits(wall_s=5.0))
+    with Judge(workers=1) as small:
+        assert small.verify(task, "def f(n): return 'x' * (n * 1_000_000)").detail == "accepted"
+
+
+def test_an_endless_report_is_ended_as_output(judge: Judge) -> None:
+    program = "import os, time\ndef f():\n    while True: os.write(3, b'x' * 65536)\n"
+    verdict = judge.verify(CallsTask("f", (Call((), 1),), limits=Limits(output_mb=1)), program)
+    assert verdict.error is ErrorKind.OUTPUT and verdict.cost["cpu_s"] < 1
+
+
+@pytest.mark.slow
+def test_the_same_verdicts_at_load() -> None:
+    """The smaller sister of benchmarks/judge_under_load.py."""
+    command = [sys.executable, "benchmarks/judge_under_load.py", "--count", "42", "--load", "6", "--rounds", "1"]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    assert told.returncode == 0, told.stdout + told.stderr
+
+
+def test_run_code_answers_by_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop on a machine that gives it next to no processor: the client hears so while it still listens."""
+    form = {"code": "while True: pass", "language": "python", "run_timeout": 0.3, "compile_timeout": 0.3}
+    monkeypatch.setattr(wire, "CLIENTS_WAIT_S", 0.2)
+    monkeypatch.setattr(Limits, "fields", property(lambda limits: (10.0, 10.0, 10.0, 512, 4, 64)))
+
+    async def go() -> tuple[dict[str, Any], float, int]:
+        pool = Pool(size=1)
+        await pool.warm()
+        started = time.monotonic()
+        answer = await run_code(pool, form)
+        waited = time.monotonic() - started
+        finished = await run_code(pool, {**form, "code": "print(1)", "compile_timeout": 60})
+        pool.close()
+        assert finished["run_result"]["stdout"] == "1\n"
+        return answer, waited, pool.restarts
+
+    answer, waited, restarts = asyncio.run(go())
+    assert (answer["status"], answer["run_result"]) == ("SandboxError", None) and "too busy" in answer["message"]
+    assert 0.5 < waited < 4 and restarts == 0
+
+
+@pytest.mark.parametrize("seconds", [-1, 1e300, "soon", float("nan")])
+def test_a_compile_timeout_that_is_none_is_refused(seconds: object) -> None:
+    with pytest.raises(UserError, match="compile_timeout"):
+        wire.deadline_s({"compile_timeout": seconds}, Limits())

@@ -1,0 +1,129 @@
+"""What the top of a page says: did a run learn, what did a study find; never green where nothing was learnt."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from run_folders import lines, made_run, metrics_row
+
+from rlvrlab.report.csv_tables import write_tables
+from rlvrlab.report.figures.drawing import figures_of
+from rlvrlab.report.gather import gather
+from rlvrlab.report.gather.verdict import verdict
+
+
+def told(folder: Path) -> dict[str, Any]:
+    return gather(folder)["sections"][0]["data"]["answer"]
+
+
+def card(folder: Path, index: int, phase: str, right: int, of: int = 60, control: bool = False) -> None:
+    outcomes = {f"p{i}": float(i < right) for i in range(of)}
+    metrics = {"accepted_at_1": right / of, "accepted_at_1_low": 0.0, "accepted_at_1_high": 1.0, "problems": of}
+    (folder / "analysis/cards").mkdir(parents=True, exist_ok=True)
+    facts = {"phase": phase, "step": index * 5, "metrics": metrics, "outcomes": outcomes, "control": control}
+    (folder / f"analysis/cards/{index}_{phase}.json").write_text(json.dumps(facts))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "tone", "word"),
+    [(10, 40, "good", "Yes"), (40, 10, "bad", "No, it got worse"), (30, 31, "unclear", "No improvement is shown"),
+     (0, 0, "bad", "No"), (20, 0, "bad", "No")],
+)  # fmt: skip
+def test_the_sentence_follows_the_paired_difference_on_test_problems(
+    tmp_path, before: int, after: int, tone: str, word: str
+) -> None:
+    folder = made_run(tmp_path, "run")
+    card(folder, 0, "baseline", before)
+    card(folder, 1, "grpo", after)
+    card(folder, 2, "more_sft", 60, control=True)
+    found, document = told(folder), gather(folder)
+    assert (found["tone"], found["word"], found["role"]) == (tone, word, "test")
+    assert document["tone"] == tone, "a run that learnt nothing is not green because it finished"
+    assert found["difference"]["mean"] == pytest.approx((after - before) / 60, abs=1e-4)
+    assert found["about"] == "60 problems, 1 seed" and bool(found["why"]) == (tone != "good")
+    assert all(one["why"] and one["try"] for one in found["why"])
+
+
+def test_without_test_problems_the_sentence_is_about_dev_and_says_so(tmp_path) -> None:
+    folder = made_run(tmp_path, "run")
+    found = told(folder)
+    assert (found["tone"], found["role"], found["before"]["value"], found["after"]["value"]) == ("good", "dev", 0, 0.5)
+    assert "On dev problems" in found["caution"]
+    (folder / "logs/metrics.jsonl").write_text(lines([metrics_row(step, 0.0) for step in range(5)]))
+    assert told(folder)["tone"] == "bad", "nothing right at the end"
+    (folder / "logs/metrics.jsonl").write_text(lines([metrics_row(step) for step in range(5)]))
+    assert told(folder)["word"] == "Not known"
+
+
+@pytest.mark.parametrize(("status", "tone"), [("failed", "unclear"), ("finished", "good")])
+def test_a_failed_run_is_not_green_either(tmp_path, status: str, tone: str) -> None:
+    found = told(made_run(tmp_path, "run", status=status))
+    assert found["tone"] == tone and ("did not finish" in found["caution"]) == (status == "failed")
+
+
+def test_phases_are_paired_with_what_they_started_from_and_controls_branch_off(tmp_path) -> None:
+    folder = made_run(tmp_path, "run")
+    for index, (phase, right) in enumerate([("baseline", 0), ("sft", 20), ("more_sft", 30), ("grpo", 40)]):
+        card(folder, index, phase, right, control=phase == "more_sft")
+    document = gather(folder)
+    steps = next(one["data"]["steps"] for one in document["sections"] if one["id"] == "phases")
+    said = document["sections"][0]["data"]["answer"]["last_phase"]
+    assert said.startswith("The last phase alone (grpo): 33.3 → 66.7 % (+33.3 points [")
+    assert [(one["name"], one["origin"], one["control"]) for one in steps] == [
+        ("sft", "baseline", False), ("more_sft", "sft", True), ("grpo", "sft", False)]  # fmt: skip
+    assert steps[2]["difference"]["mean"] == pytest.approx(20 / 60, abs=1e-4)
+    tables = {path.stem for path in write_tables(document, folder, tmp_path / "tables")}
+    assert "phases" in tables and "phases" in figures_of(document)
+    assert steps[2]["difference"]["verdict"] == "higher" and steps[2]["difference"]["problems"] == 60
+
+
+def test_a_control_arm_is_a_branch_of_the_curve(tmp_path) -> None:
+    folder = made_run(tmp_path, "run", steps=4)
+    rows = [metrics_row(0, 0.1), metrics_row(1, 0.2), metrics_row(2, 0.9, phase="more_sft"), metrics_row(3, 0.3)]
+    (folder / "logs/metrics.jsonl").write_text(lines(rows))
+    said = {"kind": "control", "text": "more_sft was a control arm: the policy is again that of step 1", "step": 2}
+    (folder / "logs/events.jsonl").write_text(lines([said]))
+    document = gather(folder)
+    [curves] = [one["data"] for one in document["sections"] if one["id"] == "curves"]
+    main = {one["name"]: one["y"] for one in curves["main"]["series"] if one.get("points")}
+    assert main == {"held out: countdown": [0.1, 0.2, 0.3], "control: more_sft": [0.2, 0.9]}
+    assert document["sections"][0]["data"]["answer"]["after"]["value"] == 0.3
+
+
+def test_the_clock_counts_answers_tokens_and_seconds(tmp_path) -> None:
+    folder = made_run(tmp_path, "run", steps=3)
+    spent = {"groups/collected": 2, "response_length/mean": 10.0, "time/step_s": 0.5}
+    (folder / "logs/metrics.jsonl").write_text(lines([metrics_row(s, 0.5, **spent) for s in range(1, 4)]))
+    [curves] = [one["data"] for one in gather(folder)["sections"] if one["id"] == "curves"]
+    assert curves["clock"] == {"n": 4, "step": [1, 2, 3], "answers": [8, 16, 24], "tokens": [80, 160, 240],
+                               "seconds": [0.5, 1.0, 1.5]}  # fmt: skip
+
+
+def test_pairs_of_gradients_are_shown_where_the_metrics_have_them(tmp_path) -> None:
+    folder = made_run(tmp_path, "run", steps=4)
+    rows = [metrics_row(s, 0.5, **{"surgery/cosine/mean": 0.1, "surgery/cosine/min": -0.2,
+                                   "surgery/cosine/a/b": -0.1 * s}) for s in range(1, 6)]  # fmt: skip
+    (folder / "logs/metrics.jsonl").write_text(lines(rows))
+    [found] = [one["data"] for one in gather(folder)["sections"] if one["id"] == "conflict"]
+    assert found["matrix"]["rows"] == ["a", "b"] and found["absent"] == []
+    assert found["matrix"]["cells"][0][1]["value"] == found["matrix"]["cells"][1][0]["value"] == -0.5, "the last fifth"
+    assert [len(panel["series"]) for panel in found["panels"]] == [2, 1]
+
+
+def test_a_seed_that_was_run_again_is_one_dot() -> None:
+    share = {"value": 0.5, "low": 0.4, "high": 0.6}
+    trials = {
+        f"t{i}": {"seed": seed, "metrics": {"dev.accepted": {"value": 0.1 * i}}} for i, seed in enumerate((0, 1, 1))
+    }
+    arm = {"name": "small", "chosen": True, "trials": list(trials), "metrics": {"dev.accepted": share}}
+    stage = {"name": "rate", "arms": [arm], "decision": 1}
+    study = {"stages": [stage], "trials": trials, "caveats": [{"text": "few"}],
+             "decisions": [{"id": 1, "outcome": "better", "words": "small wins"}]}  # fmt: skip
+    found = verdict(study)["data"]
+    assert [one["seed"] for one in found["forests"][0]["rows"][0]["seeds"]] == ["0", "1"]
+    assert (found["tone"], found["word"], found["caveats"]) == ("good", "small wins rate", ["few"])
+    study["decisions"][0]["outcome"] = "undecided"
+    assert verdict(study)["data"]["tone"] == "unclear", "undecided is not green"

@@ -1,0 +1,102 @@
+"""A finished run made longer equals one that was long from the start."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rlvrlab.errors import UserError
+from rlvrlab.recipe import load_recipe
+from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
+from rlvrlab.train.extension import extend
+from rlvrlab.train.session import resume, start
+
+TINY = """name = "tiny"
+phases = ["sft", "grpo"]
+[env]
+type = "countdown"
+numbers = [2]
+high = 9
+style = "bare"
+[data]
+train_size = 40
+dev_size = 8
+[rollout]
+n = 2
+max_tokens = 6
+[engine]
+type = "toy"
+buckets = 8
+[sft]
+steps = 3
+batch_size = 4
+[grpo]
+steps = 5
+batch_size = 2
+[eval]
+every = 4
+[checkpoint]
+every = 2
+"""
+
+
+def quiet(*_: object) -> None:
+    pass
+
+
+def finished(folder: Path, *overrides: str) -> Path:
+    path = folder / "tiny.toml"
+    path.write_text(TINY, encoding="utf-8")
+    return start(load_recipe(path, [f"output_dir={folder}", *overrides]), quiet).folder
+
+
+def lines(run: Path) -> list[str]:
+    """metrics.jsonl without wall-clock times."""
+    rows = [{key: value for key, value in row.items() if not key.startswith("time/")} for row in read_metrics(run)]
+    return [json.dumps(row) for row in rows]
+
+
+@pytest.mark.parametrize("words", [["grpo.steps=9"], ["grpo.steps=+4"]])
+def test_an_extended_run_equals_one_that_was_long_from_the_start(tmp_path, words: list[str]) -> None:
+    short, long = finished(tmp_path), finished(tmp_path, "grpo.steps=9")
+    extend(short, words)
+    assert resume(short, quiet).status == "finished"
+    assert lines(short) == lines(long) and len(lines(long)) == 3 + 9 + 2
+    for name in ("global_step_12/actor", "global_step_12/trainer.json"):
+        place = Path("checkpoints") / name
+        files = [p for p in [long / place, *(long / place).rglob("*")] if p.is_file()]
+        assert files and all(p.read_bytes() == (short / p.relative_to(long)).read_bytes() for p in files)
+    config = read_config(short)
+    assert config["recipe"]["phase_tables"]["grpo"]["steps"] == 9
+    assert config["history"][0]["changed"] == {"grpo.steps": {"from": 5, "to": 9}}
+    assert [e["changed"] for e in read_events(short) if e["kind"] == "extended"] == [config["history"][0]["changed"]]
+    assert read_info(short)["status"] == "finished"
+
+
+def test_a_run_that_stopped_early_goes_on_without_the_stop(tmp_path) -> None:
+    run = finished(tmp_path, "stop.target=0.0")
+    assert len(lines(run)) < 3 + 5 + 2
+    extend(run, ["stop.patience=50", "stop.target=1.0"])
+    resume(run, quiet)
+    assert read_metrics(run)[-1]["phase_step"] == 5
+
+
+@pytest.mark.parametrize(
+    ("settings", "words", "says"),
+    [
+        ((), ["grpo.steps=4"], "only be made longer"),
+        ((), ["rollout.n=8"], "rollout.n: --resume can change grpo.steps"),
+        ((), ["sft.steps=+4"], "sft.steps: --resume can change grpo.steps"),
+        ((), ["grpo.steps=many"], "only be made longer"),
+        (("optimizer.decay=cosine",), ["grpo.steps=+4"], "optimizer.decay = 'cosine' follows the length"),
+        (("protocol.type=curriculum", "env.numbers=[2, 3]"), ["grpo.steps=+4"], "protocol.type = 'curriculum' cuts"),
+    ],
+)
+def test_what_would_not_be_the_same_run_is_refused(tmp_path, settings, words: list[str], says: str) -> None:
+    run = finished(tmp_path, *settings)
+    before = (run / "config.json").read_bytes()
+    with pytest.raises(UserError, match=says):
+        extend(run, words)
+    assert (run / "config.json").read_bytes() == before and not list(run.glob("checkpoints/before_*"))
