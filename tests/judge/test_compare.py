@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -92,6 +93,14 @@ def test_different_values_differ(one: object, other: object) -> None:
         ({0.0, 0.5}, {0.4, 0.9}, Comparison("float", abs_tol=0.4), True),
         (1 + 0j, 1, Comparison("python"), True),
         (2 + 1j, 2, Comparison("python"), False),
+        (Decimal("1.10"), Decimal("1.1"), Comparison("python"), True),
+        (Decimal("0.1"), Fraction(1, 10), Comparison("python"), False),
+        (bytearray(b"a"), b"a", Comparison("python"), True),
+        (bytearray(b"a"), b"a", EXACT, False),
+        (range(0, 4, 2), range(0, 3, 2), Comparison("python"), True),
+        (range(5, 5), range(0), Comparison("python"), True),
+        (range(10**30), range(10**30 + 1), Comparison("python"), False),
+        (range(3), range(4), Comparison("python"), False),
         (complex(0.0, 1.0), complex(-0.0, 1.0), EXACT, True),
         (complex(0.0, 1.0), complex(-0.0, 1.0), Comparison("json"), True),
         (complex(0.1 + 0.2, 1), complex(0.3, 1), Comparison("float", abs_tol=1e-9), True),
@@ -144,6 +153,18 @@ def test_hostile_depth_does_not_overflow() -> None:
 )
 def test_texts(got: bytes, expected: str, kind: Any, same: bool) -> None:
     assert same_text(got, expected, Comparison(kind, abs_tol=1e-5)) is same
+
+
+@pytest.mark.parametrize("tolerance", ["1e-9", None, -1, float("nan")])
+def test_a_tolerance_is_a_number(tolerance: Any) -> None:
+    with pytest.raises(ValueError, match="abs_tol"):
+        Comparison("float", abs_tol=tolerance)
+
+
+def test_a_fraction_has_no_exponent() -> None:
+    """With one, eleven characters make a number of ten million digits, and whoever decodes it stands still."""
+    with pytest.raises(ValueError, match="invalid literal"):
+        plain.decode(["Fraction", "1e3000"])
 
 
 def test_a_policy_for_values_is_not_one_for_text() -> None:

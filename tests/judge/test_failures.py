@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import subprocess
@@ -201,6 +202,12 @@ def test_output_that_no_checker_can_read_is_wrong(judge: Judge) -> None:
         task = StdioTask((("49", expected),), checker=CHECKER)
         assert judge.verify(task, "print('junk')").error is ErrorKind.WRONG
         assert judge.verify(task, "print(7)").correct is True
+
+
+def test_a_task_of_odd_types_is_no_exception() -> None:
+    """An exception would end the others of its batch, or leave them running with nobody waiting."""
+    odd: Any = StdioTask((("", ""),), checker=5)  # type: ignore[arg-type]
+    assert asyncio.run(CodeJudge().judge("pass", odd)).correct is None
 
 
 def test_an_exception_of_ours_stays_with_its_item(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:

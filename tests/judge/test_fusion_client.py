@@ -20,7 +20,7 @@ from rlvrlab.judge.fusion.wire import verdict_from_wire, verdict_to_wire
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.replicas import LONGEST_PAUSE_S
-from rlvrlab.types import ErrorKind, Verdict
+from rlvrlab.types import ErrorKind, Verdict, bad_task
 
 FINE = {"status": "Success", "message": "", "run_result": {"status": "Finished", "stdout": "6\n", "return_code": 0}}
 ECHO = StdioTask((("", "6\n"),))
@@ -222,6 +222,11 @@ def test_what_is_no_verdict_is_not_taken_for_one(changes: dict[str, Any]) -> Non
     assert verdict_from_wire(VERDICT).correct is True
     with pytest.raises(BadAnswer, match="not a verdict"):
         verdict_from_wire({**VERDICT, **changes})
+
+
+def test_a_bad_task_stays_one_on_its_way_back() -> None:
+    verdict = verdict_from_wire(json.loads(json.dumps(verdict_to_wire(bad_task("no tests", isolation="landlock")))))
+    assert (verdict.correct, verdict.error, verdict.flags) == (None, ErrorKind.BAD_TASK, ("bad_task",))
 
 
 @pytest.mark.parametrize("form", [{}, 3, None, [], {key: VERDICT[key] for key in VERDICT if key != "flags"}])

@@ -115,6 +115,10 @@ CONTEST = {"id": 7, "test": [{"input": {"stdin": given}, "output": {"stdout": wa
 ADDS = "Here:\n```python\nprint(sum(map(int, input().split())))\n```"
 
 
+FRACTION = ["tuple", [["tuple", [["Fraction", "1e3000"]]], 1, ["dict", []]]]
+STDIO: dict[str, Any] = {"kind": "stdio", "tests": [["", ""]]}
+
+
 def submission(completion: str, row: dict[str, Any], **config: Any) -> dict[str, Any]:
     settings = {"provided_data": row, "dataset_type": "CommonOJDataset", **config}
     return {"dataset": "mine", "id": row["id"], "completion": completion, "config": settings}
@@ -131,6 +135,23 @@ def submission(completion: str, row: dict[str, Any], **config: Any) -> dict[str,
         ("/judge", {"items": 3}, 422),
         ("/judge", {"items": [{"code": "x", "task": {"kind": "nonsense"}}]}, 422),
         ("/judge", {"items": [{"code": "x", "task": {"kind": "calls"}}]}, 422),
+        *(
+            ("/judge", {"items": [{"code": "x", "task": {**task, **odd}}]}, 422)
+            for task, odd in (
+                (STDIO, {"tests": [[1, 2]]}),
+                (STDIO, {"checker": 5}),
+                (STDIO, {"limits": {"memory_mb": 100.5}}),
+                (STDIO, {"comparison": {"kind": "float", "abs_tol": "1"}}),
+                ({"kind": "tests", "entry_point": "f", "tests": [1]}, {}),
+                ({"kind": "tests", "entry_point": None, "tests": ["assert f()"]}, {}),
+                ({"kind": "tests", "entry_point": "f", "tests": ["assert f()"]}, {"setup": 5}),
+                ({"kind": "calls", "entry_point": "f"}, {"calls": [{"plain": FRACTION}]}),
+                ({"kind": "syntax"}, {"functions": [5]}),
+                ({"kind": "syntax"}, {"longest_line": "x"}),
+            )
+        ),
+        ("/judge", {"items": [{"code": "", "task": {"kind": "syntax"}}] * 10_001}, 422),
+        ("/submit", submission(ADDS, CONTEST, extra={"comparison": {"kind": "python"}}), 422),
         ("/submit", {"id": 1, "completion": "x", "config": {}}, 422),
         ("/submit", {"id": 1, "completion": "x", "config": [1]}, 422),
         ("/submit", submission(ADDS, {"id": 1, "test": [{"input": "1 2"}]}), 422),

@@ -49,6 +49,12 @@ needs_math_verify = pytest.mark.skipif(
         ("3 \\text{ hrs}", "3 \\text{ hours}", None),
         ("1,2,2", "1,2", False),
         ("(1,2)", "\\{1,2\\}", False),
+        *(
+            (text, "5", False)
+            for text in ("\\leq 5", "\\neq 5", "x < 5", "\\approx 5", "5+", "5\\times", "5..", "5\\ldots")
+        ),
+        *((text, "5", None) for text in ("x = 5", "\\left(5\\right)", "\\sqrt{25}", "4 + 1")),
+        ("x < 5.0", "x < 5", None),
         ("x", "x", True),
         ("x", "y", None),
         ("", "", None),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.jail.limits import MEGABYTE, Limits
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.judge.modes.sql_gold import gold_of
@@ -191,6 +191,14 @@ def test_a_failed_query_leaves_its_neighbours_a_clean_connection(judge: Judge, d
         False,
         True,
     ] * len(bad)
+
+
+def test_what_a_neighbour_writes_does_not_count(judge: Judge, database: Path) -> None:
+    """Both fit the limit of output, together they do not."""
+    many = "SELECT hex(zeroblob(300000)) FROM person"
+    task = SqlTask(str(database), many, limits=Limits(output_mb=1 + len(ROWS) * 600_000 // MEGABYTE))
+    answers = [f"{many} WHERE {i} > 0" for i in range(1, 4)]
+    assert [verdict.correct for verdict in judge.verify_many([(task, answer) for answer in answers])] == [True] * 3
 
 
 HOSTILE = [

@@ -41,13 +41,9 @@ class CodeJudge:
             return Finding(Outcome.COMPILE_ERROR, reason).verdict(isolation)
         if not isinstance(task, SyntaxTask) and not (task.calls if isinstance(task, CallsTask) else task.tests):
             return bad_task("it has no tests, and everything would pass them", isolation=isolation)
-        try:
-            pool = self._pool_for(task)
-        except UserError as error:
-            return bad_task(str(error), isolation=isolation)
 
         async def find() -> Finding:
-            async with pool.worker() as worker:
+            async with self._pool_for(task).worker() as worker:
                 match task:
                     case StdioTask():
                         return await judge_stdio(worker, code, task, self.every_test)
@@ -60,7 +56,7 @@ class CodeJudge:
 
         try:
             return (await tried(find)).verdict(isolation)
-        except BadTask as error:
+        except (BadTask, UserError) as error:
             return bad_task(str(error), isolation=isolation)
         except Exception as error:
             return judge_failed(error, isolation)

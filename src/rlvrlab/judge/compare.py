@@ -61,6 +61,8 @@ class Comparison:
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
             raise ValueError(f"comparison {self.kind!r}; allowed: {', '.join(get_args(Kind))}")
+        if not all(isinstance(tol, int | float) and tol >= 0 for tol in (self.abs_tol, self.rel_tol)):
+            raise ValueError(f"abs_tol and rel_tol must be numbers from 0 on: {self.abs_tol!r}, {self.rel_tol!r}")
 
     def close(self, got: float, expected: float) -> bool:
         """Within tolerance; infinities only equal themselves, NaN equals NaN."""
@@ -215,23 +217,34 @@ def _empty(shape: Any) -> Any:
 
 def _canonical(form: Any) -> Any:
     """Equal encodings for what Python's `==` calls equal: 1, 1.0 and True; any two sets; any two dicts."""
-    return _arranged(form, _merged_number, {**dict.fromkeys(SETS, "set"), **dict.fromkeys(MAPPINGS, "dict")})
+    return _arranged(form, _merged_leaf, {**dict.fromkeys(SETS, "set"), **dict.fromkeys(MAPPINGS, "dict")})
 
 
-def _merged_number(form: Any) -> Any:
+def _merged_leaf(form: Any) -> Any:
     if type(form) is not list:
         return int(form) if type(form) is bool or (type(form) is float and form.is_integer()) else form
     if form[0] == "int":
         return int(form[1], 16)
     if form[0] == "complex":
-        parts = [_merged_number(plain.encode(float(part))) for part in form[1]]
+        parts = [_merged_leaf(plain.encode(float(part))) for part in form[1]]
         return parts[0] if parts[1] == 0 else ["complex", parts]
+    if form[0] == "bytearray":
+        return ["bytes", form[1]]
+    if form[0] == "range":
+        return ["range", _ends(range(*form[1]))]
     if form[0] not in ("Fraction", "Decimal") or not RATIO.fullmatch(form[1]):
         return form
     value = Fraction(form[1])
     if value.denominator == 1:
         return value.numerator
-    return float(value) if Fraction(float(value)) == value else form
+    return float(value) if Fraction(float(value)) == value else [form[0], str(value)]
+
+
+def _ends(numbers: range) -> list[int]:
+    """What two ranges of the same numbers have in common: range(0, 3, 2) is range(0, 4, 2)."""
+    if not numbers:
+        return []
+    return [numbers[0], numbers[-1], numbers.step if numbers[0] != numbers[-1] else 0]
 
 
 def _arranged(form: Any, leaf: Callable[[Any], Any], tags: Mapping[str, str]) -> Any:

@@ -177,12 +177,20 @@ def test_no_test_is_left_out_by_default(tmp_path: Path) -> None:
 PURE = [
     "import sys\nfrom collections import deque\ndef f(x):\n    return sorted(x)[::-1]\nprint(sys.stdin.read())",
     "from typing import List\nimport math\nclass S:\n    def __init__(self): self.x = math.pi",
+    "class S(dict):\n    pass\nprint('{} of {:>3.1f}'.format(1, 2.5))",
+    "match 1:\n    case x: print(x)",
 ]
 IMPURE = [
     "open('/x')", "import os", "import sys\nsys.modules", "import sys\ns = sys\ns.modules", "import re\nre.enum.sys",
     "().__class__", "(i for i in ()).gi_frame.f_back", "type(1)", "getattr(1, 'x')", "from sys import *", "eval('1')",
     "from functools import singledispatch", "import sys as t", "match 1:\n    case int(real=r): pass", "def",
     "__builtins__", "import typing\ntyping.get_type_hints(1)", "import os as math",
+    "def make(name, bases, names):\n    return names\nclass A(metaclass=make):\n    import sys\nA['sys'].modules",
+    "class M:\n    def __init__(self, *a): self.a = a\nclass A(M()):\n    import sys\nA.a[2]['sys'].modules",
+    "import sys\ndel sys.stdin", "import math\ntry:\n    math.no\nexcept AttributeError as e:\n    e.obj",
+    "'{0.__globals__}'.format(print)", "t = '{0.x}'\nt.format(1)", "'{a[x]}'.format_map({})", "'{:{0.x}}'.format(1)",
+    "str.format('{0.x}', 1)", "match {'__import__': print}:\n    case __builtins__: pass", "from math import pi as __x",
+    "class A:\n    async def __getattr__(self, name): return name", "def f():\n    global __builtins__",
 ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 import sys
 
 from rlvrlab.envs.code.trees import NOT_PYTHON, parsed
@@ -31,6 +32,10 @@ MODULES: dict[str, frozenset[str] | None] = {
 INNER = ("_", "f_", "gi_", "cr_", "ag_", "tb_", "co_")
 """How attributes begin that lead to frames, code and other insides of the interpreter."""
 DUNDER = {"__name__", "__init__"}
+OWNER = "obj"
+"""The attribute of an AttributeError that holds the object which was asked, and so a whole module."""
+LOOKS_INSIDE = re.compile(r"\{[^{}:!]*[.\[]")
+"""A field of `str.format` that asks for an attribute or a member: `{0.__globals__}`."""
 
 
 def is_pure(program: str) -> bool:
@@ -43,7 +48,7 @@ def is_pure(program: str) -> bool:
     # A module is only ever asked for one of its names: held in a variable or passed on, it could be asked for any.
     named = sum(map(_is_module, nodes))
     asked = sum(isinstance(node, ast.Attribute) and _is_module(node.value) for node in nodes)
-    return named == asked and all(map(_harmless, nodes))
+    return named == asked and all(_harmless(node) and _names_no_insides(node) for node in nodes)
 
 
 def _is_module(node: ast.AST) -> bool:
@@ -54,11 +59,15 @@ def _harmless(node: ast.AST) -> bool:
     match node:
         case ast.Name(name):
             own = not hasattr(builtins, name) or name in FUNCTIONS or _is_exception(name)
-            return (own and not name.startswith("__")) or name in DUNDER
-        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-            return not name.startswith("__") or name in DUNDER
-        case ast.Attribute(ast.Name(module), attr) if module in MODULES:
-            return _may_take(module, attr)
+            return own or name in DUNDER
+        case ast.ClassDef():  # what makes the class may be a function of the program's, and is given all names of it
+            return not any(isinstance(inner, ast.Import) for inner in ast.walk(node))
+        case ast.Attribute(ast.Name(module), attr, context) if module in MODULES:
+            return isinstance(context, ast.Load) and _may_take(module, attr)
+        case ast.Attribute(ast.Constant(str(template)), "format" | "format_map"):
+            return not LOOKS_INSIDE.search(template)
+        case ast.Attribute(_, "format" | "format_map"):
+            return False
         case ast.Attribute(attr=attr):
             return _harmless_attribute(attr)
         case ast.Import(names):
@@ -70,13 +79,24 @@ def _harmless(node: ast.AST) -> bool:
     return True
 
 
+def _names_no_insides(node: ast.AST) -> bool:
+    """No identifier begins with two underscores, wherever it is used or bound: `case __builtins__:` binds one too."""
+    if isinstance(node, ast.Constant):
+        return True
+    for _, value in ast.iter_fields(node):
+        names = value if isinstance(value, list) else [value]
+        if any(isinstance(name, str) and name.startswith("__") and name not in DUNDER for name in names):
+            return False
+    return True
+
+
 def _may_take(module: str, name: str) -> bool:
     taken = MODULES[module]
     return name in taken if taken is not None else name != "*" and _harmless_attribute(name)
 
 
 def _harmless_attribute(name: str) -> bool:
-    return name not in sys.stdlib_module_names and not name.startswith(INNER)
+    return name not in sys.stdlib_module_names and not name.startswith(INNER) and name != OWNER
 
 
 def _is_exception(name: str) -> bool:

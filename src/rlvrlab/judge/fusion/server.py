@@ -27,6 +27,8 @@ from rlvrlab.judge.workers.orders import Order
 from rlvrlab.judge.workers.pool import Pool
 
 LONGEST_PAUSE_S = 30
+MOST_ITEMS = 10_000
+"""Programs in one request to /judge: each takes about 4 kB here, however short it is in the request."""
 TOKEN_ENV = "RLVR_JUDGE_TOKEN"  # noqa: S105
 MARK = {wire.MARK: SCORER_VERSION}
 """By this our client knows that /judge is there, and that it scores alike."""
@@ -124,6 +126,10 @@ class JudgeServer:
         items = request.json().get("items")
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
             raise UserError("items: a list of {code, task}")
+        if len(items) > MOST_ITEMS:
+            raise UserError(
+                f"items: {len(items)} of them; at most {MOST_ITEMS} in one request, send the others in another"
+            )
         pairs = [(str(item.get("code", "")), wire.task_from_wire(item.get("task", {}))) for item in items]
         judges = [self.hasty if item.get("every_test") is False else self.judge for item in items]
         async with self._place(max(1, len(pairs))):

@@ -23,6 +23,7 @@ from rlvrlab.judge.code import CodeJudge
 from rlvrlab.judge.compare import RSTRIP_LINES, Comparison, same_text
 from rlvrlab.judge.extract import program_in
 from rlvrlab.judge.fusion import wire
+from rlvrlab.judge.modes.stdio import TEXT_KINDS
 from rlvrlab.judge.tasks import TestsTask
 from rlvrlab.types import Verdict
 
@@ -62,6 +63,8 @@ async def _contest(code: str, tests: list[Any], config: Form, run_code: RunCode)
         policy = Comparison(**extra["comparison"]) if "comparison" in extra else RSTRIP_LINES
     except (TypeError, ValueError) as error:
         raise UserError(f"config.extra.comparison: {error}") from None
+    if policy.kind not in TEXT_KINDS:
+        raise UserError(f"config.extra.comparison: {policy.kind!r} is for values; for text: {', '.join(TEXT_KINDS)}")
     done: list[Form] = []
     everything = bool(extra.get("run_all_cases"))
     if not tests:

@@ -92,6 +92,25 @@ def task_to_wire(task: Task) -> dict[str, Any]:
 
 def task_from_wire(form: dict[str, Any]) -> Task:
     """A task from JSON; UserError says which part is wrong."""
+    task = _task_of(form)
+    match task:
+        case StdioTask():
+            texts = [task.checker or "", *(part for test in task.tests for part in test)]
+        case TestsTask():
+            texts = [task.entry_point, task.setup, task.preamble, *task.tests]
+        case SyntaxTask():
+            texts = [*task.functions, *task.forbidden]
+        case CallsTask():
+            texts = [task.entry_point]
+    odd = [text for text in texts if not isinstance(text, str)]
+    if odd:
+        raise UserError(f"task: {_shown(odd[0])} where a text belongs")
+    if isinstance(task, SyntaxTask) and not isinstance(task.longest_line, int | None):
+        raise UserError(f"task.longest_line: {_shown(task.longest_line)}; a number is needed")
+    return task
+
+
+def _task_of(form: dict[str, Any]) -> Task:
     try:
         form = dict(form)
         kind = form.pop("kind")
@@ -135,7 +154,9 @@ def verdict_from_wire(form: Any) -> Verdict:
     if wrong:
         raise BadAnswer(f"not a verdict: {wrong[0]} is {_shown(form[wrong[0]])}")
     right, error = form["correct"], ErrorKind(form["error"])
-    if (right is True) != (error is ErrorKind.NONE) or (right is None) != (error is ErrorKind.INFRA):
+    if (right is True) != (error is ErrorKind.NONE) or (right is None) != (
+        error in (ErrorKind.INFRA, ErrorKind.BAD_TASK)
+    ):
         raise BadAnswer(f"not a verdict: correct is {right} and error is {error}")
     if form["passed"] > form["total"]:
         raise BadAnswer(f"not a verdict: {form['passed']} of {form['total']} tests passed")

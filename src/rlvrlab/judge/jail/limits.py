@@ -38,6 +38,8 @@ class Limits:
     """All files together, where the worker has a tmpfs of its own."""
 
     def __post_init__(self) -> None:
+        if not all(type(size) is int for size in (self.memory_mb, self.output_mb, self.scratch_mb)):
+            raise ValueError(f"limits in MB must be whole numbers: {self}")
         times = all(0 < seconds <= LONGEST_S for seconds in (self.cpu_s, self.job_cpu_s, self.wall_or_default_s))
         if not times or not all(0 < size <= LARGEST_MB for size in (self.memory_mb, self.output_mb, self.scratch_mb)):
             raise ValueError(f"limits must be positive, at most {LONGEST_S} s and {LARGEST_MB} MB: {self}")

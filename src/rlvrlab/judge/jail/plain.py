@@ -129,7 +129,7 @@ DECODERS: dict[str, Callable[[Any, Known], Any]] = {
     "OrderedDict": lambda items, known: OrderedDict(_pairs(items, known)),
     "defaultdict": lambda items, known: defaultdict(None, _pairs(items, known)),
     "range": lambda parts, known: range(*parts),
-    "Fraction": lambda text, known: Fraction(text),
+    "Fraction": lambda text, known: Fraction(*map(int, text.split("/"))),  # Fraction("1e9999999") would take for ever
     "Decimal": lambda text, known: Decimal(text),
     "date": lambda text, known: datetime.date.fromisoformat(text),
     "datetime": lambda text, known: datetime.datetime.fromisoformat(text),

@@ -26,6 +26,11 @@ CHANGING = re.compile(
     re.IGNORECASE,
 )
 """Words that make another value of the number beside them."""
+SAYS_MORE = re.compile(
+    r"[<>≤≥≠≈]|\\(?:neq?|not|leq?|geq?|lt|gt|ll|gg|approx|sim|simeq|propto)(?![a-zA-Z])"
+    r"|(?:[-+*/^]|\\(?:times|cdot|div|pm|[lc]?dots)|\.\.)\s*$"
+)
+"""What makes more or less of a number than its value: a relation that is no equality, a sign with nothing behind it."""
 COUNTED = {
     "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11,
     "twelve": 12, "sixteen": 16,
@@ -67,6 +72,8 @@ def differ(answer: str, gold: str) -> bool | None:
         decided = read(one, other)
         if decided is not None:
             return decided
+    if scaled(gold) is not None and SAYS_MORE.search(one):
+        return True
     if scaled(answer) is None or scaled(gold) is None:
         words = [Counter(word.lower().rstrip("s") for word in CHANGING.findall(text)) for text in (one, other)]
         if words[0] != words[1]:

@@ -203,8 +203,9 @@ class SqlJudge:
         ran, failure = await tried(run)
         records = records_of(replace(ran, report=ran.report[: ran.report.rfind(b"\n") + 1])) or ()
         answers = [Result(record[1], record[2]) if record[0] == "rows" else record for record in records]
-        # A child that died unkilled may have failed from all its queries together: the unanswered ones get a new child.
-        if not answers or (ran.killed and len(answers) < len(queries)):
+        # A child that died unkilled, or wrote too much, may have failed from all its queries together: the unanswered
+        # ones get a new child. Time is counted for each query by itself.
+        if not answers or (ran.killed in ("cpu", "wall") and len(answers) < len(queries)):
             answers.append(["failed", *(failure or (Outcome.RUNTIME_ERROR, "the query ended the worker", ()))])
         return answers
 

@@ -18,6 +18,8 @@ from rlvrlab.judge.workers.orders import Order
 from rlvrlab.judge.workers.worker import Worker
 
 CHECKER_REJECTS = 1
+NOTHING_TO_READ = ("JSONDecodeError", "EOFError")
+"""How a sound checker fails on no input at all; one that reads outputs as JSON too fails so on an empty output."""
 MOST_KEPT_MB = 64
 """All outputs of one program that wait for a checker."""
 TEXT_KINDS = ("exact", "rstrip_lines", "tokens", "float", "unordered")
@@ -60,13 +62,19 @@ def _judge_output(finding: Finding, number: int, output: bytes, right: bool) -> 
 
 
 async def _accepted_by_checker(worker: Worker, task: StdioTask, number: int, output: bytes) -> bool:
-    """The checker's word. Where it fails the output is wrong, unless it fails in the same way without this output."""
+    """The checker's word. Where it fails the output is wrong, unless it fails in the same way without this output.
+
+    A task without an expected output is not tried with it: a program could print nothing, and stay unjudged.
+    """
     given, expected = task.tests[number]
     question = {"input": given, "output": output.decode("utf-8", "replace"), "expected": expected}
     checked = await _checked(worker, task, json.dumps(question))
     if isinstance(checked, bool):
         return checked
-    for other in ("", json.dumps({**question, "output": expected})):
+    others = [] if checked[1].startswith(NOTHING_TO_READ) else [""]
+    if expected.strip():
+        others.append(json.dumps({**question, "output": expected}))
+    for other in others:
         if await _checked(worker, task, other) == checked:
             raise BadTask(f"the checker failed: {checked[1] or checked[0]}")
     return False
