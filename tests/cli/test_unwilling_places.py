@@ -49,8 +49,8 @@ def test_the_doctor_finds_working_locks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("probe", "countdown", "--engine", "toy", "-n", "1", "-o", "{file}/below/probe.json"),
-        ("data", "make", "countdown", "-o", "{file}/below", "--train", "2", "--dev", "1"),
+        ("probe", "countdown", "--engine", "toy", "--n", "2", "--size", "2", "--max-tokens", "4", "-o", "{file}/below"),
+        ("data", "make", "countdown", "--size", "2", "-o", "{file}/below/rows.jsonl"),
     ],
 )
 def test_an_unwritable_place_is_one_line(
@@ -59,6 +59,7 @@ def test_an_unwritable_place_is_one_line(
     (tmp_path / "file").write_text("in the way")
     code, said = called(monkeypatch, capsys, *(word.format(file=tmp_path / "file") for word in words))
     assert code in (1, 2) and said.startswith("error: ") and said.count("\n") == 1
+    assert str(tmp_path / "file") in said, "it is the place that is refused, not the words"
 
 
 def test_an_error_of_the_system_is_one_line(
