@@ -7,8 +7,10 @@ LabError
 │   └── UnknownName      a plug-in, key or verb nobody registered, with the nearest match
 ├── RunError             the run folder cannot be used as asked
 │   ├── RunLocked        another process is writing to it
-│   └── CheckpointError  a checkpoint is incomplete or does not match its manifest
+│   ├── CheckpointError  a checkpoint is incomplete or does not match its manifest
+│   └── RunTouched       recipe or logs were edited since the last checkpoint
 ├── InfrastructureError  the machine failed, not the model: never scored as a wrong answer
+│   ├── DeadlineExceeded a step or an evaluation took longer than stop.deadline_s
 │   └── JudgeLost        no judge server answers any more: the run stops, nothing is scored, --resume goes on
 └── TrainingDiverged     NaN or infinity persisted; the last good checkpoint is intact
 """
@@ -65,12 +67,20 @@ class CheckpointError(RunError):
     """A checkpoint is incomplete or does not match its manifest."""
 
 
+class RunTouched(RunError):
+    """Recipe or logs of a run are not what its checkpoints remember."""
+
+
 class InfrastructureError(LabError):
     """The machine or a service failed; whatever was being judged stays unjudged."""
 
 
 class JudgeLost(InfrastructureError):
     """No judge server answers any more, and waiting did not help."""
+
+
+class DeadlineExceeded(InfrastructureError):
+    """Something that was waited for did not come in time."""
 
 
 class TrainingDiverged(LabError):

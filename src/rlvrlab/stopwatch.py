@@ -20,10 +20,21 @@ _inner: ContextVar[list[float] | None] = ContextVar("inner", default=None)
 """Seconds that parts within the current one took: they are not its own."""
 
 
+_running: list[tuple[str, float]] = []
+"""Names of the parts in progress, the innermost last, and when each began (monotonic)."""
+
+
+def running() -> tuple[str, float] | None:
+    """The innermost part in progress and when it began; any thread may ask."""
+    parts = tuple(_running)
+    return parts[-1] if parts else None
+
+
 @contextmanager
-def watching() -> Iterator[dict[str, float]]:
-    """Seconds by name of what is timed inside."""
-    spent: dict[str, float] = {}
+def watching(*, keep: bool = False) -> Iterator[dict[str, float]]:
+    """Seconds by name of what is timed inside; with `keep`, whoever watches already goes on doing so."""
+    outer = _spent.get() if keep else None
+    spent = {} if outer is None else outer
     before = _spent.set(spent)
     try:
         yield spent
@@ -42,9 +53,12 @@ def timed(name: str) -> Iterator[None]:
     outer = _inner.get()
     token = _inner.set(within)
     started = time.perf_counter()
+    part = name, time.monotonic()
+    _running.append(part)
     try:
         yield
     finally:
+        _running.remove(part)
         took = time.perf_counter() - started
         _inner.reset(token)
         spent[name] = spent.get(name, 0.0) + took - within[0]

@@ -14,8 +14,10 @@ from needs_torch import torch
 from tiny_models import tiny
 
 from rlvrlab.batch import batch_of
+from rlvrlab.engines.hf.sampler import HfSampler
 from rlvrlab.errors import CheckpointError, UserError
 from rlvrlab.models.rescoring import rescore
+from rlvrlab.notes import noting
 from rlvrlab.objectives.ppo_clip import PpoClip
 from rlvrlab.objectives.sft import Sft
 from rlvrlab.record.files import StorageError
@@ -162,3 +164,30 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory(monkeypatch) -> None:
     monkeypatch.setattr(engine.body, "hidden", Full(engine, 0, RuntimeError("shapes do not fit")))
     with pytest.raises(RuntimeError, match="shapes"):
         engine.logprobs(batch_of([(3,)], [(4,)]))
+
+
+@pytest.mark.parametrize("error", [*OUT, MemoryError()], ids=["gpu", "cpu", "python"])
+def test_out_of_memory_while_sampling_halves_the_rows_and_is_remembered(error, monkeypatch, tmp_path) -> None:
+    engine, told = hf("llama", 4)(5), []
+    requests = [Request((3, 4, 5), 8, ("memory",), Sampling(max_tokens=4))]
+    expected = engine.sample(requests)
+    whole, engine.max_rows = HfSampler._decode, None
+
+    def decode(self, requests, rows, uniform):
+        if len(rows) > 3:
+            raise error
+        return whole(self, requests, rows, uniform)
+
+    monkeypatch.setattr(HfSampler, "_decode", decode)
+    with noting(lambda kind, words: told.append((kind, words))):
+        again = engine.sample(requests)
+    assert [one.tokens for one in again[0]] == [one.tokens for one in expected[0]]
+    assert engine.max_rows is not None and engine.max_rows <= 3
+    assert told[-1] == ("memory", f"out of memory while sampling: {engine.max_rows} answers abreast from now on")
+    engine.save(tmp_path / "actor")
+    resumed = hf("llama", 4)(5)
+    resumed.load(tmp_path / "actor")
+    assert resumed.max_rows == engine.max_rows, "a resumed run does not run into it again"
+    monkeypatch.setattr(HfSampler, "_decode", lambda *_: (_ for _ in ()).throw(error))
+    with pytest.raises(UserError, match="while sampling one answer"):
+        engine.sample(requests)

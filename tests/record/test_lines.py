@@ -98,18 +98,18 @@ def test_a_reader_never_sees_a_torn_row(tmp_path: Path) -> None:
 def test_split_keeps_bytes_and_moves_the_rest(path: Path) -> None:
     before = path.read_bytes().splitlines(keepends=True)
     aside = path.with_name("aside.jsonl")
-    assert split_lines(path, lambda row: row["step"] < 3, aside) == 2
+    assert split_lines(path, lambda _, row: row["step"] < 3, aside) == 2
     assert path.read_bytes() == b"".join(before[:3]) and aside.read_bytes() == b"".join(before[3:])
-    assert split_lines(path, lambda row: row["step"] < 3, aside) == 0
+    assert split_lines(path, lambda _, row: row["step"] < 3, aside) == 0
     assert aside.read_bytes() == b"".join(before[3:])
 
 
 def test_a_crash_between_moving_and_rewriting_loses_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     aside = path.with_name("aside.jsonl")
     with monkeypatch.context() as broken:
-        broken.setattr(files, "write_rows", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        broken.setattr(files, "write_atomically", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            split_lines(path, lambda row: row["step"] < 3, aside)
+            split_lines(path, lambda _, row: row["step"] < 3, aside)
     assert read_lines(path) == ROWS
-    split_lines(path, lambda row: row["step"] < 3, aside)
+    split_lines(path, lambda _, row: row["step"] < 3, aside)
     assert read_lines(path) == ROWS[:3] and read_lines(aside) == [*ROWS[3:], *ROWS[3:]]

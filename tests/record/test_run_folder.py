@@ -190,8 +190,8 @@ def test_kept_aside_lines_stay(tmp_path: Path) -> None:
     for step in range(4):
         run.metrics({"step": step, "phase": "sft", "phase_step": step})
         run.rollouts(step, [{"a": step}])
-    assert run.rewind(lambda row: row["step"] < 2, 1) == 2
-    run.metrics({"step": 2, "again": True})
+    assert run.rewind(lambda _, row: row["step"] < 2, 1) == 2
+    run.metrics({"step": 2, "phase": "sft", "again": True})
     run.close()
     assert [row["step"] for row in read_metrics(run.folder)] == [0, 1, 2]
     assert (run.folder / "logs" / "superseded.jsonl").read_text().count("\n") == 2

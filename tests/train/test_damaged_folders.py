@@ -12,7 +12,6 @@ import runs
 
 from rlvrlab.errors import RunError, UserError
 from rlvrlab.record.files import read_lines
-from rlvrlab.record.run import read_config
 from rlvrlab.train import checkpoint, session
 from rlvrlab.train.state import State
 
@@ -143,9 +142,9 @@ def test_a_folder_that_is_no_run(tmp_path: Path, name: str) -> None:
 
 
 def test_changed_data_is_refused_and_nothing_is_touched(copy: Path) -> None:
-    config = read_config(copy)
-    config["recipe"]["data"]["seed"] = 5
-    (copy / "config.json").write_text(json.dumps(config))
+    info = runs.read_info(copy)
+    info["data"]["train"]["sha256"] = "of other problems"
+    (copy / "run_info.json").write_text(json.dumps(info))
     before = runs.without_times(copy)
     with pytest.raises(UserError, match="the data is not what this run started with"):
         session.resume(copy, runs.quiet)

@@ -105,3 +105,13 @@ def test_no_reference_answers_is_the_users_mistake(tmp_path: Path) -> None:
     assert runs.read_info(folder)["status"] == "failed"
     with pytest.raises(LabError, match="no problem got both right and wrong answers"):
         session.resume(folder, runs.quiet)
+
+
+def test_a_surgery_without_a_solution_is_no_divergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise np.linalg.LinAlgError("Singular matrix")
+
+    monkeypatch.setattr("rlvrlab.train.step.operate", fails)
+    folder = runs.run(tmp_path, "surgery.type=pcgrad", text=runs.ONLINE).folder
+    assert any("Singular matrix" in text for text in runs.events(folder, "surgery_failed"))
+    assert not runs.events(folder, "skipped_update")

@@ -79,7 +79,7 @@ def test_state_counts_in_a_row() -> None:
 
 def test_next_phase_keeps_the_best_and_the_last() -> None:
     state = State(phase=0, phase_step=5, step=5, best=Best(3, 0.5), kept=(1,)).next_phase()
-    assert state == State(phase=1, step=5, kept=(1, 3, 5))
+    assert state == State(phase=1, step=5, kept=(1, 3, 5), origin=5)
 
 
 @pytest.mark.parametrize(

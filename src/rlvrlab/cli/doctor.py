@@ -20,6 +20,9 @@ SINKS = {"wandb": "wandb", "trackio": "trackio", "tensorboard": "tensorboardX"}
 """Sink, and the extra of rlvrlab that brings it -> the module it needs."""
 
 
+KEPT_OUT = "a second writer is kept out"
+
+
 class Finding(NamedTuple):
     """One line of what `rlvr doctor` prints."""
 
@@ -62,10 +65,8 @@ def command(as_json: bool) -> int:
 
 def _machine() -> Iterator[Finding]:
     """Python, hardware, packages, disk, folder, locks, and how well the judge can isolate programs."""
-    from rlvrlab.errors import RunLocked
     from rlvrlab.judge.isolation import probe
     from rlvrlab.record.facts import code_state, machine, package_versions
-    from rlvrlab.record.lock import Lock
 
     facts = machine()
     yield _wanted("python", sys.version_info >= (3, 11), facts["python"], "use 3.11 or newer")
@@ -77,20 +78,31 @@ def _machine() -> Iterator[Finding]:
     yield _wanted("disk", free_gb > 1, f"{free_gb:.1f} GB free here", "free some space or set output_dir")
     writable = os.access(Path.cwd(), os.W_OK)
     yield _wanted("folder", writable, "writable" if writable else "read-only", "go to another folder or set output_dir")
-    with tempfile.TemporaryDirectory(dir=Path.cwd() if writable else None) as folder:
-        held, kept_out = Lock(Path(folder)), False
-        try:
-            Lock(Path(folder))
-        except RunLocked:
-            kept_out = True
-        finally:
-            held.release()
-    locks = "a second writer is kept out" if kept_out else "two writers were let in"
-    yield _wanted("file locks", kept_out, locks, "put output_dir on a local disk")
+    locks = _locks(Path.cwd() if writable else None)
+    yield _wanted("file locks", locks == KEPT_OUT, locks, "put output_dir on a local disk")
     kernel = probe()
     level = f"{kernel.best} (Landlock {kernel.landlock_version}, seccomp {'yes' if kernel.seccomp else 'no'})"
     yield _wanted("judge", kernel.best != "weak", level, "code is refused, or judged remotely", otherwise="missing")
     yield from (Finding("judge", "missing", "optional", remark) for remark in kernel.remarks)
+
+
+def _locks(place: Path | None) -> str:
+    """Whether a lock in a folder there keeps a second writer out."""
+    from rlvrlab.errors import LabError, RunLocked
+    from rlvrlab.record.lock import Lock
+
+    try:
+        with tempfile.TemporaryDirectory(dir=place) as folder:
+            held = Lock(Path(folder))
+            try:
+                Lock(Path(folder)).release()
+            except RunLocked:
+                return KEPT_OUT
+            finally:
+                held.release()
+    except (LabError, OSError) as error:
+        return f"none: {error}"
+    return "two writers were let in"
 
 
 def _wanted(subject: str, fine: bool, fact: str, remedy: str, otherwise: str = "problem") -> Finding:

@@ -6,13 +6,13 @@ import importlib
 import io
 import os
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from rlvrlab import __version__
 from rlvrlab.cli.printing import fail, printable
-from rlvrlab.errors import LabError, RecipeError, suggestion
+from rlvrlab.errors import InfrastructureError, LabError, RecipeError, suggestion
 
 VERBS = {
     "recipes": "List the recipes and studies that come along, or copy one.",
@@ -54,6 +54,13 @@ class Verbs(click.Group):
             return None
         command: click.Command = importlib.import_module(f"rlvrlab.cli.{name}").command
         return command
+
+    def invoke(self, context: click.Context) -> Any:
+        """Run the verb; its exit code is ours to give, so a plug-in that leaves the program has failed."""
+        try:
+            return super().invoke(context)
+        except SystemExit as left:
+            raise InfrastructureError(f"a plug-in or a package ended the program (sys.exit({left.code!r}))") from left
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table of verbs without importing any of them."""
@@ -110,3 +117,8 @@ def main() -> NoReturn:
         # rich notice it before, they leave with 1 too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:  # a place that cannot be written, a full disk, a file that went away
+        if error.errno is None:
+            raise
+        place = f"{error.filename}: " if error.filename else ""
+        fail(f"{place}{error.strerror}; choose another place, or free this one", 1)

@@ -13,8 +13,9 @@ from rlvrlab.models import cache, resolve, smollm2
 from rlvrlab.models.card import Facts, Result, card
 from rlvrlab.models.inspection import PICKLES, licence
 from rlvrlab.models.shelf import BUILT_IN, HUB_ID, split_seed
-from rlvrlab.record.headline import accuracy_of, percent, summarise
+from rlvrlab.record.headline import percent, summarise
 from rlvrlab.record.run import read_config, read_info, read_metrics
+from rlvrlab.record.summary import accuracy_of
 
 if TYPE_CHECKING:
     from rlvrlab.engines.base import Engine

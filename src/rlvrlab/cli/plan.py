@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from rlvrlab.cli.printing import print_json, printable, table
+from rlvrlab.notes import noting
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.explain import settings, unusual
 from rlvrlab.train.plan import estimate_or_why, phase_plans
@@ -18,7 +19,9 @@ COST = ("phase", "s/step", "s/evaluation", "seconds in all")
 def show_plan(resolved: Resolved, as_json: bool) -> None:
     """Resolved values with their origin, batch sizes, cost."""
     rows, phases = settings(resolved), phase_plans(resolved)
-    times, why_not = estimate_or_why(resolved)
+    advice: list[str] = []
+    with noting(lambda _, words: advice.append(words)):
+        times, why_not = estimate_or_why(resolved)
     if as_json:
         print_json(
             {
@@ -26,7 +29,7 @@ def show_plan(resolved: Resolved, as_json: bool) -> None:
                 "phases": [phase._asdict() for phase in phases],
                 "estimate": [one._asdict() for one in times],
                 "no_estimate": why_not,
-                "warnings": unusual(resolved),
+                "warnings": [*unusual(resolved), *advice],
             }
         )
         return
@@ -51,7 +54,7 @@ def show_plan(resolved: Resolved, as_json: bool) -> None:
     if why_not:
         words = f"Cost is left out, because it is measured with the model: {why_not}"
         console.print(Text(printable(words)), soft_wrap=True)
-    for words in unusual(resolved):
+    for words in [*unusual(resolved), *advice]:
         console.print(Text(f"warning: {printable(words)}", "yellow"), soft_wrap=True)
     also = ", ".join(dict.fromkeys(name for p in phases for name in p.also_draw))
     if also:

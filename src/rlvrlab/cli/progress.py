@@ -14,8 +14,9 @@ from rich.text import Text
 
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.recipe import Resolved
-from rlvrlab.record.headline import accuracy_of, headline_words, headlines, percent
+from rlvrlab.record.headline import headline_words, headlines, percent
 from rlvrlab.record.run import read_events
+from rlvrlab.record.summary import accuracy_of
 from rlvrlab.train.card import card_table, read_cards
 from rlvrlab.train.phases.base import Phase
 from rlvrlab.train.session import Ended

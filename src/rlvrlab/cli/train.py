@@ -20,13 +20,14 @@ from rlvrlab.errors import UserError
 @click.argument("overrides", nargs=-1, type=RECIPE_KEY)
 @click.option("--plan", is_flag=True, help="Show the resolved recipe, batch sizes and cost; run nothing.")
 @click.option("--resume", type=RunName(), metavar="RUN", help="Go on with this run; PHASE.steps=+100 makes it longer.")
+@click.option("--fork", is_flag=True, help="With --resume: a new run from its last checkpoint, if files were edited.")
 @click.option("--engine", help="Train with this engine in place of the recipe's, e.g. verl.")
 @click.option("--address", help="With verl: the Ray cluster, e.g. auto or ray://HEAD:10001; none starts Ray here.")
 @click.option("--judge", "judges", multiple=True, help="With verl: a judge server's address; several share the work.")
 @AS_JSON
 def command(
-    recipe: Path | None, overrides: tuple[str, ...], plan: bool, resume: str | None, engine: str | None,
-    address: str | None, judges: tuple[str, ...], as_json: bool,
+    recipe: Path | None, overrides: tuple[str, ...], plan: bool, resume: str | None, fork: bool,
+    engine: str | None, address: str | None, judges: tuple[str, ...], as_json: bool,
 ) -> int:  # fmt: skip
     """Run a recipe, or resume a run.
 
@@ -50,9 +51,13 @@ def command(
         if recipe is not None and "=" not in str(recipe):
             raise UserError(f"{recipe}: --resume takes no other argument but keys such as grpo.steps=+100")
         was_finished = read_info(folder).get("status") == "finished"
+        if words and fork:
+            raise UserError("--fork takes no keys; edit config.json of the run, which is left as it is")
         if words:
             _extend(folder, words)
         resolved = resolved_of(folder)
+    elif fork:
+        raise UserError("--fork goes with --resume RUN")
     elif recipe is None:
         raise UserError("name a recipe, e.g. `rlvr train toy_countdown` (`rlvr recipes` lists more), or --resume RUN")
     elif recipe.is_file() and recipe.name.lower().endswith(ENDINGS):
@@ -88,7 +93,9 @@ def command(
         click.echo(f"warning: {warning}", err=True)
     said = ["rlvr", *map(shlex.quote, sys.argv[1:])]
     with Progress(resolved, as_json) as progress:
-        if resume is not None:
+        if resume is not None and fork:
+            ended = session.fork(folder, progress.observe, said)
+        elif resume is not None:
             ended = session.resume(folder, progress.observe)
             if was_finished and not words:
                 more = f"{resolved.recipe.phases[-1]}.steps=+100"

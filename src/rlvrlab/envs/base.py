@@ -127,7 +127,7 @@ class BaseEnvironment(ABC):
             return self.verify(problem, text)
         except JudgeLost:  # no answer can be judged any more: stop instead of masking them all
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return unjudged(f"{type(self).__name__}.verify raised {type(error).__name__}: {error}")
 
 

@@ -123,6 +123,7 @@ class Stop(_Section):
     patience: CountOrZero = Field(0, description="evaluations without a new best; 0 never stops")
     target: Fraction01 | None = Field(None, description="held-out accuracy that is enough")
     no_signal_steps: CountOrZero = Field(0, description="steps in a row in which no group had signal; 0 only warns")
+    deadline_s: NonNegative = Field(3600.0, description="seconds a step or an evaluation may take; 0 waits for ever")
 
 
 class Checkpoint(_Section):

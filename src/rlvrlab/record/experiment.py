@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.record.files import write_atomically
-from rlvrlab.record.headline import headline_words, percent, summarise
+from rlvrlab.record.headline import headline_words, percent
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
+from rlvrlab.record.summary import SHOWN, Summary
 from rlvrlab.registry import PYTHON
 
 CARDS_PAGE = Path("analysis") / "cards.md"
@@ -16,15 +17,13 @@ CARDS_PAGE = Path("analysis") / "cards.md"
 BARS = "▁▂▃▄▅▆▇█"
 
 
-def write_experiment(folder: Path) -> None:
-    """Rewrite EXPERIMENT.md from what is in the folder now."""
+def write_experiment(folder: Path, so_far: Summary | None = None) -> None:
+    """Rewrite EXPERIMENT.md from what is in the folder now; `so_far`, which a writer has, saves reading the logs."""
+    so_far = so_far or Summary(read_metrics(folder), read_events(folder))
     config, info, cards = read_config(folder), read_info(folder), folder / CARDS_PAGE
     recipe, status = config["recipe"], info.get("status", "running")
     times = f"started {info.get('started', '?')}" + (f", ended {info['ended']}" if status != "running" else "")
     where = f"on `{recipe['env']['type']}` with the `{recipe['engine']['type']}` engine"
-    events = [e for e in read_events(folder) if e["kind"] not in ("start", "phase")]
-    health = [] if any(e["kind"] == "warning" for e in events) else ["Nothing alarming so far."]
-    health += [f"- {e['time']} **{e['kind']}**: {e['text']}" for e in events]
     data = ""
     if facts := info.get("data"):
         rows = [f"| {role} | {facts[role]['size']} | `{facts[role]['sha256']}` |" for role in ("train", "dev")]
@@ -33,10 +32,10 @@ def write_experiment(folder: Path) -> None:
     sections = [
         f"# {recipe['name']}\n\n**{status}** · {' → '.join(recipe['phases'])} {where} · {times}",
         f"## Question\n\n{recipe['question'] or 'Not stated: set `question` in the recipe.'}",
-        _result(folder),
+        _result(folder, so_far),
         f"## Phases\n\n{cards.read_text(encoding='utf-8').rstrip()}" if cards.exists() else "",
-        _progress(folder),
-        "\n".join(["## Health", "", *health, "", f"Ranges watched: {'; '.join(info.get('watched', []))}."]),
+        _progress(so_far),
+        "\n".join(["## Health", "", *_health(so_far), "", f"Ranges watched: {'; '.join(info.get('watched', []))}."]),
         _recipe(config),
         data,
         _reproduce(folder, info, config),
@@ -54,38 +53,43 @@ def sparkline(values: list[float], width: int = 40) -> str:
     return "".join(BARS[int((v - low) * scale)] for v in picked)
 
 
-def _result(folder: Path) -> str:
-    phases = summarise(folder)
-    if not phases:
+def _health(so_far: Summary) -> list[str]:
+    shown = [
+        [f"- {e['time']} **{e['kind']}**: {e['text']}" for e in events]
+        for events in (so_far.first_events, so_far.last_events)
+    ]
+    left = so_far.events - len(shown[0]) - len(shown[1])
+    between = [f"- … {left} more in `logs/events.jsonl`"] if left else []
+    return [*([] if so_far.warned else ["Nothing alarming so far."]), *shown[0], *between, *shown[1]]
+
+
+def _result(folder: Path, so_far: Summary) -> str:
+    if not so_far.phases:
         return ""
     lines = [
         "## Result",
         "",
-        f"**{headline_words(folder)}**",
+        f"**{headline_words(folder, so_far)}**",
         "",
         "On dev problems, which choose the checkpoint, greedy, 95 % Wilson intervals:",
         "",
     ]
     lines += ["| phase | before | best (step) | last |", "|---|---|---|---|"]
-    for name, entry in phases.items():
+    for name, entry in so_far.phases.items():
         best = f"{percent(entry['best'])} ({entry['best']['step']})"
         lines.append(f"| {name} | {percent(entry['before'])} | {best} | {percent(entry['last'])} |")
     return "\n".join(lines)
 
 
-def _progress(folder: Path) -> str:
-    rows = read_metrics(folder)
-    if not rows:
+def _progress(so_far: Summary) -> str:
+    if so_far.newest is None:
         return ""
     lines = ["## Progress", "", "| metric | first | last | |", "|---|---|---|---|"]
-    keys = ("train/acc", "critic/rewards/mean", "actor/entropy", "actor/grad_norm", "groups/zero_variance",
-            "response_length/mean", "response_length/clip_ratio", "actor/loss")  # fmt: skip
-    validation = [k for k in dict.fromkeys(k for row in rows for k in row) if k.endswith("/acc") and "val" in k]
-    for key in [*validation, *keys]:
-        values = [row[key] for row in rows if row.get(key) is not None]
-        if values:
-            lines.append(f"| `{key}` | {values[0]:.4g} | {values[-1]:.4g} | `{sparkline(values)}` |")
-    return "\n".join(lines) + f"\n\n{rows[-1]['step']} steps done, the last one in phase `{rows[-1]['phase']}`."
+    told = so_far.evaluations | {key: so_far.series[key] for key in SHOWN if key in so_far.series}
+    for key, one in told.items():
+        lines.append(f"| `{key}` | {one.values[0]:.4g} | {one.last:.4g} | `{sparkline(one.values)}` |")
+    step, phase = so_far.newest
+    return "\n".join(lines) + f"\n\n{step} steps done, the last one in phase `{phase}`."
 
 
 def _recipe(config: dict[str, Any]) -> str:

@@ -6,12 +6,13 @@ A line that was written survives kill −9 at once and power loss after `sync`. 
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -92,15 +93,17 @@ def sync_folder(folder: Path) -> None:
 
 
 class Lines:
-    """An append-only JSONL file."""
+    """An append-only JSONL file, which knows how many lines it has and what they hash to."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         mend_tail(path)
         try:
             self._file: IO[bytes] = path.open("ab", buffering=0)
+            data = path.read_bytes()
         except OSError as error:
             raise StorageError(path, error) from error
+        self._count, self._digest = data.count(b"\n"), hashlib.sha256(data)
 
     def append(self, row: dict[str, Any]) -> None:
         """One write call per line: the kernel has it when this returns."""
@@ -112,6 +115,12 @@ class Lines:
         except OSError as error:
             os.ftruncate(self._file.fileno(), start)
             raise StorageError(self.path, error) from error
+        self._count += 1
+        self._digest.update(data)
+
+    def seal(self) -> dict[str, Any]:
+        """Number of lines and their hash, which were kept up to date line by line."""
+        return {"lines": self._count, "sha256": self._digest.hexdigest()}
 
     def sync(self) -> None:
         """The disk has it when this returns."""
@@ -131,22 +140,32 @@ class Lines:
         self.close()
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Every whole line; a torn last one is left out, a broken one in the middle is an error with its number."""
+def read_lines(path: Path, needs: Mapping[str, type] | None = None) -> list[dict[str, Any]]:
+    """Every whole line; a torn last one is left out, a broken or foreign one before it is an error with its number.
+
+    `needs` are the keys, with their types, that every line of this file has.
+    """
+    return [row for _, row in numbered_lines(path, needs)]
+
+
+def numbered_lines(path: Path, needs: Mapping[str, type] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """`read_lines` with the number of each line."""
     if not path.exists():
-        return []
-    rows = []
+        return
     lines = path.read_bytes().split(b"\n")
     for number, line in enumerate(lines, 1):
         if not line.strip(b" \r\x00"):
             continue
         try:
-            rows.append(json.loads(line))
+            row = json.loads(line)
         except ValueError:
             if number == len(lines):
-                break
+                return
             raise InfrastructureError(f"{path}:{number}: not JSON; the line was damaged after it was written") from None
-    return rows
+        if not isinstance(row, dict) or any(not isinstance(row.get(key), kind) for key, kind in (needs or {}).items()):
+            wanted = f"a table with {', '.join(needs)}" if needs else "a table"
+            raise RunError(f"{path}:{number}: a foreign line ({wanted} is expected); remove it")
+        yield number, row
 
 
 def mend_tail(path: Path) -> bool:
@@ -167,16 +186,16 @@ def mend_tail(path: Path) -> bool:
     return True
 
 
-def split_lines(path: Path, keep: Callable[[dict[str, Any]], bool], aside: Path) -> int:
-    """Keep some lines and move the others to `aside`; returns how many moved."""
-    rows = read_lines(path)
-    moved = [row for row in rows if not keep(row)]
+def split_lines(path: Path, keep: Callable[[int, dict[str, Any]], bool], aside: Path) -> int:
+    """Keep some lines, by number and content, to the byte, and move the others to `aside`; returns how many moved."""
+    moved = {number: row for number, row in numbered_lines(path) if not keep(number, row)}
     if moved:
         with Lines(aside) as target:
-            for row in moved:
+            for row in moved.values():
                 target.append(row)
             target.sync()
-        write_rows(path, [row for row in rows if keep(row)])
+        lines = path.read_bytes().decode("utf-8").split("\n")[:-1]
+        write_atomically(path, "".join(f"{line}\n" for number, line in enumerate(lines, 1) if number not in moved))
     return len(moved)
 
 

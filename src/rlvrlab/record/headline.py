@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from rlvrlab.record.evaluation import evaluation_facts, evaluations_of
 from rlvrlab.record.files import read_facts
 from rlvrlab.record.run import read_metrics
+from rlvrlab.record.summary import Summary
 
 CARDS = Path("analysis") / "cards"
 
@@ -33,10 +34,13 @@ class Headline(NamedTuple):
         return f"{self.role} {percent(self._asdict())}{count}, step {self.step}"
 
 
-def headlines(folder: Path) -> list[Headline]:
-    """The result first, what stands beside it after: test then dev, or dev alone; none before the first evaluation."""
+def headlines(folder: Path, so_far: Summary | None = None) -> list[Headline]:
+    """The result first, what stands beside it after: test then dev, or dev alone; none before the first evaluation.
+
+    `so_far` saves reading the metrics.
+    """
     test = tested(folder)
-    phases = list(summarise(folder).values())
+    phases = list((so_far.phases if so_far else summarise(folder)).values())
     dev = []
     if phases:
         last = phases[-1]["last"]
@@ -49,9 +53,9 @@ def tested(folder: Path) -> Headline | None:
     return _from_card(folder) or _from_evaluation(folder)
 
 
-def headline_words(folder: Path) -> str:
+def headline_words(folder: Path, so_far: Summary | None = None) -> str:
     """The result of a run in one line."""
-    return in_words(headlines(folder), folder)
+    return in_words(headlines(folder, so_far), folder)
 
 
 def in_words(found: Sequence[Headline], folder: Path) -> str:
@@ -96,23 +100,7 @@ def _headline(metrics: dict[str, Any], step: int, source: Path) -> Headline:
 
 def summarise(folder: Path) -> dict[str, Any]:
     """Per phase: held-out accuracy before, best and last, with 95 % intervals."""
-    phases: dict[str, Any] = {}
-    for row in read_metrics(folder):
-        accuracy = accuracy_of(row)
-        if accuracy is None:
-            continue
-        point = {"step": row["step"], **accuracy}
-        entry = phases.setdefault(row["phase"], {"before": point, "best": point})
-        entry["last"] = point
-        if point["accuracy"] > entry["best"]["accuracy"]:
-            entry["best"] = point
-    return phases
-
-
-def accuracy_of(row: dict[str, Any]) -> dict[str, Any] | None:
-    """The held-out accuracy in a metrics line, with its interval."""
-    key = next((k for k in row if k.startswith("val-core/") and k.endswith("/acc")), None)
-    return None if key is None else {"accuracy": row[key], "low": row[f"{key}_low"], "high": row[f"{key}_high"]}
+    return Summary(read_metrics(folder)).phases
 
 
 def percent(point: dict[str, Any]) -> str:

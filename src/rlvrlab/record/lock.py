@@ -9,7 +9,7 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 
-from rlvrlab.errors import RunLocked
+from rlvrlab.errors import RunError, RunLocked
 from rlvrlab.record.files import StorageError
 
 
@@ -32,6 +32,10 @@ class Lock:
                 holder = f"process {facts['pid']} on {facts['host']}"
             self._file.close()
             raise RunLocked(f"{folder}: in use by {holder}; wait for it or stop it") from None
+        except OSError as error:  # some network file systems have no locks
+            self._file.close()
+            why = error.strerror or error
+            raise RunError(f"{folder}: files cannot be locked here ({why}); put output_dir on a local disk") from None
         with suppress(OSError):  # on a full disk the holder stays unnamed; the lock itself needs no space
             self._file.truncate(0)
             self._file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))

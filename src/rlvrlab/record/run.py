@@ -10,6 +10,7 @@ artifacts/ analysis/ EXPERIMENT.md
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
@@ -29,14 +30,19 @@ from rlvrlab.record.files import (
     read_lines,
     split_lines,
     sync_folder,
+    to_json,
     utc_now,
     write_json,
     write_rows,
 )
 from rlvrlab.record.lock import Lock
 from rlvrlab.record.redact import redact
+from rlvrlab.record.summary import Summary
 
 SCHEMA = 1
+METRICS: dict[str, type] = {"step": int, "phase": str}
+EVENTS: dict[str, type] = {"time": str, "kind": str, "text": str}
+"""What every line of the two logs has."""
 FOLDERS = ("logs", "rollouts", "checkpoints", "artifacts", "analysis")
 
 
@@ -56,6 +62,7 @@ class Run:
                     leftover.unlink(missing_ok=True)
             except OSError as error:
                 raise StorageError(folder, error) from error
+            self.so_far = Summary(read_metrics(folder), read_events(folder))
             torn = [name for name in ("metrics", "events") if mend_tail(self._log(name))]
             self._metrics = undo.enter_context(Lines(self._log("metrics")))
             self._events = undo.enter_context(Lines(self._log("events")))
@@ -76,7 +83,8 @@ class Run:
             for below in FOLDERS:
                 (draft / below).mkdir()
             write_json(draft / "config.json", redact({"schema": SCHEMA, **config}))
-            write_json(draft / "run_info.json", redact(info or {}))
+            sha256 = config_sha256(read_config(draft))
+            write_json(draft / "run_info.json", redact({**(info or {}), "config_sha256": sha256}))
             draft.rename(folder)
             sync_folder(parent)
         except (OSError, StorageError) as error:
@@ -100,10 +108,13 @@ class Run:
     def metrics(self, row: dict[str, Any]) -> None:
         """Append one step's line to logs/metrics.jsonl."""
         self._metrics.append(row)
+        self.so_far.add_metrics(row)
 
     def event(self, kind: str, text: str, **facts: Any) -> None:
         """Append to logs/events.jsonl what a reader of the run should know."""
-        self._events.append(redact({"time": utc_now(), "kind": kind, "text": text, **facts}))
+        row = redact({"time": utc_now(), "kind": kind, "text": text, **facts})
+        self._events.append(row)
+        self.so_far.add_event(row)
 
     def warn(self, subject: str, text: str, **facts: Any) -> None:
         """A warning event, once per subject: a run that stays unwell says so once."""
@@ -126,12 +137,30 @@ class Run:
         write_json(self.folder / "run_info.json", merged)
         return merged
 
-    def rewind(self, covered: Callable[[dict[str, Any]], bool], step: int) -> int:
-        """Set aside what came after a checkpoint: lines go to logs/superseded.jsonl. Returns how many."""
+    def reconfigure(self, config: dict[str, Any], words: str, kind: str = "reconfigured", **facts: Any) -> None:
+        """Change config.json on purpose: it is written anew, and `words` say why in an event.
+
+        Whoever changes the file in another way finds the run refused, because its seals do not fit any more.
+        """
+        config = json.loads(to_json(redact({"schema": SCHEMA, **config})))
+        earlier, before = read_info(self.folder).get("config_before", []), config_sha256(read_config(self.folder))
+        # The hashes go on record first: killed in between, either file is one that the run knows.
+        self.info(config_before=[*earlier, before, config_sha256(config)])
+        write_json(self.folder / "config.json", config)
+        self.info(config_sha256=config_sha256(config))
+        self.event(kind, words, **facts)
+
+    def log_seals(self) -> dict[str, Any]:
+        """Number of lines and hash of both logs."""
+        return {"metrics": self._metrics.seal(), "events": self._events.seal()}
+
+    def rewind(self, covered: Callable[[int, dict[str, Any]], bool], step: int) -> int:
+        """Set aside the lines after a checkpoint, by number and content, in logs/superseded.jsonl. Returns how many."""
         aside = self.folder / "logs" / "superseded.jsonl"
         self._metrics.close()
         moved = split_lines(self._log("metrics"), covered, aside)
         self._metrics = Lines(self._log("metrics"))
+        self.so_far = Summary(read_metrics(self.folder), read_events(self.folder))
         for path in (self.folder / "rollouts").glob("step_*.jsonl"):
             number = path.stem.removeprefix("step_")
             if number.isdigit() and int(number) > step:
@@ -161,6 +190,11 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
+def config_sha256(config: dict[str, Any]) -> str:
+    """Hash of a configuration, whatever the spaces and the order of its keys."""
+    return hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()
+
+
 def read_info(folder: Path) -> dict[str, Any]:
     """run_info.json, empty when there is none yet."""
     return read_facts(folder / "run_info.json", "restore it or delete it") or {}
@@ -168,9 +202,9 @@ def read_info(folder: Path) -> dict[str, Any]:
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
     """All whole lines of logs/metrics.jsonl."""
-    return read_lines(folder / "logs" / "metrics.jsonl")
+    return read_lines(folder / "logs" / "metrics.jsonl", METRICS)
 
 
 def read_events(folder: Path) -> list[dict[str, Any]]:
     """All whole lines of logs/events.jsonl."""
-    return read_lines(folder / "logs" / "events.jsonl")
+    return read_lines(folder / "logs" / "events.jsonl", EVENTS)

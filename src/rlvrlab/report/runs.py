@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.record.headline import accuracy_of
+from rlvrlab.record.summary import accuracy_of
 from rlvrlab.report.follow import Row, glimpse, parse
 from rlvrlab.report.status import Held, held_locks, last_news, state_of
 from rlvrlab.report.tags import read_tags

@@ -90,13 +90,14 @@ def judged_rollouts(
         verdicts = dict(zip(wanted, env.verify_many(list(wanted.values())), strict=True))
     failed = unjudged("the sampler failed")
     rollouts = []
-    for group, problem, prompt, sample, completion in flat:
-        sampled = completion.finish is not Finish.ERROR
-        verdict = verdicts[problem.id, completion.text] if sampled else failed
-        given = None if verdict.correct is None else reward(problem, completion, verdict)
-        if given is not None and not math.isfinite(given.value):
-            raise InfrastructureError(f"reward of {problem.id} is {given.value}; a reward must be a finite number")
-        rollouts.append(Rollout(f"{group}/{sample}", group, problem, prompt, completion, verdict, given))
+    with timed("reward"):
+        for group, problem, prompt, sample, completion in flat:
+            sampled = completion.finish is not Finish.ERROR
+            verdict = verdicts[problem.id, completion.text] if sampled else failed
+            given = None if verdict.correct is None else reward(problem, completion, verdict)
+            if given is not None and not math.isfinite(given.value):
+                raise InfrastructureError(f"reward of {problem.id} is {given.value}; a reward must be a finite number")
+            rollouts.append(Rollout(f"{group}/{sample}", group, problem, prompt, completion, verdict, given))
     return rollouts
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlvrlab.errors import UserError
 from rlvrlab.train import session
 from rlvrlab.train.session import Ended, resolved_of
 
@@ -29,6 +30,13 @@ def start(
 
         return launch.start(resolved, observe, command, address, judges)
     return session.start(resolved, observe, command)
+
+
+def fork(folder: Path, observe: Observer, command: Sequence[str]) -> Ended:
+    """A new run from the last checkpoint of one whose recipe or logs were edited."""
+    if on_verl(resolved_of(folder)):
+        raise UserError(f"{folder}: verl keeps its own checkpoints, from which no new run can start; train anew")
+    return session.fork(folder, observe, command)
 
 
 def resume(folder: Path, observe: Observer) -> Ended:

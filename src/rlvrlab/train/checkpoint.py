@@ -10,6 +10,8 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,33 +19,58 @@ from typing import Any
 from rlvrlab.engines.base import Engine
 from rlvrlab.errors import CheckpointError, TrainingDiverged
 from rlvrlab.record.files import StorageError, sync_folder, write_json
+from rlvrlab.record.seal import SEAL, Sealed, read_seal
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.state import Memory, State
 
 MANIFEST = "manifest.json"
+STATE = "trainer.json"
 MEMORY = "rules.json"
 """What protocol, surgery and guard remember; absent where the recipe has none of them."""
 
 
-def save(folder: Path, engine: Engine, state: State, memory: Memory | None = None) -> Path:
+def save(
+    folder: Path, engine: Engine, state: State, memory: Memory | None = None, seal: Mapping[str, Any] | None = None
+) -> Path:
     """Write checkpoints/global_step_N; returns it. A policy that is not finite is never saved."""
     if not finite(engine):
         raise TrainingDiverged(
             f"parameters are NaN or infinite after step {state.step}; start again with a lower learning rate; "
             f"the checkpoints in {folder} are from before"
         )
-    final = folder / f"global_step_{state.step}"
-    draft = folder / f".draft_{state.step}_{os.getpid()}"
-    try:
-        shutil.rmtree(draft, ignore_errors=True)
+    with _drafted(folder, state.step) as draft:
         engine.save(draft / "actor")
-        write_json(draft / "trainer.json", state.to_json())
+        write_json(draft / STATE, state.to_json())
         if memory is not None:
             write_json(draft / MEMORY, memory.to_json())
-        files = {str(p.relative_to(draft)): _facts(p) for p in sorted(draft.rglob("*")) if p.is_file()}
+        if seal is not None:
+            write_json(draft / SEAL, seal)
+    return folder / f"global_step_{state.step}"
+
+
+def adopt(path: Path, folder: Path, seal: Mapping[str, Any] | None) -> Path:
+    """Copy a checkpoint of another run into `folder`, under a seal of the run that takes it over."""
+    with _drafted(folder, _step(path)) as draft:
+        shutil.copytree(path, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(MANIFEST, SEAL))
+        if seal is not None:
+            write_json(draft / SEAL, seal)
+    return folder / path.name
+
+
+@contextmanager
+def _drafted(folder: Path, step: int) -> Iterator[Path]:
+    """A folder to fill, which then gets its manifest and its name; whatever fails on the way leaves nothing behind."""
+    final, draft = folder / f"global_step_{step}", folder / f".draft_{step}_{os.getpid()}"
+    try:
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir()
+        yield draft
+        # The seal covers times, so it is not listed: manifests of equal runs are equal.
+        listed = [p for p in sorted(draft.rglob("*")) if p.is_file() and p != draft / SEAL]
+        files = {str(p.relative_to(draft)): _facts(p) for p in listed}
         for below in (p for p in draft.rglob("*") if p.is_dir()):
             sync_folder(below)
-        write_json(draft / MANIFEST, {"step": state.step, "files": files})
+        write_json(draft / MANIFEST, {"step": step, "files": files})
         draft.rename(final)
         sync_folder(folder)
     except StorageError:
@@ -52,7 +79,6 @@ def save(folder: Path, engine: Engine, state: State, memory: Memory | None = Non
     except OSError as error:
         shutil.rmtree(draft, ignore_errors=True)
         raise StorageError(final, error) from error
-    return final
 
 
 def finite(engine: Engine) -> bool:
@@ -68,8 +94,18 @@ def load(path: Path, engine: Engine) -> State:
     problem = defect(path)
     if problem:
         raise CheckpointError(f"{path}: {problem}")
+    state = read_state(path)
     engine.load(path / "actor")
-    return State.from_json(json.loads((path / "trainer.json").read_text()))
+    return state
+
+
+def read_state(path: Path) -> State:
+    """Where the run stood at a checkpoint."""
+    try:
+        return State.from_json(json.loads((path / STATE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        why = f"{type(error).__name__}: {error}"
+        raise CheckpointError(f"{path / STATE}: not the state of a run ({why}); restore it") from None
 
 
 def restore_memory(folder: Path, lab: Lab, step: int) -> Memory:
@@ -94,9 +130,14 @@ def defect(path: Path) -> str | None:
     """What is wrong with a checkpoint, or None."""
     try:
         manifest = json.loads((path / MANIFEST).read_text())
-        for name, facts in manifest["files"].items():
+        listed = manifest["files"]
+        for name, facts in listed.items():
             if _facts(path / name) != facts:
                 return f"{name} does not match the manifest"
+        if STATE not in listed or not any(name.startswith("actor/") for name in listed):
+            return f"the manifest does not list {STATE} and a policy"
+        if manifest["step"] != _step(path.resolve()):
+            return f"the manifest is that of step {manifest['step']}"
     except FileNotFoundError as error:
         return f"{Path(str(error.filename)).name} is missing"
     except OSError as error:
@@ -121,6 +162,12 @@ def newest(folder: Path) -> tuple[Path | None, list[str]]:
         path.rename(aside)
         notes.append(f"{path.name} is incomplete ({problem}); set aside as {aside.name}")
     return None, notes
+
+
+def seals(folder: Path) -> list[Sealed]:
+    """Seals of the complete checkpoints that have one, the oldest first."""
+    found = [(_step(path), read_seal(path)) for path in reversed(complete(folder))]
+    return [Sealed(step, facts) for step, facts in found if facts is not None]
 
 
 def complete(folder: Path) -> list[Path]:

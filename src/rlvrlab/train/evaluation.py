@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rlvrlab.evals.answering import EngineAnswerer
 from rlvrlab.evals.evaluate import Accuracy, evaluate
 from rlvrlab.evals.protocol import eval_at_1
+from rlvrlab.stopwatch import timed
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.protocols.base import skills_of
 
@@ -37,7 +38,8 @@ class BySkill(NamedTuple):
 def evaluate_skills(lab: Lab) -> BySkill:
     """EVAL@1 on the held-out problems, under the environment's own judge limits; deterministic."""
     protocol = replace(eval_at_1(lab.recipe.rollout.max_tokens), run_timeout_s=None, memory_mb=None)
-    found = evaluate(EngineAnswerer(lab.engine), lab.env, lab.dev, protocol)
+    with timed("evaluate"):
+        found = evaluate(EngineAnswerer(lab.engine), lab.env, lab.dev, protocol)
     parts = {
         skill: replace(found, judged=tuple(one for one in found.judged if one.problem.skill == skill)).accuracy()
         for skill in skills_of(lab.dev)

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.errors import UserError
+from rlvrlab.errors import RunTouched, UserError
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.load import load_changed
 from rlvrlab.recipe.parse import flatten, parse_overrides
-from rlvrlab.record.files import utc_now, write_json
-from rlvrlab.record.redact import redact
+from rlvrlab.record.files import utc_now
 from rlvrlab.record.run import Run, read_config
+from rlvrlab.record.seal import changed_config
 from rlvrlab.train import checkpoint
 from rlvrlab.train.lab import build_lab
 from rlvrlab.train.protocols.base import stages_of
@@ -43,14 +43,15 @@ def extend(folder: Path, words: Sequence[str]) -> None:
     _check_schedule(before, after)
     run = Run.open(folder)
     try:
+        if edited := changed_config(folder, checkpoint.seals(folder / "checkpoints")):
+            raise RunTouched(f"{edited}; restore it before the run is made longer")
         _set_end_aside(folder, len(after.recipe.phases))
         config, was = read_config(folder), dict(flatten(before.plain()))
         told = {key: {"from": was.get(key), "to": value} for key, value in changes.items()}
         history = [*config.get("history", []), {"time": utc_now(), "changed": told}]
         kept = {"folder": config["folder"], "history": history}
-        write_json(folder / "config.json", redact({**config, **after.config(), **kept}))
         text = ", ".join(f"{key} {one['from']} → {one['to']}" for key, one in told.items())
-        run.event("extended", f"made longer: {text}", changed=told)
+        run.reconfigure({**config, **after.config(), **kept}, f"made longer: {text}", kind="extended", changed=told)
     finally:
         run.close()
 

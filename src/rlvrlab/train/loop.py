@@ -16,6 +16,7 @@ from rlvrlab.evals.monitors import Watch
 from rlvrlab.recipe.schema import Stop
 from rlvrlab.record.experiment import write_experiment
 from rlvrlab.record.run import Run, read_metrics
+from rlvrlab.record.seal import seal_of
 from rlvrlab.record.sinks.base import Sinks
 from rlvrlab.rollout.collect import as_row
 from rlvrlab.stopwatch import watching
@@ -23,6 +24,7 @@ from rlvrlab.train import checkpoint
 from rlvrlab.train.card import BASELINE, write_card
 from rlvrlab.train.evaluation import BySkill, evaluate_skills
 from rlvrlab.train.lab import Lab
+from rlvrlab.train.patience import Abandoned, Patience
 from rlvrlab.train.phases.base import Phase, StepOutcome
 from rlvrlab.train.protocols.base import stages_of
 from rlvrlab.train.state import Memory, State
@@ -42,29 +44,40 @@ class Watched(NamedTuple):
     sinks: Sinks
     watch: Watch
     observe: Observer
+    patience: Patience
 
 
-def train(lab: Lab, run: Run, sinks: Sinks, state: State, interrupts: Interrupts, observe: Observer) -> State:
+def train(
+    lab: Lab, run: Run, sinks: Sinks, state: State, interrupts: Interrupts, observe: Observer, patience: Patience
+) -> State:
     """Run the phases from `state` on, until the end or until asked to stop."""
-    at = Watched(lab, run, sinks, Watch(read_metrics(run.folder)), observe)
+    at = Watched(lab, run, sinks, Watch(read_metrics(run.folder)), observe, patience)
     memory = checkpoint.restore_memory(run.folder / "checkpoints", lab, state.step)
+    _back_to_origin(at, state)
     while state.phase < len(lab.recipe.phases) and not interrupts.received:
         phase: Phase = lab.resolved.phase(lab.recipe.phases[state.phase])
         if state.phase_step == 0:
             state, memory = _begin(at, phase, state, memory)
-        data = phase.prepare(lab, run.folder / "artifacts")
+        with patience.over(f"what {phase.name} prepares"):
+            data = phase.prepare(lab, run.folder / "artifacts")
         index = state.phase
         while state.phase == index and not interrupts.received:
             started = time.perf_counter()
             with watching() as spent:
-                outcome = phase.step(lab, data, state, memory)
+                try:
+                    with patience.over(f"step {state.step + 1}"):
+                        outcome = phase.step(lab, data, state, memory)
+                except Abandoned:
+                    if phase.online and state.phase_step and "update" not in spent:  # the policy is as it was
+                        _checkpoint(at, state, memory)
+                    raise
             outcome.metrics.update({f"time/{name}_s": round(s, 4) for name, s in spent.items() if s > SHORTEST_S})
             memory = outcome.memory
             state = state.stepped(silent=outcome.silent, skipped=outcome.skipped)
             over = stage_ended(lab, phase, state.phase_step)
-            last, every = state.phase_step == phase.steps, lab.recipe.eval.every
+            last, every = state.phase_step >= phase.steps, lab.recipe.eval.every
             due = over or last or (every and state.phase_step % every == 0)
-            evaluation = evaluate_skills(lab) if due else None
+            evaluation = _evaluated(at, state) if due else None
             state = state.evaluated(evaluation.value) if evaluation else state
             row = _record(at, phase, state, outcome, evaluation, time.perf_counter() - started)
             if last or stops_early(lab.recipe.stop, state):
@@ -72,10 +85,16 @@ def train(lab: Lab, run: Run, sinks: Sinks, state: State, interrupts: Interrupts
             best = state.best is not None and state.best.step == state.step
             if over or best or state.phase_step % lab.recipe.checkpoint.every == 0:
                 memory = _checkpoint(at, state, memory)
+            _back_to_origin(at, state)
             observe(phase, state, row)
     if interrupts.received and state.phase_step:
         _checkpoint(at, state, memory)
     return state
+
+
+def _evaluated(at: Watched, state: State) -> BySkill:
+    with at.patience.over(f"the evaluation after step {state.step}"):
+        return evaluate_skills(at.lab)
 
 
 def stage_ended(lab: Lab, phase: Phase, phase_step: int) -> bool:
@@ -113,8 +132,9 @@ def _begin(at: Watched, phase: Phase, state: State, memory: Memory) -> tuple[Sta
     if lab.guard:
         memory = _checkpoint(at, state, memory)  # anchors are rebuilt from checkpoints, also one at the very beginning
     if state.phase == 0 and lab.recipe.eval.test_size:
-        write_card(lab, run.folder, 0, BASELINE, state.step)
-    evaluation = evaluate_skills(lab)
+        with at.patience.over("the card before training"):
+            write_card(lab, run.folder, 0, BASELINE, state.step)
+    evaluation = _evaluated(at, state)
     state = state.evaluated(evaluation.value)
     run.event("phase", f"phase {phase.name} begins at {evaluation.value:.3f} held-out accuracy", step=state.step)
     at.observe(phase, state, _record(at, phase, state, StepOutcome({}, memory), evaluation, None))
@@ -125,16 +145,20 @@ def _end(at: Watched, phase: Phase, state: State) -> State:
     lab, run = at.lab, at.run
     assert state.best is not None
     if lab.recipe.eval.test_size:
-        write_card(lab, run.folder, state.phase + 1, phase.name, state.step, control=phase.control)
+        with at.patience.over(f"the card after {phase.name}"):
+            write_card(lab, run.folder, state.phase + 1, phase.name, state.step, control=phase.control)
     text = f"phase {phase.name} ends; best {state.best.accuracy:.3f} at step {state.best.step}"
     run.event("phase", text, step=state.step)
     if phase.control:
-        origin = state.kept[-1]
-        checkpoint.load(run.folder / "checkpoints" / f"global_step_{origin}", lab.engine)
-        run.event(
-            "control", f"{phase.name} was a control arm: the policy is again that of step {origin}", step=state.step
-        )
-    return state.next_phase()
+        text = f"{phase.name} was a control arm: the next phase starts from the policy of step {state.started_from}"
+        run.event("control", text, step=state.step)
+    return state.next_phase(control=phase.control)
+
+
+def _back_to_origin(at: Watched, state: State) -> None:
+    """After a control arm, whose own policy is in its checkpoint, training goes on from where the arm began."""
+    if state.returns:
+        checkpoint.load(at.run.folder / "checkpoints" / f"global_step_{state.origin}", at.lab.engine)
 
 
 def _record(
@@ -163,7 +187,7 @@ def _record(
     run.sync()
     at.sinks.log(row)
     if evaluation:
-        write_experiment(run.folder)
+        write_experiment(run.folder, run.so_far)
     if state.skipped_steps >= MAX_SKIPPED:
         raise TrainingDiverged(
             f"{MAX_SKIPPED} updates in a row were not finite, the last at step {state.step}; start again with a lower "
@@ -177,7 +201,7 @@ def _checkpoint(at: Watched, state: State, memory: Memory) -> Memory:
     lab, folder = at.lab, at.run.folder / "checkpoints"
     if not (folder / f"global_step_{state.step}").exists():
         memory = replace(memory, guard=lab.guard.saved(memory.guard)) if lab.guard else memory
-        checkpoint.save(folder, lab.engine, state, memory if lab.remembers else None)
+        checkpoint.save(folder, lab.engine, state, memory if lab.remembers else None, seal_of(at.run))
     anchors = lab.guard.anchors(memory.guard) if lab.guard else set()
     protected = {*state.kept, *anchors, *(() if state.best is None else (state.best.step,))}
     checkpoint.prune(folder, lab.recipe.checkpoint.keep, protected)

@@ -48,7 +48,9 @@ def checkpoint_of(run: Path, which: str = "last") -> Path | None:
         found = checkpoint.complete(run / "checkpoints")
         if not found:
             raise UserError(f"{run}: no complete checkpoint yet; wait for one, or name another run")
-        return found[0]
+        state = checkpoint.read_state(found[0])
+        # A run that ends with a control arm has, as its result, the policy that the arm started from.
+        return run / "checkpoints" / f"global_step_{state.origin}" if state.returns else found[0]
     if which == "best":
         phases = summarise(run)
         if not phases:

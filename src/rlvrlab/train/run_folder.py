@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rlvrlab.errors import LabError, TrainingDiverged, UserError
+from rlvrlab.errors import InfrastructureError, LabError, TrainingDiverged, UserError
 from rlvrlab.evals.monitors import RANGES
 from rlvrlab.record.experiment import write_experiment
 from rlvrlab.record.facts import code_state, machine, package_versions
 from rlvrlab.record.files import utc_now
-from rlvrlab.record.headline import summarise
 from rlvrlab.record.run import Run, read_info
 from rlvrlab.train.lab import Lab
 
@@ -46,6 +45,10 @@ def recorded(run: Run) -> Iterator[None]:
     except KeyboardInterrupt:
         close(run, "killed", "stopped at once by a second Ctrl-C")
         raise
+    except SystemExit as left:
+        words = f"a plug-in or a package ended the program (sys.exit({left.code!r}))"
+        close(run, "failed", words)
+        raise InfrastructureError(f"{words}; the run is in {run.folder}") from left
     except Exception as error:
         words = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
         close(run, "failed", words, resumable=not isinstance(error, UserError | TrainingDiverged))
@@ -66,7 +69,7 @@ def _note_machine(run: Run) -> None:
         text = f"not where it was before: {', '.join(changes)}; the last digits of what follows may differ"
         run.event("environment", text)
     run.info(status="running", **now)
-    write_experiment(run.folder)
+    write_experiment(run.folder, run.so_far)
 
 
 def close(run: Run, status: str, words: str, *, resumable: bool = True) -> None:
@@ -75,9 +78,9 @@ def close(run: Run, status: str, words: str, *, resumable: bool = True) -> None:
     A run that is not `resumable` failed by what it was given, and would fail there again.
     """
     try:
-        run.info(status=status, ended=utc_now(), result=summarise(run.folder), resumable=resumable)
+        run.info(status=status, ended=utc_now(), result=run.so_far.phases, resumable=resumable)
         run.event("end", f"{status}: {words}")
         run.sync()
-        write_experiment(run.folder)
+        write_experiment(run.folder, run.so_far)
     except (LabError, OSError) as error:
         print(f"could not record the end of the run: {error}", file=sys.stderr)

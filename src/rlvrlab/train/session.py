@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import RunError, UserError
+from rlvrlab.notes import noting
 from rlvrlab.recipe import Resolved, resolve
 from rlvrlab.recipe.explain import unusual
 from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.headline import summarise
 from rlvrlab.record.run import Run, read_config
 from rlvrlab.record.sinks.base import Sinks, find_sinks
-from rlvrlab.train import checkpoint, run_folder
+from rlvrlab.train import checkpoint, integrity, run_folder
 from rlvrlab.train.guards.base import protected_in
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.loop import Observer, train
 from rlvrlab.train.own_code import hidden_keys, refuse_secrets, try_own_code
+from rlvrlab.train.patience import Abandoned, Patience
 from rlvrlab.train.protocols.base import check_skills, stages_of
 from rlvrlab.train.state import State
 from rlvrlab.train.stopping import Interrupts
@@ -53,15 +56,44 @@ def resume(folder: Path, observe: Observer) -> Ended:
     """Go on from the newest complete checkpoint; without one, from the beginning."""
     resolved = resolved_of(folder)
     with closing(Run.open(folder)) as run:
+        path, notes = checkpoint.newest(folder / "checkpoints")
+        state = checkpoint.read_state(path) if path else State()
+        remarks = integrity.check(run, state, resolved.recipe.phases)
         lab = ready_lab(resolved)
         run_folder.check_data(folder, lab)
-        path, notes = checkpoint.newest(folder / "checkpoints")
-        state = checkpoint.load(path, lab.engine) if path else State()
-        phases = resolved.recipe.phases
-        moved = run.rewind(lambda row: state.covers(phases.index(row["phase"]), row["phase_step"]), state.step)
+        if path:
+            checkpoint.load(path, lab.engine)
+        moved = run.rewind(integrity.covered(run, state, resolved.recipe.phases), state.step)
         for note in notes:
             run.event("recovered", note)
+        for kind, words in remarks:
+            run.event(kind, words)
         run.event("resume", f"resumes after step {state.step}; {moved} later lines will be made again", step=state.step)
+        return _go(lab, run, state, observe)
+
+
+def fork(folder: Path, observe: Observer, command: Sequence[str] = ()) -> Ended:
+    """A new run that starts from the newest checkpoint of another, with the recipe that stands there now.
+
+    For a run whose recipe or logs were edited: nothing in its folder is touched, and the new run records its parent and
+    what was found different.
+    """
+    resolved = resolved_of(folder)
+    lab = ready_lab(resolved)
+    find_sinks(resolved)
+    found = checkpoint.complete(folder / "checkpoints")
+    if not found:
+        raise UserError(f"{folder}: no complete checkpoint to fork from; start a new run with its recipe")
+    state = checkpoint.load(found[0], lab.engine)
+    phases = [resolved.phase(name) for name in resolved.recipe.phases]
+    if state.phase > len(phases):
+        raise UserError(f"{folder}: {found[0].name} is in phase {state.phase + 1}, the recipe has fewer; add phases")
+    if state.phase_step and phases[state.phase].steps <= state.phase_step:
+        name, done = phases[state.phase].name, state.phase_step
+        raise UserError(f"{folder}: {found[0].name} has done {done} steps of its phase; raise {name}.steps above that")
+    run = run_folder.create(lab, command)
+    with closing(run):
+        integrity.inherit(run, folder, found, state)
         return _go(lab, run, state, observe)
 
 
@@ -111,8 +143,15 @@ def resolved_of(folder: Path) -> Resolved:
 
 def _go(lab: Lab, run: Run, state: State, observe: Observer) -> Ended:
     with Interrupts() as interrupts:
-        with run_folder.recorded(run), Sinks.open(lab.resolved, run) as sinks:
-            state = train(lab, run, sinks, state, interrupts, observe)
+        deadline_s = lab.recipe.stop.deadline_s
+        try:
+            patience = Patience(run, interrupts, deadline_s, partial(run_folder.close, run))
+            with run_folder.recorded(run), Sinks.open(lab.resolved, run) as sinks, patience, noting(run.event):
+                state = train(lab, run, sinks, state, interrupts, observe, patience)
+        except Abandoned:
+            words = "asked to stop; the step in progress was given up; go on with --resume"
+            run_folder.close(run, interrupts.status, words)
+            return Ended(run.folder, interrupts.status, interrupts.exit_code, summarise(run.folder))
         if state.phase == len(lab.recipe.phases):
             run_folder.close(run, "finished", "all phases done")
             return Ended(run.folder, "finished", 0, summarise(run.folder))

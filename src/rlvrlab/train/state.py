@@ -38,6 +38,8 @@ class State:
     """Steps in a row whose update was not finite."""
     kept: tuple[int, ...] = ()
     """Checkpoints of finished phases, their best and their last: never pruned."""
+    origin: int | None = None
+    """Checkpoint whose policy this phase starts from; after a control arm not the newest. None: before training."""
 
     def stepped(self, *, silent: bool, skipped: bool) -> State:
         """After one step."""
@@ -55,10 +57,21 @@ class State:
             return replace(self, best=Best(self.step, accuracy), evals_since_best=0)
         return replace(self, evals_since_best=self.evals_since_best + 1)
 
-    def next_phase(self) -> State:
-        """Into the next phase, with a best of its own."""
+    def next_phase(self, *, control: bool = False) -> State:
+        """Into the next phase, with a best of its own; after a control arm it starts where that one started."""
         best = () if self.best is None else (self.best.step,)
-        return State(phase=self.phase + 1, step=self.step, kept=(*self.kept, *best, self.step))
+        origin = self.started_from if control else self.step
+        return State(phase=self.phase + 1, step=self.step, kept=(*self.kept, *best, self.step), origin=origin)
+
+    @property
+    def started_from(self) -> int:
+        """The checkpoint this phase began with; in states of older versions, the last one kept."""
+        return self.kept[-1] if self.origin is None else self.origin
+
+    @property
+    def returns(self) -> bool:
+        """Does the next phase start from another policy than that of the newest checkpoint?"""
+        return self.phase_step == 0 and self.origin not in (None, self.step)
 
     def covers(self, phase: int, phase_step: int) -> bool:
         """Had that step been recorded when this state was saved? A phase that has not begun has recorded nothing."""

@@ -157,6 +157,11 @@ def update(
         scene = Scene(np.zeros((0, 0)), share_S, success_S, tuple(groups), key)
         try:
             weight_S, remembered, more = operate(engine, surgery, found, scene, memory.surgery)
+        except np.linalg.LinAlgError as error:  # a ValueError too, but the gradients are finite: the method failed
+            engine.release(found.vectors)
+            words = f"{type(surgery).__name__} found no weights ({error}); the update is left out"
+            now.events.append(("surgery_failed", words))
+            return Applied(metrics | {"surgery/failed": 1.0}, skipped=False), memory
         except ValueError as error:
             engine.release(found.vectors)
             now.events.append(("surgery", str(error)))

@@ -23,6 +23,7 @@ from rlvrlab.engines.hf.sampler import HfSampler
 from rlvrlab.engines.hf.vectors import FlatOptimizer, Trainable, combine, gramian
 from rlvrlab.engines.hf.weights import obstacle
 from rlvrlab.errors import UserError
+from rlvrlab.notes import note
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Completion, Loss, Objective, Request, Tokenizer
 
@@ -48,6 +49,7 @@ class HfEngine:
         self.precision = str(self.weights.dtype).removeprefix("torch.")
         self.micro_tokens = config.micro_tokens or MICRO_TOKENS.get(self.device.type, MICRO_TOKENS["cuda"])
         self._halved = False
+        self.max_rows: int | None = None
         self.reference = self.weights.copy.clone()
         self.critic = Critic(self.model.config.hidden_size, optimizer, self.device)
         self.version = 0
@@ -75,10 +77,27 @@ class HfEngine:
                 raise UserError(f"{what} do not fit the model's window of {self.body.window}; shorten one of them")
         if self._sampler is None:
             self._sampler = embedded_sampler(self.model, self.tokenizer, self.device)
+            self._sampler.max_rows = self.max_rows or self._sampler.max_rows
         if self._stale:
             self._sampler.refresh()
             self._stale = False
-        return list(self._sampler.sample(requests, self.version))
+        return self._sparing_rows(requests)
+
+    def _sparing_rows(self, requests: Sequence[Request]) -> list[list[Completion]]:
+        """Out of memory halves the answers drawn abreast, as often as it takes; one at a time is the end of it."""
+        while True:
+            try:
+                return list(self._sampler.sample(requests, self.version))
+            except (MemoryError, RuntimeError) as error:
+                if not out_of_memory(error):
+                    raise
+                if self._sampler.max_rows <= 1:
+                    remedy = "lower rollout.max_tokens or take a smaller model"
+                    raise UserError(f"out of memory on {self.device} while sampling one answer; {remedy}") from error
+            self._sampler.max_rows //= 2
+            self.max_rows = self._sampler.max_rows
+            note("memory", f"out of memory while sampling: {self.max_rows} answers abreast from now on")
+            self._free()
 
     def logprobs(self, batch: TokenBatch, policy: Policy = "current") -> tuple[Floats, Floats]:
         """Float32 scores of every seen token."""
@@ -164,7 +183,8 @@ class HfEngine:
         state = {"theta": self.weights.theta, "reference": self.reference, "critic": self.critic.weight}
         state |= {f"optimizer.{key}": value for key, value in self.optimizer.state().items()}
         state |= {f"critic_optimizer.{key}": value for key, value in self.critic.optimizer.state().items()}
-        store.save(folder, state, self._facts())
+        halved = {"max_rows": self.max_rows, "micro_tokens": self.micro_tokens if self._halved else None}
+        store.save(folder, state, self._facts() | {"halved": halved})
         quantized = self.config.quantize != "none"
         store.export(folder / "huggingface", self.model, self.tokenizer, quantized=quantized)
         if self.peft is not None:
@@ -178,6 +198,12 @@ class HfEngine:
         for prefix, optimizer in (("optimizer.", self.optimizer), ("critic_optimizer.", self.critic.optimizer)):
             optimizer.restore({key.removeprefix(prefix): x for key, x in state.items() if key.startswith(prefix)})
         self.version = int(facts["version"])
+        halved = facts.get("halved") or {}
+        self.max_rows = halved.get("max_rows") or self.max_rows
+        if self.max_rows and self._sampler is not None:
+            self._sampler.max_rows = self.max_rows
+        if halved.get("micro_tokens"):
+            self._halved, self.micro_tokens = True, int(halved["micro_tokens"])
         self._stale = True
 
     def _facts(self) -> dict[str, Any]:
@@ -212,18 +238,28 @@ class HfEngine:
         try:
             return work(*args)
         except (MemoryError, RuntimeError) as error:
-            told = any(words in str(error) for words in ("can't allocate memory", "not enough memory"))
-            if not told and not isinstance(error, torch.OutOfMemoryError | MemoryError):
+            if not out_of_memory(error):
                 raise
             if self._halved:
                 small = f"{self.device} with micro-batches of {self.micro_tokens} tokens"
                 remedy = "lower engine.micro_tokens, or set engine.gradient_checkpointing = true"
                 raise UserError(f"out of memory on {small}; {remedy}") from error
         self._halved, self.micro_tokens = True, max(1, self.micro_tokens // 2)
-        warnings.warn(f"out of memory: micro-batches are halved to {self.micro_tokens} tokens", stacklevel=3)
+        words = f"out of memory: micro-batches are halved to {self.micro_tokens} tokens"
+        warnings.warn(words, stacklevel=3)
+        note("memory", f"{words}; set engine.micro_tokens = {self.micro_tokens}")
+        self._free()
+        return self._sparing(work, *args)
+
+    def _free(self) -> None:
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
-        return self._sparing(work, *args)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Is this error about memory? On a CPU torch tells it in words alone."""
+    told = any(words in str(error) for words in ("can't allocate memory", "not enough memory"))
+    return told or isinstance(error, torch.OutOfMemoryError | MemoryError)
 
 
 def embedded_sampler(model: Any, tokenizer: Tokenizer, device: torch.device) -> HfSampler | PlainSampler:

@@ -25,6 +25,7 @@ class PlainSampler:
 
     def __init__(self, model: Any, tokenizer: Tokenizer, device: torch.device) -> None:
         self.model, self.tokenizer, self.device = model, tokenizer, device
+        self.max_rows = ROWS
 
     def refresh(self) -> None:
         """Nothing is copied, so there is nothing to renew."""
@@ -36,8 +37,8 @@ class PlainSampler:
             mine = [i for i, request in enumerate(requests) if request.sampling == settings]
             mine.sort(key=lambda i: len(requests[i].tokens))
             rows = [(i, sample) for i in mine for sample in range(requests[i].n)]
-            for at in range(0, len(rows), ROWS):
-                chunk = rows[at : at + ROWS]
+            for at in range(0, len(rows), self.max_rows):
+                chunk = rows[at : at + self.max_rows]
                 with torch.no_grad():
                     drawn = self._abreast([(requests[i], sample) for i, sample in chunk], settings)
                 for (i, sample), (tokens, logps) in zip(chunk, drawn, strict=True):

@@ -54,6 +54,7 @@ class HfSampler:
             raise UserError(f"no embedded sampler for this model: {reason}; use the generic path")
         self.tokenizer = tokenizer
         self.weights = Weights(model, device, dtype)
+        self.max_rows = MAX_ROWS.get(self.weights.device.type, MAX_ROWS["cpu"])
         fixed = self.weights.device.type == "cuda" if graphs is None else graphs
         self._graphs = GraphDecoder(self.weights) if fixed else None
 
@@ -119,7 +120,7 @@ class HfSampler:
         if kind == "cuda":
             held = self._graphs.cache_bytes if self._graphs else 0
             budget = int((torch.cuda.mem_get_info(self.weights.device)[0] + held) * CACHE_SHARE_CUDA)
-        return max(1, min(MAX_ROWS.get(kind, 256), budget // (per_token * length)))
+        return max(1, min(self.max_rows, budget // (per_token * length)))
 
     def _decode(self, requests: Sequence[Request], rows: list[Row], uniform: dict[int, Any]) -> Drawn:
         prefixes = [_prefix(requests[row.request]) for row in rows]

@@ -76,6 +76,8 @@ class ServedSampler:
         )
         self._home = _new_home(cache.root() / "adapters")
         self._name, self._folder = "", self._home
+        self.max_rows = 1
+        """The servers have their own memory: there is nothing to halve here."""
         self.mismatch = 0.0
         """Of the last call: mean |log-prob of the server − of the trainer| over the answers scored here."""
         self._end = weakref.finalize(self, _close, self._servers, self._home)

@@ -10,9 +10,9 @@ from typing import Any
 from rlvrlab.errors import LabError
 from rlvrlab.evals.monitors import Watch
 from rlvrlab.record.experiment import write_experiment
-from rlvrlab.record.headline import accuracy_of
 from rlvrlab.record.run import Run, read_metrics
 from rlvrlab.record.sinks.base import Sinks
+from rlvrlab.record.summary import accuracy_of
 from rlvrlab.scale.verl.checkpoints import complete_steps, index
 from rlvrlab.scale.verl.job import Job
 from rlvrlab.train import checkpoint
@@ -110,7 +110,7 @@ class Follower:
                 self._run.warn(finding.metric, finding.text, step=step)
         self._run.sync()
         if measured:
-            write_experiment(self._run.folder)
+            write_experiment(self._run.folder, self._run.so_far)
         self._observe(self._job.phase, self.state, row)
 
     def _merge(self) -> None:

@@ -16,10 +16,11 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO
 
-from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.errors import InfrastructureError, RunTouched, UserError
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.headline import summarise
 from rlvrlab.record.run import Run, read_metrics
+from rlvrlab.record.seal import changed_config
 from rlvrlab.record.sinks.base import Sinks, find_sinks
 from rlvrlab.scale.verl import PLAN
 from rlvrlab.scale.verl.checkpoints import complete_steps
@@ -73,11 +74,13 @@ def resume(folder: Path, observe: Observer) -> Ended:
     python = python_of_verl()
     resolved_of(folder)
     with closing(Run.open(folder)) as run:
+        if edited := changed_config(folder, []):
+            raise RunTouched(f"{edited}; restore it")
         job = Job.read(_home(folder))
         lab = ready_lab(job.resolved)
         run_folder.check_data(folder, lab)
         step = max(complete_steps(job.folder / "checkpoints"), default=0)
-        moved = run.rewind(lambda row: row["step"] <= step and step > 0, step)
+        moved = run.rewind(lambda _, row: row["step"] <= step and step > 0, step)
         run.event("resume", f"resumes after step {step}; {moved} later lines will be made again", step=step)
         return _go(job, run, on_record(read_metrics(folder)), observe, python, resumed=step)
 
