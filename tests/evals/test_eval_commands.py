@@ -137,7 +137,7 @@ def test_a_run_before_and_after_training(run, monkeypatch, tmp_path: Path) -> No
         (("eval", *WORDS, "--engine", "tooy"), "did you mean 'toy'"),
         (("eval", *WORDS, "--engine", "toy", "--sink", "wandbb"), "did you mean 'wandb'"),
         (("eval", *WORDS, "--server", "nonsense"), "http://"),
-        (("eval", *WORDS, "--run", "nowhere"), "not a run folder"),
+        (("eval", *WORDS, "--run", "nowhere"), "no run 'nowhere'"),
         (("eval", "--resume", "nowhere"), "no evaluation folder"),
         (("compare", "nowhere", "elsewhere"), "no such folder"),
         (("rescore", "nowhere"), "no evaluation folder"),

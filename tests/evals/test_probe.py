@@ -194,7 +194,7 @@ def test_what_probe_refuses(monkeypatch, capsys, tmp_path: Path) -> None:
     assert "at least 2 answers" in refused(recipe, "--n", "1")
     assert "give one of them" in refused(recipe, "--engine", "toy", "--server", "http://127.0.0.1:1")
     assert "--server too" in refused(recipe, "--model", "m")
-    assert "not a run folder" in refused("--run", "nowhere")
+    assert "no run 'nowhere'" in refused("--run", "nowhere")
     assert "'test' is not one of" in refused(recipe, "--role", "test")
     assert "did you mean 'countdown'" in refused("countdwn")
     assert "who answers?" in refused("countdown")

@@ -59,7 +59,7 @@ def test_show_explains_health_and_names_what_is_missing(tmp_path, monkeypatch, c
     text = done.stdout
     assert "sick  interrupted" in text and "does it learn?" in text
     assert "rlvr train --resume experiments/sick" in text
-    assert "✗ groups/zero_variance 1 (normal: ≤ 0.95)" in text and "→ all wrong: SFT first" in text
+    assert "✗ groups/zero_variance 1 (normal: ≤ 0.95)" in text and "→ all wrong: more SFT" in text
     assert "✓ actor/entropy 0.5" in text
     assert "grpo   50.0 [40.0, 60.0]" in text and "40.0 [30.0, 50.0]" in text
     assert "█▁" in text and "logs/metrics.jsonl" in text

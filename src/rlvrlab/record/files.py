@@ -96,7 +96,7 @@ class Lines:
     """An append-only JSONL file, which knows how many lines it has and what they hash to."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self._appending = path, threading.Lock()
         mend_tail(path)
         try:
             self._file: IO[bytes] = path.open("ab", buffering=0)
@@ -106,17 +106,18 @@ class Lines:
         self._count, self._digest = data.count(b"\n"), hashlib.sha256(data)
 
     def append(self, row: dict[str, Any]) -> None:
-        """One write call per line: the kernel has it when this returns."""
+        """One write call per line: the kernel has it when this returns. Several threads may append."""
         data = (to_json(row) + "\n").encode()
-        start = os.fstat(self._file.fileno()).st_size  # not tell(): it is stale once a failed line was cut off
-        try:
-            if self._file.write(data) != len(data):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        except OSError as error:
-            os.ftruncate(self._file.fileno(), start)
-            raise StorageError(self.path, error) from error
-        self._count += 1
-        self._digest.update(data)
+        with self._appending:
+            start = os.fstat(self._file.fileno()).st_size  # not tell(): it is stale once a failed line was cut off
+            try:
+                if self._file.write(data) != len(data):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            except OSError as error:
+                os.ftruncate(self._file.fileno(), start)
+                raise StorageError(self.path, error) from error
+            self._count += 1
+            self._digest.update(data)
 
     def seal(self) -> dict[str, Any]:
         """Number of lines and their hash, which were kept up to date line by line."""
