@@ -142,3 +142,14 @@ def test_a_new_reward_trains_the_toy(tmp_path) -> None:
     for words in (("new", "reward", "mine"), ("check", "reward", "mine.py:reward"), ("train", "mine.toml")):
         done = rlvr(*words, folder=tmp_path)
         assert done.returncode == 0, (words, done.stderr)
+
+
+def test_columns_that_cannot_be_guessed_are_named(tmp_path, monkeypatch, capsys) -> None:
+    rows = [{"question": f"colour of thing {n}?", "colour": "red", "group": "a"} for n in range(30)]
+    (tmp_path / "things.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ("new", "task", "things", "--data", "things.jsonl")
+    (line,) = errors(inside(monkeypatch, capsys, *words, folder=tmp_path))
+    assert "add prompt=COLUMN answer=COLUMN; there are: question, colour, group" in line
+    done = inside(monkeypatch, capsys, *words, "answer=colour", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert 'answer = "colour"' in (tmp_path / "things.toml").read_text()

@@ -292,3 +292,10 @@ class TestServing:
         change(model)
         with pytest.raises(UserError, match=said):
             refuse_code(str(model))
+
+
+def test_the_story_of_a_run_is_told_again_after_its_examination(run, tmp_path: Path) -> None:
+    folder = Path(json.loads(run("train", str(tiny(tmp_path)), "--json").stdout)["folder"])
+    assert "No test result" in (folder / "EXPERIMENT.md").read_text()
+    assert run("eval", "--run", str(folder), "--size", "8").returncode == 0
+    assert "No test result" not in (folder / "EXPERIMENT.md").read_text()

@@ -9,6 +9,7 @@ import pytest
 
 from rlvrlab.errors import UserError
 from rlvrlab.recipe import load_recipe
+from rlvrlab.record.looks import read_looks
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 from rlvrlab.train.extension import extend
 from rlvrlab.train.session import resume, start
@@ -100,3 +101,18 @@ def test_what_would_not_be_the_same_run_is_refused(tmp_path, settings, words: li
     with pytest.raises(UserError, match=says):
         extend(run, words)
     assert (run / "config.json").read_bytes() == before and not list(run.glob("checkpoints/before_*"))
+
+
+def test_every_card_of_a_lengthened_run_is_a_look_at_test_problems(tmp_path: Path) -> None:
+    run = finished(tmp_path, "eval.test_size=8")
+    before = len(read_looks(run))
+    extend(run, ["grpo.steps=+2"])
+    resume(run, quiet)
+    assert len(read_looks(run)) == before + 1
+
+
+def test_resuming_a_finished_run_writes_nothing(tmp_path: Path) -> None:
+    run = finished(tmp_path)
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file() and path.name != "lock"}
+    assert resume(run, quiet).status == "finished"
+    assert {path: path.read_bytes() for path in before} == before

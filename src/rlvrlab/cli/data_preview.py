@@ -40,7 +40,6 @@ def preview(what: str, keys: tuple[str, ...], size: int, role: Any, seed: int, a
 
 
 def _preview_file(path: Path, keys: tuple[str, ...], size: int, role: Any, seed: int, as_json: bool) -> None:
-    from dataclasses import replace
 
     from rich.console import Console
 
@@ -48,8 +47,7 @@ def _preview_file(path: Path, keys: tuple[str, ...], size: int, role: Any, seed:
     from rlvrlab.data.rows import read_problems
     from rlvrlab.recipe.parse import parse_overrides
 
-    raw = look_at(path)
-    raw = replace(raw, keys={**raw.keys, **{key: str(value) for key, value in parse_overrides(keys).items()}})
+    raw = look_at(path, {key: str(value) for key, value in parse_overrides(keys).items()})
     if raw.prepared:
         some = list(read_problems(path))[:size]
         rows = [{"id": p.id, "skill": p.skill, "prompt": p.prompt, "meta": dict(p.meta)} for p in some]

@@ -87,6 +87,8 @@ def command(resume: Path | None, as_json: bool, **request: Any) -> int:
             times = "once" if len(looks) == 1 else f"{len(looks)} times"
             console.print(Text(f"Test problems were looked at {times} with this run (looks.jsonl).", "dim"))
         console.print(Text(printable(f"Everything: {kept.folder}"), "dim"), soft_wrap=True)
+    if request["run"]:
+        _retell(request["run"])
     from rlvrlab.evals.kept import track
 
     for trouble in track(kept, request["sinks"], kept.folder.name):
@@ -253,3 +255,16 @@ class AnswersBar:
         share = f"accepted {100 * self._solved / max(1, self._judged):.1f} %"
         facts = f"{share}  unjudged {self._unjudged}" if self._unjudged else share
         self._bars.update(self._task, advance=len(batch), facts=facts)
+
+
+def _retell(run: str) -> None:
+    """EXPERIMENT.md of a finished run with what was just examined; one that is being trained writes it itself."""
+    import os
+
+    from rlvrlab.record.experiment import write_experiment
+    from rlvrlab.record.run import read_info
+    from rlvrlab.train.policy import split_run
+
+    folder = split_run(run)[0]
+    if read_info(folder).get("status") == "finished" and os.access(folder, os.W_OK):
+        write_experiment(folder)

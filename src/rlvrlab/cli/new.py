@@ -27,16 +27,19 @@ def command() -> None:
 
 @command.command("task")
 @click.argument("name")
+@click.argument("keys", nargs=-1, type=click.UNPROCESSED)
 @click.option("--data", type=click.Path(path_type=Path), help="Your questions and answers; else a few are made.")
 @AS_JSON
-def task(name: str, data: Path | None, as_json: bool) -> None:
+def task(name: str, keys: tuple[str, ...], data: Path | None, as_json: bool) -> None:
     """Write NAME.toml and NAME.py here: a recipe that trains on questions and answers of a file, and its reward.
 
     \b
     rlvr new task colours
     rlvr new task capitals --data capitals.csv
+    rlvr new task things --data things.jsonl prompt=question answer=colour
     """
     from rlvrlab.data.guesses import look_at
+    from rlvrlab.recipe.parse import parse_overrides
 
     _refuse_name(name, "a task")
     made = {} if data else {f"{name}.jsonl": _made_questions()}
@@ -45,14 +48,16 @@ def task(name: str, data: Path | None, as_json: bool) -> None:
         lines = ["[env]", 'type = "answers"', f'path = "{name}.jsonl"', 'prompt = "question"', 'answer = "answer"',
                  'matcher = "exact"']  # fmt: skip
     else:
-        raw = look_at(data)
-        if not raw.keys:
-            what = "holds prepared problems; name it under [data] train_file" if raw.prepared else "no guess which "
-            remedy = "" if raw.prepared else f"column asks and which answers; see `rlvr data preview {data}`"
-            raise UserError(f"{data}: {what}{remedy}")
+        raw = look_at(data, {key: str(value) for key, value in parse_overrides(keys).items()})
+        if raw.prepared:
+            raise UserError(f"{data}: holds prepared problems; name it under [data] train_file")
+        if not {"prompt", "answer"} <= raw.keys.keys():
+            columns = ", ".join(column.name for column in raw.columns)
+            remedy = f"add prompt=COLUMN answer=COLUMN; there are: {columns}"
+            raise UserError(f"{data}: no guess which column asks and which answers; {remedy}")
         lines = raw.recipe_lines
-    keys = [f"--set {line.replace(' = ', '=', 1)}" for line in lines[2:]]
-    check = " ".join(["--env answers", *keys, "--set style=bare"]).replace('"', "")
+    settings = [f"--set {line.replace(' = ', '=', 1)}" for line in lines[2:]]
+    check = " ".join(["--env answers", *settings, "--set style=bare"]).replace('"', "")
     files = {
         **made,
         f"{name}.py": _template("reward.py.txt").replace("CHECK", check).replace("NAME", name),

@@ -7,7 +7,7 @@ matcher = "exact"
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -60,32 +60,32 @@ class Raw:
         return ["[env]", *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in given.items())]
 
 
-def look_at(path: Path) -> Raw:
-    """Count the rows of a file and guess what its columns mean."""
+def look_at(path: Path, given: Mapping[str, str] | None = None) -> Raw:
+    """Count the rows of a file and guess what its columns mean, as far as `given` keys do not say it."""
     rows = (row for _, row in read_rows(path))
     some = list(islice(rows, LOOKED_AT))
     count = len(some) + sum(1 for _ in rows)
     names = dict.fromkeys(name for row in some for name in row)
     columns = tuple(_column(name, [row.get(name) for row in some]) for name in names)
     prepared = is_problem_row(some[0])
-    return Raw(path, count, columns, prepared, {} if prepared else guessed(some))
+    return Raw(path, count, columns, prepared, {} if prepared else guessed(some, given or {}))
 
 
-def guessed(rows: Sequence[Row]) -> dict[str, str]:
+def guessed(rows: Sequence[Row], given: Mapping[str, str]) -> dict[str, str]:
     """Keys of the environment `answers` that seem to fit; empty when nothing looks like a question and an answer."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     texts = [name for name in names if all(isinstance(row.get(name), str) for row in rows)]
-    prompt = _named(PROMPTS, texts) or next(iter(texts), None)
+    prompt = given.get("prompt") or _named(PROMPTS, texts) or next(iter(texts), None)
     rest = [name for name in names if name != prompt]
-    answer = _named(ANSWERS, rest) or (rest[0] if len(rest) == 1 else None)
+    answer = given.get("answer") or _named(ANSWERS, rest) or (rest[0] if len(rest) == 1 else None)
     if prompt is None or answer is None:
-        return {}
+        return dict(given)
     choices = _named(CHOICES, [name for name in rest if all(isinstance(row.get(name), list) for row in rows)])
-    values = [row[answer] for row in rows if row.get(answer) not in (None, "")]
+    values = [row[answer] for row in rows if row.get(answer) not in (None, "")]  # none where a template is given
     keys = {"prompt": prompt, "answer": answer, "matcher": "choice" if choices else _matcher(values)}
     roles = [name for name in rest if all(str(row.get(name)).lower() in SPLITS for row in rows)]
     keys |= {"choices": choices} if choices else {}
-    return keys | ({"split": roles[0]} if roles and roles[0] != "split" else {})
+    return keys | ({"split": roles[0]} if roles and roles[0] != "split" else {}) | dict(given)
 
 
 def _named(wanted: Sequence[str], names: Sequence[str]) -> str | None:

@@ -59,7 +59,7 @@ def write_card(lab: Lab, run_folder: Path, index: int, phase: str, step: int, *,
     card = measure(lab, phase, step)._replace(control=control)
     folder = run_folder / "analysis" / "cards"
     folder.mkdir(parents=True, exist_ok=True)
-    note_look(run_folder, lab.env.name, lab.test, f"analysis/cards/{index}_{phase}.json")
+    note_look(run_folder, lab.env.name, lab.test, f"analysis/cards/{index}_{phase}.json@{step}")
     write_atomically(folder / f"{index}_{phase}.json", json.dumps(card._asdict(), indent=1) + "\n")
     write_atomically(run_folder / CARDS_PAGE, markdown(read_cards(run_folder)))
     return card

@@ -15,7 +15,7 @@ from rlvrlab.recipe import Resolved, resolve
 from rlvrlab.recipe.explain import unusual
 from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.headline import summarise
-from rlvrlab.record.run import Run, read_config
+from rlvrlab.record.run import Run, read_config, read_info
 from rlvrlab.record.sinks.base import Sinks, find_sinks
 from rlvrlab.train import checkpoint, integrity, run_folder
 from rlvrlab.train.guards.base import protected_in
@@ -59,6 +59,8 @@ def resume(folder: Path, observe: Observer) -> Ended:
         path, notes = checkpoint.newest(folder / "checkpoints")
         state = checkpoint.read_state(path) if path else State()
         remarks = integrity.check(run, state, resolved.recipe.phases)
+        if state.phase == len(resolved.recipe.phases) and read_info(folder).get("status") == "finished":
+            return Ended(folder, "finished", 0, summarise(folder))  # nothing is left to do, so nothing is written
         lab = ready_lab(resolved)
         run_folder.check_data(folder, lab)
         if path:
