@@ -59,7 +59,7 @@ NAMED = {
     ("tail", "tin", "--no-follow"): "tiny_",
     ("report", "tin"): "report: experiments/tiny_",
     ("rescore", "tin"): "0 differences",
-    ("eval", "--run", "tin@2", "--size", "4"): "4 problems",
+    ("eval", "--run", "tin@2", "--size", "4"): "4 test problems",
     ("probe", "--run", "tin@last", "--size", "2", "--n", "2"): "2 problems",
     ("compare", "tin", "latest"): "are the same folder",
     ("runs", "--add-tag", "tin", "mine"): "mine",

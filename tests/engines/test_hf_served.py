@@ -199,7 +199,7 @@ def test_answers_of_an_older_adapter_are_never_used(server: LocalServer) -> None
 @pytest.mark.parametrize(
     ("choice", "words"),
     [
-        ({"token_ids": [5, 6], "logprobs": {"token_logprobs": [-1.0]}}, "2 token ids and 1 log-probs"),
+        ({"token_ids": [5, 6], "logprobs": {"token_logprobs": [-1.0]}}, "2 token ids and 1 log-probabilities"),
         ({"token_ids": [5, 900], "logprobs": {"token_logprobs": [-1.0, -1.0]}}, "cannot have drawn"),
         ({"token_ids": [5] * 11, "logprobs": {"token_logprobs": [-1.0] * 11}}, "cannot have drawn"),
         ({"token_ids": [5], "logprobs": {"token_logprobs": [-30.0]}}, "does not sample from this policy"),

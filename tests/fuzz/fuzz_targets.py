@@ -188,7 +188,7 @@ TARGETS = (
     Target("segment python", segmented(segment.__wrapped__), "python", longest=LONGEST_SEGMENTED),
     Target("segment sql", segmented(segment.__wrapped__), "sql", longest=LONGEST_SEGMENTED),
     Target("segment text", segmented(segment.__wrapped__), "text", longest=LONGEST_SEGMENTED),
-    Target("canonical_python", canonical_python.__wrapped__, "python", longest=extract.LONGEST),
+    Target("canonical_python", canonical_python.__wrapped__, "python", longest=extract.LONGEST // 2),
     Target("canonical_sql", canonical_sql, "sql"),
     Target("parses", trees.parses, "python", longest=extract.LONGEST),
     Target("sql order", lambda text: sql_text.ending_of(text, 1000), "sql", longest=extract.LONGEST_QUERY),

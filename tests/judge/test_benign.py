@@ -25,7 +25,7 @@ PROGRAMS = {
     "open_0": "print(sum(map(int, open(0).read().split()[1:])))",
     "dev_stdin": "print(sum(map(int, open('/dev/stdin').read().split()[1:])))",
     "dev_fd": "print(sum(map(int, open('/dev/fd/0').read().split()[1:])))",
-    "dev_stdout": "open('/dev/stdout', 'w').write('6')",
+    "dev_stdout": "open('/dev/stdout', 'w').write('6\\n')",
     "bytes_io": "import io, os, sys\ninput = io.BytesIO(os.read(0, os.fstat(0).st_size)).readline\ninput()\nprint(sum(map(int, input().split())))",
     "fileinput": "import fileinput\nprint(sum(map(int, list(fileinput.input())[1].split())))",
     "recursion": "import sys\nsys.setrecursionlimit(10**6)\ndef f(n): return 0 if n == 0 else 1 + f(n - 1)\nprint(f(50_000) - 49_994)",

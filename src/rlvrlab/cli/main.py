@@ -60,6 +60,8 @@ class Verbs(click.Group):
         try:
             return super().invoke(context)
         except SystemExit as left:
+            if isinstance(left.__context__, BrokenPipeError):  # the reader has left, and Rich with it
+                raise
             raise InfrastructureError(f"a plug-in or a package ended the program (sys.exit({left.code!r}))") from left
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:

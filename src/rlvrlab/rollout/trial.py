@@ -95,7 +95,7 @@ def limited(work: Callable[[], T], what: str, limit_s: float) -> T:
     if not failed:
         remedy = "make it quicker: every answer of every step waits for it"
         raise UserError(f"{what} took more than {limit_s:g} s; {remedy}")
-    if isinstance(failed[0], LabError):
+    if isinstance(failed[0], LabError | MemoryError):  # who has too little memory may get more and try again
         raise failed[0]
     why = f"{type(failed[0]).__name__}: {failed[0]}".replace("\n", " ")
     raise UserError(f"{what} raised {why}") from failed[0]

@@ -47,6 +47,7 @@ REFUSED = {
     "stop.patience": "TRL runs all its steps",
     "stop.target": "TRL runs all its steps",
     "stop.no_signal_steps": "TRL runs all its steps",
+    "stop.deadline_s": "TRL has no deadline for a step",
     "record.rollouts": "TRL keeps no answers",
 }
 """Key -> why; refused where the value is not the default."""

@@ -12,6 +12,7 @@ REFUSED = {
     "stop.patience": "verl runs all its steps",
     "stop.target": "verl runs all its steps",
     "stop.no_signal_steps": "verl runs all its steps",
+    "stop.deadline_s": "verl waits for its workers itself",
     "filter.max_refills": "verl samples other problems until the batch is full",
 }
 """Key -> why; refused where the value is not the default."""
