@@ -38,6 +38,7 @@ MOST_RETRIED = 60_000
 CONTINUES = re.compile(r"(?:[ \t\r]*+(?:#[^\n]*+)?\n)*+[ \t]+[^\s#]")
 """An indented first statement: the answer continues a function that the prompt began."""
 LINE_END = re.compile(r"\r\n|\r|\n")
+LONE_RETURN = re.compile(r"\r(?!\n)")
 SPACE = re.compile(r"\s*")
 NOTHING_MORE = re.compile(r"\s*(?:#|\Z)")
 SEMICOLON = re.compile(r"[ \t]*;")
@@ -76,6 +77,8 @@ def python_steps(text: str, region: Span | None = None) -> Segments:
 @lru_cache(maxsize=512)  # answers of one group are often equal, and so are what is left of them
 def canonical_python(code: str) -> str:
     """Its tokens, so that layout makes no difference; comments stay, for a verifier may count them."""
+    if LONE_RETURN.search(code):  # after it, Python's tokenizer begins anew at each blank
+        return code
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(code).readline))
     except (tokenize.TokenError, SyntaxError, ValueError, SystemError):  # the last is Python 3.12's own mistake
