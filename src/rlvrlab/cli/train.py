@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +14,9 @@ from rlvrlab.cli.names import RECIPE, RECIPE_KEY, RunName
 from rlvrlab.cli.options import AS_JSON, FreeWords
 from rlvrlab.cli.printing import print_json
 from rlvrlab.errors import UserError
+
+if TYPE_CHECKING:
+    from rlvrlab.recipe import Resolved
 
 
 @click.command("train", short_help="Run a recipe, or resume a run.", cls=FreeWords)
@@ -38,53 +42,31 @@ def command(
     rlvr train --resume latest                      after a crash
     rlvr train --resume latest grpo.steps=+100      a finished run, made longer
     """
-    from rlvrlab.envs.data_files import ENDINGS
-    from rlvrlab.recipe import load_recipe
     from rlvrlab.record.run import read_info
     from rlvrlab.scale import session
     from rlvrlab.train.session import resolved_of
 
+    folder, words, was_finished = Path(resume or ""), [str(recipe)] * (recipe is not None) + [*overrides], False
     if resume is not None:
-        if plan or engine or address or judges:
+        if plan or engine or address or judges or (recipe is not None and "=" not in str(recipe)):
             raise UserError("--resume takes no other argument but keys such as grpo.steps=+100")
-        folder, words = Path(resume), (*(() if recipe is None else (str(recipe),)), *overrides)
-        if recipe is not None and "=" not in str(recipe):
-            raise UserError(f"{recipe}: --resume takes no other argument but keys such as grpo.steps=+100")
-        was_finished = read_info(folder).get("status") == "finished"
         if words and fork:
             raise UserError("--fork takes no keys; edit config.json of the run, which is left as it is")
+        was_finished = read_info(folder).get("status") == "finished"
         if words:
             _extend(folder, words)
         resolved = resolved_of(folder)
     elif fork:
         raise UserError("--fork goes with --resume RUN")
-    elif recipe is None:
-        raise UserError("name a recipe, e.g. `rlvr train toy_countdown` (`rlvr recipes` lists more), or --resume RUN")
-    elif recipe.is_file() and recipe.name.lower().endswith(ENDINGS):
-        remedy = (
-            f"`rlvr new task NAME --data {recipe}` writes a recipe for it, `rlvr data preview {recipe}` looks at it"
-        )
-        raise UserError(f"{recipe}: is data, not a recipe; {remedy}")
-    elif engine == "verl":
-        from rlvrlab.scale.verl.convert import recipe_for_verl
-
-        resolved = recipe_for_verl(recipe, overrides)
     else:
-        resolved = load_recipe(recipe, overrides if engine is None else [*overrides, f"engine.type={engine}"])
+        resolved = _resolved(recipe, overrides, engine)
     on_verl = session.on_verl(resolved)
     if (address or judges) and not on_verl:
         raise UserError("--address and --judge are for verl; add --engine verl")
     if plan:
         from rlvrlab.cli.plan import show_plan
 
-        if not on_verl:
-            show_plan(resolved, as_json)
-            return 0
-        from rlvrlab.scale.verl.keys import settings
-        from rlvrlab.scale.verl.spelling import override
-
-        lines = [override(key, value) for key, value in settings(resolved, "RUN/artifacts/verl").items()]
-        print_json({"verl": lines}) if as_json else click.echo("\n".join(lines))
+        (_show_verl_settings if on_verl else show_plan)(resolved, as_json)
         return 0
     from rlvrlab.cli.progress import Progress
     from rlvrlab.recipe.explain import unusual
@@ -104,6 +86,34 @@ def command(
             ended = session.start(resolved, progress.observe, said, address, judges)
     progress.end(ended)
     return ended.exit_code
+
+
+def _resolved(recipe: Path | None, overrides: Sequence[str], engine: str | None) -> Resolved:
+    """The recipe of a new run; a data file in its place is told how to become one."""
+    from rlvrlab.envs.data_files import ENDINGS
+    from rlvrlab.recipe import load_recipe
+
+    if recipe is None:
+        raise UserError("name a recipe, e.g. `rlvr train toy_countdown` (`rlvr recipes` lists more), or --resume RUN")
+    if recipe.is_file() and recipe.name.lower().endswith(ENDINGS):
+        look = f"`rlvr data preview {recipe}` looks at it"
+        raise UserError(
+            f"{recipe}: is data, not a recipe; `rlvr new task NAME --data {recipe}` writes a recipe for it, {look}"
+        )
+    if engine == "verl":
+        from rlvrlab.scale.verl.convert import recipe_for_verl
+
+        return recipe_for_verl(recipe, overrides)
+    return load_recipe(recipe, overrides if engine is None else [*overrides, f"engine.type={engine}"])
+
+
+def _show_verl_settings(resolved: Resolved, as_json: bool) -> None:
+    """What verl would be started with."""
+    from rlvrlab.scale.verl.keys import settings
+    from rlvrlab.scale.verl.spelling import override
+
+    lines = [override(key, value) for key, value in settings(resolved, "RUN/artifacts/verl").items()]
+    print_json({"verl": lines}) if as_json else click.echo("\n".join(lines))
 
 
 def _extend(folder: Path, words: Sequence[str]) -> None:

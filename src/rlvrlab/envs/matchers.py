@@ -71,8 +71,8 @@ class Matcher(ABC):
         """A verdict, or a task for the judge."""
 
     def read(self, reference: Any, text: str) -> Found:
-        """Where a program or query stands in a completion, for matchers with a `block`."""
-        raise NotImplementedError
+        """Where a program or query stands in a completion, for matchers with a `block`; the others have none."""
+        return Found(None, "this matcher reads no program or query")
 
     def gold(self, reference: Any) -> str | None:
         """An answer that is right, or None where none is known."""
