@@ -15,9 +15,8 @@ from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.judge.modes.sql_gold import gold_of
 from rlvrlab.judge.modes.sql_rows import Result, in_any_order, same_result
-from rlvrlab.judge.modes.sql_separation import BadQuestion, separate
 from rlvrlab.judge.modes.sql_text import ending_of
-from rlvrlab.judge.modes.sql_twins import STYLES, make_twin
+from rlvrlab.judge.modes.sql_twins import make_twin
 from rlvrlab.types import ErrorKind
 
 ROWS = [(1, "ann", 1.5), (2, "bob", None), (3, "cat", 2.5), (4, "bob", 2.5)]
@@ -263,103 +262,6 @@ def test_twins_catch_the_accidental_match(judge: Judge, database: Path, tmp_path
     twins = tuple(str(make_twin(database, tmp_path / f"{seed}.sqlite", seed)) for seed in range(4))
     assert judge.verify(SqlTask(str(database), gold, twins), lucky).correct is False
     assert judge.verify(SqlTask(str(database), gold, twins), gold + " ").correct is True
-
-
-@pytest.fixture(scope="module")
-def concerts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("sql") / "concerts.sqlite"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE singer (id INTEGER PRIMARY KEY, name TEXT NOT NULL, age INTEGER, town TEXT)")
-        connection.execute(
-            "CREATE TABLE song (no INTEGER PRIMARY KEY, singer_id INTEGER REFERENCES singer(id), sales REAL)"
-        )
-        people = [(i, f"n{i}", 20 + 3 * i, None if i == 4 else f"t{i % 3}") for i in range(1, 9)]
-        connection.executemany("INSERT INTO singer VALUES (?, ?, ?, ?)", people)
-        connection.executemany("INSERT INTO song VALUES (?, ?, ?)", [(i, i % 8 + 1, 10.0 * i) for i in range(1, 17)])
-        connection.commit()
-    return path
-
-
-def test_twins_are_reproducible_and_keep_keys_and_references(concerts: Path, tmp_path: Path) -> None:
-    contents = []
-    for seed in range(len(STYLES)):
-        one, other = (make_twin(concerts, tmp_path / f"{name}.sqlite", seed) for name in "ab")
-        assert one.read_bytes() == other.read_bytes()
-        with closing(sqlite3.connect(one)) as twin:
-            contents.append(twin.execute("SELECT * FROM singer").fetchall())
-            assert contents[-1] and twin.execute("SELECT * FROM song").fetchall()
-            assert not twin.execute("SELECT * FROM song WHERE singer_id NOT IN (SELECT id FROM singer)").fetchall()
-            assert not twin.execute("SELECT * FROM singer WHERE age IS NULL").fetchall(), "no NULL where there was none"
-    assert len({repr(rows) for rows in contents}) == len(STYLES)
-
-
-@pytest.mark.parametrize(
-    ("gold", "mistakes"),
-    [
-        ("SELECT DISTINCT town FROM singer", ["SELECT town FROM singer"]),
-        ("SELECT town FROM singer", ["SELECT DISTINCT town FROM singer"]),
-        (
-            "SELECT name FROM singer WHERE age > 26",
-            ["SELECT name FROM singer WHERE age >= 26", "SELECT name FROM singer WHERE age > 27"],
-        ),
-        ("SELECT max(age) FROM singer", ["SELECT 44", "SELECT age FROM singer ORDER BY id DESC LIMIT 1"]),
-        (
-            "SELECT name FROM singer ORDER BY age LIMIT 1",
-            [
-                "SELECT name FROM singer ORDER BY age DESC LIMIT 1",
-                "SELECT 'n1'",
-                "SELECT name FROM singer WHERE age = (SELECT min(age) FROM singer)",
-            ],
-        ),
-        (
-            "SELECT name FROM singer JOIN song ON singer.id = singer_id",
-            ["SELECT name FROM singer LEFT JOIN song ON singer.id = singer_id"],
-        ),
-        (
-            "SELECT town, count(*) FROM singer GROUP BY town HAVING count(*) > 1",
-            [
-                "SELECT town, count(*) FROM singer GROUP BY town HAVING count(*) >= 1",
-                "SELECT town, count(*) FROM singer GROUP BY town HAVING count(*) > 2",
-            ],
-        ),
-    ],
-)
-def test_twins_of_a_query_tell_mistakes_from_it(
-    judge: Judge, concerts: Path, tmp_path: Path, gold: str, mistakes: list[str]
-) -> None:
-    found = separate(concerts, gold)
-    assert found == separate(concerts, gold)
-    twins = []
-    for i, content in enumerate(found.twins):
-        (tmp_path / f"{i}.sqlite").write_bytes(content)
-        twins.append(str(tmp_path / f"{i}.sqlite"))
-    task = SqlTask(str(concerts), gold, tuple(twins))
-    verdicts = judge.verify_many([(task, query) for query in [gold + " ", *mistakes]])
-    assert [verdict.correct for verdict in verdicts] == [True] + [False] * len(mistakes)
-
-
-def test_what_cannot_be_told_apart_is_named_and_what_a_literal_answers_is_refused(
-    judge: Judge, concerts: Path, tmp_path: Path
-) -> None:
-    assert separate(concerts, "SELECT count(*) FROM song").unseparated == ("DISTINCT", "LIMIT 1")
-    for gold in ("SELECT 7", "SELECT count(*) FROM singer WHERE 0", "SELECT nothing FROM singer"):
-        with pytest.raises(BadQuestion):
-            separate(concerts, gold)
-    twin = str(make_twin(concerts, tmp_path / "twin.sqlite", 1))
-    # Of the second, every id is a right answer: whatever is on both databases would always pass.
-    for gold in ("SELECT min(1) FROM singer", "SELECT id FROM singer ORDER BY 1 > 2 LIMIT 1"):
-        verdict = judge.verify(SqlTask(str(concerts), gold, (twin,)), "SELECT 1")
-        assert verdict.correct is None and verdict.flags == ("bad_task",) and "literal" in verdict.detail
-
-
-def test_a_query_whose_result_depends_on_storage_has_no_twins(concerts: Path) -> None:
-    with pytest.raises(BadQuestion, match="order in which rows are stored"):
-        separate(concerts, "SELECT max(id) FROM (SELECT id FROM singer LIMIT 1)")
-
-
-def test_a_relative_database_is_found(judge: Judge, concerts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(concerts.parent)
-    assert judge.verify(SqlTask("concerts.sqlite", "SELECT count(*) FROM song"), "SELECT 16").correct is True
 
 
 @pytest.mark.parametrize(
