@@ -155,8 +155,15 @@ def test_resuming_elsewhere_says_what_differs(whole: Path, copy: Path) -> None:
     info = runs.read_info(copy)
     info["packages"]["numpy"] = "0.0.1"
     (copy / "run_info.json").write_text(json.dumps(info))
+    shutil.rmtree(runs.last_checkpoint(copy))
     session.resume(copy, runs.quiet)
     assert any("numpy 0.0.1 → " in text for text in runs.events(copy, "environment"))
+
+
+def test_resuming_a_finished_run_writes_nothing(copy: Path) -> None:
+    before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
+    assert session.resume(copy, runs.quiet).status == "finished"
+    assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
 
 
 def test_a_local_plugin_is_found_from_another_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,10 +59,11 @@ def resume(folder: Path, observe: Observer) -> Ended:
         path, notes = checkpoint.newest(folder / "checkpoints")
         state = checkpoint.read_state(path) if path else State()
         remarks = integrity.check(run, state, resolved.recipe.phases)
-        if state.phase == len(resolved.recipe.phases) and read_info(folder).get("status") == "finished":
-            return Ended(folder, "finished", 0, summarise(folder))  # nothing is left to do, so nothing is written
         lab = ready_lab(resolved)
         run_folder.check_data(folder, lab)
+        done = state.phase == len(resolved.recipe.phases) and read_info(folder).get("status") == "finished"
+        if done and not notes and not remarks:
+            return Ended(folder, "finished", 0, summarise(folder))  # nothing is left to do, so nothing is written
         if path:
             checkpoint.load(path, lab.engine)
         moved = run.rewind(integrity.covered(run, state, resolved.recipe.phases), state.step)
