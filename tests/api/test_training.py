@@ -91,7 +91,7 @@ def test_an_interrupted_run_goes_on_exactly_with_its_functions_and_not_without()
     forget()
     given = {"env": larger(), "reward": stops_once(flag), "progress": False}
     other = lambda problem, completion, verdict: 1.0  # noqa: E731
-    refused(lambda: again.resume(**given | {"reward": other}), "is not what it was", "restore the function")
+    refused(lambda: again.resume(**given | {"reward": other}), "is not what it was", "--accept-code")
     refused(lambda: again.resume(**given | {"env": larger(rows=ROWS[:90])}), "problems are not what they were")
     refused(lambda: again.resume(**given | {"env": "countdown"}), "on record", "leave env= out")
     assert again.resume(**given).status == "finished"

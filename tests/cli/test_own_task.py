@@ -86,10 +86,10 @@ def test_a_data_file_is_no_recipe_and_a_raw_one_no_train_file(tmp_path, monkeypa
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        ("nan", "'nan' gave nan for problem countdown:"),
-        ("none", "'none' gave None for problem countdown:"),
-        ("text", "'text' gave 'much' for problem countdown:"),
-        ("raises", "'raises' raised ZeroDivisionError: division by zero (problem countdown:"),
+        ("nan", "'nan' (mine.py:4) gave nan for problem countdown:"),
+        ("none", "'none' (mine.py:5) gave None for problem countdown:"),
+        ("text", "'text' (mine.py:6) gave 'much' for problem countdown:"),
+        ("raises", "'raises' raised ZeroDivisionError: division by zero at mine.py:7 (problem countdown:"),
         ("slow", "took more than 0.2 s; make it quicker"),
     ],
 )

@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.errors import RunTouched, UserError
+from rlvrlab.errors import UserError
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.load import load_changed
 from rlvrlab.recipe.parse import flatten, parse_overrides
-from rlvrlab.record.files import utc_now
-from rlvrlab.record.run import Run, read_config
-from rlvrlab.record.seal import changed_config
-from rlvrlab.train import checkpoint
+from rlvrlab.record.run import Run
+from rlvrlab.train import checkpoint, run_folder
 from rlvrlab.train.lab import build_lab
 from rlvrlab.train.protocols.base import stages_of
 from rlvrlab.train.session import resolved_of
@@ -43,15 +41,12 @@ def extend(folder: Path, words: Sequence[str]) -> None:
     _check_schedule(before, after)
     run = Run.open(folder)
     try:
-        if edited := changed_config(folder, checkpoint.seals(folder / "checkpoints")):
-            raise RunTouched(f"{edited}; restore it before the run is made longer")
+        run_folder.refuse_edited(folder, "the run is made longer")
         _set_end_aside(folder, len(after.recipe.phases))
-        config, was = read_config(folder), dict(flatten(before.plain()))
+        was = dict(flatten(before.plain()))
         told = {key: {"from": was.get(key), "to": value} for key, value in changes.items()}
-        history = [*config.get("history", []), {"time": utc_now(), "changed": told}]
-        kept = {"folder": config["folder"], "history": history}
         text = ", ".join(f"{key} {one['from']} → {one['to']}" for key, one in told.items())
-        run.reconfigure({**config, **after.config(), **kept}, f"made longer: {text}", kind="extended", changed=told)
+        run_folder.change_recipe(run, after, told, f"made longer: {text}", kind="extended")
     finally:
         run.close()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlvrlab.errors import TrainingDiverged
-from rlvrlab.evals.monitors import Watch
+from rlvrlab.evals.monitors import PERSISTS, Watch
 from rlvrlab.recipe.schema import Stop
 from rlvrlab.record.experiment import write_experiment
 from rlvrlab.record.run import Run, read_metrics
@@ -32,6 +32,7 @@ from rlvrlab.train.stopping import Interrupts
 
 Observer = Callable[[Phase, State, dict[str, Any]], None]
 MAX_SKIPPED = 3
+NO_SIGNAL = "no_signal"
 SHORTEST_S = 5e-5
 """Parts of a step that took less time than this are not worth a metric."""
 
@@ -177,11 +178,7 @@ def _record(
         run.rollouts(state.step, [as_row(rollout, outcome.steps.get(rollout.id)) for rollout in outcome.rollouts])
     for kind, words in outcome.events:
         run.event(kind, words, step=state.step)
-    for note in outcome.notes:
-        run.warn("no_signal", note, step=state.step)
-    for finding in at.watch.examine(phase.health, row):
-        if finding.alarm:
-            run.warn(finding.metric, finding.text, step=state.step)
+    _warn(at, phase, state, outcome, row)
     if outcome.skipped:
         run.event("skipped_update", "loss or gradient was not finite; parameters unchanged", step=state.step)
     run.sync()
@@ -194,6 +191,16 @@ def _record(
             f"{phase.name}.learning_rate; the checkpoints in {run.folder / 'checkpoints'} are from before"
         )
     return row
+
+
+def _warn(at: Watched, phase: Phase, state: State, outcome: StepOutcome, row: dict[str, Any]) -> None:
+    """Say what has persisted for some steps, and take back what does not hold any more."""
+    if state.silent_steps >= min(PERSISTS, at.lab.recipe.stop.no_signal_steps or PERSISTS):
+        for note in outcome.notes:
+            at.run.warn(NO_SIGNAL, note, step=state.step)
+    elif phase.online and state.phase_step and not outcome.silent:
+        at.run.withdraw(NO_SIGNAL, "there is signal again: groups with different rewards", step=state.step)
+    at.watch.examine(phase.health, row).tell(at.run, state.step)
 
 
 def _checkpoint(at: Watched, state: State, memory: Memory) -> Memory:

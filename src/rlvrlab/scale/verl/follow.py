@@ -105,9 +105,7 @@ class Follower:
             lines = answers.read_text(encoding="utf-8").splitlines()
             self._run.rollouts(step, [json.loads(line) for line in lines])
             answers.unlink()
-        for finding in self._watch.examine(self._job.phase.health, row):
-            if finding.alarm:
-                self._run.warn(finding.metric, finding.text, step=step)
+        self._watch.examine(self._job.phase.health, row).tell(self._run, step)
         self._run.sync()
         if measured:
             write_experiment(self._run.folder, self._run.so_far)
