@@ -58,6 +58,14 @@ def test_without_test_problems_the_sentence_is_about_dev_and_says_so(tmp_path) -
     assert told(folder)["word"] == "Not known"
 
 
+def test_a_test_result_that_is_there_is_not_asked_for(tmp_path) -> None:
+    folder = made_run(tmp_path, "run")
+    assert "eval.test_size adds a test result" in told(folder)["caution"]
+    card(folder, 1, "grpo", 30)  # no card from before training, so the sentence stays on dev
+    found = told(folder)
+    assert found["role"] == "dev" and "eval.test_size" not in found["caution"] and "below" in found["caution"]
+
+
 @pytest.mark.parametrize(("status", "tone"), [("failed", "unclear"), ("finished", "good")])
 def test_a_failed_run_is_not_green_either(tmp_path, status: str, tone: str) -> None:
     found = told(made_run(tmp_path, "run", status=status))

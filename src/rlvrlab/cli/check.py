@@ -93,9 +93,8 @@ def reward(name: str, keys: tuple[str, ...], env_name: str | None, env_keys: tup
     from rlvrlab.registry import is_own
     from rlvrlab.rollout.trial import tried
 
-    if env_name is None:
-        env_name = DEFAULT_ENV
-        click.echo(f"judged by {env_name}, since no --env was given; add --env of your recipe", err=True)
+    told = f"judged by {env_name or f'{DEFAULT_ENV}, since no --env was given: add that of your recipe'}"
+    env_name = env_name or DEFAULT_ENV
     environment, pays = built("env", env_name, env_keys), built("reward", name, keys)
     [problem] = environment.problems("train", 1, 0)
     own = any(is_own(word) or ".py:" in word for word in (env_name, *env_keys))
@@ -109,7 +108,7 @@ def reward(name: str, keys: tuple[str, ...], env_name: str | None, env_keys: tup
     values = {one.name: one.reward.value for one in paid if one.reward}
     if {"right", "wrong"} <= values.keys() and values["right"] <= values["wrong"]:
         click.echo("warning: a right answer earns no more than a wrong one", err=True)
-    return _report(f"reward {name}", rows, ("answer", "correct", "reward", "parts", "text"), as_json)
+    return _report(f"reward {name}, {told}", rows, ("answer", "correct", "reward", "parts", "text"), as_json)
 
 
 @command.command("engine")

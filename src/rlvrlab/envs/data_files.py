@@ -13,10 +13,12 @@ import math
 import os
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from rlvrlab.errors import UserError
+from rlvrlab.recipe.schema import PluginTable
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -59,6 +61,16 @@ def located(text: str, folder: Path) -> str:
         if text and (found := base / Path(text).expanduser()).exists():
             return str(found.absolute())
     return text
+
+
+class LocatedPath(PluginTable):
+    """Base of environments whose key `path` names a data file or folder; see `located`."""
+
+    def beside(self, folder: Path) -> Self:
+        """The same with the path as it was found."""
+        environment: Any = self
+        found: Self = replace(environment, path=located(environment.path, folder))
+        return found
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, Row]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.record.files import write_atomically
-from rlvrlab.record.going_on import going_on
+from rlvrlab.record.going_on import going_on, made_again
 from rlvrlab.record.headline import headline_words, percent
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 from rlvrlab.record.summary import SHOWN, Summary
@@ -104,7 +104,8 @@ def _recipe(config: dict[str, Any]) -> str:
 
 
 def _reproduce(folder: Path, info: dict[str, Any], config: dict[str, Any]) -> str:
-    lines = ["## Reproduce", "", "```", " ".join(info.get("command", [])) or "rlvr train RECIPE", "```", ""]
+    command, limits = made_again(folder, config, info)
+    lines = ["## Reproduce", "", "```", command, "```", "", *([limits, ""] if limits else [])]
     packages = ", ".join(f"{name} {version}" for name, version in info.get("packages", {}).items())
     machine = info.get("machine", {})
     facts = f"{machine.get('processor', '?')}, {machine.get('cores', '?')} cores, {machine.get('memory_gb', '?')} GB"

@@ -74,7 +74,7 @@ def train(
                     raise
             outcome.metrics.update({f"time/{name}_s": round(s, 4) for name, s in spent.items() if s > SHORTEST_S})
             memory = outcome.memory
-            state = state.stepped(silent=outcome.silent, skipped=outcome.skipped)
+            unended = state = state.stepped(silent=outcome.silent, skipped=outcome.skipped)
             over = stage_ended(lab, phase, state.phase_step)
             last, every = state.phase_step >= phase.steps, lab.recipe.eval.every
             due = over or last or (every and state.phase_step % every == 0)
@@ -83,6 +83,7 @@ def train(
             row = _record(at, phase, state, outcome, evaluation, time.perf_counter() - started)
             if last or stops_early(lab.recipe.stop, state):
                 state = _end(at, phase, state)
+                state = replace(state, unended=unended if state.phase == len(lab.recipe.phases) else None)
             best = state.best is not None and state.best.step == state.step
             if over or best or state.phase_step % lab.recipe.checkpoint.every == 0:
                 memory = _checkpoint(at, state, memory)
@@ -210,6 +211,7 @@ def _checkpoint(at: Watched, state: State, memory: Memory) -> Memory:
         memory = replace(memory, guard=lab.guard.saved(memory.guard)) if lab.guard else memory
         checkpoint.save(folder, lab.engine, state, memory if lab.remembers else None, seal_of(at.run))
     anchors = lab.guard.anchors(memory.guard) if lab.guard else set()
-    protected = {*state.kept, *anchors, *(() if state.best is None else (state.best.step,))}
+    bests = [one.best.step for one in (state, state.unended) if one is not None and one.best is not None]
+    protected = {*state.kept, *anchors, *bests}
     checkpoint.prune(folder, lab.recipe.checkpoint.keep, protected)
     return memory
