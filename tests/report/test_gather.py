@@ -85,7 +85,7 @@ def test_every_light_is_held_against_its_range(records) -> None:
         outside = sum(not low <= value <= high for value in values)
         assert light["outside"] == [outside, len(values)]
         last, longest = values[-watched.after :], 0
-        for bad, stretch in groupby(values, lambda value: not low <= value <= high):
+        for bad, stretch in groupby(not low <= value <= high for value in values):
             longest = max(longest, len(list(stretch)) if bad else 0)
         if len(last) == watched.after and not any(low <= value <= high for value in last):
             assert light["state"] == ("alarm" if watched.alarm else "notice")

@@ -18,7 +18,8 @@ def opening(paired: Section | None, names: Sequence[str], missing: Sequence[Fact
         one_arm = f"One recipe, {seeds[0]} runs: nothing to compare it with" if len(names) == 1 else ""
         told |= {"tone": "unclear", "word": one_arm or "Not known which is better", "about": "",
                  "caution": words(reasons[-1] if reasons else "", 500)}  # fmt: skip
-    return section("answer", "answer", "Is it better?", told, "run_info.json")
+    source = "config.json" if paired is None else paired["source"]
+    return section("answer", "answer", "Is it better?", told, source)
 
 
 def _decided(paired: Section) -> Fact:
