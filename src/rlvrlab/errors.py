@@ -23,6 +23,7 @@ import os
 import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 PACKAGE = Path(__file__).resolve().parent
@@ -109,8 +110,10 @@ def raised_at(error: Exception) -> str:
 
 def defined_at(function: Any) -> str:
     """`my_reward.py:5`: where a function of the user's own begins; an object that is called is named by its class."""
-    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
-    return f"{near(code.co_filename)}:{code.co_firstlineno}" if code else type(function).__name__
+    called = function if isinstance(function, FunctionType) else type(function).__call__
+    if not isinstance(called, FunctionType):
+        return type(function).__name__
+    return f"{near(called.__code__.co_filename)}:{called.__code__.co_firstlineno}"
 
 
 def near(file: str) -> str:

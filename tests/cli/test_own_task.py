@@ -40,7 +40,7 @@ def write_sums(folder: Path) -> None:
     asked = [row for a, b in sums for row in ((f"{a} + {b} =", a + b), (f"{b} + {a} =", a + b))]
     asked += [(f"{a + b} - {b} =", a) for a, b in sums]
     rows = [{"question": question, "answer": str(answer)} for question, answer in shuffled(asked, 0, "sums")[:200]]
-    (folder / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (folder / "my_sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def test_the_page_needs_at_most_ten_commands_and_what_looks_before_training_works(
@@ -52,7 +52,7 @@ def test_the_page_needs_at_most_ten_commands_and_what_looks_before_training_work
     for words in [commands("rlvr new task")[0], *commands("rlvr data preview")[:-1]]:
         done = inside(monkeypatch, capsys, *words, folder=tmp_path)
         assert done.returncode == 0, (words, done.stderr)
-    assert "test_size = 50" in (tmp_path / "sums.toml").read_text(encoding="utf-8")
+    assert "test_size = 50" in (tmp_path / "my_sums.toml").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -107,7 +107,7 @@ def test_a_stream_holds_the_same_answer_and_its_cost(server: LocalServer) -> Non
     for stream in (False, True):
         form = asked | {"stream": stream, "stream_options": {"include_usage": True}}
         request = urllib.request.Request(
-            f"{server.url}/v1/chat/completions", json.dumps(form).encode(), {"Content-Type": "application/json"}
+            f"{server.url}/chat/completions", json.dumps(form).encode(), {"Content-Type": "application/json"}
         )
         with urllib.request.urlopen(request) as answer:
             told[stream] = answer.headers["Content-Type"], answer.read().decode()
