@@ -134,6 +134,20 @@ def test_every_grouping_trains(tmp_path: Path, strategy: str) -> None:
     assert sizes and all(sum(size.values()) <= 6 for size in sizes)
 
 
+def test_the_conflict_threshold_decides_what_is_trained(tmp_path: Path) -> None:
+    """Three thresholds, three policies; every pair's cosine, the conflict rate and the noise floor are recorded."""
+    words = ["surgery.type=pcgrad", "surgery.group_strategy=random", "surgery.noise_every=1"]
+    words += ["grpo.steps=2", "grpo.batch_size=20"]
+    after, metrics = {}, {}
+    for threshold in (-0.5, 0.0, 0.9):
+        lab, outcomes = trained(tmp_path, *words, f"surgery.conflict_threshold={threshold}")
+        after[threshold], metrics[threshold] = lab.engine.theta, [o.metrics for o in outcomes if not o.silent]
+    assert not np.array_equal(after[-0.5], after[0.0]) and not np.array_equal(after[0.0], after[0.9])
+    assert not np.array_equal(after[-0.5], after[0.9])
+    told = {key for row in metrics[0.0] for key in row}
+    assert {"surgery/cosine/random1/random2", "surgery/conflict_rate", "surgery/noise_floor"} <= told
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "words",

@@ -11,12 +11,14 @@ SUMMARY = ("surgery/cosine/mean", "surgery/cosine/min")
 PARTS = {
     "conflict_rate": "Share of pairs in conflict",
     "self_cosine": "Cosine of each group with itself (near 0: its gradient is noise)",
+    "noise_floor": "Noise floor: 95 % of the cosines between random groups are smaller",
     "weight": "Weight of each group",
     "success": "Training success of each group",
     "size": "Answers of each group",
 }
 """Part of `surgery/<part>` or `surgery/<part>/<group>` -> title of its picture."""
 NUMBERS = {
+    "surgery/noise_floor": "noise floor: cosines of random groups stay below it",
     "surgery/permutation_p": "p against random groups",
     "surgery/norm_ratio": "largest norm over smallest",
     "surgery/effective_rank": "effective rank",
@@ -42,7 +44,7 @@ def conflict(run: RunRecord) -> Section | None:
         if (values := [value for _, value, _ in run.series(key)])
     ]
     data = {"panels": [one for one in panels if one["series"]], "matrix": _matrix(run, pairs), "numbers": numbers,
-            "absent": [] if pairs else ["cosines of single pairs: not recorded; mean and lowest are"]}  # fmt: skip
+            "absent": [] if pairs else ["cosines of single pairs: none recorded (one group or over ten)"]}  # fmt: skip
     note = (
         "Below 0 two groups disagree: a step along one harms the other. A cosine means little where a group hardly "
         "agrees with itself."
