@@ -10,13 +10,17 @@ has one condition and level 2 has two. Roles are split by query, so no held-out 
 
 from __future__ import annotations
 
+import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 
 from rlvrlab.envs.answers import in_turn
 from rlvrlab.envs.split import role_of
 from rlvrlab.envs.sql import Sql
+from rlvrlab.envs.sql.databases import filled
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import generator, key_bits
 from rlvrlab.types import Problem, Role
@@ -37,7 +41,7 @@ CONDITIONS = {
     "{}%2=0": ("even {0}", "no odd {0}"),
     "{}%2=1": ("odd {0}", "no even {0}"),
 }
-DATABASES, ROWS, LARGEST = 4, 40, 9
+DATABASES, ROWS, LARGEST = 4, 16, 9
 FRUITLESS = 5000
 
 
@@ -77,7 +81,7 @@ def _requests(level: int, role: Role, seed: int) -> Iterator[Problem]:
             wheres.append(shape.format(of, value))
         words, where = ";".join(asked), " AND ".join(wheres)
         query = f"SELECT {output.format(column)} FROM t WHERE {where}"  # noqa: S608 - our own names
-        if words in seen or role_of("mini_sql", query) != role:
+        if words in seen or role_of("mini_sql", query) != role or not _telling(query):
             continue
         seen.add(words)
         fruitless = 0
@@ -88,6 +92,29 @@ def _requests(level: int, role: Role, seed: int) -> Iterator[Problem]:
 
 @cache
 def _contents() -> list[dict[str, list[list[int]]]]:
-    """The database and its twins: enough rows that neighbouring conditions and other columns give other results."""
+    """The database and its twins, the same in every process."""
     random = generator("mini_sql", "contents")
     return [{"t": random.integers(0, LARGEST + 1, (ROWS, len(COLUMNS))).tolist()} for _ in range(DATABASES)]
+
+
+@cache
+def _telling(query: str) -> bool:
+    """Can the databases tell the query from a literal, and from the same query with a number that is one off?"""
+    found = _results(query)
+    if any(not rows or rows == [(None,)] for rows in found) or all(rows == found[0] for rows in found):
+        return False
+    near = [
+        query[: at.start()] + str(int(at[0]) + one) + query[at.end() :]
+        for at in re.finditer(r"(?<=[<>])\d", query)
+        for one in (-1, 1)
+    ]
+    return all(_results(other) != found for other in near)
+
+
+@cache
+def _results(query: str) -> list[list[tuple[object, ...]]]:
+    found = []
+    for contents in _contents():
+        with closing(sqlite3.connect(":memory:")) as connection:
+            found.append(sorted(filled(connection, SCHEMA, contents).execute(query).fetchall()))
+    return found
