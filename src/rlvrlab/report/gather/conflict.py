@@ -32,7 +32,7 @@ def conflict(run: RunRecord) -> Section | None:
     keys = [key for key in run.keys if key.startswith("surgery/")]
     if not keys:
         return None
-    pairs = [key for key in keys if key.startswith(PREFIX) and key not in SUMMARY and "/" in key[len(PREFIX) :]]
+    pairs = pairs_in(run)
     panels = [_panel("Cosine of the gradients: mean and lowest pair", run, [k for k in SUMMARY if k in keys])]
     panels.append(_panel("Cosine of every pair", run, pairs))
     for part, title in PARTS.items():
@@ -52,6 +52,17 @@ def conflict(run: RunRecord) -> Section | None:
     return section("conflict", "conflict", "Conflict", data, METRICS, note)
 
 
+def pairs_in(run: RunRecord) -> list[str]:
+    """The metrics that hold the cosine of one pair of groups."""
+    return [key for key in run.keys if key.startswith(PREFIX) and key not in SUMMARY and "/" in key[len(PREFIX) :]]
+
+
+def pair_of(key: str) -> tuple[str, str]:
+    """The two groups that such a metric is about."""
+    one, _, other = key[len(PREFIX) :].partition("/")
+    return one, other
+
+
 def _panel(title: str, run: RunRecord, keys: list[str]) -> Fact:
     lines = [{"name": key.removeprefix("surgery/"), "key": key, **thinned(run.series(key))} for key in keys]
     return {"name": title, "series": [line for line in lines if line["x"]]}
@@ -61,7 +72,7 @@ def _matrix(run: RunRecord, pairs: list[str]) -> Fact | None:
     """Mean cosine of every pair over the last steps; the diagonal is left empty."""
     means: dict[tuple[str, str], float] = {}
     for key in pairs:
-        one, _, other = key[len(PREFIX) :].partition("/")
+        one, other = pair_of(key)
         values = [value for line in run.metrics if (value := number(line.row.get(key))) is not None]
         if values:
             kept = values[-max(1, round(LAST * len(values))) :]
