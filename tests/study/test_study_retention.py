@@ -25,7 +25,7 @@ def made() -> dict:
         "seeds": [0],
         "metrics": {},
     }
-    empty = {"decisions": [], "test_looks": [], "caveats": [], "failures": [], "trials": {}}
+    empty = {"metrics": {}, "decisions": [], "test_looks": [], "caveats": [], "failures": [], "trials": {}}
     return {**facts, **empty, "launcher": "local", "code": {"version": "0"}, "stages": [stage]}
 
 
