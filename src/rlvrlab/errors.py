@@ -75,6 +75,14 @@ class InfrastructureError(LabError):
     """The machine or a service failed; whatever was being judged stays unjudged."""
 
 
+class ModelChanged(InfrastructureError):
+    """A server serves another model than before; what it said since `since` (monotonic) cannot be trusted."""
+
+    def __init__(self, server: str, since: float, message: str) -> None:
+        super().__init__(f"{server}: {message}; answers of two models are never mixed")
+        self.server, self.since = server, since
+
+
 class JudgeLost(InfrastructureError):
     """No judge server answers any more, and waiting did not help."""
 

@@ -21,10 +21,9 @@ from typing import Any
 from fuzz_inputs import bytes_of, text_of, value_of
 
 from rlvrlab.engines.openai.wire import parse as parse_reply
-from rlvrlab.envs import arithmetic
+from rlvrlab.envs import arithmetic, python_trees
 from rlvrlab.envs.answers import amount, squeezed
 from rlvrlab.envs.base import Environment
-from rlvrlab.envs.code import trees
 from rlvrlab.envs.data_files import read_rows
 from rlvrlab.envs.mathematics import equality
 from rlvrlab.errors import LabError, UserError
@@ -190,7 +189,7 @@ TARGETS = (
     Target("segment text", segmented(segment.__wrapped__), "text", longest=LONGEST_SEGMENTED),
     Target("canonical_python", canonical_python.__wrapped__, "python", longest=extract.LONGEST // 2),
     Target("canonical_sql", canonical_sql, "sql"),
-    Target("parses", trees.parses, "python", longest=extract.LONGEST),
+    Target("parses", python_trees.parses, "python", longest=extract.LONGEST),
     Target("sql order", lambda text: sql_text.ending_of(text, 1000), "sql", longest=extract.LONGEST_QUERY),
     Target("recipe", recipe, "toml", (LabError,)),
     Target("overrides", lambda text: parse_overrides(text.split("\n")), "toml", (LabError,)),

@@ -24,6 +24,8 @@ from rlvrlab.types import Check, Environment, Problem, Role, Verdict, unjudged
 
 CHECKED_PROBLEMS = 6
 SPLITS = ("train", "test")
+TEST_ONLY = ("HumanEval/", "Python/", "Mbpp/")
+"""Ids of HumanEval, HumanEvalPack and EvalPlus' MBPP+: no setting makes them training data."""
 
 
 @dataclass(frozen=True)

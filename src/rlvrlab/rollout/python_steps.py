@@ -24,7 +24,7 @@ from itertools import zip_longest
 import numpy as np
 
 from rlvrlab.batch import Ints
-from rlvrlab.envs.code.trees import NOT_PYTHON, parsed
+from rlvrlab.envs.python_trees import NOT_PYTHON, parsed
 from rlvrlab.rollout.segments import Segments, Siblings, Span
 from rlvrlab.types import Step
 

@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
-from rlvrlab.engines.openai.replica import ModelChanged, ModelReplica, Prepare
+from rlvrlab.engines.openai.replica import ModelReplica, Prepare
 from rlvrlab.engines.openai.wire import CHAT, COMPLETIONS, Body, Reply, parse
-from rlvrlab.errors import LabError, UserError
+from rlvrlab.errors import LabError, ModelChanged, UserError
 from rlvrlab.http_client import BadAnswer, Host, Refused, Response, reason
 from rlvrlab.replicas import BUSY, FAILURES, RETRIED, NoAnswer, Replicas, ServersGone, words
 

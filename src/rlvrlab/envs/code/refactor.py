@@ -24,7 +24,7 @@ from rlvrlab.envs.code.judged import Jobs, refused
 from rlvrlab.envs.code.rows import CodeRow
 from rlvrlab.envs.code.samples import GENERATION_ROWS
 from rlvrlab.envs.code.shapes import GENERATION
-from rlvrlab.envs.code.trees import parses, size
+from rlvrlab.envs.python_trees import parses, size
 from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import program_in, python_block
 from rlvrlab.judge.tasks import SyntaxTask
