@@ -38,7 +38,7 @@ def run(words: list[str], folder: Path) -> str:
     """What a command of the shell prints, `rlvr` from this interpreter; it must succeed."""
     program = [sys.executable, "-m", "rlvrlab"] if words[0] == "rlvr" else words[:1]
     env = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
-    done = subprocess.run([*program, *words[1:]], cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([*program, *words[1:]], cwd=folder, env=env, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, (words, done.stdout[-2000:], done.stderr[-2000:])
     return done.stdout
 
@@ -55,7 +55,7 @@ def small_study(words: list[str], folder: Path) -> list[str]:
     """The same chain of stages with one seed and runs of a step."""
     run(["rlvr", "recipes", "copy", words[-1], "-o", "study"], folder)
     [study] = (folder / "study").rglob(f"{Path(words[-1]).name}.toml")
-    for key, value in (("size", "8"), ("seeds", "[0, 1]")):
+    for key, value in (("size", "8"), ("seeds", "[0]")):
         study.write_text(re.sub(rf"^{key} = [^#\n]+", f"{key} = {value} ", study.read_text(), flags=re.MULTILINE))
     base = study.with_name("toy.toml")
     base.write_text(re.sub(r"steps = \d+", "steps = 2", base.read_text()))

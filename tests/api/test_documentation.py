@@ -46,6 +46,7 @@ def test_the_snippet_of_the_readme_runs(
     assert "Comparison(countdown, 120 problems" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_cells_of_the_notebook_run_in_order_and_its_outputs_are_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
