@@ -27,11 +27,13 @@ class Command(NamedTuple):
 
 
 def commands(page: str = PAGE) -> list[Command]:
-    """The lines of the blocks in their order, then what stands in the text."""
+    """The lines of the blocks in their order, then what stands in the text and in no block."""
     blocks = [block for language, block in BLOCK.findall(page) if not language]
     lines = [line for block in blocks for line in block.splitlines() if line.strip()]
     found = [Command(shlex.split(line.partition(" #")[0]), line.partition(" #")[2]) for line in lines]
-    return [*found, *(Command(shlex.split(line), "") for line in INLINE.findall(BLOCK.sub("", page)))]
+    named = [shlex.split(line) for line in dict.fromkeys(INLINE.findall(BLOCK.sub("", page)))]
+    known = [command.words for command in found]
+    return [*found, *(Command(words, "") for words in named if words not in known)]
 
 
 def run(words: list[str], folder: Path) -> str:
@@ -105,7 +107,7 @@ def test_every_command_of_the_readme_works(tmp_path: Path) -> None:
 def test_the_commands_are_found_and_what_they_need_is_said() -> None:
     found = commands()
     assert {"make", "rlvr", "pytest", "."} == {command.words[0] for command in found} and len(found) > 20
-    assert commands("```\nrlvr a b  # needs c\n```\nIt is `make d` or `e`.\n```toml\nx = 1\n```\n") == [
+    assert commands("```\nrlvr a b  # needs c\n```\nIt is `make d`, `make d`, `rlvr a b` or `e`.\n```toml\nx = 1\n```\n") == [
         Command(["rlvr", "a", "b"], " needs c"), Command(["make", "d"], ""),
     ]  # fmt: skip
 
