@@ -107,7 +107,8 @@ def test_every_command_of_the_readme_works(tmp_path: Path) -> None:
 def test_the_commands_are_found_and_what_they_need_is_said() -> None:
     found = commands()
     assert {"make", "rlvr", "pytest", "."} == {command.words[0] for command in found} and len(found) > 20
-    assert commands("```\nrlvr a b  # needs c\n```\nIt is `make d`, `make d`, `rlvr a b` or `e`.\n```toml\nx = 1\n```\n") == [
+    page = "```\nrlvr a b  # needs c\n```\nIt is `make d`, `make d`, `rlvr a b` or `e`.\n```toml\nx = 1\n```\n"
+    assert commands(page) == [
         Command(["rlvr", "a", "b"], " needs c"), Command(["make", "d"], ""),
     ]  # fmt: skip
 
