@@ -122,10 +122,11 @@ def check_phases(lab: Lab) -> None:
         if lab.guard is None:
             continue
         check_skills("guard.protected", lab.guard.protected, lab.train)
-        if not any(protected_in(stage, stages, lab.guard.protected) for stage in stages):
+        if not any(protected_in(stage, stages, lab.guard) for stage in stages):
             raise UserError(
-                f"guard: nothing to protect: {phase.name} trains {', '.join(stages[-1].skills)} in one stage; "
-                'list other skills in guard.protected, or set protocol.type = "sequential"'
+                f"guard: nothing to protect: {phase.name} trains {', '.join(stages[-1].skills)} in one stage; list "
+                'other skills in guard.protected, set protocol.type = "sequential", or take guard.type = "skill_safe", '
+                "which also protects skills that are trained together from each other"
             )
 
 

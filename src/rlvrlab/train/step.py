@@ -80,7 +80,7 @@ def enter(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: State, me
 
     now = Moment(
         stage,
-        protected_in(stage, stages, lab.guard.protected) if lab.guard else (),
+        protected_in(stage, stages, lab.guard) if lab.guard else (),
         phase.name,
         state.phase_step,
         state.step,
