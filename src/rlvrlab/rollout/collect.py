@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rlvrlab.errors import InfrastructureError
+from rlvrlab.rollout.judging import Judging, drawn
 from rlvrlab.stopwatch import timed
 from rlvrlab.types import (
     Completion,
@@ -60,19 +61,20 @@ def collect(
     requests = [Request(tokens, n, (*key, p.id), sampling) for tokens, p in zip(prompts, problems, strict=True)]
     prefix = "/".join(str(part) for part in key)
     groups = [(f"{prefix}/{problem.id}", problem) for problem in problems]
-    with timed("sample"):
-        answers = sampler.sample(requests)
-    return judged_rollouts(env, reward, groups, prompts, answers)
+    with Judging(env) as judging:
+        with timed("sample"):
+            answers = drawn(sampler, requests, problems, judging)
+        return judged_rollouts(judging, reward, groups, prompts, answers)
 
 
 def judged_rollouts(
-    env: Environment,
+    judging: Judging,
     reward: RewardFunction,
     groups: Sequence[tuple[str, Problem]],
     prompts: Sequence[tuple[int, ...]],
     answers: Sequence[Sequence[Completion]],
 ) -> list[Rollout]:
-    """Judge sampled answers in one call; `groups` are (group id, problem), parallel to prompts and answers.
+    """Sampled answers with their verdicts; `groups` are (group id, problem), parallel to prompts and answers.
 
     A completion the sampler failed to produce is not judged; equal answers to one problem are judged once.
     """
@@ -87,7 +89,7 @@ def judged_rollouts(
         if completion.finish is not Finish.ERROR
     }
     with timed("judge"):
-        verdicts = dict(zip(wanted, env.verify_many(list(wanted.values())), strict=True))
+        verdicts = dict(zip(wanted, judging.verdicts(list(wanted.values())), strict=True))
     failed = unjudged("the sampler failed")
     rollouts = []
     with timed("reward"):

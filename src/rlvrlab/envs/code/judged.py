@@ -32,6 +32,11 @@ class JudgedEnvironment(BaseEnvironment):
     every_test: bool = True
     """Go on after a test that ended the program, so that the score is the true share of tests passed."""
 
+    @property
+    def judged_elsewhere(self) -> bool:
+        """The judge's workers run the answers."""
+        return True
+
     @abstractmethod
     def prepare(self, problem: Problem, text: str) -> Jobs | Verdict:
         """The programs to judge for this answer, or its verdict when nothing needs to run."""
