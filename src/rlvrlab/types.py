@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from rlvrlab.batch import TokenBatch
 
 Role = Literal["train", "dev", "test"]
+LIMIT = "limit_s"
+"""Key of a problem's meta: CPU seconds per test that answers to it may take, where it is less than usual."""
 Positive = Annotated[float, Gt(0)]
 NonNegative = Annotated[float, Ge(0)]
 Fraction01 = Annotated[float, Ge(0), Le(1)]

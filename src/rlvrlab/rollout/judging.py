@@ -64,10 +64,10 @@ class Judging:
 
 
 def drawn(
-    sampler: Sampler, requests: Sequence[Request], problems: Sequence[Problem], judging: Judging
+    sampler: Sampler, requests: Sequence[Request], problems: Sequence[Problem], judging: Judging | None
 ) -> list[list[Completion]]:
     """The sampler's answers; those to problems that are judged elsewhere are handed in as soon as they are complete."""
-    if not judging.early or not isinstance(sampler, StreamingSampler):
+    if judging is None or not judging.early or not isinstance(sampler, StreamingSampler):
         return sampler.sample(requests)
 
     def told(complete: Sequence[tuple[int, int, Completion]]) -> None:
