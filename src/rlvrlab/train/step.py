@@ -48,10 +48,11 @@ def online_step(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: Sta
         notes, steps = [kinds.why_silent(lab.taught_before(state.phase))], step_rows(credits)
         return StepOutcome(metrics, memory, rollouts, silent=True, notes=notes, events=now.events, steps=steps)
     # advantages
-    batch = assemble(used, recipe.rollout.max_tokens)
-    batch = score(batch, engine, recipe, reused=phase.updates_per_step > 1, critic=phase.critic is not None)
-    batch, counts = with_advantages(batch, used, estimators.advantage, recipe)
-    batch = credits.on(batch, used)
+    with timed("score"):
+        batch = assemble(used, recipe.rollout.max_tokens)
+        batch = score(batch, engine, recipe, reused=phase.updates_per_step > 1, critic=phase.critic is not None)
+        batch, counts = with_advantages(batch, used, estimators.advantage, recipe)
+        batch = credits.on(batch, used)
     # update
     applied: list[Applied] = []
     with timed("update"):
