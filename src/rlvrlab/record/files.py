@@ -200,6 +200,19 @@ def split_lines(path: Path, keep: Callable[[int, dict[str, Any]], bool], aside: 
     return len(moved)
 
 
+def append_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Rows at the end of a JSONL file, in one write; `mend_tail` first where a kill may have torn its last line."""
+    data = "".join(to_json(row) + "\n" for row in rows).encode()
+    try:
+        with path.open("ab", buffering=0) as file:
+            start = os.fstat(file.fileno()).st_size
+            if file.write(data) != len(data):
+                os.ftruncate(file.fileno(), start)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError as error:
+        raise StorageError(path, error) from error
+
+
 def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     """A whole JSONL file at once, atomically."""
     write_atomically(path, "".join(to_json(row) + "\n" for row in rows))

@@ -76,7 +76,8 @@ class Lab:
     @property
     def remembers(self) -> bool:
         """Does anything have a memory that checkpoints must hold?"""
-        return not (self.protocol is None and self.surgery is None and self.guard is None)
+        plugged = (self.protocol, self.surgery, self.guard)
+        return bool(self.recipe.pipeline.lag) or any(one is not None for one in plugged)
 
     @property
     def sampling(self) -> Sampling:

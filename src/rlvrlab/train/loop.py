@@ -60,7 +60,7 @@ def train(
             state, memory = _begin(at, phase, state, memory)
         with patience.over(f"what {phase.name} prepares"):
             data = phase.prepare(lab, run.folder / "artifacts")
-        index = state.phase
+        index, recording_s = state.phase, 0.0
         while state.phase == index and not interrupts.received:
             started = time.perf_counter()
             with watching() as spent:
@@ -71,21 +71,26 @@ def train(
                     if phase.online and state.phase_step and "update" not in spent:  # the policy is as it was
                         _checkpoint(at, state, memory)
                     raise
-            outcome.metrics.update({f"time/{name}_s": round(s, 4) for name, s in spent.items() if s > SHORTEST_S})
+            spent["record"] = recording_s
             memory = outcome.memory
             state = state.stepped(silent=outcome.silent, skipped=outcome.skipped)
             over = stage_ended(lab, phase, state.phase_step)
             last, every = state.phase_step >= phase.steps, lab.recipe.eval.every
             due = over or last or (every and state.phase_step % every == 0)
+            stepped = time.perf_counter()
             evaluation = _evaluated(at, state) if due else None
+            spent["evaluate"] = time.perf_counter() - stepped
+            outcome.metrics.update({f"time/{name}_s": round(s, 4) for name, s in spent.items() if s > SHORTEST_S})
             state = state.evaluated(evaluation.value) if evaluation else state
-            row = _record(at, phase, state, outcome, evaluation, time.perf_counter() - started)
+            ended = time.perf_counter()
+            row = _record(at, phase, state, outcome, evaluation, ended - started)
             if last or stops_early(lab.recipe.stop, state):
                 state = _end(at, phase, state)
             best = state.best is not None and state.best.step == state.step
             if over or best or state.phase_step % lab.recipe.checkpoint.every == 0:
                 memory = _checkpoint(at, state, memory)
             _back_to_origin(at, state)
+            recording_s = time.perf_counter() - ended  # told with the next step's line
             observe(phase, state, row)
     if interrupts.received and state.phase_step:
         _checkpoint(at, state, memory)
