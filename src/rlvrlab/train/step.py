@@ -34,7 +34,7 @@ def online_step(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: Sta
     memory = observe(lab, now, memory, rollouts)
     # credit of steps; a group without signal stays if its steps have some
     with timed("credit"):
-        credits = step_credits(lab, rollouts)
+        credits = step_credits(lab, rollouts, lab.sampling_in(now.stage))
     metrics = metrics_of(rollouts, kinds) | credits.metrics
     metrics |= {"stage/index": float(now.stage.index)} if lab.protocol else {}
     # filter
@@ -69,8 +69,8 @@ def enter(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: State, me
 
     def ask(problems: Sequence[Problem], key: tuple[object, ...], greedy: bool) -> list[Rollout]:
         if greedy:
-            return lab.ask(problems, key, replace(lab.sampling, temperature=0.0), n=1)
-        return lab.ask(problems, key)
+            return lab.ask(problems, key, replace(lab.sampling_in(stage), temperature=0.0), n=1)
+        return lab.ask(problems, key, lab.sampling_in(stage))
 
     def policy_loss(rollouts: list[Rollout]) -> tuple[TokenBatch, Objective]:
         batch = score(assemble(rollouts, lab.recipe.rollout.max_tokens), lab.engine, lab.recipe,
@@ -105,7 +105,7 @@ def enter(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: State, me
 def collect_groups(lab: Lab, phase: OnlinePhase, now: Moment, *, by_parts: bool) -> tuple[list[Rollout], Sorted]:
     """A batch of judged answers; with refill, other problems in place of those whose group is dead."""
     size = phase.batch_size
-    sampling = replace(lab.sampling, max_tokens=now.stage.max_tokens or lab.sampling.max_tokens)
+    sampling = lab.sampling_in(now.stage)
     refills = lab.recipe.filter.max_refills if lab.recipe.filter.dead_groups == "refill" else 0
     rollouts: list[Rollout] = []
     for attempt in range(1 + refills):
@@ -120,7 +120,7 @@ def collect_groups(lab: Lab, phase: OnlinePhase, now: Moment, *, by_parts: bool)
         kinds = sort_groups(rollouts, by_parts=by_parts)
         if not kinds.dead or len(kinds.live) >= size * lab.recipe.rollout.n:
             break
-    seconds = phase.second_tries(lab, rollouts, now.phase_step)
+    seconds = phase.second_tries(lab, rollouts, now.phase_step, sampling)
     return [*rollouts, *seconds], sort_groups([*rollouts, *seconds], by_parts=by_parts) if seconds else kinds
 
 
