@@ -99,7 +99,10 @@ class Lines:
         self.path, self._appending = path, threading.Lock()
         mend_tail(path)
         try:
+            new = not path.exists()
             self._file: IO[bytes] = path.open("ab", buffering=0)
+            if new:
+                sync_folder(path.parent)  # the lines of a file without a name in its folder would be lost
             data = path.read_bytes()
         except OSError as error:
             raise StorageError(path, error) from error
