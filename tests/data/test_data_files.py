@@ -70,14 +70,14 @@ def test_one_huge_prompt_and_very_many_rows_are_read(tmp_path: Path) -> None:
     (tmp_path / "many.jsonl").write_text("".join(f'{{"n": {n}}}\n' for n in range(100_000)) + "{]\n")
     rows = read_rows(tmp_path / "many.jsonl")
     assert sum(row["n"] for _, row in itertools.islice(rows, 100_000)) == 4_999_950_000
-    with pytest.raises(UserError, match="many.jsonl:100001: not JSON"):
+    with pytest.raises(UserError, match=r"many\.jsonl:100001: not JSON"):
         next(rows)
 
 
 def test_a_parquet_file_of_headers_alone_has_no_rows(tmp_path: Path) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     parquet.write_table(arrow.table({"question": arrow.array([], arrow.string())}), tmp_path / "a.parquet")
-    with pytest.raises(UserError, match="a.parquet: no rows"):
+    with pytest.raises(UserError, match=r"a\.parquet: no rows"):
         list(read_rows(tmp_path / "a.parquet"))
 
 
