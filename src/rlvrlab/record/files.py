@@ -83,6 +83,12 @@ def read_facts(path: Path, remedy: str) -> dict[str, Any] | None:
     return facts
 
 
+def refuse_schema(facts: Mapping[str, Any], known: int, path: Path) -> None:
+    """A record of another version may mean something else by the same words, so nobody reads it."""
+    if facts.get("schema") != known:
+        raise RunError(f"{path}: schema {facts.get('schema')}, this version reads {known}; use the one that wrote it")
+
+
 def sync_folder(folder: Path) -> None:
     """Make renames and new files in it durable."""
     descriptor = os.open(folder, os.O_RDONLY)
@@ -99,7 +105,10 @@ class Lines:
         self.path, self._appending = path, threading.Lock()
         mend_tail(path)
         try:
+            new = not path.exists()
             self._file: IO[bytes] = path.open("ab", buffering=0)
+            if new:
+                sync_folder(path.parent)  # the lines of a file without a name in its folder would be lost
             data = path.read_bytes()
         except OSError as error:
             raise StorageError(path, error) from error

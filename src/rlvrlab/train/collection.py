@@ -24,7 +24,7 @@ from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Estimators, OnlinePhase
 from rlvrlab.train.protocols.base import stage_at, stages_of
 from rlvrlab.train.state import InFlight, Memory
-from rlvrlab.types import Completion, Finish, Problem, Rollout, Sampling
+from rlvrlab.types import Completion, Finish, Problem, Rollout
 
 AGE = "pipeline/policy_age"
 """Updates between the policy that drew a step's answers and the one they are trained on."""
@@ -51,11 +51,11 @@ def collect_groups(lab: Lab, phase: OnlinePhase, estimators: Estimators, now: Mo
         stream = phase.name if attempt == 0 else f"{phase.name}/refill{attempt}"
         problems = problems_of(lab, phase, now, stream)
         problems = limits.fitted(problems, now.step) if limits else problems
-        rollouts += lab.ask(problems, (lab.recipe.seed, stream, now.phase_step), sampling_of(lab, now))
+        rollouts += lab.ask(problems, (lab.recipe.seed, stream, now.phase_step), lab.sampling_in(now.stage))
         kinds = sort_groups(rollouts, by_parts=by_parts)
         if not kinds.dead or len(kinds.live) >= size * lab.recipe.rollout.n:
             break
-    seconds = phase.second_tries(lab, rollouts, now.phase_step)
+    seconds = phase.second_tries(lab, rollouts, now.phase_step, lab.sampling_in(now.stage))
     kinds = sort_groups([*rollouts, *seconds], by_parts=by_parts) if seconds else kinds
     return Collected([*rollouts, *seconds], kinds, memory, {})
 
@@ -65,7 +65,7 @@ def pipelined(lab: Lab, phase: OnlinePhase, estimators: Estimators, now: Moment,
 
     def draw(at: Moment, problems: Sequence[Problem], judging: Judging | None) -> Asked:
         key, n = (lab.recipe.seed, phase.name, at.phase_step), lab.recipe.rollout.n
-        return ask(lab.engine, judging, problems, n=n, sampling=sampling_of(lab, at), key=key)
+        return ask(lab.engine, judging, problems, n=n, sampling=lab.sampling_in(at.stage), key=key)
 
     fitted = partial(estimators.limits.fitted, step=now.step) if estimators.limits else list
     waiting, following = memory.in_flight, None
@@ -88,7 +88,7 @@ def next_moment(lab: Lab, phase: OnlinePhase, now: Moment) -> Moment:
     """Where the step after this one stands."""
     stages = stages_of(lab.protocol, lab.train, phase.steps)
     stage = stage_at(stages, now.phase_step + 1)
-    protected = protected_in(stage, stages, lab.guard.protected) if lab.guard else ()
+    protected = protected_in(stage, stages, lab.guard) if lab.guard else ()
     return replace(now, stage=stage, protected=protected, phase_step=now.phase_step + 1, step=now.step + 1)
 
 
@@ -100,11 +100,6 @@ def problems_of(lab: Lab, phase: OnlinePhase, now: Moment, stream: str) -> list[
         at = now.phase_step - now.stage.first
         problems = lab.protocol.problems(lab.train, lab.recipe.seed, now.stage, stream, at, phase.batch_size)
     return list(lab.guard.mixed_in(now, problems, stream)) if lab.guard else list(problems)
-
-
-def sampling_of(lab: Lab, now: Moment) -> Sampling:
-    """How answers are drawn in this stage."""
-    return replace(lab.sampling, max_tokens=now.stage.max_tokens or lab.sampling.max_tokens)
 
 
 def in_flight(asked: Asked, phase: str, phase_step: int) -> InFlight:

@@ -32,6 +32,7 @@ from rlvrlab.train.stopping import Interrupts
 
 Observer = Callable[[Phase, State, dict[str, Any]], None]
 MAX_SKIPPED = 3
+SKIPPED_UPDATE = "loss or gradient was not finite; parameters unchanged"
 SHORTEST_S = 5e-5
 """Parts of a step that took less time than this are not worth a metric."""
 
@@ -188,17 +189,22 @@ def _record(
         if finding.alarm:
             run.warn(finding.metric, finding.text, step=state.step)
     if outcome.skipped:
-        run.event("skipped_update", "loss or gradient was not finite; parameters unchanged", step=state.step)
+        run.event("skipped_update", SKIPPED_UPDATE, step=state.step)
     run.sync()
     at.sinks.log(row)
     if evaluation:
         write_experiment(run.folder, run.so_far)
+    refuse_divergence(state, phase.name, run.folder)
+    return row
+
+
+def refuse_divergence(state: State, phase: str, folder: Path) -> None:
+    """Stop where updates were left out several times in a row."""
     if state.skipped_steps >= MAX_SKIPPED:
         raise TrainingDiverged(
             f"{MAX_SKIPPED} updates in a row were not finite, the last at step {state.step}; start again with a lower "
-            f"{phase.name}.learning_rate; the checkpoints in {run.folder / 'checkpoints'} are from before"
+            f"{phase}.learning_rate; the checkpoints in {folder / 'checkpoints'} are from before"
         )
-    return row
 
 
 def _checkpoint(at: Watched, state: State, memory: Memory) -> Memory:

@@ -37,7 +37,7 @@ def online_step(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: Sta
         estimators.limits.learn(rollouts, state.step)
     # credit of steps; a group without signal stays if its steps have some
     with timed("credit"):
-        credits = step_credits(lab, rollouts)
+        credits = step_credits(lab, rollouts, lab.sampling_in(now.stage))
     metrics = metrics_of(rollouts, kinds) | told | credits.metrics
     metrics |= {"stage/index": float(now.stage.index)} if lab.protocol else {}
     # filter
@@ -73,8 +73,8 @@ def enter(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: State, me
 
     def ask(problems: Sequence[Problem], key: tuple[object, ...], greedy: bool) -> list[Rollout]:
         if greedy:
-            return lab.ask(problems, key, replace(lab.sampling, temperature=0.0), n=1)
-        return lab.ask(problems, key)
+            return lab.ask(problems, key, replace(lab.sampling_in(stage), temperature=0.0), n=1)
+        return lab.ask(problems, key, lab.sampling_in(stage))
 
     def policy_loss(rollouts: list[Rollout]) -> tuple[TokenBatch, Objective]:
         batch = score(assemble(rollouts, lab.recipe.rollout.max_tokens), lab.engine, lab.recipe,

@@ -24,7 +24,7 @@ from rlvrlab.registry import find
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.limits import Limits
 from rlvrlab.train.state import Memory, State
-from rlvrlab.types import Count, Objective, Positive, Rollout
+from rlvrlab.types import Count, Objective, Positive, Rollout, Sampling
 
 StepRow = dict[str, Any]
 """A step of an answer with its credit, see train/credit.py."""
@@ -189,7 +189,7 @@ class OnlinePhase(Phase):
         chosen: PolicyObjective = resolved.build("objective") or find("objective", self.default_objective)()
         return chosen
 
-    def second_tries(self, lab: Lab, firsts: Sequence[Rollout], phase_step: int) -> list[Rollout]:
+    def second_tries(self, lab: Lab, firsts: Sequence[Rollout], phase_step: int, sampling: Sampling) -> list[Rollout]:
         """Answers to feedback on failed first tries, for phases with more than one."""
         return []
 
