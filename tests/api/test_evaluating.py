@@ -30,7 +30,7 @@ def test_evaluate_and_compare(run: Run) -> None:
     assert [one.folder for one in run.evaluations] == [before.folder, after.folder]
     comparison = rlvrlab.compare(before, after)
     assert comparison.verdict == "higher" and comparison.p < 0.05 and comparison.difference == after.accuracy
-    assert json.loads(json.dumps(comparison.to_dict()))["measures"][0]["what"] == "accepted"
+    assert json.loads(json.dumps(comparison.to_dict()))["measures"][0]["what"] == "accepted@1"
     assert repr(comparison).startswith("Comparison(largest, ") and "<table>" in comparison._repr_html_()
     assert rlvrlab.compare([before], [str(after.folder)]) == comparison
     with pytest.raises(UserError, match="are the same folder"):

@@ -87,6 +87,29 @@ def test_all_alike_is_no_certainty(score: float, seeds: int) -> None:
     assert -0.12 < same.low < -0.03 and 0.03 < same.high < 0.12 and same.p == 1.0
 
 
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_numbers_that_are_all_alike_are_no_certainty_either(seeds: int) -> None:
+    """Seven tokens everywhere: a problem of fourteen or of none among fifty new ones would surprise nobody."""
+    tokens = np.full((seeds, 50), 7.0)
+    one, more, same = estimate(tokens), compare_seeds(tokens, tokens + 1), compare_seeds(tokens, tokens)
+    assert 6 < one.low < 6.9 and 7.1 < one.high < 8
+    assert 0.4 < more.low < 0.9 and 1.1 < more.high < 1.6 and more.verdict == "higher" and more.p > 0
+    assert same.low < -0.1 and same.high > 0.1
+
+
+def test_a_share_cannot_move_by_more_than_all_of_it() -> None:
+    """Two wild seeds a side would need a difference of several hundred points: none is told, but how many seeds are."""
+    rng = np.random.default_rng(1)
+    before, after = ((rng.random((2, 50)) < np.array([[low], [high]])) * 1.0 for low, high in ((0.2, 0.6), (0.9, 0.5)))
+    found = compare_seeds(before, after)
+    assert found.detectable is None and found.p is None
+    assert found.noise is not None and found.noise.reach() > 1
+    needed = found.seeds_needed
+    assert needed is not None and needed > 2
+    assert found.noise.resized(2, needed).reach() <= found.mean < found.noise.resized(2, needed - 1).reach()
+    assert f"with 2 seeds, however large (no MDE); {needed} a side" in found.caution
+
+
 def test_means_of_one_run_are_scipys_t_interval() -> None:
     scores = np.random.default_rng(2).normal(7, 3, 30)
     expected = stats.ttest_1samp(scores, 0).confidence_interval()

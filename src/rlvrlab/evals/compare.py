@@ -1,7 +1,7 @@
 """Two evaluations of the same problems: how much better, how sure, and what could have been seen at all.
 
-Each side is one folder or several (seeds). Problems are paired by content. The protocol's question (`accepted`, or what
-a budget solved) stands alone; all other rows of a table are so many more chances of a false finding, so their intervals
+Each side is one folder or several (seeds). Problems are paired by content. The protocol's question (`accepted@1`,
+`pass@1` where several answers were drawn, or what a budget solved) stands alone; all other rows of a table are so many more chances of a false finding, so their intervals
 and p values are adjusted together. A verdict is read off the interval that stands beside it.
 """
 
@@ -18,7 +18,7 @@ from rlvrlab.batch import Floats
 from rlvrlab.errors import UserError
 from rlvrlab.evals.judged import Judged, from_row, problems_of_roles
 from rlvrlab.evals.metrics import solved_within
-from rlvrlab.evals.replicates import pairs, refuse_repeats
+from rlvrlab.evals.replicates import copies, pairs, refuse_repeats
 from rlvrlab.evals.statistics import Difference, compare_seeds, pass_at_k
 from rlvrlab.record.evaluation import Stored
 from rlvrlab.types import Finish
@@ -68,6 +68,13 @@ def _solved(kind: str, amount: float) -> Score:
 
 
 ACCEPTED = _if_judged(lambda one: float(one.verdict.correct is True))
+"""The share of right answers: accepted@1 of one answer, pass@1 of several."""
+
+
+def _first(answers: Sequence[Judged]) -> float | None:
+    return ACCEPTED([one for one in answers if one.sample == 0])
+
+
 MEASURES: dict[str, Score] = {
     "accepted": ACCEPTED,
     "mean_accuracy": _if_judged(lambda one: one.accuracy),
@@ -76,7 +83,7 @@ MEASURES: dict[str, Score] = {
     "gen_tokens": _if_answered(lambda one: float(one.answer.gen_tokens)),
     "avg_entropy": _mean(lambda one: one.answer.entropy),
 }
-"""What is compared, `accepted` also by skill and by level; EVAL@k adds its pass@k, EVAL@budget what was solved."""
+"""What is compared, the first also by skill and by level; EVAL@k adds its pass@k, EVAL@budget what was solved."""
 PLAIN = ("gen_tokens", "avg_entropy")
 """Measures that are no shares, and neither good nor bad when they move."""
 
@@ -86,7 +93,7 @@ class Row:
     """One line of the table."""
 
     what: str
-    """What is compared: `accepted`, `skill chat`, `level 3`."""
+    """What is compared: `accepted@1`, `skill chat`, `level 3`."""
     before: float
     after: float
     difference: Difference
@@ -114,6 +121,8 @@ class Comparison:
     """Problems that were answered and judged on both sides."""
     left_out: int
     """Problems that are on one side only, or unjudged."""
+    bounds: tuple[float, float] | None
+    """The least and the most that the first difference would be with everything unjudged counted; None: all judged."""
     seeds: tuple[int, int]
     spread: tuple[float | None, float | None]
     """Standard deviation of the first measure over seeds, where there are several."""
@@ -168,6 +177,7 @@ def compare_folders(
     """
     notes = _unlike([*before, *after], anyway)
     refuse_repeats(before, after)
+    notes += copies(before, after)
     after, paired = pairs(before, after, paired)
     sides = [[first_turns(stored) for stored in side] for side in (before, after)]
     names = {one.keys[problem.id]: problem for one in (*before, *after) for problem in one.problems}
@@ -181,11 +191,16 @@ def compare_folders(
     tables = [(name, _scores(sides, score)) for name, score in others.items()]
     rows = [_row(name, scores, paired) for name, scores in tables if scores.common and not scores.same_as(accepted)]
     first = _row(question, asked, paired)
+    bounds = _bounds(sides, score)
+    if bounds:
+        low, high = (f"{100 * value:+.1f}" for value in bounds)
+        notes.append(f"What could not be judged leaves the difference of {question} between {low} and {high} points.")
     return Comparison(
         data=before[0].examined["data"],
         roles=tuple(sorted({role for one in (*before, *after) for role in one.examined.get("roles", ())})),
         problems=len(asked.common),
         left_out=len(names) - len(asked.common),
+        bounds=bounds,
         seeds=(len(before), len(after)),
         spread=(_spread(asked.matrix(0)), _spread(asked.matrix(1))),
         paired=paired,
@@ -199,10 +214,11 @@ def compare_folders(
 
 def _measures(protocol: Mapping[str, Any]) -> tuple[tuple[str, Score], dict[str, Score]]:
     """The question that a protocol asks, which is tested alone; and the other measures, adjusted together."""
+    others = {name: score for name, score in MEASURES.items() if name != "accepted"}
     if protocol["budget"] is not None:
-        return ("solved_at_budget", _solved(**protocol["budget"])), dict(MEASURES)
-    others = MEASURES | {f"pass@{k}": pass_at(k) for k in protocol["ks"] if k > 1}
-    return ("accepted", others.pop("accepted")), others
+        return ("solved_at_budget", _solved(**protocol["budget"])), {"accepted@1": _first, **others}
+    others |= {f"pass@{k}": pass_at(k) for k in protocol["ks"] if k > 1}
+    return ("pass@1" if protocol["n"] > 1 else "accepted@1", ACCEPTED), others
 
 
 Answers = dict[str, list[Judged]]
@@ -242,6 +258,28 @@ def _scores(sides: Sequence[Sequence[Answers]], score: Score) -> _Scores:
     made = tuple(tuple({key: score(answers) for key, answers in folder.items()} for folder in side) for side in sides)
     folders = [folder for side in made for folder in side]
     return _Scores(made, tuple(key for key in folders[0] if all(f.get(key) is not None for f in folders)))
+
+
+def _bounds(sides: Sequence[Sequence[Answers]], score: Score) -> tuple[float, float] | None:
+    """The first difference on the problems of all folders, were everything unjudged wrong after and right before, and
+    the other way round."""
+    folders = [folder for side in sides for folder in side]
+    shared = [key for key in folders[0] if all(key in folder for folder in folders)]
+    answers = [one for folder in folders for key in shared for one in folder[key]]
+    if all(one.verdict.correct is not None for one in answers):
+        return None
+
+    def mean(side: int, right: bool) -> float:
+        made = [score([_assumed(one, right) for one in folder[key]]) for folder in sides[side] for key in shared]
+        return sum(value if value is not None else float(right) for value in made) / len(made)
+
+    return mean(1, False) - mean(0, True), mean(1, True) - mean(0, False)
+
+
+def _assumed(one: Judged, right: bool) -> Judged:
+    if one.verdict.correct is not None:
+        return one
+    return replace(one, verdict=replace(one.verdict, correct=right))
 
 
 def _row(what: str, scores: _Scores, paired: bool, keys: Sequence[str] | None = None) -> Row:

@@ -27,6 +27,18 @@ def refuse_repeats(before: Sequence[Stored], after: Sequence[Stored]) -> None:
         _refuse(side, training_seed, "are runs of the same seed, {}")
 
 
+def copies(before: Sequence[Stored], after: Sequence[Stored]) -> list[str]:
+    """Notes on evaluations of the two sides that hold the same answers: their difference is 0 whatever was trained."""
+    notes, first_side = list[str](), {id(one) for one in before}
+    for alike in _same_texts([*before, *after]):
+        first: dict[str, Stored] = {}
+        for one in alike:
+            other = first.setdefault(answers_of(one), one)
+            if (id(other) in first_side) != (id(one) in first_side):
+                notes.append(f"{other.folder} and {one.folder} hold the same answers: one is a copy, or one policy twice")
+    return notes
+
+
 def _refuse(side: Sequence[Stored], mark: Callable[[Stored], object], words: str) -> None:
     seen: dict[object, Stored] = {}
     for one in side:

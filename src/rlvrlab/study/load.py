@@ -261,8 +261,16 @@ def _stage(stage: Stage, names: list[str], study: Study) -> Iterator[str]:
             yield f"{where}.select.metrics: {metric} is of a suite that the stage does not choose on; {how}"
         elif metric not in metric_names(suites) and not of_member:
             yield f"{where}.select.metrics: no metric {metric!r}{suggestion(metric, metric_names(suites))}"
+        elif measure == "mean_accuracy" and (own := _rewards(stage)):
+            yield f"{where}.select.metrics: {metric} counts each arm's own reward, and arms differ in {own}; use accepted"
     if stage.select.rule == "weighted" and any(map(is_cost, stage.select.metrics)):
         yield f"{where}.select.metrics: costs have no share in a weighted sum; use lexicographic, pareto or select.cost"
+
+
+def _rewards(stage: Stage) -> str:
+    """Keys of the reward in which the arms of a stage differ."""
+    keys = dict.fromkeys(key for own in (stage.factors, *stage.arms.values()) for key in own)
+    return ", ".join(key for key in keys if key.startswith("reward."))
 
 
 def _chooses_on(stage: Stage, study: Study) -> list[str]:
