@@ -55,6 +55,25 @@ def test_what_does_not_follow_is_named(claim, tmp_path, path: str, text: str, wo
     assert list(script["mismatches"](claim, tmp_path)) == words
 
 
+def test_a_table_of_a_study_that_no_claim_prints_is_named(claim, tmp_path) -> None:
+    """Printed word for word, quoted number by number, or named."""
+    page = tmp_path / "studies" / "one" / "README.md"
+    page.parent.mkdir(parents=True)
+    page.write_text(
+        "| arm | mean |\n|---|---|\n| a | 0.5 |\n| b | **+1.2** | −0.3 [−0.4, −0.2] |\n| c | 1.3 ± 0.1 |\n"
+        "```\n| d | 7.7 |\n```\n"
+    )
+    printed = {"x": "| a | 0.5 |\n", "y": "| other | 1.2 ± 0.4 | -0.3 [-0.4, -0.2] |\n| 1.3 ± 0.2 |\n"}
+    name = "studies/one/README.md"
+    assert list(script["orphans"]({"x": claim, "y": claim | {"quoted": [name]}}, printed, tmp_path)) == [
+        f"{name}: no claim prints 1.3 ± 0.1 of | c | 1.3 ± 0.1 |"
+    ]
+    unquoted = list(script["orphans"]({"x": claim, "y": claim}, printed, tmp_path))
+    assert [line.partition(" of ")[2] for line in unquoted] == [
+        "| b | **+1.2** | −0.3 [−0.4, −0.2] |", "| c | 1.3 ± 0.1 |"
+    ]  # fmt: skip
+
+
 def test_a_result_that_is_not_committed_is_no_result(claim, tmp_path) -> None:
     claim["files"] = ["elsewhere.json"]
     assert list(script["mismatches"](claim, tmp_path)) == ["elsewhere.json is not committed"]

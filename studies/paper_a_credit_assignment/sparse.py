@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -122,7 +122,9 @@ class Runs:
 
     def write(self) -> None:
         """One line per run."""
-        lines = [json.dumps(trial._asdict() | found._asdict(), ensure_ascii=False) for trial, found in self.found.items()]
+        lines = [
+            json.dumps(trial._asdict() | found._asdict(), ensure_ascii=False) for trial, found in self.found.items()
+        ]
         facts = json.dumps({"steps": STEPS, "threshold": THRESHOLD, "tuning_seeds": list(TUNING_SEEDS)})
         self.path.write_text(facts[:-1] + ', "runs": [\n' + ",\n".join(lines) + "\n]}\n", encoding="utf-8")
 

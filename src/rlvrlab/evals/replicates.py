@@ -35,7 +35,9 @@ def copies(before: Sequence[Stored], after: Sequence[Stored]) -> list[str]:
         for one in alike:
             other = first.setdefault(answers_of(one), one)
             if (id(other) in first_side) != (id(one) in first_side):
-                notes.append(f"{other.folder} and {one.folder} hold the same answers: one is a copy, or one policy twice")
+                notes.append(
+                    f"{other.folder} and {one.folder} hold the same answers: one is a copy, or one policy twice"
+                )
     return notes
 
 
