@@ -11,8 +11,8 @@ Every claim with a number has a TOML block in docs/claims.md:
     unchanged = ["studies/…/tables.md"]    files that it writes anew, and that must come out the same
     states = { "README.md" = "…" }         what these documents say in words because of it
 
-The other way round, every row with numbers in the tables of a study's README is printed by some claim, or all its numbers
-are printed by the claims that name the file under `tables` or `quoted`.
+The other way round, every row with numbers in the tables of a study's README is printed by some claim, or all its
+numbers are printed by the claims that name the file under `tables` or `quoted`.
 
 Exit code 1 and one line per mismatch when anything differs.
 """

@@ -1,8 +1,9 @@
 """Two evaluations of the same problems: how much better, how sure, and what could have been seen at all.
 
 Each side is one folder or several (seeds). Problems are paired by content. The protocol's question (`accepted@1`,
-`pass@1` where several answers were drawn, or what a budget solved) stands alone; all other rows of a table are so many more chances of a false finding, so their intervals
-and p values are adjusted together. A verdict is read off the interval that stands beside it.
+`pass@1` where several answers were drawn, or what a budget solved) stands alone; all other rows of a table are so many
+more chances of a false finding, so their intervals and p values are adjusted together. A verdict is read off the
+interval that stands beside it.
 """
 
 from __future__ import annotations
