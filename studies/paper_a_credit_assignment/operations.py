@@ -5,8 +5,8 @@
     completion "k4Z~ …"              each character is an operation, and each operation is written by four characters
     reference  [[3, 17, 8], [0, 5, 9, 21]]     required and harmful operations
 
-The reward is 1 or 0 and under 1 % of the answers of a uniform policy are right, so a group of eight mostly has nothing to
-tell. Order and repetition do not matter, so what each operation is worth is known.
+The reward is 1 or 0 and under 1 % of the answers of a uniform policy are right, so a group of eight mostly has nothing
+to tell. Order and repetition do not matter, so what each operation is worth is known.
 """
 
 from __future__ import annotations

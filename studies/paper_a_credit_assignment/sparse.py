@@ -1,4 +1,4 @@
-"""Compare step credit with GRPO on the sparse testbed: operations.py, trained as sparse.toml says by the product's own steps.
+"""Step credit against GRPO on the sparse testbed: operations.py, trained as sparse.toml says, by the product's steps.
 
     python studies/paper_a_credit_assignment/sparse.py [--seeds 8] [--processes 2] [--output FILE]
     python studies/paper_a_credit_assignment/sparse.py --report        # the table again, from sparse_results.json
@@ -70,7 +70,7 @@ class Found(NamedTuple):
 
 
 def train(trial: Trial) -> Found:
-    """The steps of `rlvr train sparse.toml` with these keys, until 80 % of sampled answers are right, or to the last."""
+    """The steps of `rlvr train sparse.toml` with these keys, until 80 % of sampled answers are right, or to the end."""
     started = time.process_time()
     words = [f"seed={trial.seed}", f"env.world={trial.seed}", f"grpo.learning_rate={trial.rate}", f"grpo.steps={STEPS}"]
     resolved = load_recipe(HERE / "sparse.toml", [*words, *METHODS[trial.method]])

@@ -16,28 +16,24 @@ CLOCK = ("judge_s", "at_s", "server", "attempts")
 """What differs when the same policy answers the same questions again."""
 
 
-def refuse_repeats(before: Sequence[Stored], after: Sequence[Stored]) -> None:
-    """One clear line where something is there twice: replicates must be different training runs."""
-    whole = [*before, *after]
-    _refuse(whole, lambda one: str(one.folder.resolve()), "are the same folder")
+def refuse_repeats(before: Sequence[Stored], after: Sequence[Stored]) -> list[str]:
+    """One clear line where something is there twice: replicates must be different training runs.
+
+    The same answers on both sides are no false replicate, but returned as notes: their difference is 0 whatever was
+    trained.
+    """
+    _refuse([*before, *after], lambda one: str(one.folder.resolve()), "are the same folder")
+    same, notes, first_side = "hold the same answers", list[str](), {id(one) for one in before}
+    for alike in _same_texts([*before, *after]):
+        prints = {id(one): answers_of(one) for one in alike}
+        sides = [[one for one in alike if (id(one) in first_side) == side] for side in (True, False)]
+        for side in sides:
+            _refuse(side, lambda one: prints[id(one)], f"{same}: one is a copy, or the same policy was asked twice")  # noqa: B023
+        twins = [(one, two) for one in sides[0] for two in sides[1] if prints[id(one)] == prints[id(two)]]
+        notes += [f"{one.folder} and {two.folder} {same}: one is a copy, or one policy twice" for one, two in twins]
     for side in (before, after):
-        for alike in _same_texts(side):
-            _refuse(alike, answers_of, "hold the same answers: one is a copy, or the same policy was asked twice")
         _refuse(side, lambda one: one.examined["who"].get("run"), "are evaluations of one run, {}")
         _refuse(side, training_seed, "are runs of the same seed, {}")
-
-
-def copies(before: Sequence[Stored], after: Sequence[Stored]) -> list[str]:
-    """Notes on evaluations of the two sides that hold the same answers: their difference is 0 whatever was trained."""
-    notes, first_side = list[str](), {id(one) for one in before}
-    for alike in _same_texts([*before, *after]):
-        first: dict[str, Stored] = {}
-        for one in alike:
-            other = first.setdefault(answers_of(one), one)
-            if (id(other) in first_side) != (id(one) in first_side):
-                notes.append(
-                    f"{other.folder} and {one.folder} hold the same answers: one is a copy, or one policy twice"
-                )
     return notes
 
 

@@ -21,9 +21,11 @@ from rlvrlab.batch import Floats
 from rlvrlab.errors import UserError
 from rlvrlab.evals.noise import LEVEL, Interval, Noise, added, never_certain, over_problems, over_seeds, residual
 from rlvrlab.randomness import generator
-from rlvrlab.student import normal_quantile
+from rlvrlab.student import beta_quantile, normal_quantile
 
 RESAMPLES = 10_000
+FEW = 5
+"""Fewer right answers than this, or fewer wrong ones, are rare."""
 Scores = Floats | Sequence[float]
 MOST_SEEDS, MANY_SEEDS = 1000, 100
 """Where `seeds_needed` gives up in planning, and after a comparison."""
@@ -148,10 +150,20 @@ class Estimate(NamedTuple):
 
 
 def wilson(successes: int, trials: int, level: float = LEVEL) -> Interval:
-    """Wilson score interval of a proportion; (0, 1) when nothing was tried. Sound for small samples and at 0 or 1."""
+    """Wilson score interval of a proportion; (0, 1) when nothing was tried. Sound for small samples and at 0 or 1.
+
+    Where fewer than five are right, or wrong, the bound towards that edge is Jeffreys' if it is further out: Wilson's
+    alone misses rare successes too often.
+    """
     if trials == 0:
         return Interval(0.0, 1.0)
-    return _score_interval(successes / trials, trials, normal_quantile(level))
+    low, high = _score_interval(successes / trials, trials, normal_quantile(level))
+    misses, tail = trials - successes, (1 - level) / 2
+    if 0 < successes < min(FEW, misses):
+        low = min(low, beta_quantile(tail, successes + 0.5, misses + 0.5))
+    if 0 < misses < min(FEW, successes):
+        high = max(high, 1 - beta_quantile(tail, misses + 0.5, successes + 0.5))
+    return Interval(low, high)
 
 
 def _score_interval(share: float, trials: float, z: float) -> Interval:
@@ -192,10 +204,19 @@ def estimate(score_SP: Scores, *, share: bool | None = None, level: float = LEVE
     if seeds == 1 and share and np.isin(scores_SP, (0.0, 1.0)).all():
         return Estimate(mean, *wilson(int(scores_SP.sum()), problems, level), problems, seeds, spread)
     _, by_problem = over_problems(scores_SP.mean(axis=0), share=False)
+    if share and seeds == 1 and 0 < problems * min(mean, 1 - mean) < FEW:
+        by_problem = _with_one_more(scores_SP[0], by_problem)
     noise = Noise(mean, *over_seeds(means_S), *by_problem, residual(scores_SP))
     if not share:
         return Estimate(mean, *never_certain(noise, scores_SP).interval(level), problems, seeds, spread)
     return Estimate(mean, *_share_interval(mean, noise.half_width(level), problems, level), problems, seeds, spread)
+
+
+def _with_one_more(score_P: Floats, by_problem: tuple[float, float]) -> tuple[float, float]:
+    """The variance had there been one more of the rare problems, as far from the edge as the furthest there is."""
+    problems, (variance, df) = len(score_P), by_problem
+    furthest = float(score_P.max()) if score_P.mean() < 0.5 else 1 - float(score_P.min())
+    return (variance * problems * df + furthest**2) / problems**2, df
 
 
 def _share_interval(mean: float, half: float, problems: int, level: float) -> Interval:

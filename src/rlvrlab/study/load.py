@@ -262,7 +262,7 @@ def _stage(stage: Stage, names: list[str], study: Study) -> Iterator[str]:
         elif metric not in metric_names(suites) and not of_member:
             yield f"{where}.select.metrics: no metric {metric!r}{suggestion(metric, metric_names(suites))}"
         elif measure == "mean_accuracy" and (own := _rewards(stage)):
-            yield f"{where}.select.metrics: {metric} counts each arm's own reward, and arms differ in {own}; use accepted"
+            yield f"{where}.select.metrics: {metric} is the arm's own reward, and arms differ in {own}; use accepted"
     if stage.select.rule == "weighted" and any(map(is_cost, stage.select.metrics)):
         yield f"{where}.select.metrics: costs have no share in a weighted sum; use lexicographic, pareto or select.cost"
 
