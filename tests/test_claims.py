@@ -6,6 +6,7 @@ import json
 import runpy
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,28 @@ def test_records_of_studies_have_trials_decisions_looks_and_seeds() -> None:
             for trial in arm["trials"]
         }
         assert {look["trial"] for look in made["test_looks"]} == asked
+
+
+def test_studies_without_a_record_are_these_and_their_pages_say_why() -> None:
+    """Too long for ten CPU minutes, or in need of a GPU. A study that is run is taken off this list by its record."""
+    missing = {}
+    for path in sorted(ROOT.glob("studies/*/*.toml")):
+        made = tomllib.loads(path.read_text(encoding="utf-8"))
+        if "stages" in made and not (path.parent / "results" / f"{made['name']}.study.json").is_file():
+            missing[path.relative_to(ROOT / "studies").as_posix()] = path
+    assert set(missing) == {
+        "coding_five_phase/dense_sparse.toml",
+        "countdown_gsm8k/cpu.toml",
+        "countdown_gsm8k/smollm2_cpu.toml",
+        "countdown_gsm8k/study.toml",
+        "npg_muse/cpu.toml",
+        "npg_muse/full.toml",
+        "paper_a_credit_assignment/study.toml",
+    }
+    for path in missing.values():
+        told = (path.parent / "README.md").read_text(encoding="utf-8").split("\n\n")
+        why = [part for part in told if f"`{path.name}`" in part and "**No record**" in part]
+        assert any("GPU" in part or "CPU minutes" in part for part in why), path
 
 
 @pytest.mark.slow
