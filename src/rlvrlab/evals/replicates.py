@@ -23,17 +23,19 @@ def refuse_repeats(before: Sequence[Stored], after: Sequence[Stored]) -> list[st
     trained.
     """
     _refuse([*before, *after], lambda one: str(one.folder.resolve()), "are the same folder")
-    same, notes, first_side = "hold the same answers", list[str](), {id(one) for one in before}
-    for alike in _same_texts([*before, *after]):
-        prints = {id(one): answers_of(one) for one in alike}
-        sides = [[one for one in alike if (id(one) in first_side) == side] for side in (True, False)]
-        for side in sides:
-            _refuse(side, lambda one: prints[id(one)], f"{same}: one is a copy, or the same policy was asked twice")  # noqa: B023
-        twins = [(one, two) for one in sides[0] for two in sides[1] if prints[id(one)] == prints[id(two)]]
-        notes += [f"{one.folder} and {two.folder} {same}: one is a copy, or one policy twice" for one, two in twins]
-    for side in (before, after):
-        _refuse(side, lambda one: one.examined["who"].get("run"), "are evaluations of one run, {}")
-        _refuse(side, training_seed, "are runs of the same seed, {}")
+    groups = _same_texts([*before, *after])
+    prints = {id(one): answers_of(one) for alike in groups for one in alike}
+    same, why, notes = "hold the same answers", "one is a copy, or the same policy was asked twice", list[str]()
+    for alike in groups:
+        first = [one for one in alike if any(one is other for other in before)]
+        second = [one for one in alike if all(one is not other for other in before)]
+        for side in (first, second):
+            _refuse(side, lambda one: prints[id(one)], f"{same}: {why}")
+        twins = [(one, two) for one in first for two in second if prints[id(one)] == prints[id(two)]]
+        notes += [f"{one.folder} and {two.folder} {same}: {why}" for one, two in twins]
+    for runs in (before, after):
+        _refuse(runs, lambda one: one.examined["who"].get("run"), "are evaluations of one run, {}")
+        _refuse(runs, training_seed, "are runs of the same seed, {}")
     return notes
 
 

@@ -263,8 +263,8 @@ def _stage(stage: Stage, names: list[str], study: Study) -> Iterator[str]:
             yield f"{where}.select.metrics: {metric} is of a suite that the stage does not choose on; {how}"
         elif metric not in metric_names(suites) and not of_member:
             yield f"{where}.select.metrics: no metric {metric!r}{suggestion(metric, metric_names(suites))}"
-        elif measure == "mean_accuracy" and (own := _rewards(stage)):
-            yield f"{where}.select.metrics: {metric} is that of the arm's own reward, {own} here; use accepted"
+        elif measure == "mean_accuracy" and (rewards := _rewards(stage)):
+            yield f"{where}.select.metrics: {metric} is that of the arm's own reward, {rewards} here; use accepted"
     if stage.select.rule == "weighted" and any(map(is_cost, stage.select.metrics)):
         yield f"{where}.select.metrics: costs have no share in a weighted sum; use lexicographic, pareto or select.cost"
 

@@ -179,8 +179,8 @@ class Contest:
             outcome = "better"
         size = enough(found, self.rule.margin, self.alpha) if outcome == "undecided" else None
         p = None if found.p is None else min(1.0, found.p * self.rule.alpha / self.alpha)
-        least = found.noise.reach(1 - self.alpha)
-        least = least if least <= found.noise.bound else None
+        reach = found.noise.reach(1 - self.alpha)
+        least = reach if reach <= found.noise.bound else None
         return Compared(metric, leader, other, outcome, found.mean, low, high, p, least, found.problems,
                         min(found.seeds), size)  # fmt: skip
 
