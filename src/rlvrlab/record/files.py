@@ -167,7 +167,7 @@ def numbered_lines(path: Path, needs: Mapping[str, type] | None = None) -> Itera
         if not line.strip(b" \r\x00"):
             continue
         try:
-            row = json.loads(line)
+            row = json.loads(line.decode())  # of bytes, json would look for their encoding line by line
         except ValueError:
             if number == len(lines):
                 return

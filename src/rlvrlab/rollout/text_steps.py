@@ -4,6 +4,7 @@
             <answer>…</answer> is one step.
     turns   what the assistant says together with the tool's result: neither is left without the other
     words   separated by white space, for tasks whose actions are single words
+    characters   one by one, white space too, for tasks whose actions are single characters
 Trap: removing a thought cannot change the verdict on an answer that stands after it, so for reasoning text only
 truncate and resample say something; deleting tells which lines hold the answer.
 """
@@ -57,6 +58,11 @@ def text_steps(text: str) -> Segments:
 def word_steps(text: str) -> Segments:
     """Each word with the space after it."""
     return _flat(text, "words", [("word", span) for span in _spans(WORD, text, 0, len(text))])
+
+
+def character_steps(text: str) -> Segments:
+    """Each character."""
+    return _flat(text, "characters", [("character", (at, at + 1)) for at in range(len(text))])
 
 
 def turn_steps(text: str) -> Segments:
