@@ -149,7 +149,7 @@ def _go(lab: Lab, run: Run, state: State, observe: Observer) -> Ended:
     with Interrupts() as interrupts:
         deadline_s = lab.recipe.stop.deadline_s
         try:
-            patience = Patience(run, interrupts, deadline_s, partial(run_folder.close, run))
+            patience = Patience(run.event, interrupts, deadline_s, partial(run_folder.close, run))
             with run_folder.recorded(run), Sinks.open(lab.resolved, run) as sinks, patience, noting(run.event):
                 state = train(lab, run, sinks, state, interrupts, observe, patience)
         except Abandoned:

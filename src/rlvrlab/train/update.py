@@ -15,6 +15,7 @@ import numpy as np
 from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.engines.base import Trainable, Vector
 from rlvrlab.recipe.schema import Optimizer
+from rlvrlab.stopwatch import timed
 from rlvrlab.surgery.base import Memory as SurgeryMemory
 from rlvrlab.surgery.base import Scene, Surgery
 from rlvrlab.surgery.conflict import conflict, noise, pair_metrics
@@ -86,8 +87,9 @@ def gradients(
 
 def descend(engine: Trainable, batch: TokenBatch, objective: Objective, rate: float, max_grad_norm: float) -> Applied:
     """One optimiser step on a whole batch, without surgery or guard."""
-    whole = gradients(engine, {"all": batch}, objective, np.ones(1))
-    return apply(engine, whole, whole.share_S, rate, max_grad_norm)[0]
+    with timed("update"):
+        whole = gradients(engine, {"all": batch}, objective, np.ones(1))
+        return apply(engine, whole, whole.share_S, rate, max_grad_norm)[0]
 
 
 def apply(
