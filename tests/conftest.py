@@ -10,6 +10,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import pytest
+from listed_skips import pytest_sessionfinish, pytest_terminal_summary
+
+__all__ = ["pytest_sessionfinish", "pytest_terminal_summary"]
 
 if importlib.util.find_spec("hypothesis"):  # the environment for verl has none
     from hypothesis import HealthCheck, settings

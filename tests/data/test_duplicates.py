@@ -127,7 +127,7 @@ def test_normalisation() -> None:
 
 def test_a_pair_exactly_at_the_threshold_is_reported(hashing: str) -> None:
     """Ten words have eight runs of three; one other word at the end leaves seven of nine in common."""
-    words = "one two three four five six seven eight nine ten".split()
+    words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
     texts = [" ".join(words), " ".join([*words[:-1], "eleven"])]
     grams = Texts.of(texts).grams(3)
     assert similarity(*texts) == 7 / 9
