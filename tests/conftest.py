@@ -12,6 +12,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import pytest
+from listed_skips import pytest_sessionfinish, pytest_terminal_summary
+
+__all__ = ["pytest_sessionfinish", "pytest_terminal_summary"]
 
 # Tests run one per core already; more threads of torch or NumPy would only wait for each other. Set before either is
 # imported, and inherited by every process that a test starts.
