@@ -12,6 +12,7 @@ LabError
 ├── InfrastructureError  the machine failed, not the model: never scored as a wrong answer
 │   ├── DeadlineExceeded a step or an evaluation took longer than stop.deadline_s
 │   └── JudgeLost        no judge server answers any more: the run stops, nothing is scored, --resume goes on
+├── AskedToStop          a signal asked for an end; the exit code is 128 and its number
 └── TrainingDiverged     NaN or infinity persisted; the last good checkpoint is intact
 """
 
@@ -89,6 +90,14 @@ class JudgeLost(InfrastructureError):
 
 class DeadlineExceeded(InfrastructureError):
     """Something that was waited for did not come in time."""
+
+
+class AskedToStop(LabError):
+    """A signal asked for an end, and what was going on ended in order."""
+
+    def __init__(self, words: str, exit_code: int) -> None:
+        self.exit_code = exit_code
+        super().__init__(words)
 
 
 class TrainingDiverged(LabError):

@@ -94,6 +94,16 @@ def test_a_worker_killed_mid_batch_is_replaced_and_the_batch_finishes() -> None:
         assert judge.pools["code"].restarts >= 1
 
 
+def test_the_number_of_workers_changes_no_verdict(judge: Judge) -> None:
+    """One worker, one after the other, finds what several find in whatever order they come to it."""
+    texts = ["return x", "return -x", "return x / 0", "return [x", "import os\n    os._exit(0)", "return str(x)"]
+    items = [(CallsTask("f", (Call((n,), n),)), f"def f(x):\n    {text}\n") for n in (1, 2) for text in texts]
+    with Judge(workers=1) as alone:
+        one, several = alone.verify_many(items), judge.verify_many(items)
+    assert [(v.correct, v.score, v.error) for v in one] == [(v.correct, v.score, v.error) for v in several]
+    assert [v.correct for v in one] == [text == "return x" for _ in (1, 2) for text in texts]
+
+
 @pytest.mark.slow
 def test_hung_candidates_leave_the_pool_at_full_size() -> None:
     with Judge(workers=2) as judge:

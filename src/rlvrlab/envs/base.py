@@ -74,6 +74,11 @@ class BaseEnvironment(ABC):
     style: str = ""
     """How prompts ask for an answer, where there is a choice; kept in manifests, so that prompts and recipe agree."""
 
+    @property
+    def judged_elsewhere(self) -> bool:
+        """Does `verify_many` wait for other processes, and may several threads call it?"""
+        return False
+
     @abstractmethod
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """`size` distinct problems of that role, deterministic; roles never share a problem."""

@@ -18,9 +18,19 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.data.rows import read_problems, write_problems
-from rlvrlab.errors import InfrastructureError, RunError, UserError
+from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.record.facts import code_state, machine, package_versions
-from rlvrlab.record.files import Lines, StorageError, mend_tail, read_facts, read_lines, utc_now, write_json, write_rows
+from rlvrlab.record.files import (
+    Lines,
+    StorageError,
+    mend_tail,
+    read_facts,
+    read_lines,
+    refuse_schema,
+    utc_now,
+    write_json,
+    write_rows,
+)
 from rlvrlab.record.lock import Lock
 from rlvrlab.record.redact import redact
 from rlvrlab.types import Problem
@@ -166,8 +176,7 @@ def evaluation_facts(folder: Path) -> dict[str, Any]:
     info = _info_if_any(folder)
     if info is None or "examined" not in info:
         raise UserError(f"{folder}: no evaluation folder (no {INFO} of one); `rlvr eval … --output DIR` makes one")
-    if info.get("schema") != SCHEMA:
-        raise RunError(f"{folder}: schema {info.get('schema')}, this version reads {SCHEMA}; use the one that wrote it")
+    refuse_schema(info, SCHEMA, folder / INFO)
     return info
 
 

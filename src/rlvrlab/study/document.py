@@ -14,14 +14,12 @@ from rlvrlab.record.files import read_lines, utc_now, write_atomically, write_js
 from rlvrlab.record.looks import read_looks
 from rlvrlab.study.board import Board
 from rlvrlab.study.caveats import caveats
-from rlvrlab.study.folder import DOCUMENT, EVENTS, TrialState
+from rlvrlab.study.folder import DOCUMENT, EVENTS, SCHEMA, TrialState
 from rlvrlab.study.identity import source_hash
 from rlvrlab.study.measures import describe, is_cost, suite_of
 from rlvrlab.study.report import decisions_page, report_page
 from rlvrlab.study.select import Contest
 from rlvrlab.study.views import FINAL, ArmView, StageView, Survey
-
-SCHEMA = 2
 
 
 def write_document(board: Board, survey: Survey, status: str, launcher: str, *, whole: bool = True) -> dict[str, Any]:

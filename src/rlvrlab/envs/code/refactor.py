@@ -112,7 +112,7 @@ class CodeRefactor(FileEnvironment):
             longest_line=LONGEST_LINE if documenting else None,
             forbidden=tuple(name for name in FORBIDDEN if f"{name}(" not in reference["given"]),
         )
-        return ((form, code), (self.task(reference, reference["tests"]), code))
+        return ((form, code), (self.task(reference, reference["tests"], self.seconds(problem, self.timeout_s)), code))
 
     def conclude(self, verdicts: Sequence[Verdict], program: str) -> Verdict:
         """A broken rule of form is no wrong answer, and earns no share of the tests."""
