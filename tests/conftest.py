@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +21,9 @@ __all__ = ["pytest_sessionfinish", "pytest_terminal_summary"]
 # imported, and inherited by every process that a test starts.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+# Tests start hundreds of processes, each of which would compile the package anew, and every run all tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 FAST_EXAMPLES = 40
 """Random inputs per law without the slow tests; with them, as many as Hypothesis thinks right."""
