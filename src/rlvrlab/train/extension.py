@@ -1,8 +1,9 @@
 """A run made longer after its end: its last phase gets more steps, and goes on as if it had had them from the start.
 
 Training goes on from the checkpoint of the end. The marks that the end has left are taken away before: a state that is
-already past the phase, and an evaluation that a longer run would not have made there. With a guard or a protocol, which
-remember more than a state tells, and in runs of older versions it goes back to the newest checkpoint before the end.
+already past the phase, and an evaluation that a longer run would not have made there. With a guard, a protocol or answers
+drawn ahead (pipeline.lag), which all remember more than that state tells, and in runs of older versions it goes back to
+the newest checkpoint before the end.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any
 
 from rlvrlab.errors import UserError
 from rlvrlab.evals.hacks.signals import Trend
-from rlvrlab.recipe import Resolved
-from rlvrlab.recipe.load import load_changed
+from rlvrlab.recipe import Recipe, Resolved
+from rlvrlab.recipe.load import Tables, load_changed
 from rlvrlab.recipe.parse import flatten, parse_overrides
 from rlvrlab.record.run import Run, read_metrics
 from rlvrlab.record.seal import seal_of
@@ -40,7 +41,7 @@ def extend(folder: Path, words: Sequence[str]) -> None:
     before = resolved_of(folder)
     changes = _changes(before, words)
     tables = {key: value for key, value in before.plain().items() if value is not None}
-    after = load_changed(tables, dict(before.origins), changes, before.folder)
+    after = load_changed(Tables(tables, dict(before.origins)), changes, before.folder)
     _check_schedule(before, after)
     run = Run.open(folder)
     try:
@@ -50,7 +51,7 @@ def extend(folder: Path, words: Sequence[str]) -> None:
         told = {key: {"from": was.get(key), "to": value} for key, value in changes.items()}
         text = ", ".join(f"{key} {one['from']} → {one['to']}" for key, one in told.items())
         run_folder.change_recipe(run, after, told, f"made longer: {text}", kind="extended")
-        if end is not None and after.recipe.guard is None and after.recipe.protocol is None:
+        if end is not None and not _remembers_more(after.recipe):
             _reopen(run, end, after.recipe.eval.every)
     finally:
         run.close()
@@ -107,6 +108,11 @@ def _set_end_aside(folder: Path, phases: int) -> Path | None:
             shutil.rmtree(aside, ignore_errors=True)
             end = end or path.rename(aside)
     return end
+
+
+def _remembers_more(recipe: Recipe) -> bool:
+    """Would a longer run know more at this step than its end has saved: a guard, stages, answers drawn ahead?"""
+    return recipe.guard is not None or recipe.protocol is not None or recipe.pipeline.lag > 0
 
 
 def _reopen(run: Run, end: Path, every: int) -> None:
