@@ -1,9 +1,9 @@
 """A run made longer after its end: its last phase gets more steps, and goes on as if it had had them from the start.
 
 Training goes on from the checkpoint of the end. The marks that the end has left are taken away before: a state that is
-already past the phase, and an evaluation that a longer run would not have made there. With a guard, a protocol or answers
-drawn ahead (pipeline.lag), which all remember more than that state tells, and in runs of older versions it goes back to
-the newest checkpoint before the end.
+already past the phase, and an evaluation that a longer run would not have made there. With a guard, a protocol or
+answers drawn ahead (pipeline.lag), which all remember more than that state tells, and in runs of older versions it goes
+back to the newest checkpoint before the end.
 """
 
 from __future__ import annotations
