@@ -1,4 +1,4 @@
-"""The sparse testbed of studies/paper_a_credit_assignment: rare rewards, and labels of credit that come from the product."""
+"""The sparse testbed of studies/paper_a_credit_assignment: rare rewards, and labels of credit from the product itself."""
 
 from __future__ import annotations
 
