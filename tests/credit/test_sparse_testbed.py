@@ -1,4 +1,4 @@
-"""The sparse testbed of studies/paper_a_credit_assignment: rare rewards, and labels of credit from the product itself."""
+"""The sparse testbed of studies/paper_a_credit_assignment: rare rewards, and labels of credit from the product."""
 
 from __future__ import annotations
 

@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from rlvrlab.batch import batch_of
 from rlvrlab.engines.base import Engine
-from rlvrlab.engines.openai import Servers
-from rlvrlab.engines.openai.wire import chat_body, text_body
 from rlvrlab.randomness import key_bits
 from rlvrlab.rollout.collect import prompt_tokens
 from rlvrlab.types import Completion, Finish, Problem, Request, Sampling, Verdict
+
+if TYPE_CHECKING:  # asyncio, TLS and all that servers need; an engine of one's own should not wait for them
+    from rlvrlab.engines.openai import Servers
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,8 @@ class ServerAnswerer:
 
     def answers(self, asks: Iterable[Ask]) -> Iterator[Ready]:
         """Sends all requests at once and yields answers as the servers give them."""
+        from rlvrlab.engines.openai.wire import chat_body, text_body
+
         body = chat_body if self._servers.chat else text_body
         orders = ((ask, body(ask.problem.prompt, ask.sampling, key_bits(*ask.key) % 2**31, self._top)) for ask in asks)
         for ready in self._servers.replies(orders):

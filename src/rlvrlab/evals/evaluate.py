@@ -22,8 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from rlvrlab.engines.base import Engine
-from rlvrlab.engines.openai import ModelChanged
-from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.errors import InfrastructureError, ModelChanged, UserError
 from rlvrlab.evals.answering import Answerer, Ask, EngineAnswerer, Ready
 from rlvrlab.evals.hacks.signals import answer_metrics
 from rlvrlab.evals.judged import Judged, as_row, from_row

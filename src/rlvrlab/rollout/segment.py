@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from rlvrlab.envs.code.trees import parses
+from rlvrlab.envs.python_trees import parses
 from rlvrlab.judge.extract import SQL, Found, after_thinking, blocks, program_in, query_in
 from rlvrlab.rollout.python_steps import canonical_python, python_steps
 from rlvrlab.rollout.segments import Edited, Kind, Segments, Span
