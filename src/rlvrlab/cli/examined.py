@@ -140,7 +140,7 @@ def answerer_of(subject: Subject, request: dict[str, Any]) -> Iterator[Answerer]
         facts = {"keys": recipe.engine, "weights": "fresh"}
     else:
         raise UserError("who answers? give --run DIR, --server URL or --engine NAME")
-    yield EngineAnswerer(answers, facts, AT_ONCE, entropy=True)
+    yield EngineAnswerer(answers, facts, AT_ONCE, entropy=True, system=request.get("system_prompt") or "")
 
 
 @contextmanager
@@ -157,7 +157,7 @@ def served(request: dict[str, Any], logprobs: int = 0) -> Iterator[Answerer]:
         deadline_s=request["timeout"],
         chat=not request["completions"],
     ) as opened:
-        yield ServerAnswerer(opened, logprobs)
+        yield ServerAnswerer(opened, logprobs, request.get("system_prompt") or "")
 
 
 def name_of(identity: dict[str, Any]) -> str:

@@ -123,7 +123,7 @@ def model(
     from rlvrlab.models import resolve
 
     folder = str(resolve(path))
-    chosen = choose_backend(bool(adapters)) if backend == "auto" else backend
+    chosen = choose_backend() if backend == "auto" else backend
     fleet = Fleet(folder, replicas, chosen, host, port, extra, adapters, read_token(TOKEN_ENV, token_file))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that a polite stop also stops the servers
     with suppress(KeyboardInterrupt), fleet:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
-from rlvrlab.errors import InfrastructureError
+from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.stopwatch import timed
 from rlvrlab.types import (
     Completion,
@@ -28,8 +28,24 @@ from rlvrlab.types import (
 )
 
 
-def prompt_tokens(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
+@runtime_checkable
+class Chats(Protocol):
+    """A tokenizer with a chat template."""
+
+    chat: bool
+    """Is the template used?"""
+
+    def encode_chat(self, messages: Sequence[dict[str, str]]) -> tuple[int, ...]:
+        """Messages in the template, ready for the answer."""
+        ...
+
+
+def prompt_tokens(tokenizer: Tokenizer, text: str, system: str = "") -> tuple[int, ...]:
     """The prompt as this policy expects it: inside its chat template where the engine uses one, else as it stands."""
+    if system:
+        if not (isinstance(tokenizer, Chats) and tokenizer.chat):
+            raise UserError("a system prompt needs an engine with a chat template (engine.chat = true); leave it out")
+        return tokenizer.encode_chat([{"role": "system", "content": system}, {"role": "user", "content": text}])
     wrap = getattr(tokenizer, "encode_prompt", None)
     return tokenizer.encode(text) if wrap is None else tuple(wrap(text))
 
