@@ -31,12 +31,17 @@ if TYPE_CHECKING:
 @click.option("--size", default=2000, show_default=True, help="Training problems to make; a tenth of it dev and test.")
 @click.option("--seed", default=0, show_default=True, help="For problems that are made.")
 @click.option("--as", "shape", type=click.Choice(["sft", "preference"]), help="For a run folder: what to make of it.")
+@click.option("--by", type=click.Choice(["right", "score"]), default="right", show_default=True,
+              help="Preference pairs: right against wrong, or more tests passed against fewer.")  # fmt: skip
+@click.option(
+    "--margin", default=0.0, show_default=True, type=click.FloatRange(0, 1), help="Least gap, with --by score."
+)
 @click.option("--per-problem", default=4, show_default=True, help="For a run folder: rows per problem at most.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("data"), show_default=True)
 @AS_JSON
 def prepare(
     what: str, keys: tuple[str, ...], origin: Path | None, env_name: str | None, role: str | None, to: str, size: int,
-    seed: int, shape: str | None, per_problem: int, output: Path, as_json: bool,
+    seed: int, shape: str | None, by: str, margin: float, per_problem: int, output: Path, as_json: bool,
 ) -> None:  # fmt: skip
     """Write a data set in verl's row shape, split by role, with manifests.
 
@@ -57,7 +62,7 @@ def prepare(
 
     run = run_folder(what) if shape else Path(what)
     if is_run(run):
-        _prepare_run(run, shape, per_problem, output, as_json)
+        _prepare_run(run, shape, {"per_problem": per_problem, "by": by, "margin": margin}, output, as_json)
         return
     if shape:
         raise UserError(f"--as is for run folders; {what} is none (no config.json and rollouts/ in it)")
@@ -112,7 +117,7 @@ def _prepared(
     return preparing.from_preset(what, preset, env, origin)
 
 
-def _prepare_run(folder: Path, shape: str | None, per_problem: int, output: Path, as_json: bool) -> None:
+def _prepare_run(folder: Path, shape: str | None, rule: dict[str, Any], output: Path, as_json: bool) -> None:
     import json
 
     from rlvrlab.data.files import write_lines
@@ -124,7 +129,7 @@ def _prepare_run(folder: Path, shape: str | None, per_problem: int, output: Path
     target = output / f"{folder.name}_{shape}.jsonl"
     if target.exists():
         raise UserError(f"{target}: is already there; choose another --output or move it away")
-    rows = rows_from_run(folder, shape, per_problem, protected_prompts(output))  # type: ignore[arg-type]
+    rows = rows_from_run(folder, shape, protected=protected_prompts(output), **rule)  # type: ignore[arg-type]
     write_lines(target, (json.dumps(row, ensure_ascii=False) for row in rows))
     if as_json:
         print_json({"file": str(target), "rows": len(rows), "shape": shape})
