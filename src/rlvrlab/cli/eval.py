@@ -110,7 +110,7 @@ def _evaluate(request: dict[str, Any], as_json: bool) -> Kept:
     judge_at(request["judges"], request["plain_sandbox"])
     for sink in request["sinks"]:
         find("sink", sink)
-    subject = subject_of(request["what"], request["words"], request["run"])
+    subject = subject_of(request["what"], request["words"], request["run"], request["engine"])
     env, protocol = _protocol(request, subject).applied(subject.env, subject.chosen)
     problems, data, facts = problems_of(subject, request["role"], request["size"], _path(request["data"]))
     if request["impossible"]:
@@ -157,7 +157,7 @@ def examiner_of(request: dict[str, Any]) -> Iterator[tuple[Answerer, Environment
     """What a worker needs to answer and judge its share of a request."""
     from rlvrlab.cli.examined import answerer_of, subject_of
 
-    subject = subject_of(request["what"], request["words"], request["run"])
+    subject = subject_of(request["what"], request["words"], request["run"], request["engine"])
     env, _ = _protocol(request, subject).applied(subject.env, subject.chosen)
     with answerer_of(subject, request) as answerer:
         yield answerer, env
