@@ -170,3 +170,10 @@ def test_kill_9_and_go_on(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
     assert read_lines(samples)[: len(before)] == before and len(read_lines(samples)) == 12
     assert json.loads(done.stdout)["metrics"]["mine@k"]["samples"] == 10
+
+
+def test_the_plan_that_comes_along_is_found_by_name_and_whole(run, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    done = run("phase0", "phase0_coding", "--plan")
+    assert done.returncode != 0 and "data.humaneval: no humaneval/HumanEval.jsonl under data" in done.stderr
+    assert "unknown key" not in done.stderr

@@ -38,8 +38,8 @@ def command(file: Path | None, output: Path | None, resume: Path | None, plan_on
     read, and a page. Killed, it goes on where it was.
 
     \b
-    rlvr phase0 recipes/phase0_coding.toml
-    rlvr phase0 recipes/phase0_coding.toml --plan
+    rlvr phase0 recipes/plans/phase0_coding.toml
+    rlvr phase0 recipes/plans/phase0_coding.toml --plan
     rlvr phase0 --resume outputs/phase0_20260131_120000
     """
     plan, folder = _wanted(file, output, resume)
@@ -77,10 +77,12 @@ def _wanted(file: Path | None, output: Path | None, resume: Path | None) -> tupl
         text = (resume / joint.PLAN).read_text(encoding="utf-8")
         return plan_from_text(text, resume / joint.PLAN, Path(str(info.get("plan_folder", resume)))), resume
     if file is None:
-        raise UserError("name a plan, e.g. `rlvr phase0 recipes/phase0_coding.toml`; `rlvr recipes` lists some")
-    from rlvrlab.recipe.shipped import shipped_file
+        raise UserError(
+            "name a plan, e.g. `rlvr phase0 phase0_coding`, or a file of your own; docs/phase0.md has its keys"
+        )
+    from rlvrlab.recipe.shipped import plan_file
 
-    read = read_plan(shipped_file(file) or file)
+    read = read_plan(plan_file(file))
     stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
     return read, output or Path(read.plan.output) / f"{read.plan.name}_{stamp}"
 
