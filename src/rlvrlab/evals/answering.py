@@ -10,18 +10,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from rlvrlab.batch import batch_of
 from rlvrlab.engines.base import Engine
-from rlvrlab.engines.openai import Servers
-from rlvrlab.engines.openai.wire import chat_body, text_body
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import key_bits
 from rlvrlab.rollout.collect import prompt_tokens
 from rlvrlab.types import Completion, Finish, Problem, Request, Sampling, Verdict
+
+if TYPE_CHECKING:  # asyncio, TLS and all that servers need; an engine of one's own should not wait for them
+    from rlvrlab.engines.openai import Servers
 
 BLIND = -1
 """The turn of a second try that was told nothing: the control beside second tries after feedback."""
@@ -151,6 +152,8 @@ class ServerAnswerer:
 
     def answers(self, asks: Iterable[Ask]) -> Iterator[Ready]:
         """Sends all requests at once and yields answers as the servers give them."""
+        from rlvrlab.engines.openai.wire import chat_body, text_body
+
         body = partial(chat_body, system=self._system) if self._servers.chat else text_body
         orders = ((ask, body(ask.prompt, ask.sampling, key_bits(*ask.key) % 2**31, self._top)) for ask in asks)
         for ready in self._servers.replies(orders):

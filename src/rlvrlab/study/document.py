@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,16 +14,12 @@ from rlvrlab.record.files import read_lines, utc_now, write_atomically, write_js
 from rlvrlab.record.looks import read_looks
 from rlvrlab.study.board import Board
 from rlvrlab.study.caveats import caveats
-from rlvrlab.study.folder import DOCUMENT, EVENTS, TrialState
+from rlvrlab.study.folder import DOCUMENT, EVENTS, SCHEMA, TrialState
 from rlvrlab.study.identity import source_hash
 from rlvrlab.study.measures import describe, is_cost, suite_of
 from rlvrlab.study.report import decisions_page, report_page
 from rlvrlab.study.select import Contest
 from rlvrlab.study.views import FINAL, ArmView, StageView, Survey
-
-SCHEMA = 2
-CODE_STATE = cache(code_state)
-"""Remembered, because asking git takes longer than all the rest of the document."""
 
 
 def write_document(board: Board, survey: Survey, status: str, launcher: str, *, whole: bool = True) -> dict[str, Any]:
@@ -54,7 +49,7 @@ def document(board: Board, survey: Survey, status: str, launcher: str) -> dict[s
         "started": events[0]["time"] if events else None,
         "updated": utc_now(),
         "seeds": list(study.seeds),
-        "code": {"version": rlvrlab.__version__, "source": source_hash()[:16], "commit": CODE_STATE().get("commit")},
+        "code": {"version": rlvrlab.__version__, "source": source_hash()[:16], "commit": code_state().get("commit")},
         "metrics": {metric: describe(metric) for metric in metrics},
         "stages": [_stage(board, view, survey) for view in survey.stages],
         "trials": {name: _trial(board, name, survey) for name in survey.wanted},

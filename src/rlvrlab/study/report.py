@@ -102,7 +102,8 @@ def _compared(compared: list[dict[str, Any]]) -> list[str]:
     head = ("metric", "leader − other", "difference [simultaneous 95 %]", "outcome", "p", "detectable")
     rows = [
         (c["metric"], f"{c['arm']} − {c['versus']}", f"{c['mean']:+.3f} [{c['low']:+.3f}, {c['high']:+.3f}]",
-         c["outcome"], f"{c['p']:.2g}", f"{c['detectable']:.3f}" if c["problems"] else "–")
+         c["outcome"], "–" if c["p"] is None else f"{c['p']:.2g}",
+         f"{c['detectable']:.3f}" if c["problems"] and c["detectable"] is not None else "–")
         for c in compared
     ]  # fmt: skip
     return [*_table(head, rows), ""]

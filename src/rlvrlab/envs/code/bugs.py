@@ -12,7 +12,7 @@ import copy
 from collections.abc import Callable
 from itertools import islice, zip_longest
 
-from rlvrlab.envs.code.trees import NOT_PYTHON, parsed
+from rlvrlab.envs.python_trees import NOT_PYTHON, parsed
 from rlvrlab.randomness import shuffled
 
 MOST = 8

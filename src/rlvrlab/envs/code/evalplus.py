@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.envs.code.rows import BadColumn, CodeRow, Columns
-from rlvrlab.envs.code.trees import NOT_PYTHON, doctests, imports, literal, parsed, tested
+from rlvrlab.envs.python_trees import NOT_PYTHON, doctests, imports, literal, parsed, tested
 
 ORACLE = Path(__file__).with_name("evalplus_oracle.py")
 ACCEPTS_ANYTHING = ("are_equivalent",)

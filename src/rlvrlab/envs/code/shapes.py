@@ -21,7 +21,7 @@ from typing import Any
 from rlvrlab.envs.code.evalplus import counted, mbppplus, release
 from rlvrlab.envs.code.quixbugs import from_folder
 from rlvrlab.envs.code.rows import BadColumn, CodeRow, Columns, Shape
-from rlvrlab.envs.code.trees import cannot_cross, doctests, imports, parses, tested
+from rlvrlab.envs.python_trees import cannot_cross, doctests, imports, parses, tested
 
 PYTHON3 = 3
 """CodeContests' number for the language."""

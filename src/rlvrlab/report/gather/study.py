@@ -34,9 +34,7 @@ def gather_study(path: Path) -> dict[str, Any]:
     """The document of one study: its chain, each stage's arms, decisions and trials."""
     folder = Folder(path)
     study = folder.table(STUDY)
-    if study and study.get("schema") != SCHEMA:
-        known = f"this version knows {SCHEMA}; shown as far as it is understood"
-        folder.miss(STUDY, f"schema {study.get('schema')}, {known}")
+    folder.refuse_version(STUDY, study, SCHEMA)
     stages = _tables(study.get("stages"))
     sections = [
         *folder.attempt("verdict", lambda: verdict(study)),
