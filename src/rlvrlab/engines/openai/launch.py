@@ -1,4 +1,4 @@
-"""Start OpenAI-compatible servers of one model: vLLM where it is installed, else `transformers serve`."""
+"""Start OpenAI-compatible servers of one model: vLLM or `transformers serve` where they are installed, else our own."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,6 +24,8 @@ from rlvrlab.http_access import refuse_open_door
 from rlvrlab.http_client import BadAnswer, Host
 
 BACKENDS = ("vllm", "transformers")
+NEEDED = {"transformers": ("fastapi", "uvicorn", "openai")}
+"""Packages of `transformers[serving]`: the program is there without them, and ends at once."""
 EMBEDDED = "embedded"
 """The laboratory's own server, engines/hf/serving.py."""
 VLLM_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
@@ -172,12 +175,13 @@ def find_program(backend: str) -> str:
 
 
 def choose_backend(adapters: bool = False) -> str:
-    """The first that is installed; where adapters are wanted, vLLM or our own."""
-    for backend in ("vllm", EMBEDDED) if adapters else BACKENDS:
+    """The first that is installed, else our own; where adapters are wanted, vLLM or our own."""
+    for backend in ("vllm",) if adapters else BACKENDS:
         with suppress(UserError):
             find_program(backend)
-            return backend
-    raise UserError("neither vllm nor transformers is installed here; `pip install vllm` or `'transformers[serving]'`")
+            if all(find_spec(package) for package in NEEDED.get(backend, ())):
+                return backend
+    return EMBEDDED
 
 
 def refuse_code(model: str) -> str:
