@@ -170,17 +170,18 @@ def test_no_colours_where_there_is_no_terminal(tmp_path, words: list[str]) -> No
 
 
 @pytest.mark.slow
-def test_evaluations_have_a_line_each_and_no_old_number(tmp_path) -> None:
-    done = rlvr("train", str(tiny(tmp_path)), "grpo.steps=3", "eval.every=2", folder=tmp_path)
+def test_evaluations_have_a_line_each_and_no_old_number(tmp_path, monkeypatch, capsys) -> None:
+    done = inside(monkeypatch, capsys, "train", str(tiny(tmp_path)), "grpo.steps=3", "eval.every=2", folder=tmp_path)
     lines = [line for line in done.stderr.splitlines() if re.match(r"\w+ \d/\d ", line)]
     assert [line[:8] for line in lines] == ["sft 0/2 ", "sft 2/2 ", "grpo 0/3", "grpo 2/3", "grpo 3/3"]
     assert all("held-out " in line for line in lines)
-    done = rlvr("train", str(tiny(tmp_path)), "eval.every=0", "record.log_interval=1", folder=tmp_path)
+    words = ("train", str(tiny(tmp_path)), "eval.every=0", "record.log_interval=1")
+    done = inside(monkeypatch, capsys, *words, folder=tmp_path)
     assert "held-out" not in next(line for line in done.stderr.splitlines() if line.startswith("grpo 1/2"))
 
 
-def test_progress_lines_are_asked_for(tmp_path) -> None:
-    done = rlvr("train", str(tiny(tmp_path)), "record.log_interval=1", folder=tmp_path)
+def test_progress_lines_are_asked_for(tmp_path, monkeypatch, capsys) -> None:
+    done = inside(monkeypatch, capsys, "train", str(tiny(tmp_path)), "record.log_interval=1", folder=tmp_path)
     assert re.findall(r"^(\w+ \d/\d) ", done.stderr, re.M) == [
         "sft 0/2",
         "sft 1/2",
@@ -192,13 +193,13 @@ def test_progress_lines_are_asked_for(tmp_path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [["doctor"], ["doctor", "--json"], ["completion", "bash"], ["--help"]])
+@pytest.mark.parametrize("words", [["doctor"], ["recipes"], ["--help"]])
 def test_a_reader_that_leaves_is_no_error(tmp_path, words: list[str]) -> None:
     """`rlvr … | true`: the pipe is closed before anything is written."""
     with subprocess.Popen([*RLVR, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         complaint = process.stderr.read()
-    assert complaint == b"" and process.returncode in (0, 1)
+    assert complaint == b"" and process.returncode == 0
 
 
 def test_a_terminal_without_unicode_gets_escapes(tmp_path) -> None:

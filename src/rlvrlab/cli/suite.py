@@ -234,7 +234,7 @@ def _show(examined: Examined, models: list[str], title: str) -> None:
         compared = sum(cell.versus is not None for cell in examined.cells)
         words = "In %, with 95 % intervals."
         if compared:
-            least = max(cell.versus.detectable for cell in examined.cells if cell.versus)
+            least = max(cell.versus.detectable or 0.0 for cell in examined.cells if cell.versus)
             words += f" Δ to {head[0]}, paired by problem; * beyond chance, adjusted for {compared} comparisons."
             words += f" Differences under {100 * least:.0f} points may stay unseen." if least >= 0.005 else ""
         console.print(Text(printable(words)))

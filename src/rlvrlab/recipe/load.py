@@ -68,7 +68,7 @@ class Resolved:
 
     def given(self) -> Tree:
         """Only the keys that somebody has set, as tables; loading these gives the same recipe."""
-        unset = {"default", *(f"{IMPLIED}{table}" for table in (*PLUGIN_TABLES, *self.recipe.phases))}
+        unset = {"default", *(f"{IMPLIED}{table}" for table in (*PLUGIN_TABLES, *self.recipe.phases, "pipeline"))}
         unset |= {preset.origin for preset in PRESETS.values()}
         tree: Tree = {}
         for key, value in flatten(self.plain()):
@@ -168,6 +168,8 @@ def resolve(tree: Tree, origins: dict[str, str], folder: Path, sources: Mapping[
         wanted = {
             key: (one.value, preset.origin) for preset in report.presets for key, one in vetted(preset, recipe).items()
         }
+        if recipe.pipeline.lag:  # an older policy drew the answers
+            report.implied["correction.level"] = ("token", f"{IMPLIED}pipeline")
         recipe, origins = _with_implied(recipe, origins, wanted | report.implied, given)
         report.contradictions(recipe)
     if recipe is None or report.problems:

@@ -180,17 +180,6 @@ def evaluation_facts(folder: Path) -> dict[str, Any]:
     return info
 
 
-def newest_evaluation(folder: Path) -> Stored:
-    """The evaluation in a folder; of a run, its newest finished one."""
-    if not folder.is_dir():
-        raise UserError(f"{folder}: no such folder; give an evaluation folder or a run")
-    is_run = (folder / "config.json").exists()
-    inside = evaluations_of(folder) if is_run else [folder]
-    if not inside:
-        raise UserError(f"{folder}: this run has not been evaluated; `rlvr eval --run {folder}` does")
-    return read_evaluation(inside[-1])
-
-
 def evaluations_of(folder: Path) -> list[Path]:
     """The finished evaluations below a folder, a run's for instance; newest last."""
 

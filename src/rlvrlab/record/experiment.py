@@ -7,21 +7,25 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.record.files import write_atomically
+from rlvrlab.record.going_on import going_on, made_again
 from rlvrlab.record.headline import headline_words, percent
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 from rlvrlab.record.summary import SHOWN, Summary
-from rlvrlab.registry import PYTHON
 
 CARDS_PAGE = Path("analysis") / "cards.md"
 """Test results phase by phase, written by train/card.py."""
+FINDINGS = Path("analysis") / "findings.md"
+"""What the run found out, in sentences, written by report/story when it has ended."""
 BARS = "▁▂▃▄▅▆▇█"
 
 
 def write_experiment(folder: Path, so_far: Summary | None = None) -> None:
     """Rewrite EXPERIMENT.md from what is in the folder now; `so_far`, which a writer has, saves reading the logs."""
     so_far = so_far or Summary(read_metrics(folder), read_events(folder))
-    config, info, cards = read_config(folder), read_info(folder), folder / CARDS_PAGE
+    config, info = read_config(folder), read_info(folder)
+    cards, findings = folder / CARDS_PAGE, folder / FINDINGS
     recipe, status = config["recipe"], info.get("status", "running")
+    told = findings.exists() and status != "running"  # while it runs on, they are those of an earlier end
     times = f"started {info.get('started', '?')}" + (f", ended {info['ended']}" if status != "running" else "")
     where = f"on `{recipe['env']['type']}` with the `{recipe['engine']['type']}` engine"
     data = ""
@@ -33,6 +37,7 @@ def write_experiment(folder: Path, so_far: Summary | None = None) -> None:
         f"# {recipe['name']}\n\n**{status}** · {' → '.join(recipe['phases'])} {where} · {times}",
         f"## Question\n\n{recipe['question'] or 'Not stated: set `question` in the recipe.'}",
         _result(folder, so_far),
+        f"## Answer\n\n{findings.read_text(encoding='utf-8').rstrip()}" if told else "",
         f"## Phases\n\n{cards.read_text(encoding='utf-8').rstrip()}" if cards.exists() else "",
         _progress(so_far),
         "\n".join(["## Health", "", *_health(so_far), "", f"Ranges watched: {'; '.join(info.get('watched', []))}."]),
@@ -60,7 +65,7 @@ def _health(so_far: Summary) -> list[str]:
     ]
     left = so_far.events - len(shown[0]) - len(shown[1])
     between = [f"- … {left} more in `logs/events.jsonl`"] if left else []
-    return [*([] if so_far.warned else ["Nothing alarming so far."]), *shown[0], *between, *shown[1]]
+    return [*([] if so_far.standing or so_far.failed else ["Nothing alarming so far."]), *shown[0], *between, *shown[1]]
 
 
 def _result(folder: Path, so_far: Summary) -> str:
@@ -104,17 +109,13 @@ def _recipe(config: dict[str, Any]) -> str:
 
 
 def _reproduce(folder: Path, info: dict[str, Any], config: dict[str, Any]) -> str:
-    lines = ["## Reproduce", "", "```", " ".join(info.get("command", [])) or "rlvr train RECIPE", "```", ""]
+    command, limits = made_again(folder, config, info)
+    lines = ["## Reproduce", "", "```", command, "```", "", *([limits, ""] if limits else [])]
     packages = ", ".join(f"{name} {version}" for name, version in info.get("packages", {}).items())
     machine = info.get("machine", {})
     facts = f"{machine.get('processor', '?')}, {machine.get('cores', '?')} cores, {machine.get('memory_gb', '?')} GB"
     commit = info.get("code", {}).get("commit")
     code = f"; commit {commit}" if commit else ""
     lines.append(f"{packages}; Python {machine.get('python', '?')}; {facts}{code}.")
-    again = [kind for kind in ("reward", "env") if config["recipe"][kind]["type"].startswith(PYTHON)]
-    if again:  # nobody but the Python that trained it has these
-        how = f"`rlvrlab.Run({str(folder)!r}).resume({', '.join(f'{kind}=…' for kind in again)})`"
-    else:
-        how = f"`rlvr train --resume {folder}`"
-    lines.append(f"An interrupted run goes on exactly with {how}.")
+    lines.append(going_on(folder, config, info))
     return "\n".join(lines)

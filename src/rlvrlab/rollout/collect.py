@@ -7,11 +7,12 @@ role marks, `<|im_start|>`) belongs to the model: a tokenizer with a chat templa
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from rlvrlab.errors import InfrastructureError
+from rlvrlab.errors import UserError
+from rlvrlab.rewards.total import paid
+from rlvrlab.rollout.judging import Judging, drawn
 from rlvrlab.stopwatch import timed
 from rlvrlab.types import (
     Completion,
@@ -28,8 +29,24 @@ from rlvrlab.types import (
 )
 
 
-def prompt_tokens(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
+@runtime_checkable
+class Chats(Protocol):
+    """A tokenizer with a chat template."""
+
+    chat: bool
+    """Is the template used?"""
+
+    def encode_chat(self, messages: Sequence[dict[str, str]]) -> tuple[int, ...]:
+        """Messages in the template, ready for the answer."""
+        ...
+
+
+def prompt_tokens(tokenizer: Tokenizer, text: str, system: str = "") -> tuple[int, ...]:
     """The prompt as this policy expects it: inside its chat template where the engine uses one, else as it stands."""
+    if system:
+        if not (isinstance(tokenizer, Chats) and tokenizer.chat):
+            raise UserError("a system prompt needs an engine with a chat template (engine.chat = true); leave it out")
+        return tokenizer.encode_chat([{"role": "system", "content": system}, {"role": "user", "content": text}])
     wrap = getattr(tokenizer, "encode_prompt", None)
     return tokenizer.encode(text) if wrap is None else tuple(wrap(text))
 
@@ -45,6 +62,21 @@ def answer_tokens(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
     return (*tokenizer.encode(text), tokenizer.end)
 
 
+class Asked(NamedTuple):
+    """Groups of answers that have been drawn, not yet judged."""
+
+    groups: Sequence[tuple[str, Problem]]
+    """(group id, problem)."""
+    prompts: Sequence[tuple[int, ...]]
+    answers: Sequence[Sequence[Completion]]
+
+    def items(self) -> list[tuple[Problem, str]]:
+        """What there is to judge: an answer that the sampler failed to produce is not, and equal ones are once."""
+        both = zip(self.groups, self.answers, strict=True)
+        texts = [(p, one.text) for (_, p), answers in both for one in answers if one.finish is not Finish.ERROR]
+        return list({(problem.id, text): (problem, text) for problem, text in texts}.values())
+
+
 def collect(
     sampler: Sampler,
     env: Environment,
@@ -56,47 +88,46 @@ def collect(
     key: tuple[Any, ...],
 ) -> list[Rollout]:
     """`n` judged answers to each problem, grouped by problem, in order."""
+    with Judging(env) as judging:
+        return judged_rollouts(judging, reward, ask(sampler, judging, problems, n=n, sampling=sampling, key=key))
+
+
+def ask(
+    sampler: Sampler,
+    judging: Judging | None,
+    problems: Sequence[Problem],
+    *,
+    n: int,
+    sampling: Sampling,
+    key: tuple[Any, ...],
+) -> Asked:
+    """`n` answers to each problem; they are handed in while they are being drawn, where that saves time."""
     prompts = [prompt_tokens(sampler.tokenizer, problem.prompt) for problem in problems]
     requests = [Request(tokens, n, (*key, p.id), sampling) for tokens, p in zip(prompts, problems, strict=True)]
     prefix = "/".join(str(part) for part in key)
     groups = [(f"{prefix}/{problem.id}", problem) for problem in problems]
     with timed("sample"):
-        answers = sampler.sample(requests)
-    return judged_rollouts(env, reward, groups, prompts, answers)
+        return Asked(groups, prompts, drawn(sampler, requests, problems, judging))
 
 
-def judged_rollouts(
-    env: Environment,
-    reward: RewardFunction,
-    groups: Sequence[tuple[str, Problem]],
-    prompts: Sequence[tuple[int, ...]],
-    answers: Sequence[Sequence[Completion]],
-) -> list[Rollout]:
-    """Judge sampled answers in one call; `groups` are (group id, problem), parallel to prompts and answers.
-
-    A completion the sampler failed to produce is not judged; equal answers to one problem are judged once.
-    """
+def judged_rollouts(judging: Judging, reward: RewardFunction, asked: Asked) -> list[Rollout]:
+    """Drawn answers with their verdicts and rewards."""
     flat = [
-        (*groups[i], prompts[i], sample, completion)
-        for i, group in enumerate(answers)
-        for sample, completion in enumerate(group)
+        (group, problem, prompt, sample, completion)
+        for (group, problem), prompt, answers in zip(*asked, strict=True)
+        for sample, completion in enumerate(answers)
     ]
-    wanted = {
-        (problem.id, completion.text): (problem, completion.text)
-        for _, problem, _, _, completion in flat
-        if completion.finish is not Finish.ERROR
-    }
+    wanted = asked.items()
     with timed("judge"):
-        verdicts = dict(zip(wanted, env.verify_many(list(wanted.values())), strict=True))
+        found = judging.verdicts(wanted)
+    verdicts = {(problem.id, text): verdict for (problem, text), verdict in zip(wanted, found, strict=True)}
     failed = unjudged("the sampler failed")
     rollouts = []
     with timed("reward"):
         for group, problem, prompt, sample, completion in flat:
             sampled = completion.finish is not Finish.ERROR
             verdict = verdicts[problem.id, completion.text] if sampled else failed
-            given = None if verdict.correct is None else reward(problem, completion, verdict)
-            if given is not None and not math.isfinite(given.value):
-                raise InfrastructureError(f"reward of {problem.id} is {given.value}; a reward must be a finite number")
+            given = None if verdict.correct is None else paid(reward, problem, completion, verdict)
             rollouts.append(Rollout(f"{group}/{sample}", group, problem, prompt, completion, verdict, given))
     return rollouts
 

@@ -39,7 +39,7 @@ def in_order(lab: Lab, phase: OnlinePhase, protocol: TrainingProtocol) -> list[P
     """Every step's problems under the recipe's protocol and guard, each step exactly one batch."""
     seed, stages, order = lab.recipe.seed, stages_of(protocol, lab.train, phase.steps), []
     for stage in stages:
-        protected = protected_in(stage, stages, lab.guard.protected) if lab.guard else ()
+        protected = protected_in(stage, stages, lab.guard) if lab.guard else ()
         for step in range(stage.last - stage.first):
             chosen = protocol.problems(lab.train, seed, stage, phase.name, step, phase.batch_size)
             quota = protocol.quota(stage, step, phase.batch_size)
@@ -59,7 +59,7 @@ def memory(lab: Lab, phase: OnlinePhase) -> dict[str, list[tuple[str, str]]]:
     if not (isinstance(guard, RemembersSkills) and guard.needs_answers):
         return {}
     stages = stages_of(lab.protocol, lab.train, phase.steps)
-    skills = dict.fromkeys(skill for stage in stages for skill in protected_in(stage, stages, guard.protected))
+    skills = dict.fromkeys(skill for stage in stages for skill in protected_in(stage, stages, guard))
     problems, answers = guard.problems(lab.train, lab.recipe.seed), {}
     for skill in skills:
         pairs = [(problem.prompt, lab.env.gold(problem)) for problem in problems.get(skill, [])]

@@ -51,7 +51,7 @@ class ShardGuard:
     def moment(self, step: int) -> Moment:
         """Where training stands; begins a stage where one is due."""
         stage, recipe, shards = stage_at(self._stages, step), self._job.resolved.recipe, ActorShards(self._engine)
-        protected = protected_in(stage, self._stages, self.guard.protected)
+        protected = protected_in(stage, self._stages, self.guard)
         now = Moment(stage, protected, self._job.phase.name, step, step, recipe.seed, self._job.train, engine=shards)
         if not self._rebuilt:
             self._rebuild(shards)

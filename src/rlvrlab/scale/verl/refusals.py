@@ -7,12 +7,15 @@ from rlvrlab.registry import find, names
 from rlvrlab.train.phases.base import OnlinePhase, Phase
 
 REFUSED = {
+    "data.test_file": "verl makes no cards between phases; use `rlvr eval --data FILE` on the finished run",
     "eval.test_size": "verl makes no cards between phases; use `rlvr eval` on the finished run",
     "eval.test_n": "verl makes no cards between phases; use `rlvr eval` on the finished run",
     "stop.patience": "verl runs all its steps",
     "stop.target": "verl runs all its steps",
     "stop.no_signal_steps": "verl runs all its steps",
     "stop.deadline_s": "verl waits for its workers itself",
+    "pipeline.lag": "verl overlaps sampling and training by its own settings; see engine.overrides",
+    "pipeline.limits": "limits are learnt in the loop of this package; set the environment's timeout_s",
     "filter.max_refills": "verl samples other problems until the batch is full",
 }
 """Key -> why; refused where the value is not the default."""

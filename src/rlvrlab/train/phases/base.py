@@ -22,6 +22,7 @@ from rlvrlab.objectives.regularise import Regularised
 from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.registry import find
 from rlvrlab.train.lab import Lab
+from rlvrlab.train.limits import Limits
 from rlvrlab.train.state import Memory, State
 from rlvrlab.types import Count, Objective, Positive, Rollout, Sampling
 
@@ -67,6 +68,8 @@ class Estimators(NamedTuple):
     advantage: AdvantageEstimator
     objective: Objective
     """With the recipe's KL and entropy terms."""
+    limits: Limits | None = None
+    """Time limits learnt problem by problem, where the recipe wants that."""
 
 
 class Critic(NamedTuple):
@@ -164,8 +167,9 @@ class OnlinePhase(Phase):
         return Draws(0, once, once * (1 + refills) * self.tries)
 
     def prepare(self, lab: Lab, artifacts: Path) -> Estimators:
-        """The reference policy is frozen by the loop when the phase begins; nothing is made and kept."""
-        return self.estimators(lab.resolved)
+        """The reference policy is frozen by the loop when the phase begins; learnt limits are kept."""
+        learnt = lab.recipe.pipeline.limits == "learnt"
+        return self.estimators(lab.resolved)._replace(limits=Limits(lab.env, artifacts) if learnt else None)
 
     def estimators(self, resolved: Resolved) -> Estimators:
         """The estimator of advantages and the objective with its KL and entropy terms."""
