@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 
 import mutant_lists
+import mutant_rooms
 import pytest
 from mutant_plants import Plant, plants_in
-from mutant_rooms import LEFT_OUT, QUOTA, SOURCE, tests_for
+from mutant_rooms import LEFT_OUT, QUOTA, SOURCE
 
 CODE = '''
 def f(x: int = 2) -> bool:
@@ -45,7 +46,7 @@ def test_there_are_enough_in_every_room_and_each_is_python() -> None:
     for plant in plants:
         text = (SOURCE / plant.file).read_text("utf-8")
         assert ast.dump(ast.parse(plant.planted(text))) != ast.dump(ast.parse(text)), plant.name
-        assert tests_for(plant.file), plant.name
+        assert mutant_rooms.tests_for(plant.file), plant.name
 
 
 def test_the_lists_name_what_is_there() -> None:

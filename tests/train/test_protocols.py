@@ -198,7 +198,7 @@ def test_a_stages_length_holds_for_second_tries(tmp_path: Path, monkeypatch: pyt
     words = ["protocol.type=curriculum", "protocol.lengths=[4,6]", "sft.references=40", 'phases=["grpo_turns"]']
     lab = build_lab(runs.recipe(tmp_path, *words, "grpo_turns.steps=6", "grpo_turns.batch_size=6", text=text))
     phase = lab.resolved.phase("grpo_turns")
-    monkeypatch.setattr("rlvrlab.rollout.turns.feedback", lambda env, tries: [r.problem.prompt for r in tries])
+    monkeypatch.setattr("rlvrlab.rollout.turns.feedback", lambda env, tries: [problem.prompt for problem, *_ in tries])
     asked = longest_asked(lab, monkeypatch)
     outcome = phase.step(lab, phase.estimators(lab.resolved), State(), Memory())
     assert asked == {4} and any(rollout.turn for rollout in outcome.rollouts)
