@@ -196,3 +196,7 @@ def test_kept_aside_lines_stay(tmp_path: Path) -> None:
     assert [row["step"] for row in read_metrics(run.folder)] == [0, 1, 2]
     assert (run.folder / "logs" / "superseded.jsonl").read_text().count("\n") == 2
     assert sorted(os.listdir(run.folder / "rollouts")) == ["step_0.jsonl", "step_1.jsonl"]
+
+
+def test_every_text_below_the_name_of_a_secret_is_hidden() -> None:
+    assert redact({"api_key": ["first", {"b": "second"}, 3]}) == {"api_key": [HIDDEN, {"b": HIDDEN}, 3]}
