@@ -137,7 +137,7 @@ def test_symbols(judge: Judge, answer: str, gold: str, equal: bool) -> None:
 @pytest.mark.parametrize(("last", "equal"), [(30, True), (31, False)])
 def test_in_a_text_of_many_numbers_each_of_them_counts(judge: Judge, last: int, equal: bool) -> None:
     rows = " \\\\ ".join(f"{3 * i} & {3 * i + 1} & {3 * i + 2}" for i in range(10))
-    gold, answer = (f"A = \\begin{{array}}{{rrr}} {rows} \\end{{array}}, d={n}" for n in (30, last))
+    gold, answer = (f"$\\left|\\begin{{array}}{{rrr}}{rows}\\end{{array}}\\right|={n}$" for n in (30, last))
     assert judge.verify(MathTask(gold), f"{answer} ").correct is equal
 
 
