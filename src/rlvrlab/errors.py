@@ -2,6 +2,7 @@
 
 LabError
 ├── UserError            the user can fix it: shown on one line, no traceback, exit code 2
+│   ├── NothingToLearn   a phase found nothing to train on; a run skips it and says so
 │   ├── RecipeError      one or many problems in a recipe, all reported at once
 │   ├── ModelUnavailable a model, or what loads it, is not on this machine and cannot be had now
 │   ├── OwnCodeError     a function of the user's own failed; a run goes on once it is mended
@@ -40,6 +41,10 @@ class UserError(LabError):
     """A mistake the user can fix; the message says what, where, what is allowed and the remedy."""
 
     exit_code = 2
+
+
+class NothingToLearn(UserError):
+    """A phase found nothing to train on, e.g. no problem with right and wrong answers: the run goes on without it."""
 
 
 class RecipeError(UserError):

@@ -18,6 +18,7 @@ VERBS = {
     "recipes": "List the recipes and studies that come along, or copy one.",
     "train": "Run a recipe, or resume a run.",
     "probe": "Ask whether there is signal to train on.",
+    "phase0": "Measure a baseline: one file, one command, one folder.",
     "suite": "Examine every model of a folder on a suite of data sets.",
     "study": "Run chains of experiments that choose, explain and resume.",
     "eval": "Evaluate a policy under a named protocol.",

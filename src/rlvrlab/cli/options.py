@@ -106,6 +106,7 @@ def examination(*, roles: Sequence[Role], role: Role, logprobs: int) -> Decorato
                      help="A run's policy: @last, @best, @20; @base before training."),
         click.option("--engine", metavar="NAME", help="A fresh engine; its keys as engine.KEY=VALUE."),
         SERVERS,
+        click.option("--system-prompt", default="", help="A system message before every prompt (chat only)."),
         click.option("--logprobs", default=logprobs, show_default=True, type=click.IntRange(0), metavar="K",
                      help="Ask servers for the top K log-probabilities, for the entropy."),
         click.option("--max-tokens", type=click.IntRange(1), help="Longest answer [the recipe's, else 2048]."),

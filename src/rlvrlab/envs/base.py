@@ -110,6 +110,19 @@ class BaseEnvironment(ABC):
         """All problems by role, of an environment whose data set is a folder of its own kind."""
         raise UserError(f"environment {self.name!r} reads rows, not a folder")
 
+    def judge_of(self, problem: Problem) -> Environment | None:
+        """The environment that judges a problem which was read from a file: itself, one of its parts, or none here."""
+        own = {vars(cls)["name"] for cls in type(self).__mro__ if "name" in vars(cls)}
+        return self if problem.source in own else None
+
+    def adopted(self, problem: Problem) -> Problem:
+        """A problem that was read from a file and that it judges, as one of its own."""
+        return problem
+
+    def in_proportion(self, problems: Sequence[Problem], size: int | None) -> list[Problem]:
+        """At most `size` problems of several files, all where it is None; a mixture keeps its ratios."""
+        return list(problems)[:size]
+
     def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
         """Judge many, in order; a verifier that raises leaves its answer unjudged."""
         return [self._verify_safely(problem, text) for problem, text in items]

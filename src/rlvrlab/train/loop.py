@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlvrlab.errors import TrainingDiverged
+from rlvrlab.errors import NothingToLearn, TrainingDiverged
 from rlvrlab.evals.monitors import PERSISTS, Watch
 from rlvrlab.recipe.schema import Stop
 from rlvrlab.record.experiment import write_experiment
-from rlvrlab.record.run import Run, read_metrics
+from rlvrlab.record.run import Run, read_info, read_metrics
 from rlvrlab.record.seal import seal_of
 from rlvrlab.record.sinks.base import Sinks
 from rlvrlab.rollout.collect import as_row
@@ -58,10 +58,14 @@ def train(
     _back_to_origin(at, state)
     while state.phase < len(lab.recipe.phases) and not interrupts.received:
         phase: Phase = lab.resolved.phase(lab.recipe.phases[state.phase])
+        try:
+            with patience.over(f"what {phase.name} prepares"):
+                data = phase.prepare(lab, run.folder / "artifacts")
+        except NothingToLearn as error:
+            state = _skip(at, phase, state, error)
+            continue
         if state.phase_step == 0:
             state, memory = _begin(at, phase, state, memory)
-        with patience.over(f"what {phase.name} prepares"):
-            data = phase.prepare(lab, run.folder / "artifacts")
         index, recording_s = state.phase, 0.0
         while state.phase == index and not interrupts.received:
             started = time.perf_counter()
@@ -139,7 +143,7 @@ def _begin(at: Watched, phase: Phase, state: State, memory: Memory) -> tuple[Sta
     lab.engine.freeze_reference()
     if lab.guard:
         memory = _checkpoint(at, state, memory)  # anchors are rebuilt from checkpoints, also one at the very beginning
-    if state.phase == 0 and lab.recipe.eval.test_size:
+    if lab.test and state.step == 0:
         with at.patience.over("the card before training"):
             write_card(lab, run.folder, 0, BASELINE, state.step)
     evaluation = _evaluated(at, state)
@@ -149,10 +153,19 @@ def _begin(at: Watched, phase: Phase, state: State, memory: Memory) -> tuple[Sta
     return state, memory
 
 
+def _skip(at: Watched, phase: Phase, state: State, why: NothingToLearn) -> State:
+    """Go on without a phase that has nothing to train on; a run that would have trained nothing at all fails."""
+    if state.step == 0 and state.phase + 1 == len(at.lab.recipe.phases):
+        raise why
+    at.run.warn(f"skipped/{phase.name}", f"phase {phase.name} is skipped: {why}", step=state.step)
+    at.run.info(skipped={**(read_info(at.run.folder).get("skipped") or {}), phase.name: str(why)})
+    return state.without_phase()
+
+
 def _end(at: Watched, phase: Phase, state: State) -> State:
     lab, run = at.lab, at.run
     assert state.best is not None
-    if lab.recipe.eval.test_size:
+    if lab.test:
         with at.patience.over(f"the card after {phase.name}"):
             write_card(lab, run.folder, state.phase + 1, phase.name, state.step, control=phase.control)
     text = f"phase {phase.name} ends; best {state.best.accuracy:.3f} at step {state.best.step}"

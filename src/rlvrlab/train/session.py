@@ -62,7 +62,9 @@ def resume(folder: Path, observe: Observer) -> Ended:
         remarks = integrity.check(run, state, resolved.recipe.phases)
         lab = ready_lab(resolved)
         run_folder.check_data(folder, lab)
-        done = state.phase == len(resolved.recipe.phases) and read_info(folder).get("status") == "finished"
+        info = read_info(folder)
+        left = [name for name in resolved.recipe.phases[state.phase :] if name not in (info.get("skipped") or {})]
+        done = not left and state.phase_step == 0 and info.get("status") == "finished"
         if done and not notes and not remarks:
             return Ended(folder, "finished", 0, summarise(folder))  # nothing is left to do, so nothing is written
         if path:

@@ -65,6 +65,10 @@ class State:
         origin = self.started_from if control else self.step
         return State(phase=self.phase + 1, step=self.step, kept=(*self.kept, *best, self.step), origin=origin)
 
+    def without_phase(self) -> State:
+        """Past a phase that found nothing to learn: the next one starts where it would have."""
+        return State(phase=self.phase + 1, step=self.step, kept=self.kept, origin=self.origin)
+
     @property
     def started_from(self) -> int:
         """The checkpoint this phase began with; in states of older versions, the last one kept."""

@@ -1,4 +1,4 @@
-"""Start OpenAI-compatible servers of one model: vLLM or `transformers serve` where they are installed, else our own."""
+"""Start OpenAI-compatible servers of one model: vLLM where it is installed, else the laboratory's own."""
 
 from __future__ import annotations
 
@@ -23,9 +23,6 @@ from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.http_access import refuse_open_door
 from rlvrlab.http_client import BadAnswer, Host
 
-BACKENDS = ("vllm", "transformers")
-NEEDED = {"transformers": ("fastapi", "uvicorn", "openai")}
-"""Packages of `transformers[serving]`: the program is there without them, and ends at once."""
 EMBEDDED = "embedded"
 """The laboratory's own server, engines/hf/serving.py."""
 VLLM_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
@@ -174,13 +171,13 @@ def find_program(backend: str) -> str:
     return program
 
 
-def choose_backend(adapters: bool = False) -> str:
-    """The first that is installed, else our own; where adapters are wanted, vLLM or our own."""
-    for backend in ("vllm",) if adapters else BACKENDS:
-        with suppress(UserError):
-            find_program(backend)
-            if all(find_spec(package) for package in NEEDED.get(backend, ())):
-                return backend
+def choose_backend() -> str:
+    """vLLM where it is installed, else our own; `transformers serve` needs packages that often are not there."""
+    with suppress(UserError):
+        find_program("vllm")
+        return "vllm"
+    if find_spec("torch") is None or find_spec("transformers") is None:
+        raise UserError("nothing here can serve a model; `pip install 'rlvrlab[hf]'`, or `pip install vllm`")
     return EMBEDDED
 
 

@@ -19,7 +19,7 @@ def verdict(study: dict[str, Any]) -> Section | None:
         return None
     chosen = [one for one in forests if one["chosen"]]
     contested = [one for one in chosen if len(one["rows"]) > 1]  # a stage of one arm measures and decides nothing
-    last = (contested or chosen or [None])[-1]
+    last = next(reversed(contested or chosen), None)
     data = {
         "tone": last["tone"] if last else "waiting",
         "word": f"{last['chosen']} wins {last['name']}" if last and last["tone"] == "good" else
