@@ -25,6 +25,7 @@ type = "verl"
 model = "owner/model"
 [surgery]
 type = "worst_skill"
+group_strategy = "task_type"
 """
 
 
