@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from pathlib import Path
 
@@ -12,14 +13,16 @@ HERE = Path(__file__).resolve().parent
 
 
 def reviewed() -> list[Plant]:
-    """Bugs that were thought of, rather than drawn: `old` is found exactly once in the file."""
+    """Bugs that were thought of, rather than drawn: `old` is found exactly once in the file.
+
+    A row that the code has left behind is named and left out."""
     rows = tomllib.loads((HERE / "reviewed.toml").read_text("utf-8"))["bug"]
     plants = []
     for row in rows:
         text = (SOURCE / row["file"]).read_text("utf-8")
-        found = text.count(row["old"])
-        if found != 1:
-            raise SystemExit(f"reviewed.toml: {row['file']} has {found} times {row['old']!r}; once is needed")
+        if (found := text.count(row["old"])) != 1:
+            print(f"reviewed.toml: {row['file']} has {found} times {row['old']!r}; mend the row", file=sys.stderr)
+            continue
         plants.append(Plant(row["file"], "", REVIEWED, row["why"], text.index(row["old"]), row["old"], row["new"]))
     return plants
 
