@@ -30,7 +30,8 @@ def command(paths: tuple[str, ...], output: Path | None, figures: bool, page_onl
     """Write one HTML page to look at.
 
     PATH is a run, an evaluation, a suite, a study, a probe or a data audit. Several runs, or several evaluations, are
-    put side by side: what differs in the recipe, and whether the result differs beyond chance. The page needs no network.
+    put side by side: what differs in the recipe, and whether the result differs beyond chance. The page needs no
+    network.
     Beside it lie tables (CSV). Figures need `pip install 'rlvrlab[figures]'`.
 
     \b
