@@ -6,17 +6,24 @@ import gc
 import importlib.util
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
 import pytest
+from listed_skips import pytest_sessionfinish, pytest_terminal_summary
+
+__all__ = ["pytest_sessionfinish", "pytest_terminal_summary"]
 
 # Tests run one per core already; more threads of torch or NumPy would only wait for each other. Set before either is
 # imported, and inherited by every process that a test starts.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+# Tests start hundreds of processes, each of which would compile the package anew, and every run all tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 FAST_EXAMPLES = 40
 """Random inputs per law without the slow tests; with them, as many as Hypothesis thinks right."""

@@ -21,8 +21,10 @@ from mutant_rooms import ROOT, tests_for
 
 COPIED = ("src", "tests", "recipes", "studies", "docs", "benchmarks", "pyproject.toml", "Makefile", "README.md")
 COPIED_TOO = ("CONTRIBUTING.md", "CHANGELOG.md", "constraints.txt", "CITATION.cff", "LICENSE")
-PYTEST = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--tb=no", "-rfE",
-          "-m", "not slow and not soak and not oracle")  # fmt: skip
+PYTEST = (
+    "-q", "-x", "-W", "ignore::pytest.PytestAssertRewriteWarning", "-p", "no:cacheprovider", "-p", "no:xdist",
+    "--no-header", "--tb=no", "-rfE", "-m", "not slow and not soak and not oracle",
+)  # fmt: skip
 NOTHING_COLLECTED = 5
 ZYGOTE = Path(__file__).with_name("mutant_zygote.py")
 

@@ -34,6 +34,8 @@ class FreeWords(click.Command):
         """Refuse options that there are not, before what is left over is read as keys."""
         own = {name for option in self.get_params(ctx) for name in (*option.opts, *option.secondary_opts)}
         words = args[: args.index("--")] if "--" in args else args
+        if asked := [word for word in words if word in ctx.help_option_names]:
+            return super().parse_args(ctx, asked[:1])  # also where it stands in the place of an option's value
         is_value = False
         for word in words:
             name = word.partition("=")[0]

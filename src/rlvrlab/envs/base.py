@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from rlvrlab.envs.answers import squeezed
-from rlvrlab.envs.data_files import ENDINGS, Row, read_each
+from rlvrlab.envs.data_files import ENDINGS, LocatedPath, Row, read_each
 from rlvrlab.envs.split import role_in_training_set, role_of
 from rlvrlab.errors import JudgeLost, UserError
 from rlvrlab.randomness import shuffled
@@ -151,7 +151,7 @@ class BaseEnvironment(ABC):
             return unjudged(f"{type(self).__name__}.verify raised {type(error).__name__}: {error}")
 
 
-class DataSetEnvironment(BaseEnvironment):
+class DataSetEnvironment(BaseEnvironment, LocatedPath):
     """An environment that reads its problems from a data file or folder, and makes them where there is none."""
 
     path: str = ""

@@ -7,11 +7,11 @@ role marks, `<|im_start|>`) belongs to the model: a tokenizer with a chat templa
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.errors import UserError
+from rlvrlab.rewards.total import paid
 from rlvrlab.rollout.judging import Judging, drawn
 from rlvrlab.stopwatch import timed
 from rlvrlab.types import (
@@ -127,9 +127,7 @@ def judged_rollouts(judging: Judging, reward: RewardFunction, asked: Asked) -> l
         for group, problem, prompt, sample, completion in flat:
             sampled = completion.finish is not Finish.ERROR
             verdict = verdicts[problem.id, completion.text] if sampled else failed
-            given = None if verdict.correct is None else reward(problem, completion, verdict)
-            if given is not None and not math.isfinite(given.value):
-                raise InfrastructureError(f"reward of {problem.id} is {given.value}; a reward must be a finite number")
+            given = None if verdict.correct is None else paid(reward, problem, completion, verdict)
             rollouts.append(Rollout(f"{group}/{sample}", group, problem, prompt, completion, verdict, given))
     return rollouts
 

@@ -12,12 +12,14 @@ from rlvrlab.evals.statistics import estimate
 from rlvrlab.record.facts import code_state
 from rlvrlab.record.files import read_lines, utc_now, write_atomically, write_json
 from rlvrlab.record.looks import read_looks
+from rlvrlab.report.csv_tables import as_csv
+from rlvrlab.report.gather.skills import interval
 from rlvrlab.study.board import Board
 from rlvrlab.study.caveats import caveats
 from rlvrlab.study.folder import DOCUMENT, EVENTS, SCHEMA, TrialState
 from rlvrlab.study.identity import source_hash
 from rlvrlab.study.measures import describe, is_cost, suite_of
-from rlvrlab.study.report import decisions_page, report_page
+from rlvrlab.study.report import RETENTION, decisions_page, report_page, retention_rows
 from rlvrlab.study.select import Contest
 from rlvrlab.study.views import FINAL, ArmView, StageView, Survey
 
@@ -29,6 +31,8 @@ def write_document(board: Board, survey: Survey, status: str, launcher: str, *, 
     if whole:
         write_atomically(board.folder / "REPORT.md", report_page(made))
         write_atomically(board.folder / "DECISIONS.md", decisions_page(made))
+        if rows := retention_rows(made):
+            write_atomically(board.folder / "retention.csv", as_csv(RETENTION, rows))
     return made
 
 
@@ -139,9 +143,17 @@ def _arm(board: Board, view: StageView, arm: ArmView) -> dict[str, Any]:
         "dropped": arm.dropped,
         "budget": arm.trials[0].budget._asdict() if arm.trials else None,
         "metrics": metrics,
+        "retention": _retention(board, trials),
         "score": scores.get(arm.name),
         "chosen": (view.chosen or decision.get("chosen")) == arm.name,
     }
+
+
+def _retention(board: Board, trials: Sequence[str]) -> dict[str, Any]:
+    """What the arm's runs kept of their skills: mean over seeds, with a t interval where there are several."""
+    rows = [(board.states[trial].result or {}).get("retention") or {} for trial in trials]
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: interval([row[name] for row in rows if name in row]) for name in names}
 
 
 def measured(board: Board, trials: Sequence[str], metric: str) -> dict[str, Any] | None:
@@ -181,6 +193,7 @@ def _trial(board: Board, name: str, survey: Survey) -> dict[str, Any]:
         "identity": trial.identity,
         "data": result.get("data"),
         "seconds": result.get("seconds"),
+        "retention": result.get("retention") or {},
         "evaluations": {s: {m: f"{home}/{path}" for m, path in one["members"].items()} for s, one in done.items()},
         "metrics": {m: {k: one[k] for k in ("value", "low", "high", "problems")} for m, one in metrics.items() if one},
     }

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from rlvrlab.envs.base import GivesFeedback
 from rlvrlab.evals.answering import EngineAnswerer
 from rlvrlab.evals.evaluate import Evaluation, evaluate
+from rlvrlab.evals.judged import Judged
 from rlvrlab.evals.protocol import eval_at_1, eval_at_k
 from rlvrlab.evals.recovery import Recovery, recovery
 from rlvrlab.evals.statistics import Difference, compare
@@ -26,6 +27,7 @@ from rlvrlab.record.experiment import CARDS_PAGE
 from rlvrlab.record.files import write_atomically
 from rlvrlab.record.looks import note_look
 from rlvrlab.rollout.collect import prompt_tokens
+from rlvrlab.skills.metrics import diversity
 from rlvrlab.train.lab import Lab
 from rlvrlab.types import Rollout
 
@@ -99,7 +101,7 @@ def _numbers(found: Evaluation, sampled: Evaluation | None) -> dict[str, Any]:
     if sampled is not None:
         drawn = sampled.metrics()
         metrics |= {name: value for name, value in drawn.items() if name.startswith(("pass@", "pass^", "majority"))}
-        metrics["mean_at_n"] = drawn["mean_accuracy"]
+        metrics |= {"mean_at_n": drawn["mean_accuracy"], "distinct_accepted": _distinct(sampled)}
     return metrics
 
 
@@ -133,6 +135,16 @@ def _evaluated(lab: Lab, n: int) -> Evaluation:
     return evaluate(EngineAnswerer(lab.engine), lab.env, lab.test, protocol, seed=lab.recipe.seed, reward=lab.reward)
 
 
+def _distinct(drawn: Evaluation) -> float:
+    """Different right answers per problem, of as many as were sampled: what is left of diversity."""
+    groups: dict[str, list[Judged]] = {}
+    for one in drawn.judged:
+        groups.setdefault(one.problem.id, []).append(one)
+    right = [[one.verdict.correct is True for one in group] for group in groups.values()]
+    texts = [[one.answer.completion.text for one in group] for group in groups.values()]
+    return diversity(right, texts)["distinct_accepted"]
+
+
 def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
     """Headings (one column per phase) and lines: the goals in per cent, their 95 % intervals, and the change."""
     known = {name for card in cards for name in card.metrics}
@@ -141,6 +153,9 @@ def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
     sets = dict.fromkeys(name.rpartition("/")[0] for name in sorted(known) if name.endswith("/accepted_at_1"))
     names += [f"{one}/{name}" for one in sets for name in names if f"{one}/{name}" in known]
     rows = [[_heading(name), *(_percent(card.metrics, name) for card in cards)] for name in names]
+    if "distinct_accepted" in known:
+        told = (card.metrics.get("distinct_accepted") for card in cards)
+        rows.append(["distinct right answers", *("–" if value is None else f"{value:.2f}" for value in told)])
     changes = []
     for i, card in list(enumerate(cards))[1:]:
         # What a phase started from: the last card before it that is no control arm.

@@ -40,6 +40,8 @@ class State:
     """Checkpoints of finished phases, their best and their last: never pruned."""
     origin: int | None = None
     """Checkpoint whose policy this phase starts from; after a control arm not the newest. None: before training."""
+    unended: State | None = None
+    """After the last phase: where it stood before its last evaluation, for a run that is made longer."""
 
     def stepped(self, *, silent: bool, skipped: bool) -> State:
         """After one step."""
@@ -89,8 +91,15 @@ class State:
     def from_json(cls, data: dict[str, Any]) -> State:
         """Back from plain data."""
         best = data["best"]
-        changes = {"best": None if best is None else Best(**best), "kept": tuple(data["kept"])}
-        return cls(**{**data, **changes})
+        unended = data.get("unended")
+        return cls(
+            **{
+                **data,
+                "best": None if best is None else Best(**best),
+                "kept": tuple(data["kept"]),
+                "unended": None if unended is None else cls.from_json(unended),
+            }
+        )
 
 
 InFlight = dict[str, Any]

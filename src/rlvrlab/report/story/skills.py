@@ -31,11 +31,7 @@ class End(NamedTuple):
 
 def skills(run: RunRecord) -> Part | None:
     """None where fewer than two skills were examined."""
-    curves: dict[str, list[Measured]] = {}
-    for skill, key in skill_keys(run):
-        rows = [line.row for line in run.metrics if isinstance(line.row.get(key), int | float)]
-        if rows:
-            curves[skill] = [(row["step"], float(row[key]), bounds(row, key)) for row in rows]
+    curves = _curves(run)
     if len(curves) < 2:
         return None
     table, marks = StageTable(run), [(stage["x"], stage["skill"]) for stage in stages(run)]
@@ -58,11 +54,38 @@ def skills(run: RunRecord) -> Part | None:
     return Part(tables, shown, _sentences(table, ends))
 
 
+def kept(run: RunRecord) -> dict[str, float]:
+    """What a run kept of its skills, as shares; empty where fewer than two were examined.
+
+    `lost` is the mean loss since each skill's peak. The names of skills/metrics.py are there where one skill was
+    trained after the other.
+    """
+    ends = [_end(skill, curve) for skill, curve in _curves(run).items()]
+    if len(ends) < 2:
+        return {}
+    last, lost = [one.end for one in ends], [one.lost for one in ends]
+    told = {"average": sum(last) / len(last), "worst": min(last), "lost": sum(lost) / len(lost)}
+    retained = StageTable(run).retention()
+    if retained is not None:
+        told |= {"forgetting": retained.forgetting, "backward_transfer": retained.backward_transfer}
+        told["learning"] = retained.learning
+    return told
+
+
+def _curves(run: RunRecord) -> dict[str, list[Measured]]:
+    curves: dict[str, list[Measured]] = {}
+    for skill, key in skill_keys(run):
+        rows = [line.row for line in run.metrics if isinstance(line.row.get(key), int | float)]
+        if rows:
+            curves[skill] = [(row["step"], float(row[key]), bounds(row, key)) for row in rows]
+    return curves
+
+
 def _end(skill: str, curve: list[Measured]) -> End:
     peak, last = max(curve, key=lambda one: one[1]), curve[-1]
     lost = change((last[1], last[2]), (peak[1], peak[2]))
-    sides = last[2] or (None, None)
-    return End(skill, curve[0][1], peak[1], last[1], *sides, lost["value"], lost["low"], lost["high"])
+    low, high = last[2] or (None, None)
+    return End(skill, curve[0][1], peak[1], last[1], low, high, lost["value"], lost["low"], lost["high"])
 
 
 def _negative(value: float | None) -> float | None:
