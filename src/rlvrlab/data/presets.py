@@ -92,6 +92,11 @@ PRESETS: dict[str, Preset] = {
     "zebralogic": Preset("zebra", TEST, "WildEval/ZebraLogic", "grid_mode"),
     "clrs": Preset("clrs", {"train": "train"}, "tomg-group-umd/CLRS-Text-train", note="the test sets are clrs_test"),
     "clrs_test": Preset("clrs", {"test_1": "test"}, "tomg-group-umd/CLRS-Text-test"),
+    "grapharena": Preset("graph_rows", TEST, note="--from its rows as lines of JSON, docs/graphs.md"),
+    "graphinstruct": Preset("graph_rows", TEST, note="--from GraphInstruct-Test of GraphWiz, docs/graphs.md"),
+    "npg_muse": Preset(
+        "graph_rows", {"train": "train"}, note="--from train_graph_6np_*.parquet or .jsonl, docs/graphs.md"
+    ),
     "nlgraph": Preset("nlgraph", {}, folder_key="folder", note="--from its folder: cycle/test.json and so on"),
     **{
         name: Preset(

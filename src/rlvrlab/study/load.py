@@ -261,8 +261,9 @@ def _stage(stage: Stage, names: list[str], study: Study) -> Iterator[str]:
             yield f"{where}.select.metrics: {metric} is of a suite that the stage does not choose on; {how}"
         elif metric not in metric_names(suites) and not of_member:
             yield f"{where}.select.metrics: no metric {metric!r}{suggestion(metric, metric_names(suites))}"
-    if stage.select.rule == "weighted" and any(map(is_cost, stage.select.metrics)):
-        yield f"{where}.select.metrics: costs have no share in a weighted sum; use lexicographic, pareto or select.cost"
+    if stage.select.rule in ("weighted", "balanced") and any(map(is_cost, stage.select.metrics)):
+        what = "a weighted sum" if stage.select.rule == "weighted" else "a balance"
+        yield f"{where}.select.metrics: costs have no share in {what}; use lexicographic, pareto or select.cost"
 
 
 def _chooses_on(stage: Stage, study: Study) -> list[str]:
