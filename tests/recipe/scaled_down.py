@@ -23,11 +23,14 @@ LARGEST = {
 }  # fmt: skip
 PHASE = {"batch_size": 6, "references": 12, "problems": 8, "minibatches": 1, "epochs": 1}
 """Keys of phases, where a phase has them."""
-SHORT_PROMPTS = {"graph": {"levels": [1, 2]}, "zebra": {"levels": [1]}}
+SHORT_PROMPTS = {"graph": {"levels": [1, 2], "sizes": []}, "zebra": {"levels": [1]}}
 """nano reads 2,048 tokens and spells unknown words letter by letter: the smallest problems of an environment."""
 BY_HEART = 40
 """Steps of SFT after which a policy gives right answers now and then."""
-PROGRAMS = [("twice", "n * 2"), ("next_one", "n + 1"), ("square", "n * n"), ("negative", "-n")]
+PROGRAMS = [
+    ("twice", "n * 2"), ("next_one", "n + 1"), ("square", "n * n"), ("negative", "-n"), ("half", "n // 2"),
+    ("before", "n - 1"), ("text", "str(n)"), ("is_even", "n % 2 == 0"),
+]  # fmt: skip
 WORDS = [("apples", 3), ("pears", 4), ("plums", 5), ("nuts", 6), ("figs", 7), ("dates", 8)]
 
 

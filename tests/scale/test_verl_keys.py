@@ -290,7 +290,9 @@ def test_the_sizing_table_of_the_docs_is_what_is_computed() -> None:
 def test_a_prompt_that_would_be_cut_is_refused_before_anything_is_written(recipe: Path, tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason="prompts are measured with the model's tokenizer")
     small = load_recipe(recipe, ["engine.model=nano", "engine.prompt_tokens=5"])
-    with pytest.raises(UserError, match=r"prompt_tokens = 5: 48 of 48 prompts are longer.*set engine.prompt_tokens=1\d"):
+    with pytest.raises(
+        UserError, match=r"prompt_tokens = 5: 48 of 48 prompts are longer.*set engine.prompt_tokens=1\d"
+    ):
         export(small, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     made = export(load_recipe(recipe, ["engine.model=nano", "engine.prompt_tokens=64"]), tmp_path / "out")

@@ -218,4 +218,8 @@ def test_a_rung_keeps_what_was_set_in_a_list() -> None:
     now = {"engine.overrides": ["actor.sp=4", "ref.offload=True"]}
     ladder = [{"engine.overrides": ["actor.sp=8", "ref.sp=8"]}, {"engine.overrides": ["actor.offload=True"]}]
     assert rung_settings(ladder, 1, now) == {"engine.overrides": ["actor.sp=8", "ref.offload=True", "ref.sp=8"]}
-    assert rung_settings(ladder, 2, now)["engine.overrides"][1:] == ["ref.offload=True", "ref.sp=8", "actor.offload=True"]
+    assert rung_settings(ladder, 2, now)["engine.overrides"][1:] == [
+        "ref.offload=True",
+        "ref.sp=8",
+        "actor.offload=True",
+    ]

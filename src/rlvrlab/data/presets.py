@@ -37,6 +37,8 @@ class Preset:
     """Take a fixed selection of this many rows; 0 takes all."""
     made: bool = False
     """Without a copy of your own the environment makes the problems; nothing is fetched."""
+    made_size: int = 2000
+    """How many training problems are made unless somebody says otherwise; a tenth of it dev and test."""
     folder_key: str = ""
     """The data set is a folder which the environment reads itself, named by this key."""
     file: str = ""
@@ -58,6 +60,11 @@ PRESETS: dict[str, Preset] = {
     "countdown": Preset(
         "countdown", {"train": "train"}, by_content=True, made=True,
         note="--from a copy of Jiayi-Pan/Countdown-Tasks-3to4 reads those instances",
+    ),
+    "countdown_3to4": Preset(
+        "countdown", {"train": "train"}, by_content=True, made=True, made_size=20_000,
+        keys={"numbers": [3, 4], "target_low": 10, "target_high": 100},
+        note="made in the ranges of Countdown-Tasks-3to4; --from a copy of it reads those instances",
     ),
     "gsm8k": Preset("gsm8k", {"train": "train", "test": "test"}, "openai/gsm8k", "main"),
     "humaneval": Preset("code", TEST, "openai/openai_humaneval", keys={"shape": "humaneval"}),

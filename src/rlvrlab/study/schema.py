@@ -55,7 +55,9 @@ class Suite(_Section):
 class Select(_Section):
     """How a stage's winner is chosen."""
 
-    rule: RuleName = Field("weighted", description="weighted sum, one metric after the other, Pareto front, or balanced")
+    rule: RuleName = Field(
+        "weighted", description="weighted sum, one metric after the other, Pareto front, or balanced"
+    )
     metrics: dict[str, float] = Field(
         default_factory=dict, description="metric -> weight; lexicographic takes them in this order"
     )
@@ -151,7 +153,7 @@ class Study(_Section):
     resources: Resources = Resources()
     ladder: list[Settings] = Field(
         default_factory=list,
-        description='settings to add, rung by rung, when memory runs out; "/2" halves a number, lists grow'
+        description='settings to add, rung by rung, when memory runs out; "/2" halves a number, lists grow',
     )
     stages: Annotated[list[Stage], MinLen(1)]
 

@@ -64,7 +64,10 @@ def test_they_are_prepared_like_any_published_data(tmp_path: Path) -> None:
     [
         ({"input_prompt": "How are you?"}, "no task is known"),
         ({"input_prompt": "Q: and the edges are: (0,1). Is there a cycle in it?"}, "how many nodes"),
-        ({"input_prompt": "Q: The nodes are numbered from 0 to 1, and the edges are: (0,9). Is there a cycle?"}, "(0,9)"),
+        (
+            {"input_prompt": "Q: The nodes are numbered from 0 to 1, and the edges are: (0,9). Is there a cycle?"},
+            "(0,9)",
+        ),
     ],
 )
 def test_a_bad_row_says_what_is_wrong(change: dict[str, str], words: str) -> None:

@@ -23,8 +23,8 @@ from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.graphs.cheats import cheats
 from rlvrlab.envs.graphs.peers import peer_verdict
 from rlvrlab.envs.graphs.published_rows import PublishedRow, understood
-from rlvrlab.envs.graphs.tasks.amounts import Amount
 from rlvrlab.envs.graphs.tasks.amounts import FORM as NUMBER_FORM
+from rlvrlab.envs.graphs.tasks.amounts import Amount
 from rlvrlab.envs.graphs.tasks.base import Instance, NumberedList, Solution, Task
 from rlvrlab.envs.graphs.tasks.catalogue import TASKS
 from rlvrlab.envs.graphs.tasks.decisions import FORM as YES_FORM

@@ -42,7 +42,9 @@ def check_lengths(resolved: Resolved, problems: Sequence[Problem], *, fetch: boo
     if found.over:
         what = f"{found.over:,} of {found.prompts:,} prompts are longer, the longest has {found.longest:,} tokens"
         remedy = f"set engine.prompt_tokens={found.longest} or ask for smaller problems"
-        raise UserError(f"engine.prompt_tokens = {limit}: {what} ({found.longest_id}) and verl would cut them; {remedy}")
+        raise UserError(
+            f"engine.prompt_tokens = {limit}: {what} ({found.longest_id}) and verl would cut them; {remedy}"
+        )
     return found
 
 
