@@ -1,4 +1,4 @@
-"""A recipe that cannot start is a failed test: all that comes along is resolved, planned and, made small, really run."""
+"""A recipe that cannot start is a failed test: all that comes along is resolved, planned and, made small, run."""
 
 from __future__ import annotations
 

@@ -13,12 +13,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from rlvrlab.batch import batch_of
+from rlvrlab.batch import batch_of, without
 from rlvrlab.engines.base import Engine
 from rlvrlab.engines.openai import Servers
 from rlvrlab.engines.openai.wire import chat_body, text_body
+from rlvrlab.errors import UserError
 from rlvrlab.randomness import key_bits
-from rlvrlab.rollout.collect import prompt_tokens
+from rlvrlab.rollout.episodes import drawn
+from rlvrlab.rollout.prompts import prompt_tokens
 from rlvrlab.types import Completion, Finish, Problem, Request, Sampling, Verdict
 
 
@@ -90,21 +92,22 @@ class EngineAnswerer:
         while chunk := list(islice(waiting, self._at_once)):
             prompts = [prompt_tokens(self._engine.tokenizer, ask.problem.prompt) for ask in chunk]
             requests = [Request(tokens, 1, ask.key, ask.sampling) for tokens, ask in zip(prompts, chunk, strict=True)]
-            drawn = [group[0] for group in self._engine.sample(requests)]
-            entropies = self._entropies(prompts, drawn) if self._entropy else [None] * len(drawn)
+            answers = [group[0] for group in drawn(self._engine, [ask.problem for ask in chunk], requests)]
+            entropies = self._entropies(prompts, answers) if self._entropy else [None] * len(answers)
             yield [
                 (ask, Answer(completion, len(completion.tokens), entropy))
-                for ask, completion, entropy in zip(chunk, drawn, entropies, strict=True)
+                for ask, completion, entropy in zip(chunk, answers, entropies, strict=True)
             ]
 
-    def _entropies(self, prompts: Sequence[tuple[int, ...]], drawn: Sequence[Completion]) -> list[float | None]:
-        """Mean token entropy of each completion; None for an empty one."""
-        whole = [i for i, completion in enumerate(drawn) if completion.tokens]
-        means: list[float | None] = [None] * len(drawn)
+    def _entropies(self, prompts: Sequence[tuple[int, ...]], answers: Sequence[Completion]) -> list[float | None]:
+        """Mean entropy of the tokens that the policy wrote, of each completion; None for an empty one."""
+        whole = [i for i, completion in enumerate(answers) if completion.tokens]
+        means: list[float | None] = [None] * len(answers)
         if whole:
-            batch = batch_of([prompts[i] for i in whole], [drawn[i].tokens for i in whole])
-            entropy_BT = self._engine.logprobs(batch)[1]
-            for i, mean in zip(whole, entropy_BT.sum(axis=1) / np.maximum(batch.seen_BT.sum(axis=1), 1), strict=True):
+            batch = batch_of([prompts[i] for i in whole], [answers[i].tokens for i in whole])
+            own_BT = without(batch.seen_BT, [answers[i].given for i in whole])
+            entropy_BT = np.where(own_BT, self._engine.logprobs(batch)[1], 0.0)
+            for i, mean in zip(whole, entropy_BT.sum(axis=1) / np.maximum(own_BT.sum(axis=1), 1), strict=True):
                 means[i] = float(mean)
         return means
 
@@ -122,6 +125,7 @@ class ServerAnswerer:
 
     def answers(self, asks: Iterable[Ask]) -> Iterator[Ready]:
         """Sends all requests at once and yields answers as the servers give them."""
+        asks = self._without_tools(asks)
         body = chat_body if self._servers.chat else text_body
         orders = ((ask, body(ask.problem.prompt, ask.sampling, key_bits(*ask.key) % 2**31, self._top)) for ask in asks)
         for ready in self._servers.replies(orders):
@@ -130,6 +134,15 @@ class ServerAnswerer:
                              r.server, r.error))
                 for ask, r in ready
             ]  # fmt: skip
+
+    @staticmethod
+    def _without_tools(asks: Iterable[Ask]) -> Iterator[Ask]:
+        for ask in asks:
+            if "tools" in ask.problem.meta:
+                raise UserError(
+                    f"{ask.problem.id}: has tools, and servers answer in one turn here; load the model itself"
+                )
+            yield ask
 
 
 def failed(error: str) -> Answer:

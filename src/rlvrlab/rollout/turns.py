@@ -17,7 +17,8 @@ from typing import Any, Literal
 
 from rlvrlab.envs.base import GivesFeedback, GivesFeedbackTogether
 from rlvrlab.errors import UserError
-from rlvrlab.rollout.collect import again_tokens, judged_rollouts, prompt_tokens
+from rlvrlab.rollout.collect import judged_rollouts
+from rlvrlab.rollout.prompts import again_tokens, prompt_tokens
 from rlvrlab.stopwatch import timed
 from rlvrlab.types import Environment, Request, RewardFunction, Rollout, Sampler, Sampling
 

@@ -55,9 +55,7 @@ class Suite(_Section):
 class Select(_Section):
     """How a stage's winner is chosen."""
 
-    rule: RuleName = Field(
-        "weighted", description="weighted sum, one metric after the other, Pareto front, or balanced"
-    )
+    rule: RuleName = Field("weighted", description="weighted sum, one metric after the other, Pareto front, balanced")
     metrics: dict[str, float] = Field(
         default_factory=dict, description="metric -> weight; lexicographic takes them in this order"
     )

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.errors import RunError, UserError
 from rlvrlab.notes import noting
 from rlvrlab.recipe import Resolved, resolve
@@ -18,11 +19,13 @@ from rlvrlab.record.headline import summarise
 from rlvrlab.record.run import Run, read_config, read_info
 from rlvrlab.record.sinks.base import Sinks, find_sinks
 from rlvrlab.train import checkpoint, integrity, run_folder
+from rlvrlab.train.grouping import Difficulty
 from rlvrlab.train.guards.base import protected_in
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.loop import Observer, train
 from rlvrlab.train.own_code import hidden_keys, refuse_secrets, try_own_code
 from rlvrlab.train.patience import Abandoned, Patience
+from rlvrlab.train.phases.base import Phase
 from rlvrlab.train.protocols.base import check_skills, stages_of
 from rlvrlab.train.state import State
 from rlvrlab.train.stopping import Interrupts
@@ -115,7 +118,12 @@ def check_phases(lab: Lab) -> None:
 
     Stages must fit the phase and the data, and a guard must have something to protect.
     """
-    for phase in (lab.resolved.phase(name) for name in lab.recipe.phases):
+    phases = [lab.resolved.phase(name) for name in lab.recipe.phases]
+    if isinstance(lab.env, BaseEnvironment) and lab.env.uses_tools:
+        _check_tools(lab, phases)
+    if lab.surgery is not None and not lab.surgery.needs_pass_rates:
+        lab.grouping.names(lab.train, Difficulty())  # a problem whose group is not known is told before training
+    for phase in phases:
         if not phase.online or not lab.remembers:
             continue
         stages = stages_of(lab.protocol, lab.train, phase.steps)
@@ -127,6 +135,18 @@ def check_phases(lab: Lab) -> None:
                 f"guard: nothing to protect: {phase.name} trains {', '.join(stages[-1].skills)} in one stage; "
                 'list other skills in guard.protected, or set protocol.type = "sequential"'
             )
+
+
+def _check_tools(lab: Lab, phases: Sequence[Phase]) -> None:
+    """What would train on the results of tools as if the policy had written them is refused."""
+    blind = [phase.name for phase in phases if not phase.trains_turns]
+    if blind:
+        remedy = "allowed: sft and on-line phases"
+        raise UserError(f"phases: {blind[0]!r} trains on whole answers, and {lab.env.name!r} has tools; {remedy}")
+    if lab.credit is not None and lab.credit.needs_sampling:
+        raise UserError(
+            f"credit: {lab.credit.name} writes answers anew in one turn; with tools take truncate or delete"
+        )
 
 
 def resolved_of(folder: Path) -> Resolved:
