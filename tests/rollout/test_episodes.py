@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.envs.agent.calls import Call, call_in, final_answer, written
 from rlvrlab.envs.agent.environment import Agent, bench_of
 from rlvrlab.envs.agent.tools import printing, used
 from rlvrlab.errors import UserError
+from rlvrlab.evals.answering import Ask, ServerAnswerer
 from rlvrlab.judge.isolation import probe
+from rlvrlab.recipe import Resolved, load_recipe
 from rlvrlab.rewards.binary import Binary
 from rlvrlab.rollout.collect import as_row, collect
 from rlvrlab.rollout.episodes import demonstrations, metrics_of_turns
+from rlvrlab.scale.verl.refusals import refusals
 from rlvrlab.skills.groups import labels
 from rlvrlab.train.batches import assemble
+from rlvrlab.train.lab import build_lab
+from rlvrlab.train.session import check_phases
 from rlvrlab.types import Completion, Finish, Problem, Request, Sampling
 
 needs_jail = pytest.mark.skipif(probe().best == "weak", reason="this machine cannot isolate programs")
@@ -150,3 +158,80 @@ def test_groups_by_tool_need_tools() -> None:
     assert labels("tool", problems, {}) == ["python", "sql", "python", "sql"]
     with pytest.raises(UserError, match="has no 'tool' in its meta"):
         labels("tool", [replace(problems[0], meta={})], {})
+
+
+RECIPE = """
+phases = ["PHASE"]
+[env]
+type = "agent"
+style = "bare"
+[engine]
+type = "verl"
+model = "owner/model"
+[surgery]
+type = "equal"
+group_strategy = "tool"
+"""
+
+
+def recipe(tmp_path: Path, phase: str = "grpo", *overrides: str) -> Resolved:
+    path = tmp_path / "recipe.toml"
+    path.write_text(RECIPE.replace("PHASE", phase))
+    return load_recipe(path, overrides)
+
+
+def test_verl_refuses_tools_with_the_reason(tmp_path: Path) -> None:
+    [words] = [one for one in refusals(recipe(tmp_path)) if one.startswith("env.type")]
+    assert "agent loop is not driven from here" in words and 'engine.type = "hf"' in words
+
+
+def test_what_cannot_train_on_episodes_is_refused_before_training(tmp_path: Path) -> None:
+    small = ["engine.type=toy", "data.train_size=20", "data.dev_size=4"]
+    with pytest.raises(UserError, match="'rft' trains on whole answers"):
+        check_phases(build_lab(recipe(tmp_path, "rft", *small)))
+    with pytest.raises(UserError, match="has no 'tool' in its meta"):
+        check_phases(build_lab(recipe(tmp_path, "grpo", *small, "env.type=countdown", "env.numbers=[2]")))
+
+
+def test_servers_do_not_answer_half_an_episode() -> None:
+    [problem] = Agent().problems("dev", 1, 0)
+    answerer = ServerAnswerer.__new__(ServerAnswerer)
+    with pytest.raises(UserError, match="servers answer in one turn"):
+        list(answerer._without_tools([Ask(problem, 0, Sampling(), ())]))
+
+
+TAGS = "(t)<tool_response>{{ m.content }}</tool_response>"
+TEMPLATE = (
+    f"{{% for m in messages %}}{{% if m.role == 'tool' %}}{TAGS}"
+    "{% else %}({{ m.role[0] }}){{ m.content }}{% endif %}{% if m.role == 'assistant' %}<eos>{% endif %}{% endfor %}(a)"
+)
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        (TEMPLATE, "(t)<tool_response>42</tool_response>(a)"),
+        (TEMPLATE.replace(TAGS, "(t){{ m.content }}"), "(t)TAGGED(a)"),
+        (TEMPLATE.replace(TAGS, "{{ raise_exception('no') }}"), "(u)TAGGED(a)"),
+    ],
+)
+def test_results_come_in_the_models_chat_template(template: str, text: str) -> None:
+    """As a tool message, in tags of our own where the template has none, or as the user where it knows no tools."""
+
+    class Inner:
+        eos_token, eos_token_id, bos_token_id, chat_template = "<eos>", 1, None, template
+
+        def __call__(self, text: str, add_special_tokens: bool = True) -> SimpleNamespace:
+            return SimpleNamespace(input_ids=[ord(letter) for letter in text])
+
+        def apply_chat_template(self, messages, add_generation_prompt: bool, tokenize: bool) -> str:
+            def stop(words: str) -> None:
+                raise jinja2.TemplateError(words)
+
+            return jinja2.Template(template).render(messages=messages, raise_exception=stop)
+
+    jinja2 = pytest.importorskip("jinja2")
+    tokenizer = HfTokenizer(Inner(), 0x110000, "inner", chat=True)
+    tagged = "<tool_response>\n42\n</tool_response>\n"
+    found = "".join(map(chr, tokenizer.encode_result(tagged, "42")))
+    assert found == text.replace("TAGGED", tagged)
