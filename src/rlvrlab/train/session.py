@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.base import BaseEnvironment, ShowsTurns
 from rlvrlab.errors import RunError, UserError
 from rlvrlab.notes import noting
 from rlvrlab.recipe import Resolved, resolve
@@ -139,9 +139,10 @@ def check_phases(lab: Lab) -> None:
 
 def _check_tools(lab: Lab, phases: Sequence[Phase]) -> None:
     """What would train on the results of tools as if the policy had written them is refused."""
-    blind = [phase.name for phase in phases if not phase.trains_turns]
+    shown = isinstance(lab.env, ShowsTurns)
+    blind = [phase.name for phase in phases if not (phase.trains_turns and (phase.online or shown))]
     if blind:
-        remedy = "allowed: sft and on-line phases"
+        remedy = "allowed: on-line phases" + (" and sft" if shown else "")
         raise UserError(f"phases: {blind[0]!r} trains on whole answers, and {lab.env.name!r} has tools; {remedy}")
     if lab.credit is not None and lab.credit.needs_sampling:
         raise UserError(

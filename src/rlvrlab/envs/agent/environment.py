@@ -21,7 +21,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from rlvrlab.envs.agent.calls import ARGUMENT, Call, Style, final_answer, written
 from rlvrlab.envs.agent.tools import Bench
@@ -71,7 +71,7 @@ class Agent(BaseEnvironment):
     """chat: calls as Qwen and Hermes models write them. bare: one short line, for tiny policies."""
 
     version = "1"
-    uses_tools: ClassVar[bool] = True  # type: ignore[misc]
+    uses_tools = True
 
     def __post_init__(self) -> None:
         if not self.tools or len(set(self.tools)) < len(self.tools) or not set(self.tools) <= set(ARGUMENT):
