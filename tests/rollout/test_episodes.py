@@ -186,7 +186,7 @@ def test_verl_refuses_tools_with_the_reason(tmp_path: Path) -> None:
 
 
 def test_what_cannot_train_on_episodes_is_refused_before_training(tmp_path: Path) -> None:
-    small = ["engine.type=toy", "data.train_size=20", "data.dev_size=4"]
+    small = ["engine.type=toy", "data.train_size=40", "data.dev_size=4"]
     with pytest.raises(UserError, match="'rft' trains on whole answers"):
         check_phases(build_lab(recipe(tmp_path, "rft", *small)))
     with pytest.raises(UserError, match="has no 'tool' in its meta"):

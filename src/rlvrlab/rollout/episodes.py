@@ -121,7 +121,7 @@ class _Episode:
             text, at = text + said, at + len(tokens)
         finish = Finish.LENGTH if self.over else last.finish
         whole = Completion(text, self.tokens, tuple(logprobs), finish, first.policy_version, tuple(turns))
-        return whole if len(turns) > 1 else first
+        return whole if len(turns) > 1 or self.over else first
 
 
 def demonstrations(env: ShowsTurns, problems: Sequence[Problem], tokenizer: Tokenizer) -> list[dict[str, Any]]:
