@@ -145,9 +145,8 @@ def _check_tools(lab: Lab, phases: Sequence[Phase]) -> None:
         remedy = "allowed: on-line phases" + (" and sft" if shown else "")
         raise UserError(f"phases: {blind[0]!r} trains on whole answers, and {lab.env.name!r} has tools; {remedy}")
     if lab.credit is not None and lab.credit.needs_sampling:
-        raise UserError(
-            f"credit: {lab.credit.name} writes answers anew in one turn; with tools take truncate or delete"
-        )
+        remedy = "with tools take an estimator and interventions that only cut"
+        raise UserError(f"credit: as set here it writes answers anew in one turn; {remedy}")
 
 
 def resolved_of(folder: Path) -> Resolved:
