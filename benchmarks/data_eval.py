@@ -1,12 +1,13 @@
 """Trusted data and trusted evaluation: how fast, and how much is found.
 
-    python benchmarks/data_eval.py [audit] [eval] [--json] [--documents 20000] [--hashing rensa|numpy]
+    python benchmarks/data_eval.py [audit] [eval] [compare] [--json] [--documents 20000] [--hashing rensa|numpy]
 
 audit       files of --documents prompts, some of them edited copies: CPU seconds from reading to report, recall on the
             planted pairs with Jaccard ≥ 0.6 counted by Python's own sets, and the least similar pair reported
 eval        a server that answers at once, evaluated on Countdown, every sample kept (benchmarks/eval_throughput.py)
-Target: 20,000 documents in 10 CPU seconds, recall 0.99, no pair under 0.4; 500 requests per second. CPU seconds are
-this process's: a loaded machine stretches wall time, not these.
+compare     ten runs against ten on 2,000 problems: CPU seconds from the folders to the table, median of three
+Target: 20,000 documents in 10 CPU seconds, recall 0.99, no pair under 0.4; 500 requests per second; 2 CPU seconds for
+the comparison. CPU seconds are this process's: a loaded machine stretches wall time, not these.
 """
 
 from __future__ import annotations
@@ -101,9 +102,41 @@ def evaluating() -> dict[str, Any]:
     return {name: round(value, 2) for name, value in found.items()}
 
 
+def comparing(runs: int = 20, problems: int = 2000) -> dict[str, Any]:
+    """Answers of a policy that is right by chance; half of the runs on either side."""
+    from rlvrlab.envs.countdown import Countdown
+    from rlvrlab.evals.answering import Answer
+    from rlvrlab.evals.compare import compare_folders
+    from rlvrlab.evals.judged import Judged, as_row
+    from rlvrlab.evals.kept import examined_facts
+    from rlvrlab.evals.matching import matching
+    from rlvrlab.evals.protocol import eval_at_1
+    from rlvrlab.record.evaluation import EvaluationFolder
+    from rlvrlab.types import Completion, ErrorKind, Verdict
+
+    env, protocol, random = Countdown(), eval_at_1(), np.random.default_rng(0)
+    asked, used = env.problems("test", problems, 0), []
+    with tempfile.TemporaryDirectory() as home:
+        folders = [Path(home) / f"run{i}" for i in range(runs)]
+        for folder in folders:
+            facts = examined_facts({"model": folder.name}, env, asked, protocol, 0, env.name)
+            with EvaluationFolder.begin(folder, asked, facts, {}) as kept:
+                for problem, right in zip(asked, random.random(problems) < 0.5, strict=True):
+                    answer = Answer(Completion(str(random.integers(10**6)), (), ()), 4)
+                    kind = ErrorKind.NONE if right else ErrorKind.WRONG
+                    judged = Judged(problem, 0, answer, Verdict(bool(right), float(right), kind), 0.001, 1.0)
+                    kept.append([as_row(judged)])
+                kept.finish({}, {}, {}, {})
+        for _ in range(3):
+            started = time.process_time()
+            compare_folders(*matching(folders[: runs // 2], folders[runs // 2 :]))
+            used.append(time.process_time() - started)
+    return {"runs": runs, "problems": problems, "cpu_s": round(sorted(used)[1], 2)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", help="which of: audit, eval; all when none is named")
+    parser.add_argument("sections", nargs="*", help="which of: audit, eval, compare; all when none is named")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--documents", type=int, default=20_000)
     parser.add_argument("--hashing", choices=["rensa", "numpy"])
@@ -111,6 +144,7 @@ def main() -> None:
     sections: dict[str, Callable[[], dict[str, Any]]] = {
         "audit": lambda: auditing(options.documents, options.hashing),
         "eval": evaluating,
+        "compare": comparing,
     }
     unknown = set(options.sections) - set(sections)
     if unknown:

@@ -7,8 +7,12 @@ Every claim with a number has a TOML block in docs/claims.md:
     command = "python studies/…"           recomputes them; run in the root of the repository
     prints = ["…"]                         what its output must contain, word for word
     tables = ["studies/…/README.md"]       every table row that it prints stands in these files
+    quoted = ["studies/…/README.md"]       tables of these files take single numbers from what it prints
     unchanged = ["studies/…/tables.md"]    files that it writes anew, and that must come out the same
     states = { "README.md" = "…" }         what these documents say in words because of it
+
+The other way round, every row with numbers in the tables of a study's README is printed by some claim, or all its
+numbers are printed by the claims that name the file under `tables` or `quoted`.
 
 Exit code 1 and one line per mismatch when anything differs.
 """
@@ -28,7 +32,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "docs" / "claims.md"
 BLOCK = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)
-KEYS = {"files", "command", "prints", "tables", "unchanged", "states"}
+KEYS = {"files", "command", "prints", "tables", "quoted", "unchanged", "states"}
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+QUANTITY = re.compile(r"-?\d[\d,]*\.\d+(?: ± \d+\.\d+| \[[^\]]*\])?")
+"""A measured number, with what stands behind it: 0.436 ± 0.030, 9.4 [6.0, 12.7]."""
 
 
 def claims(text: str) -> dict[str, dict[str, Any]]:
@@ -43,19 +50,21 @@ def claims(text: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def mismatches(claim: dict[str, Any], root: Path = ROOT) -> Iterator[str]:
-    """What does not hold, in words."""
+def mismatches(claim: dict[str, Any], root: Path = ROOT, printed: list[str] | None = None) -> Iterator[str]:
+    """What does not hold, in words; what the command prints is added to `printed`."""
     committed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True).stdout.split()
     yield from (f"{name} is not committed" for name in claim["files"] if name not in committed)
     before = {name: (root / name).read_bytes() for name in claim.get("unchanged", ())}
     output, why = run(claim["command"], root)
+    if printed is not None:
+        printed.append(output)
     if why:
         yield why
         return
     yield from (f"{name} came out differently" for name, data in before.items() if (root / name).read_bytes() != data)
     flat = " ".join(output.split())
     yield from (f"does not print {words!r}" for words in claim.get("prints", ()) if " ".join(words.split()) not in flat)
-    rows = [line for line in output.splitlines() if line.startswith("|") and not set(line) <= set("|- ")]
+    rows = table_rows(output)
     for name in claim.get("tables", ()):
         lines = set((root / name).read_text(encoding="utf-8").splitlines())
         yield from (f"{name} lacks the row {row}" for row in rows if row not in lines)
@@ -64,6 +73,31 @@ def mismatches(claim: dict[str, Any], root: Path = ROOT) -> Iterator[str]:
         for one in [words] if isinstance(words, str) else words:
             if " ".join(one.split()) not in text:
                 yield f"{name} does not say {one!r}"
+
+
+def table_rows(text: str) -> list[str]:
+    """Rows of Markdown tables, those of fenced blocks left out."""
+    lines = FENCED.sub("", text).splitlines()
+    return [line for line in lines if line.startswith("|") and not set(line) <= set("|- ")]
+
+
+def quantities(text: str) -> set[str]:
+    """Measured numbers, in one spelling of their signs."""
+    return set(QUANTITY.findall(re.sub(r"[+*]", "", text.replace("−", "-"))))
+
+
+def orphans(every: dict[str, dict[str, Any]], printed: dict[str, str], root: Path = ROOT) -> Iterator[str]:
+    """Rows of studies' tables whose numbers no claim prints."""
+    rows = {row for output in printed.values() for row in table_rows(output)}
+    for path in sorted(root.glob("studies/*/README.md")):
+        name = path.relative_to(root).as_posix()
+        about = [claim for claim, own in every.items() if name in (*own.get("tables", ()), *own.get("quoted", ()))]
+        known = set[str]().union(*(quantities(printed[claim]) for claim in about))
+        known |= {quantity.split()[0] for quantity in known}  # a mean may be quoted without its interval
+        for row in table_rows(path.read_text(encoding="utf-8")):
+            missing = quantities(row.split("|", 2)[2]) - known
+            if row not in rows and missing:
+                yield f"{name}: no claim prints {', '.join(sorted(missing))} of {row}"
 
 
 def run(command: str, root: Path) -> tuple[str, str]:
@@ -77,14 +111,18 @@ def run(command: str, root: Path) -> tuple[str, str]:
 
 
 def main(names: list[str]) -> int:
-    """Check all claims, or those named, two at a time."""
+    """Check all claims, or those named, two at a time; all of them together also account for every table of a study."""
     every = claims(SOURCE.read_text(encoding="utf-8"))
     wanted = {name: every[name] for name in names or every}
+    printed: dict[str, list[str]] = {name: [] for name in wanted}
     with ThreadPoolExecutor(2) as pool:
-        found = dict(zip(wanted, pool.map(lambda claim: list(mismatches(claim)), wanted.values()), strict=True))
-    for name, wrong in found.items():
-        print(f"{name}: {'holds' if not wrong else ''}")
-        for one in wrong:
+        wrong = pool.map(lambda name: list(mismatches(wanted[name], printed=printed[name])), wanted)
+        found = dict(zip(wanted, wrong, strict=True))
+    if len(wanted) == len(every):
+        found["tables of studies"] = list(orphans(every, {name: "".join(texts) for name, texts in printed.items()}))
+    for name, lines in found.items():
+        print(f"{name}: {'holds' if not lines else ''}")
+        for one in lines:
             print(f"  {one}")
     return 1 if any(found.values()) else 0
 

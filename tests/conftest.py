@@ -1,28 +1,55 @@
-"""What holds for every room: tests must not fail because the machine is busy."""
+"""What holds for every room: tests must not fail because the machine is busy, and must not keep it busy."""
 
 from __future__ import annotations
 
+import gc
 import importlib.util
+import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
 import pytest
+from listed_skips import pytest_sessionfinish, pytest_terminal_summary
 
-if importlib.util.find_spec("hypothesis"):  # the environment for verl has none
-    from hypothesis import HealthCheck, settings
+__all__ = ["pytest_sessionfinish", "pytest_terminal_summary"]
 
-    # Both limits are wall time per example: a neighbour that takes the processor for a moment would break them.
-    settings.register_profile("busy_machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    settings.load_profile("busy_machine")
+# Tests run one per core already; more threads of torch or NumPy would only wait for each other. Set before either is
+# imported, and inherited by every process that a test starts.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+# Tests start hundreds of processes, each of which would compile the package anew, and every run all tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
+FAST_EXAMPLES = 40
+"""Random inputs per law without the slow tests; with them, as many as Hypothesis thinks right."""
 T = TypeVar("T")
 
 # A shell that starts the tests in the background has interrupts ignored, and every process started here inherits that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    os.fsync = lambda descriptor: None  # kill −9 leaves the kernel's cache alone: syncing would only cost time
+    if importlib.util.find_spec("hypothesis"):  # the environment for verl has none
+        from hypothesis import HealthCheck, settings
+
+        examples = FAST_EXAMPLES if "not slow" in config.option.markexpr else settings.default.max_examples
+        # Both limits are wall time per example: a neighbour that takes the processor for a moment would break them.
+        settings.register_profile(
+            "busy_machine", deadline=None, max_examples=examples, suppress_health_check=[HealthCheck.too_slow]
+        )
+        settings.load_profile("busy_machine")
+
+
+def pytest_collection_finish() -> None:
+    """Tests and libraries stay until the end, so no collection of garbage need look at them."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import json
 import runpy
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,25 @@ def test_what_does_not_follow_is_named(claim, tmp_path, path: str, text: str, wo
     assert list(script["mismatches"](claim, tmp_path)) == words
 
 
+def test_a_table_of_a_study_that_no_claim_prints_is_named(claim, tmp_path) -> None:
+    """Printed word for word, quoted number by number, or named."""
+    page = tmp_path / "studies" / "one" / "README.md"
+    page.parent.mkdir(parents=True)
+    page.write_text(
+        "| arm | mean |\n|---|---|\n| a | 0.5 |\n| b | **+1.2** | −0.3 [−0.4, −0.2] |\n| c | 1.3 ± 0.1 |\n"
+        "```\n| d | 7.7 |\n```\n"
+    )
+    printed = {"x": "| a | 0.5 |\n", "y": "| other | 1.2 ± 0.4 | -0.3 [-0.4, -0.2] |\n| 1.3 ± 0.2 |\n"}
+    name = "studies/one/README.md"
+    assert list(script["orphans"]({"x": claim, "y": claim | {"quoted": [name]}}, printed, tmp_path)) == [
+        f"{name}: no claim prints 1.3 ± 0.1 of | c | 1.3 ± 0.1 |"
+    ]
+    unquoted = list(script["orphans"]({"x": claim, "y": claim}, printed, tmp_path))
+    assert [line.partition(" of ")[2] for line in unquoted] == [
+        "| b | **+1.2** | −0.3 [−0.4, −0.2] |", "| c | 1.3 ± 0.1 |"
+    ]  # fmt: skip
+
+
 def test_a_result_that_is_not_committed_is_no_result(claim, tmp_path) -> None:
     claim["files"] = ["elsewhere.json"]
     assert list(script["mismatches"](claim, tmp_path)) == ["elsewhere.json is not committed"]
@@ -80,6 +100,28 @@ def test_records_of_studies_have_trials_decisions_looks_and_seeds() -> None:
             for trial in arm["trials"]
         }
         assert {look["trial"] for look in made["test_looks"]} == asked
+
+
+def test_studies_without_a_record_are_these_and_their_pages_say_why() -> None:
+    """Too long for ten CPU minutes, or in need of a GPU. A study that is run is taken off this list by its record."""
+    missing = {}
+    for path in sorted(ROOT.glob("studies/*/*.toml")):
+        made = tomllib.loads(path.read_text(encoding="utf-8"))
+        if "stages" in made and not (path.parent / "results" / f"{made['name']}.study.json").is_file():
+            missing[path.relative_to(ROOT / "studies").as_posix()] = path
+    assert set(missing) == {
+        "coding_five_phase/dense_sparse.toml",
+        "countdown_gsm8k/cpu.toml",
+        "countdown_gsm8k/smollm2_cpu.toml",
+        "countdown_gsm8k/study.toml",
+        "npg_muse/cpu.toml",
+        "npg_muse/full.toml",
+        "paper_a_credit_assignment/study.toml",
+    }
+    for path in missing.values():
+        told = (path.parent / "README.md").read_text(encoding="utf-8").split("\n\n")
+        why = [part for part in told if f"`{path.name}`" in part and "**No record**" in part]
+        assert any("GPU" in part or "CPU minutes" in part for part in why), path
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from rlvrlab.http_access import (
     read_token,
     refuse_open_door,
 )
-from rlvrlab.http_messages import LARGEST_HEAD, MOST_HEADERS, HttpError, Request, body_size, request_of
+from rlvrlab.http_messages import LARGEST_HEAD, MOST_HEADERS, HttpError, Request, body_size, parsed_size, request_of
 
 GOOD = b"POST /run?x=1 HTTP/1.1\r\nHost: localhost:80\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n"
 
@@ -168,3 +170,41 @@ def test_tokens_come_from_the_environment_or_a_file(tmp_path: Path, monkeypatch:
     refuse_open_door("0.0.0.0", "secret", "X_TOKEN")
     with pytest.raises(UserError, match="X_TOKEN"):
         refuse_open_door("0.0.0.0", None, "X_TOKEN")
+
+
+UNITS = (
+    "[],",
+    "[[[1]]],",
+    "{},",
+    "1000,",
+    "1.5,",
+    '"ab",',
+    '"",',
+    '{"a":1},',
+    "null,",
+    "[1000],",
+    '{"a":[1,2],"b":{}},',
+)
+
+
+@pytest.mark.parametrize("body", [f"[{unit * 5000}1]" for unit in UNITS] + [f"[{'[' * 900}{']' * 900}]"])
+def test_values_take_no_more_memory_than_was_estimated(body: str) -> None:
+    size = parsed_size(body.encode())
+    tracemalloc.start()
+    try:
+        values = json.loads(body)
+        kept = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert values and kept <= size
+
+
+def test_keys_of_objects_are_estimated_too() -> None:
+    body = json.dumps({f"{number}": number + 1000 for number in range(5000)}, separators=(",", ":"))
+    tracemalloc.start()
+    try:
+        values = json.loads(body)
+        kept = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert values and kept <= parsed_size(body.encode())

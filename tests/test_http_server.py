@@ -294,3 +294,47 @@ def test_the_grace_ends_and_streams_are_not_waited_for() -> None:
 
     assert asyncio.run(closed("/stream", 60.0)) < 30
     assert 0.2 <= asyncio.run(closed("/hangs", 0.2)) < 30
+
+
+@pytest.mark.parametrize(("lists", "status"), [(100, b" 200 "), (20_000, b" 413 ")])
+def test_a_body_that_would_grow_too_large_is_not_parsed(
+    monkeypatch: pytest.MonkeyPatch, lists: int, status: bytes
+) -> None:
+    monkeypatch.setattr("rlvrlab.http_server.MOST_PARSED", 1 << 20)
+    parsed: list[int] = []
+
+    async def read(request: Request) -> Response:
+        parsed.append(len(request.json()["x"]))
+        return Response.of_json({})
+
+    answer = asked(HttpServer(read), post("/x", b'{"x": [' + b"[]," * lists + b"[]]}"), get("/", "Connection: close"))
+    assert status in answer.partition(b"\r\n")[0] and parsed[:1] == ([lists + 1] if lists == 100 else [])
+
+
+def test_values_are_bounded_over_all_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = b'{"x": [' + b"[]," * 4000 + b"[]]}"  # most of a megabyte when it is parsed
+    monkeypatch.setattr("rlvrlab.http_server.MOST_PARSED", 1 << 20)
+
+    async def go() -> bytes:
+        release = asyncio.Event()
+
+        async def wait(request: Request) -> Response:
+            await release.wait()
+            return Response.of_json({})
+
+        server = HttpServer(wait)
+        port = await server.start("127.0.0.1", 0)
+        (first, sending), (second, refused) = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        sending.write(post("/", body))
+        await until(lambda: server.parsed_bytes > 0)
+        refused.write(post("/", body))
+        turned_away = await asyncio.wait_for(second.readline(), 60)
+        release.set()
+        assert b" 200 " in await asyncio.wait_for(first.readline(), 60)
+        for writer in (sending, refused):
+            writer.close()
+        await server.close()
+        assert server.parsed_bytes == 0
+        return turned_away
+
+    assert b" 503 " in asyncio.run(go())

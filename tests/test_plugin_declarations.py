@@ -31,6 +31,7 @@ def test_objectives_and_their_wrapper(name: str) -> None:
     objective = find("objective", name)()
     assert isinstance(objective, PolicyObjective)
     assert objective.couples in get_args(Couples) and objective.aggregation in get_args(Aggregation)
+    assert objective.uses_advantages is (name not in ("sft", "dpo"))
     wrapped = Regularised(objective, terms="token-sum")
     assert (wrapped.couples, wrapped.aggregation) == (objective.couples, objective.aggregation)
 
@@ -71,3 +72,8 @@ def test_credit(name: str) -> None:
 )
 def test_credit_says_whether_it_asks_the_policy_again(settings: dict, samples: bool) -> None:
     assert Counterfactual(**settings).needs_sampling is samples
+
+
+def test_only_the_comparison_of_a_group_needs_no_replays() -> None:
+    estimators = ("leave_one_out", "prefix", "tail", "shapley", "banzhaf", "vine", "step_groups")
+    assert [name for name in estimators if not Counterfactual(estimator=name).needs_replays] == ["step_groups"]

@@ -12,6 +12,7 @@ LabError
 ├── InfrastructureError  the machine failed, not the model: never scored as a wrong answer
 │   ├── DeadlineExceeded a step or an evaluation took longer than stop.deadline_s
 │   └── JudgeLost        no judge server answers any more: the run stops, nothing is scored, --resume goes on
+├── AskedToStop          a signal asked for an end; the exit code is 128 and its number
 └── TrainingDiverged     NaN or infinity persisted; the last good checkpoint is intact
 """
 
@@ -75,12 +76,28 @@ class InfrastructureError(LabError):
     """The machine or a service failed; whatever was being judged stays unjudged."""
 
 
+class ModelChanged(InfrastructureError):
+    """A server serves another model than before; what it said since `since` (monotonic) cannot be trusted."""
+
+    def __init__(self, server: str, since: float, message: str) -> None:
+        super().__init__(f"{server}: {message}; answers of two models are never mixed")
+        self.server, self.since = server, since
+
+
 class JudgeLost(InfrastructureError):
     """No judge server answers any more, and waiting did not help."""
 
 
 class DeadlineExceeded(InfrastructureError):
     """Something that was waited for did not come in time."""
+
+
+class AskedToStop(LabError):
+    """A signal asked for an end, and what was going on ended in order."""
+
+    def __init__(self, words: str, exit_code: int) -> None:
+        self.exit_code = exit_code
+        super().__init__(words)
 
 
 class TrainingDiverged(LabError):

@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 TORCH = "torch==2.13.0"
 """The version that rlvrlab is tested with."""
 GPU_DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 """Files that are there where the driver of a GPU is."""
+
+
+class Lookup(NamedTuple):
+    """Something a recipe names, and whether it is there."""
+
+    what: str
+    """The key, or what needs it."""
+    state: Literal["found", "wrong", "missing here", "not checked"]
+    """wrong: the recipe must be changed. missing here: this machine lacks it."""
+    words: str
+
+
+def packages(what: str, names: Sequence[str], remedy: str) -> Lookup:
+    """Whether packages are installed; they are not imported."""
+    lacking = [name for name in names if find_spec(name) is None]
+    if lacking:
+        return Lookup(what, "missing here", f"{', '.join(lacking)} not installed; {remedy}")
+    return Lookup(what, "found", f"{', '.join(names)} installed")
 
 
 def has_gpu() -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rlvrlab.errors import UserError
-from rlvrlab.http_messages import CONTROL, headers_of, length_of, words_of
+from rlvrlab.http_messages import CONTROL, MOST_PARSED, headers_of, length_of, parsed_size, words_of
 
 LARGEST_HEAD = 64 << 10
 LARGEST_BODY = 64 << 20
@@ -52,6 +52,8 @@ class Response:
 
     def json(self) -> dict[str, Any]:
         """The body as an object."""
+        if parsed_size(self.body) > MOST_PARSED:
+            raise BadAnswer(f"the answer has {len(self.body)} bytes, and too many members to be read")
         try:
             content = json.loads(self.body)
         except (ValueError, RecursionError):

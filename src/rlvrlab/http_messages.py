@@ -18,6 +18,10 @@ from urllib.parse import parse_qs
 LARGEST_HEAD = 16 << 10
 MOST_HEADERS = 64
 LARGEST_BODY = 32 << 20
+MOST_PARSED = 512 << 20
+"""Bytes that the values of JSON bodies may take in memory, by `parsed_size`."""
+COSTS = {b"[": 88, b"{": 240, b",": 64, b":": 64}
+"""Bytes that a sign of JSON brings into being at most: a list, an object, a member, a key with its place."""
 METHOD = re.compile(r"[A-Z]{1,16}\Z")
 TARGET = re.compile(r"/[!\"$-~]*\Z")
 """A path with its query: visible ASCII characters without #."""
@@ -29,6 +33,14 @@ SINGLE = frozenset(
      "cookie", "expect", "last-event-id", "if-none-match"}
 )  # fmt: skip
 """Headers that may come once only: a second one would be read by some and overlooked by others."""
+
+
+def parsed_size(body: bytes) -> int:
+    """At most how many bytes a JSON text takes when it is read; a list of empty lists takes thirty times its own.
+
+    Signs inside strings count too, so text is overestimated, by about three times for programs.
+    """
+    return 2 * len(body) + sum(cost * body.count(sign) for sign, cost in COSTS.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,16 @@ from typing import Any, TypeVar
 
 from rlvrlab.errors import UserError
 from rlvrlab.http_access import admit_host, admit_json, admit_origin, allowed_hosts, is_loopback
-from rlvrlab.http_messages import LARGEST_HEAD, HttpError, Request, Response, body_size, request_of
+from rlvrlab.http_messages import (
+    LARGEST_HEAD,
+    MOST_PARSED,
+    HttpError,
+    Request,
+    Response,
+    body_size,
+    parsed_size,
+    request_of,
+)
 
 IDLE_S = 120.0
 """How long a connection may stay open without a request."""
@@ -97,6 +106,8 @@ class HttpServer:
         self._draining = False
         self.held_bytes = 0
         """The sizes of all bodies that are being read, answered or written."""
+        self.parsed_bytes = 0
+        """What the values of all bodies that are being answered take at most."""
 
     @property
     def connections(self) -> int:
@@ -173,7 +184,8 @@ class HttpServer:
                 await _send(b"HTTP/1.1 100 Continue\r\n\r\n", writer)
             async with asyncio.timeout(READ_S + size / SLOWEST):
                 body = await reader.readexactly(size)
-            return await self._answer(replace(head, body=body), reader)
+            with self._room_to_parse(parsed_size(body)):
+                return await self._answer(replace(head, body=body), reader)
 
     async def _answer(self, request: Request, reader: asyncio.StreamReader) -> Response:
         try:
@@ -230,6 +242,19 @@ class HttpServer:
             yield
         finally:
             self.held_bytes -= size
+
+    @contextmanager
+    def _room_to_parse(self, size: int) -> Iterator[None]:
+        """Room for the values of a body, or a refusal: for good where it is too much, for now where others have it."""
+        if size > MOST_PARSED:
+            raise HttpError(413, f"a body whose values may take {size} bytes; at most {MOST_PARSED}, send less at once")
+        if self.parsed_bytes + size > MOST_PARSED:
+            raise HttpError(503, f"values of {self.parsed_bytes} bytes are held already", Retry_After="1")
+        self.parsed_bytes += size
+        try:
+            yield
+        finally:
+            self.parsed_bytes -= size
 
     @contextmanager
     def _holding_answer(self, response: Response) -> Iterator[Response]:

@@ -199,6 +199,13 @@ def file_of(name: str, *folders: Path) -> Path:
     raise UserError(f"{name!r}: no file {looked}; the path is relative to the recipe")
 
 
+def adopt(module: ModuleType) -> None:
+    """A file that the user has imported already is not run a second time when it is looked up by its path."""
+    assert module.__file__ is not None
+    path = Path(module.__file__).resolve()
+    _files[path, path.stat().st_mtime_ns] = module
+
+
 def own_object(path: Path, attribute: str) -> Any:
     """What a name in the user's own file stands for, None if it is not there; the file runs once, as their code."""
     changed = path.stat().st_mtime_ns

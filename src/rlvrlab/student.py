@@ -1,4 +1,4 @@
-"""Student's t distribution, because small numbers of seeds need it and NumPy does not have it."""
+"""Student's t and quantiles of the beta distribution, because small numbers need them and NumPy does not have them."""
 
 from __future__ import annotations
 
@@ -37,6 +37,15 @@ def t_quantile(level: float, df: float) -> float:
         if abs(step) <= 1e-12 * max(1.0, t):
             break
     return t
+
+
+def beta_quantile(share: float, a: float, b: float) -> float:
+    """Where the beta distribution has this share below, by bisection."""
+    low, high = 0.0, 1.0
+    while high - low > 1e-12:
+        middle = (low + high) / 2
+        low, high = (middle, high) if _incomplete_beta(middle, 1 - middle, a, b) < share else (low, middle)
+    return high
 
 
 def _incomplete_beta(x: float, rest: float, a: float, b: float) -> float:

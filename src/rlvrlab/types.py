@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol, runtime_checkable
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from rlvrlab.batch import TokenBatch
 
 Role = Literal["train", "dev", "test"]
+LIMIT = "limit_s"
+"""Key of a problem's meta: CPU seconds per test that answers to it may take, where it is less than usual."""
 Positive = Annotated[float, Gt(0)]
 NonNegative = Annotated[float, Ge(0)]
 Fraction01 = Annotated[float, Ge(0), Le(1)]
@@ -309,6 +311,19 @@ class Sampler(Protocol):
 
     def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
         """`n` completions for each request; tokens in, tokens out."""
+        ...
+
+
+Told = Callable[[Sequence[tuple[int, int, Completion]]], None]
+"""Takes (request, sample, completion) of answers that are complete, in the thread that samples."""
+
+
+@runtime_checkable
+class StreamingSampler(Protocol):
+    """A sampler that tells of answers while others are still being drawn."""
+
+    def sample_streaming(self, requests: Sequence[Request], told: Told) -> list[list[Completion]]:
+        """As `sample`; `told` hears of every answer once it is complete, and may hear of one twice."""
         ...
 
 

@@ -170,3 +170,9 @@ def test_counts_by_reason():
             "zero_variance_groups": 1,
             "empty_groups": 1,
         }
+
+
+def test_one_reward_alone_is_not_scaled_by_the_batch():
+    batch = outcome_batch([0.75], [2], [0])
+    alone = Grpo(scale="batch", singleton="verl", epsilon=1e-9)(batch).advantage_BT
+    np.testing.assert_allclose(alone, [[0.75, 0.75]])

@@ -53,3 +53,8 @@ def test_equal_totals_of_different_parts_are_signal_only_where_parts_count():
     ]
     assert sort_groups(rows).reasons[LIVE] == 0
     assert sort_groups(rows, by_parts=True).reasons[LIVE] == 1
+
+
+def test_a_part_without_a_weight_weighs_one():
+    batch = batch_of_parts([0, 0, 0, 0], a=[1, 0, 1, 0], b=[0, 3, 1, 0])
+    np.testing.assert_array_equal(Gdpo({"a": 2.0})(batch).advantage_BT, Gdpo({"a": 2.0, "b": 1.0})(batch).advantage_BT)

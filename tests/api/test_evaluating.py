@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from largest import COUNTDOWN, RECIPE, forget, larger
 
 import rlvrlab
 from rlvrlab import Run, UserError, load_recipe
+
+NOTEBOOK = Path(__file__).parents[2] / "docs" / "python.ipynb"
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +33,10 @@ def test_evaluate_and_compare(run: Run) -> None:
     assert [one.folder for one in run.evaluations] == [before.folder, after.folder]
     comparison = rlvrlab.compare(before, after)
     assert comparison.verdict == "higher" and comparison.p < 0.05 and comparison.difference == after.accuracy
-    assert json.loads(json.dumps(comparison.to_dict()))["measures"][0]["what"] == "accepted"
+    assert json.loads(json.dumps(comparison.to_dict()))["measures"][0]["what"] == "accepted@1"
     assert repr(comparison).startswith("Comparison(largest, ") and "<table>" in comparison._repr_html_()
+    shown = re.findall(r"<th>(.*?)</th>", comparison._repr_html_())
+    assert "".join(f"<th>{cell}</th>" for cell in shown) in NOTEBOOK.read_text(encoding="utf-8"), "make_notebook.py"
     assert rlvrlab.compare([before], [str(after.folder)]) == comparison
     with pytest.raises(UserError, match="are the same folder"):
         rlvrlab.compare(run, run)

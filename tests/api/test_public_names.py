@@ -43,7 +43,11 @@ def test_every_public_name_is_there_says_what_it_is_and_is_typed() -> None:
 
 @pytest.mark.parametrize(
     "first",
-    ["import rlvrlab.train.session", "pass", pytest.param("from rlvrlab.api import Run", marks=pytest.mark.slow)],
+    [
+        "import rlvrlab.train.session",
+        pytest.param("pass", marks=pytest.mark.slow),
+        pytest.param("from rlvrlab.api import Run", marks=pytest.mark.slow),
+    ],
 )
 def test_train_is_a_package_and_a_function_whatever_was_imported_first(first: str) -> None:
     text = f"{first}\nimport rlvrlab\nassert callable(rlvrlab.train)\nimport rlvrlab.train.loop as loop\nloop.train"

@@ -173,6 +173,30 @@ def test_a_recipe_names_a_function_of_a_file(tmp_path: Path) -> None:
     refused(lambda: rlvrlab.load_recipe({"reward.type": "mine.py:WORTH"}), "no reward plug-in 'WORTH'")
 
 
+def test_a_function_of_an_imported_file_is_used_as_it_stands_and_the_file_is_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = "import os\nos.mkdir(f'ran_{len(os.listdir())}')\n"
+    (tmp_path / "api_once.py").write_text(counts + MODULE.replace("< 3", "< 9"))
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("api_once")
+    module.WORTH = 0.25
+    run = train(COUNTDOWN, reward=module.bonus, overrides="grpo.steps=1")
+    assert read_config(run.folder)["recipe"]["reward"]["type"] == "api_once.py:bonus"
+    assert len(list(Path().glob("ran_*"))) == 1
+    assert all(row["parts"]["short"] == 0.25 * (len(row["tokens"]) < 9) for row in run.rollouts())
+
+
+def test_overrides_complete_a_recipe_before_it_is_checked() -> None:
+    unfinished = {**COUNTDOWN, "grpo.steps": 0}
+    refused(lambda: train(unfinished, reward=lambda *given: 1.0), "grpo.steps")
+    train(unfinished, reward=lambda *given: 1.0, overrides="grpo.steps=1")
+    rows = [{"question": f"What is {n} and 1?", "answer": f"{n}+1={n + 1}\n#### {n + 1}"} for n in range(60)]
+    words = {"env.type": "gsm8k", "grpo.steps": 1, "data": {"train_size": 8}}
+    run = train({**COUNTDOWN, "env": {"type": "gsm8k"}}, data=rows, overrides=words)
+    assert Path(read_config(run.folder)["recipe"]["env"]["path"]).is_file()
+
+
 def test_training_in_a_thread_leaves_signals_alone() -> None:
     ended: list[str] = []
     thread = threading.Thread(target=lambda: ended.append(train(COUNTDOWN).status))

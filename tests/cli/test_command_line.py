@@ -170,17 +170,18 @@ def test_no_colours_where_there_is_no_terminal(tmp_path, words: list[str]) -> No
 
 
 @pytest.mark.slow
-def test_evaluations_have_a_line_each_and_no_old_number(tmp_path) -> None:
-    done = rlvr("train", str(tiny(tmp_path)), "grpo.steps=3", "eval.every=2", folder=tmp_path)
+def test_evaluations_have_a_line_each_and_no_old_number(tmp_path, monkeypatch, capsys) -> None:
+    done = inside(monkeypatch, capsys, "train", str(tiny(tmp_path)), "grpo.steps=3", "eval.every=2", folder=tmp_path)
     lines = [line for line in done.stderr.splitlines() if re.match(r"\w+ \d/\d ", line)]
     assert [line[:8] for line in lines] == ["sft 0/2 ", "sft 2/2 ", "grpo 0/3", "grpo 2/3", "grpo 3/3"]
     assert all("held-out " in line for line in lines)
-    done = rlvr("train", str(tiny(tmp_path)), "eval.every=0", "record.log_interval=1", folder=tmp_path)
+    words = ("train", str(tiny(tmp_path)), "eval.every=0", "record.log_interval=1")
+    done = inside(monkeypatch, capsys, *words, folder=tmp_path)
     assert "held-out" not in next(line for line in done.stderr.splitlines() if line.startswith("grpo 1/2"))
 
 
-def test_progress_lines_are_asked_for(tmp_path) -> None:
-    done = rlvr("train", str(tiny(tmp_path)), "record.log_interval=1", folder=tmp_path)
+def test_progress_lines_are_asked_for(tmp_path, monkeypatch, capsys) -> None:
+    done = inside(monkeypatch, capsys, "train", str(tiny(tmp_path)), "record.log_interval=1", folder=tmp_path)
     assert re.findall(r"^(\w+ \d/\d) ", done.stderr, re.M) == [
         "sft 0/2",
         "sft 1/2",

@@ -6,7 +6,7 @@ import io
 import re
 
 import pytest
-from command_line import rlvr, tiny
+from command_line import inside, rlvr, tiny
 from rich.console import Console
 
 from rlvrlab.cli.printing import table
@@ -52,10 +52,11 @@ def test_every_table_of_a_run_fits(tmp_path) -> None:
         assert lines == [], (words, lines)
 
 
-def test_a_run_that_failed_by_its_reward_is_not_to_be_resumed(tmp_path) -> None:
+def test_a_run_that_failed_by_its_reward_is_not_to_be_resumed(tmp_path, monkeypatch, capsys) -> None:
     late = "CALLS = []\ndef bad(problem, completion, verdict):\n    CALLS.append(1)\n"
     (tmp_path / "mine.py").write_text(f"{late}    return 1.0 if len(CALLS) < 9 else 'much'\n")
-    done = rlvr("train", str(tiny(tmp_path)), "reward.type=mine.py:bad", "phases=['grpo']", folder=tmp_path)
+    words = ("train", str(tiny(tmp_path)), "reward.type=mine.py:bad", "phases=['grpo']")
+    done = inside(monkeypatch, capsys, *words, folder=tmp_path)
     assert done.returncode == 2 and "gave 'much'" in done.stderr
-    told = rlvr("show", "latest", folder=tmp_path).stdout
+    told = inside(monkeypatch, capsys, "show", "latest", folder=tmp_path).stdout
     assert "--resume" not in told and "start a new run" in told

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from command_line import errors, inside, rlvr, tiny
 
+from rlvrlab.extras import packages
+
 HOSTILE = "\x1b[31mred\x1b]0;title\x07 [bold]x[/bold] [/red] \u202e \x9b1m \x00 \r over"
 ENV = f"""
 from dataclasses import dataclass
@@ -84,6 +86,45 @@ def test_check_recipe_takes_overrides_in_every_spelling(run, tmp_path) -> None:
         "fine (18 keys set" in run("check", "recipe", "tiny.toml", "seed=1", "--rollout.n", "4", "--kl.coef=0.1").stdout
     )
     assert len(errors(run("check", "recipe", "tiny.toml", "seed=-1", "--rollout.n", "0"))) == 2
+
+
+def test_check_recipe_looks_up_model_packages_and_files(run, tmp_path, monkeypatch) -> None:
+    tiny(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("rlvrlab.models.lookup.is_stored", lambda name, kind: name == "org/stored")
+
+    def looked_up(*words: str) -> tuple[int, dict[str, tuple[str, str]]]:
+        shown = run("check", "recipe", "tiny.toml", *words, "--json")
+        found = json.loads(shown.stdout)["lookups"]
+        return shown.returncode, {one["what"]: (one["state"], one["words"]) for one in found}
+
+    code, found = looked_up()
+    assert code == 0 and {state for state, _ in found.values()} == {"found"}
+    path = tmp_path / "tiny.toml"
+    toy = path.read_text()
+    path.write_text(toy.replace('type = "toy"\nbuckets = 8', 'type = "hf"'))
+    for model, state, words in (
+        ("nano", "found", "built here"),
+        ("smollm2-135m-instruct", "wrong", "did you mean 'smollm2-135m'"),
+        ("org/stored", "found", "stored by the hub"),
+        ("org/elsewhere", "not checked", "no network"),
+        ("./nowhere/model", "wrong", "no such folder"),
+    ):
+        code, found = looked_up(f"engine.model={model}")
+        assert found["engine.model"][0] == state and words in found["engine.model"][1], model
+        assert code == (1 if state == "wrong" else 0)
+    path.write_text(toy)
+    code, found = looked_up("data.train_file=absent.jsonl")
+    assert code == 1 and found["data.train_file"][0] == "wrong" and "absent.jsonl" in found["data.train_file"][1]
+    path.write_text(toy.replace('"countdown"\nnumbers = [2]\nhigh = 9\nstyle = "bare"', '"sql"\npath = "absent"'))
+    code, found = looked_up()
+    assert code == 1 and found["env, train problems"][0] == "wrong"
+
+
+def test_a_package_that_is_not_installed_is_missing_here(monkeypatch) -> None:
+    monkeypatch.setattr("rlvrlab.extras.find_spec", lambda name: None if name == "verl" else object())
+    found = packages("engine verl", ("verl", "vllm"), "see docs/cluster.md")
+    assert found == ("engine verl", "missing here", "verl not installed; see docs/cluster.md")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,9 @@ def options(verb: str) -> dict[str, click.Option]:
     return {one.name: one for one in command.params if isinstance(one, click.Option)}
 
 
-@pytest.mark.parametrize(("verb", "shared"), [("probe", SERVED | {"run", "engine"}), ("suite", SERVED)])
+@pytest.mark.parametrize(
+    ("verb", "shared"), [("probe", SERVED | {"run", "engine", "deadline"}), ("suite", SERVED | {"deadline"})]
+)
 def test_policies_are_named_alike(verb: str, shared: set[str]) -> None:
     here, there = options("eval"), options(verb)
     assert {name: (there[name].opts, there[name].help, there[name].default) for name in shared} == {

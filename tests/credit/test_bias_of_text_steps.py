@@ -23,9 +23,11 @@ from rlvrlab.types import Completion, ErrorKind, Finish, Problem, Request, Rewar
 
 END, LENGTH, POLICIES = 0, 4, 6
 WORDS = ("", "a ", "b ")
+CHARACTERS = ("", "a", " ")
 PIECES = ("", "a", "b ", "\n")
 STEPS = {
     "words, one token each": (WORDS, "words"),
+    "characters": (CHARACTERS, "characters"),
     "words of several tokens": (PIECES, "words"),
     "text": (PIECES, "text"),
 }

@@ -95,3 +95,9 @@ def test_by_step_the_sum_of_a_step_does_not_depend_on_its_length(lengths: list[i
 def test_an_answer_of_glue_alone_is_untouched() -> None:
     step = np.full(3, GLUE)
     np.testing.assert_array_equal(mapped(np.ones(3), step, np.zeros(0), "add", length="step"), np.ones(3))
+
+
+def test_gate_leaves_a_step_without_credit_its_groups_advantage() -> None:
+    step_T, credit_S = np.array([0, 1, 2]), np.array([0.0, 0.5, -0.5])
+    for advantage, want in ((1.0, [1.0, 1.0, 0.0]), (-1.0, [-1.0, 0.0, -1.0])):
+        np.testing.assert_array_equal(mapped(np.full(3, advantage), step_T, credit_S, "gate"), want)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvrlab.data.rows import read_problems, to_row, write_problems
+from rlvrlab.data.rows import from_row, read_problems, to_row, write_problems
 from rlvrlab.envs.countdown import Countdown
 from rlvrlab.envs.data_files import read_rows
 from rlvrlab.errors import UserError
@@ -60,6 +61,44 @@ def test_a_bad_file_is_one_line(tmp_path: Path, name: str, content: bytes, messa
     with pytest.raises(UserError) as caught:
         list(read_rows(tmp_path / name))
     assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_one_huge_prompt_and_very_many_rows_are_read(tmp_path: Path) -> None:
+    huge = "x" * 5_000_000
+    (tmp_path / "huge.jsonl").write_text(json.dumps({"question": huge}) + "\n")
+    assert [row for _, row in read_rows(tmp_path / "huge.jsonl")] == [{"question": huge}]
+    (tmp_path / "many.jsonl").write_text("".join(f'{{"n": {n}}}\n' for n in range(100_000)) + "{]\n")
+    rows = read_rows(tmp_path / "many.jsonl")
+    assert sum(row["n"] for _, row in itertools.islice(rows, 100_000)) == 4_999_950_000
+    with pytest.raises(UserError, match=r"many\.jsonl:100001: not JSON"):
+        next(rows)
+
+
+def test_a_parquet_file_of_headers_alone_has_no_rows(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"question": arrow.array([], arrow.string())}), tmp_path / "a.parquet")
+    with pytest.raises(UserError, match=r"a\.parquet: no rows"):
+        list(read_rows(tmp_path / "a.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "column"),
+    [
+        ({"reward_model": {"style": "rule", "ground_truth": None}}, "ground_truth"),
+        ({"reward_model": None}, "reward_model"),
+        ({"extra_info": None}, "extra_info"),
+        ({"prompt": "a text"}, "prompt"),
+        ({"prompt": [{"role": "user", "content": 3}]}, "prompt"),
+        ({"prompt": []}, "prompt"),
+    ],
+)
+def test_a_column_that_is_empty_or_of_another_kind_is_named_with_its_row(
+    changed: dict[str, object], column: str
+) -> None:
+    row = {**to_row(PROBLEM, 0), **changed}
+    with pytest.raises(UserError, match=column) as caught:
+        from_row(row, "file.jsonl:7")
+    assert str(caught.value).startswith("file.jsonl:7") and "\n" not in str(caught.value)
 
 
 def test_the_same_rows_in_every_format(tmp_path: Path) -> None:

@@ -123,3 +123,13 @@ def test_scripts_without_spaces_are_compared_by_character() -> None:
 def test_normalisation() -> None:
     assert normalised("  Ａnn\u00a0HAS\n½ ") == "ann has 1⁄2"
     assert normalised("3 - 4") != normalised("3 + 4")
+
+
+def test_a_pair_exactly_at_the_threshold_is_reported(hashing: str) -> None:
+    """Ten words have eight runs of three; one other word at the end leaves seven of nine in common."""
+    words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+    texts = [" ".join(words), " ".join([*words[:-1], "eleven"])]
+    grams = Texts.of(texts).grams(3)
+    assert similarity(*texts) == 7 / 9
+    assert [pair.jaccard for pair in near_duplicates(grams, 7 / 9).pairs] == [7 / 9]
+    assert not near_duplicates(grams, np.nextafter(7 / 9, 1)).pairs

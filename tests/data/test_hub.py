@@ -6,10 +6,11 @@ import json
 import os
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from rlvrlab.data import hub
+from rlvrlab.data import hub, sources
 from rlvrlab.data.presets import PRESETS
 from rlvrlab.data.sources import DATA, local_copy, rows_of
 from rlvrlab.errors import InfrastructureError
@@ -33,6 +34,27 @@ def test_no_network_is_said_at_once(no_network) -> None:
     with pytest.raises(InfrastructureError, match="no network") as told:
         list(rows_of("gsm8k", PRESETS["gsm8k"], None)["train"])
     assert time.monotonic() - started < 2 and "\n" not in str(told.value) and "RLVRLAB_DATA" in str(told.value)
+
+
+def test_no_code_that_a_data_set_brings_along_is_run(tmp_path, monkeypatch) -> None:
+    """A loading script beside the data is not looked at, and the hub's client is never told to trust one."""
+    (tmp_path / "gsm8k").mkdir()
+    for name in ("gsm8k.py", "train.py", "__init__.py"):
+        (tmp_path / "gsm8k" / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    (tmp_path / "gsm8k" / "train.jsonl").write_text('{"question": "1 + 1?", "answer": "#### 2"}\n')
+    rows = list(rows_of("gsm8k", PRESETS["gsm8k"], tmp_path / "gsm8k")["train"])
+    assert len(rows) == 1 and not (tmp_path / "ran").exists()
+    asked = {}
+
+    def load_dataset(*words, **named):
+        asked.update(named)
+        raise RuntimeError("Dataset scripts are no longer supported, but found gsm8k.py")
+
+    monkeypatch.setattr(sources, "_alone", lambda: False)
+    monkeypatch.setattr(sources, "_datasets", lambda: SimpleNamespace(load_dataset=load_dataset))
+    with pytest.raises(InfrastructureError, match="scripts are no longer supported") as told:
+        list(rows_of("gsm8k", PRESETS["gsm8k"], None)["train"])
+    assert asked.keys() == {"split"} and "\n" not in str(told.value)
 
 
 def test_a_copy_of_the_user_comes_first(tmp_path, monkeypatch, no_network) -> None:

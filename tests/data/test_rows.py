@@ -36,8 +36,8 @@ def test_rows_have_verls_columns() -> None:
         (lambda row: row.pop("ability"), "column 'ability' is missing"),
         (lambda row: row["extra_info"].update(split="training"), "allowed: train, dev, test"),
         (lambda row: row["prompt"][0].update(content="1 1 = 2\n"), "not what its key says"),
-        (lambda row: row.update(prompt=[]), "not a problem row"),
-        (lambda row: row["reward_model"].update(ground_truth="{"), "not a problem row"),
+        (lambda row: row.update(prompt=[]), "column 'prompt': a list of messages was expected"),
+        (lambda row: row["reward_model"].update(ground_truth="{"), r"column 'reward_model.ground_truth': not JSON"),
     ],
 )
 def test_a_damaged_row_is_named(tmp_path: Path, change, message: str) -> None:

@@ -171,6 +171,18 @@ def test_waves_and_split_groups_change_nothing(llama: tuple[Any, HfSampler], mon
     assert tokens_of(sampler.sample(RAGGED, 0)) == tokens_of(together)
 
 
+@pytest.mark.parametrize("stop", [(), ("A", "Q")])
+def test_answers_are_told_as_rows_end(llama: tuple[Any, HfSampler], stop: tuple[str, ...]) -> None:
+    many = [Request(prompt(5, i), 8, (i,), Sampling(60, stop=stop)) for i in range(4)]
+    heard: list[list[tuple[int, int, Completion]]] = []
+    whole = llama[1].sample(many, 0, lambda complete: heard.append(list(complete)))
+    assert whole == llama[1].sample(many, 0)
+    told = {(i, sample): one for some in heard for i, sample, one in some}
+    assert told == {(i, sample): one for i, group in enumerate(whole) for sample, one in enumerate(group)}
+    assert sum(map(len, heard)) == len(told) and len(heard) > 2, "each once, and not all at the end"
+    assert min(len(one.tokens) for *_, one in heard[0]) < max(len(one.tokens) for *_, one in heard[-1])
+
+
 def test_more_samples_begin_with_the_fewer(llama: tuple[Any, HfSampler]) -> None:
     model, sampler = llama
     many = Request(prompt(6), 64, ("n",), Sampling(16))

@@ -18,8 +18,7 @@ from rlvrlab import replicas
 from rlvrlab.batch import batch_of
 from rlvrlab.engines.hf import Hf, served
 from rlvrlab.engines.openai import ServersGone, servers
-from rlvrlab.engines.openai.replica import ModelChanged
-from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.errors import InfrastructureError, ModelChanged, UserError
 from rlvrlab.objectives.sft import Sft
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Request, Sampling

@@ -71,7 +71,7 @@ def choices(n: int, **extra) -> dict:
 def all_choices(content: dict, n: int, sampling: Sampling, status: int = 200):
     with FaultyServer(lambda *_: http(status, content)) as server, Servers([server.url], attempts=1) as servers:
         body = token_body(TOKENIZER.encode("1 2 = 3"), sampling, 7, n)
-        return spread(servers.all_choices([body])[0], sampling, n), server.bodies
+        return spread(dict(servers.all_choices([body]))[0], sampling, n), server.bodies
 
 
 def test_tokens_in_tokens_out() -> None:

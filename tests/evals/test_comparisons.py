@@ -43,7 +43,7 @@ def test_paired_on_the_same_problems(tmp_path: Path) -> None:
     before = stored(tmp_path / "a", lambda i, _: i < 20)
     after = stored(tmp_path / "b", lambda i, _: i < 36 and i != 3)
     found = compare_folders([before], [after])
-    accepted = row(found, "accepted")
+    accepted = row(found, "accepted@1")
     assert (found.problems, found.left_out) == (60, 0)
     assert (accepted.before, accepted.after) == pytest.approx((20 / 60, 35 / 60))
     assert accepted.difference.mean == pytest.approx(15 / 60)
@@ -51,7 +51,7 @@ def test_paired_on_the_same_problems(tmp_path: Path) -> None:
     assert accepted.difference.p == pytest.approx(2 * stats.t.sf(t, 59))
     assert accepted.difference.low < 15 / 60 < accepted.difference.high and accepted.verdict == "higher"
     assert {r.what for r in found.by_skill} == {"skill even", "skill odd"}
-    assert accepted.difference.tests == 1 and "accepted is the question" in found.adjustment
+    assert accepted.difference.tests == 1 and "accepted@1 is the question" in found.adjustment
     assert {r.difference.tests for r in found.measures[1:]} == {len(found.measures) - 1}
     assert {r.difference.tests for r in found.by_level} == {len(found.by_level)} and len(found.by_level) > 1
     assert found.over == "problems" and found.caution.startswith("One run on each side")
@@ -67,7 +67,7 @@ def test_a_gain_in_form_alone_is_seen_as_that(tmp_path: Path) -> None:
 
     evaluate_into(tmp_path / "b", Scripted(reply), ENV, ENV.problems("test", 60), eval_at_1())
     found = compare_folders([before], [read_evaluation(tmp_path / "b")])
-    assert row(found, "accepted").verdict == "not shown" and row(found, "format_rate").verdict == "lower"
+    assert row(found, "accepted@1").verdict == "not shown" and row(found, "format_rate").verdict == "lower"
 
 
 def test_unjudged_and_one_sided_problems_are_left_out(tmp_path: Path) -> None:
@@ -75,6 +75,8 @@ def test_unjudged_and_one_sided_problems_are_left_out(tmp_path: Path) -> None:
     after = stored(tmp_path / "b", lambda i, _: i < 30, size=60)
     found = compare_folders([before], [after])
     assert (found.problems, found.left_out) == (39, 21)
+    assert found.bounds == pytest.approx(((30 - 20) / 40, (30 - 19) / 40))
+    assert "between +25.0 and +27.5 points" in found.notes[-1]
 
 
 def test_a_budget_that_failures_hide_is_left_out(tmp_path: Path) -> None:
@@ -87,6 +89,7 @@ def test_a_budget_that_failures_hide_is_left_out(tmp_path: Path) -> None:
     solved = row(found, "solved_at_budget")
     assert (found.problems, found.left_out, solved.difference.problems) == (50, 10, 50)
     assert (solved.before, solved.after) == (0.6, 0.6)
+    assert found.bounds == pytest.approx((0.0, 10 / 60))
 
 
 def test_the_heading_says_of_which_role_the_problems_are(tmp_path: Path) -> None:
@@ -99,7 +102,7 @@ def test_sampled_answers_compare_by_problem(tmp_path: Path) -> None:
     before = stored(tmp_path / "a", lambda i, j: (i + j) % 4 == 0, protocol=protocol)
     after = stored(tmp_path / "b", lambda i, j: i % 2 == 0, protocol=protocol)
     found = compare_folders([before], [after])
-    assert row(found, "accepted").difference.mean == pytest.approx(0.25)
+    assert found.measures[0].what == "pass@1" and found.measures[0].difference.mean == pytest.approx(0.25)
     assert (row(found, "pass@4").before, row(found, "pass@4").after) == (1.0, 0.5)
 
 
@@ -128,8 +131,8 @@ def test_seeds_are_averaged_and_their_spread_is_told(tmp_path: Path) -> None:
     means = [np.mean([(i + s) % 3 != 0 or i < 10 * s for i in range(60)]) for s in range(2)]
     assert found.seeds == (3, 2) and found.spread[0] == pytest.approx(0.0)
     assert found.spread[1] == pytest.approx(np.std(means, ddof=1))
-    assert row(found, "accepted").after == pytest.approx(np.mean(means))
-    assert row(found, "accepted").significant
+    assert row(found, "accepted@1").after == pytest.approx(np.mean(means))
+    assert row(found, "accepted@1").significant
 
 
 def test_two_levels_of_chance_make_wider_intervals() -> None:
@@ -156,6 +159,13 @@ def test_the_same_thing_twice_is_no_second_seed(tmp_path: Path) -> None:
     copied = read_evaluation(Path(shutil.copytree(after[0].folder, tmp_path / "elsewhere")))
     with pytest.raises(UserError, match="hold the same answers"):
         compare_folders(base, [*after, copied])
+
+
+def test_a_copy_on_the_other_side_is_noted(tmp_path: Path) -> None:
+    one = stored(tmp_path / "a", lambda i, _: i < 20)
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    [note] = compare_folders([one], [read_evaluation(tmp_path / "b")]).notes
+    assert "hold the same answers" in note
 
 
 def of_run(one: Stored, run: str, seed: int) -> Stored:

@@ -14,7 +14,7 @@ from rlvrlab.envs.countdown import Countdown
 from rlvrlab.errors import UserError
 from rlvrlab.evals.answering import Answer, Ask, EngineAnswerer, ServerAnswerer
 from rlvrlab.evals.evaluate import evaluate, greedy
-from rlvrlab.evals.judged import as_row, from_row
+from rlvrlab.evals.judged import as_row, from_row, sample_of
 from rlvrlab.evals.protocol import Budget, eval_at_1, eval_at_budget, eval_at_k
 from rlvrlab.evals.statistics import wilson
 from rlvrlab.recipe.schema import Optimizer
@@ -76,6 +76,7 @@ def test_rows_lead_back_to_what_they_were() -> None:
         assert from_row(as_row(one), one.problem) == replace(
             one, judge_s=round(one.judge_s, 6), at_s=round(one.at_s, 3)
         )
+        assert sample_of(as_row(one), one.problem) == from_row(as_row(one), one.problem).as_sample()
 
 
 @pytest.mark.parametrize("wrong", [[], [TEN[0], TEN[0]]])

@@ -146,7 +146,9 @@ def test_recovery_counts_only_what_had_failed_and_was_tried_again() -> None:
 def test_what_a_budget_buys() -> None:
     samples = [sample("a", 0, False, "wrong_answer", gen_tokens=30), sample("a", 1, True, "none", gen_tokens=30)]
     samples += [sample("b", 0, True, "none", gen_tokens=20), sample("c", 0, False, "wrong_answer", gen_tokens=100)]
-    found = at_budget(samples, "tokens", 100)
+    found = at_budget(samples, "tokens", 100, 3)
+    assert (found["most_answers"], found["given_up"]) == (2, 0)  # c has spent it all
+    assert at_budget(samples, "tokens", 200, 1)["given_up"] == 1  # c was asked once and had 100 tokens left
     assert found["solved_at_budget"] == pytest.approx(2 / 3) and found["spent_tokens"] == 180
     assert found["solved_at_budget*0.5"] == found["solved_at_budget*0.25"] == pytest.approx(1 / 3)
     assert found["solved_at_budget*0.125"] == 0.0
@@ -156,7 +158,7 @@ def test_what_a_budget_buys() -> None:
 
 def test_an_answer_beyond_the_clock_does_not_count() -> None:
     samples = [sample("a", 0, True, "none", at_s=5.0), sample("b", 0, True, "none", at_s=11.0)]
-    assert at_budget(samples, "wall_s", 10.0)["solved_at_budget"] == 0.5
+    assert at_budget(samples, "wall_s", 10.0, 3)["solved_at_budget"] == 0.5
 
 
 def test_mean_accuracy_is_over_problems_with_an_interval() -> None:

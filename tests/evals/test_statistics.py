@@ -24,13 +24,38 @@ from rlvrlab.evals.statistics import (
     sign_flip,
     wilson,
 )
-from rlvrlab.student import t_quantile, t_tails
+from rlvrlab.student import beta_quantile, t_quantile, t_tails
 
 
 @pytest.mark.parametrize(("successes", "trials"), [(0, 1), (1, 1), (0, 30), (30, 30), (7, 20), (81, 164), (500, 1000)])
 def test_wilson_is_scipys(successes: int, trials: int) -> None:
     expected = stats.binomtest(successes, trials).proportion_ci(method="wilson")
     assert wilson(successes, trials) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+@pytest.mark.parametrize(("trials", "share"), [(50, 0.01), (50, 0.98), (100, 0.015), (500, 0.01), (500, 0.997)])
+def test_rare_answers_are_covered_too(trials: int, share: float) -> None:
+    """By exact enumeration; Wilson's interval alone covers 91.1 % of (50, 0.01) and 92.2 % of (50, 0.98)."""
+    count = np.arange(trials + 1)
+    bounds = np.array([wilson(int(k), trials) for k in count])
+    covered = stats.binom.pmf(count, trials, share)[(bounds[:, 0] <= share) & (share <= bounds[:, 1])].sum()
+    assert covered >= 0.94
+
+
+def test_means_of_rare_answers_are_covered_too() -> None:
+    """Means of eight answers, right once in a hundred: without one more of the rare problems 91 % are covered."""
+    rng = np.random.default_rng(3)
+    drawn = rng.binomial(8, rng.beta(0.02, 1.98, (800, 200))) / 8
+    found = [estimate(scores) for scores in drawn]
+    assert np.mean([one.low <= 0.01 <= one.high for one in found]) >= 0.94
+    mirrored = [estimate(1 - scores) for scores in drawn[:20]]
+    assert [1 - one.low for one in mirrored] == pytest.approx([one.high for one in found[:20]])
+
+
+def test_beta_quantiles_are_scipys() -> None:
+    for a, b in ((1.5, 49.5), (4.5, 0.5), (2.5, 198.5)):
+        for share in (0.001, 0.025, 0.5, 0.975):
+            assert beta_quantile(share, a, b) == pytest.approx(stats.beta.ppf(share, a, b), abs=1e-9)
 
 
 def test_wilson_of_nothing_says_nothing() -> None:
@@ -85,6 +110,29 @@ def test_all_alike_is_no_certainty(score: float, seeds: int) -> None:
     assert (found.low, found.high) == pytest.approx(wilson(int(40 * score), 40))
     same = compare_seeds(np.full((seeds, 40), score), np.full((seeds, 40), score))
     assert -0.12 < same.low < -0.03 and 0.03 < same.high < 0.12 and same.p == 1.0
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_numbers_that_are_all_alike_are_no_certainty_either(seeds: int) -> None:
+    """Seven tokens everywhere: a problem of fourteen or of none among fifty new ones would surprise nobody."""
+    tokens = np.full((seeds, 50), 7.0)
+    one, more, same = estimate(tokens), compare_seeds(tokens, tokens + 1), compare_seeds(tokens, tokens)
+    assert 6 < one.low < 6.9 and 7.1 < one.high < 8
+    assert 0.4 < more.low < 0.9 and 1.1 < more.high < 1.6 and more.verdict == "higher" and more.p > 0
+    assert same.low < -0.1 and same.high > 0.1
+
+
+def test_a_share_cannot_move_by_more_than_all_of_it() -> None:
+    """Two wild seeds a side would need a difference of several hundred points: none is told, but how many seeds are."""
+    rng = np.random.default_rng(1)
+    before, after = ((rng.random((2, 50)) < np.array([[low], [high]])) * 1.0 for low, high in ((0.2, 0.6), (0.9, 0.5)))
+    found = compare_seeds(before, after)
+    assert found.detectable is None and found.p is None
+    assert found.noise is not None and found.noise.reach() > 1
+    needed = found.seeds_needed
+    assert needed is not None and needed > 2
+    assert found.noise.resized(2, needed).reach() <= found.mean < found.noise.resized(2, needed - 1).reach()
+    assert f"with 2 seeds, however large (no MDE); {needed} a side" in found.caution
 
 
 def test_means_of_one_run_are_scipys_t_interval() -> None:

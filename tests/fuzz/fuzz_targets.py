@@ -21,10 +21,9 @@ from typing import Any
 from fuzz_inputs import bytes_of, text_of, value_of
 
 from rlvrlab.engines.openai.wire import parse as parse_reply
-from rlvrlab.envs import arithmetic
+from rlvrlab.envs import arithmetic, python_trees
 from rlvrlab.envs.answers import amount, squeezed
 from rlvrlab.envs.base import Environment
-from rlvrlab.envs.code import trees
 from rlvrlab.envs.data_files import read_rows
 from rlvrlab.envs.mathematics import equality
 from rlvrlab.errors import LabError, UserError
@@ -45,8 +44,6 @@ from rlvrlab.rollout.sql_steps import canonical_sql, sql_steps
 from rlvrlab.rollout.text_steps import text_steps, turn_steps, word_steps
 
 Input = str | bytes
-LONGEST_SEGMENTED = 300_000
-"""`segment` tries one reader after the other and makes an object per step: linear, but two seconds for a million."""
 MOST_CUT = 20_000
 """Characters of an answer that is also taken apart; of longer ones, reading alone is timed."""
 
@@ -185,12 +182,12 @@ TARGETS = (
     Target("text_steps", segmented(text_steps), "text"),
     Target("turn_steps", segmented(turn_steps), "text"),
     Target("word_steps", segmented(word_steps), "text"),
-    Target("segment python", segmented(segment.__wrapped__), "python", longest=LONGEST_SEGMENTED),
-    Target("segment sql", segmented(segment.__wrapped__), "sql", longest=LONGEST_SEGMENTED),
-    Target("segment text", segmented(segment.__wrapped__), "text", longest=LONGEST_SEGMENTED),
-    Target("canonical_python", canonical_python.__wrapped__, "python", longest=extract.LONGEST // 2),
+    Target("segment python", segmented(segment.__wrapped__), "python"),
+    Target("segment sql", segmented(segment.__wrapped__), "sql"),
+    Target("segment text", segmented(segment.__wrapped__), "text"),
+    Target("canonical_python", canonical_python.__wrapped__, "python"),
     Target("canonical_sql", canonical_sql, "sql"),
-    Target("parses", trees.parses, "python", longest=extract.LONGEST),
+    Target("parses", python_trees.parses, "python", longest=extract.LONGEST),
     Target("sql order", lambda text: sql_text.ending_of(text, 1000), "sql", longest=extract.LONGEST_QUERY),
     Target("recipe", recipe, "toml", (LabError,)),
     Target("overrides", lambda text: parse_overrides(text.split("\n")), "toml", (LabError,)),
@@ -198,8 +195,8 @@ TARGETS = (
     Target("json rows", rows(".json"), "json", (UserError,), binary=True),
     Target("csv rows", rows(".csv"), "csv", (UserError,), binary=True),
     Target("gz rows", rows(".jsonl.gz"), "json", (UserError,), binary=True),
-    Target("exactly_equal", against_gold(mathematics.exactly_equal), "mathematics", longest=20_000),
-    Target("quantities", against_gold(quantities.differ), "mathematics", longest=20_000),
+    Target("exactly_equal", against_gold(mathematics.exactly_equal), "mathematics"),
+    Target("quantities", against_gold(quantities.differ), "mathematics", longest=mathematics.LONGEST_ANSWER),
     Target("number", expressions.number, "mathematics"),
     Target("exact", equality.exact, "mathematics"),
     Target("letters", equality.letters, "mathematics"),

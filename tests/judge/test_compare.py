@@ -170,3 +170,11 @@ def test_a_fraction_has_no_exponent() -> None:
 def test_a_policy_for_values_is_not_one_for_text() -> None:
     with pytest.raises(ValueError, match="compares values"):
         same_text(b"", "", Comparison("json"))
+
+
+def test_a_relative_tolerance_is_relative_to_what_is_expected_alone() -> None:
+    """Relative to the answer too, an answer could bring its own tolerance along."""
+    tenth = Comparison("float", rel_tol=0.1)
+    assert tenth.close(11.0, 10.0) and tenth.close(-9.0, -10.0)
+    assert not tenth.close(11.05, 10.0) and not tenth.close(1e9, 0.0)
+    assert Comparison("float", abs_tol=0.5, rel_tol=0.1).close(0.5, 0.0)

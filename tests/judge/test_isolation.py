@@ -154,6 +154,44 @@ def test_the_filter_decides_every_call_as_listed(
             assert shared == (seccomp.RET_ALLOW if operation in (0, 9) else woken), operation
 
 
+NUMBERS_BY_HAND = {
+    "x86_64": {
+        "kill": 62, "tkill": 200, "pidfd_send_signal": 424, "fork": 57, "vfork": 58, "execve": 59, "execveat": 322,
+        "socket": 41, "connect": 42, "accept": 43, "bind": 49, "listen": 50, "ptrace": 101, "process_vm_readv": 310,
+        "process_vm_writev": 311, "pidfd_open": 434, "pidfd_getfd": 438, "mount": 165, "umount2": 166, "chroot": 161,
+        "pivot_root": 155, "unshare": 272, "setns": 308, "setuid": 105, "setgid": 106, "setgroups": 116, "capset": 126,
+        "mknod": 133, "personality": 135, "setrlimit": 160, "bpf": 321, "perf_event_open": 298, "userfaultfd": 323,
+        "io_uring_setup": 425, "keyctl": 250, "add_key": 248, "shmget": 29, "semget": 64, "msgget": 68, "mq_open": 240,
+        "inotify_init": 253, "fanotify_init": 300, "open_by_handle_at": 304, "init_module": 175, "kexec_load": 246,
+        "reboot": 169, "settimeofday": 164, "sethostname": 170, "syslog": 103, "sched_setaffinity": 203,
+    },
+    "aarch64": {
+        "kill": 129, "tkill": 130, "execve": 221, "execveat": 281, "socket": 198, "connect": 203, "accept": 202,
+        "bind": 200, "listen": 201, "ptrace": 117, "process_vm_readv": 270, "mount": 40, "umount2": 39, "chroot": 51,
+        "unshare": 97, "setns": 268, "setuid": 146, "setgid": 144, "bpf": 280, "perf_event_open": 241,
+        "io_uring_setup": 425, "keyctl": 219, "shmget": 194, "mknodat": 33, "personality": 92,
+    },
+}  # fmt: skip
+"""What no answer may call where it may start no process: the kernel's own numbers, not those of the list it checks."""
+OF_PROCESSES = {"kill", "fork", "vfork", "execve"}
+"""Allowed where a pid namespace bounds them."""
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+@pytest.mark.parametrize("processes", [False, True])
+def test_what_must_be_refused_is_refused_by_its_number(
+    monkeypatch: pytest.MonkeyPatch, machine: str, processes: bool
+) -> None:
+    monkeypatch.setattr(kernel, "MACHINE", machine)
+    monkeypatch.setattr(kernel, "NUMBERS", kernel.numbers_on(machine))
+    program, arch = seccomp._program(processes), kernel.AUDIT_ARCH[machine]
+    answers = {name: decide(program, arch, number) for name, number in NUMBERS_BY_HAND[machine].items()}
+    refused = {name for name, answer in answers.items() if answer & 0xFFFF0000 == seccomp.RET_ERRNO and answer & 0xFFFF}
+    assert answers.keys() - refused == (OF_PROCESSES & answers.keys() if processes else set())
+    allowed = {"x86_64": (0, 1, 9, 60, 231, 318), "aarch64": (63, 64, 222, 93, 94, 278)}[machine]
+    assert {decide(program, arch, number) for number in allowed} == {seccomp.RET_ALLOW}  # read, write, mmap, exit …
+
+
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 @pytest.mark.parametrize("processes", [False, True])
 def test_the_filter_decides_every_command_as_listed(

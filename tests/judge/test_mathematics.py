@@ -23,7 +23,20 @@ needs_math_verify = pytest.mark.skipif(
         ("1,000", "1000", True),
         ("0.5", "1/2", True),
         ("50%", "0.5", True),
-        ("50\\%", "50", True),
+        ("50\\%", "50", False),
+        ("50\\%", "50\\%", True),
+        ("50", "50\\%", True),
+        ("0.\\overline{3}", "\\frac{1}{3}", True),
+        ("0.33333333", "\\frac{1}{3}", False),
+        ("1.1\\overline{6}", "7/6", True),
+        ("X", "x", False),
+        ("a + B", "a + b", False),
+        ("x^2 + c", "x^2 + C", None),
+        ("5 \\text{ m}", "5 \\text{ m/s}", False),
+        ("5 m", "5 \\text{ m/s}", False),
+        ("5 \\text{ m s}", "5 \\text{ m/s}", False),
+        ("5 \\text{ m s}^{-1}", "5 \\text{ m/s}", None),
+        ("\\$5", "5 \\text{ dollars per hour}", None),
         ("0.5", "50%", True),
         ("50%", "60%", False),
         ("51%", "50", False),
@@ -64,6 +77,13 @@ def test_fast_path(answer: str, gold: str, equal: bool | None) -> None:
     assert exactly_equal(answer, gold) is equal
 
 
+@pytest.mark.parametrize(("percent", "equal"), [(False, False), (True, True)])
+def test_a_percent_sign_is_a_hundredth_unless_percentages_are_asked_for(percent: bool, equal: bool) -> None:
+    assert exactly_equal("10\\%", "10", percent) is equal
+    assert exactly_equal("10\\%", "0.1", percent) is True
+    assert exactly_equal("10\\%", "1000", percent) is False
+
+
 @pytest.mark.parametrize("piece", ["a", "1", " ", "1,", "1 thousand ", "\\text{", "1:", "sq ", "("])
 def test_no_answer_is_slow_to_read(quickly: Any, piece: str) -> None:
     quickly(0.5, lambda: exactly_equal("5" + (piece * 4000)[:3990] + "!", "5\\text{ cm}"))
@@ -95,6 +115,14 @@ def test_without_math_verify_symbols_stay_unjudged(judge: Judge) -> None:
         ("5\\text{ cm}", "5", True),
         ("(-\\infty, 3]", "x \\le 3", True),
         ("1,2", "1", False),
+        ("3.14159265", "\\pi", False),
+        ("3.14159265358979323846264", "\\pi", False),
+        ("(1.41421356, 1)", "(\\sqrt{2}, 1)", False),
+        ("x=6=5", "x=5", False),
+        ("x=5=5", "x=5", True),
+        ("\\binom{5}{2}", "10", True),
+        ("\\binom{5}{2}", "11", False),
+        ("\\{0.\\overline{3}, 2\\}", "\\{2, \\frac{1}{3}\\}", True),
         ("\\sqrt{3}", "\\sqrt{2}", False),
         ("__import__('os').system('true')", "5", False),
         ("\\text{no idea}", "5", False),

@@ -17,6 +17,20 @@ from rlvrlab.judge.workers.worker import Child, Worker
 CHECKER = "import json, sys\nq = json.load(sys.stdin)\nsys.exit(q['output'].strip() != q['expected'])"
 PAIRS = tuple((str(i), str(i % 2)) for i in range(5))
 LOOP = "def check(g):\n    for i in range(5): assert g(i) == i % 2\ncheck(f)"
+EXPECTING = """
+from contextlib import suppress
+def check(g):
+    for i in range(5):
+        try:
+            assert g(i) == i % 2
+            with suppress(KeyError, ZeroDivisionError):
+                assert g(i) == i % 2 if i < 0 else 1 / 0
+        except (ValueError, TypeError):
+            assert False
+        finally:
+            i += 1
+check(f)
+"""
 PIECES = tuple(f"want = {i % 2}\nassert f({i}) == want" for i in range(5))
 TASKS: dict[str, Any] = {
     "stdio": StdioTask(PAIRS),
@@ -25,6 +39,7 @@ TASKS: dict[str, Any] = {
     "tests as data": TestsTask("f", tuple(f"assert f({i}) == {i % 2}" for i in range(5))),
     "tests in a loop": TestsTask("f", (LOOP,)),
     "tests in pieces": TestsTask("f", PIECES),
+    "tests that expect an exception": TestsTask("f", (EXPECTING,)),
 }
 QUICK = Limits(cpu_s=0.3, job_cpu_s=3.0, wall_s=1.0)
 
@@ -84,7 +99,9 @@ CRASHES = {
 
 
 @pytest.mark.parametrize("how", [*list(CRASHES)[:3], pytest.param(list(CRASHES)[3], marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", [name for name in TASKS if name != "tests in a loop"])
+@pytest.mark.parametrize(
+    "name", [name for name in TASKS if name not in ("tests in a loop", "tests that expect an exception")]
+)
 def test_a_test_that_ends_the_program_is_one_failed_test(judge: Judge, hasty: Judge, name: str, how: str) -> None:
     task = replace(TASKS[name], limits=QUICK)
     if isinstance(task, StdioTask):
@@ -112,3 +129,25 @@ def test_a_program_cannot_claim_more_than_all_tests(judge: Judge) -> None:
     forged = "import os\nos.write(3, b'[\"passed\"]\\n' * 50)\nos._exit(1)"
     verdict = judge.verify(TestsTask("f", PIECES, inprocess=True), forged)
     assert verdict.correct is False and verdict.passed <= verdict.total and verdict.score <= 1.0
+
+
+CATCHING = {
+    "try:\n    assert f(0) == 0\nexcept {what}:\n    assert f(1) == 1": (
+        "AssertionError",
+        "Exception",
+        "BaseException",
+        "(KeyError, Exception)",
+        "f",
+    ),
+    "import contextlib\nwith contextlib.suppress({what}):\n    assert f(0) == 0": ("AssertionError", "Exception"),
+    "def g():\n    try:\n        assert f(0) == 0\n    finally:\n        {what}\ng()": ("return",),
+}
+
+
+@pytest.mark.parametrize("test", [text.format(what=what) for text, names in CATCHING.items() for what in names])
+def test_tests_that_may_catch_a_failed_assert_run_as_they_are_and_it_is_said(judge: Judge, test: str) -> None:
+    """The failure means something to them: a wrong first answer is not the end."""
+    right = judge.verify(TestsTask("f", (test,)), "def f(i): return i")
+    assert (right.correct, right.flags) == (True, ("stops_at_failure",)), right
+    caught = judge.verify(TestsTask("f", (test,)), "def f(i): return 1")
+    assert caught.correct is ("except f" not in test), caught

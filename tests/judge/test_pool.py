@@ -94,6 +94,16 @@ def test_a_worker_killed_mid_batch_is_replaced_and_the_batch_finishes() -> None:
         assert judge.pools["code"].restarts >= 1
 
 
+def test_the_number_of_workers_changes_no_verdict(judge: Judge) -> None:
+    """One worker, one after the other, finds what several find in whatever order they come to it."""
+    texts = ["return x", "return -x", "return x / 0", "return [x", "import os\n    os._exit(0)", "return str(x)"]
+    items = [(CallsTask("f", (Call((n,), n),)), f"def f(x):\n    {text}\n") for n in (1, 2) for text in texts]
+    with Judge(workers=1) as alone:
+        one, several = alone.verify_many(items), judge.verify_many(items)
+    assert [(v.correct, v.score, v.error) for v in one] == [(v.correct, v.score, v.error) for v in several]
+    assert [v.correct for v in one] == [text == "return x" for _ in (1, 2) for text in texts]
+
+
 @pytest.mark.slow
 def test_hung_candidates_leave_the_pool_at_full_size() -> None:
     with Judge(workers=2) as judge:
@@ -106,9 +116,9 @@ def test_hung_candidates_leave_the_pool_at_full_size() -> None:
 
 
 @pytest.mark.slow
-def test_a_hundred_hung_candidates_in_a_row() -> None:
+def test_forty_hung_candidates_in_a_row() -> None:
     with Judge(workers=2) as judge:
-        items = [(HANGS, f"def f():\n    while True: pass  # {i}") for i in range(100)]
+        items = [(HANGS, f"def f():\n    while True: pass  # {i}") for i in range(40)]
         assert {verdict.error for verdict in judge.verify_many(items)} == {ErrorKind.TIMEOUT}
         assert len(judge.pools["code"]._workers) == 2
         assert judge.verify(ECHO, "print(input())").correct is True
@@ -116,7 +126,7 @@ def test_a_hundred_hung_candidates_in_a_row() -> None:
 
 @pytest.mark.slow
 def test_thousands_of_checks_without_growth() -> None:
-    """Memory, descriptors and processes after 10,000 checks are those after 1,000."""
+    """Memory, descriptors and processes after 5,000 checks are those after 1,000."""
     with Judge(workers=2) as judge:
 
         def burst(start: int, count: int) -> None:
@@ -133,11 +143,11 @@ def test_thousands_of_checks_without_growth() -> None:
 
         burst(0, 1000)
         before = footprint()
-        for start in range(1000, 10_000, 1000):
+        for start in range(1000, 5000, 1000):
             burst(start, 1000)
         after = footprint()
     assert after[1] <= before[1] and after[2] <= before[2]  # what others held meanwhile may have gone
-    assert after[0] <= before[0] * 1.05 + 256  # pages; a leak of one kilobyte per check would be 2,300
+    assert after[0] <= before[0] * 1.05 + 256  # pages; a leak of one kilobyte per check would be 1,000
 
 
 def test_no_process_and_no_folder_survive_the_judge(own_scratch: None) -> None:

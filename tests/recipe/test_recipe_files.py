@@ -148,6 +148,7 @@ def test_bom_crlf_and_line_separators_are_read(tmp_path, data: bytes) -> None:
         (b"seed = " + b"9" * 10_000, "not TOML"),
         (b"seed = 1\nseed = 2", "not TOML"),
         (b"\x00", "not TOML"),
+        (b"a: !!python/object/apply:os.system ['exit 1']\n", "not TOML"),
         (b"[phase_tables.grpo]\nsteps = 1", "unknown key"),
     ],
 )

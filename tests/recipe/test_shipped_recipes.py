@@ -78,7 +78,9 @@ def test_shipped_recipes_are_valid_and_say_how_to_run_them(path: Path) -> None:
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_toy_recipes_learn_what_they_were_never_shown(path: Path, seed: int, tmp_path) -> None:
-    ended, asked = run(path, tmp_path, f"seed={seed}")
+    """The run of the README to its end, the others until they are there."""
+    to_its_end = (path.stem, seed) == ("toy_countdown", 0)
+    ended, asked = run(path, tmp_path, f"seed={seed}", *(() if to_its_end else ("stop.target=0.8",)))
     first, *_, last = ended.summary.values()
     assert ended.status == "finished" and asked
     assert first["before"]["accuracy"] <= 0.05

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,8 +26,7 @@ def row(step: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+def run(tmp_path: Path) -> Iterator[Run]:
     made = Run.create(tmp_path, "long", CONFIG)
     yield made
     made.close()

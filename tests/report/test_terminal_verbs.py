@@ -18,6 +18,7 @@ from run_folders import lines, made_evaluation, made_run, metrics_row
 from rlvrlab.cli.runs import SORTS, duration, tokens_of
 from rlvrlab.cli.tail import follow, line_of
 from rlvrlab.record.run import Run
+from rlvrlab.report.gather import gather
 from rlvrlab.report.runs import Entry
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
@@ -140,6 +141,18 @@ def test_tail_prints_lines_people_and_machines_read(tmp_path, monkeypatch, capsy
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [row["step"] for row in rows if row["log"] == "metrics"] == list(range(1, 11))
     assert line_of("metrics", metrics_row(9), ("time/step_s",)) == "grpo 7  step 9  time/step_s 0.1"
+
+
+def test_tail_and_page_say_what_is_waited_for_and_since_when(tmp_path, monkeypatch, capsys) -> None:
+    words = "step 4 has waited since 2026-01-31T12:00:00Z, 400 s by now for judge (398 s)"
+    run = Run.create(tmp_path / "experiments", "live", {"recipe": {}}, {"status": "running"})
+    run.metrics(metrics_row(3))
+    run.event("waiting", words)
+    done = inside(monkeypatch, capsys, "tail", "live", "--no-follow", folder=tmp_path)
+    run.close()
+    assert f"waiting: {words}" in done.stdout
+    told = next(section for section in gather([run.folder])["sections"] if section["view"] == "events")
+    assert any(row["kind"] == "waiting" and row["text"] == words for row in told["data"])
 
 
 @pytest.mark.slow

@@ -143,7 +143,7 @@ def test_nothing_has_no_steps(text: str) -> None:
     assert all(len(segment(text, kind)) == 0 for kind in ("auto", "text", "turns", "words", "python"))
 
 
-@given(st.text(max_size=80), st.sampled_from(["auto", "python", "sql", "turns", "text", "words"]))
+@given(st.text(max_size=80), st.sampled_from(["auto", "python", "sql", "turns", "text", "words", "characters"]))
 @settings(deadline=None)
 def test_any_text_under_any_kind_keeps_the_laws(text: str, kind: str) -> None:
     segments = segment(text, kind)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.errors import InfrastructureError, TrainingDiverged, UserError
 from rlvrlab.recipe import load_recipe
 from rlvrlab.record.run import read_events, read_info, read_metrics
-from rlvrlab.scale.verl import checkpoints, follow, launch, validate
+from rlvrlab.scale.verl import checkpoints, follow, launch, told, validate
 from rlvrlab.train.checkpoint import defect
 
 RECIPE = """
@@ -174,6 +174,30 @@ def test_a_merge_that_fails_is_said(recipe: Path, monkeypatch: pytest.MonkeyPatc
     assert not list((ended.folder / "checkpoints").glob("global_step_*"))
     told = [event["text"] for event in read_events(ended.folder) if event["kind"] == "checkpoint"]
     assert len(told) == 2 and "no shards" in told[0]
+
+
+def test_what_the_update_said_and_updates_left_out_are_on_record(recipe: Path) -> None:
+    """The guard's words of step 1 come home; three updates that were not finite stop the run."""
+    said = """(home / "events").mkdir(exist_ok=True)
+        (home / "events" / "step_1.jsonl").write_text(json.dumps(["guard", "skill a is not protected"]) + "\\n")
+        numbers"""
+    odd = STAND_IN.replace("numbers = {{", f'{said} = {{{{"actor/grad_norm": 1.0 if step == 1 else float("nan"), ', 1)
+    Path(os.environ[launch.PYTHON]).write_text(odd.format(python=sys.executable))
+    with pytest.raises(TrainingDiverged, match="the last at step 4"):
+        started(recipe)
+    folder = next((recipe.parent / "runs").iterdir())
+    events = [(event["kind"], event.get("step")) for event in read_events(folder)]
+    assert ("guard", 1) in events and [step for kind, step in events if kind == "skipped_update"] == [2, 3, 4]
+    assert [row.get("actor/skipped") for row in read_metrics(folder)] == [None, None, 1.0, 1.0, 1.0]
+    assert read_info(folder)["status"] == "failed"
+
+
+def test_events_of_an_attempt_that_was_killed_are_replaced(tmp_path: Path) -> None:
+    told.write_events(tmp_path, 4, [("guard", "of the attempt before")], begun=True)
+    told.write_events(tmp_path, 4, [("guard", "first")], begun=True)
+    told.write_events(tmp_path, 4, [("guard", "second")], begun=False)
+    assert told.take_events(tmp_path, 5) == [("guard", "first"), ("guard", "second")]
+    assert told.take_events(tmp_path, 5) == []
 
 
 def test_half_a_line_is_read_when_it_is_whole(tmp_path: Path) -> None:

@@ -228,6 +228,20 @@ def test_replay_is_laid_out_in_the_data(recipe: Path) -> None:
     assert order == ["out"] * 24 + (["gen"] * 6 + ["out"] * 2) * 3
 
 
+def test_a_mixture_keeps_its_ratio_in_every_batch(recipe: Path) -> None:
+    """Also where a draw goes over the edge of an epoch and is short: it is filled with the skill that is missing."""
+    text = RECIPE.replace(
+        'type = "countdown"\nnumbers = [2]\nstyle = "bare"', 'type = "minicode"\nskills = ["gen", "out", "fix"]'
+    )
+    recipe.write_text(text + '[protocol]\ntype = "mixed"\nratios = {gen = 2, out = 1, fix = 1}\n')
+    lab = build_lab(load_recipe(recipe, ["data.train_size=17"]))
+    phase = refusals.online_phase(lab.resolved)
+    order = [problem.skill for problem in in_order(lab, phase, lab.protocol)]  # type: ignore[arg-type]
+    batches = [order[i : i + phase.batch_size] for i in range(0, len(order), phase.batch_size)]
+    assert len(batches) == phase.steps
+    assert all([batch.count(skill) for skill in ("gen", "out", "fix")] == [4, 2, 2] for batch in batches)
+
+
 def test_a_protocol_is_written_as_the_order_of_problems(recipe: Path) -> None:
     recipe.write_text(
         RECIPE.replace(

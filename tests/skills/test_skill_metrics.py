@@ -70,11 +70,19 @@ def test_areas_have_intervals_and_pair_by_seed() -> None:
     shared = rng.normal(0, 0.2, (6, 1, 1))
     one = np.array([[0.5, 0.9], [0.7, 0.7]]) + shared
     other = one - 0.05
-    found = area(one, (0.0, 0.0), "x")
+    found = area(one, (0.0, 0.0))
     assert found.low < found.value < found.high
-    difference = compare_areas(one, other, (0.0, 0.0), "x")
-    assert 0 < difference.low < difference.mean < difference.high and difference.share_above == 1
+    difference = compare_areas(one, other, (0.0, 0.0))
+    assert 0 < difference.low < difference.value < difference.high
     assert (difference.high - difference.low) < (found.high - found.low), "pairing removes what seeds share"
+
+
+def test_the_interval_of_an_area_is_t_over_seeds() -> None:
+    """With one setting whose gain is the same for all seeds the area is linear in what is kept: t is exact."""
+    kept = np.random.default_rng(2).normal(0.5, 0.05, 6)
+    points = np.stack([np.full(6, 1.0), kept], axis=1)[:, None]
+    found, expected = area(points, (0.0, 0.0)), stats.ttest_1samp(kept, 0).confidence_interval()
+    assert found == pytest.approx((kept.mean(), expected.low, expected.high))
 
 
 def test_spearman_is_scipys_with_ties() -> None:

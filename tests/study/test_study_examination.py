@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from study_lab import HEAD, decision, run_study, stage, write_study
+from study_lab import HEAD, RECIPE, decision, run_study, stage, write_study
 
 from rlvrlab.errors import RecipeError
+from rlvrlab.recipe import load_recipe
 from rlvrlab.record.looks import note_look, read_looks
+from rlvrlab.rewards.pass_ratio import PassRatio
+from rlvrlab.study.examine import prepared
 from rlvrlab.study.load import load_study
 from rlvrlab.study.plan import plan_study
 from rlvrlab.study.report import report_page
@@ -31,6 +34,15 @@ def answer(job):
 
 def test_suites_choose_on_dev_and_examine_the_last_update() -> None:
     assert (Suite().role, Suite().policy) == ("dev", "last")
+
+
+@pytest.mark.parametrize(("env", "credit"), [(None, PassRatio(0.5)), ({"type": "zebra"}, None)])
+def test_partial_credit_is_that_of_the_recipe_on_its_own_problems(tmp_path, env, credit) -> None:
+    path = tmp_path / "recipe.toml"
+    path.write_text(RECIPE + '[reward]\ntype = "pass_ratio"\npartial = 0.5\n', encoding="utf-8")
+    job = {"suite": Suite(env=env, size=2).model_dump(), "folder": str(tmp_path), "hash": ""}
+    [member] = prepared("here", job, load_recipe(path)).members
+    assert member.reward == credit
 
 
 def test_only_the_last_winner_is_asked_test_problems_and_only_once(tmp_path) -> None:

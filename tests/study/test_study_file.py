@@ -39,6 +39,8 @@ def complaints(tmp_path, text: str) -> list[str]:
         (A + 'select = { metrics = { "here.pass@8" = 1 } }\n', "needs suites.here.n of 8 or more, it is 1"),
         (A + 'select = { metrics = { "here.accepted" = 0 } }\n', "weight 0.0; above 0"),
         (A + 'select = { metrics = { "cost.tokens" = 1 } }\n', "costs have no share in a weighted sum"),
+        ('[[stages]]\nname = "a"\nfactors = { "reward.type" = ["binary", "pass_ratio"] }\n'
+         'select = { metrics = { "here.mean_accuracy" = 1 } }\n', "binary and pass_ratio here; use accepted"),
         (A + 'suites = ["her"]\n', "no suite 'her'; did you mean 'here'"),
         (A + "fixed = { seed = 3 }\n", "seed is set by the study; use its own key `seeds`"),
         (A + "sead = [1]\n", "stages.a.sead: unknown key; did you mean 'seeds'?"),

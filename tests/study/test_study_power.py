@@ -7,7 +7,7 @@ import pytest
 
 from rlvrlab.evals.noise import Interval, Noise
 from rlvrlab.evals.statistics import Difference, compare_suites
-from rlvrlab.study.power import enough, planned_reach, reach, resized
+from rlvrlab.study.power import enough, planned_reach
 from rlvrlab.study.schema import Select
 from rlvrlab.study.select import level
 
@@ -17,7 +17,7 @@ def test_enough_is_the_smallest_number_of_seeds_that_shows_it() -> None:
     found = Difference(mean=0.08, low=-0.1, high=0.26, problems=1000, seeds=(3, 3), noise=noise)
     size = enough(found, 0.0, 0.05)
     assert size is not None and size.problems == 1000
-    seen = [reach(resized(noise, (3, seeds), 1), 0.05) for seeds in (size.seeds - 1, size.seeds)]
+    seen = [noise.resized(3, seeds).reach() for seeds in (size.seeds - 1, size.seeds)]
     assert seen[1] <= 0.08 < seen[0]
     few = found._replace(noise=noise._replace(problems=0.3 / 50, problems_df=49), problems=50)
     more = enough(few, 0.0, 0.05)

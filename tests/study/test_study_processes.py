@@ -57,13 +57,13 @@ def runs(folder: Path) -> dict[str, list[Path]]:
     return {one.name: [p.parent for p in one.glob("runs/*/*/config.json")] for one in home.iterdir()}
 
 
-def test_kill_9_in_a_study_of_twenty_trials_loses_none_and_repeats_none(tmp_path) -> None:
-    seeds = "seeds = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\n"
+def test_kill_9_in_a_study_loses_no_trial_and_repeats_none(tmp_path) -> None:
+    seeds = "seeds = [0, 1, 2, 3]\n"
     text = HEAD.replace("[suites", seeds + "[resources]\nprocesses = 2\n[suites").replace("size = 8", "size = 2")
     text += '[[stages]]\nname = "a"\nfactors = { "grpo.learning_rate" = [0.1, 0.2] }\n'
     write_study(tmp_path, text, TINY)
     finished: dict[str, int] = {}
-    for at in (4, 11):
+    for at in (2, 5):
         child = subprocess.Popen(
             [*RLVR, "study", "run", "study.toml"], cwd=tmp_path, env=ENV, stderr=subprocess.DEVNULL
         )
@@ -79,7 +79,7 @@ def test_kill_9_in_a_study_of_twenty_trials_loses_none_and_repeats_none(tmp_path
     done = rlvr("study", "run", "study.toml", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     made, folders = result(tmp_path), runs(tmp_path)
-    assert made["status"] == "finished" and len(made["trials"]) == 20 == len(folders)
+    assert made["status"] == "finished" and len(made["trials"]) == 8 == len(folders)
     assert all(len(own) == 1 for own in folders.values()), "a trial that was begun goes on in its own run folder"
     for name in finished:  # the winner's result is written again when it is asked test problems, its run is not
         events = (folders[name][0] / "logs" / "events.jsonl").read_text()
@@ -100,7 +100,7 @@ def test_odd_trials_cost_only_themselves(tmp_path) -> None:
         + f"""
 [resources]
 processes = 3
-time_limit_s = 60
+time_limit_s = 30
 retries = 1
 [[ladder]]
 reward.memory = 1
@@ -128,7 +128,7 @@ die = {{ "reward.how" = "die", "reward.mark" = "{tmp_path}/died" }}
     assert [one["status"] for one in by_arm["oom"]["attempts"]] == ["oom", "oom", "finished"]
     assert [one["status"] for one in by_arm["die"]["attempts"]] == ["killed", "finished"]
     why = {one["trial"]: one["why"] for one in made["failures"]}
-    assert why[by_arm["hang"]["id"]] == "not done after resources.time_limit_s = 60"
+    assert why[by_arm["hang"]["id"]] == "not done after resources.time_limit_s = 30"
     assert why[by_arm["error"]["id"]].endswith("raised ValueError: planted")
     run = tmp_path / "out/tried" / by_arm["oom"]["run"]
     assert json.loads((run / "config.json").read_text())["recipe"]["reward"]["memory"] == 2

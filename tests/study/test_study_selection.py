@@ -87,6 +87,7 @@ def test_two_seeds_are_little_and_the_interval_says_so() -> None:
     ]  # fmt: skip
     found = verdict("weighted", *arms)
     assert found.outcome == "undecided" and found.comparisons[0].low < -0.1
+    assert found.comparisons[0].p is None
     alone = verdict("weighted", candidate("a", x=0.5), candidate("b", x=0.6))
     assert alone.outcome == "better"
 

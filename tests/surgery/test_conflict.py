@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rlvrlab.surgery.conflict import conflict, effective_rank, noise
+from rlvrlab.surgery.conflict import MOST_PAIRED, conflict, effective_rank, noise, pair_metrics
 
 
 def halves(groups: np.ndarray, spread: float, rng) -> np.ndarray:
@@ -49,3 +49,17 @@ def test_noise_has_no_self_cosine_and_no_z_and_real_conflict_has_both() -> None:
 def test_one_group_has_no_control() -> None:
     found = noise(np.array([[1.0, 0.5], [0.5, 1.0]]))
     assert found.self_cosine_S == pytest.approx([0.5]) and found.z == 0
+
+
+def test_every_pair_has_a_cosine_of_its_own_unless_they_are_too_many() -> None:
+    J = np.array([[2.0, 0.0], [0.0, 1.0], [-3.0, 0.0], [0.0, 0.0]])
+    found = pair_metrics(J @ J.T, ["a", "b/c", "d", "dead"])
+    assert found == {"surgery/cosine/a/b_c": 0.0, "surgery/cosine/a/d": -1.0, "surgery/cosine/b_c/d": 0.0}
+    many = MOST_PAIRED + 1
+    assert pair_metrics(np.eye(many), [str(i) for i in range(many)]) == {}
+
+
+def test_the_noise_floor_is_above_what_chance_makes_and_below_a_real_conflict() -> None:
+    rng = np.random.default_rng(3)
+    wide, narrow = (noise((H := halves(np.zeros((4, size)), 1.0, rng)) @ H.T, "floor").floor for size in (30, 3000))
+    assert 0.2 < wide < 0.7 and narrow < 0.1, "in more dimensions random directions are nearer to orthogonal"

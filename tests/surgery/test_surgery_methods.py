@@ -184,3 +184,28 @@ def test_worst_skill_leads_and_memory_is_plain() -> None:
     assert found.weight_S.argmax() == 0 and found.weight_S.sum() == pytest.approx(1)
     later = method(scene(J, success_S=np.array([1.0, 0.0, 0.5])), found.memory)
     assert later.memory == {"a": pytest.approx(0.55), "b": pytest.approx(0.45), "c": pytest.approx(0.5)}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_that_resolves_conflicts_acts_only_below_the_threshold(name: str) -> None:
+    """The cosines are −0.6, 0 and 0.8: −0.7 finds no conflict, and then the gradients are just added up."""
+    J = np.array([[5.0, 0.0], [-0.6, 0.8], [0.0, 2.0]])
+    idle, acting = weights(name, J, conflict_threshold=-0.7), weights(name, J, conflict_threshold=0.0)
+    if find("surgery", name).resolves_conflicts:
+        np.testing.assert_allclose(idle, np.full(3, 1 / 3))
+        assert not np.allclose(acting, idle)
+    else:
+        np.testing.assert_array_equal(idle, acting)
+
+
+def test_pcgrad_projects_the_pairs_below_the_threshold_and_no_others() -> None:
+    """Two gradients at 60°: at 0 they agree and are added up, at 0.9 each loses what it has along the other."""
+    J = np.array([[1.0, 0.0], [0.5, np.sqrt(0.75)]])
+    np.testing.assert_allclose(weights("pcgrad", J, conflict_threshold=0.0), [0.5, 0.5])
+    np.testing.assert_allclose(weights("pcgrad", J, conflict_threshold=0.9), [0.25, 0.25])
+    opposed = np.array([[1.0, 0.0], [-0.5, np.sqrt(0.75)], [0.0, 1.0]])  # cosines −0.5, 0 and 0.87
+    orders = [np.arange(3)] * 3
+    left_in = pcgrad(opposed @ opposed.T, orders, -0.6)
+    np.testing.assert_allclose(left_in, np.ones(3))
+    projected = pcgrad(opposed @ opposed.T, orders, -0.4) @ opposed
+    np.testing.assert_allclose(projected, [0.75, np.sqrt(0.75) * 1.5 + 1], rtol=1e-9)

@@ -42,6 +42,57 @@ def count_changes(target: Path) -> None:
     on_change(lambda now: os.write(descriptor, b"."))
 
 
+class Disk:
+    """What a power cut would leave below a folder: of a file or a list of names, what was synced last."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.contents: dict[int, bytes] = {}
+        self.names: dict[int, dict[str, int]] = {}
+
+    def fsync(self, descriptor: int) -> None:
+        place, number = Path(f"/proc/self/fd/{descriptor}").resolve(), os.fstat(descriptor).st_ino
+        if number not in self.contents and number not in self.names:
+            os.dup(descriptor)  # while it is open, no other file gets its number
+        if place.is_dir():
+            self.names[number] = {entry.name: entry.inode() for entry in os.scandir(place)}
+        else:
+            self.contents[number] = place.read_bytes()
+
+    def left(self, target: Path, number: int) -> None:
+        """A file that was never synced is there without content, a folder without names."""
+        if number in self.contents:
+            target.write_bytes(self.contents[number])
+        elif number in self.folders:
+            target.mkdir()
+            for name, below in self.names.get(number, {}).items():
+                self.left(target / name, below)
+        else:
+            target.touch()
+
+    def cut(self, image: Path) -> None:
+        """Write what is left, and die."""
+        if not self.root.exists():
+            die()
+        self.folders = {path.stat().st_ino for path in (self.root, *self.root.rglob("*")) if path.is_dir()}
+        self.left(image, self.root.stat().st_ino)
+        die()
+
+
+def cut_power_at(number: int, root: Path, image: Path) -> None:
+    """Before the n-th change, leave in `image` what a disk would hold that keeps nothing it was not told to."""
+    disk = Disk(root)
+    dying: list[int] = []
+
+    def act(now: int) -> None:
+        if now >= number and not dying:
+            dying.append(now)
+            disk.cut(image)
+
+    on_change(act)
+    os.fsync = disk.fsync
+
+
 def tear_line_at(number: int) -> None:
     """Write half of the n-th log line, then die."""
     numbers, whole = count(1), Lines.append

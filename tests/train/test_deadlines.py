@@ -46,7 +46,6 @@ def attempt(folder: Path, act: Callable[[], None], *overrides: str, asked_after_
     resolved = runs.recipe(folder, *overrides, text=runs.ONLINE)
 
     def work() -> session.Ended:
-        os.fsync = lambda descriptor: None
         patience.GRACE_S, patience.LAST_S = 0.3, 0.5
         spoil(act, calls)
         if asked_after_s:

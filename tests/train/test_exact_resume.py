@@ -14,7 +14,7 @@ import faults
 import pytest
 import runs
 
-from rlvrlab.train import session
+from rlvrlab.train import checkpoint, session
 
 POINTS = 12
 RLVR = [str(Path(sys.executable).with_name("rlvr"))]
@@ -86,6 +86,24 @@ def test_killed_in_the_middle_of_a_line(whole: Whole, tmp_path: Path, line: int)
     assert attempt(tmp_path, lambda: faults.tear_line_at(line)) == -signal.SIGKILL
     finish(tmp_path, whole)
     assert runs.events(runs.only_run(tmp_path), "torn_line")
+
+
+@pytest.mark.parametrize("nth", some_slow(range(POINTS), {3, 8, POINTS - 1}))
+def test_the_power_fails_and_only_what_was_synced_is_left(whole: Whole, tmp_path: Path, nth: int) -> None:
+    point, image = 1 + (whole.changes - 1) * nth // (POINTS - 1), tmp_path / "image"
+    cut = lambda: faults.cut_power_at(point, tmp_path / "out", image)  # noqa: E731
+    assert attempt(tmp_path, cut) == -signal.SIGKILL
+    killed = runs.only_run(tmp_path)
+    if killed is not None:
+        (tmp_path / "out").rename(tmp_path / "killed")
+        image.rename(tmp_path / "out")
+        killed, left = tmp_path / "killed" / killed.name, runs.only_run(tmp_path)
+        assert left is not None, "a run that was there is there"
+        assert {path.name for path in checkpoint.complete(killed / "checkpoints")} <= {
+            path.name for path in checkpoint.complete(left / "checkpoints")
+        }, "a checkpoint that was there is there, and complete"
+        assert len(runs.read_metrics(left)) >= len(runs.read_metrics(killed)) - 1, "at most the current step is lost"
+    finish(tmp_path, whole)
 
 
 @pytest.mark.slow

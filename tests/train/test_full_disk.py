@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -10,7 +11,9 @@ from typing import Any
 
 import pytest
 import runs
+from click.testing import CliRunner
 
+from rlvrlab.cli.report import command as report_command
 from rlvrlab.errors import LabError, UserError
 from rlvrlab.record import run as record_run
 from rlvrlab.record.files import Lines, StorageError, read_lines, write_json
@@ -117,6 +120,20 @@ def test_no_room_to_resume(whole: Path, disk: Path) -> None:
     (disk / "filler").unlink()
     session.resume(folder, runs.quiet)
     runs.assert_same(folder, whole)
+
+
+def test_no_room_for_a_report(whole: Path, disk: Path) -> None:
+    """One line with the path; the folder is as it was, and the page is written once there is room."""
+    folder = disk / whole.name
+    shutil.copytree(whole, folder)
+    before = sorted(path.relative_to(folder) for path in folder.rglob("*"))
+    fill(disk)
+    said = CliRunner().invoke(report_command, [str(folder)])
+    assert isinstance(said.exception, LabError) and "No space left" in str(said.exception)
+    assert "\n" not in str(said.exception) and str(folder) in str(said.exception)
+    assert sorted(path.relative_to(folder) for path in folder.rglob("*")) == before
+    (disk / "filler").unlink()
+    assert CliRunner().invoke(report_command, [str(folder)]).exit_code == 0
 
 
 def test_lines_stay_whole_however_often_the_disk_refuses(disk: Path) -> None:

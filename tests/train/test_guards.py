@@ -73,6 +73,26 @@ def test_the_applied_step_keeps_the_promise_under_adam(tmp_path: Path, tolerance
     assert bent, "no step had to be corrected, so nothing was tested"
 
 
+@pytest.mark.parametrize("protocol", ["mixed", slow("curriculum"), slow("none")])
+def test_skills_trained_together_are_protected_from_each_other(tmp_path: Path, protocol: str) -> None:
+    """The weighted sum is trained, and no skill loses by the applied step: ⟨∇J_s, θ_after − θ_before⟩ ≥ −ε_s."""
+    words = ["guard.type=skill_safe", "guard.memory_per_skill=10", "grpo.steps=8", "grpo.batch_size=10"]
+    words += [] if protocol == "none" else [f"protocol.type={protocol}"]
+    lab, outcomes = trained(tmp_path, *words, until=4)
+    bent, held, after = 0.0, set(), lab.engine.theta
+    for outcome in going_on(lab, outcomes):
+        metrics, before, after = outcome.metrics, after, lab.engine.theta
+        for skill, one in outcome.memory.guard.live.get("held", {}).items():
+            if f"guard/{skill}/change" not in metrics:
+                continue
+            gradient = -sum(one.vectors)
+            change, size = float(gradient @ (after - before)), np.linalg.norm(gradient) * np.linalg.norm(after - before)
+            assert change >= -metrics[f"guard/{skill}/epsilon"] - 1e-9 * max(size, 1e-9), skill
+            held.add(skill)
+        bent += metrics.get("guard/active", 0.0)
+    assert held == {"plus", "times"} and bent, "both skills are held, and some step had to be corrected"
+
+
 def test_right_answers_that_end_at_the_length_limit_are_remembered(tmp_path: Path) -> None:
     """Where every answer has as many tokens as it may have, none of them ends by itself."""
     _, outcomes = trained(tmp_path, *SAFE, "rollout.max_tokens=3", "grpo.steps=6")
@@ -132,6 +152,20 @@ def test_every_grouping_trains(tmp_path: Path, strategy: str) -> None:
     assert np.isfinite(lab.engine.theta).all()
     sizes = [{k: v for k, v in o.metrics.items() if k.startswith("surgery/size/")} for o in outcomes if not o.silent]
     assert sizes and all(sum(size.values()) <= 6 for size in sizes)
+
+
+def test_the_conflict_threshold_decides_what_is_trained(tmp_path: Path) -> None:
+    """Three thresholds, three policies; every pair's cosine, the conflict rate and the noise floor are recorded."""
+    words = ["surgery.type=pcgrad", "surgery.group_strategy=random", "surgery.noise_every=1"]
+    words += ["grpo.steps=2", "grpo.batch_size=20"]
+    after, metrics = {}, {}
+    for threshold in (-0.5, 0.0, 0.9):
+        lab, outcomes = trained(tmp_path, *words, f"surgery.conflict_threshold={threshold}")
+        after[threshold], metrics[threshold] = lab.engine.theta, [o.metrics for o in outcomes if not o.silent]
+    assert not np.array_equal(after[-0.5], after[0.0]) and not np.array_equal(after[0.0], after[0.9])
+    assert not np.array_equal(after[-0.5], after[0.9])
+    told = {key for row in metrics[0.0] for key in row}
+    assert {"surgery/cosine/random1/random2", "surgery/conflict_rate", "surgery/noise_floor"} <= told
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,9 @@ import runs
 from test_guards import trained
 from test_protocols import SKILLS
 
+from rlvrlab.cli import main
 from rlvrlab.errors import UserError
+from rlvrlab.train import session
 from rlvrlab.train.interference import interference
 from rlvrlab.train.lab import build_lab
 
@@ -31,3 +34,18 @@ def test_fewer_than_two_skills_with_a_gradient_is_a_clear_error(tmp_path: Path) 
     lab = build_lab(runs.recipe(tmp_path, text=SKILLS))
     with pytest.raises(UserError, match="0 skills have a gradient"):
         interference(lab, lab.resolved.phase("grpo"), length=0.05)
+
+
+def test_the_verb_measures_a_checkpoint_and_leaves_tables_and_pictures(tmp_path: Path, monkeypatch, capsys) -> None:
+    quick = ["grpo.steps=2", "rollout.n=8", "sft.steps=8", "data.train_size=16"]
+    ended = session.start(runs.recipe(tmp_path, *quick, text=SKILLS), runs.quiet)
+    monkeypatch.setattr("sys.argv", ["rlvr", "interference", f"{ended.folder}@last", "--problems", "6", "--json"])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert not left.value.code
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["skills"] == ["plus", "times"] and len(shown["self_cosine"]) == 2
+    assert np.shape(shown["interference_gradient"]) == np.shape(shown["interference_one_update"]) == (2, 2)
+    table = (ended.folder / "analysis/tables/interference_one_update.csv").read_text().splitlines()
+    assert table[0] == "step_on,effect_on,value" and len(table) == 5
+    assert (ended.folder / "analysis/figures/interference_gradient.svg").read_text().startswith("<svg")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,13 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvrlab.errors import UserError
-from rlvrlab.train.lab import build_lab
+from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.loop import stage_ended
 from rlvrlab.train.protocols.base import cut, drawn, stage_at, stages_of
+from rlvrlab.train.protocols.mixed import dealt
 from rlvrlab.train.session import ready_lab
 from rlvrlab.train.state import Memory, State
 from rlvrlab.train.step import enter
-from rlvrlab.types import Problem
+from rlvrlab.types import Problem, Request
 
 SKILLS = """
 name = "tiny"
@@ -112,6 +115,32 @@ def test_single_and_mixed(tmp_path: Path) -> None:
     assert skills_drawn(lab, phase, 0) == {"plus": 3, "times": 3}
 
 
+@given(st.lists(st.floats(0.05, 20), min_size=1, max_size=7), st.integers(1, 40), st.integers(0, 400))
+def test_places_are_dealt_by_weight_without_remainder(weights: list[float], size: int, step: int) -> None:
+    before, after = dealt(step * size, weights), dealt((step + 1) * size, weights)
+    assert sum(before) == step * size and sum(after) == (step + 1) * size
+    assert all(a <= b for a, b in zip(before, after, strict=True)), "nobody loses a place by dealing on"
+    fair = [(step + 1) * size * weight / sum(weights) for weight in weights]
+    assert all(abs(a - f) <= (len(weights) + 1) / 2 for a, f in zip(after, fair, strict=True))
+
+
+def test_dealing_starts_near_the_end_and_ends_as_if_begun_at_the_first_place() -> None:
+    weights, had = [5.0, 3.0, 1.0, 0.2], [0, 0, 0, 0]
+    for places in range(300):
+        assert dealt(places, weights) == had
+        had[max(range(4), key=lambda i: weights[i] / (had[i] + 0.5))] += 1
+
+
+def test_every_step_of_a_mixture_is_a_full_batch(tmp_path: Path) -> None:
+    third = '  {type = "countdown", label = "minus", numbers = [2], high = 9, operators = "-", style = "bare"},\n]'
+    text = SKILLS.replace("]\n[engine]", f"{third}\n[engine]").replace("train_size = 40", "train_size = 60")
+    lab = build_lab(runs.recipe(tmp_path, "protocol.type=mixed", text=text))
+    phase = lab.resolved.phase("grpo")
+    draws = [skills_drawn(lab, phase, step, size=4) for step in range(3)]
+    assert [sum(draw.values()) for draw in draws] == [4, 4, 4]
+    assert sum(draws, Counter()) == {"plus": 4, "times": 4, "minus": 4}
+
+
 def test_curriculum_has_levels_lengths_and_keeps_the_optimiser(tmp_path: Path) -> None:
     text = SKILLS.replace('label = "plus", numbers = [2]', 'label = "plus", numbers = [2, 3]')
     words = ["protocol.type=curriculum", "protocol.lengths=[4,6]", "sft.references=40"]
@@ -130,6 +159,49 @@ def test_curriculum_has_levels_lengths_and_keeps_the_optimiser(tmp_path: Path) -
         outcome = phase.step(lab, phase.estimators(lab.resolved), State(phase_step=step, step=step), Memory())
         drawn_lengths.append(max(len(rollout.completion.tokens) for rollout in outcome.rollouts))
     assert drawn_lengths[0] <= 4 and drawn_lengths[1] == 6, "an untrained policy fills the room it has"
+
+
+def longest_asked(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """Collects the room that every answer of the policy is given from now on."""
+    asked: set[int] = set()
+    sample = type(lab.engine).sample
+
+    def watched(engine: Any, requests: Sequence[Request]) -> Any:
+        asked.update(request.sampling.max_tokens for request in requests)
+        return sample(engine, requests)
+
+    monkeypatch.setattr(type(lab.engine), "sample", watched)
+    return asked
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["guard.type=skill_safe", "guard.gradient=policy", 'guard.protected=["times"]', "guard.trigger=drop"],
+        ["credit.type=counterfactual", "credit.replay=resample", "reward.type=random"],
+    ],
+)
+def test_a_stages_length_holds_for_guards_and_credit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    text = SKILLS.replace('label = "plus", numbers = [2]', 'label = "plus", numbers = [2, 3]')
+    lengths = ["protocol.type=curriculum", "protocol.lengths=[6,4]", "sft.references=40"]
+    lab = build_lab(runs.recipe(tmp_path, *lengths, *words, text=text))
+    phase = lab.resolved.phase(lab.recipe.phases[-1])
+    asked = longest_asked(lab, monkeypatch)
+    phase.step(lab, phase.estimators(lab.resolved), State(phase_step=3, step=3), Memory())
+    assert asked <= {1, 2, 3, 4} and 4 in asked
+
+
+def test_a_stages_length_holds_for_second_tries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = SKILLS.replace('label = "plus", numbers = [2]', 'label = "plus", numbers = [2, 3]')
+    words = ["protocol.type=curriculum", "protocol.lengths=[4,6]", "sft.references=40", 'phases=["grpo_turns"]']
+    lab = build_lab(runs.recipe(tmp_path, *words, "grpo_turns.steps=6", "grpo_turns.batch_size=6", text=text))
+    phase = lab.resolved.phase("grpo_turns")
+    monkeypatch.setattr("rlvrlab.rollout.turns.feedback", lambda env, tries: [r.problem.prompt for r in tries])
+    asked = longest_asked(lab, monkeypatch)
+    outcome = phase.step(lab, phase.estimators(lab.resolved), State(), Memory())
+    assert asked == {4} and any(rollout.turn for rollout in outcome.rollouts)
 
 
 def test_a_new_skill_begins_with_a_fresh_optimiser_and_reference(tmp_path: Path) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,6 @@ from rlvrlab.errors import CheckpointError, InfrastructureError, LabError, RunEr
 from rlvrlab.record.run import Run
 from rlvrlab.train import checkpoint, session
 from rlvrlab.train.extension import extend
-
-
-@pytest.fixture(scope="module", autouse=True)
-def no_waiting_for_the_disk() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -211,7 +211,7 @@ def compare(
             evaluate(run, progress=False)
     first, second = ([Path(fspath(one)) for one in side] for side in sides)
     compared = compare_folders(*matching(first, second, anyway), anyway, paired)
-    accepted = next(row for row in compared.measures if row.what == "accepted")
+    accepted = compared.measures[0]
     gap = accepted.difference
     return Comparison(
         compared.data, compared.problems, accepted.before, accepted.after, gap.mean, (gap.low, gap.high),

@@ -23,7 +23,7 @@ from rlvrlab.envs.function import FunctionEnvironment, make_environment, rows_of
 from rlvrlab.errors import UserError
 from rlvrlab.record.files import write_rows
 from rlvrlab.record.run import read_config
-from rlvrlab.registry import HOMES, PYTHON, find, keys_of, kind_of, python_name, remember
+from rlvrlab.registry import HOMES, PYTHON, adopt, find, keys_of, kind_of, python_name, remember
 from rlvrlab.rewards.function import reward_class
 from rlvrlab.types import Environment, Problem
 
@@ -74,7 +74,9 @@ def env_table(env: Any, data: Any, folder: Path, output: Path) -> dict[str, Any]
     else:
         remedy = "take rlvrlab.environment(…), or a class with @register('env', NAME)"
         raise UserError(f"env: {env!r:.60} is no environment; {remedy}")
-    return table if data is None else table | {"path": str(_data_file(table["type"], data, folder, output))}
+    if data is None or not isinstance(table.get("type"), str):
+        return table  # a table without a type is complained about with the rest of the recipe
+    return table | {"path": str(_data_file(table["type"], data, folder, output))}
 
 
 def give_again(folder: Path, reward: Any = None, env: Any = None, data: Any = None) -> None:
@@ -123,7 +125,10 @@ def _place(module: ModuleType | None, value: object, folder: Path) -> str | None
         return None
     name = next((name for name, one in vars(module).items() if one is value), None)
     path, home = Path(file).resolve(), folder.resolve()
-    return name and f"{path.relative_to(home) if path.is_relative_to(home) else path}:{name}"
+    if name is None or not path.is_file():
+        return None
+    adopt(module)
+    return f"{path.relative_to(home) if path.is_relative_to(home) else path}:{name}"
 
 
 def _data_file(env: str, data: Any, folder: Path, output: Path) -> Path:

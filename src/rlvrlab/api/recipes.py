@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
@@ -11,8 +12,9 @@ from rlvrlab.api.plugins import env_table, reward_table
 from rlvrlab.api.short_errors import short_errors
 from rlvrlab.errors import UserError
 from rlvrlab.recipe import Resolved
-from rlvrlab.recipe.load import load_changed, load_tables
+from rlvrlab.recipe.load import Tables, extended, load_changed
 from rlvrlab.recipe.parse import Tree, flatten, parse_overrides, parse_toml, place, read_toml
+from rlvrlab.recipe.schema import Recipe
 from rlvrlab.recipe.shipped import recipe_file
 
 RecipeLike = str | PathLike[str] | Mapping[str, Any] | Resolved
@@ -23,17 +25,25 @@ Overrides = str | Sequence[str] | Mapping[str, Any]
 def load_recipe(recipe: RecipeLike, overrides: Overrides = ()) -> Resolved:
     """A checked recipe of a file, TOML text, dict or loaded recipe; overrides are "a.b=v" texts or a dict."""
     changes = _changes(overrides)
+    if isinstance(recipe, Resolved) and not changes:
+        return recipe
+    tables, folder = _unchecked(recipe)
+    return load_changed(tables, changes, folder)
+
+
+def _unchecked(recipe: RecipeLike) -> tuple[Tables, Path]:
+    """A recipe's tables and folder; overrides and functions may still complete it, so nothing is checked yet."""
     if isinstance(recipe, Resolved):
-        return load_changed(recipe.given(), _set_by(recipe), changes, recipe.folder) if changes else recipe
+        return Tables(recipe.given(), _set_by(recipe)), recipe.folder
     if isinstance(recipe, Mapping):
-        return load_tables(_tree(recipe), changes, Path(), "dict")
+        return extended(_tree(recipe), Path(), "dict"), Path()
     if is_toml_text(recipe):
-        return load_tables(parse_toml(recipe, "text"), changes, Path(), "text", recipe)
+        return extended(parse_toml(recipe, "text"), Path(), "text", recipe), Path()
     if not isinstance(recipe, str | PathLike):
         raise UserError(f"recipe: a file, TOML text, a dict or a loaded recipe, not {recipe!r:.60}")
     path = recipe_file(Path(fspath(recipe)))
     tree, text = read_toml(path)
-    return load_tables(tree, changes, path.parent, path.name, text)
+    return extended(tree, path.parent, path.name, text), path.parent
 
 
 def is_toml_text(recipe: object) -> TypeGuard[str]:
@@ -47,19 +57,27 @@ def with_functions(recipe: RecipeLike, reward: Any, env: Any, data: Any, overrid
     """The recipe with this reward, environment and data in place of its own; overrides come last."""
     if reward is None and env is None and data is None:
         return load_recipe(recipe, overrides)
-    base = load_recipe(recipe)
-    tree, origins = base.given(), _set_by(base)
-    tables: dict[str, Tree] = {}
+    changes = _changes(overrides)
+    (tree, origins, sources), folder = _unchecked(recipe)
+    given: dict[str, Tree] = {}
     if reward is not None:
-        tables["reward"] = reward_table(reward, base.folder)
+        given["reward"] = reward_table(reward, folder)
     if env is not None or data is not None:
-        asked = base.recipe.env if env is None else env
-        tables["env"] = env_table(asked, data, base.folder, Path(base.recipe.output_dir))
-    for kind, table in tables.items():
+        asked = _with_changes(tree, changes)
+        output = Path(str(asked.get("output_dir", Recipe().output_dir)))
+        given["env"] = env_table(asked.get("env", Recipe().env) if env is None else env, data, folder, output)
+    for kind, table in given.items():
         tree[kind] = table
         origins = {key: origin for key, origin in origins.items() if not key.startswith(f"{kind}.")}
         origins |= {key: "python" for key, _ in flatten({kind: table})}
-    return load_changed(tree, origins, _changes(overrides), base.folder)
+    return load_changed(Tables(tree, origins, sources), changes, folder)
+
+
+def _with_changes(tree: Tree, changes: Mapping[str, Any]) -> Tree:
+    changed = copy.deepcopy(tree)
+    for key, value in changes.items():
+        place(changed, key, value)
+    return changed
 
 
 def _changes(overrides: Overrides) -> dict[str, Any]:

@@ -27,20 +27,31 @@ def command() -> None:
 @click.argument("path", type=RECIPE)
 @click.argument("overrides", nargs=-1, type=RECIPE_KEY)
 @AS_JSON
-def recipe(path: Path, overrides: tuple[str, ...], as_json: bool) -> None:
-    """Resolve a recipe; every mistake at once."""
+def recipe(path: Path, overrides: tuple[str, ...], as_json: bool) -> int:
+    """Resolve a recipe, every mistake at once, and look up its model, packages and files.
+
+    The exit code is 1 when the recipe names something that does not exist. What only this machine lacks (a package, a
+    model that is fetched later) is said, and so is what cannot be checked without a network.
+    """
     from rlvrlab.recipe import load_recipe
     from rlvrlab.recipe.explain import unusual
     from rlvrlab.recipe.parse import flatten
+    from rlvrlab.train.lookups import lookups
 
     resolved = load_recipe(path, overrides)
+    found = lookups(resolved)
+    wrong = [one for one in found if one.state == "wrong"]
     if as_json:
-        print_json(resolved.config())
-    else:
-        changed = len(dict(flatten(resolved.given())))
-        click.echo(f"{path}: fine ({changed} keys set, {len(resolved.origins) - changed} defaults)")
-        for words in unusual(resolved):
-            click.echo(f"warning: {words}", err=True)
+        print_json({**resolved.config(), "lookups": [one._asdict() for one in found]})
+        return 1 if wrong else 0
+    changed = len(dict(flatten(resolved.given())))
+    told = f"({changed} keys set, {len(resolved.origins) - changed} defaults)"
+    click.echo(f"{path}: {'every key is fine, but see below' if wrong else 'fine'} {told}")
+    for one in found:
+        click.echo(printable(f"  {one.what}: {one.state}: {one.words}"), err=one.state == "wrong")
+    for words in unusual(resolved):
+        click.echo(f"warning: {words}", err=True)
+    return 1 if wrong else 0
 
 
 @command.command("env")

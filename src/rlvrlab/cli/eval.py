@@ -14,7 +14,8 @@ import click
 
 from rlvrlab.cli.options import AS_JSON, FreeWords, examination
 from rlvrlab.cli.printing import print_json, printable
-from rlvrlab.errors import LabError, UserError
+from rlvrlab.cli.waiting import patient
+from rlvrlab.errors import UserError
 
 if TYPE_CHECKING:
     from rlvrlab.cli.examined import Subject
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 PLACES = {"judges", "ray", "ray_workers"}
 """Options that say where the work is done, not what it is."""
-LATER = {"impossible"}
+LATER = {"impossible", "deadline"}
 """Options that a folder begun by an older version does not know."""
 
 
@@ -116,17 +117,22 @@ def _evaluate(request: dict[str, Any], as_json: bool) -> Kept:
             raise UserError("--impossible: no problem here has tests that can be made to contradict; take a code env")
     facts |= {**subject.facts, "request": _plain(request)}
     facts["command"] = ["rlvr", *map(shlex.quote, sys.argv[1:])]
-    with _answerer(subject, request) as answerer:
+    with patient("the evaluation", request["deadline"]) as alive, _answerer(subject, request) as answerer:
         name = name_of(answerer.identity())
         folder = _path(request["output"]) or _new_folder(request, data, protocol.name, name)
         with AnswersBar(len(problems) * (1 if protocol.budget else protocol.n), as_json) as progress:
+
+            def observe(batch: list[Any]) -> None:
+                progress.observe(batch)
+                alive()
+
             try:
                 return evaluate_into(
                     folder, answerer, env, problems, protocol,
-                    seed=request["seed"], data=data, facts=facts, observe=progress.observe, reward=subject.reward,
+                    seed=request["seed"], data=data, facts=facts, observe=observe, reward=subject.reward,
                     run=split_run(request["run"])[0] if request["run"] else None,
                 )  # fmt: skip
-            except (KeyboardInterrupt, LabError) as error:
+            except BaseException as error:
                 if not isinstance(error, UserError) and (folder / "samples.jsonl").exists():
                     click.echo(f"what is judged is kept; go on with: rlvr eval --resume {folder}", err=True)
                 raise
@@ -223,7 +229,7 @@ def _stored_request(folder: Path, request: dict[str, Any]) -> dict[str, Any]:
         raise UserError(f"{folder}: was not made by `rlvr eval`; repeat what made it")
     # Where it is done may change in between: a judge that was lost comes back elsewhere.
     moved = {key: request[key] or stored.get(key) or request[key] for key in PLACES}
-    return {**dict.fromkeys(LATER), **stored, **moved, "output": folder}
+    return {**dict.fromkeys(LATER), **stored, **moved, "output": folder, "deadline": request["deadline"]}
 
 
 class AnswersBar:

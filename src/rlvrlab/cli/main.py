@@ -32,6 +32,7 @@ VERBS = {
     "check": "Check a recipe, an environment, a reward or an engine.",
     "judge": "Judge solutions against a problem.",
     "credit": "Show which lines of an answer earned its reward.",
+    "interference": "Measure what a step on one skill does to the others.",
     "report": "Write one HTML page to look at.",
     "serve": "Serve the judge, a model or the dashboard.",
     "new": "Write the beginnings of a task, a reward or an environment.",

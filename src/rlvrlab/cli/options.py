@@ -88,6 +88,9 @@ SERVERS = together(
                  help="Seconds for one request."),
 )  # fmt: skip
 """Served models, and how they are asked; see `examined.served`."""
+DEADLINE = click.option("--deadline", default=3600.0, show_default=True, type=click.FloatRange(0), metavar="SECONDS",
+                        help="Give up after so long without a judged answer; 0 waits for ever.")  # fmt: skip
+"""How long an examination waits; see `waiting.patient`."""
 
 
 def examination(*, roles: Sequence[Role], role: Role, logprobs: int) -> Decorator:
@@ -106,4 +109,5 @@ def examination(*, roles: Sequence[Role], role: Role, logprobs: int) -> Decorato
         click.option("--max-tokens", type=click.IntRange(1), help="Longest answer [the recipe's, else 2048]."),
         click.option("--role", type=click.Choice(roles), default=role, show_default=True),
         click.option("--seed", default=0, show_default=True, help="Keys the sampling."),
+        DEADLINE,
     )  # fmt: skip

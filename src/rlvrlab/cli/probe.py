@@ -10,6 +10,7 @@ import click
 
 from rlvrlab.cli.options import AS_JSON, FreeWords, examination
 from rlvrlab.cli.printing import print_json, printable, table
+from rlvrlab.cli.waiting import patient
 from rlvrlab.errors import UserError
 from rlvrlab.types import RewardFunction, Sampling
 
@@ -62,11 +63,13 @@ def command(**options: Any) -> None:
         temperature=options["temperature"] or usual.temperature,
     )
     problems = asked.env.problems(options["role"], size, asked.resolved.recipe.data.seed if asked.resolved else 0)
-    with answerer_of(asked, options) as answerer:
+    with patient("the probe", options["deadline"]) as alive, answerer_of(asked, options) as answerer:
         # A recipe or a run brings its own reward; an environment given by name is probed by right or wrong.
         own = asked.resolved if options["what"] is None or is_recipe(options["what"]) else None
         reward: RewardFunction = own.build("reward") if own else find("reward", "binary")()
-        tries = try_problems(answerer, asked.env, reward, problems, n=n, sampling=sampling, seed=options["seed"])
+        tries = try_problems(
+            answerer, asked.env, reward, problems, n=n, sampling=sampling, seed=options["seed"], observe=alive
+        )
         identity = answerer.identity()
     probed = report(tries)
     # A run's policy @base is the one before any phase.

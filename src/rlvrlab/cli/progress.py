@@ -15,7 +15,8 @@ from rich.text import Text
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.headline import headline_words, headlines, percent
-from rlvrlab.record.run import read_events
+from rlvrlab.record.profile import profile_of
+from rlvrlab.record.run import read_events, read_metrics
 from rlvrlab.record.summary import accuracy_of
 from rlvrlab.train.card import card_table, read_cards
 from rlvrlab.train.phases.base import Phase
@@ -76,7 +77,9 @@ class Progress:
         """Show the result, warnings, and where to read more."""
         if self._as_json:
             told = [one._asdict() for one in headlines(ended.folder)]
-            print_json({"folder": str(ended.folder), "status": ended.status, "headline": told, "result": ended.summary})
+            spent = [one._asdict() for one in profile_of(read_metrics(ended.folder))]
+            facts = {"folder": str(ended.folder), "status": ended.status, "headline": told, "result": ended.summary}
+            print_json({**facts, "profile": spent})
             return
         rows = []
         for name, entry in ended.summary.items():

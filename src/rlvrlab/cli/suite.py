@@ -13,8 +13,9 @@ import click
 
 from rlvrlab.cli.model_folders import is_model
 from rlvrlab.cli.names import RUN_AT_OR_OTHER
-from rlvrlab.cli.options import AS_JSON, SERVERS
+from rlvrlab.cli.options import AS_JSON, DEADLINE, SERVERS
 from rlvrlab.cli.printing import print_json, printable, table
+from rlvrlab.cli.waiting import patient
 from rlvrlab.errors import LabError, UnknownName, UserError
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 @click.option("--max-tokens", type=click.IntRange(1), help="Longest answer, in place of the members'.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder for answers and results; resumes there.")
+@DEADLINE
 @click.option("--contamination", is_flag=True, help="Ask instead how much of each data set is known by heart.")
 @AS_JSON
 def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> None:
@@ -186,7 +188,10 @@ def _examined(
     def progress(model: str, member: str) -> None:
         status.update(f"{printable(model)} on {member}")
 
-    examined = examine(models, prepared, seed=options["seed"], output=output, progress=progress)
+    alive = stack.enter_context(patient("the examination", options["deadline"]))
+    examined = examine(
+        models, prepared, seed=options["seed"], output=output, progress=progress, observe=lambda batch: alive()
+    )
     examined = replace(examined, skipped=(*examined.skipped, *left_out))
     if output is not None:
         write_json(output / "suite.json", examined.facts())
@@ -229,7 +234,7 @@ def _show(examined: Examined, models: list[str], title: str) -> None:
         compared = sum(cell.versus is not None for cell in examined.cells)
         words = "In %, with 95 % intervals."
         if compared:
-            least = max(cell.versus.detectable for cell in examined.cells if cell.versus)
+            least = max(cell.versus.detectable or 0.0 for cell in examined.cells if cell.versus)
             words += f" Δ to {head[0]}, paired by problem; * beyond chance, adjusted for {compared} comparisons."
             words += f" Differences under {100 * least:.0f} points may stay unseen." if least >= 0.005 else ""
         console.print(Text(printable(words)))

@@ -45,6 +45,7 @@ LESS_IS_BETTER = ("truncated",)
 WRONG, RIGHT = "_if_unjudged_wrong", "_if_unjudged_right"
 BOUNDED = (
     ("accepted_at_1", "accepted@1"),
+    ("pass@1", "pass@1"),
     ("solved_at_budget", "solved within the budget"),
     ("mean_accuracy", "mean accuracy"),
 )
@@ -61,17 +62,25 @@ def metrics_table(metrics: Mapping[str, Any]) -> Table:
     for key in sorted((k for k in metrics if k.startswith("pass@") and k[5:].isdigit()), key=lambda k: int(k[5:])):
         table.add_row(key, _share(metrics, key))
         table.add_row(f"pass^{key[5:]}", _share(metrics, f"pass^{key[5:]}"))
+    several = "pass@1" in metrics  # of all answers; accepted@1 is the same of the first ones alone
     for key, words in SHARES:
-        if key in metrics:
+        if key in metrics and not (several and key == "accepted_at_1"):
             table.add_row(words, _share(metrics, key))
     for kind in (k for k in metrics if k.endswith("_error_rate") and metrics[k]):
         table.add_row(f"error: {kind.removesuffix('_error_rate')}", _share(metrics, kind))
     for key, words, form in NUMBERS:
         if metrics.get(key) is not None:
             table.add_row(words, form.format(metrics[key]))
+    if metrics.get("most_answers"):
+        left = f"; {metrics['given_up']} problems had budget left then, see --n" if metrics["given_up"] else ""
+        table.add_row("answers to a problem, at most", f"{metrics['most_answers']}{left}")
     if metrics["unjudged"]:
         bad = f", {metrics['bad_tasks']:.0f} of them bad tasks" if metrics.get("bad_tasks") else ""
-        bounds = [f"{words} between {_bounds(metrics, key)}" for key, words in BOUNDED if f"{key}{WRONG}" in metrics]
+        bounds = [
+            f"{words} between {_bounds(metrics, key)}"
+            for key, words in BOUNDED
+            if f"{key}{WRONG}" in metrics and not (several and key == "accepted_at_1")
+        ]
         text = f"{metrics['unjudged']:.0f}{bad}; with them {' and '.join(bounds)}"
         table.add_row(Text("could not be judged", "yellow"), text)
     if metrics.get("stopped_early"):
@@ -99,7 +108,9 @@ def comparison_table(title: str, rows: Sequence[Row]) -> Table:
         low, mean, high = (f"{scale * value:+.{digits}f}" for value in (d.low, d.mean, d.high))
         better = (d.mean > 0) != (row.what in LESS_IS_BETTER)
         style = "" if not row.significant or row.what in PLAIN else "green" if better else "red"
-        before, after, least = (f"{scale * value:.{digits}f}" for value in (row.before, row.after, d.detectable))
+        before, after, least = (
+            "–" if value is None else f"{scale * value:.{digits}f}" for value in (row.before, row.after, d.detectable)
+        )
         difference = Text(f"{mean} [{low}, {high}]", style)
         lines.append([row.what, before, after, difference, d.p_words, least, row.verdict])
     head = (title, "before", "after", "difference [95 %]", "p", "MDE", "")

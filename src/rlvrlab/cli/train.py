@@ -12,7 +12,7 @@ import click
 
 from rlvrlab.cli.names import RECIPE, RECIPE_KEY, RunName
 from rlvrlab.cli.options import AS_JSON, FreeWords
-from rlvrlab.cli.printing import print_json
+from rlvrlab.cli.printing import print_json, table
 from rlvrlab.errors import UserError
 
 if TYPE_CHECKING:
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 @click.option("--engine", help="Train with this engine in place of the recipe's, e.g. verl.")
 @click.option("--address", help="With verl: the Ray cluster, e.g. auto or ray://HEAD:10001; none starts Ray here.")
 @click.option("--judge", "judges", multiple=True, help="With verl: a judge server's address; several share the work.")
+@click.option("--profile", is_flag=True, help="At the end: where the time of a step went, and what would save some.")
 @AS_JSON
 def command(
-    recipe: Path | None, overrides: tuple[str, ...], plan: bool, resume: str | None, fork: bool,
+    recipe: Path | None, overrides: tuple[str, ...], plan: bool, resume: str | None, fork: bool, profile: bool,
     engine: str | None, address: str | None, judges: tuple[str, ...], as_json: bool,
 ) -> int:  # fmt: skip
     """Run a recipe, or resume a run.
@@ -85,7 +86,23 @@ def command(
         else:
             ended = session.start(resolved, progress.observe, said, address, judges)
     progress.end(ended)
+    if profile and not as_json:
+        _show_profile(ended.folder, resolved)
     return ended.exit_code
+
+
+def _show_profile(folder: Path, resolved: Resolved) -> None:
+    """Seconds per step by part, and advice."""
+    from rich.console import Console
+
+    from rlvrlab.record.profile import advice, profile_of
+    from rlvrlab.record.run import read_metrics
+
+    spent = profile_of(read_metrics(folder))
+    rows = [(one.phase, one.words, f"{one.per_step:.3f}", f"{one.share:.0%}") for one in spent]
+    Console().print(table(("phase", "what a step does", "s per step", "share"), rows))
+    for line in advice(spent, resolved.plain()):
+        click.echo(f"advice: {line}")
 
 
 def _resolved(recipe: Path | None, overrides: Sequence[str], engine: str | None) -> Resolved:

@@ -11,7 +11,7 @@ from rlvrlab.batch import Floats, Ints
 from rlvrlab.credit.edits import Invalid, Replays
 
 Label = Literal["unbiased", "shaping"]
-Segmentation = Literal["auto", "python", "sql", "turns", "text", "words"]
+Segmentation = Literal["auto", "python", "sql", "turns", "text", "words", "characters"]
 
 
 class StepCredit(ABC):

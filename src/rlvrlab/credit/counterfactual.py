@@ -8,13 +8,13 @@
 
 Unbiased or shaping? A subtracted term is a valid baseline exactly when it does not depend on the token's own choice
 given what came before. v(< i), the reward of what stood before the step, does not: truncate and tail are **unbiased**,
-as unbiased as the group advantage they are added to, as long as the steps are words and each word is one token. In all
-other segmentations later tokens decide where a step begins. Deleting or exchanging a step and keeping the policy's
-later steps, which reacted to it, is **shaping**; so are vine, resample and step_groups, which would be unbiased over a
-fixed number of steps but give the decision to stop no credit of its own; so is credit that is ranked, clipped, gated or
-turned into weights, and a random choice of k steps where the number of steps depends on the answer. Shaping can teach
-faster, and does where rewards are sparse, but it may move the optimum; `weight` says how much of it there is. Every run
-records `credit/unbiased` (1 or 0).
+as unbiased as the group advantage they are added to, as long as the steps are words or characters and each is one
+token. In all other segmentations later tokens decide where a step begins. Deleting or exchanging a step and keeping the
+policy's later steps, which reacted to it, is **shaping**; so are vine, resample and step_groups, which would be
+unbiased over a fixed number of steps but give the decision to stop no credit of its own; so is credit that is ranked,
+clipped, gated or turned into weights, and a random choice of k steps where the number of steps depends on the answer.
+Shaping can teach faster, and does where rewards are sparse, but it may move the optimum; `weight` says how much of it
+there is. Every run records `credit/unbiased` (1 or 0).
 A failed answer rarely has one step to blame (deleting a statement mended 2 % of failed minicode programs), yet most
 different programs are failed ones. `examined = "earning"` leaves them to their group's advantage, for less than a third
 of the calls; "live" also leaves groups alone in which every answer earned the same. Both are shaping: what is
@@ -95,7 +95,7 @@ class Counterfactual(StepCredit):
         truncates = self.intervention_types == ("truncate",) and self.replay == "fixed"
         sees_past_only = self.estimator == "tail" or (self.estimator == "leave_one_out" and truncates)
         all_steps = self.counterfactual_k == 0 and self.examined == "all"
-        causal = self.segmentation == "words"
+        causal = self.segmentation in ("words", "characters")
         return "unbiased" if linear and sees_past_only and all_steps and causal else "shaping"
 
     @property

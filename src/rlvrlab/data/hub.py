@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 PATIENCE_S = 2.0
@@ -28,11 +29,14 @@ def go_offline_without_network() -> bool:
     return True
 
 
-def is_stored(repository: str) -> bool:
-    """Whether the client may have a data set already; where its folders are elsewhere, it may."""
+def is_stored(repository: str, kind: Literal["datasets", "models"] = "datasets") -> bool:
+    """Whether the client has a model, or may have a data set: where its folders are elsewhere, it may."""
+    owner, _, name = repository.partition("/")
+    if kind == "models":
+        cache = Path(importlib.import_module("huggingface_hub.constants").HF_HUB_CACHE)
+        return any(cache.glob(f"models--{owner}--{name}/snapshots/*/config.json"))
     if any(os.environ.get(name) for name in ("HF_DATASETS_CACHE", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")):
         return True
-    owner, _, name = repository.partition("/")
     home = Path(importlib.import_module("huggingface_hub.constants").HF_HOME)
     return any(home.glob(f"hub/datasets--{owner}--{name}")) or any(home.glob(f"datasets/{owner}___{name}*"))
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from rlvrlab.data.rows import named
-from rlvrlab.envs.code.rows import TEST_ONLY
+from rlvrlab.envs.base import TEST_ONLY
 from rlvrlab.errors import UserError
 from rlvrlab.types import Problem, Role
 

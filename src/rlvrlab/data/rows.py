@@ -13,7 +13,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, cast, get_args
 
 from rlvrlab.data.files import to_json, write_bytes, write_lines
 from rlvrlab.envs.data_files import Row, parquet, read_rows
@@ -45,30 +45,51 @@ def to_row(problem: Problem, index: int) -> Row:
 
 def from_row(row: Row, where: str) -> Problem:
     """A row as a problem; errors name place and column. A row whose content no longer fits its key is refused."""
-    try:
-        extra = row["extra_info"]
-        role: Role = extra["split"]
-        problem = Problem(
-            id=extra["id"],
-            source=row["data_source"],
-            skill=row["ability"],
-            prompt=row["prompt"][-1]["content"],
-            reference=json.loads(row["reward_model"]["ground_truth"]),
-            meta=json.loads(extra["meta"]),
-            role=role,
-        )
-    except KeyError as error:
-        raise UserError(f"{where}: column {error} is missing") from None
-    except (TypeError, IndexError, ValueError) as error:
-        raise UserError(f"{where}: not a problem row ({error})") from None
-    for column in ("id", "source", "skill", "prompt"):
-        if not isinstance(getattr(problem, column), str):
-            raise UserError(f"{where}: not a problem row ({column} is no text)")
+    role = _text(row, "extra_info.split", where)
     if role not in get_args(Role):
         raise UserError(f"{where}: extra_info.split is {role!r}; allowed: {', '.join(get_args(Role))}")
-    if problem.key != extra.get("key", problem.key):
+    messages = _cell(row, "prompt", where)
+    if not isinstance(messages, list) or not messages:
+        raise UserError(f"{where}: column 'prompt': a list of messages was expected, not {messages!r:.60}")
+    problem = Problem(
+        id=_text(row, "extra_info.id", where),
+        source=_text(row, "data_source", where),
+        skill=_text(row, "ability", where),
+        prompt=_text({"prompt": messages[-1]}, "prompt.content", where),
+        reference=_parsed(row, "reward_model.ground_truth", where),
+        meta=_parsed(row, "extra_info.meta", where),
+        role=cast(Role, role),
+    )
+    if not isinstance(problem.meta, dict):
+        raise UserError(f"{where}: column 'extra_info.meta': a JSON object was expected, not {problem.meta!r:.60}")
+    if problem.key != row["extra_info"].get("key", problem.key):
         raise UserError(f"{where}: the content of {problem.id} is not what its key says; the file was changed")
     return problem
+
+
+def _cell(row: Row, column: str, where: str) -> Any:
+    """What stands in a column, `table.key` for one of a nested table."""
+    table, _, key = column.rpartition(".")
+    found = _cell(row, table, where) if table else row
+    if not isinstance(found, dict):
+        raise UserError(f"{where}: column {table!r}: a table was expected, not {found!r:.60}")
+    if key not in found:
+        raise UserError(f"{where}: column {column!r} is missing")
+    return found[key]
+
+
+def _text(row: Row, column: str, where: str) -> str:
+    value = _cell(row, column, where)
+    if not isinstance(value, str):
+        raise UserError(f"{where}: column {column!r}: a text was expected, not {value!r:.60}")
+    return value
+
+
+def _parsed(row: Row, column: str, where: str) -> Any:
+    try:
+        return json.loads(_text(row, column, where))
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{where}: column {column!r}: not JSON ({error})") from None
 
 
 def is_problem_row(row: Row) -> bool:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 import numpy as np
 
 from rlvrlab.batch import Floats, Ints, TokenBatch
+from rlvrlab.extras import Lookup
 from rlvrlab.recipe.schema import Optimizer, PluginTable
 from rlvrlab.types import Couples, Objective, Sampler
 
@@ -123,6 +124,10 @@ class EngineTable(PluginTable, ABC):
     def alone(self) -> Self:
         """The same policy without other programs that help to train it: answers are drawn in this process."""
         return self
+
+    def lookups(self) -> list[Lookup]:
+        """What this table names outside itself (a model, packages) and whether it is there; nothing is loaded."""
+        return []
 
     def cannot_learn(self, train: Sequence[str], dev: Sequence[str]) -> str:
         """Why this policy cannot learn from these training prompts what these held-out ones ask; empty if it may."""

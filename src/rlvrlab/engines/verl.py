@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from rlvrlab.engines.base import EngineTable
 from rlvrlab.errors import UserError
+from rlvrlab.extras import Lookup, packages
 from rlvrlab.recipe.presets import Preset, preset_for
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.registry import register
@@ -69,6 +70,13 @@ class Verl(EngineTable):
         from rlvrlab.models import locate
 
         return replace(self, model=locate(self.model, folder))
+
+    def lookups(self) -> list[Lookup]:
+        """The model, and verl with what samples for it."""
+        from rlvrlab.models import looked_up
+
+        needed = ("verl",) if self.rollout == "cpu" else ("verl", self.rollout)
+        return [looked_up(self.model), packages("engine verl", needed, "install them on the cluster; docs/cluster.md")]
 
     def build(self, optimizer: Optimizer) -> Merged:
         """For evaluation: `load` of a checkpoint brings the merged model."""

@@ -24,6 +24,8 @@ from rlvrlab.types import Check, Environment, Problem, Role, Verdict, unjudged
 
 CHECKED_PROBLEMS = 6
 SPLITS = ("train", "test")
+TEST_ONLY = ("HumanEval/", "Python/", "Mbpp/")
+"""Ids of HumanEval, HumanEvalPack and EvalPlus' MBPP+: no setting makes them training data."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,11 @@ class BaseEnvironment(ABC):
     """How prompts ask for an answer, where there is a choice; kept in manifests, so that prompts and recipe agree."""
     uses_tools: bool = False
     """Whether answers are episodes with calls of tools in between."""
+
+    @property
+    def judged_elsewhere(self) -> bool:
+        """Does `verify_many` wait for other processes, and may several threads call it?"""
+        return False
 
     @abstractmethod
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:

@@ -59,6 +59,11 @@ class Mixture(BaseEnvironment):
                 raise UserError(f"mixture: members[{i}] ({own['type']}): {words[:200]}") from None
         return environments
 
+    @property
+    def judged_elsewhere(self) -> bool:
+        """Where one member is: it is what a step waits for."""
+        return any(isinstance(env, BaseEnvironment) and env.judged_elsewhere for env in self.environments)
+
     def __post_init__(self) -> None:
         if not self.members:
             raise UserError("mixture: members is empty; give at least one environment table")

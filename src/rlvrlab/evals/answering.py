@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from rlvrlab.batch import batch_of, without
 from rlvrlab.engines.base import Engine
-from rlvrlab.engines.openai import Servers
-from rlvrlab.engines.openai.wire import chat_body, text_body
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import key_bits
-from rlvrlab.rollout.episodes import drawn
+from rlvrlab.rollout.episodes import with_tools
 from rlvrlab.rollout.prompts import prompt_tokens
 from rlvrlab.types import Completion, Finish, Problem, Request, Sampling, Verdict
+
+if TYPE_CHECKING:  # asyncio, TLS and all that servers need; an engine of one's own should not wait for them
+    from rlvrlab.engines.openai import Servers
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,8 @@ class EngineAnswerer:
         while chunk := list(islice(waiting, self._at_once)):
             prompts = [prompt_tokens(self._engine.tokenizer, ask.problem.prompt) for ask in chunk]
             requests = [Request(tokens, 1, ask.key, ask.sampling) for tokens, ask in zip(prompts, chunk, strict=True)]
-            answers = [group[0] for group in drawn(self._engine, [ask.problem for ask in chunk], requests)]
+            problems, first = [ask.problem for ask in chunk], self._engine.sample(requests)
+            answers = [group[0] for group in with_tools(self._engine, problems, requests, first)]
             entropies = self._entropies(prompts, answers) if self._entropy else [None] * len(answers)
             yield [
                 (ask, Answer(completion, len(completion.tokens), entropy))
@@ -125,6 +127,8 @@ class ServerAnswerer:
 
     def answers(self, asks: Iterable[Ask]) -> Iterator[Ready]:
         """Sends all requests at once and yields answers as the servers give them."""
+        from rlvrlab.engines.openai.wire import chat_body, text_body
+
         asks = self._without_tools(asks)
         body = chat_body if self._servers.chat else text_body
         orders = ((ask, body(ask.problem.prompt, ask.sampling, key_bits(*ask.key) % 2**31, self._top)) for ask in asks)

@@ -1,8 +1,9 @@
 """Two evaluations of the same problems: how much better, how sure, and what could have been seen at all.
 
-Each side is one folder or several (seeds). Problems are paired by content. The protocol's question (`accepted`, or what
-a budget solved) stands alone; all other rows of a table are so many more chances of a false finding, so their intervals
-and p values are adjusted together. A verdict is read off the interval that stands beside it.
+Each side is one folder or several (seeds). Problems are paired by content. The protocol's question (`accepted@1`,
+`pass@1` where several answers were drawn, or what a budget solved) stands alone; all other rows of a table are so many
+more chances of a false finding, so their intervals and p values are adjusted together. A verdict is read off the
+interval that stands beside it.
 """
 
 from __future__ import annotations
@@ -16,19 +17,18 @@ import numpy as np
 
 from rlvrlab.batch import Floats
 from rlvrlab.errors import UserError
-from rlvrlab.evals.judged import Judged, from_row, problems_of_roles
-from rlvrlab.evals.metrics import solved_within
+from rlvrlab.evals.judged import problems_of_roles, sample_of
+from rlvrlab.evals.metrics import Sample, solved_within
 from rlvrlab.evals.replicates import pairs, refuse_repeats
 from rlvrlab.evals.statistics import Difference, compare_seeds, pass_at_k
 from rlvrlab.record.evaluation import Stored
-from rlvrlab.types import Finish
 
-Score = Callable[[Sequence[Judged]], float | None]
+Score = Callable[[Sequence[Sample]], float | None]
 """The number that a problem's answers earn; None where they have no value."""
 
 
-def _mean(value: Callable[[Judged], float | None]) -> Score:
-    def over_answers(answers: Sequence[Judged]) -> float | None:
+def _mean(value: Callable[[Sample], float | None]) -> Score:
+    def over_answers(answers: Sequence[Sample]) -> float | None:
         if len(answers) == 1:
             return value(answers[0])
         values = [number for one in answers if (number := value(one)) is not None]
@@ -37,22 +37,22 @@ def _mean(value: Callable[[Judged], float | None]) -> Score:
     return over_answers
 
 
-def _if_judged(value: Callable[[Judged], float]) -> Score:
-    return _mean(lambda one: None if one.verdict.correct is None else value(one))
+def _if_judged(value: Callable[[Sample], float]) -> Score:
+    return _mean(lambda one: None if one.accepted is None else value(one))
 
 
-def _if_answered(value: Callable[[Judged], float]) -> Score:
-    return _mean(lambda one: None if one.answer.completion.finish is Finish.ERROR else value(one))
+def _if_answered(value: Callable[[Sample], float]) -> Score:
+    return _mean(lambda one: None if not one.answered else value(one))
 
 
 def pass_at(k: int) -> Score:
     """Unbiased pass@k of a problem; none where fewer than k of its answers were judged."""
 
-    def estimate(answers: Sequence[Judged]) -> float | None:
-        judged = [one for one in answers if one.verdict.correct is not None]
+    def estimate(answers: Sequence[Sample]) -> float | None:
+        judged = [one for one in answers if one.accepted is not None]
         if len(judged) < k:
             return None
-        return pass_at_k(len(judged), sum(one.verdict.correct is True for one in judged), k)
+        return pass_at_k(len(judged), sum(one.accepted is True for one in judged), k)
 
     return estimate
 
@@ -60,23 +60,30 @@ def pass_at(k: int) -> Score:
 def _solved(kind: str, amount: float) -> Score:
     """Whether a problem was solved within the budget; none where a failure hides that."""
 
-    def score(answers: Sequence[Judged]) -> float | None:
-        known = solved_within([one.as_sample() for one in sorted(answers, key=lambda a: a.sample)], kind, amount)
+    def score(answers: Sequence[Sample]) -> float | None:
+        known = solved_within(sorted(answers, key=lambda one: one.sample), kind, amount)
         return None if known is None else float(known)
 
     return score
 
 
-ACCEPTED = _if_judged(lambda one: float(one.verdict.correct is True))
+ACCEPTED = _if_judged(lambda one: float(one.accepted is True))
+"""The share of right answers: accepted@1 of one answer, pass@1 of several."""
+
+
+def _first(answers: Sequence[Sample]) -> float | None:
+    return ACCEPTED([one for one in answers if one.sample == 0])
+
+
 MEASURES: dict[str, Score] = {
     "accepted": ACCEPTED,
-    "mean_accuracy": _if_judged(lambda one: one.accuracy),
-    "format_rate": _if_judged(lambda one: float(str(one.verdict.error) not in ("format", "syntax"))),
-    "truncated": _if_answered(lambda one: float(one.answer.completion.finish is Finish.LENGTH)),
-    "gen_tokens": _if_answered(lambda one: float(one.answer.gen_tokens)),
-    "avg_entropy": _mean(lambda one: one.answer.entropy),
+    "mean_accuracy": _if_judged(lambda one: one.accuracy_or_ratio),
+    "format_rate": _if_judged(lambda one: float(one.error_type not in ("format", "syntax"))),
+    "truncated": _if_answered(lambda one: float(one.truncated)),
+    "gen_tokens": _if_answered(lambda one: float(one.gen_tokens)),
+    "avg_entropy": _mean(lambda one: one.entropy),
 }
-"""What is compared, `accepted` also by skill and by level; EVAL@k adds its pass@k, EVAL@budget what was solved."""
+"""What is compared, the first also by skill and by level; EVAL@k adds its pass@k, EVAL@budget what was solved."""
 PLAIN = ("gen_tokens", "avg_entropy")
 """Measures that are no shares, and neither good nor bad when they move."""
 
@@ -86,7 +93,7 @@ class Row:
     """One line of the table."""
 
     what: str
-    """What is compared: `accepted`, `skill chat`, `level 3`."""
+    """What is compared: `accepted@1`, `skill chat`, `level 3`."""
     before: float
     after: float
     difference: Difference
@@ -114,6 +121,8 @@ class Comparison:
     """Problems that were answered and judged on both sides."""
     left_out: int
     """Problems that are on one side only, or unjudged."""
+    bounds: tuple[float, float] | None
+    """The least and the most that the first difference would be with everything unjudged counted; None: all judged."""
     seeds: tuple[int, int]
     spread: tuple[float | None, float | None]
     """Standard deviation of the first measure over seeds, where there are several."""
@@ -167,7 +176,7 @@ def compare_folders(
     they are stages of the same runs.
     """
     notes = _unlike([*before, *after], anyway)
-    refuse_repeats(before, after)
+    notes += refuse_repeats(before, after)
     after, paired = pairs(before, after, paired)
     sides = [[first_turns(stored) for stored in side] for side in (before, after)]
     names = {one.keys[problem.id]: problem for one in (*before, *after) for problem in one.problems}
@@ -181,11 +190,16 @@ def compare_folders(
     tables = [(name, _scores(sides, score)) for name, score in others.items()]
     rows = [_row(name, scores, paired) for name, scores in tables if scores.common and not scores.same_as(accepted)]
     first = _row(question, asked, paired)
+    bounds = _bounds(sides, score)
+    if bounds:
+        low, high = (f"{100 * value:+.1f}" for value in bounds)
+        notes.append(f"What could not be judged leaves the difference of {question} between {low} and {high} points.")
     return Comparison(
         data=before[0].examined["data"],
         roles=tuple(sorted({role for one in (*before, *after) for role in one.examined.get("roles", ())})),
         problems=len(asked.common),
         left_out=len(names) - len(asked.common),
+        bounds=bounds,
         seeds=(len(before), len(after)),
         spread=(_spread(asked.matrix(0)), _spread(asked.matrix(1))),
         paired=paired,
@@ -199,13 +213,14 @@ def compare_folders(
 
 def _measures(protocol: Mapping[str, Any]) -> tuple[tuple[str, Score], dict[str, Score]]:
     """The question that a protocol asks, which is tested alone; and the other measures, adjusted together."""
+    others = {name: score for name, score in MEASURES.items() if name != "accepted"}
     if protocol["budget"] is not None:
-        return ("solved_at_budget", _solved(**protocol["budget"])), dict(MEASURES)
-    others = MEASURES | {f"pass@{k}": pass_at(k) for k in protocol["ks"] if k > 1}
-    return ("accepted", others.pop("accepted")), others
+        return ("solved_at_budget", _solved(**protocol["budget"])), {"accepted@1": _first, **others}
+    others |= {f"pass@{k}": pass_at(k) for k in protocol["ks"] if k > 1}
+    return ("pass@1" if protocol["n"] > 1 else "accepted@1", ACCEPTED), others
 
 
-Answers = dict[str, list[Judged]]
+Answers = dict[str, list[Sample]]
 """Problem key -> its first-turn answers, for one folder."""
 
 
@@ -216,7 +231,7 @@ def first_turns(stored: Stored) -> Answers:
     for row in stored.rows:
         problem = problems[row["problem"]]
         if row.get("turn", 0) == 0:
-            answers[stored.keys[problem.id]].append(from_row(row, problem))
+            answers[stored.keys[problem.id]].append(sample_of(row, problem))
     return dict(answers)
 
 
@@ -242,6 +257,28 @@ def _scores(sides: Sequence[Sequence[Answers]], score: Score) -> _Scores:
     made = tuple(tuple({key: score(answers) for key, answers in folder.items()} for folder in side) for side in sides)
     folders = [folder for side in made for folder in side]
     return _Scores(made, tuple(key for key in folders[0] if all(f.get(key) is not None for f in folders)))
+
+
+def _bounds(sides: Sequence[Sequence[Answers]], score: Score) -> tuple[float, float] | None:
+    """The first difference on the problems of all folders, were everything unjudged wrong after and right before, and
+    the other way round."""
+    folders = [folder for side in sides for folder in side]
+    shared = [key for key in folders[0] if all(key in folder for folder in folders)]
+    answers = [one for folder in folders for key in shared for one in folder[key]]
+    if all(one.accepted is not None for one in answers):
+        return None
+
+    def mean(side: int, right: bool) -> float:
+        made = [score([_assumed(one, right) for one in folder[key]]) for folder in sides[side] for key in shared]
+        return sum(value if value is not None else float(right) for value in made) / len(made)
+
+    return mean(1, False) - mean(0, True), mean(1, True) - mean(0, False)
+
+
+def _assumed(one: Sample, right: bool) -> Sample:
+    if one.accepted is not None:
+        return one
+    return replace(one, accepted=right)
 
 
 def _row(what: str, scores: _Scores, paired: bool, keys: Sequence[str] | None = None) -> Row:

@@ -22,8 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from rlvrlab.engines.base import Engine
-from rlvrlab.engines.openai import ModelChanged
-from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.errors import InfrastructureError, ModelChanged, UserError
 from rlvrlab.evals.answering import Answerer, Ask, EngineAnswerer, Ready
 from rlvrlab.evals.hacks.signals import answer_metrics
 from rlvrlab.evals.judged import Judged, as_row, from_row
@@ -157,7 +156,7 @@ def metrics_of(samples: Sequence[Sample], protocol: EvalProtocol, data: str, wal
     """One data set's numbers under a protocol; also for samples read back from a folder."""
     metrics = dataset_metrics(samples, wall_s)
     if protocol.budget is not None:
-        return metrics | at_budget(samples, protocol.budget.kind, protocol.budget.amount)
+        return metrics | at_budget(samples, protocol.budget.kind, protocol.budget.amount, protocol.n)
     return metrics | (at_k(samples, protocol.ks) if protocol.n > 1 else {})
 
 

@@ -10,6 +10,9 @@ from rlvrlab.evals.answering import Answer
 from rlvrlab.evals.metrics import Sample
 from rlvrlab.types import Completion, ErrorKind, Finish, Problem, Verdict
 
+FINISHES, ERRORS = {str(kind): kind for kind in Finish}, {str(kind): kind for kind in ErrorKind}
+"""By name; calling an enum takes three times as long, which tells with many stored answers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -96,13 +99,37 @@ def as_row(one: Judged) -> dict[str, Any]:
 def from_row(row: dict[str, Any], problem: Problem) -> Judged:
     """A stored row as it was judged: the inverse of `as_row`."""
     completion = Completion(
-        row["completion"], tuple(row.get("tokens", ())), tuple(row.get("logprobs", ())), Finish(row["finish"])
+        row["completion"], tuple(row.get("tokens", ())), tuple(row.get("logprobs", ())), FINISHES[row["finish"]]
     )
     facts = (row.get("entropy"), row.get("attempts", 1), row.get("server", ""), row.get("sampler_error", ""))
     verdict = Verdict(
-        row["correct"], row["score"], ErrorKind(row["error"]), row["parts"], row["passed"], row["total"], row["answer"],
+        row["correct"], row["score"], ERRORS[row["error"]], row["parts"], row["passed"], row["total"], row["answer"],
         row["detail"], row["isolation"], tuple(row["flags"]),
     )  # fmt: skip
     answer = Answer(completion, row["gen_tokens"], *facts)
     times = (row["judge_s"], row["at_s"])
     return Judged(problem, row["sample"], answer, verdict, *times, row["turn"], row.get("credit"))
+
+
+def sample_of(row: dict[str, Any], problem: Problem) -> Sample:
+    """`from_row(row, problem).as_sample()`, in a third of the time: comparisons read many rows and need no more."""
+    score, credit, finish = row["score"], row.get("credit"), FINISHES[row["finish"]]
+    return Sample(
+        problem.id,
+        row["sample"],
+        row["correct"],
+        score,
+        row["error"],
+        row["judge_s"],
+        row["gen_tokens"],
+        finish is Finish.LENGTH,
+        row.get("entropy"),
+        row["answer"],
+        problem.skill,
+        str(problem.meta.get("level", "")),
+        row["turn"],
+        row["at_s"],
+        score if credit is None else credit,
+        "stopped_early" in row["flags"],
+        finish is not Finish.ERROR,
+    )

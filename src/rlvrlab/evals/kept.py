@@ -61,11 +61,11 @@ def evaluate_into(
             evaluation = evaluate(
                 answerer, env, problems, protocol, seed=seed, data=name, store=kept, observe=observe, reward=reward
             )
-        except KeyboardInterrupt:
-            kept.info(status="interrupted")
-            raise
         except LabError as error:
             kept.info(status="failed", why=str(error))
+            raise
+        except BaseException:  # Ctrl-C, or a wait that was ended
+            kept.info(status="interrupted")
             raise
         metrics, summary = evaluation.metrics(), summarise(evaluation)
         rows, counts = qa_log(evaluation.judged, seed, name)

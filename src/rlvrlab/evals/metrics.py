@@ -135,8 +135,8 @@ def at_k(samples: Sequence[Sample], ks: Sequence[int]) -> dict[str, Any]:
     return out
 
 
-def at_budget(samples: Sequence[Sample], kind: str, amount: float) -> dict[str, Any]:
-    """What a budget buys: the share solved within it, within parts of it, and per unit spent.
+def at_budget(samples: Sequence[Sample], kind: str, amount: float, most: int) -> dict[str, Any]:
+    """What a budget buys: the share solved within it, within parts of it, and per unit spent; `most` answers each.
 
     tokens and judge_s are a problem's own, summed over its answers in order; wall_s is the evaluation's clock.
     """
@@ -155,6 +155,11 @@ def at_budget(samples: Sequence[Sample], kind: str, amount: float) -> dict[str, 
         "solved_at_budget_high": high,
         "solved_at_budget_if_unjudged_wrong": _share(solved, len(groups)),
         "solved_at_budget_if_unjudged_right": _share(solved + unknown, len(groups)),
+        "most_answers": max((len(group) for group in groups.values()), default=0),
+        "given_up": sum(
+            outcomes[problem] is not True and len(group) >= most and _spent(group, kind) < amount
+            for problem, group in groups.items()
+        ),
         f"spent_{kind}": spent,
         f"solved_per_{kind}": solved / spent if spent else None,
     }
@@ -185,6 +190,10 @@ def _cost_of_success(group: Sequence[Sample], kind: str) -> float | None:
         if s.accepted:
             return spent
     return None
+
+
+def _spent(group: Sequence[Sample], kind: str) -> float:
+    return group[-1].at_s if kind == "wall_s" else sum(_price(s, kind) for s in group)
 
 
 def _price(s: Sample, kind: str) -> float:

@@ -15,6 +15,7 @@ from rlvrlab.batch import Floats
 from rlvrlab.student import t_quantile, t_tails
 
 LEVEL = 0.95
+POWER = 0.8
 LEAST_P = 1e-15
 """Smaller p values over seeds are told as this."""
 
@@ -56,6 +57,18 @@ class Noise(NamedTuple):
         """The interval of this level."""
         half = self.half_width(level)
         return Interval(max(-self.bound, self.centre - half), min(self.bound, self.centre + half))
+
+    def reach(self, level: float = LEVEL) -> float:
+        """The smallest true difference that is shown at this level 4 times out of 5."""
+        return self.half_width(level) + self.half_width(2 * POWER - 1)
+
+    def resized(self, before: int, after: int, times: int = 1) -> Noise:
+        """The same noise had there been `after` runs on each side instead of `before`, and `times` the problems."""
+        shared = self.shared * before / (after * times)
+        problems = max(0.0, self.problems - self.shared) / times + shared
+        df = self.seeds_df * (after - 1) / (before - 1) if before > 1 else self.seeds_df
+        return self._replace(seeds=self.seeds * before / after, seeds_df=df, problems=problems, shared=shared,
+                             problems_df=self.problems_df * times)  # fmt: skip
 
     def p(self) -> float:
         """One minus the highest level at which the interval still excludes 0, so that the two never disagree."""
@@ -107,6 +120,17 @@ def over_problems(delta_P: Floats, share: bool) -> tuple[float, tuple[float, flo
     problems += 2
     centre = total / problems
     return centre, (((squares + 2 * made_up) / problems - centre * centre) / problems, df)
+
+
+def never_certain(noise: Noise, *blocks: Floats) -> Noise:
+    """The same, or where no score varies at all, what one problem won and one lost by the largest score would add.
+
+    `blocks` are the scores. Equal numbers of tokens, say, tell nothing about a problem that has another one.
+    """
+    largest = max(float(np.abs(block).max()) for block in blocks)
+    if noise.seeds + noise.problems > (1e-12 * largest) ** 2:
+        return noise
+    return noise._replace(problems=2 * (largest or 1.0) ** 2 / (noise.problems_df + 3) ** 2)
 
 
 def over_seeds(means_S: Floats) -> tuple[float, float]:

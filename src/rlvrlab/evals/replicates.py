@@ -16,15 +16,27 @@ CLOCK = ("judge_s", "at_s", "server", "attempts")
 """What differs when the same policy answers the same questions again."""
 
 
-def refuse_repeats(before: Sequence[Stored], after: Sequence[Stored]) -> None:
-    """One clear line where something is there twice: replicates must be different training runs."""
-    whole = [*before, *after]
-    _refuse(whole, lambda one: str(one.folder.resolve()), "are the same folder")
-    for side in (before, after):
-        for alike in _same_texts(side):
-            _refuse(alike, answers_of, "hold the same answers: one is a copy, or the same policy was asked twice")
-        _refuse(side, lambda one: one.examined["who"].get("run"), "are evaluations of one run, {}")
-        _refuse(side, training_seed, "are runs of the same seed, {}")
+def refuse_repeats(before: Sequence[Stored], after: Sequence[Stored]) -> list[str]:
+    """One clear line where something is there twice: replicates must be different training runs.
+
+    The same answers on both sides are no false replicate, but returned as notes: their difference is 0 whatever was
+    trained.
+    """
+    _refuse([*before, *after], lambda one: str(one.folder.resolve()), "are the same folder")
+    groups = _same_texts([*before, *after])
+    prints = {id(one): answers_of(one) for alike in groups for one in alike}
+    same, why, notes = "hold the same answers", "one is a copy, or the same policy was asked twice", list[str]()
+    for alike in groups:
+        first = [one for one in alike if any(one is other for other in before)]
+        second = [one for one in alike if all(one is not other for other in before)]
+        for side in (first, second):
+            _refuse(side, lambda one: prints[id(one)], f"{same}: {why}")
+        twins = [(one, two) for one in first for two in second if prints[id(one)] == prints[id(two)]]
+        notes += [f"{one.folder} and {two.folder} {same}: {why}" for one, two in twins]
+    for runs in (before, after):
+        _refuse(runs, lambda one: one.examined["who"].get("run"), "are evaluations of one run, {}")
+        _refuse(runs, training_seed, "are runs of the same seed, {}")
+    return notes
 
 
 def _refuse(side: Sequence[Stored], mark: Callable[[Stored], object], words: str) -> None:

@@ -19,15 +19,16 @@ import numpy as np
 
 from rlvrlab.batch import Floats
 from rlvrlab.errors import UserError
-from rlvrlab.evals.noise import LEVEL, Interval, Noise, added, over_problems, over_seeds, residual
+from rlvrlab.evals.noise import LEVEL, Interval, Noise, added, never_certain, over_problems, over_seeds, residual
 from rlvrlab.randomness import generator
-from rlvrlab.student import normal_quantile
+from rlvrlab.student import beta_quantile, normal_quantile
 
-POWER = 0.8
 RESAMPLES = 10_000
+FEW = 5
+"""Fewer right answers than this, or fewer wrong ones, are rare."""
 Scores = Floats | Sequence[float]
-MOST_SEEDS = 1000
-"""Where `seeds_needed` gives up."""
+MOST_SEEDS, MANY_SEEDS = 1000, 100
+"""Where `seeds_needed` gives up in planning, and after a comparison."""
 
 
 class Difference(NamedTuple):
@@ -54,11 +55,24 @@ class Difference(NamedTuple):
         return None if 2 in self.seeds else min(1.0, self.tests * self.noise.p())
 
     @property
-    def detectable(self) -> float:
-        """Smallest true difference that a comparison of this size and noise would find 4 times out of 5."""
+    def detectable(self) -> float | None:
+        """Smallest true difference that a comparison of this size and noise would find 4 times out of 5.
+
+        None where that is more than there can be, as it often is for shares with two seeds.
+        """
         if self.noise is None:
             return 0.0
-        return self.noise.half_width(1 - (1 - LEVEL) / self.tests) + self.noise.half_width(2 * POWER - 1)
+        least = self.noise.reach(1 - (1 - LEVEL) / self.tests)
+        return least if least <= self.noise.bound else None
+
+    @property
+    def seeds_needed(self) -> int | None:
+        """Runs on each side that would find a difference as large as this one 4 times out of 5; None: too many."""
+        now = min(self.seeds)
+        if self.noise is None or now < 2:
+            return None
+        level, wanted = 1 - (1 - LEVEL) / self.tests, abs(self.mean)
+        return next((n for n in range(3, MANY_SEEDS) if self.noise.resized(now, n).reach(level) <= wanted), None)
 
     @property
     def over(self) -> str:
@@ -73,7 +87,15 @@ class Difference(NamedTuple):
         words = "Intervals hold for new seeds and new problems" + (", runs compared in pairs." if self.paired else ".")
         if 1 in self.seeds:
             words += " The side with one run is taken for the one policy it is."
-        return words + (" Two seeds are too few for a p value." if 2 in self.seeds else "")
+        return words + (" Two seeds are too few for a p value." if 2 in self.seeds else "") + self._too_few
+
+    @property
+    def _too_few(self) -> str:
+        if self.detectable is not None or min(self.seeds) < 2:
+            return ""
+        needed = self.seeds_needed
+        more = f"{needed} a side would find one of this size" if needed else f"{MANY_SEEDS} a side would not be enough"
+        return f" No difference would be found reliably with {min(self.seeds)} seeds, however large (no MDE); {more}."
 
     @property
     def verdict(self) -> str:
@@ -128,10 +150,20 @@ class Estimate(NamedTuple):
 
 
 def wilson(successes: int, trials: int, level: float = LEVEL) -> Interval:
-    """Wilson score interval of a proportion; (0, 1) when nothing was tried. Sound for small samples and at 0 or 1."""
+    """Wilson score interval of a proportion; (0, 1) when nothing was tried. Sound for small samples and at 0 or 1.
+
+    Where fewer than five are right, or wrong, the bound towards that edge is Jeffreys' if it is further out: Wilson's
+    alone misses rare successes too often.
+    """
     if trials == 0:
         return Interval(0.0, 1.0)
-    return _score_interval(successes / trials, trials, normal_quantile(level))
+    low, high = _score_interval(successes / trials, trials, normal_quantile(level))
+    misses, tail = trials - successes, (1 - level) / 2
+    if 0 < successes < min(FEW, misses):
+        low = min(low, beta_quantile(tail, successes + 0.5, misses + 0.5))
+    if 0 < misses < min(FEW, successes):
+        high = max(high, 1 - beta_quantile(tail, misses + 0.5, successes + 0.5))
+    return Interval(low, high)
 
 
 def _score_interval(share: float, trials: float, z: float) -> Interval:
@@ -171,11 +203,20 @@ def estimate(score_SP: Scores, *, share: bool | None = None, level: float = LEVE
     spread = float(means_S.std(ddof=1)) if seeds > 1 else None
     if seeds == 1 and share and np.isin(scores_SP, (0.0, 1.0)).all():
         return Estimate(mean, *wilson(int(scores_SP.sum()), problems, level), problems, seeds, spread)
-    by_problem = float(scores_SP.mean(axis=0).var(ddof=1)) / problems if problems > 1 else math.inf
-    noise = Noise(mean, *over_seeds(means_S), by_problem, max(1, problems - 1), residual(scores_SP))
+    _, by_problem = over_problems(scores_SP.mean(axis=0), share=False)
+    if share and seeds == 1 and 0 < problems * min(mean, 1 - mean) < FEW:
+        by_problem = _with_one_more(scores_SP[0], by_problem)
+    noise = Noise(mean, *over_seeds(means_S), *by_problem, residual(scores_SP))
     if not share:
-        return Estimate(mean, *noise.interval(level), problems, seeds, spread)
+        return Estimate(mean, *never_certain(noise, scores_SP).interval(level), problems, seeds, spread)
     return Estimate(mean, *_share_interval(mean, noise.half_width(level), problems, level), problems, seeds, spread)
+
+
+def _with_one_more(score_P: Floats, by_problem: tuple[float, float]) -> tuple[float, float]:
+    """The variance had there been one more of the rare problems, as far from the edge as the furthest there is."""
+    problems, (variance, df) = len(score_P), by_problem
+    furthest = float(score_P.max()) if score_P.mean() < 0.5 else 1 - float(score_P.min())
+    return (variance * problems * df + furthest**2) / problems**2, df
 
 
 def _share_interval(mean: float, half: float, problems: int, level: float) -> Interval:
@@ -228,13 +269,14 @@ def _noise(old: Sequence[Floats], new: Sequence[Floats], paired: bool, share: bo
     both = list(zip(old, new, strict=True))
     centres, by_problem = zip(*(over_problems(b.mean(axis=0) - a.mean(axis=0), share) for a, b in both), strict=True)
     sides = [[b - a for a, b in both]] if paired else [old, new]
-    return Noise(
+    noise = Noise(
         sum(centres),
         *added([over_seeds(np.sum([block.mean(axis=1) for block in side], axis=0)) for side in sides]),
         *added(by_problem),
         shared=sum(residual(block) for side in sides for block in side),
         bound=float(len(both)) if share else math.inf,
     )
+    return noise if share else never_certain(noise, *old, *new)
 
 
 def detectable_difference(
@@ -249,7 +291,7 @@ def detectable_difference(
         raise UserError(f"{seeds} seeds, {problems} problems: two of each are the least that can be planned with")
     sides, df = (1, seeds - 1) if paired else (2, 2 * seeds - 2)
     noise = Noise(0.0, sides * spread**2 / seeds, df, problem_spread**2 / problems, problems - 1)
-    return noise.half_width() + noise.half_width(2 * POWER - 1)
+    return noise.reach()
 
 
 def seeds_needed(

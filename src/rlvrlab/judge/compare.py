@@ -25,6 +25,7 @@ from fractions import Fraction
 from typing import Any, Literal, get_args
 
 from rlvrlab.judge.jail import plain
+from rlvrlab.matching import largest_matching
 
 Kind = Literal["exact", "rstrip_lines", "tokens", "json", "float", "unordered", "python"]
 
@@ -341,15 +342,4 @@ def _paired(got: list[Any], expected: list[Any], same: Callable[[Any, Any], bool
     if len(got) > MOST_PAIRED:
         return False
     fitting = [[j for j, one in enumerate(got) if same(one, other)] for other in expected]
-    holder: dict[int, int] = {}
-
-    def placed(i: int, tried: set[int]) -> bool:
-        for j in fitting[i]:
-            if j not in tried:
-                tried.add(j)
-                if j not in holder or placed(holder[j], tried):
-                    holder[j] = i
-                    return True
-        return False
-
-    return all(placed(i, set()) for i in range(len(expected)))
+    return len(largest_matching(fitting)) == len(expected)

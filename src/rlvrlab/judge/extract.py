@@ -20,7 +20,7 @@ takes time that grows with the square of the text, and a policy finds such texts
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 LONGEST = 200_000
@@ -29,6 +29,7 @@ LONGEST_BOX = 4000
 PYTHON = ("python", "py", "python3", "")
 SQL = ("sql", "sqlite", "")
 SPACE = " \t\r\n"
+TICKS = re.compile(r"```|~~~")
 FENCE = re.compile(r"[ \t]{0,20}(`{3,99}|~{3,99})[ \t]{0,20}([\w+#.-]{0,20})")
 CODE_LIKE = re.compile(
     r"(?:def |class |import |from |print\(|@|#|\w+(?:, ?\w+)* ?[-+*/]?=|for |while |if |return |async )"
@@ -67,16 +68,26 @@ def after_thinking(text: str, must_think: bool = False) -> str | None:
 def blocks(text: str) -> list[Block]:
     """All fenced blocks in order; only the last one can be unclosed."""
     done: list[Block] = []
-    fence, language, begin, at = "", "", 0, 0
-    for line in text.split("\n"):
-        mark = FENCE.match(line) if "```" in line or "~~~" in line else None
+    fence, language, begin = "", "", 0
+    for at, line in _lines_with_ticks(text):
+        mark = FENCE.match(line)
         if not fence and mark:
             fence, language, begin = mark.group(1), mark.group(2).lower(), min(at + len(line) + 1, len(text))
         elif fence and mark and mark.group(1).startswith(fence) and not line[mark.end(1) :].strip():
             done.append(Block(language, text[begin:at], begin))
             fence = ""
-        at += len(line) + 1
     return [*done, Block(language, text[begin:], begin, closed=False)] if fence else done
+
+
+def _lines_with_ticks(text: str) -> Iterator[tuple[int, str]]:
+    """The lines that may be fences, with where they begin; all others are passed over at the speed of a search."""
+    end = -1
+    for ticks in TICKS.finditer(text):
+        if ticks.start() > end:
+            begin = text.rfind("\n", end + 1, ticks.start()) + 1 or end + 1
+            end = text.find("\n", ticks.start())
+            end = len(text) if end < 0 else end
+            yield begin, text[begin:end]
 
 
 def program_in(text: str, entry_point: str = "", begun: str = "") -> Found:

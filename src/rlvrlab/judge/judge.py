@@ -33,7 +33,7 @@ from rlvrlab.types import Verdict
 T = TypeVar("T")
 AnyTask = Task | SqlTask | MathTask
 Item = tuple[AnyTask, str]
-VERDICTS_KEPT = 100_000
+VERDICTS_KEPT = 20_000
 
 
 class Backend(Protocol):

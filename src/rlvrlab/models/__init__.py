@@ -8,6 +8,7 @@
 Everything is an ordinary Hugging Face folder: config.json, model.safetensors, tokenizer.json, a chat template.
 """
 
+from rlvrlab.models.lookup import looked_up
 from rlvrlab.models.shelf import locate, parameters_of, resolve
 
-__all__ = ["locate", "parameters_of", "resolve"]
+__all__ = ["locate", "looked_up", "parameters_of", "resolve"]

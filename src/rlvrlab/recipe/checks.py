@@ -37,6 +37,17 @@ def contradictions(recipe: Recipe) -> list[tuple[str, str]]:
     if recipe.kl.coef > 0 and recipe.kl.estimator == "k1" and recipe.kl.place == "loss":
         why = '"k1" in the loss has expected gradient 0 and does not pull to the reference; allowed there: k2, k3'
         problems.append(("kl.estimator", f'{why}; use one of them, or set kl.place = "reward"'))
+    if recipe.pipeline.lag:
+        if recipe.correction.level == "none":
+            why = "with pipeline.lag = 1 an older policy drew the answers"
+            problems.append(("correction.level", f"{why}; remove the key or set 'token'"))
+        if recipe.filter.dead_groups == "refill":
+            why = "refills are drawn after the verdicts, which a pipeline does not wait for"
+            problems.append(("filter.dead_groups", f'{why}; use "drop" or "keep", or pipeline.lag = 0'))
+        for name in (name for name in recipe.phases if name in names("phase")):
+            if find("phase", name).online and find("phase", name).tries > 1:
+                why = f"{name} asks again after the verdicts, which a pipeline does not wait for"
+                problems.append(("pipeline.lag", f"{why}; use grpo, or set it to 0"))
     for name in recipe.record.sinks:
         if ".py:" not in name and name not in names("sink"):
             problems.append(("record.sinks", f"unknown sink {name!r}{suggestion(name, names('sink'))}"))

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
@@ -23,6 +23,7 @@ from rlvrlab.recipe.schema import PLUGIN_TABLES, PluginTable, Recipe, core_keys
 from rlvrlab.recipe.shipped import recipe_file
 from rlvrlab.registry import find, keys_of, names
 
+NO_PHASE_TABLES = "phase_tables: unknown key; each phase has a table of its own name"
 IMPLIED = "by "
 """Begins the origin of a value that a plug-in has set."""
 
@@ -67,7 +68,7 @@ class Resolved:
 
     def given(self) -> Tree:
         """Only the keys that somebody has set, as tables; loading these gives the same recipe."""
-        unset = {"default", *(f"{IMPLIED}{table}" for table in (*PLUGIN_TABLES, *self.recipe.phases))}
+        unset = {"default", *(f"{IMPLIED}{table}" for table in (*PLUGIN_TABLES, *self.recipe.phases, "pipeline"))}
         unset |= {preset.origin for preset in PRESETS.values()}
         tree: Tree = {}
         for key, value in flatten(self.plain()):
@@ -101,8 +102,21 @@ def _from_here(value: Any, folder: Path) -> Any:
     return f"{here}:{name}" if here.is_file() and here != (folder / file).absolute() else value
 
 
+class Tables(NamedTuple):
+    """A recipe's tables before any check, with where each key came from and the texts of the files."""
+
+    tree: Tree
+    origins: dict[str, str]
+    sources: Mapping[str, str] = {}
+
+
 def load_tables(tree: Tree, changes: Mapping[str, Any], folder: Path, name: str, text: str = "") -> Resolved:
     """The same for tables that are read already, and changes by dotted key; `name` and `text` are their file's."""
+    return load_changed(extended(tree, folder, name, text), changes, folder)
+
+
+def extended(tree: Tree, folder: Path, name: str, text: str = "") -> Tables:
+    """The tables over those of the file that they extend, unchecked."""
     path, sources = folder / name, {name: text}
     origins = {key: name for key, _ in flatten(tree)}
     base_name = tree.pop("extends", None)
@@ -117,22 +131,19 @@ def load_tables(tree: Tree, changes: Mapping[str, Any], folder: Path, name: str,
         below = {key: Path(base_name).name for key, _ in flatten(base)}
         _change(base, below, dict(flatten(tree)), folder)
         tree, origins = base, below | origins
-    if "phase_tables" in {*tree, *(key.partition(".")[0] for key in changes)}:
-        raise UserError(f"{path}: phase_tables: unknown key; each phase has a table of its own name")
-    return load_changed(tree, origins, changes, folder, sources)
+    if "phase_tables" in tree:
+        raise UserError(f"{path}: {NO_PHASE_TABLES}")
+    return Tables(tree, origins, sources)
 
 
-def load_changed(
-    tree: Tree,
-    origins: dict[str, str],
-    changes: Mapping[str, Any],
-    folder: Path,
-    sources: Mapping[str, str] | None = None,
-) -> Resolved:
-    """Put overrides over tables whose origins are known, and check."""
+def load_changed(tables: Tables, changes: Mapping[str, Any], folder: Path) -> Resolved:
+    """Put overrides over unchecked tables, and check."""
+    if "phase_tables" in {key.partition(".")[0] for key in changes}:
+        raise UserError(NO_PHASE_TABLES)
+    tree, origins = tables.tree, tables.origins
     _change(tree, origins, changes, folder)
     origins |= dict.fromkeys(changes, "override")
-    return resolve(tree, origins, folder, sources)
+    return resolve(tree, origins, folder, tables.sources)
 
 
 def resolve(tree: Tree, origins: dict[str, str], folder: Path, sources: Mapping[str, str] | None = None) -> Resolved:
@@ -157,6 +168,8 @@ def resolve(tree: Tree, origins: dict[str, str], folder: Path, sources: Mapping[
         wanted = {
             key: (one.value, preset.origin) for preset in report.presets for key, one in vetted(preset, recipe).items()
         }
+        if recipe.pipeline.lag:  # an older policy drew the answers
+            report.implied["correction.level"] = ("token", f"{IMPLIED}pipeline")
         recipe, origins = _with_implied(recipe, origins, wanted | report.implied, given)
         report.contradictions(recipe)
     if recipe is None or report.problems:

@@ -109,6 +109,15 @@ class Filter(_Section):
     max_refills: CountOrZero = Field(3, description="extra collections per step at most")
 
 
+class Pipeline(_Section):
+    """What a step of an on-line phase waits for."""
+
+    lag: Literal[0, 1] = Field(0, description="1 judges a step while the next is sampled, by a policy one update older")
+    limits: Literal["fixed", "learnt"] = Field(
+        "fixed", description="learnt: 10 × the slowest right answer to a problem, 0.5 s at least, timeout_s at most"
+    )
+
+
 class Eval(_Section):
     """Held-out evaluation during training, greedy."""
 
@@ -169,6 +178,7 @@ class Recipe(_Section):
     entropy: Entropy = Entropy()
     correction: Correction = Correction()
     filter: Filter = Filter()
+    pipeline: Pipeline = Pipeline()
     eval: Eval = Eval()
     stop: Stop = Stop()
     checkpoint: Checkpoint = Checkpoint()

@@ -18,9 +18,19 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.data.rows import read_problems, write_problems
-from rlvrlab.errors import InfrastructureError, RunError, UserError
+from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.record.facts import code_state, machine, package_versions
-from rlvrlab.record.files import Lines, StorageError, mend_tail, read_facts, read_lines, utc_now, write_json, write_rows
+from rlvrlab.record.files import (
+    Lines,
+    StorageError,
+    mend_tail,
+    read_facts,
+    read_lines,
+    refuse_schema,
+    utc_now,
+    write_json,
+    write_rows,
+)
 from rlvrlab.record.lock import Lock
 from rlvrlab.record.redact import redact
 from rlvrlab.types import Problem
@@ -166,20 +176,8 @@ def evaluation_facts(folder: Path) -> dict[str, Any]:
     info = _info_if_any(folder)
     if info is None or "examined" not in info:
         raise UserError(f"{folder}: no evaluation folder (no {INFO} of one); `rlvr eval … --output DIR` makes one")
-    if info.get("schema") != SCHEMA:
-        raise RunError(f"{folder}: schema {info.get('schema')}, this version reads {SCHEMA}; use the one that wrote it")
+    refuse_schema(info, SCHEMA, folder / INFO)
     return info
-
-
-def newest_evaluation(folder: Path) -> Stored:
-    """The evaluation in a folder; of a run, its newest finished one."""
-    if not folder.is_dir():
-        raise UserError(f"{folder}: no such folder; give an evaluation folder or a run")
-    is_run = (folder / "config.json").exists()
-    inside = evaluations_of(folder) if is_run else [folder]
-    if not inside:
-        raise UserError(f"{folder}: this run has not been evaluated; `rlvr eval --run {folder}` does")
-    return read_evaluation(inside[-1])
 
 
 def evaluations_of(folder: Path) -> list[Path]:

@@ -14,14 +14,18 @@ from rlvrlab.registry import PYTHON
 
 CARDS_PAGE = Path("analysis") / "cards.md"
 """Test results phase by phase, written by train/card.py."""
+FINDINGS = Path("analysis") / "findings.md"
+"""What the run found out, in sentences, written by report/story when it has ended."""
 BARS = "▁▂▃▄▅▆▇█"
 
 
 def write_experiment(folder: Path, so_far: Summary | None = None) -> None:
     """Rewrite EXPERIMENT.md from what is in the folder now; `so_far`, which a writer has, saves reading the logs."""
     so_far = so_far or Summary(read_metrics(folder), read_events(folder))
-    config, info, cards = read_config(folder), read_info(folder), folder / CARDS_PAGE
+    config, info = read_config(folder), read_info(folder)
+    cards, findings = folder / CARDS_PAGE, folder / FINDINGS
     recipe, status = config["recipe"], info.get("status", "running")
+    told = findings.exists() and status != "running"  # while it runs on, they are those of an earlier end
     times = f"started {info.get('started', '?')}" + (f", ended {info['ended']}" if status != "running" else "")
     where = f"on `{recipe['env']['type']}` with the `{recipe['engine']['type']}` engine"
     data = ""
@@ -33,6 +37,7 @@ def write_experiment(folder: Path, so_far: Summary | None = None) -> None:
         f"# {recipe['name']}\n\n**{status}** · {' → '.join(recipe['phases'])} {where} · {times}",
         f"## Question\n\n{recipe['question'] or 'Not stated: set `question` in the recipe.'}",
         _result(folder, so_far),
+        f"## Answer\n\n{findings.read_text(encoding='utf-8').rstrip()}" if told else "",
         f"## Phases\n\n{cards.read_text(encoding='utf-8').rstrip()}" if cards.exists() else "",
         _progress(so_far),
         "\n".join(["## Health", "", *_health(so_far), "", f"Ranges watched: {'; '.join(info.get('watched', []))}."]),

@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import rlvrlab
 PACKAGES = ("numpy", "pydantic", "torch", "transformers", "peft", "trl", "verl", "vllm", "ray")
 
 
+@cache
 def package_versions() -> dict[str, str]:
     """Versions of the installed packages that can change a result."""
     versions = {"rlvrlab": rlvrlab.__version__}
@@ -45,8 +47,9 @@ def machine() -> dict[str, Any]:
     return facts
 
 
+@cache
 def code_state() -> dict[str, Any]:
-    """Commit and cleanliness of the source tree, where there is one."""
+    """Commit and cleanliness of the source tree, where there is one, when this process first asked."""
     folder = Path(rlvrlab.__file__).parent
     commit = _git(folder, "rev-parse", "HEAD")
     return {"commit": commit, "dirty": bool(_git(folder, "status", "--porcelain", "-uno"))} if commit else {}

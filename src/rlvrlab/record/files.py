@@ -83,6 +83,12 @@ def read_facts(path: Path, remedy: str) -> dict[str, Any] | None:
     return facts
 
 
+def refuse_schema(facts: Mapping[str, Any], known: int, path: Path) -> None:
+    """A record of another version may mean something else by the same words, so nobody reads it."""
+    if facts.get("schema") != known:
+        raise RunError(f"{path}: schema {facts.get('schema')}, this version reads {known}; use the one that wrote it")
+
+
 def sync_folder(folder: Path) -> None:
     """Make renames and new files in it durable."""
     descriptor = os.open(folder, os.O_RDONLY)
@@ -99,7 +105,10 @@ class Lines:
         self.path, self._appending = path, threading.Lock()
         mend_tail(path)
         try:
+            new = not path.exists()
             self._file: IO[bytes] = path.open("ab", buffering=0)
+            if new:
+                sync_folder(path.parent)  # the lines of a file without a name in its folder would be lost
             data = path.read_bytes()
         except OSError as error:
             raise StorageError(path, error) from error
@@ -158,7 +167,7 @@ def numbered_lines(path: Path, needs: Mapping[str, type] | None = None) -> Itera
         if not line.strip(b" \r\x00"):
             continue
         try:
-            row = json.loads(line)
+            row = json.loads(line.decode())  # of bytes, json would look for their encoding line by line
         except ValueError:
             if number == len(lines):
                 return
@@ -198,6 +207,19 @@ def split_lines(path: Path, keep: Callable[[int, dict[str, Any]], bool], aside: 
         lines = path.read_bytes().decode("utf-8").split("\n")[:-1]
         write_atomically(path, "".join(f"{line}\n" for number, line in enumerate(lines, 1) if number not in moved))
     return len(moved)
+
+
+def append_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Rows at the end of a JSONL file, in one write; `mend_tail` first where a kill may have torn its last line."""
+    data = "".join(to_json(row) + "\n" for row in rows).encode()
+    try:
+        with path.open("ab", buffering=0) as file:
+            start = os.fstat(file.fileno()).st_size
+            if file.write(data) != len(data):
+                os.ftruncate(file.fileno(), start)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError as error:
+        raise StorageError(path, error) from error
 
 
 def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:

@@ -28,6 +28,7 @@ from rlvrlab.record.files import (
     mend_tail,
     read_facts,
     read_lines,
+    refuse_schema,
     split_lines,
     sync_folder,
     to_json,
@@ -185,8 +186,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise RunError(f"{path}: cannot be read ({error})") from None
     if not isinstance(config, dict) or "schema" not in config:
         raise RunError(f"{path}: not a run's configuration; restore the file or start a new run")
-    if config["schema"] != SCHEMA:
-        raise RunError(f"{path}: schema {config['schema']}, this version reads {SCHEMA}; use the version that wrote it")
+    refuse_schema(config, SCHEMA, path)
     return config
 
 

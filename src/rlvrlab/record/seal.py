@@ -18,7 +18,6 @@ from rlvrlab.record.files import read_facts
 from rlvrlab.record.run import Run, config_sha256, read_config, read_info
 
 SEAL = "seal.json"
-LOGS = ("metrics", "events")
 
 
 class Sealed(NamedTuple):

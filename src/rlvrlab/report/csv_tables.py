@@ -11,6 +11,7 @@ Numbers are written in full, not as the page rounds them, wherever they come fro
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -47,13 +48,19 @@ def write_tables(document: Mapping[str, Any], paths: Path | Sequence[Path], fold
             tables[file_stem(str(section.get("id")), "table")] = make(section["data"])
     written = []
     for name, (head, rows) in tables.items():
-        lines = [[_safe(value) for value in row] for row in (head, *rows)]
-        if len(lines) > 1:
+        lines = list(rows)
+        if lines:
             folder.mkdir(parents=True, exist_ok=True)
             written.append(folder / f"{name}.csv")
-            with written[-1].open("w", encoding="utf-8", newline="") as file:
-                csv.writer(file).writerows(lines)
+            written[-1].write_text(as_csv(head, lines), encoding="utf-8", newline="")
     return written
+
+
+def as_csv(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table as the text of a CSV file."""
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows([_safe(value) for value in row] for row in (head, *rows))
+    return text.getvalue()
 
 
 def _evaluations(runs: Sequence[Path]) -> Table:

@@ -16,6 +16,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rlvrlab.record.evaluation import SCHEMA as EVALUATION_SCHEMA
+from rlvrlab.record.files import refuse_schema
+from rlvrlab.record.run import SCHEMA as RUN_SCHEMA
 from rlvrlab.record.summary import accuracy_of
 from rlvrlab.report.follow import Row, glimpse, parse
 from rlvrlab.report.status import Held, held_locks, last_news, state_of
@@ -123,7 +126,9 @@ def summarise_run(folder: Path, root: Path | None = None, held: list[Held] | Non
             return Entry(folder, name, kind or "run", "finished", tags=read_tags(folder), **_times(folder, {}))
         info, config = read_table(folder / "run_info.json"), read_table(folder / "config.json")
         if "examined" in info:
+            refuse_schema(info, EVALUATION_SCHEMA, folder / "run_info.json")
             return _evaluation_entry(folder, name, info, held)
+        refuse_schema(config, RUN_SCHEMA, folder / "config.json")
         return _run_entry(folder, name, info, config, held)
     except Exception as error:  # one damaged folder must not hide the others
         return Entry(folder, name, "run", "damaged", note=f"{type(error).__name__}: {error}", tags=read_tags(folder))

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rlvrlab.errors import InfrastructureError
-from rlvrlab.rollout.episodes import drawn
+from rlvrlab.rollout.episodes import with_tools
+from rlvrlab.rollout.judging import Judging, drawn
 from rlvrlab.rollout.prompts import prompt_tokens
 from rlvrlab.stopwatch import timed
 from rlvrlab.types import (
@@ -27,6 +28,21 @@ from rlvrlab.types import (
 )
 
 
+class Asked(NamedTuple):
+    """Groups of answers that have been drawn, not yet judged."""
+
+    groups: Sequence[tuple[str, Problem]]
+    """(group id, problem)."""
+    prompts: Sequence[tuple[int, ...]]
+    answers: Sequence[Sequence[Completion]]
+
+    def items(self) -> list[tuple[Problem, str]]:
+        """What there is to judge: an answer that the sampler failed to produce is not, and equal ones are once."""
+        both = zip(self.groups, self.answers, strict=True)
+        texts = [(p, one.text) for (_, p), answers in both for one in answers if one.finish is not Finish.ERROR]
+        return list({(problem.id, text): (problem, text) for problem, text in texts}.values())
+
+
 def collect(
     sampler: Sampler,
     env: Environment,
@@ -38,38 +54,40 @@ def collect(
     key: tuple[Any, ...],
 ) -> list[Rollout]:
     """`n` judged answers to each problem, grouped by problem, in order."""
+    with Judging(env) as judging:
+        return judged_rollouts(judging, reward, ask(sampler, judging, problems, n=n, sampling=sampling, key=key))
+
+
+def ask(
+    sampler: Sampler,
+    judging: Judging | None,
+    problems: Sequence[Problem],
+    *,
+    n: int,
+    sampling: Sampling,
+    key: tuple[Any, ...],
+) -> Asked:
+    """`n` answers to each problem; they are handed in while they are being drawn, where that saves time."""
     prompts = [prompt_tokens(sampler.tokenizer, problem.prompt) for problem in problems]
     requests = [Request(tokens, n, (*key, p.id), sampling) for tokens, p in zip(prompts, problems, strict=True)]
     prefix = "/".join(str(part) for part in key)
     groups = [(f"{prefix}/{problem.id}", problem) for problem in problems]
     with timed("sample"):
-        answers = drawn(sampler, problems, requests)
-    return judged_rollouts(env, reward, groups, prompts, answers)
+        first = drawn(sampler, requests, problems, judging)
+        return Asked(groups, prompts, with_tools(sampler, problems, requests, first))
 
 
-def judged_rollouts(
-    env: Environment,
-    reward: RewardFunction,
-    groups: Sequence[tuple[str, Problem]],
-    prompts: Sequence[tuple[int, ...]],
-    answers: Sequence[Sequence[Completion]],
-) -> list[Rollout]:
-    """Judge sampled answers in one call; `groups` are (group id, problem), parallel to prompts and answers.
-
-    A completion the sampler failed to produce is not judged; equal answers to one problem are judged once.
-    """
+def judged_rollouts(judging: Judging, reward: RewardFunction, asked: Asked) -> list[Rollout]:
+    """Drawn answers with their verdicts and rewards."""
     flat = [
-        (*groups[i], prompts[i], sample, completion)
-        for i, group in enumerate(answers)
-        for sample, completion in enumerate(group)
+        (group, problem, prompt, sample, completion)
+        for (group, problem), prompt, answers in zip(*asked, strict=True)
+        for sample, completion in enumerate(answers)
     ]
-    wanted = {
-        (problem.id, completion.text): (problem, completion.text)
-        for _, problem, _, _, completion in flat
-        if completion.finish is not Finish.ERROR
-    }
+    wanted = asked.items()
     with timed("judge"):
-        verdicts = dict(zip(wanted, env.verify_many(list(wanted.values())), strict=True))
+        found = judging.verdicts(wanted)
+    verdicts = {(problem.id, text): verdict for (problem, text), verdict in zip(wanted, found, strict=True)}
     failed = unjudged("the sampler failed")
     rollouts = []
     with timed("reward"):

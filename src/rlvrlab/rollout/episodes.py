@@ -24,9 +24,13 @@ from rlvrlab.types import Completion, Finish, Problem, Request, Sampler, Tokeniz
 OVER_BUDGET = "no calls are left; give your answer"
 
 
-def drawn(sampler: Sampler, problems: Sequence[Problem], requests: Sequence[Request]) -> list[list[Completion]]:
-    """What the sampler answers; where a problem has tools, whole episodes."""
-    answers = sampler.sample(requests)
+def with_tools(
+    sampler: Sampler,
+    problems: Sequence[Problem],
+    requests: Sequence[Request],
+    answers: list[list[Completion]],
+) -> list[list[Completion]]:
+    """First turns gone on with to whole episodes where a problem has tools; other answers as they are."""
     episodes = [
         _Episode(problem, request, sample, [first])
         for problem, request, group in zip(problems, requests, answers, strict=True)

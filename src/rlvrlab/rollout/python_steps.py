@@ -24,13 +24,15 @@ from itertools import zip_longest
 import numpy as np
 
 from rlvrlab.batch import Ints
-from rlvrlab.envs.code.trees import NOT_PYTHON, parsed
+from rlvrlab.envs.python_trees import NOT_PYTHON, parsed
 from rlvrlab.rollout.segments import Segments, Siblings, Span
 from rlvrlab.types import Step
 
 HEADER = "def _():\n"
 LONGEST = 400_000
 """A program with more characters is one broken step; parsing it would take too long."""
+MOST_TOKENIZED = 100_000
+"""Characters of a program that is compared token by token; a longer one has to be the same to the letter."""
 TRIES = 12
 """Shorter beginnings tried of a program that does not parse."""
 MOST_RETRIED = 60_000
@@ -77,7 +79,7 @@ def python_steps(text: str, region: Span | None = None) -> Segments:
 @lru_cache(maxsize=512)  # answers of one group are often equal, and so are what is left of them
 def canonical_python(code: str) -> str:
     """Its tokens, so that layout makes no difference; comments stay, for a verifier may count them."""
-    if LONE_RETURN.search(code):  # after it, Python's tokenizer begins anew at each blank
+    if len(code) > MOST_TOKENIZED or LONE_RETURN.search(code):  # after one, the tokenizer begins anew at each blank
         return code
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(code).readline))

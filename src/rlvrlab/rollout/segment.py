@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from rlvrlab.envs.code.trees import parses
+from rlvrlab.envs.python_trees import parses
 from rlvrlab.judge.extract import SQL, Found, after_thinking, blocks, program_in, query_in
 from rlvrlab.rollout.python_steps import canonical_python, python_steps
 from rlvrlab.rollout.segments import Edited, Kind, Segments, Span
 from rlvrlab.rollout.sql_steps import canonical_sql, sql_steps
-from rlvrlab.rollout.text_steps import RESULT, text_steps, turn_steps, word_steps
+from rlvrlab.rollout.text_steps import RESULT, character_steps, text_steps, turn_steps, word_steps
+
+PLAIN = {"turns": turn_steps, "words": word_steps, "characters": character_steps}
 
 
 @lru_cache(maxsize=512)  # answers of one group are often equal
@@ -26,7 +28,7 @@ def segment(text: str, kind: str = "auto") -> Segments:
         return python_steps(text, _region(text, program_in(text)))
     if kind == "sql":
         return sql_steps(text, _region(text, query_in(text)))
-    return {"turns": turn_steps, "words": word_steps}.get(kind, text_steps)(text)
+    return PLAIN.get(kind, text_steps)(text)
 
 
 def sound(segments: Segments, edited: Edited) -> bool:

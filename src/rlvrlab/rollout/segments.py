@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 from rlvrlab.batch import Bools
 from rlvrlab.types import Step
 
-Kind = Literal["python", "sql", "turns", "text", "words"]
+Kind = Literal["python", "sql", "turns", "text", "words", "characters"]
 Validity = Literal["valid", "repaired", "invalid"]
 Span = tuple[int, int]
 

@@ -4,6 +4,7 @@
             <answer>…</answer> is one step.
     turns   what the assistant says together with the tool's result: neither is left without the other
     words   separated by white space, for tasks whose actions are single words
+    characters   one by one, white space too, for tasks whose actions are single characters
 Trap: removing a thought cannot change the verdict on an answer that stands after it, so for reasoning text only
 truncate and resample say something; deleting tells which lines hold the answer.
 """
@@ -11,6 +12,7 @@ truncate and resample say something; deleting tells which lines hold the answer.
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from rlvrlab.rollout.segments import Kind, Segments, Siblings, Span
 from rlvrlab.types import Step
@@ -29,6 +31,8 @@ RESULT = re.compile(
 )
 NOTHING = "observation: none\n"
 """Stands for a tool's result under the null intervention."""
+MOST_STEPS = 100_000
+"""The last one takes all that is left: an answer of more steps is junk, and each of them costs a microsecond."""
 Unit = tuple[str, Span]
 """Kind and place of a step."""
 
@@ -42,7 +46,7 @@ def text_steps(text: str) -> Segments:
             # No pattern takes blank lines in front; looking for one from each of their characters would be quadratic.
             first = end - len(text[at:end].lstrip())
             at = max(at, text.rfind("\n", at, first) + 1)
-            units += [(kind, match.span()) for match in pattern.finditer(text, at, end)] if first < end else []
+            units += [(kind, span) for span in _spans(pattern, text, at, end)] if first < end else []
             if tag is not None:
                 units += [("answer", tag.span())] if tag.group().startswith("<answer>") else []
                 at = tag.end()
@@ -53,7 +57,12 @@ def text_steps(text: str) -> Segments:
 
 def word_steps(text: str) -> Segments:
     """Each word with the space after it."""
-    return _flat(text, "words", [("word", match.span()) for match in WORD.finditer(text)])
+    return _flat(text, "words", [("word", span) for span in _spans(WORD, text, 0, len(text))])
+
+
+def character_steps(text: str) -> Segments:
+    """Each character."""
+    return _flat(text, "characters", [("character", (at, at + 1)) for at in range(len(text))])
 
 
 def turn_steps(text: str) -> Segments:
@@ -69,7 +78,18 @@ def turn_steps(text: str) -> Segments:
     return _flat(text, "turns", turns, tuple(neutral))
 
 
+def _spans(pattern: re.Pattern[str], text: str, start: int, end: int) -> list[Span]:
+    """Where the pattern matches, MOST_STEPS times at most."""
+    spans = [match.span() for match in islice(pattern.finditer(text, start, end), MOST_STEPS)]
+    if len(spans) == MOST_STEPS:
+        spans[-1] = (spans[-1][0], end)
+    return spans
+
+
 def _flat(text: str, kind: Kind, units: list[Unit], neutral: tuple[str, ...] = ()) -> Segments:
+    if len(units) > MOST_STEPS:
+        last, end = units[MOST_STEPS - 1], units[-1][1][1]
+        units, neutral = [*units[: MOST_STEPS - 1], (last[0], (last[1][0], end))], neutral[:MOST_STEPS]
     steps = tuple(Step(i, name, span, text[span[0] : span[1]]) for i, (name, span) in enumerate(units))
     siblings = (Siblings(tuple(range(len(steps)))),) if steps else ()
     return Segments(

@@ -17,7 +17,8 @@ from typing import Any, Literal
 
 from rlvrlab.envs.base import GivesFeedback, GivesFeedbackTogether
 from rlvrlab.errors import UserError
-from rlvrlab.rollout.collect import judged_rollouts
+from rlvrlab.rollout.collect import Asked, judged_rollouts
+from rlvrlab.rollout.judging import Judging, drawn
 from rlvrlab.rollout.prompts import again_tokens, prompt_tokens
 from rlvrlab.stopwatch import timed
 from rlvrlab.types import Environment, Request, RewardFunction, Rollout, Sampler, Sampling
@@ -67,10 +68,12 @@ def try_again(
         Request(tokens, n, (*key, "turn", first.turn + 1, first.id), sampling)
         for first, (_, tokens) in zip(tries, asked, strict=True)
     ]
-    with timed("sample"):
-        answers = sampler.sample(requests)
     groups = [(f"{first.id}/turn{first.turn + 1}", first.problem) for first in tries]
-    rollouts = judged_rollouts(env, reward, groups, [request.tokens for request in requests], answers)
+    with Judging(env) as judging:
+        with timed("sample"):
+            answers = drawn(sampler, requests, [first.problem for first in tries], judging)
+        asked_again = Asked(groups, [request.tokens for request in requests], answers)
+        rollouts = judged_rollouts(judging, reward, asked_again)
     origins = [(first, text) for first, (text, _), group in zip(tries, asked, answers, strict=True) for _ in group]
     return [
         replace(r, turn=first.turn + 1, previous=first.id, asked=text)

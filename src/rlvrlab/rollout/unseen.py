@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
-from rlvrlab.envs.code.trees import NOT_PYTHON, parsed
+from rlvrlab.envs.python_trees import NOT_PYTHON, parsed
 
 NUMBERS = ("abs", "bool", "divmod", "float", "int", "pow", "round", "sum")
 ROWS = ("all", "any", "dict", "enumerate", "len", "list", "max", "min", "range", "reversed", "set", "sorted", "str")

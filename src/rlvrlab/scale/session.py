@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvrlab.errors import UserError
+from rlvrlab.errors import LabError, UserError
 from rlvrlab.train import session
 from rlvrlab.train.session import Ended, resolved_of
 
@@ -28,15 +29,15 @@ def start(
     if on_verl(resolved):
         from rlvrlab.scale.verl import launch
 
-        return launch.start(resolved, observe, command, address, judges)
-    return session.start(resolved, observe, command)
+        return _told(launch.start(resolved, observe, command, address, judges))
+    return _told(session.start(resolved, observe, command))
 
 
 def fork(folder: Path, observe: Observer, command: Sequence[str]) -> Ended:
     """A new run from the last checkpoint of one whose recipe or logs were edited."""
     if on_verl(resolved_of(folder)):
         raise UserError(f"{folder}: verl keeps its own checkpoints, from which no new run can start; train anew")
-    return session.fork(folder, observe, command)
+    return _told(session.fork(folder, observe, command))
 
 
 def resume(folder: Path, observe: Observer) -> Ended:
@@ -44,5 +45,16 @@ def resume(folder: Path, observe: Observer) -> Ended:
     if on_verl(resolved_of(folder)):
         from rlvrlab.scale.verl import launch
 
-        return launch.resume(folder, observe)
-    return session.resume(folder, observe)
+        return _told(launch.resume(folder, observe))
+    return _told(session.resume(folder, observe))
+
+
+def _told(ended: Ended) -> Ended:
+    """The run's story is in its folder before anybody reads it; a story that cannot be written costs no run."""
+    from rlvrlab.report.story.write import write_story
+
+    try:
+        write_story(ended.folder)
+    except (LabError, OSError) as error:
+        print(f"{ended.folder}: its analysis could not be written ({error})", file=sys.stderr)
+    return ended

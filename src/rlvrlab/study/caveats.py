@@ -85,8 +85,10 @@ def _of_decision(board: Board, view: StageView, decision: dict[str, Any]) -> lis
     if short:
         add("excluded", f"{view.name}: compared without some failed seeds: {', '.join(short)}")
     undecided = [one for one in decision["comparisons"] if one["outcome"] == "undecided" and one["problems"]]
-    least = max((one["detectable"] for one in undecided), default=0.0)
-    if least > 0:
-        text = f"undecided; differences below {least:.3g} could not have been seen 4 times in 5"
+    least = [one["detectable"] for one in undecided]
+    if None in least:
+        add("power", f"{view.name}: undecided; with so few seeds no difference, however large, is seen 4 times in 5")
+    elif least:
+        text = f"undecided; differences below {max(least):.3g} could not have been seen 4 times in 5"
         add("power", f"{view.name}: {text}")
     return rows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,18 +12,16 @@ from rlvrlab.evals.statistics import estimate
 from rlvrlab.record.facts import code_state
 from rlvrlab.record.files import read_lines, utc_now, write_atomically, write_json
 from rlvrlab.record.looks import read_looks
+from rlvrlab.report.csv_tables import as_csv
+from rlvrlab.report.gather.skills import interval
 from rlvrlab.study.board import Board
 from rlvrlab.study.caveats import caveats
-from rlvrlab.study.folder import DOCUMENT, EVENTS, TrialState
+from rlvrlab.study.folder import DOCUMENT, EVENTS, SCHEMA, TrialState
 from rlvrlab.study.identity import source_hash
 from rlvrlab.study.measures import describe, is_cost, suite_of
-from rlvrlab.study.report import decisions_page, report_page
+from rlvrlab.study.report import RETENTION, decisions_page, report_page, retention_rows
 from rlvrlab.study.select import Contest
 from rlvrlab.study.views import FINAL, ArmView, StageView, Survey
-
-SCHEMA = 2
-CODE_STATE = cache(code_state)
-"""Remembered, because asking git takes longer than all the rest of the document."""
 
 
 def write_document(board: Board, survey: Survey, status: str, launcher: str, *, whole: bool = True) -> dict[str, Any]:
@@ -34,6 +31,8 @@ def write_document(board: Board, survey: Survey, status: str, launcher: str, *, 
     if whole:
         write_atomically(board.folder / "REPORT.md", report_page(made))
         write_atomically(board.folder / "DECISIONS.md", decisions_page(made))
+        if rows := retention_rows(made):
+            write_atomically(board.folder / "retention.csv", as_csv(RETENTION, rows))
     return made
 
 
@@ -54,7 +53,7 @@ def document(board: Board, survey: Survey, status: str, launcher: str) -> dict[s
         "started": events[0]["time"] if events else None,
         "updated": utc_now(),
         "seeds": list(study.seeds),
-        "code": {"version": rlvrlab.__version__, "source": source_hash()[:16], "commit": CODE_STATE().get("commit")},
+        "code": {"version": rlvrlab.__version__, "source": source_hash()[:16], "commit": code_state().get("commit")},
         "metrics": {metric: describe(metric) for metric in metrics},
         "stages": [_stage(board, view, survey) for view in survey.stages],
         "trials": {name: _trial(board, name, survey) for name in survey.wanted},
@@ -144,9 +143,17 @@ def _arm(board: Board, view: StageView, arm: ArmView) -> dict[str, Any]:
         "dropped": arm.dropped,
         "budget": arm.trials[0].budget._asdict() if arm.trials else None,
         "metrics": metrics,
+        "retention": _retention(board, trials),
         "score": scores.get(arm.name),
         "chosen": (view.chosen or decision.get("chosen")) == arm.name,
     }
+
+
+def _retention(board: Board, trials: Sequence[str]) -> dict[str, Any]:
+    """What the arm's runs kept of their skills: mean over seeds, with a t interval where there are several."""
+    rows = [(board.states[trial].result or {}).get("retention") or {} for trial in trials]
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: interval([row[name] for row in rows if name in row]) for name in names}
 
 
 def measured(board: Board, trials: Sequence[str], metric: str) -> dict[str, Any] | None:
@@ -186,6 +193,7 @@ def _trial(board: Board, name: str, survey: Survey) -> dict[str, Any]:
         "identity": trial.identity,
         "data": result.get("data"),
         "seconds": result.get("seconds"),
+        "retention": result.get("retention") or {},
         "evaluations": {s: {m: f"{home}/{path}" for m, path in one["members"].items()} for s, one in done.items()},
         "metrics": {m: {k: one[k] for k in ("value", "low", "high", "problems")} for m, one in metrics.items() if one},
     }

@@ -18,7 +18,7 @@ from rlvrlab.study.load import ON_TEST
 from rlvrlab.study.measures import Scores, scores_of
 from rlvrlab.study.schema import USUAL_SIZE, Suite
 from rlvrlab.train.policy import policy_of
-from rlvrlab.types import Environment, Problem
+from rlvrlab.types import Environment, Problem, RewardFunction
 
 TOGETHER = 256
 """Answers an engine draws before they are judged and kept."""
@@ -33,6 +33,8 @@ class Member(NamedTuple):
     folder: Path
     problems: tuple[Problem, ...]
     protocol: Protocol
+    reward: RewardFunction | None
+    """The recipe's, where this is the environment it was trained with: its partial credit is part of mean accuracy."""
 
 
 class Prepared(NamedTuple):
@@ -61,7 +63,10 @@ def prepared(name: str, job: dict[str, Any], resolved: Resolved) -> Prepared:
         ready = [(one, one.member) for one in made if not isinstance(one, Skipped)]
         if not ready:
             raise UserError(f"suites.{name}: no member can be examined here: {skipped}")
-        members = [Member(of.name, one.env, of.env, Path(), one.problems, one.protocol) for one, of in ready]
+        members = [
+            Member(of.name, one.env, of.env, Path(), one.problems, one.protocol, _reward(resolved, of.env))
+            for one, of in ready
+        ]
         return Prepared(name, job["hash"], suite, members, skipped)
     table, home = (suite.env, folder) if suite.env else (resolved.recipe.env, resolved.folder)
     env: Environment = instantiate("env", table, home)
@@ -75,8 +80,15 @@ def prepared(name: str, job: dict[str, Any], resolved: Resolved) -> Prepared:
         problems = most_problems(env, suite.role, size, suite.seed)
     else:
         problems = env.problems(suite.role, size, suite.seed)
-    only = Member(name, env, table["type"], home, tuple(problems), protocol)
+    only = Member(name, env, table["type"], home, tuple(problems), protocol, _reward(resolved, table["type"]))
     return Prepared(name, job["hash"], suite, [only], {})
+
+
+def _reward(resolved: Resolved, env: str) -> RewardFunction | None:
+    if resolved.recipe.env["type"] != env:
+        return None
+    reward: RewardFunction = resolved.build("reward")
+    return reward
 
 
 def examine(trial: Path, run: Path, ready: Prepared) -> dict[str, Any]:
@@ -90,7 +102,7 @@ def examine(trial: Path, run: Path, ready: Prepared) -> dict[str, Any]:
         folder = run / "evaluations" / (stem if one.name == ready.name else f"{stem}_{file_name(one.name)}")
         facts = {"scorer_type": one.type, "scorer_folder": str(one.folder.resolve())}
         asked = (answerer, one.env, one.problems, one.protocol)
-        evaluate_into(folder, *asked, seed=suite.seed, data=one.name, facts=facts, run=run)
+        evaluate_into(folder, *asked, seed=suite.seed, data=one.name, facts=facts, run=run, reward=one.reward)
         folders[one.name] = folder.relative_to(trial).as_posix()
         scores[one.name] = scores_of(read_evaluation(folder), sorted({suite.n, *one.protocol.ks}))
     kept = trial / "scores" / f"{stem}.json"

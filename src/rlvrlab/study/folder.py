@@ -8,13 +8,24 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import UserError
-from rlvrlab.record.files import Lines, StorageError, read_lines, utc_now, write_atomically, write_json
+from rlvrlab.record.files import (
+    Lines,
+    StorageError,
+    read_facts,
+    read_lines,
+    refuse_schema,
+    utc_now,
+    write_atomically,
+    write_json,
+)
 from rlvrlab.record.lock import Lock
 from rlvrlab.study.load import StudyFile, load_study
 from rlvrlab.study.worker import read_result
 
 TEXT, ORIGIN, DOCUMENT = "study.toml", "origin.json", "study.json"
 EVENTS, DECISIONS = "events.jsonl", "decisions.jsonl"
+SCHEMA = 2
+"""Of study.json."""
 
 
 @dataclass
@@ -68,6 +79,9 @@ class StudyFolder:
             strange = [name for name in names if name not in {".lock", EVENTS, DECISIONS, TEXT, "trials"}]
             if strange:
                 raise UserError(f"{self.path}: is there and is no study ({strange[0]}); choose another name or output")
+        written = read_facts(self.path / DOCUMENT, "remove it; it is made again")
+        if written and written.get("schema") not in range(SCHEMA):  # what an earlier version wrote is made again
+            refuse_schema(written, SCHEMA, self.path / DOCUMENT)
         try:
             (self.path / "trials").mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
+from rlvrlab import registry
 from rlvrlab.errors import LabError, RecipeError, UserError, suggestion
 from rlvrlab.recipe.load import instantiate
 from rlvrlab.recipe.parse import line_of, read_toml
+from rlvrlab.rewards.total import PartialCredit
 from rlvrlab.study.measures import COSTS, MEASURES, is_cost, metric_names, pass_k, suite_of
 from rlvrlab.study.schema import Resources, Round, Select, Settings, Stage, Study, Suite
 
@@ -261,9 +263,25 @@ def _stage(stage: Stage, names: list[str], study: Study) -> Iterator[str]:
             yield f"{where}.select.metrics: {metric} is of a suite that the stage does not choose on; {how}"
         elif metric not in metric_names(suites) and not of_member:
             yield f"{where}.select.metrics: no metric {metric!r}{suggestion(metric, metric_names(suites))}"
+        elif measure == "mean_accuracy" and (rewards := _rewards(stage)):
+            yield f"{where}.select.metrics: {metric} is that of the arm's own reward, {rewards} here; use accepted"
     if stage.select.rule in ("weighted", "balanced") and any(map(is_cost, stage.select.metrics)):
         what = "a weighted sum" if stage.select.rule == "weighted" else "a balance"
         yield f"{where}.select.metrics: costs have no share in {what}; use lexicographic, pareto or select.cost"
+
+
+def _rewards(stage: Stage) -> str:
+    """The rewards of a stage's arms, where they differ and some give partial credit; else nothing."""
+    named = dict.fromkeys(
+        value
+        for own in (stage.factors, *stage.arms.values())
+        for key, values in own.items()
+        if key == "reward.type"
+        for value in (values if isinstance(values, list) else [values])
+    )
+    known = [name for name in named if name in registry.names("reward")]
+    partial = any(issubclass(registry.find("reward", name), PartialCredit) for name in known)
+    return " and ".join(map(str, named)) if len(named) > 1 and partial else ""
 
 
 def _chooses_on(stage: Stage, study: Study) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rlvrlab.evals.noise import Noise
-from rlvrlab.evals.statistics import POWER, Difference
+from rlvrlab.evals.statistics import Difference
 
 MOST_SEEDS, MOST_TIMES = 100, 64
 """How far it is looked for a size that would decide: seeds, and times the problems."""
@@ -20,21 +20,6 @@ class Size(NamedTuple):
     problems: int
 
 
-def reach(noise: Noise, alpha: float) -> float:
-    """The smallest true difference that is shown at level `alpha`, two-sided, 4 times out of 5."""
-    return noise.half_width(1 - alpha) + noise.half_width(2 * POWER - 1)
-
-
-def resized(noise: Noise, seeds: tuple[int, int], times: int) -> Noise:
-    """The same noise had there been `seeds[1]` runs on each side instead of `seeds[0]`, and `times` the problems."""
-    before, after = seeds
-    shared = noise.shared * before / (after * times)
-    problems = max(0.0, noise.problems - noise.shared) / times + shared
-    df = noise.seeds_df * (after - 1) / (before - 1) if before > 1 else noise.seeds_df
-    return noise._replace(seeds=noise.seeds * before / after, seeds_df=df, problems=problems, shared=shared,
-                          problems_df=noise.problems_df * times)  # fmt: skip
-
-
 def enough(found: Difference, margin: float, alpha: float) -> Size | None:
     """How many seeds, and where they do not suffice problems, would show a difference or equivalence."""
     noise, now, wanted = found.noise, min(found.seeds), max(abs(found.mean), margin - abs(found.mean))
@@ -42,12 +27,12 @@ def enough(found: Difference, margin: float, alpha: float) -> Size | None:
         return None
     most = MOST_SEEDS if now > 1 else now
     times = 1
-    while times <= MOST_TIMES and reach(resized(noise, (now, most), times), alpha) > wanted:
+    while times <= MOST_TIMES and noise.resized(now, most, times).reach(1 - alpha) > wanted:
         times *= 2
     if times > MOST_TIMES:
         return None
     sizes = range(now, most + 1)  # every seed more shows smaller differences
-    fits = bisect_left(sizes, True, key=lambda seeds: reach(resized(noise, (now, seeds), times), alpha) <= wanted)
+    fits = bisect_left(sizes, True, key=lambda seeds: noise.resized(now, seeds, times).reach(1 - alpha) <= wanted)
     return Size(sizes[fits], times * found.problems)
 
 
@@ -60,4 +45,4 @@ def planned_reach(seeds: int, problems: Sequence[tuple[float, int]], seed_spread
     by_problem = sum(0.5 * weight**2 / count for weight, count in problems)
     least = max(1, min(count for _, count in problems) - 1)
     by_seed = 2 * seed_spread**2 / seeds if seeds > 1 else 0.0
-    return reach(Noise(0.0, by_seed, 2 * (seeds - 1), by_problem, least), alpha)
+    return Noise(0.0, by_seed, 2 * (seeds - 1), by_problem, least).reach(1 - alpha)

@@ -12,6 +12,7 @@ SIGNS = (
     "*undecided*: neither, so the highest mean goes on, and nothing is claimed."
 )
 ON_TEST = "Test problems, asked once everything was decided; nothing was chosen from them."
+RETENTION = ["stage", "arm", "what", "mean", "low", "high", "seeds"]
 MARK = {"waiting": "waits for a person", "blocked": "waits for an input", "failed": "failed"}
 
 
@@ -34,6 +35,7 @@ def report_page(made: dict[str, Any]) -> str:
             for arm in stage["arms"]
         ]  # fmt: skip
         lines += [*_table(("arm", *names, "tokens ≤", "trials"), rows), ""]
+        lines += _kept(stage)
         if decision:
             lines += [f"**Decision {decision['id']}** ({decision['rule']}): {decision['words']}.", ""]
         if stage["kind"] == "final":
@@ -50,6 +52,34 @@ def report_page(made: dict[str, Any]) -> str:
          len(one["attempts"]), _number(one["seconds"]), _link(one["run"]))
         for name, one in made["trials"].items()))]  # fmt: skip
     return "\n".join(lines) + "\n"
+
+
+def retention_rows(made: dict[str, Any]) -> list[list[Any]]:
+    """One line for each stage, arm and number of what was kept, under the headings RETENTION."""
+    return [
+        [stage["name"], arm["name"], name, *(number[key] for key in ("value", "low", "high", "n"))]
+        for stage in made["stages"]
+        for arm in stage["arms"]
+        for name, number in arm.get("retention", {}).items()
+    ]
+
+
+def _kept(stage: dict[str, Any]) -> list[str]:
+    """A table of average, worst skill and forgetting, where runs examined several skills."""
+    names = list(dict.fromkeys(name for arm in stage["arms"] for name in arm.get("retention", {})))
+    if not names:
+        return []
+    rows = [(arm["name"], *(_points(arm.get("retention", {}).get(name)) for name in names)) for arm in stage["arms"]]
+    told = "Skills on dev problems at the end of training, in points, mean [95 % t interval over seeds]"
+    head = ("arm", *(name.replace("_", " ") for name in names))
+    return [f"{told}; lost: since each skill's peak.", "", *_table(head, rows), ""]
+
+
+def _points(number: dict[str, Any] | None) -> str:
+    if number is None or number["value"] is None:
+        return "–"
+    bounds = "" if number["low"] is None else f" [{100 * number['low']:.1f}, {100 * number['high']:.1f}]"
+    return f"{100 * number['value']:.1f}{bounds}"
 
 
 def decisions_page(made: dict[str, Any]) -> str:
@@ -102,7 +132,8 @@ def _compared(compared: list[dict[str, Any]]) -> list[str]:
     head = ("metric", "leader − other", "difference [simultaneous 95 %]", "outcome", "p", "detectable")
     rows = [
         (c["metric"], f"{c['arm']} − {c['versus']}", f"{c['mean']:+.3f} [{c['low']:+.3f}, {c['high']:+.3f}]",
-         c["outcome"], f"{c['p']:.2g}", f"{c['detectable']:.3f}" if c["problems"] else "–")
+         c["outcome"], "–" if c["p"] is None else f"{c['p']:.2g}",
+         f"{c['detectable']:.3f}" if c["problems"] and c["detectable"] is not None else "–")
         for c in compared
     ]  # fmt: skip
     return [*_table(head, rows), ""]

@@ -24,7 +24,7 @@ from rlvrlab.batch import Floats
 from rlvrlab.errors import UserError
 from rlvrlab.evals.statistics import Difference, compare_suites
 from rlvrlab.study.measures import describe, direction, is_cost
-from rlvrlab.study.power import Size, enough, reach
+from rlvrlab.study.power import Size, enough
 from rlvrlab.study.schema import Select
 
 SAME_COST = 0.01
@@ -58,10 +58,10 @@ class Compared:
     mean: float
     low: float
     high: float
-    p: float
-    """Two-sided, adjusted for all pairs of arms, metrics and looks; of a cost 0 or 1."""
-    detectable: float
-    """The smallest true difference that a comparison of this size and noise would show 4 times out of 5."""
+    p: float | None
+    """Two-sided, adjusted for all pairs of arms, metrics and looks; None with two seeds, too few; of a cost 0 or 1."""
+    detectable: float | None
+    """The smallest true difference that a comparison like this would show 4 times out of 5; None: no possible one."""
     problems: int
     """0 for a cost, which is counted and not sampled."""
     seeds: int
@@ -179,8 +179,9 @@ class Contest:
         elif low > 0:
             outcome = "better"
         size = enough(found, self.rule.margin, self.alpha) if outcome == "undecided" else None
-        p = min(1.0, found.noise.p() * self.rule.alpha / self.alpha)
-        least = reach(found.noise, self.alpha)
+        p = None if found.p is None else min(1.0, found.p * self.rule.alpha / self.alpha)
+        reach = found.noise.reach(1 - self.alpha)
+        least = reach if reach <= found.noise.bound else None
         return Compared(metric, leader, other, outcome, found.mean, low, high, p, least, found.problems,
                         min(found.seeds), size)  # fmt: skip
 

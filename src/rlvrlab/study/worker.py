@@ -82,6 +82,8 @@ def _locked(folder: Path) -> Lock:
 
 def _run(folder: Path, job: dict[str, Any]) -> int:
     from rlvrlab.record.run import read_info, read_metrics
+    from rlvrlab.report.gather.record import RunRecord
+    from rlvrlab.report.story.skills import kept
     from rlvrlab.scale.session import resume, start
     from rlvrlab.study.examine import examine, prepared
     from rlvrlab.study.identity import source_hash
@@ -104,7 +106,7 @@ def _run(folder: Path, job: dict[str, Any]) -> int:
     examined |= {one.name: examine(folder, run, one) for one in ready}
     facts = {"run": run.relative_to(folder).as_posix(), "rung": job["rung"], "seconds": round(seconds, 4)}
     facts |= {"source": source_hash()[:16], "data": read_info(run).get("data"), "evaluated": examined}
-    write_json(folder / RESULT, facts)
+    write_json(folder / RESULT, facts | {"retention": kept(RunRecord(run))})
     return DONE
 
 

@@ -3,20 +3,22 @@
 A method sees the Gramian of the groups' gradients and answers with weights w; the update is Σ wᵢ gᵢ. Conventions:
 weights are on the scale of a mean (PCGrad's and GradVac's sums are divided by the number of groups); a dead group (no
 gradient: all its answers earned the same) is left out before any method sees it, since MGDA and CAGrad would answer a
-zero row with the zero update; NaN is refused. Suffix S: groups.
+zero row with the zero update; NaN is refused. A method that resolves conflicts acts only where a pair of groups has a
+cosine below `conflict_threshold`; where none has, the gradients are simply added up (1/S each). Suffix S: groups.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from annotated_types import Ge, Le
 
 from rlvrlab.batch import Floats, Ints
 from rlvrlab.skills.groups import Strategy, grouping
+from rlvrlab.surgery.conflict import conflicting
 from rlvrlab.types import Count, CountOrZero
 
 Memory = dict[str, Any]
@@ -55,16 +57,19 @@ class Weighed(NamedTuple):
 class Surgery(ABC):
     """Derive a frozen dataclass from this and give it a name with @register("surgery", …)."""
 
-    group_strategy: Strategy = "task_type"
-    """What makes a group: task_type, source, tool, difficulty, embedding or random (the control)."""
+    group_strategy: Strategy = "difficulty"
+    """What makes a group: difficulty, task_type, source, tool, embedding or random (the control)."""
     num_groups: Count = 4
     """For difficulty, embedding and random; the others have as many groups as there are values."""
     conflict_threshold: Annotated[float, Ge(-1), Le(1)] = 0.0
-    """A pair whose cosine is below it counts as a conflict."""
+    """A pair of groups whose cosine is below it is in conflict. Without such a pair the gradients are just added up."""
     scope: Literal["global", "module"] = "global"
     """Where conflicts are looked for; the update is weighed as a whole either way."""
     noise_every: CountOrZero = 10
     """Steps between split-half and permutation controls; 0 never. They cost a second backward call, not more work."""
+
+    resolves_conflicts: ClassVar[bool] = True
+    """Does `conflict_threshold` decide when the method acts? Controls always act; GradVac has its own."""
 
     @property
     def needs_pass_rates(self) -> bool:
@@ -78,8 +83,13 @@ class Surgery(ABC):
         norm_S = np.sqrt(np.maximum(np.diag(scene.gramian_SS), 0.0))
         live = np.flatnonzero(norm_S > DEAD * norm_S.max(initial=0.0))
         weight_S = np.zeros(len(norm_S))
-        if len(live):
-            weight_S[live], memory = self.weigh(scene.rows(live), memory)
+        if not len(live):
+            return Weighed(weight_S, memory)
+        seen = scene.rows(live)
+        if self.resolves_conflicts and not conflicting(seen.gramian_SS, self.conflict_threshold).any():
+            weight_S[live] = 1 / len(live)
+        else:
+            weight_S[live], memory = self.weigh(seen, memory)
         return Weighed(weight_S, memory)
 
     @abstractmethod

@@ -6,19 +6,25 @@
 
 A cosine between two groups means little next to the cosine of a group with itself: each group's batch is split in two,
 `self_cosine` is the cosine of the halves. The permutation control deals the halves to the groups anew: how often do
-random groups disagree as much? Suffixes: S groups, A = 2 S halves, neighbours belong together.
+random groups disagree as much, and how large are their cosines by chance alone (the noise floor)? Suffixes: S groups,
+A = 2 S halves, neighbours belong together.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from rlvrlab.batch import Floats
+from rlvrlab.batch import Bools, Floats
 from rlvrlab.randomness import generator
 
 PERMUTATIONS = 200
+CHANCE = 0.95
+"""Share of random groups' cosines that lie within the noise floor."""
+MOST_PAIRED = 10
+"""With more groups than this the cosines of single pairs are too many to record; their mean and minimum are."""
 
 
 class Conflict(NamedTuple):
@@ -50,6 +56,8 @@ class Noise(NamedTuple):
     """Mean cosine between groups against random groups, in their standard deviations; negative = real conflict."""
     p_lower: float
     """Share of random groupings that disagree at least as much."""
+    floor: float
+    """A cosine no larger than this, of either sign, is what random groups have too."""
 
 
 def cosines(gramian_SS: Floats) -> Floats:
@@ -58,6 +66,21 @@ def cosines(gramian_SS: Floats) -> Floats:
     size_SS = np.outer(norm_S, norm_S)
     safe_SS = np.where(size_SS > 0, size_SS, 1.0)
     return np.clip(np.where(size_SS > 0, gramian_SS / safe_SS, 0.0), -1.0, 1.0)
+
+
+def conflicting(gramian_SS: Floats, threshold: float) -> Bools:
+    """The pairs of different groups that are in conflict: their cosine is below the threshold."""
+    return (cosines(gramian_SS) < threshold) & ~np.eye(len(gramian_SS), dtype=bool)
+
+
+def pair_metrics(gramian_SS: Floats, names: Sequence[str]) -> dict[str, float]:
+    """The cosine of every pair of groups that have a gradient, as `surgery/cosine/A/B`, A before B in `names`."""
+    if len(names) > MOST_PAIRED:
+        return {}
+    cosine_SS, live = cosines(gramian_SS), np.flatnonzero(np.diag(gramian_SS) > 0)
+    plain = [name.replace("/", "_") for name in names]
+    pairs = [(i, j) for i in live for j in live if i < j]
+    return {f"surgery/cosine/{plain[i]}/{plain[j]}": float(cosine_SS[i, j]) for i, j in pairs}
 
 
 def conflict(gramian_SS: Floats, threshold: float = 0.0) -> Conflict:
@@ -72,7 +95,7 @@ def conflict(gramian_SS: Floats, threshold: float = 0.0) -> Conflict:
     left, right = norm_S[pair[0]], norm_S[pair[1]]
     return Conflict(
         cosine_SS,
-        rate=float((cosine_SS[pair] < threshold).mean()),
+        rate=float(conflicting(gramian, threshold)[pair].mean()),
         mean_cosine=float(cosine_SS[pair].mean()),
         lowest=float(cosine_SS[pair].min()),
         imbalance=float((2 * left * right / (left**2 + right**2)).mean()),
@@ -94,17 +117,19 @@ def noise(halves_AA: Floats, *key: object) -> Noise:
     cosine_AA = cosines(halves_AA)
     self_cosine_S = cosine_AA[np.arange(0, 2 * count, 2), np.arange(1, 2 * count, 2)]
     rng = generator(*key, "permutation control")
-    seen = _mean_cosine(halves_AA)
+    seen = float(_pair_cosines(halves_AA).mean())
     orders = [rng.permutation(2 * count) for _ in range(PERMUTATIONS)]
-    random = np.array([_mean_cosine(halves_AA[np.ix_(order, order)]) for order in orders])
+    drawn = np.array([_pair_cosines(halves_AA[np.ix_(order, order)]) for order in orders])
+    random = drawn.mean(axis=1)
     spread = float(random.std())
     z = (seen - float(random.mean())) / spread if spread > 0 else 0.0
-    return Noise(self_cosine_S, z, float((1 + (random <= seen + 1e-12).sum()) / (1 + len(random))))
+    p_lower = float((1 + (random <= seen + 1e-12).sum()) / (1 + len(random)))
+    return Noise(self_cosine_S, z, p_lower, float(np.quantile(np.abs(drawn), CHANCE)))
 
 
-def _mean_cosine(halves_AA: Floats) -> float:
-    """Between groups, each the sum of its two neighbours."""
+def _pair_cosines(halves_AA: Floats) -> Floats:
+    """Between groups, each the sum of its two neighbours; a single group has one pair of cosine 0."""
     count = len(halves_AA) // 2
     gramian_SS = halves_AA.reshape(count, 2, count, 2).sum(axis=(1, 3))
     cosine_SS = cosines(gramian_SS)
-    return float(cosine_SS[np.triu_indices(count, 1)].mean()) if count > 1 else 0.0
+    return cosine_SS[np.triu_indices(count, 1)] if count > 1 else np.zeros(1)

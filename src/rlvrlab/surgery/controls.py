@@ -10,6 +10,7 @@ Trap: the gradient of a group that has almost nothing left to learn is small and
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from rlvrlab.surgery.base import Memory, Scene, Surgery, Weighed
 class Mean(Surgery):
     """Pool the groups: weights are their shares of the batch."""
 
+    resolves_conflicts: ClassVar[bool] = False
+
     def weigh(self, scene: Scene, memory: Memory) -> Weighed:
         """A dead group keeps its share of the mean, as it would in one pooled loss."""
         return Weighed(scene.share_S, memory)
@@ -32,6 +35,8 @@ class Mean(Surgery):
 class Equal(Surgery):
     """Every group counts the same, however many rows it has."""
 
+    resolves_conflicts: ClassVar[bool] = False
+
     def weigh(self, scene: Scene, memory: Memory) -> Weighed:
         """1/S each."""
         return Weighed(np.full(len(scene.names), 1 / len(scene.names)), memory)
@@ -41,6 +46,8 @@ class Equal(Surgery):
 @dataclass(frozen=True)
 class NormBalance(Surgery):
     """Every group's gradient is brought to the mean length."""
+
+    resolves_conflicts: ClassVar[bool] = False
 
     def weigh(self, scene: Scene, memory: Memory) -> Weighed:
         """Inverse norms."""

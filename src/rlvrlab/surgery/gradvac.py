@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,6 +30,8 @@ class GradVac(Surgery):
 
     beta: Fraction01 = 0.5
     """Share of a new cosine in the running one."""
+
+    resolves_conflicts: ClassVar[bool] = False
 
     def weigh(self, scene: Scene, memory: Memory) -> Weighed:
         """The mean over groups; the running cosines in `memory`."""

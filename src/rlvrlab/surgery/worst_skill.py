@@ -9,6 +9,7 @@ succeeds gets a large weight on nothing; it is left out before the weights are s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,6 +27,8 @@ class WorstSkill(Surgery):
     """Small ones look only at the worst group."""
     momentum: Fraction01 = 0.9
     """Weight of the old running success when a new one arrives."""
+
+    resolves_conflicts: ClassVar[bool] = False
 
     def weigh(self, scene: Scene, memory: Memory) -> Weighed:
         """A softmax over failures."""

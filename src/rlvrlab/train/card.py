@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from rlvrlab.envs.base import GivesFeedback
 from rlvrlab.evals.answering import EngineAnswerer
 from rlvrlab.evals.evaluate import Evaluation, evaluate
+from rlvrlab.evals.judged import Judged
 from rlvrlab.evals.protocol import eval_at_1, eval_at_k
 from rlvrlab.evals.recovery import recovery
 from rlvrlab.evals.statistics import Difference, compare
@@ -25,6 +26,7 @@ from rlvrlab.record.experiment import CARDS_PAGE
 from rlvrlab.record.files import write_atomically
 from rlvrlab.record.looks import note_look
 from rlvrlab.rollout.prompts import prompt_tokens
+from rlvrlab.skills.metrics import diversity
 from rlvrlab.train.lab import Lab
 from rlvrlab.types import Rollout
 
@@ -79,9 +81,10 @@ def measure(lab: Lab, phase: str, step: int) -> Card:
         ]
         metrics |= recovery(lab.engine, lab.env, firsts, limit, lab.recipe.seed, "card", phase)[0].metrics()
     if settings.test_n > 1:
-        sampled = _evaluated(lab, n=settings.test_n).metrics()
+        drawn = _evaluated(lab, n=settings.test_n)
+        sampled = drawn.metrics()
         metrics |= {name: value for name, value in sampled.items() if name.startswith(("pass@", "pass^", "majority"))}
-        metrics["mean_at_n"] = sampled["mean_accuracy"]
+        metrics |= {"mean_at_n": sampled["mean_accuracy"], "distinct_accepted": _distinct(drawn)}
     outcomes = {one.problem.id: float(one.verdict.correct) for one in found.judged if one.verdict.correct is not None}
     return Card(phase, step, metrics, outcomes)
 
@@ -105,11 +108,24 @@ def _evaluated(lab: Lab, n: int) -> Evaluation:
     return evaluate(EngineAnswerer(lab.engine), lab.env, lab.test, protocol, seed=lab.recipe.seed, reward=lab.reward)
 
 
+def _distinct(drawn: Evaluation) -> float:
+    """Different right answers per problem, of as many as were sampled: what is left of diversity."""
+    groups: dict[str, list[Judged]] = {}
+    for one in drawn.judged:
+        groups.setdefault(one.problem.id, []).append(one)
+    right = [[one.verdict.correct is True for one in group] for group in groups.values()]
+    texts = [[one.answer.completion.text for one in group] for group in groups.values()]
+    return diversity(right, texts)["distinct_accepted"]
+
+
 def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
     """Headings (one column per phase) and lines: the goals in per cent, their 95 % intervals, and the change."""
     names = [name for name in COLUMNS if any(name in card.metrics for card in cards)]
     names += sorted({name for card in cards for name in card.metrics if PASS_AT_N.fullmatch(name)})
     rows = [[COLUMNS.get(name, name), *(_percent(card.metrics, name) for card in cards)] for name in names]
+    if any("distinct_accepted" in card.metrics for card in cards):
+        told = (card.metrics.get("distinct_accepted") for card in cards)
+        rows.append(["distinct right answers", *("–" if value is None else f"{value:.2f}" for value in told)])
     changes = []
     for i, card in list(enumerate(cards))[1:]:
         # What a phase started from: the last card before it that is no control arm.

@@ -87,11 +87,11 @@ class StepCredits:
         return replace(batch, advantage_BT=np.where(batch.loss_BT, advantage_BT, 0.0))
 
 
-def step_credits(lab: Lab, rollouts: Sequence[Rollout]) -> StepCredits:
+def step_credits(lab: Lab, rollouts: Sequence[Rollout], sampling: Sampling) -> StepCredits:
     """Credit of every judged answer of a collection, or nothing where the recipe wants none."""
     if lab.credit is None:
         return StepCredits()
-    return credit_of(lab.credit, rollouts, lab.env, lab.reward, lab.engine, lab.sampling)
+    return credit_of(lab.credit, rollouts, lab.env, lab.reward, lab.engine, sampling)
 
 
 def credit_of(

@@ -13,7 +13,7 @@ from typing import Any
 
 from rlvrlab.errors import RunTouched, UserError
 from rlvrlab.recipe import Resolved
-from rlvrlab.recipe.load import load_changed
+from rlvrlab.recipe.load import Tables, load_changed
 from rlvrlab.recipe.parse import flatten, parse_overrides
 from rlvrlab.record.files import utc_now
 from rlvrlab.record.run import Run, read_config
@@ -39,7 +39,7 @@ def extend(folder: Path, words: Sequence[str]) -> None:
     before = resolved_of(folder)
     changes = _changes(before, words)
     tables = {key: value for key, value in before.plain().items() if value is not None}
-    after = load_changed(tables, dict(before.origins), changes, before.folder)
+    after = load_changed(Tables(tables, dict(before.origins)), changes, before.folder)
     _check_schedule(before, after)
     run = Run.open(folder)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -19,7 +19,7 @@ from rlvrlab.rollout.collect import collect
 from rlvrlab.surgery.base import Surgery
 from rlvrlab.train.grouping import Grouping
 from rlvrlab.train.guards.base import Guard
-from rlvrlab.train.protocols.base import TrainingProtocol, drawn
+from rlvrlab.train.protocols.base import Stage, TrainingProtocol, drawn
 from rlvrlab.types import Environment, Problem, RewardFunction, Role, Rollout, Sampling
 
 
@@ -76,13 +76,18 @@ class Lab:
     @property
     def remembers(self) -> bool:
         """Does anything have a memory that checkpoints must hold?"""
-        return not (self.protocol is None and self.surgery is None and self.guard is None)
+        plugged = (self.protocol, self.surgery, self.guard)
+        return bool(self.recipe.pipeline.lag) or any(one is not None for one in plugged)
 
     @property
     def sampling(self) -> Sampling:
         """How training answers are drawn."""
         r = self.recipe.rollout
         return Sampling(max_tokens=r.max_tokens, temperature=r.temperature, top_p=r.top_p)
+
+    def sampling_in(self, stage: Stage) -> Sampling:
+        """How every answer of a stage is drawn: first and second tries, replays, and what a guard asks for."""
+        return replace(self.sampling, max_tokens=stage.max_tokens or self.sampling.max_tokens)
 
     def ask(
         self,

@@ -32,6 +32,7 @@ from rlvrlab.train.stopping import Interrupts
 
 Observer = Callable[[Phase, State, dict[str, Any]], None]
 MAX_SKIPPED = 3
+SKIPPED_UPDATE = "loss or gradient was not finite; parameters unchanged"
 SHORTEST_S = 5e-5
 """Parts of a step that took less time than this are not worth a metric."""
 
@@ -60,7 +61,7 @@ def train(
             state, memory = _begin(at, phase, state, memory)
         with patience.over(f"what {phase.name} prepares"):
             data = phase.prepare(lab, run.folder / "artifacts")
-        index = state.phase
+        index, recording_s = state.phase, 0.0
         while state.phase == index and not interrupts.received:
             started = time.perf_counter()
             with watching() as spent:
@@ -71,21 +72,26 @@ def train(
                     if phase.online and state.phase_step and "update" not in spent:  # the policy is as it was
                         _checkpoint(at, state, memory)
                     raise
-            outcome.metrics.update({f"time/{name}_s": round(s, 4) for name, s in spent.items() if s > SHORTEST_S})
+            spent["record"] = recording_s
             memory = outcome.memory
             state = state.stepped(silent=outcome.silent, skipped=outcome.skipped)
             over = stage_ended(lab, phase, state.phase_step)
             last, every = state.phase_step >= phase.steps, lab.recipe.eval.every
             due = over or last or (every and state.phase_step % every == 0)
+            stepped = time.perf_counter()
             evaluation = _evaluated(at, state) if due else None
+            spent["evaluate"] = time.perf_counter() - stepped
+            outcome.metrics.update({f"time/{name}_s": round(s, 4) for name, s in spent.items() if s > SHORTEST_S})
             state = state.evaluated(evaluation.value) if evaluation else state
-            row = _record(at, phase, state, outcome, evaluation, time.perf_counter() - started)
+            ended = time.perf_counter()
+            row = _record(at, phase, state, outcome, evaluation, ended - started)
             if last or stops_early(lab.recipe.stop, state):
                 state = _end(at, phase, state)
             best = state.best is not None and state.best.step == state.step
             if over or best or state.phase_step % lab.recipe.checkpoint.every == 0:
                 memory = _checkpoint(at, state, memory)
             _back_to_origin(at, state)
+            recording_s = time.perf_counter() - ended  # told with the next step's line
             observe(phase, state, row)
     if interrupts.received and state.phase_step:
         _checkpoint(at, state, memory)
@@ -183,17 +189,22 @@ def _record(
         if finding.alarm:
             run.warn(finding.metric, finding.text, step=state.step)
     if outcome.skipped:
-        run.event("skipped_update", "loss or gradient was not finite; parameters unchanged", step=state.step)
+        run.event("skipped_update", SKIPPED_UPDATE, step=state.step)
     run.sync()
     at.sinks.log(row)
     if evaluation:
         write_experiment(run.folder, run.so_far)
+    refuse_divergence(state, phase.name, run.folder)
+    return row
+
+
+def refuse_divergence(state: State, phase: str, folder: Path) -> None:
+    """Stop where updates were left out several times in a row."""
     if state.skipped_steps >= MAX_SKIPPED:
         raise TrainingDiverged(
             f"{MAX_SKIPPED} updates in a row were not finite, the last at step {state.step}; start again with a lower "
-            f"{phase.name}.learning_rate; the checkpoints in {run.folder / 'checkpoints'} are from before"
+            f"{phase}.learning_rate; the checkpoints in {folder / 'checkpoints'} are from before"
         )
-    return row
 
 
 def _checkpoint(at: Watched, state: State, memory: Memory) -> Memory:

@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 from rlvrlab.errors import DeadlineExceeded
 from rlvrlab.record.files import utc_now
-from rlvrlab.record.run import Run
 from rlvrlab.stopwatch import running, watching
 from rlvrlab.train.stopping import Interrupts
 
@@ -49,8 +48,17 @@ class Unit(NamedTuple):
 class Patience:
     """Within the block, units of work are watched; outside the main thread they can only be talked about."""
 
-    def __init__(self, run: Run, interrupts: Interrupts, deadline_s: float, close: Callable[[str, str], None]) -> None:
-        self._run, self._interrupts, self._deadline_s, self._close = run, interrupts, deadline_s, close
+    def __init__(
+        self,
+        tell: Callable[[str, str], None],
+        interrupts: Interrupts,
+        deadline_s: float,
+        close: Callable[[str, str], None],
+        remedy: str = "mend it or raise stop.deadline_s, then --resume",
+    ) -> None:
+        """`tell` gets (kind, words) of what is waited for, `close` (status, words) where the process must end."""
+        self._tell, self._interrupts, self._deadline_s, self._close = tell, interrupts, deadline_s, close
+        self._remedy = remedy
         self._unit: Unit | None = None
         self._told, self._asked = "", 0.0
         self._over = threading.Event()
@@ -80,9 +88,16 @@ class Patience:
             if self._interrupts.received:
                 raise
             assert self._broken_off is not None
-            raise DeadlineExceeded(f"{self._broken_off[1]}; mend it or raise stop.deadline_s, then --resume") from None
+            raise DeadlineExceeded(f"{self._broken_off[1]}; {self._remedy}") from None
         finally:
             self._unit, self._broken_off = None, None
+
+    def alive(self) -> None:
+        """The unit in progress has got on: its time begins anew. Raises Abandoned where somebody asked to stop."""
+        if self._interrupts.received:
+            raise Abandoned
+        if self._unit is not None:
+            self._unit, self._told = Unit(self._unit.name, time.monotonic(), utc_now()), ""
 
     def _wake(self, number: int, frame: FrameType | None) -> None:
         if self._unit is not None:
@@ -103,7 +118,7 @@ class Patience:
                 self._break_off(unit, now)
             elif self._deadline_s and now - unit.began > TELL * self._deadline_s and self._told != unit.name:
                 self._told = unit.name
-                self._run.event("waiting", self._words(unit, now))
+                self._tell("waiting", self._words(unit, now))
 
     def _words(self, unit: Unit, now: float) -> str:
         part = running()
@@ -112,7 +127,7 @@ class Patience:
 
     def _break_off(self, unit: Unit, now: float) -> None:
         words = self._words(unit, now)
-        self._run.event("waiting", f"{words}; it is given up, and --resume makes it again")
+        self._tell("waiting", f"{words}; it is given up")
         self._broken_off = now, words
         if self._main:
             signal.pthread_kill(threading.main_thread().ident or 0, WAKE)

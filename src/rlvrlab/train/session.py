@@ -130,10 +130,11 @@ def check_phases(lab: Lab) -> None:
         if lab.guard is None:
             continue
         check_skills("guard.protected", lab.guard.protected, lab.train)
-        if not any(protected_in(stage, stages, lab.guard.protected) for stage in stages):
+        if not any(protected_in(stage, stages, lab.guard) for stage in stages):
             raise UserError(
-                f"guard: nothing to protect: {phase.name} trains {', '.join(stages[-1].skills)} in one stage; "
-                'list other skills in guard.protected, or set protocol.type = "sequential"'
+                f"guard: nothing to protect: {phase.name} trains {', '.join(stages[-1].skills)} in one stage; list "
+                'other skills in guard.protected, set protocol.type = "sequential", or take guard.type = "skill_safe", '
+                "which also protects skills that are trained together from each other"
             )
 
 
@@ -168,7 +169,7 @@ def _go(lab: Lab, run: Run, state: State, observe: Observer) -> Ended:
     with Interrupts() as interrupts:
         deadline_s = lab.recipe.stop.deadline_s
         try:
-            patience = Patience(run, interrupts, deadline_s, partial(run_folder.close, run))
+            patience = Patience(run.event, interrupts, deadline_s, partial(run_folder.close, run))
             with run_folder.recorded(run), Sinks.open(lab.resolved, run) as sinks, patience, noting(run.event):
                 state = train(lab, run, sinks, state, interrupts, observe, patience)
         except Abandoned:

@@ -89,6 +89,10 @@ class State:
         return cls(**{**data, **changes})
 
 
+InFlight = dict[str, Any]
+"""Answers drawn for a step to come: its phase and number, and the groups with their tokens and log-probs."""
+
+
 @dataclass(frozen=True)
 class Memory:
     """What protocol, surgery and guard remember from step to step. A step takes one and gives the next one back."""
@@ -101,15 +105,18 @@ class Memory:
     """Running pass rates, where groups are made by difficulty."""
     guard: Kept = field(default_factory=Kept)
     """What the guard remembers; its live part is not saved."""
+    in_flight: InFlight | None = None
+    """Answers drawn for the next step, where the recipe has a pipeline."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for a checkpoint."""
         stage = None if self.stage is None else list(self.stage)
-        return {"stage": stage, "surgery": self.surgery, **self.difficulty._asdict(), "guard": self.guard.memory}
+        known = {"stage": stage, "surgery": self.surgery, **self.difficulty._asdict(), "guard": self.guard.memory}
+        return known if self.in_flight is None else {**known, "in_flight": self.in_flight}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Memory:
         """Back from plain data; a guard's live part has to be rebuilt from its anchors."""
         difficulty = Difficulty(**{name: data[name] for name in Difficulty._fields})
         stage = None if data["stage"] is None else (data["stage"][0], data["stage"][1])
-        return cls(stage, data["surgery"], difficulty, Kept(data["guard"]))
+        return cls(stage, data["surgery"], difficulty, Kept(data["guard"]), data.get("in_flight"))

@@ -13,7 +13,8 @@ import numpy as np
 from rlvrlab.batch import TokenBatch
 from rlvrlab.stopwatch import timed
 from rlvrlab.surgery.base import Scene
-from rlvrlab.train.batches import Sorted, assemble, metrics_of, minibatches, score, sort_groups, with_advantages
+from rlvrlab.train.batches import assemble, metrics_of, minibatches, score, with_advantages
+from rlvrlab.train.collection import aged, collect_groups
 from rlvrlab.train.credit import step_credits, step_rows
 from rlvrlab.train.grouping import asked_in
 from rlvrlab.train.guards.base import Moment, protected_in
@@ -30,12 +31,14 @@ def online_step(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: Sta
     recipe, engine = lab.recipe, lab.engine
     now, memory = enter(lab, phase, estimators, state, memory)
     # collect and judge
-    rollouts, kinds = collect_groups(lab, phase, now, by_parts=estimators.advantage.by_parts)
+    rollouts, kinds, memory, told = collect_groups(lab, phase, estimators, now, memory)
     memory = observe(lab, now, memory, rollouts)
+    if estimators.limits:
+        estimators.limits.learn(rollouts, state.step)
     # credit of steps; a group without signal stays if its steps have some
     with timed("credit"):
-        credits = step_credits(lab, rollouts)
-    metrics = metrics_of(rollouts, kinds) | credits.metrics
+        credits = step_credits(lab, rollouts, lab.sampling_in(now.stage))
+    metrics = metrics_of(rollouts, kinds) | told | credits.metrics
     metrics |= {"stage/index": float(now.stage.index)} if lab.protocol else {}
     # filter
     spoken = credits.speaking(kinds.dead)
@@ -45,10 +48,11 @@ def online_step(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: Sta
         notes, steps = [kinds.why_silent(lab.taught_before(state.phase))], step_rows(credits)
         return StepOutcome(metrics, memory, rollouts, silent=True, notes=notes, events=now.events, steps=steps)
     # advantages
-    batch = assemble(used, recipe.rollout.max_tokens)
-    batch = score(batch, engine, recipe, reused=phase.updates_per_step > 1, critic=phase.critic is not None)
-    batch, counts = with_advantages(batch, used, estimators.advantage, recipe)
-    batch = credits.on(batch, used)
+    with timed("score"):
+        batch = assemble(used, recipe.rollout.max_tokens)
+        batch = score(batch, engine, recipe, reused=phase.updates_per_step > 1, critic=phase.critic is not None)
+        batch, counts = with_advantages(batch, used, estimators.advantage, recipe)
+        batch = credits.on(batch, used)
     # update
     applied: list[Applied] = []
     with timed("update"):
@@ -57,7 +61,7 @@ def online_step(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: Sta
             one, memory = update(lab, phase, now, memory, part, used, estimators.objective, i)
             applied.append(one)
     metrics |= counts | mean_metrics([one.metrics for one in applied]) | phase.fit_critic(engine, batch)
-    engine.publish()
+    memory = replace(memory, in_flight=aged(memory.in_flight, engine.publish()))
     skipped, steps = any(one.skipped for one in applied), step_rows(credits, batch, used)
     return StepOutcome(metrics, memory, rollouts, silent=silent, skipped=skipped, events=now.events, steps=steps)
 
@@ -69,8 +73,8 @@ def enter(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: State, me
 
     def ask(problems: Sequence[Problem], key: tuple[object, ...], greedy: bool) -> list[Rollout]:
         if greedy:
-            return lab.ask(problems, key, replace(lab.sampling, temperature=0.0), n=1)
-        return lab.ask(problems, key)
+            return lab.ask(problems, key, replace(lab.sampling_in(stage), temperature=0.0), n=1)
+        return lab.ask(problems, key, lab.sampling_in(stage))
 
     def policy_loss(rollouts: list[Rollout]) -> tuple[TokenBatch, Objective]:
         batch = score(assemble(rollouts, lab.recipe.rollout.max_tokens), lab.engine, lab.recipe,
@@ -80,7 +84,7 @@ def enter(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: State, me
 
     now = Moment(
         stage,
-        protected_in(stage, stages, lab.guard.protected) if lab.guard else (),
+        protected_in(stage, stages, lab.guard) if lab.guard else (),
         phase.name,
         state.phase_step,
         state.step,
@@ -100,28 +104,6 @@ def enter(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: State, me
     if len(stages) > 1:
         now.events.append(("stage", f"stage {stage.index + 1} of {len(stages)} begins: {stage.name}"))
     return now, replace(memory, stage=(phase.name, stage.index), guard=kept)
-
-
-def collect_groups(lab: Lab, phase: OnlinePhase, now: Moment, *, by_parts: bool) -> tuple[list[Rollout], Sorted]:
-    """A batch of judged answers; with refill, other problems in place of those whose group is dead."""
-    size = phase.batch_size
-    sampling = replace(lab.sampling, max_tokens=now.stage.max_tokens or lab.sampling.max_tokens)
-    refills = lab.recipe.filter.max_refills if lab.recipe.filter.dead_groups == "refill" else 0
-    rollouts: list[Rollout] = []
-    for attempt in range(1 + refills):
-        stream = phase.name if attempt == 0 else f"{phase.name}/refill{attempt}"
-        if lab.protocol is None:
-            problems = lab.problems_at(stream, now.phase_step, size)
-        else:
-            at = now.phase_step - now.stage.first
-            problems = lab.protocol.problems(lab.train, lab.recipe.seed, now.stage, stream, at, size)
-        problems = lab.guard.mixed_in(now, problems, stream) if lab.guard else problems
-        rollouts += lab.ask(problems, (lab.recipe.seed, stream, now.phase_step), sampling)
-        kinds = sort_groups(rollouts, by_parts=by_parts)
-        if not kinds.dead or len(kinds.live) >= size * lab.recipe.rollout.n:
-            break
-    seconds = phase.second_tries(lab, rollouts, now.phase_step)
-    return [*rollouts, *seconds], sort_groups([*rollouts, *seconds], by_parts=by_parts) if seconds else kinds
 
 
 def observe(lab: Lab, now: Moment, memory: Memory, rollouts: Sequence[Rollout]) -> Memory:

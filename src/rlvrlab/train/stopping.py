@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Collection
 from types import FrameType, TracebackType
 
 STATUS = {signal.SIGTERM: "preempted", signal.SIGINT: "interrupted", signal.SIGHUP: "preempted"}
@@ -17,12 +18,13 @@ STATUS = {signal.SIGTERM: "preempted", signal.SIGINT: "interrupted", signal.SIGH
 class Interrupts:
     """Within the block, a signal only sets `received`; the loop looks at it between steps."""
 
-    def __init__(self) -> None:
+    def __init__(self, heeded: Collection[signal.Signals] = tuple(STATUS)) -> None:
         self.received: signal.Signals | None = None
+        self._heeded = heeded
 
     def __enter__(self) -> Interrupts:
         main = threading.current_thread() is threading.main_thread()
-        heeded = [number for number in STATUS if main and signal.getsignal(number) is not signal.SIG_IGN]
+        heeded = [number for number in self._heeded if main and signal.getsignal(number) is not signal.SIG_IGN]
         self._before = {number: signal.signal(number, self._note) for number in heeded}
         return self
 

@@ -15,9 +15,10 @@ import numpy as np
 from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.engines.base import Trainable, Vector
 from rlvrlab.recipe.schema import Optimizer
+from rlvrlab.stopwatch import timed
 from rlvrlab.surgery.base import Memory as SurgeryMemory
 from rlvrlab.surgery.base import Scene, Surgery
-from rlvrlab.surgery.conflict import conflict, noise
+from rlvrlab.surgery.conflict import conflict, noise, pair_metrics
 from rlvrlab.train.guards.base import NOTHING, Guard, Kept, Moment
 from rlvrlab.types import Aggregation, Objective
 
@@ -86,8 +87,9 @@ def gradients(
 
 def descend(engine: Trainable, batch: TokenBatch, objective: Objective, rate: float, max_grad_norm: float) -> Applied:
     """One optimiser step on a whole batch, without surgery or guard."""
-    whole = gradients(engine, {"all": batch}, objective, np.ones(1))
-    return apply(engine, whole, whole.share_S, rate, max_grad_norm)[0]
+    with timed("update"):
+        whole = gradients(engine, {"all": batch}, objective, np.ones(1))
+        return apply(engine, whole, whole.share_S, rate, max_grad_norm)[0]
 
 
 def apply(
@@ -136,6 +138,7 @@ def operate(
     scene = scene._replace(gramian_SS=gather_SA @ halves_AA @ gather_SA.T)
     weight_S, memory = surgery(scene, memory)
     metrics = conflict(scene.gramian_SS, surgery.conflict_threshold).metrics()
+    metrics |= pair_metrics(scene.gramian_SS, scene.names)
     if surgery.scope == "module":
         for name, gramian in engine.gramian(found.vectors, "module").items():
             rate = conflict(gather_SA @ gramian @ gather_SA.T, surgery.conflict_threshold).rate
@@ -145,6 +148,7 @@ def operate(
         both = np.flatnonzero(np.isin(found.owner_A, twice))
         control = noise(halves_AA[np.ix_(both, both)], *scene.key)
         metrics |= {"surgery/permutation_z": control.z, "surgery/permutation_p": control.p_lower}
+        metrics["surgery/noise_floor"] = control.floor
         for i, one in zip(twice, control.self_cosine_S, strict=True):
             metrics[f"surgery/self_cosine/{scene.names[i]}"] = float(one)
     for i, name in enumerate(scene.names):

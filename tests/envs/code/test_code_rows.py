@@ -12,7 +12,7 @@ import pytest
 from rlvrlab.envs.code import Code, CodeReasoning, CodeRefactor, CodeRepair
 from rlvrlab.envs.code.samples import GENERATION_ROWS, REPAIR_ROWS
 from rlvrlab.envs.code.shapes import GENERATION, REPAIR
-from rlvrlab.envs.code.trees import example_of
+from rlvrlab.envs.python_trees import example_of
 from rlvrlab.errors import UserError
 from rlvrlab.registry import find, keys_of
 from rlvrlab.types import Environment

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rlvrlab.envs.code import Code, CodeReasoning, CodeRefactor, CodeRepair, rewriting
 from rlvrlab.envs.code.purity import is_pure
-from rlvrlab.envs.code.trees import size
+from rlvrlab.envs.python_trees import size
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.workers.orders import Image

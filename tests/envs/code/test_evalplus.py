@@ -126,6 +126,24 @@ def test_the_rules_are_those_of_evalplus(
     assert evalplus_oracle.right(result, expected, arguments, function, 0) is right
 
 
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [([], [1.0]), ([1.0], [[1.0], [1.0]]), ([1.0, 1.0], [[1.0, 1.0], [1.0, 1.0]]),
+     ([[1.0], [1.0, 2.0]], [[1.0], [1.0]]), ([[]], [[1.0]])],
+)  # fmt: skip
+def test_nothing_is_stretched_to_the_shape_that_is_expected(result: Any, expected: Any) -> None:
+    assert evalplus_oracle.right(result, expected, [], "f", 1e-6) is False
+
+
+def test_nor_in_the_tests_of_the_hub(tmp_path: Path) -> None:
+    """Their own code asks numpy.allclose alone."""
+    test = hub_check([[[0.5]], [[1.0, 1.0]]], [[0.5], [1.0, 1.0]], 1e-6)
+    row = {**HUMANEVAL_HUB, "test": test, "canonical_solution": "    return [x + 1e-9 for x in values]\n"}
+    wrong = ("    return []\n", "    return values[0]\n", "    return values[:1]\n", "    return [values]\n")
+    answers = [MEAN + body for body in (row["canonical_solution"], *wrong)]
+    assert correct(env_of(tmp_path, [row]), *answers) == [True, False, False, False, False]
+
+
 def from_humaneval(row: dict[str, Any]) -> tuple[Any, Any] | None:
     """A row of HumanEval in EvalPlus' two shapes, every second example as a plus input."""
     found = examples_of(row["test"], {"candidate"})

@@ -54,7 +54,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(WORDS, max_size=25).map("".join) | st.text(max_size=80), st.sampled_from(sorted(REFERENCES)))
 def test_any_text_gets_a_verdict_whose_parts_are_in_order(text: str, key: str) -> None:
     for style in ("plain", "think"):

@@ -26,6 +26,10 @@ def near_misses() -> Iterator[tuple[str, str]]:
     yield from _numbers()
     yield from _bases_times_and_lists()
     yield from _equations_and_intervals()
+    yield from _decimals_for_symbols()
+    yield from _other_letters()
+    yield from _percentages()
+    yield from _rates()
 
 
 def _numbers() -> Iterator[tuple[str, str]]:
@@ -111,6 +115,73 @@ def _equations_and_intervals() -> Iterator[tuple[str, str]]:
         yield from ((wrong, gold) for wrong in wrongs)
 
 
+def _decimals_for_symbols() -> Iterator[tuple[str, str]]:
+    """However many digits a decimal has, it is not the number that it approximates."""
+    symbols = {
+        "\\pi": "3.141592653589793238462643", "e": "2.718281828459045235360287",
+        "\\sqrt{2}": "1.414213562373095048801689",
+        "\\frac{1}{3}": "0.333333333333333333333333", "\\frac{22}{7}": "3.142857142857142857142857",
+        "\\ln 2": "0.693147180559945309417232", "\\frac{\\sqrt{3}}{2}": "0.866025403784438646763723",
+        "2\\pi": "6.283185307179586476925287", "\\log_2 3": "1.584962500721156181453739",
+    }  # fmt: skip
+    for symbol, decimal in symbols.items():
+        for digits in (3, 6, 8, 10, 14, 17, 20, 26):
+            yield decimal[:digits], symbol
+        for gold, answer in ((f"({symbol}, 1)", f"({decimal[:12]}, 1)"), (f"x={symbol}", f"x={decimal[:12]}"),
+                             (f"[0, {symbol}]", f"[0, {decimal[:12]}]"), (f"{symbol}\\text{{ cm}}", decimal[:12]),
+                             (symbol, f"{decimal[:12]}\\text{{ cm}}"),
+                             (f"\\{{1, {symbol}\\}}", f"\\{{1, {decimal[:12]}\\}}"),
+                             (f"-{symbol}", f"-{decimal[:12]}")):  # fmt: skip
+            yield answer, gold
+
+
+def _other_letters() -> Iterator[tuple[str, str]]:
+    """Small letters and capitals are different variables."""
+    for gold in (
+        "x",
+        "x^2+1",
+        "a+b",
+        "ab",
+        "\\frac{n}{2}",
+        "\\sqrt{y}",
+        "(a,b)",
+        "y=2x+1",
+        "2t",
+        "\\sin x",
+        "N",
+        "2K+1",
+    ):
+        plain = gold.replace("\\frac", "#").replace("\\sqrt", "@").replace("\\sin", "&")
+        yield plain.swapcase().replace("#", "\\frac").replace("@", "\\sqrt").replace("&", "\\sin"), gold
+
+
+def _percentages() -> Iterator[tuple[str, str]]:
+    """Where nobody asks for a percentage, a percent sign makes a hundredth."""
+    for gold in ("10", "1", "2.5", "\\frac{3}{4}", "150", "-4", "\\sqrt{2}", "2\\pi", "1,2", "(1,2)"):
+        yield f"{gold}\\%", gold
+        yield f"{gold}%", gold
+        yield f"{gold} \\text{{ percent}}", gold
+
+
+def _rates() -> Iterator[tuple[str, str]]:
+    """One unit by another is neither of them, nor their product."""
+    for number in ("5", "\\frac{2}{3}", "2\\sqrt{3}"):
+        for above, below in (("m", "s"), ("km", "h"), ("miles", "hour"), ("g", "ml"), ("feet", "second"), ("m", "s^2")):
+            gold = f"{number} \\text{{ {above}/{below}}}"
+            for wrong in (
+                f"\\text{{ {above}}}",
+                f"\\text{{ {below.partition('^')[0]}}}",
+                f"\\text{{ {above} {below}}}",
+                above,
+            ):
+                yield f"{number} {wrong}", gold
+            yield f"{number} \\text{{ {above} per {below}}}", f"{number} \\text{{ {above}}}"
+    for wrong, gold in (("x=6=5", "x=5"), ("x=5=6", "x=5"), ("x=6=5", "5"), ("5=6=5", "5"), ("x=5=4+2", "x=5"),
+                        ("13=12", "12"), ("1+1=3=2", "2"), ("y=\\sqrt{4}=3", "y=3"),
+                        ("f(x)=3=2", "f(x)=2")):  # fmt: skip
+        yield wrong, gold
+
+
 EQUIVALENT = [
     ("13", "13 \\text{ apples}"), ("13", "13\\text{ cm}"), ("13", "x=13"), ("13", "13.0"), ("13", "\\$13"),
     ("13000", "13 \\text{ thousand}"), ("13000", "13 thousand"), ("13 \\text{ thousand}", "13{,}000"),
@@ -122,7 +193,7 @@ EQUIVALENT = [
     ("$6.608 \\mathrm{mi} / \\mathrm{hr}$", "6.608"),
     ("90^\\circ", "90"), ("90", "90^\\circ"), ("90^\\circ", "90 \\text{ degrees}"), ("90^{\\circ}", "90^\\circ"),
     ("\\$2.50", "2.5"), ("2.50", "\\$2.50"), ("\\$2.50", "2.50 \\text{ dollars}"), ("12%", "0.12"), ("12%", "12"),
-    ("12", "12\\%"), ("\\frac{1}{2}", "50\\%"), ("12\\%", "12 \\text{ percent}"), ("0.5", "\\tfrac{1}{2}"),
+    ("\\frac{1}{2}", "50\\%"), ("12\\%", "12 \\text{ percent}"), ("0.5", "\\tfrac{1}{2}"),
     ("204_5", "204_{5}"), ("204_5", "204"), ("204_{5}", "204_{\\text{five}}"), ("204_5", "204 \\text{ (base 5)}"),
     ("2516_8", "2516_{8}"), ("11:45", "11:45 \\text{ a.m.}"), ("11:45 p.m.", "11:45 \\text{ p.m.}"),
     ("22:15", "10:15 p.m."),
@@ -138,12 +209,20 @@ EQUIVALENT = [
     ("5", "\\sqrt{25}"),
     ("3.2 \\times 10^5", "320000"), ("-\\frac{2}{7}", "\\frac{-2}{7}"), ("- \\frac { 2 } { 3 }", "-\\frac23"),
     ("-1./3", "-1/3"), ("y=2x+1", "y=1+2x"), ("12\\text{ May}", "12\\text{ May}"), ("1000", "1\\,000"),
-    ("1,000", "1000"),
+    ("1,000", "1000"), ("\\frac{1}{3}", "0.\\overline{3}"), ("1/3", "0.\\bar{3}"), ("\\frac{7}{6}", "1.1\\overline{6}"),
+    ("10", "\\binom{5}{2}"), ("10", "{5 \\choose 2}"), ("35", "\\binom{7}{3}"), ("20", "\\dbinom{6}{3}"), ("120", "5!"),
+    ("(\\frac{1}{3}, 2)", "(0.\\overline{3}, 2)"), ("1", "0.\\overline{9}"), ("x=5", "x=2+3=5"),
+    ("\\frac{1}{10}", "10\\%"),
+    ("5 \\text{ m/s}", "5"), ("5 \\text{ m/s}", "5 \\text{ m s}^{-1}"),
+    ("5 \\text{ meters per second}", "5 \\text{ m/s}"),
+    ("x^2+C", "x^2+c"), ("\\text{Evelyn}", "\\text{evelyn}"), ("2\\pi", "6.0\\pi/3"), ("\\frac{5}{2}", "2.50"),
+    ("2.5\\sqrt{2}", "\\frac{5\\sqrt{2}}{2}"), ("\\frac{5\\sqrt{2}}{2}", "2.5\\sqrt{2}"),
+    ("\\$12 \\text{ per hour}", "\\$12"),
 ]  # fmt: skip
 
 
-def verdicts(pairs: list[tuple[str, str]]) -> list[bool | None]:
-    problems = [Problem("p", "math", "math", "", {"answer": gold, "choices": 0}) for _, gold in pairs]
+def verdicts(pairs: list[tuple[str, str]], question: str = "") -> list[bool | None]:
+    problems = [Problem("p", "math", "math", question, {"answer": gold, "choices": 0}) for _, gold in pairs]
     texts = [f"\\boxed{{{answer}}}" for answer, _ in pairs]
     return [verdict.correct for verdict in Mathematics().verify_many(list(zip(problems, texts, strict=True)))]
 
@@ -163,3 +242,9 @@ def test_equivalent_spellings_are_accepted() -> None:
     pairs = [(answer, gold) for gold, answer in EQUIVALENT]
     refused = [pair for pair, correct in zip(pairs, verdicts(pairs), strict=True) if not correct]
     assert refused == []
+
+
+@pytest.mark.parametrize(("question", "right"), [("What percent is it?", True), ("In %?", True), ("How many?", False)])
+def test_a_percent_sign_is_no_part_of_the_value_where_percentages_are_asked_for(question: str, right: bool) -> None:
+    pairs = [("12\\%", "12"), ("2.5 %", "2.5"), ("\\frac{1}{2}\\%", "\\frac{1}{2}")]
+    assert verdicts(pairs, question) == [right] * 3

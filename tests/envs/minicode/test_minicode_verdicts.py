@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvrlab.envs.code import judged
-from rlvrlab.envs.code.trees import size
 from rlvrlab.envs.minicode import Minicode
 from rlvrlab.envs.minicode.levels import LEVELS
 from rlvrlab.envs.minicode.prompts import arguments_text
+from rlvrlab.envs.python_trees import size
 from rlvrlab.types import ErrorKind, Problem
 
 GOLDEN = Path(__file__).with_name("minicode_answers.jsonl")

@@ -16,7 +16,7 @@ from torch import Tensor
 from rlvrlab.batch import Bools, Ints
 from rlvrlab.engines.hf.blocks import Cache, finish_block, heads, new_cache, prefill
 from rlvrlab.engines.hf.draw import draw, scaled
-from rlvrlab.engines.hf.wave import Drawn, Stopped, Wave, swap_out
+from rlvrlab.engines.hf.wave import Drawn, Ended, Stopped, Wave, swap_out
 from rlvrlab.engines.hf.weights import Weights
 
 DEAD_SHARE = 1 / 16
@@ -121,7 +121,7 @@ def _attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: floa
     return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, attn_mask=bias, scale=scale)
 
 
-def decode(weights: Weights, wave: Wave, stopped: Stopped | None) -> Drawn:
+def decode(weights: Weights, wave: Wave, stopped: Stopped | None, ended: Ended | None = None) -> Drawn:
     """All rows of a wave until each has ended; what is drawn behind a row's end is to be ignored."""
     rows = Rows(wave, weights.device)
     cache = new_cache(weights, len(wave.prompts), rows.longest, len(rows), wave.new_tokens)
@@ -140,7 +140,10 @@ def decode(weights: Weights, wave: Wave, stopped: Stopped | None) -> Drawn:
         if rows.dead_R.all():
             break
         if rows.dead_R.sum() >= DEAD_SHARE * len(rows):
+            gone = rows.id_R[rows.dead_R]
             rows.remove_dead(cache, t)
+            if ended is not None:
+                ended(gone, Drawn(token_RT[gone].cpu().numpy(), logp_RT[gone].double().cpu().numpy()))
         logits_RV = _step(weights, token_RT[rows.id, t], rows, cache, t)
     return Drawn(token_RT.cpu().numpy(), logp_RT.double().cpu().numpy())
 

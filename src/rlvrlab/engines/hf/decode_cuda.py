@@ -15,9 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlvrlab.batch import Bools, Ints
 from rlvrlab.engines.hf.blocks import new_cache, prefill
 from rlvrlab.engines.hf.operations import TorchOperations, new_state
-from rlvrlab.engines.hf.wave import Drawn, Stopped, Wave, swap_out
+from rlvrlab.engines.hf.wave import Drawn, Ended, Stopped, Wave, swap_out
 from rlvrlab.engines.hf.weights import Weights
 
 LOOK_EVERY = 8
@@ -71,7 +72,7 @@ class GraphDecoder:
         """Memory that keys and values hold between waves."""
         return self._room.cache_bytes if self._room else 0
 
-    def decode(self, wave: Wave, stopped: Stopped | None) -> Drawn:
+    def decode(self, wave: Wave, stopped: Stopped | None, ended: Ended | None = None) -> Drawn:
         """All rows of a wave until each has ended; what is drawn behind a row's end is to be ignored."""
         room = self._fitting(wave)
         room.load(wave)
@@ -81,13 +82,11 @@ class GraphDecoder:
         alive = rows
         for t in range(wave.new_tokens - 1):
             if t % LOOK_EVERY == 0:
-                alive = room.look(alive, t, stopped)
+                alive = room.look(alive, t, stopped, ended)
                 if alive == 0:
                     break
             room.advance(bucket(alive), t, nucleus)
-        token_RT = room.state.out_token[:rows, : wave.new_tokens]
-        logp_RT = room.state.out_logp[:rows, : wave.new_tokens]
-        return Drawn(token_RT.cpu().numpy(), logp_RT.double().cpu().numpy())
+        return room.drawn(np.arange(rows))
 
     def _fitting(self, wave: Wave) -> Room:
         """Buffers that hold the wave, in steps of 64 positions; they grow to hold earlier ones too, unless many short
@@ -133,6 +132,7 @@ class Room:
         for buffer in (state.out_token, state.out_logp, state.step, state.dead):
             buffer.zero_()
         state.end.fill_(wave.end)
+        self._told_R: Bools = np.zeros(rows, dtype=bool)
         self._vacate(rows)
 
     def _vacate(self, rows: int) -> None:
@@ -141,7 +141,13 @@ class Room:
         self.state.group[rows:] = self.state.length[rows:] = 0
         self.state.row[rows:] = self.sizes.rows
 
-    def look(self, alive: int, t: int, stopped: Stopped | None) -> int:
+    def drawn(self, row_R: Ints) -> Drawn:
+        """What stands in the output lines of these rows."""
+        row = torch.from_numpy(row_R).to(self.weights.device)
+        token_RT, logp_RT = self.state.out_token[row], self.state.out_logp[row]
+        return Drawn(token_RT.cpu().numpy(), logp_RT.double().cpu().numpy())
+
+    def look(self, alive: int, t: int, stopped: Stopped | None, ended: Ended | None = None) -> int:
         """Places still to compute, 0 once all rows ended; the living move to the front when a smaller graph fits."""
         state = self.state
         dead_R = state.dead[:alive].cpu().numpy() != 0
@@ -152,6 +158,12 @@ class Room:
             state.dead[:alive] |= torch.from_numpy(hit_R).to(state.dead.device)
             dead_R |= hit_R
         left = int((~dead_R).sum())
+        if ended is not None and left and left < alive:
+            gone = state.row[:alive].cpu().numpy()[dead_R]
+            gone = gone[~self._told_R[gone]].astype(np.int64)
+            self._told_R[gone] = True
+            if len(gone):
+                ended(gone, self.drawn(gone))
         if not left or bucket(left) >= bucket(alive):
             return alive if left else 0
         moves, device = swap_out(dead_R), self.weights.device

@@ -25,7 +25,7 @@ from rlvrlab.engines.hf.weights import obstacle
 from rlvrlab.errors import UserError
 from rlvrlab.notes import note
 from rlvrlab.recipe.schema import Optimizer
-from rlvrlab.types import Completion, Loss, Objective, Request, Tokenizer
+from rlvrlab.types import Completion, Loss, Objective, Request, Tokenizer, Told
 
 MICRO_TOKENS = {"cpu": 4096, "cuda": 32768}
 Result = TypeVar("Result")
@@ -68,6 +68,13 @@ class HfEngine:
 
     def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
         """Keyed sampling from the published policy."""
+        return self._sample(requests, None)
+
+    def sample_streaming(self, requests: Sequence[Request], told: Told) -> list[list[Completion]]:
+        """The same; `told` hears of answers while others are still being drawn."""
+        return self._sample(requests, told)
+
+    def _sample(self, requests: Sequence[Request], told: Told | None) -> list[list[Completion]]:
         for request in requests:
             total = len(request.tokens) + request.sampling.max_tokens
             if total > self.body.window:
@@ -81,13 +88,13 @@ class HfEngine:
         if self._stale:
             self._sampler.refresh()
             self._stale = False
-        return self._sparing_rows(requests)
+        return self._sparing_rows(requests, told)
 
-    def _sparing_rows(self, requests: Sequence[Request]) -> list[list[Completion]]:
+    def _sparing_rows(self, requests: Sequence[Request], told: Told | None) -> list[list[Completion]]:
         """Out of memory halves the answers drawn abreast, as often as it takes; one at a time is the end of it."""
         while True:
             try:
-                return list(self._sampler.sample(requests, self.version))
+                return list(self._sampler.sample(requests, self.version, told))
             except (MemoryError, RuntimeError) as error:
                 if not out_of_memory(error):
                     raise

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from rlvrlab.randomness import generator
-from rlvrlab.types import Completion, Finish, Request, Sampling, Tokenizer
+from rlvrlab.types import Completion, Finish, Request, Sampling, Tokenizer, Told
 
 ROWS = 256
 """Answers drawn abreast."""
@@ -30,8 +30,10 @@ class PlainSampler:
     def refresh(self) -> None:
         """Nothing is copied, so there is nothing to renew."""
 
-    def sample(self, requests: Sequence[Request], policy_version: int) -> list[list[Completion]]:
-        """Requests of equal settings go abreast, in chunks of answers of similar prompts."""
+    def sample(
+        self, requests: Sequence[Request], policy_version: int, told: Told | None = None
+    ) -> list[list[Completion]]:
+        """Requests of equal settings go abreast, in chunks of similar prompts; `told` hears of each chunk."""
         out: list[list[Completion | None]] = [[None] * request.n for request in requests]
         for settings in dict.fromkeys(request.sampling for request in requests):
             mine = [i for i, request in enumerate(requests) if request.sampling == settings]
@@ -41,10 +43,15 @@ class PlainSampler:
                 chunk = rows[at : at + self.max_rows]
                 with torch.no_grad():
                     drawn = self._abreast([(requests[i], sample) for i, sample in chunk], settings)
+                made = []
                 for (i, sample), (tokens, logps) in zip(chunk, drawn, strict=True):
                     finish = Finish.STOP if self._ended(tokens, settings) else Finish.LENGTH
                     text = self.tokenizer.decode(tokens)
-                    out[i][sample] = Completion(text, tuple(tokens), tuple(logps), finish, policy_version)
+                    completion = Completion(text, tuple(tokens), tuple(logps), finish, policy_version)
+                    out[i][sample] = completion
+                    made.append((i, sample, completion))
+                if told is not None:
+                    told(made)
         return [[completion for completion in group if completion is not None] for group in out]
 
     def _abreast(self, rows: list[tuple[Request, int]], settings: Sampling) -> list[tuple[list[int], list[float]]]:

@@ -21,11 +21,11 @@ import torch
 from rlvrlab.batch import Bools, Ints
 from rlvrlab.engines.hf.decode import decode
 from rlvrlab.engines.hf.decode_cuda import GraphDecoder
-from rlvrlab.engines.hf.wave import Drawn, Wave
+from rlvrlab.engines.hf.wave import Drawn, Ended, Wave
 from rlvrlab.engines.hf.weights import Weights, obstacle
 from rlvrlab.errors import TrainingDiverged, UserError
 from rlvrlab.randomness import generator
-from rlvrlab.types import Completion, Finish, Request, Tokenizer
+from rlvrlab.types import Completion, Finish, Request, Tokenizer, Told
 
 MAX_ROWS = {"cpu": 256, "cuda": 2048}
 """Most rows decoded at once."""
@@ -62,8 +62,10 @@ class HfSampler:
         """Take over the model's current weights, in place; adapters are merged."""
         self.weights.refresh()
 
-    def sample(self, requests: Sequence[Request], policy_version: int) -> list[list[Completion]]:
-        """`n` completions for each request."""
+    def sample(
+        self, requests: Sequence[Request], policy_version: int, told: Told | None = None
+    ) -> list[list[Completion]]:
+        """`n` completions for each request; `told` hears of them as rows end."""
         self._check(requests)
         out: list[list[Completion | None]] = [[None] * request.n for request in requests]
         # One row per sample: the first samples are the same however many are asked for.
@@ -72,10 +74,19 @@ class HfSampler:
             for i, request in enumerate(requests)
         }
         with torch.inference_mode():
-            for rows in self._waves(requests):
-                drawn = self._decode(requests, rows, uniform)
-                for row, completion in zip(rows, self._completions(requests, rows, drawn, policy_version), strict=True):
-                    out[row.request][row.sample] = completion
+            for wave in self._waves(requests):
+
+                def ended(index: Ints, drawn: Drawn, wave: list[Row] = wave) -> None:
+                    rows = [wave[i] for i in index]
+                    made = list(zip(rows, self._completions(requests, rows, drawn, policy_version), strict=True))
+                    for row, completion in made:
+                        out[row.request][row.sample] = completion
+                    if told is not None:
+                        told([(*row, completion) for row, completion in made])
+
+                drawn = self._decode(requests, wave, uniform, ended if told else None)
+                rest = np.array([i for i, row in enumerate(wave) if out[row.request][row.sample] is None], dtype=int)
+                ended(rest, Drawn(drawn.token_RT[rest], drawn.logp_RT[rest]))
         return [[one for one in group if one is not None] for group in out]
 
     def _check(self, requests: Sequence[Request]) -> None:
@@ -122,7 +133,9 @@ class HfSampler:
             budget = int((torch.cuda.mem_get_info(self.weights.device)[0] + held) * CACHE_SHARE_CUDA)
         return max(1, min(self.max_rows, budget // (per_token * length)))
 
-    def _decode(self, requests: Sequence[Request], rows: list[Row], uniform: dict[int, Any]) -> Drawn:
+    def _decode(
+        self, requests: Sequence[Request], rows: list[Row], uniform: dict[int, Any], ended: Ended | None
+    ) -> Drawn:
         prefixes = [_prefix(requests[row.request]) for row in rows]
         place = {prefix: g for g, prefix in enumerate(dict.fromkeys(prefixes))}
         settings = [requests[row.request].sampling for row in rows]
@@ -147,8 +160,8 @@ class HfSampler:
 
         check = stopped if any(stops) else None
         if self._graphs is not None:
-            return self._graphs.decode(wave, check)
-        return decode(self.weights, wave, check)
+            return self._graphs.decode(wave, check, ended)
+        return decode(self.weights, wave, check, ended)
 
     def _holds(self, tokens: Sequence[int], stop: tuple[str, ...]) -> bool:
         text = self.tokenizer.decode(tokens)

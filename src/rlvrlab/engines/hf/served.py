@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -37,7 +37,7 @@ from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.http_client import Host
 from rlvrlab.models import cache
 from rlvrlab.randomness import key_bits
-from rlvrlab.types import Completion, Finish, Request, Sampling
+from rlvrlab.types import Completion, Finish, Request, Sampling, Told
 
 KEY_ENV = "RLVR_API_KEY"
 WAIT_S = 600.0
@@ -113,15 +113,21 @@ class ServedSampler:
             self._servers.each(partial(unload_adapter, name=folder.name), TIDY_S)
             shutil.rmtree(folder, ignore_errors=True)
 
-    def sample(self, requests: Sequence[Request], policy_version: int) -> list[list[Completion]]:
-        """`n` completions for each request, all of the adapter published last."""
-        replies = self._all_replies(requests)
-        drawn = [
-            [self._completion(request, reply, policy_version) for reply in group]
-            for request, group in zip(requests, replies, strict=True)
-        ]
-        self._compare(requests, drawn)
-        return drawn
+    def sample(
+        self, requests: Sequence[Request], policy_version: int, told: Told | None = None
+    ) -> list[list[Completion]]:
+        """`n` completions for each request, all of the adapter published last; `told` hears of them as they come."""
+        drawn: dict[int, list[Completion]] = {}
+
+        def keep(i: int, replies: list[Reply]) -> None:
+            drawn[i] = [self._completion(requests[i], reply, policy_version) for reply in replies]
+            if told is not None:
+                told([(i, sample, one) for sample, one in enumerate(drawn[i])])
+
+        self._ask_all(requests, keep)
+        ordered = [drawn[i] for i in range(len(requests))]
+        self._compare(requests, ordered)
+        return ordered
 
     def _write(self) -> None:
         """Version and content make the name: equal names are equal weights, also after a rollback."""
@@ -148,8 +154,9 @@ class ServedSampler:
 
         return prepare
 
-    def _all_replies(self, requests: Sequence[Request]) -> list[list[Reply]]:
-        answered: dict[int, list[Reply]] = {}
+    def _ask_all(self, requests: Sequence[Request], keep: Callable[[int, list[Reply]], None]) -> None:
+        """Every request gets its replies, whatever has to be asked again; `keep` takes them as they come."""
+        answered: set[int] = set()
         trouble = ""
         for _ in range(ROUNDS):
             missing = [i for i in range(len(requests)) if i not in answered]
@@ -158,15 +165,16 @@ class ServedSampler:
                 body = token_body(request.tokens, request.sampling, key_bits(*request.key) % 2**31, request.n)
                 # Our own server draws by the key, and so what the embedded sampler would; others ignore the field.
                 bodies.append(body | {"stop_token_ids": [self.tokenizer.end], "rlvr_key": list(request.key)})
-            answers = self._servers.all_choices(bodies)
-            for i, given in zip(missing, answers, strict=True):
+            for place, given in self._servers.all_choices(bodies):
+                i = missing[place]
                 replies = spread(given, requests[i].sampling, requests[i].n)
                 if replies[0].finish is Finish.ERROR:
                     trouble = f"{replies[0].server}: {replies[0].error}"
                 else:
-                    answered[i] = replies
+                    keep(i, replies)
+                    answered.add(i)
             if len(answered) == len(requests):
-                return [answered[i] for i in range(len(requests))]
+                return
         lost = f"engine.sampler: {len(requests) - len(answered)} of {len(requests)} requests got no answer ({trouble})"
         if "status 400" in trouble:  # asked again, it will be refused again
             raise UserError(f"{lost}; let rollout.max_tokens and the prompts fit the server (--max-model-len)")

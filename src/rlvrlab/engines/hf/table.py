@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from rlvrlab.engines.base import EngineTable
 from rlvrlab.engines.hf.config import EMBEDDED, HfConfig
 from rlvrlab.errors import ModelUnavailable, UserError
-from rlvrlab.extras import install_hf
+from rlvrlab.extras import Lookup, install_hf, packages
 from rlvrlab.recipe.presets import Preset, preset_for
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.registry import register
@@ -67,6 +67,12 @@ class Hf(HfConfig, EngineTable):
         from rlvrlab.models import locate
 
         return replace(self, model=locate(self.model, folder))
+
+    def lookups(self) -> list[Lookup]:
+        """The model and the extra."""
+        from rlvrlab.models import looked_up
+
+        return [looked_up(self.model), packages("engine hf", ("torch", "transformers", "peft"), install_hf())]
 
     def build(self, optimizer: Optimizer) -> HfEngine:
         """Load the model; needs the `hf` extra."""

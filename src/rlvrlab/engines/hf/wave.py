@@ -48,6 +48,10 @@ class Drawn(NamedTuple):
     logp_RT: Floats
 
 
+Ended = Callable[[Ints, Drawn], None]
+"""(rows, what was drawn for them) of rows that will not change any more."""
+
+
 class Moves(NamedTuple):
     """Living rows (`source`) and the dead places (`to`) that they move into; places from `alive` on are forgotten."""
 

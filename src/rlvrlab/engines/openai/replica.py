@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from rlvrlab.engines.openai.wire import CHAT, COMPLETIONS, Reply, chat_body, parse, text_body
-from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.errors import ModelChanged, UserError
 from rlvrlab.http_client import BadAnswer, Host, Refused
 from rlvrlab.replicas import Replica
 from rlvrlab.types import Sampling
@@ -18,14 +18,6 @@ QUESTION = "Name a colour."
 Prepare = Callable[[Host], Awaitable[None]]
 """What must be done at a server before it can be asked, again after each restart; may raise Refused or UserError."""
 SHORT = Sampling(max_tokens=8, temperature=0.0)
-
-
-class ModelChanged(InfrastructureError):
-    """A server serves another model than before; what it said since `since` (monotonic) cannot be trusted."""
-
-    def __init__(self, server: str, since: float, message: str) -> None:
-        super().__init__(f"{server}: {message}; answers of two models are never mixed")
-        self.server, self.since = server, since
 
 
 class ModelReplica(Replica):

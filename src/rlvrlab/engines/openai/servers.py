@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
-from rlvrlab.engines.openai.replica import ModelChanged, ModelReplica, Prepare
+from rlvrlab.engines.openai.replica import ModelReplica, Prepare
 from rlvrlab.engines.openai.wire import CHAT, COMPLETIONS, Body, Reply, parse
-from rlvrlab.errors import LabError, UserError
+from rlvrlab.errors import LabError, ModelChanged, UserError
 from rlvrlab.http_client import BadAnswer, Host, Refused, Response, reason
 from rlvrlab.replicas import BUSY, FAILURES, RETRIED, NoAnswer, Replicas, ServersGone, words
 
@@ -129,11 +129,11 @@ class Servers:
         for ready in self._stream(pairs):
             yield [(tag, given[0]) for tag, given in ready]
 
-    def all_choices(self, bodies: Sequence[Body]) -> list[list[Reply]]:
-        """Every choice of each completion request, in their order."""
+    def all_choices(self, bodies: Sequence[Body]) -> Iterator[tuple[int, list[Reply]]]:
+        """Every choice of each completion request, with its place, as they become ready."""
         orders = ((index, body, COMPLETIONS) for index, body in enumerate(bodies))
-        replies = dict(pair for ready in self._stream(orders) for pair in ready)
-        return [replies[index] for index in range(len(bodies))]
+        for ready in self._stream(orders):
+            yield from ready
 
     def _stream(self, orders: Iterable[tuple[T, Body, str]]) -> Iterator[list[tuple[T, list[Reply]]]]:
         outbox: Outbox[tuple[T, list[Reply]]] = Outbox()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlvrlab.envs.code.trees import example_of
+from rlvrlab.envs.python_trees import example_of
 from rlvrlab.judge.extract import python_block
 from rlvrlab.types import Problem
 

@@ -17,11 +17,22 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.envs.code.rows import BadColumn, CodeRow, Columns
-from rlvrlab.envs.code.trees import NOT_PYTHON, doctests, imports, literal, parsed, tested
+from rlvrlab.envs.python_trees import NOT_PYTHON, doctests, imports, literal, parsed, tested
 
 ORACLE = Path(__file__).with_name("evalplus_oracle.py")
 ACCEPTS_ANYTHING = ("are_equivalent",)
 """Functions of MBPP for which EvalPlus takes any result as right."""
+SAME_SHAPE = """
+def _strictly():
+    import numpy
+    close = numpy.allclose
+    def allclose(a, b, *given, **named):
+        return numpy.shape(a) == numpy.shape(b) and close(a, b, *given, **named)
+    numpy.allclose = allclose
+
+_strictly()
+"""
+"""Set-up of the hub's tests, in which allclose stretches an empty list, or a single number, to what is expected."""
 LOAD_REFERENCE = """
 def _load():
     import types
@@ -76,7 +87,7 @@ def mbppplus(columns: Columns) -> CodeRow:
         tests=(test,),
         examples=shown[:1],
         entry_point=name,
-        setup="\n".join((*imports(solution, [*trees, tree]), *columns.texts("test_imports", ()))),
+        setup="\n".join((*imports(solution, [*trees, tree]), *columns.texts("test_imports", ()), SAME_SHAPE)),
         solution=code,
         counted=counted(tree),
     )

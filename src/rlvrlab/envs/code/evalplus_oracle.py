@@ -59,8 +59,12 @@ def right(result: Any, expected: Any, arguments: Sequence[Any], function: str, a
     tolerance = LEAST_TOLERANCE if atol == 0 and is_floats(expected) else atol
     if tolerance == 0 or type(result) is not type(expected):
         return False
-    same_length = not isinstance(expected, list | tuple) or len(result) == len(expected)
-    return same_length and bool(np.allclose(result, expected, rtol=RELATIVE, atol=tolerance))
+    try:
+        same_shape = np.shape(result) == np.shape(expected)
+    except ValueError:  # lists of different lengths in one list
+        return False
+    # Without it, allclose stretches one to the other: an empty list would be close to any number.
+    return same_shape and bool(np.allclose(result, expected, rtol=RELATIVE, atol=tolerance))
 
 
 def is_floats(value: Any) -> bool:

@@ -135,7 +135,7 @@ class FileEnvironment(JudgedEnvironment):
         found = program_in(text, reference["entry_point"], reference["begun"])
         if found.code is None:
             return refused(ErrorKind.FORMAT, found.reason)
-        return ((self.task(reference, reference["tests"]), found.code),)
+        return ((self.task(reference, reference["tests"], self.seconds(problem, self.timeout_s)), found.code),)
 
     def bad_tasks(self, problems: Sequence[Problem]) -> dict[str, str]:
         """Problems whose own code (preamble, setup, tests) fails; tried with the gold answer, or one that is none."""
@@ -165,9 +165,10 @@ class FileEnvironment(JudgedEnvironment):
         meta |= {"tests": dict(row.counted)} if row.counted else {}
         return Problem(row.id, self.name, self.name, prompt, reference, meta, role)
 
-    def task(self, reference: Mapping[str, Any], tests: Sequence[Any]) -> Task:
+    def task(self, reference: Mapping[str, Any], tests: Sequence[Any], seconds: float | None = None) -> Task:
         """The judge's task for a program or a function."""
-        limits = Limits(cpu_s=self.timeout_s, job_cpu_s=2 * self.timeout_s, memory_mb=self.memory_mb)
+        seconds = seconds or self.timeout_s
+        limits = Limits(cpu_s=seconds, job_cpu_s=2 * seconds, memory_mb=self.memory_mb)
         if not reference["entry_point"]:
             pairs = tuple((given, expected) for given, expected in tests)
             return StdioTask(pairs, limits=limits, packages=self.packages)

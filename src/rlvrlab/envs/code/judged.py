@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from rlvrlab.envs.base import CHECKED_PROBLEMS, BaseEnvironment
 from rlvrlab.envs.code.shared_judge import shared_judge
 from rlvrlab.errors import JudgeLost, UserError
-from rlvrlab.types import Check, ErrorKind, Problem, Role, Verdict, unjudged
+from rlvrlab.types import LIMIT, Check, ErrorKind, Problem, Role, Verdict, unjudged
 
 if TYPE_CHECKING:
     from rlvrlab.judge.judge import Item
@@ -31,6 +31,15 @@ class JudgedEnvironment(BaseEnvironment):
 
     every_test: bool = True
     """Go on after a test that ended the program, so that the score is the true share of tests passed."""
+
+    @property
+    def judged_elsewhere(self) -> bool:
+        """The judge's workers run the answers."""
+        return True
+
+    def seconds(self, problem: Problem, usual: float) -> float:
+        """CPU seconds per test for answers to a problem, where a limit of its own was learnt in training."""
+        return min(usual, float(problem.meta.get(LIMIT, usual)))
 
     @abstractmethod
     def prepare(self, problem: Problem, text: str) -> Jobs | Verdict:

@@ -12,7 +12,7 @@ import builtins
 import re
 import sys
 
-from rlvrlab.envs.code.trees import NOT_PYTHON, parsed
+from rlvrlab.envs.python_trees import NOT_PYTHON, parsed
 
 COMPUTING = (
     "abs all any ascii bin bool bytearray bytes chr complex dict divmod enumerate filter float format frozenset hex "

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.envs.code.rows import BadColumn, CodeRow, Columns
-from rlvrlab.envs.code.trees import NOT_PYTHON, cannot_cross, is_generator, parsed
+from rlvrlab.envs.python_trees import NOT_PYTHON, cannot_cross, is_generator, parsed
 
 HARNESS = Path(__file__).with_name("quixbugs_harness.py")
 NO_CASES = 'CASES: Any = json.loads("null")'

@@ -22,7 +22,7 @@ from rlvrlab.envs.code.judged import Jobs, accepted, refused
 from rlvrlab.envs.code.rows import CodeRow
 from rlvrlab.envs.code.samples import GENERATION_ROWS
 from rlvrlab.envs.code.shapes import GENERATION
-from rlvrlab.envs.code.trees import NOT_PYTHON, example_of, literal
+from rlvrlab.envs.python_trees import NOT_PYTHON, example_of, literal
 from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.compare import RSTRIP_LINES, same_text
 from rlvrlab.judge.extract import after_thinking, value_in

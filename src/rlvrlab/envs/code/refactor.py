@@ -24,7 +24,7 @@ from rlvrlab.envs.code.judged import Jobs, refused
 from rlvrlab.envs.code.rows import CodeRow
 from rlvrlab.envs.code.samples import GENERATION_ROWS
 from rlvrlab.envs.code.shapes import GENERATION
-from rlvrlab.envs.code.trees import parses, size
+from rlvrlab.envs.python_trees import parses, size
 from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import program_in, python_block
 from rlvrlab.judge.tasks import SyntaxTask
@@ -112,7 +112,7 @@ class CodeRefactor(FileEnvironment):
             longest_line=LONGEST_LINE if documenting else None,
             forbidden=tuple(name for name in FORBIDDEN if f"{name}(" not in reference["given"]),
         )
-        return ((form, code), (self.task(reference, reference["tests"]), code))
+        return ((form, code), (self.task(reference, reference["tests"], self.seconds(problem, self.timeout_s)), code))
 
     def conclude(self, verdicts: Sequence[Verdict], program: str) -> Verdict:
         """A broken rule of form is no wrong answer, and earns no share of the tests."""

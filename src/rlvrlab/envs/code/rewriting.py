@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 
-from rlvrlab.envs.code.trees import NOT_PYTHON, parsed
+from rlvrlab.envs.python_trees import NOT_PYTHON, parsed
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 UNUSED = "not_needed"

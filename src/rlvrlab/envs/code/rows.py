@@ -13,17 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.envs.answers import squeezed
+from rlvrlab.envs.base import TEST_ONLY
 from rlvrlab.envs.code import quixbugs_folder
-from rlvrlab.envs.code.trees import NOT_PYTHON, parsed
 from rlvrlab.envs.data_files import read_rows
+from rlvrlab.envs.python_trees import NOT_PYTHON, parsed
 from rlvrlab.errors import UserError
 from rlvrlab.types import Role
 
 SPLITS: dict[str, Role] = {
     "train": "train", "dev": "dev", "valid": "dev", "val": "dev", "validation": "dev", "test": "test",
 }  # fmt: skip
-TEST_ONLY = ("HumanEval/", "Python/", "Mbpp/")
-"""Ids of HumanEval, HumanEvalPack and EvalPlus' MBPP+: no setting makes them training data."""
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from rlvrlab.envs.code.evalplus import counted, mbppplus, release
+from rlvrlab.envs.code.evalplus import SAME_SHAPE, counted, mbppplus, release
 from rlvrlab.envs.code.quixbugs import from_folder
 from rlvrlab.envs.code.rows import BadColumn, CodeRow, Columns, Shape
-from rlvrlab.envs.code.trees import cannot_cross, doctests, imports, parses, tested
+from rlvrlab.envs.python_trees import cannot_cross, doctests, imports, parses, tested
 
 PYTHON3 = 3
 """CodeContests' number for the language."""
@@ -38,6 +38,7 @@ def humaneval(columns: Columns) -> CodeRow:
         test += "\ncheck(candidate)"
     solution = columns.text("canonical_solution", default="")
     setup = prompt if parses(prompt) else f"{prompt.rstrip()}\n    pass\n"
+    inputs = counted(tree)
     return CodeRow(
         id=columns.name("task_id"),
         text=prompt,
@@ -45,9 +46,9 @@ def humaneval(columns: Columns) -> CodeRow:
         examples=doctests(setup, name),
         entry_point=name,
         begun=prompt,
-        setup=setup,
+        setup=f"{setup}\n{SAME_SHAPE}" if inputs else setup,
         solution=prompt + solution if solution else None,
-        counted=counted(tree),
+        counted=inputs,
     )
 
 

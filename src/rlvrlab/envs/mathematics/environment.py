@@ -42,6 +42,8 @@ PROMPTS = {
     "think": "{question}\nThink first, inside <think> </think>. Then put the final answer{letter} in \\boxed{{}}.",
 }
 FULL_WIDTH = {code: code + 0xFEE0 for code in range(ord("!"), ord("~") + 1)}
+PERCENT = re.compile(r"%|\bper\s?cent", re.IGNORECASE)
+"""A question about percentages."""
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
@@ -55,7 +57,7 @@ class Mathematics(DataSetEnvironment):
     style: Literal["plain", "think"] = "plain"
     """think: the reasoning stands in <think> tags, the answer after them."""
 
-    version = "1"
+    version = "2"
 
     def __post_init__(self) -> None:
         if self.style not in PROMPTS:
@@ -119,7 +121,7 @@ class Mathematics(DataSetEnvironment):
             return _verdict(ErrorKind.FORMAT, "no closed box with an answer after the thinking", None)
         gold = problem.reference["answer"]
         if not problem.reference["choices"]:
-            return compared(answer, gold)
+            return compared(answer, gold, percent=PERCENT.search(problem.prompt) is not None)
         chosen = letters(answer)
         if chosen is None:
             return _verdict(ErrorKind.SYNTAX, "a letter was expected", answer)
@@ -142,8 +144,11 @@ class Mathematics(DataSetEnvironment):
         )
 
 
-def compared(answer: str, gold: str) -> Verdict | tuple[MathTask, str]:
-    """A verdict on an answer that is not a choice, or a task when it takes mathematics to judge it."""
+def compared(answer: str, gold: str, percent: bool = False) -> Verdict | tuple[MathTask, str]:
+    """A verdict on an answer that is not a choice, or a task when it takes mathematics to judge it.
+
+    Where a percentage is asked for, `10%` is right for gold `10`.
+    """
     if answer != gold.strip():
         if UNPRINTABLE.search(answer) or is_hedged(answer, gold):
             return _verdict(ErrorKind.SYNTAX, "not one answer", answer)
@@ -151,7 +156,7 @@ def compared(answer: str, gold: str) -> Verdict | tuple[MathTask, str]:
         if value is None and expected is not None and no_number(answer):
             return _verdict(ErrorKind.SYNTAX, "not one number", answer)
         if value is None or expected is None:
-            return MathTask(gold), answer
+            return MathTask(gold, percent), answer
         if value != expected:
             return _verdict(ErrorKind.WRONG, "another answer", answer)
     return _verdict(ErrorKind.NONE, "", answer)

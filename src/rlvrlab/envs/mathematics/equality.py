@@ -9,11 +9,10 @@ import re
 import unicodedata
 from fractions import Fraction
 
-from rlvrlab.judge.modes.expressions import number
+from rlvrlab.judge.modes.expressions import latex_number
 
 LONGEST = 400
 WRAPPED = re.compile(r"\\(?:text|textbf|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
-FRACTION = re.compile(r"([+-]?)\s*\\[dt]?frac\s*(?:\{([0-9]+)\}|([0-9]))\s*(?:\{([0-9]+)\}|([0-9]))", re.ASCII)
 LETTERS = re.compile(r"\(?([A-J](?:[ ,]*[A-J])*)[).]?", re.ASCII)
 NAMED = re.compile(r"\s*\\?[a-zA-Z][\w\\{}(), ']*", re.ASCII)
 NO_NUMBER = re.compile(r"[a-zA-Z]+|[0-9eE.,;/+ -]*|.*,.*|(?:\\\w+\s*\{\s*\})*", re.ASCII | re.DOTALL)
@@ -22,17 +21,13 @@ OR = re.compile(r"\bor\b|\\lor\b")
 
 
 def exact(text: str) -> Fraction | None:
-    """The value of an integer, decimal or fraction, in LaTeX or not; None for anything else."""
+    """The value of an integer, decimal (repeating ones too) or fraction, in LaTeX or not; None for anything else."""
     if len(text) > LONGEST:
         return None
     text = text.strip().strip("$").strip()
     for decoration in ("\\!", "\\,", "\\ ", "{,}", "\\$"):
         text = text.replace(decoration, "," if decoration == "{,}" else "")
-    if match := FRACTION.fullmatch(text.replace("−", "-")):
-        sign, *digits = match.groups()
-        above, below = (int(part) for part in digits if part is not None)
-        return (Fraction(above, below) * (-1 if sign == "-" else 1)) if below else None
-    return number(text)
+    return latex_number(text)
 
 
 def letters(text: str) -> str | None:

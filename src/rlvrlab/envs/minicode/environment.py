@@ -26,12 +26,12 @@ from typing import Any, Literal
 
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment, accepted, refused
 from rlvrlab.envs.code.rewriting import same_program
-from rlvrlab.envs.code.trees import size
 from rlvrlab.envs.minicode import feedback
 from rlvrlab.envs.minicode.cheats import program_cheats, value_cheats
 from rlvrlab.envs.minicode.grammar import show
 from rlvrlab.envs.minicode.levels import LEVELS
 from rlvrlab.envs.minicode.skills import MAKERS, PUBLIC_CASES, draw_problem
+from rlvrlab.envs.python_trees import size
 from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import LONGEST, program_in, value_in
 from rlvrlab.judge.jail.limits import Limits

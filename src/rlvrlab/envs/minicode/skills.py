@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from rlvrlab.envs.code.trees import size
 from rlvrlab.envs.minicode import prompts
 from rlvrlab.envs.minicode.grammar import Program, body, results, show, shown
 from rlvrlab.envs.minicode.levels import draw_arguments, draw_program
 from rlvrlab.envs.minicode.programs import behaviour, role_of, with_idle_work, with_mistake
+from rlvrlab.envs.python_trees import size
 from rlvrlab.randomness import key_bits
 from rlvrlab.types import Problem, Role
 

@@ -157,7 +157,8 @@ class Sql(JudgedEnvironment):
         return super(Sql, quick).self_check() + checks
 
     def _task(self, problem: Problem) -> SqlTask:
-        reference, limits = problem.reference, Limits(cpu_s=self.timeout_s, output_mb=16)
+        reference = problem.reference
+        limits = Limits(cpu_s=self.seconds(problem, self.timeout_s), output_mb=16)
         if "database" in reference:
             row = spider.Asked(reference["database"], "", reference["gold"])
             return replace(spider.task_of(self._folder(), row), limits=limits)

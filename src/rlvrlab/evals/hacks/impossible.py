@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from rlvrlab.envs.code.trees import NOT_PYTHON, parsed
+from rlvrlab.envs.python_trees import NOT_PYTHON, parsed
 from rlvrlab.types import Problem
 
 Mode = Literal["conflicting", "one_off"]

@@ -154,12 +154,15 @@ class Report:
 
 def try_problems(
     answerer: Answerer, env: Environment, reward: RewardFunction, problems: Sequence[Problem], *, n: int,
-    sampling: Sampling, seed: int = 0,
+    sampling: Sampling, seed: int = 0, observe: Callable[[], None] = lambda: None,
 ) -> list[Try]:  # fmt: skip
-    """`n` tries of each problem, in the order of the problems; judged under the environment's own limits."""
+    """`n` tries of each problem, in the order of the problems; judged under the environment's own limits.
+
+    `observe` is called whenever some are judged.
+    """
     protocol = Protocol("EVAL@k", n, (1,), sampling)
     tries = []
-    for one in evaluate(answerer, env, problems, protocol, seed=seed).judged:
+    for one in evaluate(answerer, env, problems, protocol, seed=seed, observe=lambda batch: observe()).judged:
         verdict, completion = one.verdict, one.answer.completion
         tries.append(
             Try(

@@ -13,7 +13,7 @@ import numpy as np
 
 from rlvrlab.errors import LabError
 from rlvrlab.evals.answering import Answerer
-from rlvrlab.evals.evaluate import Evaluation, evaluate
+from rlvrlab.evals.evaluate import Evaluation, Observer, evaluate
 from rlvrlab.evals.kept import evaluate_into
 from rlvrlab.evals.statistics import Difference, compare, estimate, pass_at_k
 from rlvrlab.evals.suites.base import Ready, Skipped
@@ -88,7 +88,7 @@ Progress = Callable[[str, str], None]
 
 def examine(
     models: Sequence[Model], members: Iterable[Ready | Skipped], *, seed: int = 0, output: Path | None = None,
-    progress: Progress | None = None,
+    progress: Progress | None = None, observe: Observer | None = None,
 ) -> Examined:  # fmt: skip
     """Every model on every member; with `output` each pair has a folder there, which a second call resumes."""
     given = list(members)
@@ -109,11 +109,11 @@ def examine(
             if output is None:
                 if model.run is not None:
                     note_look(model.run, name, one.problems, f"rlvr suite, nothing kept, {utc_now()}")
-                evaluation = evaluate(*asked, seed=seed, data=name)
+                evaluation = evaluate(*asked, seed=seed, data=name, observe=observe)
             else:
                 folder = output / file_name(model.name) / file_name(name)
                 facts = {"scorer_type": one.member.env, "scorer_folder": str(Path().resolve()), "data_file": one.file}
-                kept = evaluate_into(folder, *asked, seed=seed, data=name, facts=facts, run=model.run)
+                kept = evaluate_into(folder, *asked, seed=seed, data=name, facts=facts, run=model.run, observe=observe)
                 evaluation = kept.evaluation
             scores[model.name, name] = scores_of(evaluation)
             cells.append(_cell(model.name, one, evaluation, scores[model.name, name]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import struct
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -15,7 +14,7 @@ MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 0x40
 MNT_DETACH, MOUNT_ATTR_RDONLY, AT_RECURSIVE, AT_FDCWD = 2, 1, 0x8000, -100
 
 AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-MACHINE = platform.machine()
+MACHINE = os.uname().machine
 
 # name, number on x86_64, number on aarch64; "-" where the machine has no such call.
 TABLE = """

@@ -10,9 +10,8 @@ import ctypes
 import os
 import struct
 from collections.abc import Iterable
-from pathlib import Path
 
-from rlvrlab.judge.jail import kernel
+from rlvrlab.judge.jail import files, kernel
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
 TRUNCATE, IOCTL_DEVICE = 1 << 14, 1 << 15
@@ -49,9 +48,9 @@ def ruleset(readable: Iterable[str], writable: Iterable[str] = (), executable: I
 
 
 def _allow(rules: int, path: str, rights: int) -> None:
-    if not Path(path).exists():
+    if not files.kind(path):
         return
-    if not Path(path).is_dir():
+    if not files.is_folder(path):
         rights &= FILE_RIGHTS
     beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:

@@ -10,8 +10,9 @@ import importlib
 import os
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from types import ModuleType
+
+from rlvrlab.judge.jail import files
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "ARROW_IO_THREADS")
 """Environment variables that keep linear algebra from starting threads: a process with threads cannot be forked."""
@@ -48,11 +49,11 @@ def places(site: list[str]) -> list[str]:
         for folder in site:
             inside = [place.removeprefix(f"{folder}/") for place in places if place.startswith(f"{folder}/")]
             found |= {f"{folder}/{part.partition('/')[0]}" for part in inside}
-    return sorted(found | {f"{place}.libs" for place in found if Path(f"{place}.libs").is_dir()})
+    return sorted(found | {f"{place}.libs" for place in found if files.is_folder(f"{place}.libs")})
 
 
 def own_memory() -> tuple[int, int]:
     """Bytes of address space and of data that this process holds."""
-    pages = [int(word) for word in Path("/proc/self/statm").read_text().split()]
+    pages = [int(word) for word in files.content("/proc/self/statm").split()]
     size = os.sysconf("SC_PAGESIZE")
     return pages[0] * size, pages[5] * size

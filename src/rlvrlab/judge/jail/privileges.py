@@ -11,9 +11,8 @@ import ctypes
 import os
 import struct
 from collections.abc import Iterable
-from pathlib import Path
 
-from rlvrlab.judge.jail import kernel
+from rlvrlab.judge.jail import files, kernel
 
 HIGHEST_USER = 0x7FFF0000
 WORKERS_APART = 4096
@@ -44,7 +43,7 @@ class CapabilitySet:
 
 def permitted() -> set[int]:
     """The capabilities that this process may use."""
-    lines = Path("/proc/self/status").read_text().splitlines()
+    lines = files.content("/proc/self/status").decode().splitlines()
     bits = int(next(line.split()[1] for line in lines if line.startswith("CapPrm:")), 16)
     return {number for number in range(64) if bits >> number & 1}
 
@@ -57,7 +56,7 @@ def unused_user(folders: Iterable[str], others: bool) -> int | None:
     """
     if os.geteuid() != 0 or not permitted() >= NEEDED:
         return None
-    mapped = [[int(part) for part in line.split()] for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    mapped = [[int(part) for part in line.split()] for line in files.content("/proc/self/uid_map").splitlines()]
     highest = min(HIGHEST_USER, max(first + size for first, _, size in mapped) - 16)
     user = highest - int.from_bytes(os.urandom(4), "little") % WORKERS_APART
     readable = DAC_READ_SEARCH in permitted() or not (others or not readable_by(user, folders))
@@ -82,7 +81,7 @@ def keep() -> None:
 
 def readable_by(user: int, folders: Iterable[str]) -> bool:
     """Could this user read these folders? access() asks for the real user, who has no capabilities."""
-    existing = [folder for folder in folders if Path(folder).is_dir()]
+    existing = [folder for folder in folders if files.is_folder(folder)]
     os.setresgid(user, -1, -1)
     os.setresuid(user, -1, -1)
     try:

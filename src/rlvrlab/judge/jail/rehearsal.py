@@ -8,8 +8,8 @@ jobs are ours; nothing of them is left in sight of a candidate.
 from __future__ import annotations
 
 import os
-import socket
 import sys
+from _socket import SHUT_WR, socketpair
 from typing import Any
 
 from rlvrlab.judge.jail import plain
@@ -102,14 +102,17 @@ def _play(roles: dict[str, Role], job: Job, frames: list[Any]) -> int:
     nowhere, given = os.open("/dev/null", os.O_RDWR), os.memfd_create("rehearsal")
     os.write(given, INPUT)
     os.lseek(given, 0, os.SEEK_SET)
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        partner = Frames(ours.fileno())
-        for frame in frames:
-            partner.send(frame)
-        ours.shutdown(socket.SHUT_WR)
-        for source, number in ((given, 0), (nowhere, 1), (nowhere, 2), (nowhere, REPORT), (theirs.fileno(), PEER)):
-            os.dup2(source, number)
-        os.close(given)
-        os.close(nowhere)
+    ours, theirs = socketpair()
+    partner = Frames(ours.fileno())
+    for frame in frames:
+        partner.send(frame)
+    ours.shutdown(SHUT_WR)
+    for source, number in ((given, 0), (nowhere, 1), (nowhere, 2), (nowhere, REPORT), (theirs.fileno(), PEER)):
+        os.dup2(source, number)
+    os.close(given)
+    os.close(nowhere)
+    try:
         return act(roles[job["role"]], job)
+    finally:
+        ours.close()
+        theirs.close()

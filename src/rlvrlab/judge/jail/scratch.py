@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from pathlib import Path
 
-from rlvrlab.judge.jail import kernel
+from rlvrlab.judge.jail import files, kernel
 
 INODES = 4096
 STAMP = 0
@@ -34,7 +33,7 @@ class Scratch:
         self.path = base if self.bounded else f"{base}/{os.getpid()}-{os.urandom(6).hex()}"
         if not self.bounded:
             if user is not None:
-                Path(base).chmod(0o711)  # or its new owner could not come here
+                os.chmod(base, 0o711)  # noqa: PTH101, S103 - or its new owner could not come here
             self._make()
         os.chdir(self.path)
         os.environ["TMPDIR"] = os.environ["HOME"] = self.path
@@ -57,7 +56,7 @@ class Scratch:
                 raise OSError(f"the scratch directory {self.path} could not be mounted again")
         else:
             remove_tree(self.path)
-            Path(self.path).rmdir()
+            os.rmdir(self.path)  # noqa: PTH106
             self._make()
         os.chdir(self.path)
 
@@ -69,7 +68,7 @@ class Scratch:
         return True
 
     def _make(self) -> None:
-        Path(self.path).mkdir(mode=0o700)
+        os.mkdir(self.path, 0o700)  # noqa: PTH102
         if self._user is not None:
             os.chown(self.path, self._user, self._user)
 
@@ -78,7 +77,7 @@ class Scratch:
         with suppress(OSError):
             remove_tree(self.path)
             if not self.bounded:
-                Path(self.path).rmdir()
+                os.rmdir(self.path)  # noqa: PTH106
 
 
 def _leave_mounts() -> bool:
@@ -89,9 +88,9 @@ def _leave_mounts() -> bool:
         else:
             uid, gid = os.getuid(), os.getgid()
             kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS | kernel.CLONE_NEWUTS)
-            Path("/proc/self/setgroups").write_text("deny")
-            Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
-            Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+            files.write("/proc/self/setgroups", b"deny")
+            files.write("/proc/self/uid_map", f"{uid} {uid} 1".encode())
+            files.write("/proc/self/gid_map", f"{gid} {gid} 1".encode())
         kernel.mount("none", "/", "none", kernel.MS_REC | kernel.MS_PRIVATE)
         kernel.libc.sethostname(HOST, len(HOST))
     except OSError:

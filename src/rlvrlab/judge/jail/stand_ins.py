@@ -8,10 +8,11 @@ needs it, for Python's own calls take no room there.
 
 from __future__ import annotations
 
-import _multiprocessing  # type: ignore[import-not-found]
 import _thread
 import resource
+import sys
 import threading
+from types import ModuleType
 from typing import Any
 
 RECURSIVE_MUTEX = 0
@@ -89,4 +90,11 @@ def install(processes: bool) -> None:
     for module in names:
         module.stack_size = stack_size
     if not processes:
-        _multiprocessing.SemLock = SemLock
+        # In place of the library, which no worker then has to load.
+        module = ModuleType("_multiprocessing")
+        module.__dict__.update(SemLock=SemLock, sem_unlink=_unlink, flags={})
+        sys.modules[module.__name__] = module
+
+
+def _unlink(name: str) -> None:
+    """A semaphore without a name has none to take away."""

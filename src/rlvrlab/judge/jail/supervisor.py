@@ -12,12 +12,12 @@ import fcntl
 import os
 import signal
 import struct
-import termios
 import time
 from contextlib import suppress
 from os import close, pidfd_open, wait4, waitstatus_to_exitcode
 from time import monotonic
 
+from rlvrlab.judge.jail.files import content
 from rlvrlab.judge.jail.limits import Limits
 
 KILLED = -int(signal.SIGKILL)
@@ -36,6 +36,8 @@ PATIENCE, LEAST_PATIENCE_S = 10, 60.0
 MOST_EXCUSED_THREADS = 4
 """Threads wait for each other too: with the waits of all of them a crowd could stop the clock for next to no CPU."""
 PAGE = 4096
+FIONREAD = 0x541B
+"""Of termios, a library that nobody else needs."""
 
 
 class Watch:
@@ -181,7 +183,7 @@ def nap_s(cpu_left: float, wall_left: float) -> float:
 
 def unread(pipe: int) -> int:
     """How many bytes wait in a pipe."""
-    fill: int = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))[0]
+    fill: int = struct.unpack("i", fcntl.ioctl(pipe, FIONREAD, b"\0" * 4))[0]
     return fill
 
 
@@ -206,16 +208,8 @@ def thread_times(proc: int, pid: int) -> list[tuple[int, tuple[int, int]]]:
         try:
             for name in os.listdir(threads):  # noqa: PTH208 - of a descriptor
                 with suppress(OSError, ValueError):  # it has ended, or the kernel does not tell
-                    run, waited, _ = _content(f"{name}/schedstat", threads).split()
+                    run, waited, _ = content(f"{name}/schedstat", threads).split()
                     found.append((int(name), (int(run), int(waited))))
         finally:
             close(threads)
     return found
-
-
-def _content(path: str, folder: int) -> bytes:
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        return os.read(file, PAGE)
-    finally:
-        close(file)

@@ -16,9 +16,8 @@ import os
 import random
 import select
 import signal
-import socket
 import sys
-import sysconfig
+from _socket import CMSG_LEN, socket
 from array import array
 from collections.abc import Callable
 from contextlib import suppress
@@ -37,7 +36,7 @@ from rlvrlab.judge.jail.walls import Terms, Walls
 
 SYSTEM_READABLE = "/usr/lib /usr/lib64 /usr/local/lib /lib /lib64 /usr/share/zoneinfo /dev/null /dev/urandom /dev/zero"
 MESSAGE_SIZE = 1 << 16
-DESCRIPTORS_SIZE = socket.CMSG_LEN(8 * array("i").itemsize)
+DESCRIPTORS_SIZE = CMSG_LEN(8 * array("i").itemsize)
 ROLES = ("program", "calls", "candidate", "tester", "inprocess", "syntax", "asserts", "unaided")
 
 
@@ -49,12 +48,11 @@ seed `random` anew, which would make verdicts of careless programs vary."""
 class Zygote:
     """A worker process: forks one child per job and reports how each ended."""
 
-    def __init__(self, control: socket.socket, settings: dict[str, Any], roles: dict[str, child.Role]) -> None:
+    def __init__(self, control: socket, settings: dict[str, Any], roles: dict[str, child.Role]) -> None:
         self.control, self.roles = control, roles
         jailed = settings["isolation"] != "weak"
         self.numbers = ProcessNumbers()
-        library = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), f"{sys.base_prefix}/lib", *sys.path}
-        folders = sorted(library - {""})
+        folders = sorted({f"{sys.base_prefix}/lib", *sys.path} - {""})
         # Databases and the like are named by each order: they may be in a folder that is its owner's alone.
         others = bool(settings["roles"])
         reached = [*folders, *settings["readable"], settings["scratch"].rpartition("/")[0]]
@@ -85,6 +83,7 @@ class Zygote:
     def serve(self) -> None:
         """Take orders and collect ended children until the parent closes the socket."""
         gc.collect()
+        heap.give_back()
         heap.fill_holes()
         gc.disable()
         gc.freeze()
@@ -165,7 +164,7 @@ def main(control_descriptor: int, own_path: str, settings_text: str) -> None:
     """Entry point of the worker process."""
     os.environ.pop("LD_BIND_NOW", None)  # it was set for the start of this process; candidates must not inherit it
     # Keep 3 … 9 free of anything of ours: a child puts its own descriptors there.
-    control = socket.socket(fileno=fcntl.fcntl(control_descriptor, fcntl.F_DUPFD_CLOEXEC, child.LOWEST_OWN))
+    control = socket(fileno=fcntl.fcntl(control_descriptor, fcntl.F_DUPFD_CLOEXEC, child.LOWEST_OWN))
     os.close(control_descriptor)
     while os.open("/dev/null", os.O_RDONLY) < child.LOWEST_OWN:
         pass

@@ -30,6 +30,8 @@ from rlvrlab.judge.workers.orders import Order, Ran
 from rlvrlab.judge.workers.worker import Worker
 
 WEAK = "integrity: weak"
+STOPS_AT_FAILURE = "stops_at_failure"
+"""Flag of a verdict whose tests may catch a failed assert, and so end there: the program can tell that it was wrong."""
 PYTHON = Comparison("python")
 TASKS_KEPT = 4096
 
@@ -40,6 +42,8 @@ class ReadTests:
 
     calls: tuple[EncodedCall, ...]
     running: TestsTask
+    stopping: bool = False
+    """Do the tests end at their first failed assert, because they might catch it?"""
 
 
 @dataclass
@@ -56,7 +60,7 @@ class TaskReader:
             ran = await worker.run(Order(job, replace(task.limits, output_mb=16), scratch=False))
             failure_of(ran, task.limits, ())  # raises where the machine failed
             calls: tuple[EncodedCall, ...] = ()
-            running = task
+            running, stopping = task, False
             match records_of(ran):
                 case [["calls", [*found], [*sizes]]]:
                     pieces = [number for number, size in enumerate(sizes) for _ in range(size)]
@@ -66,7 +70,9 @@ class TaskReader:
                     )
                 case [["going", setup, *tests]]:
                     running = replace(task, setup=setup, tests=tuple(tests))
-            _keep(self.known, task, ReadTests(calls, running))
+                case [["stopping"]]:
+                    stopping = True
+            _keep(self.known, task, ReadTests(calls, running, stopping))
         return self.known[task]
 
     async def blame(self, worker: Worker, task: TestsTask, as_data: bool) -> None:
@@ -100,6 +106,8 @@ async def judge_tests(worker: Worker, code: str, task: TestsTask, every_test: bo
         finding = await judge_parsed(worker, code, read.calls, task, every_test)
     else:
         finding = await judge_split(worker, code, read.running, every_test)
+    if read.stopping:
+        finding.flags.append(STOPS_AT_FAILURE)
     if finding.outcome is not Outcome.ACCEPTED and (task.preamble or not read.calls):
         await reader.blame(worker, task, as_data=bool(read.calls))
     return finding

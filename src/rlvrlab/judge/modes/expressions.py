@@ -1,6 +1,7 @@
 """The exact value of a written number, as a fraction: no `eval`, no float, bounded in length.
 
     number("1,234.50") -> Fraction(2469, 2)     number("3/4") -> Fraction(3, 4)     number("½") -> None
+    latex_number("0.1\\\\overline{6}") -> latex_number("\\\\frac{1}{6}") -> Fraction(1, 6)
 Refused: names, powers, `//`, digits of other scripts.
 """
 
@@ -16,6 +17,10 @@ PLAIN = r"[0-9]{1,400}"
 GROUPED = r"[0-9]{1,3}(?:,[0-9]{3}){1,100}"
 NUMBER = re.compile(rf"([+-]?)({GROUPED}|{PLAIN}|)(?:\.({PLAIN})?)?(?:[eE]([+-]?[0-9]{{1,4}}))?", re.ASCII)
 RATIO = re.compile(rf"([+-]?(?:{GROUPED}|{PLAIN}))\s*/\s*([+-]?{PLAIN})", re.ASCII)
+FRACTION = re.compile(r"([+-]?)\s*\\[dt]?frac\s*(?:\{([0-9]+)\}|([0-9]))\s*(?:\{([0-9]+)\}|([0-9]))", re.ASCII)
+REPEATING = re.compile(
+    r"([0-9]{0,100})\.([0-9]{0,100})\\(?:overline|bar)\s*(?:\{\s*([0-9]{1,100})\s*\}|([0-9]))", re.ASCII
+)
 SIGNS = str.maketrans({"×": "*", "·": "*", "⋅": "*", "÷": "/", "−": "-", "–": "-"})
 
 
@@ -39,3 +44,36 @@ def number(text: str) -> Fraction | None:
     digits = whole.replace(",", "") + (part or "")
     value = Fraction(int(digits), 10 ** len(part or "")) * Fraction(10) ** power
     return -value if sign == "-" else value
+
+
+def latex_number(text: str) -> Fraction | None:
+    """The same, for numbers that may also be written as a fraction or a repeating decimal of LaTeX."""
+    text = text.strip().translate(SIGNS)
+    if len(text) > LONGEST:
+        return None
+    if match := FRACTION.fullmatch(text):
+        sign, *digits = match.groups()
+        above, below = (int(part) for part in digits if part is not None)
+        return (Fraction(above, below) * (-1 if sign == "-" else 1)) if below else None
+    unsigned = text.removeprefix("-")
+    if match := REPEATING.fullmatch(unsigned):
+        return repeating(match) * (1 if unsigned == text else -1)
+    return number(text)
+
+
+def repeating(match: re.Match[str]) -> Fraction:
+    """The value of a repeating decimal, from a match of REPEATING."""
+    whole, once, braced, single = match.groups()
+    again = braced or single
+    digits, period = int(f"0{whole}{once}{again}") - int(f"0{whole}{once}"), 10 ** len(again) - 1
+    return Fraction(digits, period * 10 ** len(once))
+
+
+def without_repeating(text: str) -> str:
+    """The text with its repeating decimals as fractions: math-verify reads `0.\\overline{3}` as 0."""
+
+    def fraction(match: re.Match[str]) -> str:
+        value = repeating(match)
+        return f"\\frac{{{value.numerator}}}{{{value.denominator}}}"
+
+    return REPEATING.sub(fraction, text)

@@ -16,13 +16,14 @@ from typing import Any
 from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.finding import Finding, failure_of, records_of, tried
 from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.modes.expressions import without_repeating
 from rlvrlab.judge.modes.quantities import differ, scaled
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.workers.orders import Image, Order
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, bad_task, unjudged
 
-SCORER_VERSION = "mathematics-3"
+SCORER_VERSION = "mathematics-4"
 IMAGE = Image(preload=("math_verify",), roles=("mathematics",))
 LONGEST_ANSWER = 4000
 PERCENT = re.compile(r"(?:\s*\\text\s*\{\s*per\s?cent\s*\}|\s+per\s?cent)$")
@@ -36,30 +37,39 @@ class MathTask:
     """A problem with a known final answer, e.g. gold = "\\\\frac{3}{4}"."""
 
     gold: str
+    percent: bool = False
+    """Is a percentage asked for? Then `10%` is right where gold says `10`; otherwise it is a tenth."""
     limits: Limits = field(default_factory=lambda: Limits(cpu_s=5.0, memory_mb=1024))
 
 
-def exactly_equal(answer: str, gold: str) -> bool | None:
+def exactly_equal(answer: str, gold: str, percent: bool = False) -> bool | None:
     """The fast path: True or False for plain numbers, True for equal text, None where it takes more to know."""
-    one, other = _numbers(answer), _numbers(gold)
+    if len(answer) > LONGEST_ANSWER:
+        return None
+    one, other = _number(answer), _number(gold)
     if one and other:
-        return bool(one & other) if len(one) != len(other) else one == other
+        (value, in_percent), (expected, expected_in_percent) = one, other
+        if in_percent == expected_in_percent:
+            return value == expected
+        if in_percent:
+            return value / 100 == expected or (percent and value == expected)
+        return value in (expected, expected / 100)
     if answer.strip() and answer.strip() == gold.strip():
         return True
+    if "%" in PERCENT.sub("%", answer) and "%" not in PERCENT.sub("%", gold) and not percent:
+        return False
     different = differ(answer, gold)
     return None if different is None else not different
 
 
-def _numbers(text: str) -> set[Fraction]:
-    """The exact values a text can stand for: `50%` is 50 (of a hundred) and 1/2."""
+def _number(text: str) -> tuple[Fraction, bool] | None:
+    """The exact value of a plain number as it is written, and whether a percent sign stands behind it."""
     text = text.strip().removeprefix("$").removesuffix("$").strip().removeprefix("=").strip()
     for decoration in ("\\!", "\\,", "\\$", "\\ "):
         text = text.replace(decoration, "")
     text = WHOLE.sub("", PERCENT.sub("%", text))
     value = scaled(text.removesuffix("%").removesuffix("\\"))
-    if value is None:
-        return set()
-    return {value, value / 100} if text.endswith("%") and value else {value}
+    return None if value is None else (value, text.endswith("%"))
 
 
 @dataclass
@@ -72,7 +82,7 @@ class MathJudge:
         """Compare exactly where both are plain numbers, otherwise in a jailed worker."""
         if not answer.strip() or len(answer) > LONGEST_ANSWER:
             return Finding(Outcome.NO_CODE, "no answer, or one that never ends").verdict("none")
-        decided = exactly_equal(answer, task.gold)
+        decided = exactly_equal(answer, task.gold, task.percent)
         if decided is None:
             return await self._by_worker(answer, task)
         finding = Finding(total=1, passed=int(decided))
@@ -84,7 +94,7 @@ class MathJudge:
         isolation = self.pool.image.isolation
         if find_spec("math_verify") is None:
             return unjudged(MISSING, isolation=isolation)
-        job = {"role": "mathematics", "gold": task.gold, "answer": answer}
+        job = {"role": "mathematics", "gold": without_repeating(task.gold), "answer": without_repeating(answer)}
         finding = Finding(total=1)
 
         async def run() -> Sequence[Any]:

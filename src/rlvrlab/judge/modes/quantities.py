@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from fractions import Fraction
 
-from rlvrlab.judge.modes.expressions import number
+from rlvrlab.judge.modes.expressions import latex_number, number
 
 WRAPPED = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname)\s*\{([^{}]*)\}")
 COMMAND = re.compile(r"\\[a-zA-Z]+")
@@ -65,6 +65,13 @@ UNITS = {
 }  # fmt: skip
 SIGNS = {"^\\circ": " degree ", "^{\\circ}": " degree ", "°": " degree ", "\\$": " dollar ", "€": " euro "}
 INCH = re.compile(r"\{\s*in\.?\s*\}")
+MONEY = {("dollar", 1), ("euro", 1)}
+PER = ("per", 1)
+DIVIDED = re.compile(r"[a-zA-Z]\.?\s*(?:/|\bper\b)\s*[a-zA-Z]|[a-zA-Z]\s*\^\s*\{?\s*-\s*[0-9]")
+"""One unit by another: `m/s`, `miles per hour`, `m s^{-1}`."""
+CONSTANT = re.compile(r"\+\s*[cCkK]\s*\$?\s*$")
+LONGEST_PRODUCT = 2
+"""Letters in a row that are taken for variables; three may be a word."""
 RATES = {"mph": ("mi", "hour"), "kph": ("km", "hour"), "kmh": ("km", "hour")}
 
 
@@ -81,8 +88,7 @@ def differ(answer: str, gold: str) -> bool | None:
         words = [Counter(word.lower().rstrip("s") for word in CHANGING.findall(text)) for text in (one, other)]
         if words[0] != words[1]:
             return True
-    units, expected = _units(answer), _units(gold)
-    if not (units <= expected or expected <= units):
+    if _other_units(answer, gold) or _other_case(answer, gold):
         return True
     if {_brackets(one), _brackets(other)} == {"()", "{}"}:
         return True
@@ -100,7 +106,7 @@ def scaled(text: str) -> Fraction | None:
     text = unwrapped(text).replace("{,}", ",")
     match = SCALED.fullmatch(text)
     if not match:
-        return number(text)
+        return latex_number(text)
     value = number(match.group(1).removeprefix("\\$").removeprefix("$"))
     if value is None or CHANGING.search(match.group(3)):
         return None
@@ -151,8 +157,31 @@ def _as_ratios(answer: str, gold: str) -> bool | None:
     return len(one) != len(other) or len(factors) != 1
 
 
-def _units(text: str) -> set[tuple[str, int]]:
-    """Known units with their powers; a single letter is a unit only inside `\\text{…}`, elsewhere it is a variable."""
+def _other_units(answer: str, gold: str) -> bool:
+    """Do both name units, and not the same ones? A sign of money may stand for all of `dollars per hour`."""
+    marked = bool(_units(answer, 2) or _units(gold, 2))
+    one, other = (_units(text, 1 if marked else 2) for text in (answer, gold))
+    return bool(one and other) and one != other and not (one <= other and one <= MONEY)
+
+
+def _other_case(answer: str, gold: str) -> bool:
+    """Does a variable stand in one as a small letter and in the other as a capital? math-verify makes all small.
+
+    Longer words are names, in which it does not matter; nor does it for the constant of an integral.
+    """
+    letters = []
+    for text in (answer, gold):
+        plain = CONSTANT.sub("", COMMAND.sub(" ", WRAPPED.sub(" ", text)))
+        letters.append({letter for word in WORD.findall(plain) if len(word) <= LONGEST_PRODUCT for letter in word})
+    one, other = letters
+    return any(letter.swapcase() in other and letter not in other for letter in one)
+
+
+def _units(text: str, shortest_outside: int) -> set[tuple[str, int]]:
+    """Known units with their powers, and PER where one is divided by another.
+
+    Inside `\\text{…}` a single letter is a unit; elsewhere it may be a variable, and only those of a length count.
+    """
     text = (
         HALF_DAY.sub(r"\1m", text)
         .replace("^\\circ", " degree ")
@@ -164,7 +193,7 @@ def _units(text: str) -> set[tuple[str, int]]:
     )
     outside = COMMAND.sub(" ", WRAPPED.sub(" ", text))
     units = set()
-    for part, shortest in ((inside, 1), (outside, 2)):
+    for part, shortest in ((inside, 1), (outside, shortest_outside)):
         powers = {}
         for before, unit, base, exponent, after in POWER.findall(part):
             powers[unit or base] = int(exponent) if exponent else POWERS[before or after]
@@ -173,7 +202,9 @@ def _units(text: str) -> set[tuple[str, int]]:
             for unit in RATES.get(name, (UNITS.get(name) or UNITS.get(name.removesuffix("s")),)):
                 if unit and len(word) >= shortest:
                     units.add((unit, powers.get(word, 1)))
-    return units
+            if name in RATES:
+                units.add(PER)
+    return units | {PER} if units and DIVIDED.search(unwrapped(text)) else units
 
 
 def _brackets(text: str) -> str:

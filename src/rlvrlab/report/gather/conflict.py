@@ -11,12 +11,14 @@ SUMMARY = ("surgery/cosine/mean", "surgery/cosine/min")
 PARTS = {
     "conflict_rate": "Share of pairs in conflict",
     "self_cosine": "Cosine of each group with itself (near 0: its gradient is noise)",
+    "noise_floor": "Noise floor: 95 % of the cosines between random groups are smaller",
     "weight": "Weight of each group",
     "success": "Training success of each group",
     "size": "Answers of each group",
 }
 """Part of `surgery/<part>` or `surgery/<part>/<group>` -> title of its picture."""
 NUMBERS = {
+    "surgery/noise_floor": "noise floor: cosines of random groups stay below it",
     "surgery/permutation_p": "p against random groups",
     "surgery/norm_ratio": "largest norm over smallest",
     "surgery/effective_rank": "effective rank",
@@ -30,7 +32,7 @@ def conflict(run: RunRecord) -> Section | None:
     keys = [key for key in run.keys if key.startswith("surgery/")]
     if not keys:
         return None
-    pairs = [key for key in keys if key.startswith(PREFIX) and key not in SUMMARY and "/" in key[len(PREFIX) :]]
+    pairs = pairs_in(run)
     panels = [_panel("Cosine of the gradients: mean and lowest pair", run, [k for k in SUMMARY if k in keys])]
     panels.append(_panel("Cosine of every pair", run, pairs))
     for part, title in PARTS.items():
@@ -42,12 +44,23 @@ def conflict(run: RunRecord) -> Section | None:
         if (values := [value for _, value, _ in run.series(key)])
     ]
     data = {"panels": [one for one in panels if one["series"]], "matrix": _matrix(run, pairs), "numbers": numbers,
-            "absent": [] if pairs else ["cosines of single pairs: not recorded; mean and lowest are"]}  # fmt: skip
+            "absent": [] if pairs else ["cosines of single pairs: none recorded (one group or over ten)"]}  # fmt: skip
     note = (
         "Below 0 two groups disagree: a step along one harms the other. A cosine means little where a group hardly "
         "agrees with itself."
     )
     return section("conflict", "conflict", "Conflict", data, METRICS, note)
+
+
+def pairs_in(run: RunRecord) -> list[str]:
+    """The metrics that hold the cosine of one pair of groups."""
+    return [key for key in run.keys if key.startswith(PREFIX) and key not in SUMMARY and "/" in key[len(PREFIX) :]]
+
+
+def pair_of(key: str) -> tuple[str, str]:
+    """The two groups that such a metric is about."""
+    one, _, other = key[len(PREFIX) :].partition("/")
+    return one, other
 
 
 def _panel(title: str, run: RunRecord, keys: list[str]) -> Fact:
@@ -59,7 +72,7 @@ def _matrix(run: RunRecord, pairs: list[str]) -> Fact | None:
     """Mean cosine of every pair over the last steps; the diagonal is left empty."""
     means: dict[tuple[str, str], float] = {}
     for key in pairs:
-        one, _, other = key[len(PREFIX) :].partition("/")
+        one, other = pair_of(key)
         values = [value for line in run.metrics if (value := number(line.row.get(key))) is not None]
         if values:
             kept = values[-max(1, round(LAST * len(values))) :]

@@ -43,8 +43,7 @@ class EvaluationRecord:
         self.folder, self.below = folder, below
         self.root = folder.root / below
         self.info = folder.table(f"{below}{INFO}", "what was examined is not recorded")
-        if self.info and self.info.get("schema") != SCHEMA:
-            folder.miss(f"{below}{INFO}", f"schema {self.info.get('schema')}, this version knows {SCHEMA}")
+        folder.refuse_version(f"{below}{INFO}", self.info, SCHEMA)
         who = as_table(self.examined.get("who"))
         step = who.get("step")
         model = words(who.get("model") or who.get("engine") or self.root.resolve().name, 60)

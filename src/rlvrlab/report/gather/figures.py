@@ -8,6 +8,7 @@ from typing import Any
 
 from rlvrlab.evals.probe.report import USEFUL_VARIANCE
 from rlvrlab.evals.probe.verdict import IDEAL
+from rlvrlab.record.profile import advice, profile_of
 from rlvrlab.report.gather.curves import thinned
 from rlvrlab.report.gather.evaluation import error_section
 from rlvrlab.report.gather.reading import Fact, Section, as_table, place, rounded, section
@@ -114,11 +115,14 @@ def cost(run: RunRecord) -> Section | None:
         ("wall seconds per right answer", seconds / right if right else None, "s", "derived"),
         ("judge seconds in training", sum(judging) if judging else None, "s", judged),
     ]
+    spent = profile_of([line.row for line in run.metrics])
+    told += [(f"{one.phase}: {one.words}", one.seconds, "s", f"{one.share:.0%} of its steps") for one in spent]
     rows = [
         {"name": name, "value": rounded(value), "unit": unit, "how": how, "from": place(METRICS)}
         for name, value, unit, how in told
     ]
-    data: dict[str, Any] = {"rows": rows, "series": {"name": "seconds per step", **thinned(run.series("time/step_s"))}}
+    series = {"name": "seconds per step", **thinned(run.series("time/step_s"))}
+    data: dict[str, Any] = {"rows": rows, "advice": advice(spent, run.recipe), "series": series}
     return section("cost", "cost", "Cost", data, METRICS)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlvrlab.errors import LabError
+from rlvrlab.record.files import refuse_schema
 from rlvrlab.report.stored_lines import decoded
 
 Section = dict[str, Any]
@@ -31,6 +32,13 @@ class Folder:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.missing: list[dict[str, str]] = []
+
+    def refuse_version(self, name: str, facts: dict[str, Any], known: int) -> None:
+        """Refuse what another version wrote; a file whose version cannot be read is damaged, and that is noted."""
+        if isinstance(facts.get("schema"), int):
+            refuse_schema(facts, known, self.root / name)
+        elif facts:
+            self.miss(name, f"its schema cannot be read; this version reads {known}")
 
     def miss(self, what: str, why: str) -> None:
         """Note that something is absent or unreadable; the same note is kept only once."""

@@ -20,10 +20,7 @@ class RunRecord:
         self.folder = Folder(root)
         self.root = root
         self.config = self.folder.table("config.json", "no recipe is recorded")
-        schema = self.config.get("schema")
-        if self.config and schema != SCHEMA:
-            text = f"schema {schema}, this version knows {SCHEMA}; shown as far as it is understood"
-            self.folder.miss("config.json", text)
+        self.folder.refuse_version("config.json", self.config, SCHEMA)
         self.info = self.folder.table("run_info.json", "neither status nor machine is recorded")
         lines = self.folder.lines(METRICS, "no step has been recorded yet")
         self.metrics = [line for line in lines if isinstance(line.row.get("step"), int)]

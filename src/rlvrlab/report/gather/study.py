@@ -34,9 +34,7 @@ def gather_study(path: Path) -> dict[str, Any]:
     """The document of one study: its chain, each stage's arms, decisions and trials."""
     folder = Folder(path)
     study = folder.table(STUDY)
-    if study and study.get("schema") != SCHEMA:
-        known = f"this version knows {SCHEMA}; shown as far as it is understood"
-        folder.miss(STUDY, f"schema {study.get('schema')}, {known}")
+    folder.refuse_version(STUDY, study, SCHEMA)
     stages = _tables(study.get("stages"))
     sections = [
         *folder.attempt("verdict", lambda: verdict(study)),
@@ -101,6 +99,7 @@ def _stage(folder: Folder, study: dict[str, Any], stage: dict[str, Any], index: 
             if path is not None and path.is_dir() and path.is_relative_to(folder.root.resolve()):
                 runs.setdefault(words(arm.get("name") or "?", 80), []).append(RunRecord(path))
     sections = folder.attempt(f"stage {name}", lambda: _arms_table(study, arms, name, index))
+    sections += folder.attempt(f"retention of {name}", lambda: _retention_table(arms, name, index))
     if runs and sum(map(len, runs.values())) <= MOST_RUNS:
         more = [
             *folder.attempt(f"curves of {name}", lambda: arm_curves(runs)),
@@ -127,6 +126,23 @@ def _arms_table(study: dict[str, Any], arms: list[dict[str, Any]], name: str, in
     data = {"columns": metrics, "rows": rows, "cells": cells}
     note = "★ is the arm that was chosen; 95 % intervals for new seeds and problems."
     return section(f"stage_{index}", "grid", f"{name}: arms", data, STUDY, note)
+
+
+def _retention_table(arms: list[dict[str, Any]], name: str, index: int) -> Section | None:
+    """What each arm kept of its skills: average, worst, forgetting."""
+    kept = [as_table(arm.get("retention")) for arm in arms]
+    names = list(dict.fromkeys(key for table in kept for key in table))
+    if not names:
+        return None
+    sides = ("value", "low", "high", "n")
+    cells = [
+        [{side: rounded(as_table(table.get(key)).get(side)) for side in sides}
+         | {"from": place(STUDY, key=f"stages[{index}].arms[].retention.{key}")} for key in names]
+        for table in kept
+    ]  # fmt: skip
+    data = {"columns": names, "rows": [words(arm.get("name") or "?", 80) for arm in arms], "cells": cells}
+    note = "Skills on dev problems at the end of training; 95 % t intervals over seeds. lost: since each skill's peak."
+    return section(f"retention_{index}", "grid", f"{name}: what was kept", data, STUDY, note)
 
 
 def _decisions(study: dict[str, Any]) -> Section | None:

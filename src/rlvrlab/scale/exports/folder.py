@@ -19,11 +19,12 @@ from rlvrlab.data.files import write_lines
 from rlvrlab.data.rows import from_row, to_row
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.recipe import Recipe, Resolved, resolve
-from rlvrlab.record.files import write_json
+from rlvrlab.record.files import refuse_schema, write_json
 from rlvrlab.train.lab import build_problems
 from rlvrlab.types import Completion, Environment, Reward, RewardFunction, Verdict
 
 RECIPE = "recipe.json"
+SCHEMA = 1
 COLUMN = "rlvr_problem"
 SHOWN = 200
 
@@ -48,6 +49,7 @@ class Scorer:
         path = self._folder / RECIPE
         try:
             config = json.loads(path.read_text(encoding="utf-8"))
+            refuse_schema(config, SCHEMA, path)
             given = {key: value for key, value in config["recipe"].items() if value is not None}
             return resolve(given, {}, Path(config["folder"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -105,7 +107,8 @@ def write_common(folder: Path, resolved: Resolved, *, chat: bool) -> dict[str, i
             lines.append(json.dumps(row, ensure_ascii=False))
         write_lines(folder / f"{name}.jsonl", lines)
         counts[str(name)] = len(lines)
-    write_json(folder / RECIPE, {"recipe": resolved.recipe.model_dump(), "folder": str(resolved.folder.resolve())})
+    facts = {"recipe": resolved.recipe.model_dump(), "folder": str(resolved.folder.resolve())}
+    write_json(folder / RECIPE, {"schema": SCHEMA, **facts})
     return counts
 
 

@@ -52,8 +52,11 @@ class EngineHooks:
 
     def train_batch(self, data: Any, loss_function: Any) -> Any:
         """One optimiser step on a mini-batch."""
+        rows, tokens, _ = counts(data, np.zeros(len(data), dtype=np.int64), 1, self.rlvr_ranks())[0]
+        if not tokens:  # an optimiser would move on by its momentum
+            return {"model_output": {}, "loss": [0.0], "metrics": {"grad_norm": 0.0, "actor/silent_update": [1.0]}}
         if self._rlvr_surgery is None and self._rlvr_guard is None:
-            return self._rlvr_plain(data, loss_function)
+            return self._rlvr_plain(data, loss_function, int(rows))
         facts = self._rlvr_facts(data)
         if facts is None:
             raise RuntimeError("surgery or guard is asked for, but the rows have no groups: not our trainer's")
@@ -99,13 +102,12 @@ class EngineHooks:
         group = engine.get_data_parallel_group()
         return Ranks(engine.get_data_parallel_size(), engine.get_data_parallel_rank(), group, device)
 
-    def _rlvr_plain(self, data: Any, loss_function: Any) -> Any:
+    def _rlvr_plain(self, data: Any, loss_function: Any, rows: int) -> Any:
         """verl's own step; means over rows count those that have something to train on."""
         from verl.utils import tensordict_utils as tu
 
         ranks = self.rlvr_ranks()
-        rows = counts(data, np.zeros(len(data), dtype=np.int64), 1, ranks)[0, 0]
-        tu.assign_non_tensor(data, global_batch_size=max(1, int(rows)))
+        tu.assign_non_tensor(data, global_batch_size=rows)
         tally.begin()
         outputs = super().train_batch(data, loss_function)  # type: ignore[misc]
         outputs["metrics"].update({name: [value * ranks.size] for name, value in tally.end().items()})
@@ -117,8 +119,6 @@ class EngineHooks:
         label_B = np.asarray(column.cpu(), dtype=np.int64)
         count_A3 = counts(data, label_B, len(facts["owner"]), self.rlvr_ranks())
         present = [a for a in range(len(count_A3)) if count_A3[a, 1] > 0]
-        if not present:
-            return self._rlvr_plain(data, loss_function)
         owners = sorted({facts["owner"][a] for a in present})
         owner_A = [owners.index(facts["owner"][a]) for a in present]
         count_S2 = np.zeros((len(owners), 2))
@@ -169,7 +169,14 @@ class EngineHooks:
             names = tuple(str(facts["names"][s]) for s in owners)
             success_S = np.array([facts["success"][s] for s in owners])
             scene = Scene(np.zeros((0, 0)), found.share_S, success_S, names, tuple(facts["key"]))
-            weight_S, self._rlvr_memory, metrics = operate(shards, self._rlvr_surgery, found, scene, self._rlvr_memory)
+            try:
+                weight_S, self._rlvr_memory, metrics = operate(
+                    shards, self._rlvr_surgery, found, scene, self._rlvr_memory
+                )
+            except (np.linalg.LinAlgError, ValueError) as error:  # on every rank alike: they share the Gramian
+                shards.release(found.vectors)
+                failed = "surgery/failed" if isinstance(error, np.linalg.LinAlgError) else "actor/skipped"
+                return {"model_output": {}, "loss": [0.0], "metrics": {"grad_norm": 0.0, failed: [1.0]}}
         rate = self.optimizer.param_groups[0]["lr"]  # type: ignore[attr-defined]
         # verl's optimizer_step does the clipping; a limit of 0 turns off ours.
         if self._rlvr_guard is None:
@@ -177,6 +184,7 @@ class EngineHooks:
         else:
             guard, now = self._rlvr_guard, self._rlvr_guard.moment(int(facts["step"]))
             applied, guard.kept = apply(shards, found, weight_S, rate, 0.0, guard.guard, now, guard.kept)
+            guard.tell(now)
         done: dict[str, Any] = {name: [value] for name, value in (applied.metrics | metrics).items()}
         done |= {"grad_norm": done.pop("actor/grad_norm")[0], "actor/skipped": [float(applied.skipped)]}
         return {"model_output": {}, "loss": [float(found.value_S @ found.share_S)], "metrics": done}

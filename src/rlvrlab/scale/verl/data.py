@@ -5,14 +5,13 @@ problems in their order, since the protocol alone decides them, and verl only re
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rlvrlab.data.files import write_bytes
 from rlvrlab.data.rows import write_problems
 from rlvrlab.envs.data_files import parquet
 from rlvrlab.errors import UserError
-from rlvrlab.randomness import shuffled
 from rlvrlab.scale.verl.job import DEV, TRAIN
 from rlvrlab.train.guards.base import Place, protected_in
 from rlvrlab.train.guards.memory import RemembersSkills
@@ -40,11 +39,14 @@ def in_order(lab: Lab, phase: OnlinePhase, protocol: TrainingProtocol) -> list[P
     """Every step's problems under the recipe's protocol and guard, each step exactly one batch."""
     seed, stages, order = lab.recipe.seed, stages_of(protocol, lab.train, phase.steps), []
     for stage in stages:
-        pool = [problem for problem in lab.train if problem.skill in stage.skills]
-        protected = protected_in(stage, stages, lab.guard.protected) if lab.guard else ()
+        protected = protected_in(stage, stages, lab.guard) if lab.guard else ()
         for step in range(stage.last - stage.first):
             chosen = protocol.problems(lab.train, seed, stage, phase.name, step, phase.batch_size)
-            chosen = _filled(chosen, pool, phase.batch_size, (seed, stage.name, step))
+            quota = protocol.quota(stage, step, phase.batch_size)
+            wanted: dict[tuple[str, ...], int] = {(skill,): size for skill, size in quota.items()}
+            wanted = wanted or {stage.skills: phase.batch_size}
+            more = protocol.problems(lab.train, seed, stage, f"{phase.name}/filled", step, phase.batch_size)
+            chosen = _filled(chosen, more, wanted)
             at = stage.first + step
             place = Place(stage, protected, phase.name, at, at, seed, lab.train)
             order += lab.guard.mixed_in(place, chosen, phase.name) if lab.guard else chosen
@@ -57,7 +59,7 @@ def memory(lab: Lab, phase: OnlinePhase) -> dict[str, list[tuple[str, str]]]:
     if not (isinstance(guard, RemembersSkills) and guard.needs_answers):
         return {}
     stages = stages_of(lab.protocol, lab.train, phase.steps)
-    skills = dict.fromkeys(skill for stage in stages for skill in protected_in(stage, stages, guard.protected))
+    skills = dict.fromkeys(skill for stage in stages for skill in protected_in(stage, stages, guard))
     problems, answers = guard.problems(lab.train, lab.recipe.seed), {}
     for skill in skills:
         pairs = [(problem.prompt, lab.env.gold(problem)) for problem in problems.get(skill, [])]
@@ -69,11 +71,14 @@ def memory(lab: Lab, phase: OnlinePhase) -> dict[str, list[tuple[str, str]]]:
     return answers
 
 
-def _filled(chosen: Sequence[Problem], pool: Sequence[Problem], size: int, key: tuple[object, ...]) -> list[Problem]:
-    """Over the edge of an epoch a draw may be short; verl wants full batches."""
-    there = {problem.id for problem in chosen}
-    more = [problem for problem in shuffled(pool, *key, "filled") if problem.id not in there]
-    row = [*chosen, *more]
-    while len(row) < size:
-        row += row
-    return row[:size]
+def _filled(chosen: Sequence[Problem], more: Sequence[Problem], wanted: Mapping[tuple[str, ...], int]) -> list[Problem]:
+    """Over the edge of an epoch a draw may be short; verl wants full batches, and the skills their shares of them."""
+    batch: list[Problem] = []
+    for skills, size in wanted.items():
+        row = [problem for problem in chosen if problem.skill in skills]
+        there = {problem.id for problem in row}
+        row += [problem for problem in more if problem.skill in skills and problem.id not in there]
+        while len(row) < size:
+            row += row
+        batch += row[:size]
+    return batch

@@ -15,8 +15,9 @@ from rlvrlab.record.sinks.base import Sinks
 from rlvrlab.record.summary import accuracy_of
 from rlvrlab.scale.verl.checkpoints import complete_steps, index
 from rlvrlab.scale.verl.job import Job
+from rlvrlab.scale.verl.told import take_events
 from rlvrlab.train import checkpoint
-from rlvrlab.train.loop import Observer
+from rlvrlab.train.loop import SKIPPED_UPDATE, Observer, refuse_divergence
 from rlvrlab.train.state import State
 
 RENAMED = {
@@ -39,6 +40,9 @@ def row_of(record: dict[str, Any], phase: str) -> dict[str, Any]:
         for name, value in record["data"].items()
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     }
+    norm = record["data"].get("actor/grad_norm")
+    if isinstance(norm, float) and not math.isfinite(norm):  # verl leaves such an update out, with a line on stdout
+        numbers["actor/skipped"] = 1.0
     step = int(record["step"])
     return {"step": step, "phase": phase, "phase_step": step, **numbers}
 
@@ -96,7 +100,9 @@ class Follower:
         if step < self.state.step or (step == self.state.step and step > 0):
             return  # validation of a resumed run: that step is on record
         measured = accuracy_of(row)
-        self.state = State(step=step, phase_step=step, best=self.state.best)
+        skipped = row.get("actor/skipped", 0.0) > 0
+        in_a_row = self.state.skipped_steps + 1 if skipped else 0
+        self.state = State(step=step, phase_step=step, best=self.state.best, skipped_steps=in_a_row)
         self.state = self.state.evaluated(measured["accuracy"]) if measured else self.state
         self._run.metrics(row)
         self._sinks.log(row)
@@ -105,6 +111,12 @@ class Follower:
             lines = answers.read_text(encoding="utf-8").splitlines()
             self._run.rollouts(step, [json.loads(line) for line in lines])
             answers.unlink()
+        for kind, words in take_events(self._job.folder, step):
+            self._run.event(kind, words, step=step)
+        if skipped:
+            self._run.event("skipped_update", SKIPPED_UPDATE, step=step)
+        if row.get("surgery/failed", 0.0) > 0:
+            self._run.event("surgery_failed", "surgery found no weights; the update is left out", step=step)
         for finding in self._watch.examine(self._job.phase.health, row):
             if finding.alarm:
                 self._run.warn(finding.metric, finding.text, step=step)
@@ -112,6 +124,7 @@ class Follower:
         if measured:
             write_experiment(self._run.folder, self._run.so_far)
         self._observe(self._job.phase, self.state, row)
+        refuse_divergence(self.state, self._job.phase.name, self._run.folder)
 
     def _merge(self) -> None:
         """Each complete checkpoint of verl's once; one that cannot be merged is said and left where it is."""

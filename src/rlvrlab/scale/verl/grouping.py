@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,11 @@ class Labels:
         self._grouping = Grouping(self._surgery, job.train, job.resolved.recipe.seed)
         self._difficulty: Difficulty | None = None
 
-    def of(self, found: Collection, step: int) -> tuple[Ints, dict[str, Any] | None]:
-        """A label per rollout and what is known of the groups; None where nothing wants groups."""
+    def of(self, found: Collection, step: int, kept: Sequence[bool]) -> tuple[Ints, dict[str, Any] | None]:
+        """A label per rollout and what is known of the groups; None where nothing wants groups.
+
+        `kept` says which rollouts are trained on: a group's success is that of the problems it is updated with.
+        """
         recipe = self._job.resolved.recipe
         if self._surgery is None and recipe.guard is None:
             return np.zeros(len(found.rollouts), dtype=np.int64), None
@@ -47,12 +51,14 @@ class Labels:
             members = [group for group, own in zip(groups, named, strict=True) if own == name]
             place |= {group: s * halves + i % halves for i, group in enumerate(members)}
         rates: dict[str, list[float]] = {name: [] for name in names}
-        for one, own in zip(asked, named, strict=True):
-            rates[own].append(one.pass_rate)
+        trained = {r.group_id for r, keep in zip(found.rollouts, kept, strict=True) if keep}
+        for group, one, own in zip(groups, asked, named, strict=True):
+            if group in trained:
+                rates[own].append(one.pass_rate)
         facts = {
             "names": names,
             "owner": [s for s in range(len(names)) for _ in range(halves)],
-            "success": [float(np.mean(rates[name])) for name in names],
+            "success": [float(np.mean(rates[name] or [0.0])) for name in names],
             "step": step,
             "key": [recipe.seed, self._job.phase.name, step],
         }

@@ -18,6 +18,7 @@ from rlvrlab.objectives.sft import Sft
 from rlvrlab.scale.verl.job import Job
 from rlvrlab.scale.verl.rows import part_of
 from rlvrlab.scale.verl.shards import Shards, Vector
+from rlvrlab.scale.verl.told import write_events
 from rlvrlab.train.guards.base import NOTHING, Guard, Kept, Moment, protected_in
 from rlvrlab.train.protocols.base import Stage, stage_at, stages_of
 from rlvrlab.types import Objective
@@ -33,6 +34,8 @@ class ShardGuard:
         self._job, self._engine = job, engine
         self._begun: int | None = None
         self._rebuilt = True
+        self._told = -1
+        """The step whose events were written last."""
 
     def plain(self) -> dict[str, Any]:
         """Plain data for a checkpoint; what it does not hold is forgotten, as in a resumed run."""
@@ -48,16 +51,26 @@ class ShardGuard:
     def moment(self, step: int) -> Moment:
         """Where training stands; begins a stage where one is due."""
         stage, recipe, shards = stage_at(self._stages, step), self._job.resolved.recipe, ActorShards(self._engine)
-        protected = protected_in(stage, self._stages, self.guard.protected)
+        protected = protected_in(stage, self._stages, self.guard)
         now = Moment(stage, protected, self._job.phase.name, step, step, recipe.seed, self._job.train, engine=shards)
         if not self._rebuilt:
             self._rebuild(shards)
         if self._begun != stage.index:
+            if len(self._stages) > 1:
+                now.events.append(("stage", f"stage {stage.index + 1} of {len(self._stages)} begins: {stage.name}"))
             self.kept = self.guard.begin(now, self._with_references())
             self._begun = stage.index
             for anchor in self.guard.anchors(self.kept) & {step}:
                 shards.write(self._anchor_file(anchor))
         return now
+
+    def tell(self, now: Moment) -> None:
+        """Leave what was said in this update for the process that follows verl; all ranks say the same, one writes."""
+        import torch
+
+        if now.events and torch.distributed.get_rank() == 0:
+            write_events(self._job.folder, now.step, now.events, begun=self._told != now.step)
+            self._told = now.step
 
     @cached_property
     def _stages(self) -> list[Stage]:

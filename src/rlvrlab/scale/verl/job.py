@@ -15,7 +15,7 @@ from rlvrlab.envs.data_files import read_rows
 from rlvrlab.errors import UserError
 from rlvrlab.objectives.base import PolicyObjective
 from rlvrlab.recipe import Resolved, resolve
-from rlvrlab.record.files import write_json
+from rlvrlab.record.files import refuse_schema, write_json
 from rlvrlab.record.redact import redact
 from rlvrlab.registry import find
 from rlvrlab.scale.verl import PLAN
@@ -52,6 +52,7 @@ class Job:
         """Back from plan.json."""
         try:
             content = json.loads((folder / FILE).read_text(encoding="utf-8"))
+            refuse_schema(content, SCHEMA, folder / FILE)
             config = content["config"]
             given = {key: value for key, value in config["recipe"].items() if value is not None}
             again = resolve(given, {}, Path(config["folder"]))

@@ -14,6 +14,8 @@ REFUSED = {
     "stop.target": "verl runs all its steps",
     "stop.no_signal_steps": "verl runs all its steps",
     "stop.deadline_s": "verl waits for its workers itself",
+    "pipeline.lag": "verl overlaps sampling and training by its own settings; see engine.overrides",
+    "pipeline.limits": "limits are learnt in the loop of this package; set the environment's timeout_s",
     "filter.max_refills": "verl samples other problems until the batch is full",
 }
 """Key -> why; refused where the value is not the default."""

@@ -67,7 +67,7 @@ class TrainerHooks:
         self._rlvr_metrics = metrics_of(found.rollouts, kinds) | given.counts | credits.metrics
         kept = [r.id in live or recipe.filter.dead_groups == "keep" for r in found.rollouts]
         found.put_back(after, _credited(found, credits), None if self._rlvr_silent else kept)
-        label_B, facts = self._rlvr_labels.of(found, step)
+        label_B, facts = self._rlvr_labels.of(found, step, kept)
         if facts is not None:
             found.put_column(after, GROUP, label_B)
             after.extra_info[FACTS] = facts

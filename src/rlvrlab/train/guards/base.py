@@ -83,6 +83,8 @@ class Guard:
 
     protected: tuple[str, ...] = ()
     """Skills to protect when they are not trained; empty protects those of earlier stages."""
+    protects_trained: ClassVar[bool] = False
+    """In a stage of several skills, does it also protect each skill from the others that are trained with it?"""
     needs_answers: ClassVar[bool] = False
     """Does it remember skills by answers to a few problems? Where none can be sampled, references take their place."""
 
@@ -133,7 +135,12 @@ class Guard:
         return kept
 
 
-def protected_in(stage: Stage, stages: Sequence[Stage], listed: Sequence[str]) -> tuple[str, ...]:
-    """Listed skills that this stage does not train; without a list, those trained in earlier stages."""
+def protected_in(stage: Stage, stages: Sequence[Stage], guard: Guard) -> tuple[str, ...]:
+    """Listed skills, or without a list those of earlier stages, that this stage does not train.
+
+    Where a stage trains several skills at once, a guard that can also protects each of them from the others.
+    """
+    together = stage.skills if guard.protects_trained and len(stage.skills) > 1 else ()
     earlier = [skill for before in stages[: stage.index] for skill in before.skills]
-    return tuple(dict.fromkeys(skill for skill in listed or earlier if skill not in stage.skills))
+    wanted = dict.fromkeys(guard.protected or [*earlier, *together])
+    return tuple(skill for skill in wanted if skill not in stage.skills or skill in together)

@@ -6,6 +6,9 @@ The gradients of protected skills come from a small memory, at the parameters be
     likelihood   J_s = mean log-probability of stored verified answers: needs no sampling, does not vanish
     policy       J_s = expected reward, by policy gradient on freshly sampled answers: vanishes once a skill is mastered
     kl           J_s = mean log-probability of the anchor's own answers, right or wrong: −KL(anchor ‖ policy) + constant
+Where several skills are trained at once the weighted sum of their objectives is what the optimiser steps along, and the
+constraints hold for each of them: no skill pays for the others' progress. They are held to what they were when the
+stage began.
 Correcting the gradient instead of the step would not do: Adam's rescaling breaks the constraint in half of all steps.
 Engines give gradients of losses, ℓ_s = −∇J_s: ⟨∇J_s, d⟩ = −⟨ℓ_s, d⟩, and the shift is −Σ λ_s ℓ_s.
 Suffixes: S protected skills, A vectors (two halves per skill), then u.
@@ -59,7 +62,7 @@ class SkillSafe(RemembersSkills):
     """The nearest step that does no harm."""
 
     protected: tuple[str, ...] = ()
-    """Skills to protect when they are not trained; empty protects those of earlier stages."""
+    """Skills to protect when they are not trained alone; empty: those of earlier stages and those trained together."""
     gradient: Literal["likelihood", "policy", "kl"] = "likelihood"
     """Whose gradient protects a skill: likelihood of stored right answers, policy (reward), or kl to the anchor."""
     tolerance: Kind = "budget"
@@ -84,6 +87,7 @@ class SkillSafe(RemembersSkills):
     """Steps between the checks of that."""
 
     needs_answers: ClassVar[bool] = True
+    protects_trained: ClassVar[bool] = True
 
     @property
     def needs_sampling(self) -> bool:

@@ -22,8 +22,9 @@ from rlvrlab.objectives.regularise import Regularised
 from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.registry import find
 from rlvrlab.train.lab import Lab
+from rlvrlab.train.limits import Limits
 from rlvrlab.train.state import Memory, State
-from rlvrlab.types import Count, Objective, Positive, Rollout
+from rlvrlab.types import Count, Objective, Positive, Rollout, Sampling
 
 StepRow = dict[str, Any]
 """A step of an answer with its credit, see train/credit.py."""
@@ -67,6 +68,8 @@ class Estimators(NamedTuple):
     advantage: AdvantageEstimator
     objective: Objective
     """With the recipe's KL and entropy terms."""
+    limits: Limits | None = None
+    """Time limits learnt problem by problem, where the recipe wants that."""
 
 
 class Critic(NamedTuple):
@@ -167,8 +170,9 @@ class OnlinePhase(Phase):
         return Draws(0, once, once * (1 + refills) * self.tries)
 
     def prepare(self, lab: Lab, artifacts: Path) -> Estimators:
-        """The reference policy is frozen by the loop when the phase begins; nothing is made and kept."""
-        return self.estimators(lab.resolved)
+        """The reference policy is frozen by the loop when the phase begins; learnt limits are kept."""
+        learnt = lab.recipe.pipeline.limits == "learnt"
+        return self.estimators(lab.resolved)._replace(limits=Limits(lab.env, artifacts) if learnt else None)
 
     def estimators(self, resolved: Resolved) -> Estimators:
         """The estimator of advantages and the objective with its KL and entropy terms."""
@@ -188,7 +192,7 @@ class OnlinePhase(Phase):
         chosen: PolicyObjective = resolved.build("objective") or find("objective", self.default_objective)()
         return chosen
 
-    def second_tries(self, lab: Lab, firsts: Sequence[Rollout], phase_step: int) -> list[Rollout]:
+    def second_tries(self, lab: Lab, firsts: Sequence[Rollout], phase_step: int, sampling: Sampling) -> list[Rollout]:
         """Answers to feedback on failed first tries, for phases with more than one."""
         return []
 

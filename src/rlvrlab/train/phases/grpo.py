@@ -17,7 +17,7 @@ from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Estimators, OnlinePhase, StepOutcome
 from rlvrlab.train.state import Memory, State
 from rlvrlab.train.step import online_step
-from rlvrlab.types import Rollout
+from rlvrlab.types import Rollout, Sampling
 
 
 @register("phase", "grpo")
@@ -43,7 +43,7 @@ class GrpoTurns(Grpo):
 
     tries: ClassVar[int] = 2
 
-    def second_tries(self, lab: Lab, firsts: Sequence[Rollout], phase_step: int) -> list[Rollout]:
+    def second_tries(self, lab: Lab, firsts: Sequence[Rollout], phase_step: int, sampling: Sampling) -> list[Rollout]:
         """The first failed answer of each group is told what went wrong and tried again rollout.n times."""
         failed = {rollout.group_id: rollout for rollout in reversed(firsts) if rollout.verdict.correct is False}
         return try_again(
@@ -52,7 +52,7 @@ class GrpoTurns(Grpo):
             lab.reward,
             list(failed.values()),
             n=lab.recipe.rollout.n,
-            sampling=lab.sampling,
+            sampling=sampling,
             key=(lab.recipe.seed, self.name, phase_step),
             context=self.context,
         )

@@ -51,6 +51,10 @@ class TrainingProtocol(ABC):
         """The longest answer of each step, added up over a phase's steps."""
         return steps * longest
 
+    def quota(self, stage: Stage, step: int, size: int) -> dict[str, int]:
+        """Problems of each skill in the `step`-th draw of a stage; empty where skills are drawn as they come."""
+        return {}
+
     @abstractmethod
     def stages(self, train: Sequence[Problem], steps: int) -> list[Stage]:
         """The stages of a phase of `steps` steps, without gaps; raises UserError when they cannot be."""

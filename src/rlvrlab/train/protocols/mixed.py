@@ -49,11 +49,32 @@ class Mixed(TrainingProtocol):
         self, train: Sequence[Problem], seed: int, stage: Stage, stream: str, step: int, size: int
     ) -> list[Problem]:
         """Each skill from a stream of its own; a skill whose share of a step is below one problem comes every few."""
-        weight = {skill: float(self.ratios.get(skill, 1.0)) for skill in stage.skills}
         chosen: list[Problem] = []
+        before, after = self._dealt(stage, step * size), self._dealt(stage, (step + 1) * size)
         for skill in stage.skills:
-            rate = size * weight[skill] / sum(weight.values())
-            first, last = floor(step * rate + 1e-9), floor((step + 1) * rate + 1e-9)
             pool = [problem for problem in train if problem.skill == skill]
-            chosen += drawn(pool, (seed, f"{stream}/{skill}"), first, last)
+            chosen += drawn(pool, (seed, f"{stream}/{skill}"), before[skill], after[skill])
         return chosen
+
+    def quota(self, stage: Stage, step: int, size: int) -> dict[str, int]:
+        """By ratio; over many steps to the problem."""
+        before, after = self._dealt(stage, step * size), self._dealt(stage, (step + 1) * size)
+        return {skill: after[skill] - before[skill] for skill in stage.skills}
+
+    def _dealt(self, stage: Stage, places: int) -> dict[str, int]:
+        """How many of so many places each skill has had."""
+        weights = [float(self.ratios.get(skill, 1.0)) for skill in stage.skills]
+        return dict(zip(stage.skills, dealt(places, weights), strict=True))
+
+
+def dealt(places: int, weights: Sequence[float]) -> list[int]:
+    """So many places by weight, by Webster's method: each goes to the largest weight / (places had + ½).
+
+    One more place never takes one away, so every stretch of places is shared out without remainder. Nobody is further
+    than half their number below their fair share, so the dealing can begin there.
+    """
+    total, count = sum(weights), len(weights)
+    had = [max(0, floor(places * weight / total - (count + 1) / 2)) for weight in weights]
+    for _ in range(places - sum(had)):
+        had[max(range(count), key=lambda i: weights[i] / (had[i] + 0.5))] += 1
+    return had

@@ -1,4 +1,4 @@
-"""Maximum flow, with the minimum cut that proves it; and matchings, which are flows."""
+"""Maximum flow, with the minimum cut that proves it."""
 
 from __future__ import annotations
 
@@ -44,21 +44,3 @@ def max_flow(capacities: Sequence[dict[int, int]], source: int, sink: int) -> Fl
     cut = sum(capacity for u in side for v, capacity in capacities[u].items() if v not in side)
     assert cut == value, "a maximum flow equals its minimum cut"
     return Flow(value, side)
-
-
-def max_matching(wishes: Sequence[Sequence[int]]) -> dict[int, int]:
-    """As many applicants as possible with a job each (applicant: job), by augmenting paths."""
-    holder: dict[int, int] = {}
-
-    def seat(applicant: int, tried: set[int]) -> bool:
-        for job in wishes[applicant]:
-            if job not in tried:
-                tried.add(job)
-                if job not in holder or seat(holder[job], tried):
-                    holder[job] = applicant
-                    return True
-        return False
-
-    for applicant in range(len(wishes)):
-        seat(applicant, set())
-    return {applicant: job for job, applicant in sorted(holder.items())}

@@ -7,12 +7,12 @@ from itertools import pairwise
 from random import Random
 
 from rlvrlab.envs.graphs.answers import read_indices, read_numbers
-from rlvrlab.envs.graphs.solvers.flows import max_matching
 from rlvrlab.envs.graphs.solvers.hamilton import hamiltonian_path
 from rlvrlab.envs.graphs.solvers.paths import lightest_path
 from rlvrlab.envs.graphs.tasks.amounts import Amount, MaximumFlow, TopologicalOrder
 from rlvrlab.envs.graphs.tasks.base import Infeasible, Instance, NumberedList, Solution, Suite, Task, no_duplicates
 from rlvrlab.envs.graphs.tasks.decisions import HUNDRED, Connectivity, Cycle
+from rlvrlab.matching import largest_matching
 
 YES_OR_NO = "Finish with ### followed by Yes or No."
 NUMBER = "Finish with ### followed by the number alone."
@@ -117,7 +117,7 @@ class LoadedMatching(_Loaded, Amount):
         wishes: list[list[int]] = [[] for _ in range(applicants)]
         for applicant, job in graph.edges:
             wishes[applicant].append(job)
-        seated = max_matching(wishes)
+        seated = largest_matching(wishes)
         return Solution(len(seated), len(seated), "augmenting paths", f"assignment {seated}")
 
 

@@ -8,6 +8,7 @@ assert: from the calls that follow, the candidate must not learn whether its las
 from __future__ import annotations
 
 import ast
+import builtins
 from typing import Any
 
 from rlvrlab.judge.jail import plain
@@ -20,13 +21,15 @@ class NotData(Exception):
 
 NOTE_FAILURE = "__note_failure__"
 """What a failed assert calls in the tester."""
-CATCHING = (ast.Try, ast.TryStar, ast.With, ast.AsyncWith)
-"""Where one of these stands, an assert's exception may be caught, and its tests run as they are."""
+CATCHING = ("raises", "assertRaises", "assertRaisesRegex", "suppress")
+"""Contexts that catch the exceptions they are given."""
+HARMLESS = ("open", "redirect_stdout", "redirect_stderr", "TemporaryDirectory", "catch_warnings", "errstate")
+"""Contexts that catch nothing."""
 NOT_READ = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, plain.NotPlain)
 
 
 def run(job: Job, report: Report) -> None:
-    """One line with the calls of every piece, or with setup and tests as they are to be run; none when they stay."""
+    """One line with the calls of every piece, or with setup and tests as they are to be run, or that they stay."""
     names = {"candidate", job["entry_point"]}
     try:
         pieces = [_calls(ast.parse(piece).body, names) for piece in job["tests"]]
@@ -37,10 +40,41 @@ def run(job: Job, report: Report) -> None:
         pass
     try:
         trees = [ast.parse(text) for text in (job["setup"], *job["tests"])]
-        if not any(isinstance(node, CATCHING) for tree in trees for node in ast.walk(tree)):
+        if any(_may_catch_a_failure(node) for tree in trees for node in ast.walk(tree)):
+            report("stopping")
+        else:
             report("going", *(ast.unparse(ast.fix_missing_locations(Going().visit(tree))) for tree in trees))
     except NOT_READ:
         pass
+
+
+def _may_catch_a_failure(node: ast.AST) -> bool:
+    """Could a failed assert be caught here? Then it means something to the tests, and they run as they are."""
+    match node:
+        case ast.Try(handlers=handlers, finalbody=last) | ast.TryStar(handlers=handlers, finalbody=last):
+            leaves = any(
+                isinstance(one, ast.Return | ast.Break | ast.Continue) for part in last for one in ast.walk(part)
+            )
+            return leaves or not all(_is_another_exception(handler.type) for handler in handlers)
+        case ast.With(items=items) | ast.AsyncWith(items=items):
+            return not all(_lets_failures_pass(item.context_expr) for item in items)
+    return False
+
+
+def _is_another_exception(named: ast.expr | None) -> bool:
+    """Is this the name of a built-in exception, or a tuple of such, that no failed assert belongs to?"""
+    if isinstance(named, ast.Tuple):
+        return all(map(_is_another_exception, named.elts))
+    kind = getattr(builtins, named.id, None) if isinstance(named, ast.Name) else None
+    return isinstance(kind, type) and issubclass(kind, BaseException) and not issubclass(AssertionError, kind)
+
+
+def _lets_failures_pass(context: ast.expr) -> bool:
+    match context:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=given):
+            exceptions = given if name == "suppress" else given[:1]
+            return name in HARMLESS or (name in CATCHING and all(map(_is_another_exception, exceptions)))
+    return False
 
 
 class Going(ast.NodeTransformer):

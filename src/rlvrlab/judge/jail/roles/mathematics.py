@@ -15,16 +15,18 @@ from rlvrlab.judge.jail.child import Job, Report
 
 try:
     math_verify: Any = importlib.import_module("math_verify")
+    sympy: Any = importlib.import_module("sympy")
 except ImportError:  # the worker then answers that it is missing
-    math_verify = None
+    math_verify = sympy = None
 
 logging.disable(logging.WARNING)
 
-DIGITS = re.compile(r"(\\(?:text|textbf|mathrm|mbox)\s*\{[^{}]*\}\s*\^\s*\{?\s*)?([0-9]+)", re.ASCII)
+DIGITS = re.compile(r"(\\(?:text|textbf|mathrm|mbox)\s*\{[^{}]*\}\s*\^\s*\{?\s*-?\s*)?([0-9]+)", re.ASCII)
 """A run of digits; in the first group the unit it is an exponent of, as in `\\text{cm}^2`."""
 GROUPED = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+", re.ASCII)
 BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 APPROXIMATELY = re.compile(r"\\approx|≈")
+PRECISION = 60
 MOST_DIGITS = 24
 """Texts with more numbers than this are left to math-verify alone: every number costs a parse."""
 
@@ -61,8 +63,9 @@ def _unread(text: str) -> list[str]:
     unread = []
     for place in places:
         digits = place.group(2)
-        other = f"{digits[:-1]}{(int(digits[-1]) + 1) % 10}"
-        if _symbols(_parsed(text[: place.start(2)] + other + text[place.end(2) :])) == result:
+        # Two of them: one alone may have the same value, as five over three has that of five over two.
+        others = (f"{digits[:-1]}{(int(digits[-1]) + step) % 10}" for step in (1, 3))
+        if all(_symbols(_parsed(text[: place.start(2)] + one + text[place.end(2) :])) == result for one in others):
             unread.append(digits)
     return unread
 
@@ -72,9 +75,40 @@ def _symbols(parsed: Any) -> list[Any]:
 
 
 def _is_false(parsed: Any) -> bool:
-    """An equation of constants whose sides differ: `\\log_2 64 = 5`."""
-    equations = [part for part in _symbols(parsed) if type(part).__name__ == "Equality"]
+    """An equation of constants whose sides differ: `\\log_2 64 = 5`, or one of several: `x = 6 = 5`."""
+    found = [one for part in _symbols(parsed) for one in (part.args if type(part).__name__ == "And" else (part,))]
+    equations = [one for one in found if type(one).__name__ == "Equality"]
     return any(part.lhs.is_number and part.rhs.is_number and not _equal(part.lhs, part.rhs) for part in equations)
+
+
+def _numbers(parsed: Any) -> list[Any]:
+    """The constants of an answer: those of a list or an interval each by itself, and none where variables stand."""
+    found, left = [], [part for part in _symbols(parsed) if isinstance(part, sympy.Basic)]
+    while left:
+        part = left.pop()
+        if part.is_number:
+            found.append(part)
+        elif not part.is_Add and not part.is_Mul:
+            left += part.args
+    return found
+
+
+def _is_exact(gold: Any, answer: Any, percent: bool) -> bool:
+    """Is every decimal of the answer exactly a number of gold's? math-verify rounds, and takes 3.14159265 for pi."""
+    decimals = [number for number in _numbers(answer) if number.atoms(sympy.Float)]
+    golds = _numbers(gold) if decimals else []
+    golds += [100 * number for number in golds] if percent else []
+    return not golds or all(any(_same(number, one) for one in golds) for number in decimals)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equal to PRECISION digits, a decimal being just what is written."""
+    written = [
+        number.xreplace({part: sympy.Rational(str(part)) for part in number.atoms(sympy.Float)})
+        for number in (one, other)
+    ]
+    difference, size = (sympy.N(value, PRECISION) for value in (written[0] - written[1], written[1]))
+    return bool(abs(difference) <= sympy.Float(10) ** (10 - PRECISION) * (1 + abs(size)))
 
 
 def _compared(gold_text: str, answer_text: str) -> tuple[Any, ...]:
@@ -96,6 +130,8 @@ def _compared(gold_text: str, answer_text: str) -> tuple[Any, ...]:
     if gold_text.strip() == answer_text.strip():
         return ("equal", True)
     if not _equal(gold, answer) or (_is_false(answer) and not _is_false(gold)):
+        return ("equal", False)
+    if not _is_exact(gold, answer, "%" in gold_text):
         return ("equal", False)
     # A name before what it equals, such as f(3) = 5, says nothing that the gold value could confirm or deny.
     unread = _unread(answer_text if "=" in gold_text else answer_text.rpartition("=")[2])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
-from pathlib import Path
+import os
 
+from rlvrlab.judge.jail import files
 from rlvrlab.judge.jail.child import Job, Report
 from rlvrlab.judge.jail.roles import solution
 
@@ -12,12 +12,15 @@ from rlvrlab.judge.jail.roles import solution
 def run(job: Job, report: Report) -> None:
     """`python solution.py`, in the jail."""
     code = solution.compiled(job["code"], report)
-    for name, content in job.get("files", {}).items():
-        Path(name).parent.mkdir(parents=True, exist_ok=True)
-        Path(name).write_bytes(b64decode(content))
+    given, fetched = job.get("files", {}), job.get("fetch_files", ())
+    if given or fetched:
+        from base64 import b64decode, b64encode  # a library that hardly any job needs
+    for name, content in given.items():
+        os.makedirs(os.path.dirname(name) or ".", exist_ok=True)  # noqa: PTH103, PTH120
+        files.write(name, b64decode(content))
     try:
         solution.execute(code, solution.fresh_module("__main__"))
     finally:
-        for name in job.get("fetch_files", ()):
-            if Path(name).is_file():
-                report("file", name, b64encode(Path(name).read_bytes()).decode())
+        for name in fetched:
+            if files.is_file(name):
+                report("file", name, b64encode(files.content(name)).decode())

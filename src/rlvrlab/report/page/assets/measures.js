@@ -169,6 +169,7 @@ function viewCost(data) {
       how ? ["what", "amount", "how"] : ["what", "amount"],
       data.rows.map((row) => [row.name, amount(row), ...(how ? [row.how] : [])]),
     ),
+    (data.advice || []).map((text) => h("p", {}, `To save time: ${text}.`)),
     data.series && data.series.x.length > 1
       ? linePlot(data.series.name, [{ ...data.series, key: "time/step_s" }], {
           height: 150,

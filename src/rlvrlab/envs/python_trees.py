@@ -6,7 +6,6 @@ Nothing here runs anything.
 from __future__ import annotations
 
 import ast
-import doctest
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -42,6 +41,8 @@ def literal(text: str) -> Any:
 
 def doctests(program: str, name: str) -> tuple[str, ...]:
     """The examples of a function's docstring as asserts, where their result is a literal."""
+    import doctest  # brings the debugger and unittest along, which no training needs
+
     try:
         functions = [node for node in parsed(program).body if isinstance(node, ast.FunctionDef) and node.name == name]
         found = [e for node in functions for e in doctest.DocTestParser().get_examples(ast.get_docstring(node) or "")]

@@ -1,0 +1,106 @@
+"""rlvr interference: what a step on one skill does to the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rlvrlab.cli.names import RUN_AT
+from rlvrlab.cli.options import AS_JSON
+from rlvrlab.cli.printing import print_json, printable, table
+from rlvrlab.errors import UserError
+
+if TYPE_CHECKING:
+    from rlvrlab.batch import Floats
+    from rlvrlab.train.interference import Interference
+
+TITLES = {
+    "interference_gradient": "Cosine of the skills' gradients",
+    "interference_predicted": "Predicted change of the objective per unit of step length",
+    "interference_one_update": "Measured change of the reward by one update, per unit of step length",
+}
+"""Name of a matrix's files -> its title."""
+
+
+@click.command("interference", short_help="Measure what a step on one skill does to the others.")
+@click.argument("run", type=RUN_AT, metavar="RUN[@CHECKPOINT]")
+@click.option("--problems", default=32, show_default=True, help="Training problems of each skill; 0 all.")
+@click.option("--length", default=0.3, show_default=True, help="Length of the step on each skill, in parameters.")
+@AS_JSON
+def command(run: str, problems: int, length: float, as_json: bool) -> None:
+    """Measure what a step on one skill does to the others.
+
+    The gradient matrix (cosines, with each skill's cosine with itself as the measure of noise) and the one-update
+    matrix: the policy takes a small step on each skill in turn, answers the same problems with the same random numbers,
+    and goes back. Tables and pictures lie in RUN/analysis afterwards.
+
+    \b
+    rlvr interference latest
+    rlvr interference experiments/RUN@best --problems 64
+    """
+    from rlvrlab.scale.session import on_verl
+    from rlvrlab.train.interference import interference_of
+    from rlvrlab.train.policy import split_run
+    from rlvrlab.train.session import resolved_of
+
+    if length <= 0 or problems < 0:
+        raise UserError(f"--length {length} and --problems {problems}: need a length above 0, and 0 or more problems")
+    folder, which = split_run(run)
+    if on_verl(resolved_of(folder)):
+        raise UserError(f"{folder}: verl's policy takes no steps outside verl; train with engine.type = 'hf' for this")
+    found = interference_of(folder, which, length, problems)
+    files = _write(folder, found)
+    if as_json:
+        matrices = {name: matrix.tolist() for name, matrix in _matrices(found).items()}
+        facts = {"skills": found.skills, "self_cosine": found.self_cosine_S.tolist(), "length": length}
+        more = {"agreement": found.agreement._asdict(), "files": [str(file) for file in files]}
+        print_json({**facts, **matrices, **more})
+        return
+    _show(found, files)
+
+
+def _matrices(found: Interference) -> dict[str, Floats]:
+    """The matrices by the names of their files."""
+    every = (found.cosine_SS, found.predicted_SS, found.measured_SS)
+    return dict(zip(TITLES, every, strict=True))
+
+
+def _write(folder: Path, found: Interference) -> list[Path]:
+    """A table and a picture of each matrix."""
+    from rlvrlab.record.files import write_atomically
+    from rlvrlab.report.csv_tables import as_csv
+    from rlvrlab.report.story.pictures import heat
+
+    written = []
+    for name, matrix in _matrices(found).items():
+        cells = matrix.tolist()
+        rows = [[a, b, cells[i][j]] for i, a in enumerate(found.skills) for j, b in enumerate(found.skills)]
+        texts = {
+            folder / "analysis" / "tables" / f"{name}.csv": as_csv(["step_on", "effect_on", "value"], rows),
+            folder / "analysis" / "figures" / f"{name}.svg": heat(TITLES[name], found.skills, found.skills, cells),
+        }
+        for path, text in texts.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, text)
+            written.append(path)
+    return written
+
+
+def _show(found: Interference, files: list[Path]) -> None:
+    from rich.console import Console
+
+    console = Console()
+    for name, matrix in _matrices(found).items():
+        console.print(printable(TITLES[name]), markup=False)
+        rows: list[list[object]] = [
+            [printable(skill), *(f"{value:+.3f}" for value in row)]
+            for skill, row in zip(found.skills, matrix.tolist(), strict=True)
+        ]
+        console.print(table(("step on", *map(printable, found.skills)), rows))
+    own = ", ".join(f"{skill} {value:+.2f}" for skill, value in zip(found.skills, found.self_cosine_S, strict=True))
+    click.echo(printable(f"each skill's gradient with itself (two halves of its problems; near 0 is noise): {own}"))
+    rank, sign, pairs = found.agreement
+    click.echo(f"prediction and measurement: rank correlation {rank:.2f}, same sign in {sign:.0%} of {pairs} pairs")
+    click.echo(printable(f"{len(files)} files in {files[0].parent.parent}"))

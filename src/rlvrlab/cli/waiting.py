@@ -1,0 +1,38 @@
+"""Examinations do not wait for ever: whoever examines says what it waits for, gives up in time, and heeds SIGTERM.
+
+An evaluation may take hours, so its time begins anew with every batch of judged answers: the deadline is for silence.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+from rlvrlab.cli.printing import printable
+from rlvrlab.errors import AskedToStop
+
+
+@contextmanager
+def patient(what: str, deadline_s: float) -> Iterator[Callable[[], None]]:
+    """Within the block the wait is watched; call what this yields whenever answers have come.
+
+    Raises DeadlineExceeded after so many seconds of silence, and AskedToStop within 10 s of SIGTERM or SIGHUP. Ctrl-C
+    interrupts at once, as everywhere.
+    """
+    from rlvrlab.train.patience import Abandoned, Patience
+    from rlvrlab.train.stopping import Interrupts
+
+    def tell(kind: str, words: str) -> None:
+        click.echo(f"{kind}: {printable(words)}", err=True)
+
+    with Interrupts((signal.SIGTERM, signal.SIGHUP)) as interrupts:
+        remedy = "mend what does not answer, or raise --deadline"
+        with Patience(tell, interrupts, deadline_s, lambda status, words: None, remedy) as patience:
+            try:
+                with patience.over(what):
+                    yield patience.alive
+            except Abandoned:
+                raise AskedToStop(f"{what} was asked to stop", interrupts.exit_code) from None

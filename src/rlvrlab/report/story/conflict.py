@@ -1,0 +1,77 @@
+"""Do the groups' gradients pull against each other, and by more than noise?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rlvrlab.report.gather.conflict import LAST, pair_of, pairs_in
+from rlvrlab.report.gather.record import RunRecord
+from rlvrlab.report.gather.skills import interval
+from rlvrlab.report.story import pictures
+from rlvrlab.report.story.part import Part, bracket
+
+RATE, FLOOR, PERMUTATION, SELF = (
+    "surgery/conflict_rate", "surgery/noise_floor", "surgery/permutation_p", "surgery/self_cosine/",
+)  # fmt: skip
+
+
+def conflict(run: RunRecord) -> Part | None:
+    """None where no pair of groups was recorded."""
+    pairs = pairs_in(run)
+    if not pairs:
+        return None
+    found = {pair_of(key): _within(-1.0, 1.0, _last(run, key)) for key in pairs}
+    names = sorted({name for pair in found for name in pair})
+    cell = {pair: one["value"] for pair, one in found.items()}
+    cells = [[cell.get((row, column), cell.get((column, row))) for column in names] for row in names]
+    curves = {" · ".join(pair_of(key)): [(x, y) for x, y, _ in run.series(key)] for key in pairs}
+    course = [[" · ".join(pair_of(key)), x, y] for key in pairs for x, y, _ in run.series(key)]
+    tables = {
+        "conflict_matrix": (
+            ["group", "other", "mean_cosine", "low", "high", "steps"],
+            [[*pair, one["value"], one["low"], one["high"], one["n"]] for pair, one in found.items()],
+        ),
+        "conflict_cosines": (["pair", "step", "cosine"], course),
+    }
+    shown = {
+        "conflict_matrix": pictures.heat("Mean cosine of the groups' gradients", names, names, cells),
+        "conflict_cosines": pictures.lines("Cosine of every pair", curves, "cosine"),
+    }
+    return Part(tables, shown, _sentences(run, found))
+
+
+def _last(run: RunRecord, key: str) -> list[float]:
+    values = [value for _, value, _ in run.series(key)]
+    return values[-max(1, round(LAST * len(values))) :]
+
+
+def _within(least: float, most: float, values: list[float]) -> dict[str, Any]:
+    """Mean and t interval, cut to what the quantity can be."""
+    found = interval(values)
+    if found["low"] is None:
+        return found
+    return found | {"low": max(least, found["low"]), "high": min(most, found["high"])}
+
+
+def _sentences(run: RunRecord, found: dict[tuple[str, str], dict[str, Any]]) -> list[str]:
+    rate = _within(0.0, 1.0, [value for _, value, _ in run.series(RATE)])
+    lowest = min(found, key=lambda pair: found[pair]["value"])
+    worst = found[lowest]
+    said = (
+        f"**Conflict.** In a step {100 * rate['value']:.0f} %{bracket(rate['low'], rate['high'], 100, 0)} of the pairs "
+        f"of groups disagree. The pair that disagrees most at the end is {lowest[0]} and {lowest[1]}: mean cosine "
+        f"{worst['value']:+.2f}{bracket(worst['low'], worst['high'])} over {worst['n']} steps."
+    )
+    floors = [value for _, value, _ in run.series(FLOOR)]
+    ps = [value for _, value, _ in run.series(PERMUTATION)]
+    own = [value for key in run.keys if key.startswith(SELF) for _, value, _ in run.series(key)]
+    if not floors or not ps or not own:
+        return [said, "What a cosine is worth was not measured (`surgery.noise_every = 0`)."]
+    floor, small, agree = sum(floors) / len(floors), sum(p < 0.05 for p in ps), sum(own) / len(own)
+    real = small > 0.2 * len(ps)
+    reading = "so the conflict is more than noise" if real else "so nothing here tells this conflict from noise"
+    return [said, (
+        f"Random groups reach cosines of ±{floor:.2f} (noise floor), a group agrees with its own other half by "
+        f"{agree:+.2f}, and the groups disagree more than random ones (p < 0.05) in {small} of {len(ps)} checks: "
+        f"{reading}."
+    )]  # fmt: skip

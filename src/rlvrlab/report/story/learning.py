@@ -1,0 +1,86 @@
+"""Every run: accuracy phase by phase, the parts of the reward, and whether groups had anything to teach."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rlvrlab.record.summary import Summary
+from rlvrlab.report.gather.curves import marks
+from rlvrlab.report.gather.newcombe import change
+from rlvrlab.report.gather.overview import accuracy_keys
+from rlvrlab.report.gather.record import RunRecord
+from rlvrlab.report.story import pictures
+from rlvrlab.report.story.part import Part, Table, bracket, points
+
+SIGNAL = {
+    "train/acc": "right",
+    "groups/zero_variance": "groups without signal",
+    "actor/entropy": "token entropy",
+    "response_length/clip_ratio": "answers cut off",
+}
+WHEN = ("before", "best", "last")
+FEW = 5
+"""Steps at either end of a run that a sentence compares."""
+
+
+def phases(run: RunRecord) -> Part | None:
+    """Held-out accuracy before, at best and at the end of each phase."""
+    found = Summary(line.row for line in run.metrics).phases
+    if not found:
+        return None
+    head = ["phase", *(f"{when}{side}" for when in WHEN for side in ("", "_low", "_high")), "best_step"]
+    rows = [
+        [name, *(entry[when][key] for when in WHEN for key in ("accuracy", "low", "high")), entry["best"]["step"]]
+        for name, entry in found.items()
+    ]
+    curves = {key.removeprefix("val-core/"): [(x, y) for x, y, _ in run.series(key)] for key in accuracy_keys(run)}
+    course = [[name, x, y] for name, curve in curves.items() for x, y in curve]
+    tables: dict[str, Table] = {"phases_summary": (head, rows), "learning": (["data", "step", "accuracy"], course)}
+    picture = pictures.lines("Held-out accuracy", curves, "accuracy", [(m["x"], m["name"]) for m in marks(run)])
+    return Part(tables, {"learning": picture}, [_change(name, entry) for name, entry in found.items()])
+
+
+def _change(phase: str, entry: dict[str, Any]) -> str:
+    first, last = entry["before"], entry["last"]
+    moved = change(*((one["accuracy"], (one["low"], one["high"])) for one in (first, last)))
+    beyond = "beyond chance" if moved["low"] > 0 or moved["high"] < 0 else "which may be chance"
+    return (
+        f"**{phase}** took held-out accuracy (dev, greedy) from {100 * first['accuracy']:.1f} % to "
+        f"{100 * last['accuracy']:.1f} %: {points(moved['value'])} points"
+        f"{bracket(moved['low'], moved['high'], 100, 1)}, {beyond}."
+    )
+
+
+def reward_parts(run: RunRecord) -> Part | None:
+    """The mean of each part of the reward over steps."""
+    keys = [key for key in run.keys if key.startswith("reward/")]
+    curves = {key.removeprefix("reward/"): [(x, y) for x, y, _ in run.series(key)] for key in keys}
+    if not curves:
+        return None
+    rows = [[name, x, y] for name, curve in curves.items() for x, y in curve]
+    told = []
+    if len(curves) > 1:
+        ends = [f"{name} {_mean(c[:FEW]):.2f} → {_mean(c[-FEW:]):.2f}" for name, c in curves.items() if c]
+        told = [f"Parts of the reward, mean of the first and the last {FEW} steps: {', '.join(ends)}."]
+    picture = pictures.lines("Parts of the reward", curves, "mean over answers")
+    return Part({"reward_parts": (["part", "step", "value"], rows)}, {"reward_parts": picture}, told)
+
+
+def signal(run: RunRecord) -> Part | None:
+    """What a probe would say, from the run's own steps: right answers, dead groups, entropy, length."""
+    curves = {name: [(x, y) for x, y, _ in run.series(key)] for key, name in SIGNAL.items()}
+    curves = {name: curve for name, curve in curves.items() if curve}
+    silent = curves.get("groups without signal")
+    if not silent:
+        return None
+    rows = [[name, x, y] for name, curve in curves.items() for x, y in curve]
+    told = (
+        f"Groups whose answers all earned the same: {100 * _mean(silent[:FEW]):.0f} % in the first {FEW} on-line "
+        f"steps, {100 * _mean(silent[-FEW:]):.0f} % in the last {FEW}."
+    )
+    picture = pictures.lines("Is there signal to train on?", curves, "share, or nats")
+    return Part({"signal": (["what", "step", "value"], rows)}, {"signal": picture}, [told])
+
+
+def _mean(curve: list[tuple[int, float]]) -> float:
+    return sum(y for _, y in curve) / max(1, len(curve))

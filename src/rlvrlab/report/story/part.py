@@ -1,0 +1,31 @@
+"""One part of a run's story: its tables, the pictures of these tables, and what they say in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+Table = tuple[list[str], Sequence[Sequence[Any]]]
+"""Headings and lines."""
+
+
+class Part(NamedTuple):
+    """Tables and pictures by the names of their files, without ending."""
+
+    tables: Mapping[str, Table]
+    pictures: Mapping[str, str]
+    """SVG documents; each shows the table of the same name."""
+    findings: Sequence[str]
+    """Sentences in Markdown."""
+
+
+def points(value: float) -> str:
+    """A share or difference of shares in percentage points, signed."""
+    return f"{100 * value:+.1f}"
+
+
+def bracket(low: float | None, high: float | None, scale: float = 1.0, digits: int = 2) -> str:
+    """` [low, high]`, or nothing where a bound is not known."""
+    if low is None or high is None:
+        return ""
+    return f" [{scale * low:.{digits}f}, {scale * high:.{digits}f}]"

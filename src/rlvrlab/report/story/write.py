@@ -1,0 +1,51 @@
+"""Writes a run's story into its folder: made again whenever the logs are newer, from files of the folder alone.
+
+analysis/findings.md           sentences with numbers and intervals; EXPERIMENT.md has them too
+analysis/tables/NAME.csv       every number that is drawn
+analysis/figures/NAME.svg      the picture of that table
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from rlvrlab.errors import LabError
+from rlvrlab.record.experiment import FINDINGS, write_experiment
+from rlvrlab.record.files import write_atomically
+from rlvrlab.report.csv_tables import as_csv
+from rlvrlab.report.gather.reading import STRANGE
+from rlvrlab.report.gather.record import METRICS, RunRecord
+from rlvrlab.report.story import conflict, credit, learning, skills
+from rlvrlab.report.story.part import Part
+
+PARTS: tuple[Callable[[RunRecord], Part | None], ...] = (
+    learning.phases, skills.skills, conflict.conflict, credit.credit, learning.reward_parts, learning.signal,
+)  # fmt: skip
+ONE_RUN = "Intervals are 95 % and of this one run; what another seed would give, several runs tell (`rlvr compare`)."
+
+
+def write_story(folder: Path) -> list[Path]:
+    """The files written; none where there is nothing to tell, or where the story is newer than the logs."""
+    logs, findings = folder / METRICS, folder / FINDINGS
+    if not logs.exists() or (findings.exists() and findings.stat().st_mtime_ns >= logs.stat().st_mtime_ns):
+        return []
+    run, told, files = RunRecord(folder), list[str](), dict[Path, str]()
+    for make in PARTS:
+        try:
+            part = make(run)
+        except (LabError, OSError, *STRANGE) as error:
+            told.append(f"{make.__name__.replace('_', ' ')}: could not be told ({type(error).__name__}: {error}).")
+            continue
+        if part is not None:
+            told += part.findings
+            files |= {Path("analysis/tables") / f"{name}.csv": as_csv(*table) for name, table in part.tables.items()}
+            files |= {Path("analysis/figures") / f"{name}.svg": text for name, text in part.pictures.items()}
+    if not told:
+        return []
+    files[FINDINGS] = "\n\n".join([*told, ONE_RUN]) + "\n"  # last, because it says that the others are there
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / name, text)
+    write_experiment(folder)
+    return [folder / name for name in files]

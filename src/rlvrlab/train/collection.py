@@ -1,0 +1,147 @@
+"""The answers that an on-line step trains on: which problems are asked, with which limits, and when they are judged.
+
+With `pipeline.lag = 1` a step's answers are judged while the next step's are being drawn:
+
+    draw t+1 with the policy of now   |   judge t
+    update on t, whose answers the policy before drew: importance weights correct for that
+
+The schedule is the recipe's and does not depend on how long anything takes. Answers in flight are plain data in the
+memory that checkpoints hold, so a killed run goes on with the very answers it had drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+from rlvrlab.rollout.collect import Asked, ask, judged_rollouts
+from rlvrlab.rollout.judging import Judging
+from rlvrlab.train.batches import Sorted, sort_groups
+from rlvrlab.train.guards.base import Moment, protected_in
+from rlvrlab.train.lab import Lab
+from rlvrlab.train.phases.base import Estimators, OnlinePhase
+from rlvrlab.train.protocols.base import stage_at, stages_of
+from rlvrlab.train.state import InFlight, Memory
+from rlvrlab.types import Completion, Finish, Problem, Rollout
+
+AGE = "pipeline/policy_age"
+"""Updates between the policy that drew a step's answers and the one they are trained on."""
+
+
+class Collected(NamedTuple):
+    """A batch of judged answers."""
+
+    rollouts: list[Rollout]
+    kinds: Sorted
+    memory: Memory
+    metrics: dict[str, float]
+
+
+def collect_groups(lab: Lab, phase: OnlinePhase, estimators: Estimators, now: Moment, memory: Memory) -> Collected:
+    """A batch of judged answers; with refill, other problems in place of those whose group is dead."""
+    by_parts, limits = estimators.advantage.by_parts, estimators.limits
+    if lab.recipe.pipeline.lag:
+        return pipelined(lab, phase, estimators, now, memory)
+    size = phase.batch_size
+    refills = lab.recipe.filter.max_refills if lab.recipe.filter.dead_groups == "refill" else 0
+    rollouts: list[Rollout] = []
+    for attempt in range(1 + refills):
+        stream = phase.name if attempt == 0 else f"{phase.name}/refill{attempt}"
+        problems = problems_of(lab, phase, now, stream)
+        problems = limits.fitted(problems, now.step) if limits else problems
+        rollouts += lab.ask(problems, (lab.recipe.seed, stream, now.phase_step), lab.sampling_in(now.stage))
+        kinds = sort_groups(rollouts, by_parts=by_parts)
+        if not kinds.dead or len(kinds.live) >= size * lab.recipe.rollout.n:
+            break
+    seconds = phase.second_tries(lab, rollouts, now.phase_step, lab.sampling_in(now.stage))
+    kinds = sort_groups([*rollouts, *seconds], by_parts=by_parts) if seconds else kinds
+    return Collected([*rollouts, *seconds], kinds, memory, {})
+
+
+def pipelined(lab: Lab, phase: OnlinePhase, estimators: Estimators, now: Moment, memory: Memory) -> Collected:
+    """This step's answers, judged while those of the next step are drawn (train/pipeline.py)."""
+
+    def draw(at: Moment, problems: Sequence[Problem], judging: Judging | None) -> Asked:
+        key, n = (lab.recipe.seed, phase.name, at.phase_step), lab.recipe.rollout.n
+        return ask(lab.engine, judging, problems, n=n, sampling=lab.sampling_in(at.stage), key=key)
+
+    fitted = partial(estimators.limits.fitted, step=now.step) if estimators.limits else list
+    waiting, following = memory.in_flight, None
+    with Judging(lab.env) as judging:
+        asked = landed(waiting, phase.name, now.phase_step, fitted, lab.train)
+        age = waiting.get("age", 0) if waiting and asked else 0
+        asked = asked or draw(now, fitted(problems_of(lab, phase, now, phase.name)), judging)
+        judging.hand_in(asked.items())
+        if now.phase_step + 1 < phase.steps:
+            then = next_moment(lab, phase, now)
+            following = in_flight(
+                draw(then, problems_of(lab, phase, then, phase.name), None), phase.name, then.phase_step
+            )
+        rollouts = judged_rollouts(judging, lab.reward, asked)
+    kinds = sort_groups(rollouts, by_parts=estimators.advantage.by_parts)
+    return Collected(rollouts, kinds, replace(memory, in_flight=following), {AGE: float(age)})
+
+
+def next_moment(lab: Lab, phase: OnlinePhase, now: Moment) -> Moment:
+    """Where the step after this one stands."""
+    stages = stages_of(lab.protocol, lab.train, phase.steps)
+    stage = stage_at(stages, now.phase_step + 1)
+    protected = protected_in(stage, stages, lab.guard) if lab.guard else ()
+    return replace(now, stage=stage, protected=protected, phase_step=now.phase_step + 1, step=now.step + 1)
+
+
+def problems_of(lab: Lab, phase: OnlinePhase, now: Moment, stream: str) -> list[Problem]:
+    """What is asked in this step: the protocol's choice, or the next of all, and what a guard mixes in."""
+    if lab.protocol is None:
+        problems = lab.problems_at(stream, now.phase_step, phase.batch_size)
+    else:
+        at = now.phase_step - now.stage.first
+        problems = lab.protocol.problems(lab.train, lab.recipe.seed, now.stage, stream, at, phase.batch_size)
+    return list(lab.guard.mixed_in(now, problems, stream)) if lab.guard else list(problems)
+
+
+def in_flight(asked: Asked, phase: str, phase_step: int) -> InFlight:
+    """Drawn answers as plain data."""
+    groups = [
+        {
+            "group": group,
+            "problem": problem.id,
+            "prompt": list(prompt),
+            "answers": [
+                [one.text, list(one.tokens), list(one.logprobs), str(one.finish), one.policy_version] for one in answers
+            ],
+        }
+        for (group, problem), prompt, answers in zip(*asked, strict=True)
+    ]
+    return {"phase": phase, "phase_step": phase_step, "groups": groups}
+
+
+def aged(waiting: InFlight | None, version: int) -> InFlight | None:
+    """The same answers after an update made this version of the policy."""
+    if waiting is None:
+        return None
+    return {**waiting, "age": version - waiting["groups"][0]["answers"][0][-1]}
+
+
+def landed(
+    waiting: InFlight | None, phase: str, phase_step: int, fitted: Callable[[Sequence[Problem]], list[Problem]],
+    problems: Sequence[Problem],
+) -> Asked | None:  # fmt: skip
+    """The answers that were drawn for this very step, if any; `fitted` gives problems the limits they have now."""
+    if waiting is None or (waiting["phase"], waiting["phase_step"]) != (phase, phase_step):
+        return None
+    by_id = {problem.id: problem for problem in problems}
+    asked = fitted([by_id[row["problem"]] for row in waiting["groups"]])
+    return Asked(
+        [(row["group"], problem) for row, problem in zip(waiting["groups"], asked, strict=True)],
+        [tuple(row["prompt"]) for row in waiting["groups"]],
+        [
+            [
+                Completion(text, tuple(tokens), tuple(logp), Finish(end), age)
+                for text, tokens, logp, end, age in row["answers"]
+            ]
+            for row in waiting["groups"]
+        ],
+    )

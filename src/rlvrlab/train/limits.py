@@ -1,0 +1,82 @@
+"""Time limits that fit the problem (`pipeline.limits = "learnt"`), so that endless programs are stopped soon.
+
+A problem's limit is ten times the slowest answer known to be right: its reference, run once when the problem is first
+drawn, and then every accepted answer. It is at least half a second and at most the environment's own `timeout_s`.
+Evaluations keep the fixed limit.
+
+artifacts/limits.jsonl holds every limit with the step it was learnt in; a step uses what was learnt before it. Times
+are measured, so they differ from one measurement to the next: a step that is made again after a kill reads what was
+written the first time, and goes on exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.record.files import append_rows, mend_tail, read_lines
+from rlvrlab.types import LIMIT, Environment, Problem, Rollout, Verdict
+
+FILE = "limits.jsonl"
+FACTOR = 10.0
+SHORTEST_S = 0.5
+
+
+class Limits:
+    """What is known so far about the problems of one run."""
+
+    def __init__(self, env: Environment, artifacts: Path) -> None:
+        self.env, self._path = env, artifacts / FILE
+        self._learnt: dict[str, list[tuple[int, float]]] = {}
+        """By problem: (first step it holds for, seconds); 0 seconds where the reference told nothing."""
+        self._closed: set[int] = set()
+        """Steps whose accepted answers have been looked at."""
+        mend_tail(self._path)
+        for row in read_lines(self._path, {"step": int}):
+            if "problem" in row:
+                self._learnt.setdefault(row["problem"], []).append((row["step"], row["limit_s"]))
+            else:
+                self._closed.add(row["step"])
+
+    def fitted(self, problems: Sequence[Problem], step: int) -> list[Problem]:
+        """The problems with the limits that this step judges them by; references seen for the first time are run."""
+        fresh = {p.id: p for p in problems if not any(s <= step for s, _ in self._learnt.get(p.id, ()))}
+        gold = {name: text for name, p in fresh.items() if (text := self.env.gold(p)) is not None}
+        verdicts = self.env.verify_many([(fresh[name], text) for name, text in gold.items()]) if gold else []
+        self._write([(step, name, _limit(verdict)) for name, verdict in zip(gold, verdicts, strict=True)])
+        return [self._with_limit(problem, step) for problem in problems]
+
+    def learn(self, rollouts: Sequence[Rollout], step: int) -> None:
+        """Raise the limits of problems that were solved more slowly than any answer before."""
+        if step in self._closed:
+            return
+        raised: dict[str, float] = {}
+        for rollout in rollouts:
+            limit, known = _limit(rollout.verdict), self._learnt.get(rollout.problem.id, ())
+            if limit > max((raised.get(rollout.problem.id, 0.0), *(s for _, s in known))):
+                raised[rollout.problem.id] = limit
+        self._closed.add(step)
+        self._write([(step + 1, name, limit) for name, limit in raised.items()], closing=step)
+
+    def _with_limit(self, problem: Problem, step: int) -> Problem:
+        known = max((limit for learnt, limit in self._learnt.get(problem.id, ()) if learnt <= step), default=0.0)
+        return replace(problem, meta={**problem.meta, LIMIT: known}) if known else problem
+
+    def _write(self, learnt: Sequence[tuple[int, str, float]], closing: int | None = None) -> None:
+        rows: list[dict[str, Any]] = [{"step": step, "problem": name, "limit_s": limit} for step, name, limit in learnt]
+        rows += [] if closing is None else [{"step": closing, "closed": True}]
+        if rows:
+            append_rows(self._path, rows)
+        for step, name, limit in learnt:
+            self._learnt.setdefault(name, []).append((step, limit))
+
+
+def _limit(verdict: Verdict) -> float:
+    """Seconds to allow after an answer like this, in tenths; 0 where it says nothing."""
+    seconds = verdict.cost.get("cpu_s")
+    if verdict.correct is not True or seconds is None:
+        return 0.0
+    return max(SHORTEST_S, ceil(10 * FACTOR * seconds) / 10)

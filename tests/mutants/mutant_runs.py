@@ -1,0 +1,134 @@
+"""Plants one bug at a time in a copy of the tree, and sees whether a test notices."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import NamedTuple
+
+from mutant_plants import Plant
+from mutant_rooms import ROOT, tests_for
+
+COPIED = ("src", "tests", "recipes", "studies", "docs", "benchmarks", "pyproject.toml", "Makefile", "README.md")
+COPIED_TOO = ("CONTRIBUTING.md", "CHANGELOG.md", "constraints.txt", "CITATION.cff", "LICENSE")
+PYTEST = (
+    "-q", "-x", "-W", "ignore::pytest.PytestAssertRewriteWarning", "-p", "no:cacheprovider", "-p", "no:xdist",
+    "--no-header", "--tb=no", "-rfE", "-m", "not slow and not soak and not oracle",
+)  # fmt: skip
+NOTHING_COLLECTED = 5
+ZYGOTE = Path(__file__).with_name("mutant_zygote.py")
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of a bug."""
+
+    plant: Plant
+    noticed: bool
+    by: str
+    """The test that failed first, or how else it was noticed; empty for a survivor."""
+    seconds: float
+
+
+class Copy:
+    """A tree of its own that holds one bug at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in (*COPIED, *COPIED_TOO):
+            source = ROOT / name
+            if source.is_dir():
+                shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".venv*"))
+            elif source.exists():
+                shutil.copy2(source, folder / name)
+        self._now = int(time.time())
+        words = [sys.executable, str(ZYGOTE), str(folder)]
+        environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
+        self._zygote = subprocess.Popen(
+            words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def write(self, file: str, text: str) -> None:
+        """Each version gets a time of its own: compiled files are told apart by whole seconds."""
+        path = self.folder / "src" / "rlvrlab" / file
+        path.write_text(text, "utf-8")
+        self._now += 2
+        os.utime(path, (self._now, self._now))
+
+    def first_failure(self, tests: list[str], broken: Collection[str] = ()) -> str:
+        """The name of the first test that fails, leaving out the known broken; empty when all pass."""
+        words = [*PYTEST, *(f"tests/{name}" for name in tests), *(f"--deselect={name}" for name in sorted(broken))]
+        assert self._zygote.stdin and self._zygote.stdout
+        self._zygote.stdin.write(json.dumps(words) + "\n")
+        self._zygote.stdin.flush()
+        code, said = json.loads(self._zygote.stdout.readline())
+        if code in (0, NOTHING_COLLECTED):
+            return ""
+        found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", said, re.MULTILINE)
+        return found[1] if found and code == 1 else f"pytest ended with {code}"
+
+    def close(self) -> None:
+        self._zygote.kill()
+        self._zygote.wait()
+
+
+def fates(plants: list[Plant], jobs: int, until: float, say: Callable[[str], None], work: Path) -> Iterator[Fate]:
+    """Every bug that was tried before the time was up; `until` is on the monotonic clock."""
+    copies = [Copy(work / str(number)) for number in range(jobs)]
+    free: SimpleQueue[Copy] = SimpleQueue()
+    for copy in copies:
+        free.put(copy)
+    known = Known(set(), set())
+
+    def tried(plant: Plant) -> Fate | None:
+        if time.monotonic() > until:
+            return None
+        copy = free.get()
+        try:
+            return _tried(plant, copy, known, say)
+        finally:
+            free.put(copy)
+
+    try:
+        with ThreadPoolExecutor(jobs) as pool:
+            yield from (fate for fate in pool.map(tried, plants) if fate is not None)
+    finally:
+        for copy in copies:
+            copy.close()
+
+
+class Known(NamedTuple):
+    """Tests that passed without a bug after they had failed with one, and tests that did not."""
+
+    sound: set[str]
+    broken: set[str]
+
+
+def _tried(plant: Plant, copy: Copy, known: Known, say: Callable[[str], None]) -> Fate:
+    """A test only counts as having noticed when it passes without the bug."""
+    started = time.monotonic()
+    text = (ROOT / "src" / "rlvrlab" / plant.file).read_text("utf-8")
+    remaining = tests_for(plant.file)
+    while remaining:
+        copy.write(plant.file, plant.planted(text))
+        by = copy.first_failure(remaining[0], known.broken)
+        copy.write(plant.file, text)
+        if not by:
+            remaining.pop(0)
+        elif "::" not in by or by in known.sound or copy.first_failure([by.removeprefix("tests/")]) != by:
+            known.sound.add(by)
+            return Fate(plant, True, by, time.monotonic() - started)
+        else:
+            say(f"{by} fails without a bug and is left out")
+            known.broken.add(by)
+    return Fate(plant, False, "", time.monotonic() - started)

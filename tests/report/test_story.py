@@ -1,0 +1,132 @@
+"""What a run leaves in analysis/ when it ends: pictures, their tables, and sentences with numbers."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from rlvrlab.cli import main
+from rlvrlab.report.story import pictures
+from rlvrlab.report.story.write import write_story
+
+RECIPE = {"name": "told", "question": "?", "phases": ["grpo"], "env": {"type": "x"}, "reward": {"type": "binary"},
+          "engine": {"type": "toy"},
+          "credit": {"type": "counterfactual"}, "rollout": {"n": 4}}  # fmt: skip
+SUCCESS = {0: (0.10, 0.50), 10: (0.60, 0.50), 20: (0.55, 0.20)}
+"""Success on a and b, of 100 problems each: b is forgotten while a is trained."""
+
+
+def metrics() -> list[dict]:
+    rows = []
+    for step in range(21):
+        row = {"step": step, "phase": "grpo", "phase_step": step}
+        if step:
+            row |= {"groups/zero_variance": 0.5, "train/acc": 0.3, "reward/correct": 0.3, "reward/format": 0.9}
+            row |= {"surgery/cosine/a/b": -0.4 + 0.01 * (step % 2), "surgery/conflict_rate": 1.0, "credit/replays": 7.0}
+            row |= {"surgery/noise_floor": 0.1, "surgery/permutation_p": 0.01, "surgery/self_cosine/a": 0.8}
+        if step in SUCCESS:
+            a, b = SUCCESS[step]
+            row |= {"val-core/x/acc": (a + b) / 2, "val-core/x/acc_low": 0.0, "val-core/x/acc_high": 1.0}
+            row |= {"val-core/x/a/acc": a, "val-core/x/a/n": 100, "val-core/x/b/acc": b, "val-core/x/b/n": 100}
+        rows.append(row)
+    return rows
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("logs", "rollouts", "analysis"):
+        (tmp_path / name).mkdir()
+    config = {"schema": 1, "recipe": RECIPE, "changed": {}, "origins": {}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "run_info.json").write_text(json.dumps({"status": "finished", "ended": "t"}))
+    (tmp_path / "logs/metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in metrics()))
+    events = [{"kind": "stage", "text": f"stage {i + 1} of 2 begins: {s}", "step": 1 + 10 * i, "time": "t"} for i, s in
+              enumerate("ab")]  # fmt: skip
+    (tmp_path / "logs/events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    known = [(0, 4, "assign", 0.0), (5, 9, "return", 1.0), (10, 11, "expr", None)]
+    steps = [dict(zip(("start", "end", "kind", "credit"), one, strict=True)) for one in known]
+    row = {"id": "r", "problem": "p", "skill": "a", "completion": "x=1\n ret\n z", "correct": True, "steps": steps}
+    (tmp_path / "rollouts/step_5.jsonl").write_text((json.dumps(row) + "\n") * 3)
+    return tmp_path
+
+
+def table(folder: Path, name: str) -> list[dict[str, str]]:
+    return list(csv.DictReader((folder / "analysis/tables" / f"{name}.csv").read_text().splitlines()))
+
+
+def test_every_kind_of_finding_is_told_drawn_and_tabled(folder: Path) -> None:
+    written = {path.name for path in write_story(folder)}
+    drawn = [
+        "learning",
+        "forgetting_curves",
+        "skills_end",
+        "retention",
+        "conflict_matrix",
+        "conflict_cosines",
+        "credit_by_kind",
+    ]
+    drawn += ["credit_by_line", "reward_parts", "signal"]
+    assert {f"{name}.svg" for name in drawn} | {f"{name}.csv" for name in drawn} <= written
+    for path in (folder / "analysis/figures").iterdir():
+        ElementTree.fromstring(path.read_text())
+    told = (folder / "EXPERIMENT.md").read_text()
+    for words in (
+        "the worst is b with 20.0 % [13.3, 28.9]",
+        "Lost since the peak beyond chance, in points: b 30.0 [",
+        "100 % [100, 100] of the pairs",
+        "so the conflict is more than noise",
+        "return +1.00 [1.00, 1.00] (3), assign +0.00",
+        "It took 140 replays in 20 steps",
+        "**grpo** took held-out accuracy (dev, greedy) from 30.0 % to 37.5 %",
+    ):
+        assert words in told, words
+
+
+def test_the_tables_hold_the_numbers_of_the_record(folder: Path) -> None:
+    write_story(folder)
+    assert table(folder, "credit_by_line") == [
+        {"line": "1", "mean_credit": "0.0", "low": "0.0", "high": "0.0", "steps": "3", "share_with_credit": "0.0"},
+        {"line": "2", "mean_credit": "1.0", "low": "1.0", "high": "1.0", "steps": "3", "share_with_credit": "1.0"},
+    ]
+    rows = {row["stage"]: (float(row["a"]), float(row["b"])) for row in table(folder, "retention")}
+    assert rows == {"before": SUCCESS[0], "after a": SUCCESS[10], "after b": SUCCESS[20]}
+    [pair] = table(folder, "conflict_matrix")
+    assert float(pair["mean_cosine"]) == pytest.approx(-0.395) and (pair["group"], pair["other"]) == ("a", "b")
+
+
+def test_noise_is_not_called_conflict(folder: Path) -> None:
+    log = folder / "logs/metrics.jsonl"
+    log.write_text(log.read_text().replace('"surgery/permutation_p": 0.01', '"surgery/permutation_p": 0.6'))
+    write_story(folder)
+    assert "nothing here tells this conflict from noise" in (folder / "analysis/findings.md").read_text()
+
+
+def test_a_story_is_told_once_and_a_strange_record_costs_only_its_part(folder: Path) -> None:
+    (folder / "rollouts/step_5.jsonl").write_text('{"steps": [{"credit": 1, "start": "x"}]}\n')
+    assert write_story(folder) and "credit: could not be told" in (folder / "analysis/findings.md").read_text()
+    assert write_story(folder) == []
+
+
+def test_training_ends_with_its_story(tmp_path: Path, monkeypatch, capsys) -> None:
+    recipe = tmp_path / "r.toml"
+    recipe.write_text(
+        'name = "r"\nphases = ["sft"]\n[env]\ntype = "countdown"\nnumbers = [2]\nstyle = "bare"\n'
+        '[engine]\ntype = "toy"\n[data]\ntrain_size = 20\ndev_size = 4\n[sft]\nsteps = 1\nbatch_size = 4\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["rlvr", "train", "r.toml"])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert not left.value.code
+    [run] = (tmp_path / "experiments").iterdir()
+    assert (run / "analysis/figures/learning.svg").exists() and "## Answer" in (run / "EXPERIMENT.md").read_text()
+
+
+def test_names_in_pictures_are_text() -> None:
+    drawn = pictures.heat("a<b", ["<script>"], ["&"], [[None]])
+    assert "<script>" not in drawn and "&lt;script&gt;" in drawn
+    assert ElementTree.fromstring(pictures.bars("t", [("x", -1.0, None, None)], "y")) is not None

@@ -1,0 +1,36 @@
+"""How many files of the package one on-line step runs through, from its first answer to its line of metrics."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import runs
+
+import rlvrlab
+
+SOURCE = str(Path(rlvrlab.__file__).parent)
+MOST = 37
+"""A reader has to open these to follow one step; whoever raises this makes the step harder to read."""
+
+
+def test_an_on_line_step_runs_through_few_files(tmp_path: Path) -> None:
+    entered: set[str] = set()
+
+    def enter(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(SOURCE):
+            entered.add(frame.f_code.co_filename.removeprefix(f"{SOURCE}/"))
+
+    def look(phase: Any, state: Any, _: dict[str, Any]) -> None:
+        """Watch from the end of the second step of GRPO to the end of the third, without evaluation or checkpoint."""
+        sys.setprofile(enter if phase.name == "grpo" and state.phase_step == 2 else None)
+
+    try:
+        settings = ("eval.every=0", "checkpoint.every=100", "sft.steps=20", "grpo.steps=4", "grpo.batch_size=8")
+        runs.run(tmp_path, *settings, text=runs.ONLINE, observe=look)
+    finally:
+        sys.setprofile(None)
+    assert {"train/loop.py", "train/step.py", "train/update.py", "record/run.py", "rewards/binary.py"} <= entered
+    assert len(entered) <= MOST, sorted(entered)
