@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from rlvrlab.envs.agent.calls import Call
 from rlvrlab.envs.code.shared_judge import shared_judge
-from rlvrlab.envs.code.trees import NOT_PYTHON, parsed
+from rlvrlab.envs.python_trees import NOT_PYTHON, parsed
 from rlvrlab.judge.finding import failure_of, records_of, tried, word
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.workers.orders import Order
