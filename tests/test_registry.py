@@ -149,16 +149,18 @@ def test_two_files_of_one_name_stay_apart(tmp_path: Path) -> None:
     ("text", "name", "expected"),
     [
         (PLUGIN, "other.py:Mine", "no file .*other.py"),
-        (PLUGIN, "mine.py:Yours", "no reward plug-in 'Yours'"),
-        (PLUGIN, "mine.py:", "no reward plug-in ''"),
+        (PLUGIN, "mine.py:Yours", "has no 'Yours'; its functions and classes: Mine"),
+        (PLUGIN, "mine.py:", "has no ''; its functions and classes: Mine"),
         (PLUGIN, "a\0.py:Mine", "no file"),
         (PLUGIN, f"{'x' * 300}.py:Mine", "no file"),
         (PLUGIN.replace('@register("reward", "mine")', ""), "mine.py:Mine", "decorate the class with @register"),
-        (PLUGIN.replace('"reward"', '"env"'), "mine.py:Mine", "no reward plug-in 'Mine'"),
+        (PLUGIN.replace('"reward"', '"env"'), "mine.py:Mine", "'Mine' in .*mine.py is no reward plug-in; decorate"),
         (PLUGIN.replace('"mine"', '"binary"'), "mine.py:Mine", "already the name of"),
         ("x = = 1", "mine.py:Mine", r"mine.py:1: SyntaxError"),
         ("\nimport nowhere", "mine.py:Mine", r"mine.py:2: ModuleNotFoundError"),
         ("\n\n1 / 0", "mine.py:Mine", r"mine.py:3: ZeroDivisionError"),
+        ("def reward(p, c, v): return 1.0", "mine.py:rewrd", "has no 'rewrd'; .*: reward; did you mean 'reward'"),
+        ("reward = 3", "mine.py:reward", "'reward' in .*mine.py is int, which is no reward; name a function"),
     ],
 )
 def test_bad_files_are_user_errors(tmp_path: Path, text: str, name: str, expected: str) -> None:

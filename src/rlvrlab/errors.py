@@ -2,8 +2,10 @@
 
 LabError
 ├── UserError            the user can fix it: shown on one line, no traceback, exit code 2
+│   ├── NothingToLearn   a phase found nothing to train on; a run skips it and says so
 │   ├── RecipeError      one or many problems in a recipe, all reported at once
 │   ├── ModelUnavailable a model, or what loads it, is not on this machine and cannot be had now
+│   ├── OwnCodeError     a function of the user's own failed; a run goes on once it is mended
 │   └── UnknownName      a plug-in, key or verb nobody registered, with the nearest match
 ├── RunError             the run folder cannot be used as asked
 │   ├── RunLocked        another process is writing to it
@@ -19,7 +21,14 @@ LabError
 from __future__ import annotations
 
 import difflib
+import os
+import traceback
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+PACKAGE = Path(__file__).resolve().parent
 
 
 class LabError(Exception):
@@ -34,6 +43,10 @@ class UserError(LabError):
     exit_code = 2
 
 
+class NothingToLearn(UserError):
+    """A phase found nothing to train on, e.g. no problem with right and wrong answers: the run goes on without it."""
+
+
 class RecipeError(UserError):
     """All problems found in one recipe."""
 
@@ -44,6 +57,10 @@ class RecipeError(UserError):
 
 class ModelUnavailable(UserError):
     """A model, or a package that loads it, is not on this machine and cannot be had now."""
+
+
+class OwnCodeError(UserError):
+    """A function of the user's own raised, or returned what it must not."""
 
 
 class UnknownName(UserError):
@@ -102,6 +119,29 @@ class AskedToStop(LabError):
 
 class TrainingDiverged(LabError):
     """The update stayed NaN or infinite for too long."""
+
+
+def raised_at(error: Exception) -> str:
+    """`my_reward.py:12`: the last line of the user's own file that an error came through; empty if there is none."""
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if not Path(frame.filename).is_relative_to(PACKAGE)
+    ]
+    lines = [frame.lineno for frame in frames if frame.filename == frames[0].filename]
+    return f"{near(frames[0].filename)}:{lines[-1]}" if frames else ""
+
+
+def defined_at(function: Any) -> str:
+    """`my_reward.py:5`: where a function of the user's own begins; an object that is called is named by its class."""
+    called = function if isinstance(function, FunctionType) else type(function).__call__
+    if not isinstance(called, FunctionType):
+        return type(function).__name__
+    return f"{near(called.__code__.co_filename)}:{called.__code__.co_firstlineno}"
+
+
+def near(file: str) -> str:
+    """A path as short as it can be written from the working directory."""
+    below = os.path.relpath(file)
+    return file if below.startswith(os.pardir) else below
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

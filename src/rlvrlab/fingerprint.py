@@ -18,6 +18,9 @@ from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+CHANGED = "restore it, or go on with what is there now: `rlvr train --resume RUN --accept-code` records the change"
+"""What to do where a run's function is no longer the recorded one."""
+RECORDED = re.compile(r"\d+\.\d+-[0-9a-f]{12}")
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
 
 
@@ -30,6 +33,18 @@ def fingerprint(*parts: object) -> str:
 def same_code(recorded: str, now: str) -> bool:
     """False only where both come from the same version of Python and differ."""
     return recorded == now or recorded.partition("-")[0] != now.partition("-")[0]
+
+
+def without_fingerprints(table: Any) -> Any:
+    """Plain tables without the fingerprints on record (key `code`), so that the functions of now are taken."""
+    if isinstance(table, Mapping):
+        kept = {key: value for key, value in table.items() if not (key == "code" and _is_fingerprint(value))}
+        return {key: without_fingerprints(value) for key, value in kept.items()}
+    return [without_fingerprints(one) for one in table] if isinstance(table, list) else table
+
+
+def _is_fingerprint(value: object) -> bool:
+    return isinstance(value, str) and RECORDED.fullmatch(value) is not None
 
 
 def _content(value: Any, above: tuple[object, ...]) -> object:

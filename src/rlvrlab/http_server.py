@@ -65,7 +65,10 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 @dataclass(frozen=True)
 class JsonRoutes:
-    """A handler that finds the function for a method and path, and answers with what it returns, as JSON."""
+    """A handler that finds the function for a method and path, and answers with what it returns, as JSON.
+
+    A function that answers in another way returns a Response.
+    """
 
     routes: Mapping[tuple[str, str], Callable[[Request], Awaitable[Any]]]
     """E.g. {("GET", "/health"): health}."""
@@ -81,7 +84,8 @@ class JsonRoutes:
             known = any(path == request.path for _, path in self.routes)
             raise HttpError(405 if known else 404, f"no {request.method} {request.path}")
         try:
-            return Response.of_json(await route(request), headers=self.headers)
+            made = await route(request)
+            return made if isinstance(made, Response) else Response.of_json(made, headers=self.headers)
         except UserError as error:
             raise HttpError(self.mistake, str(error)) from None
         except RecursionError:

@@ -28,7 +28,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from rlvrlab.errors import UnknownName, UserError
+from rlvrlab.errors import UnknownName, UserError, suggestion
 
 HOMES = {
     "env": "rlvrlab.envs",
@@ -195,8 +195,8 @@ def file_of(name: str, *folders: Path) -> Path:
             return (folder / file).resolve(strict=True)
         except (OSError, ValueError):
             continue
-    looked = " nor ".join(str(folder / file) for folder in dict.fromkeys(folders or (Path(),)))
-    raise UserError(f"{name!r}: no file {looked}; the path is relative to the recipe")
+    looked = " nor ".join(str((folder / file).absolute()) for folder in dict.fromkeys(folders or (Path(),)))
+    raise UserError(f"{name!r}: no file {looked}; the path is relative to the recipe's folder")
 
 
 def adopt(module: ModuleType) -> None:
@@ -208,10 +208,14 @@ def adopt(module: ModuleType) -> None:
 
 def own_object(path: Path, attribute: str) -> Any:
     """What a name in the user's own file stands for, None if it is not there; the file runs once, as their code."""
+    return getattr(_module_of(path), attribute, None)
+
+
+def _module_of(path: Path) -> ModuleType:
     changed = path.stat().st_mtime_ns
     if (path, changed) not in _files:
         _files[path, changed] = _run(path)
-    return getattr(_files[path, changed], attribute, None)
+    return _files[path, changed]
 
 
 def _from_file(kind: str, name: str, folder: Path) -> type[Any]:
@@ -227,9 +231,31 @@ def _from_file(kind: str, name: str, folder: Path) -> type[Any]:
         return found
     cls = _adapters[kind](attribute, found) if kind in _adapters and found is not None else None
     if cls is None:
-        missing = f"{path.name} has no {kind} plug-in {attribute!r}"
-        raise UserError(f"{kind} {name!r}: {missing}; decorate the class with @register({kind!r}, NAME)")
+        raise UserError(f"{kind} {name!r}: {_not_there(kind, path, attribute, found)}")
     return cls
+
+
+def _not_there(kind: str, path: Path, attribute: str, found: object) -> str:
+    """Why a name in the user's own file is no plug-in of this kind, with what the file does have."""
+    if isinstance(found, type) or (found is not None and kind not in _adapters):
+        return f"{attribute!r} in {path} is no {kind} plug-in; decorate the class with @register({kind!r}, NAME)"
+    if found is not None:
+        return f"{attribute!r} in {path} is {type(found).__name__}, which is no {kind}; name a function or a class"
+    there = own_names(path)
+    what = "functions and classes" if kind in _adapters else "classes"
+    return f"{path} has no {attribute!r}; its {what}: {', '.join(there) or 'none'}{_near(attribute, there)}"
+
+
+def _near(name: str, known: list[str]) -> str:
+    """`; did you mean 'reward'?` where something is close."""
+    hint = suggestion(name, known)
+    return hint if "did you mean" in hint else ""
+
+
+def own_names(path: Path) -> list[str]:
+    """Names of the functions and classes that are defined in the user's own file."""
+    module = _module_of(path)
+    return [name for name, one in vars(module).items() if callable(one) and one.__module__ == module.__name__]
 
 
 def _run(path: Path) -> ModuleType:

@@ -165,7 +165,7 @@ def rows(runs: Runs, seeds: Sequence[int]) -> list[list[str]]:
         versus = ["–"] * 4
         if method in tests:
             mean, low, high, *_ = estimate(gains[method], share=False)
-            fewer = float(np.exp(np.median(base))) / float(np.median(taken))
+            fewer = float(np.median(np.exp(base))) / float(np.median(taken))
             factor = f"{np.exp(mean):.2f} [{np.exp(low):.2f}, {np.exp(high):.2f}]"
             versus = [f"{fewer:.2f}", factor, *(f"{value:.2g}" for value in tests[method])]
         counts = [f"{np.median([getattr(one, name) for one in found]):.0f}" for name in ("verifier_calls", "tokens")]

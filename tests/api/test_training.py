@@ -91,7 +91,7 @@ def test_an_interrupted_run_goes_on_exactly_with_its_functions_and_not_without()
     forget()
     given = {"env": larger(), "reward": stops_once(flag), "progress": False}
     other = lambda problem, completion, verdict: 1.0  # noqa: E731
-    refused(lambda: again.resume(**given | {"reward": other}), "is not what it was", "restore the function")
+    refused(lambda: again.resume(**given | {"reward": other}), "is not what it was", "--accept-code")
     refused(lambda: again.resume(**given | {"env": larger(rows=ROWS[:90])}), "problems are not what they were")
     refused(lambda: again.resume(**given | {"env": "countdown"}), "on record", "leave env= out")
     assert again.resume(**given).status == "finished"
@@ -170,7 +170,7 @@ def test_a_recipe_names_a_function_of_a_file(tmp_path: Path) -> None:
     loaded = rlvrlab.load_recipe({**COUNTDOWN, "reward.type": "mine.py:bonus"})
     assert loaded.recipe.reward["code"] and loaded.changed()["reward.type"]["value"] == "mine.py:bonus"
     assert train(loaded, overrides={"grpo.steps": 1}).rollouts()[0]["parts"].keys() == {"correct", "short"}
-    refused(lambda: rlvrlab.load_recipe({"reward.type": "mine.py:WORTH"}), "no reward plug-in 'WORTH'")
+    refused(lambda: rlvrlab.load_recipe({"reward.type": "mine.py:WORTH"}), "is float, which is no reward")
 
 
 def test_a_function_of_an_imported_file_is_used_as_it_stands_and_the_file_is_not_run_again(

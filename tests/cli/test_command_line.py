@@ -193,13 +193,13 @@ def test_progress_lines_are_asked_for(tmp_path, monkeypatch, capsys) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [["doctor"], ["doctor", "--json"], ["completion", "bash"], ["--help"]])
+@pytest.mark.parametrize("words", [["doctor"], ["recipes"], ["--help"]])
 def test_a_reader_that_leaves_is_no_error(tmp_path, words: list[str]) -> None:
     """`rlvr … | true`: the pipe is closed before anything is written."""
     with subprocess.Popen([*RLVR, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         complaint = process.stderr.read()
-    assert complaint == b"" and process.returncode in (0, 1)
+    assert complaint == b"" and process.returncode == 0
 
 
 def test_a_terminal_without_unicode_gets_escapes(tmp_path) -> None:

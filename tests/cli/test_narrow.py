@@ -10,7 +10,10 @@ from command_line import inside, rlvr, tiny
 from rich.console import Console
 
 from rlvrlab.cli.printing import table
+from rlvrlab.cli.progress import Progress
 from rlvrlab.cli.tables import split_table
+from rlvrlab.recipe import load_recipe
+from rlvrlab.train.session import Ended
 
 WIDEST = "100.0 [96.9, 100.0]"
 
@@ -37,6 +40,17 @@ def test_skills_fit() -> None:
     assert told.count("100.0 % [96.9, 100.0]") == 2 and "1319" in told and "…" not in told
 
 
+def test_the_last_table_of_a_run_fits(monkeypatch, capsys, tmp_path) -> None:
+    point = {"accuracy": 1.0, "low": 0.969, "high": 1.0, "step": 1000}
+    phases = {name: dict.fromkeys(("before", "best", "last"), point) for name in ("sft", "grpo_turns")}
+    monkeypatch.setenv("COLUMNS", "80")
+    for name in ("headline_words", "read_cards", "read_events"):
+        monkeypatch.setattr(f"rlvrlab.cli.progress.{name}", lambda *_: [])
+    Progress(load_recipe(tiny(tmp_path)), as_json=False).end(Ended(tmp_path, "finished", 0, phases))
+    told = capsys.readouterr().out
+    assert told.count(WIDEST) == 6 and "…" not in told
+
+
 @pytest.mark.slow
 def test_every_table_of_a_run_fits(tmp_path) -> None:
     recipe = str(tiny(tmp_path, "[eval]\ntest_size = 4\n"))
@@ -52,11 +66,11 @@ def test_every_table_of_a_run_fits(tmp_path) -> None:
         assert lines == [], (words, lines)
 
 
-def test_a_run_that_failed_by_its_reward_is_not_to_be_resumed(tmp_path, monkeypatch, capsys) -> None:
+def test_a_run_that_failed_by_its_reward_wants_it_mended_first(tmp_path, monkeypatch, capsys) -> None:
     late = "CALLS = []\ndef bad(problem, completion, verdict):\n    CALLS.append(1)\n"
     (tmp_path / "mine.py").write_text(f"{late}    return 1.0 if len(CALLS) < 9 else 'much'\n")
     words = ("train", str(tiny(tmp_path)), "reward.type=mine.py:bad", "phases=['grpo']")
     done = inside(monkeypatch, capsys, *words, folder=tmp_path)
     assert done.returncode == 2 and "gave 'much'" in done.stderr
     told = inside(monkeypatch, capsys, "show", "latest", folder=tmp_path).stdout
-    assert "--resume" not in told and "start a new run" in told
+    assert "mend the function" in told and "--accept-code" in told and "goes on exactly" not in told

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from command_line import errors, inside, rlvr, tiny
 
+from rlvrlab.randomness import shuffled
+from rlvrlab.record import headline
+
 PAGE = Path(__file__).resolve().parents[2] / "docs/your_own_task.md"
-SMALL = ("sft.steps=2", "sft.batch_size=4", "grpo.steps=1", "grpo.batch_size=2", "rollout.n=2", "data.dev_size=4")
 REWARDS = """
 import time
 
@@ -25,30 +27,46 @@ def upside_down(problem, completion, verdict): return -float(verdict.correct)
 """
 
 
-def commands() -> list[list[str]]:
-    block = re.search(r"```\n(rlvr new task .*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+def commands(first: str) -> list[list[str]]:
+    """The lines of the page's block that begins with this one, without `rlvr`."""
+    block = re.search(rf"```\n({re.escape(first)} .*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert block
     return [shlex.split(line)[1:] for line in block[1].splitlines()]
 
 
-def test_the_page_needs_at_most_ten_commands_and_all_but_training_work(tmp_path, monkeypatch, capsys) -> None:
-    lines = commands()
-    assert len(lines) <= 10
-    for words in lines[:5]:
+def write_sums(folder: Path) -> None:
+    """The page's 200 rows of arithmetic with round numbers."""
+    sums = [(a, b) for a in range(10, 100, 10) for b in range(1, 10)]
+    asked = [row for a, b in sums for row in ((f"{a} + {b} =", a + b), (f"{b} + {a} =", a + b))]
+    asked += [(f"{a + b} - {b} =", a) for a, b in sums]
+    rows = [{"question": question, "answer": str(answer)} for question, answer in shuffled(asked, 0, "sums")[:200]]
+    (folder / "my_sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def test_the_page_needs_at_most_ten_commands_and_what_looks_before_training_works(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    wanted = commands("git clone") + commands("rlvr new task")
+    assert len(wanted) <= 10
+    write_sums(tmp_path)
+    for words in [commands("rlvr new task")[0], *commands("rlvr data preview")[:-1]]:
         done = inside(monkeypatch, capsys, *words, folder=tmp_path)
         assert done.returncode == 0, (words, done.stderr)
-    assert len((tmp_path / "my_words.jsonl").read_text().splitlines()) == 400
+    assert "test_size = 50" in (tmp_path / "my_sums.toml").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
 def test_the_page_ends_in_a_trained_language_model(tmp_path) -> None:
     pytest.importorskip("torch")
-    for words in commands():
-        done = rlvr(*words, *(SMALL if words[0] == "train" else ()), folder=tmp_path)
+    write_sums(tmp_path)
+    for words in commands("rlvr new task"):
+        done = rlvr(*words, folder=tmp_path)
         assert done.returncode == 0, (words, done.stderr)
     (folder,) = (tmp_path / "experiments").iterdir()
     assert json.loads((folder / "run_info.json").read_text())["status"] == "finished"
-    assert '"correct"' in (folder / "rollouts" / "step_3.jsonl").read_text()  # the reward's own parts
+    assert '"correct"' in (folder / "rollouts" / "step_62.jsonl").read_text()  # the reward's own parts
+    test = headline.tested(folder)
+    assert test is not None and test.accuracy > 0.15, "it learnt something that holds for rows it never saw"
 
 
 def test_a_raw_file_is_described_with_the_lines_that_use_it(tmp_path, monkeypatch, capsys) -> None:
@@ -86,10 +104,10 @@ def test_a_data_file_is_no_recipe_and_a_raw_one_no_train_file(tmp_path, monkeypa
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        ("nan", "'nan' gave nan for problem countdown:"),
-        ("none", "'none' gave None for problem countdown:"),
-        ("text", "'text' gave 'much' for problem countdown:"),
-        ("raises", "'raises' raised ZeroDivisionError: division by zero (problem countdown:"),
+        ("nan", "'nan' (mine.py:4) gave nan for problem countdown:"),
+        ("none", "'none' (mine.py:5) gave None for problem countdown:"),
+        ("text", "'text' (mine.py:6) gave 'much' for problem countdown:"),
+        ("raises", "'raises' raised ZeroDivisionError: division by zero at mine.py:7 (problem countdown:"),
         ("slow", "took more than 0.2 s; make it quicker"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from rlvrlab.data.rows import write_problems
 from rlvrlab.envs.countdown import Countdown
 from rlvrlab.errors import UserError
 from rlvrlab.recipe import load_recipe
+from rlvrlab.recipe.load import instantiate
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.session import resume, start
 from rlvrlab.types import Role
@@ -137,3 +139,46 @@ def test_a_real_runs_answers_are_read_back(tmp_path: Path) -> None:
     ended = start(load_recipe(recipe, ["env.high=9"]), lambda *_: None)
     with pytest.raises(UserError, match=r"no accepted answer among \d+ problems"):
         rows_from_run(ended.folder, "sft", 4, {})
+
+
+def test_cards_examine_every_test_file_under_its_own_name(tmp_path: Path) -> None:
+    recipe = prepared(tmp_path, one="test")
+    others = Countdown(numbers=(2,), high=30, style="bare").problems("test", 20, seed=5)
+    known = {p.key for p in ENV.problems("test", 12, seed=0)}
+    write_problems(tmp_path / "data" / "two.jsonl", [p for p in others if p.key not in known][:5])
+    files = 'data.test_file=["data/one.jsonl", "data/two.jsonl"]'
+    folder = start(load_recipe(recipe, [files, "eval.test_n=2", "seed=3"]), lambda *_: None).folder
+    card = json.loads((folder / "analysis" / "cards" / "1_sft.json").read_text())
+    assert card["seed"] == 3
+    counts = [card["metrics"][name] for name in ("problems", "one/problems", "two/problems")]
+    assert counts == [17, 12, 5]
+    both = (12 * card["metrics"]["one/accepted_at_1"] + 5 * card["metrics"]["two/accepted_at_1"]) / 17
+    assert card["metrics"]["accepted_at_1"] == pytest.approx(both)
+    assert {"one/pass@2", "two/pass@2"} <= card["metrics"].keys()
+    page = (folder / "EXPERIMENT.md").read_text()
+    assert "| two: accepted@1 |" in page and "17 test problems, seed 3" in page
+    assert set(json.loads((folder / "run_info.json").read_text())["data"]["files"]["test"]) == {"one", "two"}
+    few = build_lab(load_recipe(recipe, [files, "eval.test_size=4"]))
+    assert [len(problems) for problems in few.tests.values()] == [4, 4]
+
+
+def test_files_of_a_mixtures_parts_are_mixed_and_each_is_judged_by_its_own(tmp_path: Path) -> None:
+    recipe = prepared(tmp_path)
+    math = instantiate("env", {"type": "gsm8k"}, tmp_path).problems("train", 6, 0)
+    write_problems(tmp_path / "data" / "math.jsonl", math)
+    words = [
+        "env.type=mixture", 'env.members=[{type="countdown", numbers=[2], high=30, style="bare"}, '
+        '{type="gsm8k", label="math"}]', 'data.train_file=["data/train.jsonl", "data/math.jsonl"]',
+    ]  # fmt: skip
+    text = recipe.read_text().replace('numbers = [2]\nhigh = 30\nstyle = "bare"\n', "")
+    recipe.write_text(text)
+    lab = build_lab(load_recipe(recipe, words))
+    assert Counter(p.skill for p in lab.train) == {"countdown": 12, "math": 6}
+    assert Counter(p.skill for p in lab.train[:6]) == {"countdown": 4, "math": 2}, "mixed from the beginning"
+    golds = [(p, str(lab.env.gold(p))) for p in lab.train]
+    assert all(verdict.correct for verdict in lab.env.verify_many(golds))
+    assert [facts["file"] for facts in lab.files["train"]["files"]] == ["train.jsonl", "math.jsonl"]
+    even = build_lab(load_recipe(recipe, [*words, "env.ratios=[1, 1]"]))
+    assert Counter(p.skill for p in even.train) == {"countdown": 7, "math": 6}, "until the scarcer one is used up"
+    with pytest.raises(UserError, match="cannot judge rows of another data_source"):
+        build_lab(load_recipe(recipe, [words[0], 'env.members=[{type="gsm8k"}]', words[2]]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from rlvrlab.data.presets import PRESETS
 from rlvrlab.data.rows import read_problems
 from rlvrlab.envs.data_files import read_rows
 from rlvrlab.recipe import load_recipe
+from rlvrlab.record.files import read_lines
 from rlvrlab.registry import find, names
 from rlvrlab.train.lab import build_problems
 from rlvrlab.types import Problem
@@ -69,7 +71,6 @@ def test_every_preset_names_an_environment_and_known_roles(name: str) -> None:
     preset = PRESETS[name]
     assert preset.env in names("env")
     assert preset.splits or preset.folder_key
-    assert not preset.select or len(preset.splits) == 1
 
 
 @pytest.mark.parametrize(
@@ -129,21 +130,40 @@ def mbpp(number: int) -> dict[str, Any]:
             "test_list": [f"assert add_{number}(1) == {number + 1}"]}  # fmt: skip
 
 
-def test_mbpp_in_one_file_is_split_by_task_id_and_selected_by_content(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_mbpp_in_one_file_is_split_by_task_id(tmp_path: Path, monkeypatch, capsys) -> None:
     path = lines(tmp_path / "mbpp.jsonl", [mbpp(n) for n in (5, 11, 510, 511, 600, 601, 974)])
     assert run(monkeypatch, capsys, tmp_path, "prepare", "mbpp", "--from", str(path))[0] == 0
     ids = {role: [p.id for p in rows] for role, rows in problems_of(tmp_path).items()}
     assert ids["mbpp_test"] == ["MBPP/11", "MBPP/510"] and ids["mbpp_dev"] == ["MBPP/511", "MBPP/600"]
     assert ids["mbpp_train"] == ["MBPP/601", "MBPP/974"]
-    rows = [mbpp(n) for n in range(11, 311)]
-    chosen = []
-    for name, some in {"a": rows, "b": rows[::-1], "c": [row for row in rows if row["task_id"] % 50]}.items():
-        copy = lines(tmp_path / name / "mbpp.jsonl", some)
-        assert run(monkeypatch, capsys, tmp_path, "prepare", "mbpp_reg", "--from", str(copy), "-o", name)[0] == 0
-        chosen.append({p.id for p in read_problems(tmp_path / name / "mbpp_reg_dev.jsonl")})
-    assert len(chosen[0]) == 200 and chosen[0] == chosen[1]
-    lost = {name for name in chosen[0] if int(name[5:]) % 50 == 0}
-    assert chosen[0] - lost <= chosen[2], "a missing row is replaced; the others stay"
+    assert run(monkeypatch, capsys, tmp_path, "prepare", "mbpp_reg", "--from", str(path))[0] == 0
+    regression = {p.id for p in read_problems(tmp_path / "data" / "mbpp_reg_dev.jsonl")}
+    assert regression == {"MBPP/5", "MBPP/511", "MBPP/600"}, "neither test nor training rows of mbpp"
+
+
+def test_near_duplicates_are_dropped_with_a_record_and_raw_files_are_named(tmp_path: Path, monkeypatch, capsys) -> None:
+    words = "Write a function that counts the distinct words of a long sentence and gives the number back"
+    texts = {11: words, 601: f"{words} quickly", 602: "Reverse the order of all characters in each line of text",
+             603: "Find the largest gap between two neighbours in a sorted list of whole numbers"}  # fmt: skip
+    rows = [{**mbpp(number), "text": text} for number, text in texts.items()]
+    path = lines(tmp_path / "mbpp.jsonl", rows)
+    other = [{**mbpp(604), "text": f"{texts[603]} now"}]
+    assert run(monkeypatch, capsys, tmp_path, "prepare", "mbpp", "--from",
+               str(lines(tmp_path / "other" / "mbpp.jsonl", other)), "-o", "theirs")[0] == 0  # fmt: skip
+    code, out, _ = run(
+        monkeypatch, capsys, tmp_path, "prepare", "mbpp", "--from", str(path), "--near", "0.5",
+        "--against", "theirs/mbpp_train.jsonl",
+    )  # fmt: skip
+    assert code == 0 and "near-duplicates: 2" in out
+    ids = {role: [p.id for p in rows] for role, rows in problems_of(tmp_path).items()}
+    assert ids["mbpp_test"] == ["MBPP/11"] and ids["mbpp_train"] == ["MBPP/602"]
+    record = read_lines(tmp_path / "data" / "mbpp_near_duplicates_dropped.jsonl")
+    assert {(row["id"], row["kept"], row["kept_role"]) for row in record} == {
+        ("MBPP/601", "MBPP/11", "test"), ("MBPP/603", "MBPP/604", "against"),
+    }  # fmt: skip
+    manifest = json.loads((tmp_path / "data" / "manifests" / "mbpp_train.jsonl").read_text().splitlines()[0])
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert manifest["raw"] == [{"file": "mbpp.jsonl", "bytes": path.stat().st_size, "sha256": digest}]
 
 
 def test_countdown_rows_are_solved_and_split_as_the_environment_does(tmp_path: Path, monkeypatch, capsys) -> None:
@@ -278,7 +298,7 @@ def test_any_set_of_the_hub_through_the_environment_of_own_answers(tmp_path: Pat
         (["gsm8k", "--from", "odd.jsonl"], "odd.jsonl: which split of gsm8k is it? name it train.jsonl or test.jsonl"),
         (["gsm8k", "--from", "."], ".: no file of gsm8k; needed are train.jsonl, test.jsonl"),
         (["gsm8k", "--from", "bad"], "bad/test.jsonl:2: column 'answer' is missing; there are: question"),
-        (["humaneval", "--role", "train"], "--env and --role are for files; humaneval is none"),
+        (["humaneval", "--role", "train"], "--role is for files; humaneval is none"),
         (["odd.jsonl"], "odd.jsonl: which environment judges it? give --env, one of: answers, clrs, code"),
         (["odd.jsonl", "--env", "gsm8k"], "odd.jsonl:1: no role; give --role train, dev, test or split"),
         (["odd.jsonl", "--env", "graph", "--role", "train"], "environment 'graph' makes its problems itself"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,6 @@ def test_a_seed_gives_the_same_answers_and_n_of_them(server: LocalServer) -> Non
         ({"top_p": 0}, 400, "top_p"),
         ({"top_k": 20}, 400, "top_k: 20 is not supported"),
         ({"repetition_penalty": 1.1}, 400, "repetition_penalty"),
-        ({"stream": True}, 400, "stream"),
         ({"model": "gone"}, 404, "does not exist"),
     ],
 )
@@ -99,6 +99,25 @@ def test_no_page_in_a_browser_reaches_it(server: LocalServer, host: str, kind: s
         return line
 
     assert status in asyncio.run(ask())
+
+
+def test_a_stream_holds_the_same_answer_and_its_cost(server: LocalServer) -> None:
+    asked = {"model": "base", "messages": [{"role": "user", "content": "1 + 1"}], "max_tokens": 5, "temperature": 0}
+    told = {}
+    for stream in (False, True):
+        form = asked | {"stream": stream, "stream_options": {"include_usage": True}}
+        request = urllib.request.Request(
+            f"{server.url}/chat/completions", json.dumps(form).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request) as answer:
+            told[stream] = answer.headers["Content-Type"], answer.read().decode()
+    whole = json.loads(told[False][1])
+    *chunks, last = [event.removeprefix("data: ") for event in told[True][1].split("\n\n") if event]
+    assert told[True][0] == "text/event-stream" and last == "[DONE]"
+    answer, usage = map(json.loads, chunks)
+    assert answer["choices"][0]["delta"] == whole["choices"][0]["message"] and answer["object"].endswith("chunk")
+    assert answer["choices"][0]["finish_reason"] == whole["choices"][0]["finish_reason"]
+    assert usage["usage"] == whole["usage"] and usage["choices"] == []
 
 
 def test_an_evaluation_can_ask_it_in_chat(server: LocalServer) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from rlvrlab.envs.own_data import STYLES, Answers
 from rlvrlab.errors import UserError
+from rlvrlab.registry import find
 from rlvrlab.types import ErrorKind, Problem
 
 ROWS = [{"question": f"Colour of thing {i}?", "answer": ("red", "blue")[i % 2]} for i in range(60)]
@@ -134,15 +135,20 @@ def test_a_path_is_looked_for_beside_the_recipe_then_in_the_data_folder_then_her
         write(tmp_path, ROWS, f"{name}/own.jsonl")
     monkeypatch.setenv("RLVRLAB_DATA", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path / "here")
+    kinds = [Answers, *(find("env", name) for name in ("gsm8k", "math", "zebra", "clrs", "sql", "code"))]
     for name in ("recipe", "data", "here"):
-        assert Answers(path="own.jsonl").beside(tmp_path / "recipe").path == str(tmp_path / name / "own.jsonl")
+        found = [kind(path="own.jsonl").beside(tmp_path / "recipe").path for kind in kinds]
+        assert set(found) == {str(tmp_path / name / "own.jsonl")}
         (tmp_path / name / "own.jsonl").unlink()
 
 
 @pytest.mark.parametrize(
     ("content", "keys", "said"),
     [
-        ('{"question": "a", "answer": "b"}\n{"question": oops}\n', {}, "own.jsonl:2: not JSON"),
+        (
+            '{"question": "a", "answer": "b"}\n{"question": oops}\n', {},
+            "own.jsonl:2: not JSON (Expecting value, column 14)",
+        ),
         ('{"question": "a"}\n', {}, "own.jsonl:1: column 'answer' is missing; there are: question"),
         ("", {}, "own.jsonl: no rows"),
         (b'{"question": "caf\xe9", "answer": "b"}\n', {}, "own.jsonl:1: byte 0xe9 at position 18 is not UTF-8"),

@@ -124,6 +124,16 @@ def test_unlike_is_refused_unless_wanted(tmp_path: Path) -> None:
         compare_folders([before], [read_evaluation(elsewhere)])
 
 
+def test_what_differs_is_told_by_name_and_not_by_hash(tmp_path: Path) -> None:
+    one = stored(tmp_path / "a", lambda i, _: i < 20, size=8)
+    longer = stored(tmp_path / "b", lambda i, _: True, size=8, protocol=eval_at_1(max_tokens=77))
+    with pytest.raises(UserError, match=r"differ in their protocol: sampling.max_tokens \d+ and 77; eval"):
+        compare_folders([one], [longer])
+    task = {**one.examined, "scorer": {"environment": "sql", "version": "2", "keys": {"levels": [1]}}}
+    with pytest.raises(UserError, match=rf"differ in their scorer: {ENV.name} and sql;"):
+        compare_folders([one], [replace(one, info={**one.info, "examined": task})])
+
+
 def test_seeds_are_averaged_and_their_spread_is_told(tmp_path: Path) -> None:
     base = [stored(tmp_path / f"a{s}", lambda i, _, s=s: (i + s) % 3 == 0) for s in range(3)]
     better = [stored(tmp_path / f"b{s}", lambda i, _, s=s: (i + s) % 3 != 0 or i < 10 * s) for s in range(2)]

@@ -131,8 +131,8 @@ def test_a_run_before_and_after_training(run, monkeypatch, tmp_path: Path) -> No
         (("eval", *WORDS, "--engine", "toy", "--model", "m"), "--server too"),
         (("eval", *WORDS, "--engine", "toy", "--protocol", "@k", "--n", "4", "--k", "8"), "k = 8 of 4 samples"),
         (("eval", *WORDS, "--engine", "toy", "--protocol", "@k", "--k", "x"), "whole numbers"),
-        (("eval", *WORDS, "--engine", "toy", "--n", "4"), "--protocol @k"),
-        (("eval", *WORDS, "--engine", "toy", "--budget", "tokens=5"), "--protocol @budget"),
+        (("eval", *WORDS, "--engine", "toy", "--n", "4"), "take protocol @k"),
+        (("eval", *WORDS, "--engine", "toy", "--budget", "tokens=5"), "protocol @budget"),
         (("eval", *WORDS, "--engine", "toy", "--protocol", "@budget", "--budget", "euros=5"), "tokens=2000"),
         (("eval", *WORDS, "--engine", "tooy"), "did you mean 'toy'"),
         (("eval", *WORDS, "--engine", "toy", "--sink", "wandbb"), "did you mean 'wandb'"),
@@ -299,3 +299,32 @@ def test_the_story_of_a_run_is_told_again_after_its_examination(run, tmp_path: P
     assert "No test result" in (folder / "EXPERIMENT.md").read_text()
     assert run("eval", "--run", str(folder), "--size", "8").returncode == 0
     assert "No test result" not in (folder / "EXPERIMENT.md").read_text()
+
+
+def test_fewer_problems_than_asked_for_are_all_taken_and_said_so(run, tmp_path: Path) -> None:
+    done = run("eval", "code", "--role", "test", "--engine", "toy", "-o", "e", "--max-tokens", "4")
+    info = json.loads((tmp_path / "e" / "run_info.json").read_text())
+    there = info["examined"]["problems"]
+    assert 0 < there < 200 and done.returncode == 0, done.stderr
+    assert f"all {there} test problems there are; 200 were asked for" in done.stderr
+    assert info["fewer_problems"].startswith(f"all {there} ")
+
+
+def test_keys_of_a_named_engine_are_that_engines_and_not_the_recipes(run, tmp_path: Path) -> None:
+    recipe = str(tiny(tmp_path))
+    done = run("eval", recipe, "--engine", "toy", "engine.buckets=16", "--size", "3", "-o", "e")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "e" / "run_info.json").read_text())["answered_by"]["keys"] == ["buckets=16"]
+
+
+def test_serving_chooses_what_works_here(monkeypatch) -> None:
+    from rlvrlab.engines.openai import launch
+    from rlvrlab.errors import UserError
+
+    monkeypatch.setattr(launch, "find_spec", lambda name: None)
+    monkeypatch.setattr(launch.shutil, "which", lambda name: None)
+    if not Path(sys.executable).with_name("vllm").exists():
+        with pytest.raises(UserError, match=r"rlvrlab\[hf\]"):
+            launch.choose_backend()
+        monkeypatch.setattr(launch, "find_spec", lambda name: object())
+        assert launch.choose_backend() == "embedded", "transformers serve needs packages that may be missing"

@@ -254,7 +254,7 @@ def steps(count: int, reward, length=lambda i: 50.0, entropy=lambda i: 0.5, held
 
 def seen(rows: list[dict[str, float]]) -> list[str]:
     watch = Watch()
-    return [one.metric for row in rows for one in watch.examine("grpo", row | watch.measure(row, []))]
+    return [one.metric for row in rows for one in watch.examine("grpo", row | watch.measure(row, [])).found]
 
 
 def rises(i: int) -> float:

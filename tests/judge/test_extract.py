@@ -30,6 +30,7 @@ from rlvrlab.judge.extract import (
     tagged,
     value_in,
 )
+from rlvrlab.judge.fusion.datasets import Datasets
 from rlvrlab.judge.fusion.submissions import judge_submission
 from rlvrlab.rollout.segment import segment
 from rlvrlab.types import Problem, Verdict
@@ -98,7 +99,7 @@ def read_by_submit(text: str, begun: str) -> str | None:
     contest = {"test": [{"input": {"stdin": ""}, "output": {"stdout": ""}}]}
     row = {"test": "assert f(1)", "entry_point": "f", "prompt": begun} if begun else contest
     form = {"id": 1, "completion": text, "config": {"provided_data": row}}
-    answer = asyncio.run(judge_submission(form, run_code, NoWorkers()))
+    answer = asyncio.run(judge_submission(form, run_code, NoWorkers(), Datasets()))
     if answer["extracted_type"] == "empty":
         return None
     info = answer["tests"][0]["exec_info"]

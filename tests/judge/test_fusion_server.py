@@ -20,11 +20,13 @@ from typing import Any
 import pytest
 
 from rlvrlab.errors import UserError
+from rlvrlab.judge.fusion.datasets import Datasets
 from rlvrlab.judge.fusion.server import JudgeServer
 from rlvrlab.judge.fusion.wire import task_from_wire, task_to_wire
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, TestsTask
 from rlvrlab.judge.workers.orders import Order, Ran
 from rlvrlab.judge.workers.pool import Pool
+from rlvrlab.types import Problem
 
 
 class Running:
@@ -175,6 +177,31 @@ def test_a_refusal_does_not_send_the_request_back(running: Running) -> None:
     ):
         status, answer, _ = running.post(path, content)
         assert status == 422 and len(answer["detail"]) < 1000
+
+
+def test_data_sets_that_it_keeps_are_listed_asked_for_and_judged_by_id() -> None:
+    assert Datasets().names() == ["HumanEvalDataset", "MBPPDataset", "CommonOJDataset"], "never an empty list"
+    reference = {"entry_point": "add", "tests": ["assert add(1, 2) == 3"], "setup": "", "begun": ""}
+    contest = {"entry_point": "", "tests": [["1 2", "3"]], "setup": "", "begun": ""}
+    problems = [Problem("MBPP/1", "code", "code", "Add.", reference), Problem("C/1", "code", "code", "Sum.", contest)]
+    running = Running(datasets=Datasets({"mine": problems}))
+    try:
+        with urllib.request.urlopen(f"{running.url}/list_datasets") as answer:
+            assert json.load(answer) == ["mine"]
+        assert running.post("/list_ids", {"dataset": "mine"})[1] == ["MBPP/1", "C/1"]
+        [first, _] = running.post("/get_prompts", {"dataset": "mine"})[1]
+        assert first == {"id": "MBPP/1", "prompt": "Add.", "labels": {"split": "train"}}, "and no tests"
+        assert running.post("/get_prompt_by_id", {"dataset": "mine", "id": "C/1"})[1]["prompt"] == "Sum."
+        good = {"MBPP/1": "```python\ndef add(a, b): return a + b\n```",
+                "C/1": "```python\nprint(sum(map(int, input().split())))\n```"}  # fmt: skip
+        for name, text in good.items():
+            form = {"dataset": "mine", "id": name, "completion": text}
+            assert running.post("/submit", form)[1]["accepted"] is True
+            assert running.post("/submit", {**form, "completion": "```python\npass\n```"})[1]["accepted"] is False
+        status, answer, _ = running.post("/submit", {"dataset": "mine", "id": "no", "completion": ""})
+        assert status == 422 and "/list_ids" in json.dumps(answer)
+    finally:
+        running.close()
 
 
 def test_submit_contest(running: Running) -> None:

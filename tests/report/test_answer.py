@@ -58,6 +58,14 @@ def test_without_test_problems_the_sentence_is_about_dev_and_says_so(tmp_path) -
     assert told(folder)["word"] == "Not known"
 
 
+def test_a_test_result_that_is_there_is_not_asked_for(tmp_path) -> None:
+    folder = made_run(tmp_path, "run")
+    assert "eval.test_size adds a test result" in told(folder)["caution"]
+    card(folder, 1, "grpo", 30)  # no card from before training, so the sentence stays on dev
+    found = told(folder)
+    assert found["role"] == "dev" and "eval.test_size" not in found["caution"] and "below" in found["caution"]
+
+
 @pytest.mark.parametrize(("status", "tone"), [("failed", "unclear"), ("finished", "good")])
 def test_a_failed_run_is_not_green_either(tmp_path, status: str, tone: str) -> None:
     found = told(made_run(tmp_path, "run", status=status))
@@ -127,3 +135,12 @@ def test_a_seed_that_was_run_again_is_one_dot() -> None:
     assert (found["tone"], found["word"], found["caveats"]) == ("good", "small wins rate", ["few"])
     study["decisions"][0]["outcome"] = "undecided"
     assert verdict(study)["data"]["tone"] == "unclear", "undecided is not green"
+
+
+def test_a_last_stage_of_one_arm_decides_nothing() -> None:
+    share = {"value": 0.5, "low": 0.4, "high": 0.6}
+    arms = [{"name": name, "chosen": name == "a", "trials": [], "metrics": {"dev.accepted": share}} for name in "ab"]
+    stages = [{"name": "race", "arms": arms, "decision": 1}, {"name": "final", "arms": arms[:1]}]
+    found = verdict({"stages": stages, "decisions": [{"id": 1, "outcome": "better", "words": "a wins."}]})["data"]
+    assert (found["word"], found["tone"]) == ("a wins race", "good")
+    assert found["sentence"] == "a wins. Then measured in final: a 50.0 % [40.0, 60.0]."

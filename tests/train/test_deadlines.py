@@ -29,13 +29,14 @@ def hang_for_good() -> None:
             continue
 
 
-def spoil(act: Callable[[], None], calls: int) -> None:
-    """From the n-th call of the verifier on, `act` happens in it."""
+def spoil(act: Callable[[], None], calls: int, asked_after_s: float) -> None:
+    """From the n-th call of the verifier on, `act` happens in it, and somebody asks to stop so many seconds later."""
     real, left = Countdown.verify_many, [calls]
 
     def verify_many(self: Any, items: Any) -> Any:
         left[0] -= 1
         if left[0] < 0:
+            signal.setitimer(signal.ITIMER_REAL, asked_after_s)
             act()
         return real(self, items)
 
@@ -47,10 +48,8 @@ def attempt(folder: Path, act: Callable[[], None], *overrides: str, asked_after_
 
     def work() -> session.Ended:
         patience.GRACE_S, patience.LAST_S = 0.3, 0.5
-        spoil(act, calls)
-        if asked_after_s:
-            signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
-            signal.setitimer(signal.ITIMER_REAL, asked_after_s)
+        spoil(act, calls, asked_after_s)
+        signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
         return session.start(resolved, runs.quiet)
 
     return runs.in_child(work, folder / "stderr")
@@ -74,7 +73,7 @@ def test_a_hanging_verifier_is_told_and_ended_by_the_deadline(tmp_path: Path, ac
 @pytest.mark.parametrize(("act"), [hang, hang_for_good])
 def test_sigterm_is_heeded_though_a_verifier_hangs(tmp_path: Path, act: Callable[[], None]) -> None:
     assert patience.GRACE_S + patience.LAST_S < 10
-    assert attempt(tmp_path, act, asked_after_s=3.0) == 143
+    assert attempt(tmp_path, act, asked_after_s=0.5) == 143
     folder = runs.only_run(tmp_path)
     assert runs.read_info(folder)["status"] == "preempted"
     assert runs.events(folder, "waiting")

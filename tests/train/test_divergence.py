@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import runs
 
-from rlvrlab.errors import InfrastructureError, LabError, TrainingDiverged
+from rlvrlab.errors import LabError, OwnCodeError, TrainingDiverged
 from rlvrlab.train import session
 
 ODD = Path(__file__).with_name("odd_plugins.py")
@@ -84,16 +84,17 @@ def test_a_diverging_critic_is_named(tmp_path: Path) -> None:
 
 
 def test_a_reward_that_is_no_number(tmp_path: Path) -> None:
-    with pytest.raises(InfrastructureError, match=r"reward of countdown.* is nan; a reward must be a finite number"):
+    with pytest.raises(OwnCodeError, match=r"reward of countdown.* is nan .*; a reward must be a finite number"):
         runs.run(tmp_path, f"reward.type={ODD}:NanReward", text=runs.ONLINE)
     assert runs.read_info(runs.only_run(tmp_path))["status"] == "failed"
 
 
 def test_a_bug_in_a_plugin_is_recorded_and_raised(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(OwnCodeError, match=r"odd_plugins.py:\d+ \(problem countdown.*--accept-code") as failed:
         runs.run(tmp_path, f"reward.type={ODD}:Crash", text=runs.ONLINE)
     folder = runs.only_run(tmp_path)
     assert runs.read_info(folder)["status"] == "failed"
+    assert isinstance(failed.value.__cause__.__cause__, ZeroDivisionError)
     assert any("ZeroDivisionError: a bug of mine" in text for text in runs.events(folder, "end"))
 
 

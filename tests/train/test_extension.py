@@ -50,7 +50,8 @@ def quiet(*_: object) -> None:
 def finished(folder: Path, *overrides: str) -> Path:
     path = folder / "tiny.toml"
     path.write_text(TINY, encoding="utf-8")
-    return start(load_recipe(path, [f"output_dir={folder}", *overrides]), quiet).folder
+    said = ["rlvr", "train", "tiny.toml", "seed=0", "grpo.steps=5"]
+    return start(load_recipe(path, [f"output_dir={folder}", *overrides]), quiet, said).folder
 
 
 def lines(run: Path) -> list[str]:
@@ -74,6 +75,26 @@ def test_an_extended_run_equals_one_that_was_long_from_the_start(tmp_path, words
     assert config["history"][0]["changed"] == {"grpo.steps": {"from": 5, "to": 9}}
     assert [e["changed"] for e in read_events(short) if e["kind"] == "extended"] == [config["history"][0]["changed"]]
     assert read_info(short)["status"] == "finished"
+    told = (short / "EXPERIMENT.md").read_text(encoding="utf-8")
+    assert "rlvr train tiny.toml seed=0 grpo.steps=9\n" in told
+
+
+@pytest.mark.parametrize("settings", [(), ("eval.every=5",), ("checkpoint.every=100",)])
+def test_a_lengthened_run_repeats_no_step(tmp_path, settings: tuple[str, ...]) -> None:
+    short, long = finished(tmp_path, *settings), finished(tmp_path, *settings, "grpo.steps=9")
+    extend(short, ["grpo.steps=+4"])
+    taken: list[int] = []
+    resume(short, lambda phase, state, row: taken.append(row["step"]))
+    assert taken == [9, 10, 11, 12] and lines(short) == lines(long)
+
+
+def test_with_a_protocol_it_goes_back_to_a_checkpoint_before_the_end_and_is_exact_too(tmp_path) -> None:
+    settings = ("protocol.type=mixed", "env.numbers=[2, 3]")
+    short, long = finished(tmp_path, *settings), finished(tmp_path, *settings, "grpo.steps=9")
+    extend(short, ["grpo.steps=+4"])
+    taken: list[int] = []
+    resume(short, lambda phase, state, row: taken.append(row["step"]))
+    assert taken[0] <= 8 and lines(short) == lines(long)
 
 
 def test_a_run_that_stopped_early_goes_on_without_the_stop(tmp_path) -> None:

@@ -21,6 +21,7 @@ from pydantic import TypeAdapter
 from rlvrlab.api.short_errors import short_errors
 from rlvrlab.envs.function import FunctionEnvironment, make_environment, rows_of
 from rlvrlab.errors import UserError
+from rlvrlab.fingerprint import without_fingerprints
 from rlvrlab.record.files import write_rows
 from rlvrlab.record.run import read_config
 from rlvrlab.registry import HOMES, PYTHON, adopt, find, keys_of, kind_of, python_name, remember
@@ -79,8 +80,13 @@ def env_table(env: Any, data: Any, folder: Path, output: Path) -> dict[str, Any]
     return table | {"path": str(_data_file(table["type"], data, folder, output))}
 
 
-def give_again(folder: Path, reward: Any = None, env: Any = None, data: Any = None) -> None:
-    """Make the functions of a run known to this process; they and the data must be those that it was started with."""
+def give_again(
+    folder: Path, reward: Any = None, env: Any = None, data: Any = None, *, accept_code: bool = False
+) -> None:
+    """Make the functions of a run known to this process; they and the data must be those that it was started with.
+
+    `accept_code` takes other functions, but no other data.
+    """
     if data is not None and isinstance(env, FunctionEnvironment):
         env = make_environment(env.name, data, type(env).judge, type(env).solution)
     given = {"reward": None if reward is None else reward_class("", reward)}
@@ -92,7 +98,8 @@ def give_again(folder: Path, reward: Any = None, env: Any = None, data: Any = No
         name = recorded.pop("type")
         if cls is None or "code" not in recorded:
             raise UserError(f"{folder}: its {kind} {name!r} is on record and cannot be another; leave {kind}= out")
-        cls(**recorded)  # refuses a function or problems that are not those on record
+        # Refuses a function or problems that are not those on record.
+        cls(**(without_fingerprints(recorded) if accept_code else recorded))
         if name.startswith(PYTHON):
             remember(kind, cls, name)
 

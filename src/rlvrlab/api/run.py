@@ -22,10 +22,12 @@ from rlvrlab.record.evaluation import evaluations_of
 from rlvrlab.record.files import read_lines, write_atomically
 from rlvrlab.record.headline import percent, summarise
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
+from rlvrlab.record.summary import standing_warnings
 from rlvrlab.registry import PYTHON
 from rlvrlab.report.gather import gather
 from rlvrlab.report.page import page
 from rlvrlab.report.status import held_locks, state_of
+from rlvrlab.scale.session import accept_code as take_code
 from rlvrlab.scale.session import on_verl, resume, start
 from rlvrlab.train.session import resolved_of
 
@@ -90,8 +92,8 @@ class Run:
 
     @property
     def warnings(self) -> list[str]:
-        """What looked unwell while it trained."""
-        return [event["text"] for event in read_events(self.folder) if event["kind"] == "warning"]
+        """What looked unwell while it trained and has not recovered."""
+        return [event["text"] for event in standing_warnings(read_events(self.folder))]
 
     def metrics(self, as_frame: bool = False) -> Any:
         """One row per step, as dicts or as a pandas DataFrame."""
@@ -119,12 +121,23 @@ class Run:
         return [Evaluation(folder) for folder in evaluations_of(self.folder)]
 
     @short_errors
-    def resume(self, *, reward: Any = None, env: Any = None, data: Any = None, progress: bool = True) -> Run:
+    def resume(
+        self,
+        *,
+        reward: Any = None,
+        env: Any = None,
+        data: Any = None,
+        accept_code: bool = False,
+        progress: bool = True,
+    ) -> Run:
         """Go on from the newest checkpoint; functions that are in no file are needed again, and must be the same.
 
-        `data` goes with `env` where they were given together to `train`.
+        `data` goes with `env` where they were given together to `train`. `accept_code` goes on with functions that have
+        changed, mended after a failure, say; the change is recorded.
         """
-        give_again(self.folder, reward, env, data)
+        give_again(self.folder, reward, env, data, accept_code=accept_code)
+        if accept_code:
+            take_code(self.folder)
         with Progress(resolved_of(self.folder), as_json=not progress) as shown:
             resume(self.folder, shown.observe)
         self._warn(progress)

@@ -12,6 +12,8 @@ from rlvrlab.cli.options import AS_JSON, FreeWords
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.errors import UnknownName, UserError
 
+DEFAULT_ENV = "countdown"
+"""What judges the answers of a reward that is checked alone."""
 TOKENS_PER_ROW = 16
 """About as many tokens as a row of the engine contract has."""
 ALL_ROWS = {"micro_batch": 0, "micro_tokens": 1 << 20}
@@ -87,10 +89,10 @@ def env(name: str, keys: tuple[str, ...], hacks: bool, as_json: bool) -> int:
 @command.command("reward")
 @click.argument("name")
 @click.argument("keys", nargs=-1, type=click.UNPROCESSED)
-@click.option("--env", "env_name", default="countdown", show_default=True, help="The environment that judges.")
+@click.option("--env", "env_name", help=f"The environment that judges, as in your recipe; else {DEFAULT_ENV}.")
 @click.option("--set", "env_keys", multiple=True, metavar="KEY=VALUE", help="A key of that environment; repeatable.")
 @AS_JSON
-def reward(name: str, keys: tuple[str, ...], env_name: str, env_keys: tuple[str, ...], as_json: bool) -> int:
+def reward(name: str, keys: tuple[str, ...], env_name: str | None, env_keys: tuple[str, ...], as_json: bool) -> int:
     """What a reward pays for a right, a wrong, an empty and a truncated answer.
 
     KEYS set the reward's own.
@@ -102,6 +104,8 @@ def reward(name: str, keys: tuple[str, ...], env_name: str, env_keys: tuple[str,
     from rlvrlab.registry import is_own
     from rlvrlab.rollout.trial import tried
 
+    told = f"judged by {env_name or f'{DEFAULT_ENV}, since no --env was given: add that of your recipe'}"
+    env_name = env_name or DEFAULT_ENV
     environment, pays = built("env", env_name, env_keys), built("reward", name, keys)
     [problem] = environment.problems("train", 1, 0)
     own = any(is_own(word) or ".py:" in word for word in (env_name, *env_keys))
@@ -115,7 +119,7 @@ def reward(name: str, keys: tuple[str, ...], env_name: str, env_keys: tuple[str,
     values = {one.name: one.reward.value for one in paid if one.reward}
     if {"right", "wrong"} <= values.keys() and values["right"] <= values["wrong"]:
         click.echo("warning: a right answer earns no more than a wrong one", err=True)
-    return _report(f"reward {name}", rows, ("answer", "correct", "reward", "parts", "text"), as_json)
+    return _report(f"reward {name}, {told}", rows, ("answer", "correct", "reward", "parts", "text"), as_json)
 
 
 @command.command("engine")

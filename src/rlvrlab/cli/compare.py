@@ -13,8 +13,8 @@ from rlvrlab.errors import UserError
 
 
 @click.command("compare", short_help="Compare two evaluations on the same problems.")
-@click.argument("before", type=RunWord())
-@click.argument("after", type=RunWord())
+@click.argument("before", type=RunWord(), metavar="BEFORE[,SEED…]")
+@click.argument("after", type=RunWord(), metavar="AFTER[,SEED…]")
 @click.option("--anyway", is_flag=True, help="Also where protocol, data or scorer differ.")
 @click.option(
     "--paired/--unpaired", default=None, help="Compare runs of equal seed with each other; default: stages of one run."
@@ -23,12 +23,14 @@ from rlvrlab.errors import UserError
 def command(before: str, after: str, anyway: bool, paired: bool | None, as_json: bool) -> None:
     """Compare two evaluations on the same problems.
 
-    Each side is an evaluation folder, a run with one, or several of them separated by commas (seeds). Of runs, the
-    newest evaluations are taken that ask the same of all of them.
+    BEFORE and AFTER are each a run (its folder, a part of its name, or `latest`) that was evaluated by `rlvr eval --run
+    RUN`, an evaluation folder, or several of them separated by commas: the seeds of one arm. Of runs, the newest
+    evaluations are taken that ask the same of all of them. The difference is AFTER minus BEFORE.
 
     \b
-    rlvr compare evaluations/base evaluations/trained
-    rlvr compare base_s0,base_s1 trained_s0,trained_s1
+    rlvr compare toy_countdown_20261115 latest                two runs
+    rlvr compare evaluations/base evaluations/trained         two evaluations
+    rlvr compare base_s0,base_s1 trained_s0,trained_s1        two arms of two seeds
     """
     from rlvrlab.evals.compare import compare_folders
     from rlvrlab.evals.matching import matching

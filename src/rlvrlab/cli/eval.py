@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PLACES = {"judges", "ray", "ray_workers"}
 """Options that say where the work is done, not what it is."""
-LATER = {"impossible", "deadline"}
+LATER = {"impossible", "tries", "system_prompt", "plain_sandbox", "deadline"}
 """Options that a folder begun by an older version does not know."""
 
 
@@ -38,6 +38,7 @@ LATER = {"impossible", "deadline"}
 @click.option("--budget", metavar="KIND=AMOUNT", help="@budget: tokens=N or judge_s=S per problem, wall_s=S in all.")
 @click.option("--temperature", type=click.FloatRange(0), help="@k and @budget [1].")
 @click.option("--top-p", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True)
+@click.option("--tries", type=click.IntRange(1, 2), help="2: failed first answers get a second try [1].")
 @click.option("--size", type=click.IntRange(1), help="Problems [the recipe's dev_size, else 200; all of --data].")
 @click.option("--data", type=click.Path(path_type=Path), help="Problems of this file instead of the environment's own.")
 @click.option("--impossible", type=click.Choice(["conflicting", "one_off"]), metavar="MODE",
@@ -46,6 +47,8 @@ LATER = {"impossible", "deadline"}
 @click.option("--resume", type=click.Path(path_type=Path), help="Go on with this folder; takes no other argument.")
 @click.option("--sink", "sinks", multiple=True, help="Copy the numbers to wandb, trackio or tensorboard.")
 @click.option("--judge", "judges", multiple=True, metavar="URL", help="Judge programs there; several share the work.")
+@click.option("--plain-sandbox", is_flag=True,
+              help="Let a plain SandboxFusion judge assert code, which answers can forge.")  # fmt: skip
 @click.option("--ray", metavar="ADDRESS", help="Spread the work over Ray: local, auto or HOST:PORT.")
 @click.option("--ray-workers", type=click.IntRange(1), help="Workers [all GPUs for an engine, else all CPUs].")
 @AS_JSON
@@ -105,10 +108,10 @@ def _evaluate(request: dict[str, Any], as_json: bool) -> Kept:
     from rlvrlab.registry import find
     from rlvrlab.train.policy import split_run
 
-    judge_at(request["judges"])
+    judge_at(request["judges"], request["plain_sandbox"])
     for sink in request["sinks"]:
         find("sink", sink)
-    subject = subject_of(request["what"], request["words"], request["run"])
+    subject = subject_of(request["what"], request["words"], request["run"], request["engine"])
     env, protocol = _protocol(request, subject).applied(subject.env, subject.chosen)
     problems, data, facts = problems_of(subject, request["role"], request["size"], _path(request["data"]))
     if request["impossible"]:
@@ -146,12 +149,12 @@ def _answerer(subject: Subject, request: dict[str, Any]) -> AbstractContextManag
         if request["ray_workers"]:
             raise UserError("--ray-workers belongs to --ray; add --ray local")
         return answerer_of(subject, request)
-    from rlvrlab.judge.fusion.addresses import ADDRESSES, TOKEN, WAIT
+    from rlvrlab.judge.fusion.addresses import ADDRESSES, PLAIN, TOKEN, WAIT
     from rlvrlab.scale.fan_out import RayAnswerer
 
     return RayAnswerer(
         examiner_of, _plain(request), request["ray"], request["ray_workers"],
-        gpus=not request["servers"], pass_on=(ADDRESSES, TOKEN, WAIT, request["key_env"]),
+        gpus=not request["servers"], pass_on=(ADDRESSES, PLAIN, TOKEN, WAIT, request["key_env"]),
     )  # fmt: skip
 
 
@@ -160,42 +163,29 @@ def examiner_of(request: dict[str, Any]) -> Iterator[tuple[Answerer, Environment
     """What a worker needs to answer and judge its share of a request."""
     from rlvrlab.cli.examined import answerer_of, subject_of
 
-    subject = subject_of(request["what"], request["words"], request["run"])
+    subject = subject_of(request["what"], request["words"], request["run"], request["engine"])
     env, _ = _protocol(request, subject).applied(subject.env, subject.chosen)
     with answerer_of(subject, request) as answerer:
         yield answerer, env
 
 
 def _protocol(request: dict[str, Any], subject: Subject) -> Protocol:
-    from rlvrlab.evals.protocol import MAX_NEW_TOKENS, MOST_ANSWERS, Budget, eval_at_1, eval_at_budget, eval_at_k
+    from rlvrlab.evals.protocol import MAX_NEW_TOKENS, named_protocol
 
-    longest = request["max_tokens"] or subject.max_tokens or MAX_NEW_TOKENS
-    name, n, budget = request["protocol"], request["n"], request["budget"]
-    if name != "@budget" and budget:
-        raise UserError("--budget belongs to --protocol @budget")
-    if name == "@1":
-        wrong = [option for option in ("n", "ks", "temperature") if request[option]]
-        wrong += ["top-p"] if request["top_p"] != 1 else []
-        if wrong:
-            raise UserError(f"--{wrong[0].rstrip('s')}: @1 is one greedy answer; take --protocol @k")
-        return eval_at_1(longest)
-    usual = 1.0 if request["temperature"] is None else request["temperature"]
-    if name == "@k":
-        n = n or 8
-        try:
-            ks = [int(part) for part in (request["ks"] or "").split(",") if part]
-        except ValueError:
-            raise UserError(f"--k {request['ks']}: whole numbers, separated by commas, e.g. 1,8") from None
-        return eval_at_k(n, ks or sorted({1, n}), usual, request["top_p"], longest)
-    kind, _, amount = (budget or "").partition("=")
-    refusal = UserError(f"--budget {budget}: write tokens=2000, judge_s=5 or wall_s=60")
-    if kind not in ("tokens", "judge_s", "wall_s"):
-        raise refusal
     try:
-        spent = Budget(kind, float(amount))  # type: ignore[arg-type]
+        ks = [int(part) for part in (request["ks"] or "").split(",") if part]
     except ValueError:
-        raise refusal from None
-    return eval_at_budget(spent, usual, request["top_p"], longest, n or MOST_ANSWERS)
+        raise UserError(f"--k {request['ks']}: whole numbers, separated by commas, e.g. 1,8") from None
+    return named_protocol(
+        request["protocol"],
+        max_tokens=request["max_tokens"] or subject.max_tokens or MAX_NEW_TOKENS,
+        n=request["n"],
+        ks=ks,
+        budget=request["budget"] or "",
+        temperature=request["temperature"],
+        top_p=request["top_p"],
+        tries=request["tries"] or 1,
+    )
 
 
 def _new_folder(request: dict[str, Any], data: str, protocol: str, who: str) -> Path:

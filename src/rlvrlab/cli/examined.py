@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from rlvrlab.cli.check import built
 from rlvrlab.errors import UserError
@@ -61,8 +63,11 @@ class Subject:
         return self.resolved.recipe.rollout.max_tokens if self.resolved else None
 
 
-def subject_of(what: str | None, words: Sequence[str], run: str | None) -> Subject:
-    """A recipe's environment, an environment by name, or that of the run."""
+def subject_of(what: str | None, words: Sequence[str], run: str | None, engine: str | None = None) -> Subject:
+    """A recipe's environment, an environment by name, or that of the run.
+
+    Where an `engine` is named, keys such as engine.model are that engine's and not the recipe's.
+    """
     from rlvrlab.recipe import load_recipe
     from rlvrlab.recipe.parse import parse_overrides
     from rlvrlab.train.policy import split_run
@@ -75,13 +80,15 @@ def subject_of(what: str | None, words: Sequence[str], run: str | None) -> Subje
             raise UserError(f"{words[0]!r}: with --run alone the environment is the run's; name one to set its keys")
         return subject_of_recipe(resolved_of(split_run(run)[0]))
     if is_recipe(what):
-        return subject_of_recipe(load_recipe(Path(what), words))
+        own = tuple(word for word in words if engine and word.removeprefix("--").startswith("engine."))
+        resolved = load_recipe(Path(what), [word for word in words if word not in own])
+        return replace(subject_of_recipe(resolved), engine_keys=own)
     if Path(what).is_dir():
         raise UserError(f"{what}: a folder, not an environment; --run takes one run, e.g. `--run {what}`")
-    engine = tuple(word for word in words if word.removeprefix("--").startswith("engine."))
-    keys = tuple(word for word in words if word not in engine)
-    own = resolved_of(split_run(run)[0]) if run else None
-    return Subject(built("env", what, keys), frozenset(parse_overrides(keys)), own, what, engine)
+    of_engine = tuple(word for word in words if word.removeprefix("--").startswith("engine."))
+    keys = tuple(word for word in words if word not in of_engine)
+    resolved_run = resolved_of(split_run(run)[0]) if run else None
+    return Subject(built("env", what, keys), frozenset(parse_overrides(keys)), resolved_run, what, of_engine)
 
 
 def is_recipe(what: str) -> bool:
@@ -99,10 +106,17 @@ def problems_of(
     subject: Subject, role: Role, size: int | None, data: Path | None
 ) -> tuple[list[Problem], str, dict[str, Any]]:
     """Which problems, the data set's name, and facts about the file they came from."""
+    from rlvrlab.evals.suites.base import most_problems
+
     seed = subject.resolved.recipe.data.seed if subject.resolved else 0
     if data is None:
-        usual = subject.resolved.recipe.data.dev_size if subject.resolved else USUAL_SIZE
-        return subject.env.problems(role, size or usual, seed), subject.env.name, {}
+        wanted = size or (subject.resolved.recipe.data.dev_size if subject.resolved else USUAL_SIZE)
+        problems = most_problems(subject.env, role, wanted, seed)
+        facts = {}
+        if len(problems) < wanted:
+            facts["fewer_problems"] = f"all {len(problems)} {role} problems there are; {wanted} were asked for"
+            click.echo(facts["fewer_problems"], err=True)
+        return problems, subject.env.name, facts
     from rlvrlab.data.loading import load
 
     loaded = load(data, "evaluate", subject.env, size, seed)
@@ -140,7 +154,7 @@ def answerer_of(subject: Subject, request: dict[str, Any]) -> Iterator[Answerer]
         facts = {"keys": recipe.engine, "weights": "fresh"}
     else:
         raise UserError("who answers? give --run DIR, --server URL or --engine NAME")
-    yield EngineAnswerer(answers, facts, AT_ONCE, entropy=True)
+    yield EngineAnswerer(answers, facts, AT_ONCE, entropy=True, system=request.get("system_prompt") or "")
 
 
 @contextmanager
@@ -157,7 +171,7 @@ def served(request: dict[str, Any], logprobs: int = 0) -> Iterator[Answerer]:
         deadline_s=request["timeout"],
         chat=not request["completions"],
     ) as opened:
-        yield ServerAnswerer(opened, logprobs)
+        yield ServerAnswerer(opened, logprobs, request.get("system_prompt") or "")
 
 
 def name_of(identity: dict[str, Any]) -> str:

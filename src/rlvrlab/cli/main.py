@@ -18,6 +18,7 @@ VERBS = {
     "recipes": "List the recipes and studies that come along, or copy one.",
     "train": "Run a recipe, or resume a run.",
     "probe": "Ask whether there is signal to train on.",
+    "phase0": "Measure a baseline: one file, one command, one folder.",
     "suite": "Examine every model of a folder on a suite of data sets.",
     "study": "Run chains of experiments that choose, explain and resume.",
     "eval": "Evaluate a policy under a named protocol.",
@@ -93,7 +94,8 @@ def rlvr() -> None:
 
 def main() -> NoReturn:
     """Run the command; deliberate errors become one line on stderr and an exit code."""
-    for stream in (sys.stdout, sys.stderr):
+    stdout = sys.stdout
+    for stream in (stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal without ✓ gets \u2713, not a traceback
     try:
@@ -116,12 +118,20 @@ def main() -> NoReturn:
     except LabError as error:
         fail(str(error), error.exit_code)
     except BrokenPipeError:
-        # The reader of a pipe left (`rlvr … | head`); Python would complain once more when it flushes. Where click or
-        # rich notice it before, they leave with 1 too.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        _reader_left()
+    except SystemExit as left:
+        # Rich noticed it first, or click, which then puts something else in the place of the stream.
+        if isinstance(left.__context__, BrokenPipeError) or sys.stdout is not stdout:
+            _reader_left()
+        raise
     except OSError as error:  # a place that cannot be written, a full disk, a file that went away
         if error.errno is None:
             raise
         place = f"{error.filename}: " if error.filename else ""
         fail(f"{place}{error.strerror}; choose another place, or free this one", 1)
+
+
+def _reader_left() -> NoReturn:
+    """Leave without a word: `rlvr show | head` has what it wanted. Python would complain once more when it flushes."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(0)

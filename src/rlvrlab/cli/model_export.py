@@ -144,9 +144,12 @@ def _checkpoint(run: Path, which: str) -> Path:
     wanted = int(which) if which.isdigit() else steps[-1]
     if which == "best":  # of the last phase, by held-out accuracy; the last step where nothing was evaluated
         rows = read_metrics(run)
-        last_phase = [(row["step"], accuracy_of(row)) for row in rows if row["phase"] == rows[-1]["phase"]]
-        scored = {step: score["accuracy"] for step, score in last_phase if score and step in steps}
-        wanted = max(scored, key=scored.__getitem__) if scored else steps[-1]
+        last_phase = [row for row in rows if row["phase"] == rows[-1]["phase"] and row["step"] in steps]
+        # The first row of a phase is the policy it started from: exported only where nothing of the phase was kept.
+        own = [row for row in last_phase if row.get("phase_step")] or last_phase
+        scored = {row["step"]: score["accuracy"] for row in own if (score := accuracy_of(row))}
+        # Of equal ones the last: it has learnt longest, and its phase is the one whose name the export bears.
+        wanted = max(scored, key=lambda step: (scored[step], step)) if scored else steps[-1]
     if wanted not in steps:
         kept = ", ".join(map(str, steps))
         raise UserError(f"{run}: no checkpoint of step {wanted}; kept are {kept}: name one as {run.name}@STEP")

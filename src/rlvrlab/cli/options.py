@@ -34,6 +34,8 @@ class FreeWords(click.Command):
         """Refuse options that there are not, before what is left over is read as keys."""
         own = {name for option in self.get_params(ctx) for name in (*option.opts, *option.secondary_opts)}
         words = args[: args.index("--")] if "--" in args else args
+        if asked := [word for word in words if word in ctx.help_option_names]:
+            return super().parse_args(ctx, asked[:1])  # also where it stands in the place of an option's value
         is_value = False
         for word in words:
             name = word.partition("=")[0]
@@ -104,6 +106,7 @@ def examination(*, roles: Sequence[Role], role: Role, logprobs: int) -> Decorato
                      help="A run's policy: @last, @best, @20; @base before training."),
         click.option("--engine", metavar="NAME", help="A fresh engine; its keys as engine.KEY=VALUE."),
         SERVERS,
+        click.option("--system-prompt", default="", help="A system message before every prompt (chat only)."),
         click.option("--logprobs", default=logprobs, show_default=True, type=click.IntRange(0), metavar="K",
                      help="Ask servers for the top K log-probabilities, for the entropy."),
         click.option("--max-tokens", type=click.IntRange(1), help="Longest answer [the recipe's, else 2048]."),

@@ -52,7 +52,7 @@ def command(**options: Any) -> None:
         raise UserError(f"--n {n} --size {size}: a variance needs at least 2 answers, a probe at least 1 problem")
     if output is not None and output.exists() and any(output.iterdir()):
         raise UserError(f"{output}: is already there; choose another --output or move it away")
-    asked = subject_of(options["what"], options["words"], options["run"])
+    asked = subject_of(options["what"], options["words"], options["run"], options["engine"])
     usual = Sampling(USUAL_TOKENS)
     if asked.resolved:  # draw as training would
         rollout = asked.resolved.recipe.rollout

@@ -14,10 +14,11 @@ from rich.text import Text
 
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.recipe import Resolved
+from rlvrlab.record.going_on import going_on
 from rlvrlab.record.headline import headline_words, headlines, percent
 from rlvrlab.record.profile import profile_of
-from rlvrlab.record.run import read_events, read_metrics
-from rlvrlab.record.summary import accuracy_of
+from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
+from rlvrlab.record.summary import accuracy_of, standing_warnings
 from rlvrlab.train.card import card_table, read_cards
 from rlvrlab.train.phases.base import Phase
 from rlvrlab.train.session import Ended
@@ -87,25 +88,25 @@ class Progress:
             rows.append((name, before, best, entry["best"]["step"], last))
         out, title = Console(), Text(printable(f"{ended.folder.name}: {ended.status}"))
         head = ("phase", "before", "best", "step", "last")
-        frame = HEAVY_HEAD if self._wide else SIMPLE_HEAD  # without its lines the numbers fit into 80 columns
-        out.print(table(head, rows, box=frame, title=title, title_justify="left"))
+        tight: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "title_justify": "left"}
+        wide: dict[str, Any] = {"box": HEAVY_HEAD, "title_justify": "left"}
+        out.print(table(head, rows, title=title, **(wide if out.width >= WIDE else tight)))  # 80 columns are enough
         out.print("Accuracy on dev problems in %, greedy, with 95 % Wilson intervals.", style="dim")
         if cards := read_cards(ended.folder):  # on the test problems, where the recipe asked for it
             columns, lines = card_table(cards)
-            look: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "title_justify": "left"}
             about = f"{len(cards[0].outcomes)} test problems, per phase"
             cells = [[Text(cell) for cell in line] for line in lines]  # they have line breaks
-            out.print(table(columns, cells, no_wrap=columns, title=about, **look))
+            out.print(table(columns, cells, no_wrap=columns, title=about, **tight))
             note = "In %, greedy, 95 % intervals; changes of accepted@1 are paired by problem. "
             out.print(f"{note}One run: they hold for new problems, not for new seeds.", style="dim")
         if result := headline_words(ended.folder):
             out.print(Text(printable(result), "bold"), soft_wrap=True)
-        for event in read_events(ended.folder):
-            if event["kind"] == "warning":
-                out.print(Text(printable(f"warning: {event['text']}"), "yellow"), soft_wrap=True)
+        for event in standing_warnings(read_events(ended.folder)):
+            out.print(Text(printable(f"warning: {event['text']}"), "yellow"), soft_wrap=True)
         out.print(Text(printable(f"The whole story: {ended.folder / 'EXPERIMENT.md'}")), soft_wrap=True)
         if ended.status != "finished":
-            out.print(Text(printable(f"Go on with: rlvr train --resume {ended.folder}")), soft_wrap=True)
+            remedy = going_on(ended.folder, read_config(ended.folder), read_info(ended.folder))
+            out.print(Text(printable(remedy)), soft_wrap=True)
 
 
 class NotebookLines:

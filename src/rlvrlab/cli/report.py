@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 def command(paths: tuple[str, ...], output: Path | None, figures: bool, page_only: bool, as_json: bool) -> None:
     """Write one HTML page to look at.
 
-    PATH is a run, an evaluation, a study, a probe or a data audit. Several runs, or several evaluations, are put
-    side by side: what differs in the recipe, and whether the result differs beyond chance. The page needs no network.
-    Beside it lie tables (CSV). Figures need `pip install 'rlvrlab[figures]'`.
+    PATH is a run, an evaluation, a suite, a study, a probe or a data audit. Several runs, or several evaluations,
+    are put side by side: what differs in the recipe, and whether the result differs beyond chance. The page needs no
+    network. Beside it lie tables (CSV). Figures need `pip install 'rlvrlab[figures]'`.
 
     \b
     rlvr report experiments/my_run_…

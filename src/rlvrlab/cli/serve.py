@@ -54,15 +54,20 @@ def command() -> None:
 @click.option(
     "--packages", default="", help="Packages every program may import: numpy,pandas. Tests' imports are seen."
 )
+@click.option("--data", "files", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
+              help="Keep these prepared code problems, to be asked for by id; again for more.")  # fmt: skip
 @click.option("--allow-weak", is_flag=True, help="Accept a machine that cannot isolate.")
 @click.option("--json", "as_json", is_flag=True, help="Print address and workers as one line of JSON when ready.")
 def judge(
     host: str, port: int, token_file: Path | None, allow_host: tuple[str, ...], workers: int | None, queue: int,
-    grace_s: float, isolation: str | None, packages: str, allow_weak: bool, as_json: bool,
+    grace_s: float, isolation: str | None, packages: str, files: tuple[Path, ...], allow_weak: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Speak SandboxFusion: /run_code, /submit, /v1/ping; and /judge for whole batches."""
+    """Speak SandboxFusion: /run_code, /submit, /list_datasets, /v1/ping; and /judge for whole batches."""
+    from rlvrlab.data.rows import read_problems
+    from rlvrlab.envs.data_files import bare_name
     from rlvrlab.http_access import read_token
     from rlvrlab.http_server import told_to_stop
+    from rlvrlab.judge.fusion.datasets import Datasets
     from rlvrlab.judge.fusion.server import TOKEN_ENV, JudgeServer
     from rlvrlab.judge.isolation import chosen_level
     from rlvrlab.judge.packages import check_installed
@@ -73,7 +78,8 @@ def judge(
     check_installed(named, "--packages")
     image = Image(chosen_level(isolation, allow_weak), named)
     pool = Pool(image, workers) if workers else Pool(image)
-    server = JudgeServer(pool, read_token(TOKEN_ENV, token_file), host, port, queue, allow_host)
+    datasets = Datasets({bare_name(path): list(read_problems(path)) for path in files})
+    server = JudgeServer(pool, read_token(TOKEN_ENV, token_file), host, port, queue, allow_host, datasets)
 
     async def run() -> None:
         stop = asyncio.create_task(told_to_stop())
@@ -123,7 +129,7 @@ def model(
     from rlvrlab.models import resolve
 
     folder = str(resolve(path))
-    chosen = choose_backend(bool(adapters)) if backend == "auto" else backend
+    chosen = choose_backend() if backend == "auto" else backend
     fleet = Fleet(folder, replicas, chosen, host, port, extra, adapters, read_token(TOKEN_ENV, token_file))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that a polite stop also stops the servers
     with suppress(KeyboardInterrupt), fleet:

@@ -12,7 +12,6 @@ from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.options import AS_JSON, RUN
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.cli.runs import COLOURS, duration, share_of, steps_of, tokens_of, wide_console
-from rlvrlab.record.run import read_info
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -100,7 +99,7 @@ def _details(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, TypeError, KeyError) as error:
         run.folder.miss("analysis/cards", f"cannot be read ({error})")
     return {
-        **{key: data[key] for key in ("why", "headline", "lights", "warnings")},
+        **{key: data[key] for key in ("why", "go_on", "headline", "lights", "warnings")},
         "curves": {key: values for key, values in curves.items() if values},
         "cards": cards,
         "result": in_words(result(run), folder),
@@ -129,19 +128,12 @@ def _head(console: Console, entry: Entry, details: dict[str, Any]) -> None:
         (details.get("why", ""), ""),
     ]
     if entry.status in ("killed", "interrupted", "preempted", "failed") and entry.kind == "run":
-        lines.append((_remedy(entry.folder), "yellow"))
+        lines.append((details["go_on"], "yellow"))
     lines += [(f"missing: {one['what']}: {one['why']}", "yellow") for one in details.get("missing", [])]
     lines += [(entry.note, "yellow")]
     for words, style in lines:
         if words:
             console.print(Text(printable(words), style), soft_wrap=True)
-
-
-def _remedy(folder: Path) -> str:
-    """How to go on with a run that did not end in good order; one that would fail again is not to be resumed."""
-    if read_info(folder).get("resumable", True):
-        return f"Go on with: rlvr train --resume {folder}"
-    return "A resume would fail there again: mend what the reason says, then start a new run"
 
 
 def _show_run(console: Console, details: dict[str, Any]) -> None:

@@ -21,6 +21,7 @@ SHARES = (
     ("mean_accuracy", "mean accuracy (partial scores)"),
     ("majority", "majority"),
     ("recovery_rate", "recovery rate"),
+    ("blind_recovery_rate", "… of blind second tries"),
     ("format_rate", "answers in the demanded form"),
     ("accuracy_given_format", "accepted, of those"),
     ("exec_success_rate", "ran to the end"),

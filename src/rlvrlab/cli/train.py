@@ -25,14 +25,15 @@ if TYPE_CHECKING:
 @click.option("--plan", is_flag=True, help="Show the resolved recipe, batch sizes and cost; run nothing.")
 @click.option("--resume", type=RunName(), metavar="RUN", help="Go on with this run; PHASE.steps=+100 makes it longer.")
 @click.option("--fork", is_flag=True, help="With --resume: a new run from its last checkpoint, if files were edited.")
+@click.option("--accept-code", is_flag=True, help="With --resume: go on with your own functions as they are now.")
 @click.option("--engine", help="Train with this engine in place of the recipe's, e.g. verl.")
 @click.option("--address", help="With verl: the Ray cluster, e.g. auto or ray://HEAD:10001; none starts Ray here.")
 @click.option("--judge", "judges", multiple=True, help="With verl: a judge server's address; several share the work.")
 @click.option("--profile", is_flag=True, help="At the end: where the time of a step went, and what would save some.")
 @AS_JSON
 def command(
-    recipe: Path | None, overrides: tuple[str, ...], plan: bool, resume: str | None, fork: bool, profile: bool,
-    engine: str | None, address: str | None, judges: tuple[str, ...], as_json: bool,
+    recipe: Path | None, overrides: tuple[str, ...], plan: bool, resume: str | None, fork: bool, accept_code: bool,
+    profile: bool, engine: str | None, address: str | None, judges: tuple[str, ...], as_json: bool,
 ) -> int:  # fmt: skip
     """Run a recipe, or resume a run.
 
@@ -42,23 +43,19 @@ def command(
     rlvr train toy_countdown rollout.n=16 seed=3
     rlvr train --resume latest                      after a crash
     rlvr train --resume latest grpo.steps=+100      a finished run, made longer
+    rlvr train --resume latest --accept-code        after you have mended your own reward
     """
     from rlvrlab.record.run import read_info
     from rlvrlab.scale import session
-    from rlvrlab.train.session import resolved_of
 
     folder, words, was_finished = Path(resume or ""), [str(recipe)] * (recipe is not None) + [*overrides], False
     if resume is not None:
         if plan or engine or address or judges or (recipe is not None and "=" not in str(recipe)):
             raise UserError("--resume takes no other argument but keys such as grpo.steps=+100")
-        if words and fork:
-            raise UserError("--fork takes no keys; edit config.json of the run, which is left as it is")
         was_finished = read_info(folder).get("status") == "finished"
-        if words:
-            _extend(folder, words)
-        resolved = resolved_of(folder)
-    elif fork:
-        raise UserError("--fork goes with --resume RUN")
+        resolved = _resumed(folder, words, fork, accept_code)
+    elif fork or accept_code:
+        raise UserError(f"{'--fork' if fork else '--accept-code'} goes with --resume RUN")
     else:
         resolved = _resolved(recipe, overrides, engine)
     on_verl = session.on_verl(resolved)
@@ -77,7 +74,7 @@ def command(
     said = ["rlvr", *map(shlex.quote, sys.argv[1:])]
     with Progress(resolved, as_json) as progress:
         if resume is not None and fork:
-            ended = session.fork(folder, progress.observe, said)
+            ended = session.fork(folder, progress.observe, said, accept_code=accept_code)
         elif resume is not None:
             ended = session.resume(folder, progress.observe)
             if was_finished and not words:
@@ -133,11 +130,20 @@ def _show_verl_settings(resolved: Resolved, as_json: bool) -> None:
     print_json({"verl": lines}) if as_json else click.echo("\n".join(lines))
 
 
-def _extend(folder: Path, words: Sequence[str]) -> None:
-    from rlvrlab.scale.session import on_verl
+def _resumed(folder: Path, words: Sequence[str], fork: bool, accept_code: bool) -> Resolved:
+    """The recipe of a run that goes on, changed in its folder as far as that was asked for."""
+    from rlvrlab.scale import session
     from rlvrlab.train.extension import extend
     from rlvrlab.train.session import resolved_of
 
-    if on_verl(resolved_of(folder)):
+    if words and fork:
+        raise UserError("--fork takes no keys; edit config.json of the run, which is left as it is")
+    if accept_code and not fork:
+        session.accept_code(folder)
+    resolved = resolved_of(folder, accept_code=accept_code)
+    if not words:
+        return resolved
+    if session.on_verl(resolved):
         raise UserError(f"{folder}: was trained by verl, whose runs cannot be made longer; start a new run")
     extend(folder, words)
+    return resolved_of(folder)

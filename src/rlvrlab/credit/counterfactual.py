@@ -13,8 +13,8 @@ token. In all other segmentations later tokens decide where a step begins. Delet
 policy's later steps, which reacted to it, is **shaping**; so are vine, resample and step_groups, which would be
 unbiased over a fixed number of steps but give the decision to stop no credit of its own; so is credit that is ranked,
 clipped, gated or turned into weights, and a random choice of k steps where the number of steps depends on the answer.
-Shaping can teach faster, and does where rewards are sparse, but it may move the optimum; `weight` says how much of it
-there is. Every run records `credit/unbiased` (1 or 0).
+Shaping can teach faster, and may move the optimum; `weight` says how much of it there is (studies that looked for a
+gain: studies/paper_a_credit_assignment). Every run records `credit/unbiased` (1 or 0).
 A failed answer rarely has one step to blame (deleting a statement mended 2 % of failed minicode programs), yet most
 different programs are failed ones. `examined = "earning"` leaves them to their group's advantage, for less than a third
 of the calls; "live" also leaves groups alone in which every answer earned the same. Both are shaping: what is

@@ -20,14 +20,13 @@ from typing import Any, Literal
 import numpy as np
 
 from rlvrlab.data.documents import PARTS, Document, Documents, Part, read_documents
-from rlvrlab.data.near import near_duplicates
+from rlvrlab.data.near import SHINGLE, near_duplicates
 from rlvrlab.data.overlap import LENGTH, overlaps
 from rlvrlab.data.texts import Texts, is_word, normalised, tokenised
 from rlvrlab.errors import UserError
 
 Kind = Literal["exact", "near", "passage"]
 KINDS: tuple[Kind, ...] = ("exact", "near", "passage")
-SHINGLE = 3
 PHRASE = 6
 """Tokens in a row that make a phrase: `. How many` in a fifth of all prompts is language, six tokens are form."""
 THRESHOLD = 0.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 from rlvrlab.data.manifest import FOLDER, Manifest, manifest_of, path_of, prompt_sha256, read_manifest, verified
 from rlvrlab.data.roles import Use, refuse_roles, require
 from rlvrlab.data.rows import named, read_problems
-from rlvrlab.envs.base import style_of
+from rlvrlab.envs.base import BaseEnvironment, style_of
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import shuffled
 from rlvrlab.types import Environment, Problem
@@ -45,7 +46,26 @@ def load(path: Path, use: Use, env: Environment, size: int | None = None, seed: 
         "manifest": hashlib.sha256(home.read_bytes()).hexdigest() if manifest else None,
     }
     chosen = problems if size is None else tuple(shuffled(problems, seed, "file", path.name)[:size])
-    return Loaded(chosen, facts)
+    return Loaded(tuple(_adopted(env, chosen)), facts)
+
+
+def load_all(paths: Sequence[Path], use: Use, env: Environment, size: int | None = None, seed: int = 0) -> Loaded:
+    """The problems of several files as one set, in the environment's proportions; one file as `load` gives it."""
+    if len(paths) == 1:
+        return load(paths[0], use, env, size, seed)
+    loaded = [load(path, use, env, None, seed) for path in paths]
+    problems = [problem for one in loaded for problem in one.problems]
+    if twins := [name for name, count in Counter(problem.id for problem in problems).items() if count > 1]:
+        twice = named(sorted(twins))
+        raise UserError(f"{', '.join(path.name for path in paths)}: problems are in two of these files: {twice}")
+    mixed = shuffled(problems, seed, "files", *(path.name for path in paths))
+    chosen = env.in_proportion(mixed, size) if isinstance(env, BaseEnvironment) else mixed[:size]
+    if size is not None and len(chosen) < size:
+        there = f"{len(chosen)} of the {len(problems)} problems in these files"
+        raise UserError(
+            f"{', '.join(p.name for p in paths)}: {size} asked for, env.ratios leave {there}; ask for fewer"
+        )
+    return Loaded(tuple(chosen), {"used": len(chosen), "files": [one.facts for one in loaded]})
 
 
 def protected_prompts(folder: Path) -> dict[str, str]:
@@ -57,18 +77,31 @@ def protected_prompts(folder: Path) -> dict[str, str]:
     return protected
 
 
+def _judge_of(env: Environment, problem: Problem) -> Environment | None:
+    """Who judges a file's problem; an environment that derives from nothing judges those of its own name."""
+    if isinstance(env, BaseEnvironment):
+        return env.judge_of(problem)
+    return env if problem.source == env.name else None
+
+
+def _adopted(env: Environment, problems: Sequence[Problem]) -> Sequence[Problem]:
+    return [env.adopted(problem) for problem in problems] if isinstance(env, BaseEnvironment) else problems
+
+
 def _refuse_strangers(path: Path, problems: Sequence[Problem], env: Environment, manifest: Manifest | None) -> None:
     """Refuse rows that the recipe's environment cannot judge, and prompts written in another style than env.style."""
-    judged = {vars(cls)["name"] for cls in type(env).__mro__ if "name" in vars(cls)}
-    strangers = [f"{p.id} ({p.source})" for p in problems if p.source not in judged]
+    judges = {problem.id: _judge_of(env, problem) for problem in problems}
+    strangers = [f"{p.id} ({p.source})" for p in problems if judges[p.id] is None]
     if strangers:
         remedy = f"set env.type to {problems[0].source!r} or give another file"
         raise UserError(
             f"{path}: environment {env.name!r} cannot judge rows of another data_source: {named(strangers)}; {remedy}"
         )
     asked = manifest.facts.get("style") if manifest else None
-    style = style_of(env) or None
-    if asked is not None and asked != style:
+    for judge in judges.values():
+        style = (style_of(judge) if judge else "") or None
+        if asked is None or asked == style:
+            continue
         raise UserError(
             f"{path}: its prompts ask for style {asked!r}, but env.style is {style!r}; set env.style = {asked!r}"
         )

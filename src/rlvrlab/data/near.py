@@ -12,13 +12,16 @@ and show nowhere; the tests plant duplicates and count.
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvrlab.data.texts import OWNER_BITS, Grams, Indices, Numbers, scattered
+from rlvrlab.data.texts import OWNER_BITS, Grams, Indices, Numbers, Texts, scattered
 
+SHINGLE = 3
+"""Tokens of an n-gram by which texts are compared."""
 BANDS, ROWS = 48, 4
 VALUES = BANDS * ROWS
 SEED = 20250217
@@ -80,6 +83,14 @@ def near_duplicates(grams: Grams, threshold: float) -> Found:
         pairs += map(Near, members[left].tolist(), members[right].tolist(), values.tolist())
     pairs += [Near(int(first[i]), int(i), 1.0) for i in np.flatnonzero(first != np.arange(len(grams)))]
     return Found(sorted({Near(min(p[:2]), max(p[:2]), p.jaccard) for p in pairs}), crowded, hashing)
+
+
+def near_prompts(prompts: Sequence[str], parts: Indices, threshold: float) -> list[Near]:
+    """Pairs of prompts that are nearly or wholly the same; words that a whole part is wrapped in do not count."""
+    if not prompts:
+        return []
+    grams = Texts.of(prompts).grams(SHINGLE)
+    return near_duplicates(grams.without(grams.form(parts)), threshold).pairs
 
 
 def jaccards(grams: Grams, left: Indices, right: Indices) -> NDArray[np.float64]:

@@ -8,8 +8,9 @@ An answer to a problem that is not for training, by its role or by a manifest th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +18,7 @@ from rlvrlab.data.manifest import prompt_sha256
 from rlvrlab.data.roles import refuse_roles
 from rlvrlab.envs.data_files import Row, read_rows
 from rlvrlab.errors import UserError
+from rlvrlab.rollout.pairs import By, right_pairs, score_pairs
 from rlvrlab.rollout.trainable import why_not
 
 Shape = Literal["sft", "preference"]
@@ -31,6 +33,14 @@ class Answers:
     right: dict[str, str] = field(default_factory=dict)
     """Text -> rollout id."""
     wrong: dict[str, str] = field(default_factory=dict)
+    scores: dict[str, float] = field(default_factory=dict)
+    """Text -> the share of tests it passed."""
+
+    def pairs(self, by: By, margin: float) -> Iterator[tuple[str, str]]:
+        """(chosen, rejected) texts, by the rule of rollout/pairs.py."""
+        if by == "score":
+            return score_pairs([(self.scores[text], text) for text in (*self.right, *self.wrong)], margin)
+        return right_pairs(list(self.right), list(self.wrong))
 
 
 def is_run(folder: Path) -> bool:
@@ -38,26 +48,32 @@ def is_run(folder: Path) -> bool:
     return (folder / "config.json").is_file() and (folder / "rollouts").is_dir()
 
 
-def rows_from_run(folder: Path, shape: Shape, per_problem: int, protected: Mapping[str, str]) -> list[Row]:
-    """Training rows; `protected` are hashes of prompts that must not be trained on, see loading.py."""
+def rows_from_run(
+    folder: Path, shape: Shape, per_problem: int, protected: Mapping[str, str], by: By = "right", margin: float = 0.0
+) -> list[Row]:
+    """Training rows; `protected` are hashes of prompts that must not be trained on, see loading.py.
+
+    `by` and `margin` say which answers become a preference pair, see rollout/pairs.py.
+    """
     answers = _collected(folder, shape, protected)
     rows: list[Row] = []
     for problem, answered in answers.items():
         extra = {"problem": problem, "run": folder.name}
-        right, wrong = list(answered.right), list(answered.wrong)
         if shape == "sft":
-            for text in right[:per_problem]:
+            for text in list(answered.right)[:per_problem]:
                 rows.append(
                     {**_asked(answered), "completion": _said(text), "extra_info": {**extra, "id": answered.right[text]}}
                 )
-        elif right and wrong:
-            for i in range(min(per_problem, max(len(right), len(wrong)))):
-                chosen, rejected = right[i % len(right)], wrong[i % len(wrong)]
-                ids = {"chosen_id": answered.right[chosen], "rejected_id": answered.wrong[rejected]}
-                pair = {"chosen": _said(chosen), "rejected": _said(rejected)}
-                rows.append({**_asked(answered), **pair, "extra_info": {**extra, **ids}})
+            continue
+        known = answered.right | answered.wrong
+        for chosen, rejected in islice(answered.pairs(by, margin), per_problem):
+            ids = {"chosen_id": known[chosen], "rejected_id": known[rejected]}
+            scores = {"chosen_score": answered.scores[chosen], "rejected_score": answered.scores[rejected]}
+            pair = {"chosen": _said(chosen), "rejected": _said(rejected)}
+            rows.append({**_asked(answered), **pair, "extra_info": {**extra, **ids, **scores}})
     if not rows:
-        needed = "accepted answer" if shape == "sft" else "problem with both accepted and rejected answers"
+        apart = "answers whose scores differ enough" if by == "score" else "both accepted and rejected answers"
+        needed = "accepted answer" if shape == "sft" else f"problem with {apart}"
         raise UserError(f"{folder}: no {needed} among {len(answers)} problems; take a later or longer run")
     return rows
 
@@ -81,6 +97,7 @@ def _collected(folder: Path, shape: Shape, protected: Mapping[str, str]) -> dict
         if (reason := why_not(row)) in (None, "wrong"):
             own = answers.setdefault(row["problem"], Answers(row["prompt"]))
             (own.wrong if reason else own.right).setdefault(row["completion"], row.get("id", where))
+            own.scores.setdefault(row["completion"], float(row.get("score", not reason)))
     refuse_roles(list(forbidden.items()), shape, str(folder))
     return answers
 

@@ -5,6 +5,7 @@ Equal content is kept once: test before dev before train, so that nothing held o
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,16 +13,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from rlvrlab.data.files import write_lines
 from rlvrlab.data.manifest import manifest_of, path_of, write_manifest
+from rlvrlab.data.near import near_prompts
 from rlvrlab.data.presets import Preset
 from rlvrlab.data.rows import from_row, is_problem_row, to_row, write_problems
-from rlvrlab.data.sources import Place, rows_of
+from rlvrlab.data.sources import Place, raw_files, rows_of
 from rlvrlab.envs.base import BaseEnvironment, Read, style_of
 from rlvrlab.envs.data_files import Row, read_row
 from rlvrlab.envs.split import role_in_training_set
 from rlvrlab.errors import LabError, UserError
-from rlvrlab.randomness import key_bits
 from rlvrlab.registry import find, names
 from rlvrlab.types import Environment, Problem, Role
 
@@ -57,6 +60,37 @@ class Prepared:
     left_out_rows: list[str] = field(default_factory=list)
     """Where they stand."""
     origin: str = ""
+    raw: list[dict[str, Any]] = field(default_factory=list)
+    """The files that were read: name, size and hash."""
+    near: list[dict[str, Any]] = field(default_factory=list)
+    """Near-duplicates that were left out, each with what it is like."""
+
+    def read_from(self, paths: Iterable[Path]) -> None:
+        """Note which files the rows came from, so that the same problems can be made again or doubted."""
+        for path in paths:
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            self.raw.append({"file": path.name, "bytes": path.stat().st_size, "sha256": digest})
+
+    def leave_out_near(self, threshold: float, against: Sequence[Problem] = ()) -> None:
+        """Drop training and dev problems whose prompt is nearly that of a test, dev or earlier training problem.
+
+        Also those like a problem in `against`. Test problems stay: a published test set is reported whole.
+        """
+        groups: list[tuple[str, Sequence[Problem]]] = [("against", against)]
+        groups += [(role, self.problems[role]) for role in ROLES]
+        everyone = [(group, problem) for group, problems in groups for problem in problems]
+        parts = np.repeat(np.arange(len(groups)), [len(problems) for _, problems in groups])
+        gone: set[int] = set()
+        for left, right, jaccard in near_prompts([problem.prompt for _, problem in everyone], parts, threshold):
+            group, problem = everyone[right]  # the later of the two: test before dev before train
+            if left not in gone and right not in gone and group in ("dev", "train"):
+                gone.add(right)
+                kept = {"kept": everyone[left][1].id, "kept_role": everyone[left][0]}
+                self.near.append({"id": problem.id, "role": group, "jaccard": round(jaccard, 3), **kept})
+        names = {row["id"] for row in self.near}
+        for role in ROLES[1:]:
+            self.problems[role] = [problem for problem in self.problems[role] if problem.id not in names]
 
     def summary(self) -> str:
         """How many rows of each role there are, and how many were left behind."""
@@ -65,11 +99,12 @@ class Prepared:
         named = f" ({', '.join(self.left_out_rows[:MOST_NAMED])}{', …' if self.left_out > MOST_NAMED else ''})"
         left_out = f"not judgeable: {self.left_out}{named if self.left_out else ''}"
         counted = f"; tests: {tests}" if tests else ""
-        text = f"{self.name}: {roles}{counted}; dropped as duplicates: {len(self.duplicates)}, {left_out}"
+        near = f", near-duplicates: {len(self.near)}" if self.near else ""
+        text = f"{self.name}: {roles}{counted}; dropped as duplicates: {len(self.duplicates)}{near}, {left_out}"
         if not self.bad_tasks:
             return f"{text}; their own code was not tried: {self.not_tried}" if self.not_tried else text
         name, reason = next(iter(self.bad_tasks.items()))
-        return f"{text}, broken: {len(self.bad_tasks)} ({name}: {reason})"
+        return f"{text}, left out when tried: {len(self.bad_tasks)} ({name}: {reason})"
 
     def leave_out_bad_tasks(self) -> None:
         """Try every problem's own code and keep those whose code works."""
@@ -92,7 +127,9 @@ class Prepared:
 
 def from_preset(name: str, preset: Preset, env: Environment, origin: Path | None) -> Prepared:
     """The rows of a known data set; with a folder_key, `env` already knows its folder and reads it itself."""
-    prepared = Prepared(name, env, origin="local copy" if origin else preset.hub)
+    raw = raw_files(name, preset, origin)
+    prepared = Prepared(name, env, origin="local copy" if raw else preset.hub)
+    prepared.read_from(raw)
     if preset.folder_key:
         prepared.problems |= _reader(env).problems_in_folder()
         return prepared
@@ -104,11 +141,6 @@ def from_preset(name: str, preset: Preset, env: Environment, origin: Path | None
                 role = read.role if preset.by_content else preset.splits[split]
                 role = role_in_training_set(read.role) if role == "train" and lends_dev else role
                 items.append(Item(where, read, role))
-    if preset.select:
-        if len(items) < preset.select:
-            raise UserError(f"{name}: {preset.select} rows are selected, the data has {len(items)} that can be judged")
-        # By content: the same rows from any copy, in any order.
-        items = sorted(items, key=lambda item: key_bits(name, item.read.content))[: preset.select]
     _keep(prepared, items)
     return prepared
 
@@ -159,8 +191,13 @@ def write(prepared: Prepared, folder: Path, to: Format) -> list[Path]:
     for path in files.values():
         if path.exists():
             raise UserError(f"{path}: is already there; choose another --output or move it away")
-    facts = {"environment": prepared.env.name, "version": prepared.env.version, "origin": prepared.origin}
+    facts: dict[str, Any] = {
+        "environment": prepared.env.name,
+        "version": prepared.env.version,
+        "origin": prepared.origin,
+    }
     facts |= {"style": style} if (style := style_of(prepared.env)) else {}
+    facts |= {"raw": prepared.raw} if prepared.raw else {}
     for role, path in files.items():
         if to == "trl":
             write_lines(path, (json.dumps(trl_row(p), ensure_ascii=False) for p in there[role]))
@@ -168,9 +205,10 @@ def write(prepared: Prepared, folder: Path, to: Format) -> list[Path]:
         write_problems(path, there[role])
         counted = {"tests": tests} if (tests := prepared.tests(role)) else {}
         write_manifest(manifest_of(path, there[role], facts | counted), path_of(path))
-    if prepared.duplicates:
-        lines = (json.dumps(row, ensure_ascii=False) for row in prepared.duplicates)
-        write_lines(folder / f"{prepared.name}_duplicates_dropped.jsonl", lines)
+    for what, dropped in (("duplicates", prepared.duplicates), ("near_duplicates", prepared.near)):
+        if dropped:
+            lines = (json.dumps(row, ensure_ascii=False) for row in dropped)
+            write_lines(folder / f"{prepared.name}_{what}_dropped.jsonl", lines)
     if prepared.bad_tasks:
         rows = ({"id": name, "reason": reason} for name, reason in prepared.bad_tasks.items())
         lines = (json.dumps(row, ensure_ascii=False) for row in rows)

@@ -33,8 +33,6 @@ class Preset:
     """Split the rows of its one split by content, as the environment would; otherwise roles are the publisher's."""
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Split -> first and last task_id, where the publisher's file holds all splits in one."""
-    select: int = 0
-    """Take a fixed selection of this many rows; 0 takes all."""
     made: bool = False
     """Without a copy of your own the environment makes the problems; nothing is fetched."""
     made_size: int = 2000
@@ -84,9 +82,9 @@ PRESETS: dict[str, Preset] = {
         keys={"shape": "mbpp"}, ranges=MBPP_RANGES,
     ),
     "mbpp_reg": Preset(
-        "code", {"test": "dev"}, "google-research-datasets/mbpp", "full", keys={"shape": "mbpp"},
-        ranges=MBPP_RANGES, select=200, file="mbpp",
-        note="200 fixed rows of MBPP's test split as a regression set: dev, so do not also test on mbpp",
+        "code", {"prompt": "dev", "validation": "dev"}, "google-research-datasets/mbpp", "full",
+        keys={"shape": "mbpp"}, ranges=MBPP_RANGES, file="mbpp",
+        note="MBPP's prompt and validation rows as a regression set: none of its test or training rows",
     ),
     "codecontests": Preset(
         "code", {"train": "train", "valid": "dev", "test": "test"}, "deepmind/code_contests",

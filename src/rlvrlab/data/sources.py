@@ -20,6 +20,8 @@ NO_NETWORK = "no network: the hub cannot be reached"
 HUB_EXTRA = f"the hub needs `pip install 'rlvrlab[hub]'`; or give your copy with --from PATH or in ${DATA}"
 HUB = "hub:"
 """Begins the name of a set of the hub that is not among the known ones."""
+MOST_RAW = 200
+"""Files of a folder that a manifest names with their hashes."""
 SAVED = ("dataset_info.json", "dataset_dict.json", "state.json")
 """Files that Dataset.save_to_disk leaves."""
 
@@ -43,6 +45,18 @@ def rows_of(name: str, preset: Preset, origin: Path | None) -> dict[str, Iterato
         (path,) = files.values()
         return {split: _in_range(path, *preset.ranges[split]) for split in preset.splits}
     return {split: file_rows(path) for split, path in files.items()}
+
+
+def raw_files(name: str, preset: Preset, origin: Path | None) -> list[Path]:
+    """The files that rows_of would read; empty where they come from the hub."""
+    origin = origin or local_copy(name, preset)
+    if origin is None or not origin.exists():
+        return []
+    if origin.is_file():
+        return [origin]
+    if any((origin / saved).is_file() for saved in SAVED) or preset.folder_key or quixbugs_folder.is_folder(origin):
+        return sorted(path for path in origin.rglob("*") if path.is_file())[:MOST_RAW]
+    return sorted(set(_files(name, preset, origin).values()))
 
 
 def local_copy(name: str, preset: Preset) -> Path | None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from rlvrlab.envs.answers import squeezed
-from rlvrlab.envs.data_files import ENDINGS, Row, read_each
+from rlvrlab.envs.data_files import ENDINGS, LocatedPath, Row, read_each
 from rlvrlab.envs.split import role_in_training_set, role_of
 from rlvrlab.errors import JudgeLost, UserError
 from rlvrlab.randomness import shuffled
@@ -121,6 +121,19 @@ class BaseEnvironment(ABC):
         """All problems by role, of an environment whose data set is a folder of its own kind."""
         raise UserError(f"environment {self.name!r} reads rows, not a folder")
 
+    def judge_of(self, problem: Problem) -> Environment | None:
+        """The environment that judges a problem which was read from a file: itself, one of its parts, or none here."""
+        own = {vars(cls)["name"] for cls in type(self).__mro__ if "name" in vars(cls)}
+        return self if problem.source in own else None
+
+    def adopted(self, problem: Problem) -> Problem:
+        """A problem that was read from a file and that it judges, as one of its own."""
+        return problem
+
+    def in_proportion(self, problems: Sequence[Problem], size: int | None) -> list[Problem]:
+        """At most `size` problems of several files, all where it is None; a mixture keeps its ratios."""
+        return list(problems)[:size]
+
     def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
         """Judge many, in order; a verifier that raises leaves its answer unjudged."""
         return [self._verify_safely(problem, text) for problem, text in items]
@@ -149,7 +162,7 @@ class BaseEnvironment(ABC):
             return unjudged(f"{type(self).__name__}.verify raised {type(error).__name__}: {error}")
 
 
-class DataSetEnvironment(BaseEnvironment):
+class DataSetEnvironment(BaseEnvironment, LocatedPath):
     """An environment that reads its problems from a data file or folder, and makes them where there is none."""
 
     path: str = ""

@@ -13,10 +13,12 @@ import math
 import os
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from rlvrlab.errors import UserError
+from rlvrlab.recipe.schema import PluginTable
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -59,6 +61,16 @@ def located(text: str, folder: Path) -> str:
         if text and (found := base / Path(text).expanduser()).exists():
             return str(found.absolute())
     return text
+
+
+class LocatedPath(PluginTable):
+    """Base of environments whose key `path` names a data file or folder; see `located`."""
+
+    def beside(self, folder: Path) -> Self:
+        """The same with the path as it was found."""
+        environment: Any = self
+        found: Self = replace(environment, path=located(environment.path, folder))
+        return found
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, Row]]:
@@ -153,10 +165,15 @@ def _jsonl_rows(path: Path) -> Iterator[tuple[int, Any]]:
             raise UserError(f"{where}: nested too deeply") from None
         except ValueError as error:
             torn = "" if whole else "the last line is cut off: "
-            raise UserError(f"{where}: {torn}not JSON ({error})") from None
+            raise UserError(f"{where}: {torn}not JSON ({json_fault(error)})") from None
         if "NaN" in text or "Infinity" in text or len(text) > MOST_DIGITS:
             _refuse_odd(row, where)
         yield number, row
+
+
+def json_fault(error: Exception) -> str:
+    """What is wrong, by column alone: the line is named already, and Python would count from the start of the row."""
+    return f"{error.msg}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
 
 
 def _json_rows(path: Path) -> Iterator[tuple[int, Any]]:
@@ -166,7 +183,8 @@ def _json_rows(path: Path) -> Iterator[tuple[int, Any]]:
     try:
         rows = json.loads(text, parse_int=_integer)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not JSON ({error})") from None
+        line = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise UserError(f"{path}{line}: not JSON ({json_fault(error)})") from None
     if not isinstance(rows, list):
         raise UserError(f"{path}: a list of rows was expected, not {type(rows).__name__}")
     for number, row in enumerate(rows, 1):

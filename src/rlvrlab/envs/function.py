@@ -23,8 +23,8 @@ import numpy as np
 from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.envs.data_files import read_rows
 from rlvrlab.envs.split import role_of
-from rlvrlab.errors import JudgeLost, UserError
-from rlvrlab.fingerprint import fingerprint, same_code
+from rlvrlab.errors import JudgeLost, OwnCodeError, UserError, defined_at, raised_at
+from rlvrlab.fingerprint import CHANGED, fingerprint, same_code
 from rlvrlab.randomness import shuffled
 from rlvrlab.registry import adapter, declare
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict, unjudged
@@ -39,7 +39,7 @@ BUGS = (NameError, AttributeError, TypeError, ImportError)
 REMEDY = "return True, False, a score from 0 to 1 or a Verdict"
 
 
-class BadVerdict(UserError):
+class BadVerdict(OwnCodeError):
     """A verifier returned what is no verdict."""
 
 
@@ -50,7 +50,8 @@ def said_by(name: str, judge: Verifier, problem: Problem, text: str) -> Verdict:
         return value
     score = float(value) if isinstance(value, Real | np.bool_) else math.nan
     if not 0 <= score <= 1:
-        raise BadVerdict(f"verify of {name!r} gave {value!r:.100} for problem {problem.id}; {REMEDY}")
+        what = f"verify of {name!r} ({defined_at(judge)}) gave {value!r:.100}"
+        raise BadVerdict(f"{what} for problem {problem.id}; {REMEDY}")
     error = ErrorKind.NONE if score == 1 else ErrorKind.WRONG
     return Verdict(score == 1, score, error, {"correct": float(score == 1)}, answer=text[:200])
 
@@ -65,10 +66,11 @@ def all_said_by(name: str, judge: Verifier, items: Sequence[tuple[Problem, str]]
             raise
         except Exception as error:
             errors.append(error)
-            verdicts.append(unjudged(f"verify raised {type(error).__name__}: {error}"))
+            verdicts.append(unjudged(f"verify raised {type(error).__name__}: {error} at {raised_at(error)}"))
     if errors and len(errors) == len(items) and all(isinstance(error, BUGS) for error in errors):
         why = f"{type(errors[0]).__name__}: {errors[0]}".replace("\n", " ")
-        raise BadVerdict(f"verify of {name!r} raised on all {len(items)} answers: {why}") from errors[0]
+        where = raised_at(errors[0])
+        raise BadVerdict(f"verify of {name!r} raised on all {len(items)} answers: {why} at {where}") from errors[0]
     return verdicts
 
 
@@ -87,10 +89,11 @@ class FunctionEnvironment(BaseEnvironment):
     version = ""  # the fingerprint of the functions, since these score
 
     def __post_init__(self) -> None:
-        again = "restore it, or start a new run"
         if not same_code(self.code, self.version):
-            raise UserError(f"environment {self.name!r}: a function is not what it was; {again}")
+            what = f"a function is not what it was ({self.code} → {self.version})"
+            raise UserError(f"environment {self.name!r}: {what}; {CHANGED}")
         if self.data != self.content:
+            again = "restore it, or start a new run"
             raise UserError(f"environment {self.name!r}: its problems are not what they were; {again}")
 
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:

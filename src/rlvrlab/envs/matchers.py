@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlvrlab.envs.answers import KEPT, amount, squeezed
-from rlvrlab.envs.data_files import Row
+from rlvrlab.envs.data_files import Row, json_fault
 from rlvrlab.envs.mathematics.environment import compared
 from rlvrlab.envs.mathematics.equality import letters
 from rlvrlab.envs.mathematics.shapes import LETTERS
@@ -208,7 +208,7 @@ class Json(Matcher):
         try:
             return json.loads(value)
         except ValueError as error:
-            raise ValueError(f"{value[:40]!r} is not JSON ({error})") from None
+            raise ValueError(f"{value[:40]!r} is not JSON ({json_fault(error)})") from None
 
     def settle(self, reference: Any, answer: str) -> Verdict:
         """Parsed strictly: a key twice, NaN and endless nesting are no JSON."""

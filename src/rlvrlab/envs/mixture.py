@@ -9,6 +9,9 @@
     skill   the member's own (gen), or its label (code) where it has one
     meta    {…, "member": 1, "own_skill": "gen"}
 
+Prepared files of the members' own rows (`data.train_file = ["mbpp_train.jsonl", "mbpp_code_repair_train.jsonl"]`) are
+mixed likewise: each row goes to the first member that judges it. Without `ratios` all rows are taken, spread evenly.
+
 Trap: two members may make the same problem under different rules; ids carry the member's number to keep them apart.
 """
 
@@ -82,11 +85,41 @@ class Mixture(BaseEnvironment):
         made = [iter(env.problems(role, order.count(i), seed)) for i, env in enumerate(self.environments)]
         mixed = []
         for i in order:
-            problem = next(made[i])
-            skill = str(self.members[i].get("label", problem.skill))
-            meta = {**problem.meta, "member": i, "own_skill": problem.skill}
-            mixed.append(replace(problem, id=f"{i}/{problem.id}", skill=skill, meta=meta))
+            mixed.append(self._labelled(i, next(made[i])))
         return mixed
+
+    def judge_of(self, problem: Problem) -> Environment | None:
+        """The first member that judges such a problem; of one that a mixture has made, the member it names."""
+        if "member" in problem.meta:
+            return self.environments[problem.meta["member"]] if problem.meta["member"] < len(self.members) else None
+        judges = (env.judge_of(problem) for env in self.environments if isinstance(env, BaseEnvironment))
+        return next((judge for judge in judges if judge is not None), None)
+
+    def adopted(self, problem: Problem) -> Problem:
+        """As if its member had made it."""
+        judge = self.judge_of(problem)
+        assert judge is not None, "asked before it is adopted"
+        member = next(i for i, env in enumerate(self.environments) if env is judge)
+        return problem if "member" in problem.meta else self._labelled(member, problem)
+
+    def in_proportion(self, problems: Sequence[Problem], size: int | None) -> list[Problem]:
+        """Interleaved: without ratios all of them, else until a member that is due has none left."""
+        parts = [[p for p in problems if p.meta["member"] == i] for i in range(len(self.members))]
+        weights = self.ratios or tuple(float(len(part)) for part in parts)
+        left = [iter(part) for part in parts]
+        mixed: list[Problem] = []
+        for member in _interleaved(weights, len(problems) if size is None else min(size, len(problems))):
+            problem = next(left[member], None)
+            if problem is None:
+                break
+            mixed.append(problem)
+        return mixed
+
+    def _labelled(self, member: int, problem: Problem) -> Problem:
+        """A member's problem as one of the mixture: its number before the id, its label as the skill."""
+        skill = str(self.members[member].get("label", problem.skill))
+        meta = {**problem.meta, "member": member, "own_skill": problem.skill}
+        return replace(problem, id=f"{member}/{problem.id}", skill=skill, meta=meta)
 
     def gold(self, problem: Problem) -> str | None:
         """The answer of the member that made the problem."""

@@ -33,11 +33,11 @@ from rlvrlab.envs.matchers import LONGEST, MATCHERS, Exact, Matcher, in_block, s
 from rlvrlab.envs.mathematics.shapes import LETTERS
 from rlvrlab.envs.split import role_in_training_set, role_of
 from rlvrlab.errors import UserError, suggestion
-from rlvrlab.fingerprint import fingerprint, same_code
+from rlvrlab.fingerprint import CHANGED, fingerprint, same_code
 from rlvrlab.judge.extract import after_thinking, boxed, hashed, tagged
 from rlvrlab.randomness import key_bits, shuffled
 from rlvrlab.recipe.schema import PluginTable
-from rlvrlab.registry import file_of, is_own, own_object, register
+from rlvrlab.registry import file_of, is_own, own_names, own_object, register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict
 
 ROLES: tuple[Role, ...] = ("test", "dev", "train")
@@ -112,7 +112,7 @@ class Answers(JudgedEnvironment, PluginTable):
         matcher = f"{file_of(self.matcher, folder, Path())}:{self.matcher.rpartition(':')[2]}"
         code = fingerprint(_function(matcher))
         if self.code and not same_code(self.code, code):
-            raise UserError(f"matcher {self.matcher!r} is not what it was; restore it, or start a new run")
+            raise UserError(f"matcher {self.matcher!r} is not what it was ({self.code} → {code}); {CHANGED}")
         return replace(found, matcher=matcher, code=code)
 
     @property
@@ -328,9 +328,11 @@ def _letter(value: Any, listed: Sequence[str]) -> Any:
 
 def _function(name: str) -> Callable[[Problem, str], Any]:
     """The function `file.py:NAME`."""
-    found = own_object(file_of(name, Path()), name.rpartition(":")[2])
+    path, attribute = file_of(name, Path()), name.rpartition(":")[2]
+    found = own_object(path, attribute)
     if not callable(found):
-        raise UserError(f"matcher {name!r}: no function of that name; write def NAME(problem, answer): return …")
+        there = ", ".join(own_names(path)) or "none"
+        raise UserError(f"matcher {name!r}: no function {attribute!r} in {path}, which has: {there}")
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,6 +25,9 @@ from rlvrlab.types import Completion, Finish, Problem, Request, Sampling, Verdic
 if TYPE_CHECKING:  # asyncio, TLS and all that servers need; an engine of one's own should not wait for them
     from rlvrlab.engines.openai import Servers
 
+BLIND = -1
+"""The turn of a second try that was told nothing: the control beside second tries after feedback."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -35,6 +39,20 @@ class Ask:
     sampling: Sampling
     key: tuple[Any, ...]
     """Randomness key of this one answer: it does not depend on the others, nor on an interruption."""
+    turn: int = 0
+    """0 for the first try, 1 for a second one after feedback, BLIND for a second one without."""
+    told: str = ""
+    """What is asked in place of the problem's own prompt: the feedback on a failed try."""
+
+    @property
+    def prompt(self) -> str:
+        """What the policy is asked."""
+        return self.told or self.problem.prompt
+
+    @property
+    def name(self) -> tuple[str, int, int]:
+        """Which answer of the evaluation this is."""
+        return self.problem.id, self.sample, self.turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +96,25 @@ class EngineAnswerer:
     """An engine under examination."""
 
     def __init__(
-        self, engine: Engine, facts: dict[str, Any] | None = None, at_once: int | None = None, entropy: bool = False
-    ) -> None:
-        """`at_once` answers are drawn together (None: all); `entropy` scores them once more to know their entropy."""
+        self, engine: Engine, facts: dict[str, Any] | None = None, at_once: int | None = None, entropy: bool = False,
+        system: str = "",
+    ) -> None:  # fmt: skip
+        """`at_once` answers are drawn together (None: all); `entropy` scores them once more to know their entropy.
+
+        `system` is a system message before every prompt, for engines that use a chat template.
+        """
         self._engine, self._facts, self._at_once, self._entropy = engine, facts or {}, at_once, entropy
+        self._system = system
 
     def identity(self) -> dict[str, Any]:
         """The engine's name and whatever the caller knows about its weights."""
-        return {"kind": "engine", "engine": self._engine.name, **self._facts}
+        return {"kind": "engine", "engine": self._engine.name, **self._facts, **system_fact(self._system)}
 
     def answers(self, asks: Iterable[Ask]) -> Iterator[Ready]:
         """Draws and yields `at_once` answers at a time."""
         waiting = iter(asks)
         while chunk := list(islice(waiting, self._at_once)):
-            prompts = [prompt_tokens(self._engine.tokenizer, ask.problem.prompt) for ask in chunk]
+            prompts = [prompt_tokens(self._engine.tokenizer, ask.prompt, self._system) for ask in chunk]
             requests = [Request(tokens, 1, ask.key, ask.sampling) for tokens, ask in zip(prompts, chunk, strict=True)]
             problems, first = [ask.problem for ask in chunk], self._engine.sample(requests)
             answers = [group[0] for group in with_tools(self._engine, problems, requests, first)]
@@ -117,21 +140,26 @@ class EngineAnswerer:
 class ServerAnswerer:
     """OpenAI-compatible servers under examination: the problem's prompt as a chat message, or as plain text."""
 
-    def __init__(self, servers: Servers, top_logprobs: int = 0) -> None:
-        """`top_logprobs` above 0 asks for log-probabilities, where the server tells them."""
-        self._servers, self._top = servers, top_logprobs
+    def __init__(self, servers: Servers, top_logprobs: int = 0, system: str = "") -> None:
+        """`top_logprobs` above 0 asks for log-probabilities, where the server tells them.
+
+        `system` is a system message before every prompt.
+        """
+        self._servers, self._top, self._system = servers, top_logprobs, system
+        if system and not servers.chat:
+            raise UserError("a system prompt needs a chat template; leave it out, or ask without --completions")
 
     def identity(self) -> dict[str, Any]:
         """Addresses and the model id really served."""
-        return {"kind": "servers", **self._servers.identity()}
+        return {"kind": "servers", **self._servers.identity(), **system_fact(self._system)}
 
     def answers(self, asks: Iterable[Ask]) -> Iterator[Ready]:
         """Sends all requests at once and yields answers as the servers give them."""
         from rlvrlab.engines.openai.wire import chat_body, text_body
 
         asks = self._without_tools(asks)
-        body = chat_body if self._servers.chat else text_body
-        orders = ((ask, body(ask.problem.prompt, ask.sampling, key_bits(*ask.key) % 2**31, self._top)) for ask in asks)
+        body = partial(chat_body, system=self._system) if self._servers.chat else text_body
+        orders = ((ask, body(ask.prompt, ask.sampling, key_bits(*ask.key) % 2**31, self._top)) for ask in asks)
         for ready in self._servers.replies(orders):
             yield [
                 (ask, Answer(Completion(r.text, r.tokens, r.logprobs, r.finish), r.gen_tokens, r.entropy, r.attempts,
@@ -147,6 +175,11 @@ class ServerAnswerer:
                     f"{ask.problem.id}: has tools, and servers answer in one turn here; load the model itself"
                 )
             yield ask
+
+
+def system_fact(system: str) -> dict[str, str]:
+    """The system prompt as part of who answers; nothing where there is none, as in older records."""
+    return {"system_prompt": system} if system else {}
 
 
 def failed(error: str) -> Answer:

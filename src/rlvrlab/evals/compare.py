@@ -21,6 +21,7 @@ from rlvrlab.evals.judged import problems_of_roles, sample_of
 from rlvrlab.evals.metrics import Sample, solved_within
 from rlvrlab.evals.replicates import pairs, refuse_repeats
 from rlvrlab.evals.statistics import Difference, compare_seeds, pass_at_k
+from rlvrlab.recipe.parse import flatten
 from rlvrlab.record.evaluation import Stored
 
 Score = Callable[[Sequence[Sample]], float | None]
@@ -84,6 +85,8 @@ MEASURES: dict[str, Score] = {
     "avg_entropy": _mean(lambda one: one.entropy),
 }
 """What is compared, the first also by skill and by level; EVAL@k adds its pass@k, EVAL@budget what was solved."""
+QUESTIONS = (("data set", "data", "data"), ("scorer", "scorer", "scorer"), ("protocol", "protocol_hash", "protocol"))
+"""What both sides must have been asked alike: in words, the fact that tells, and the fact with its names."""
 PLAIN = ("gen_tokens", "avg_entropy")
 """Measures that are no shares, and neither good nor bad when they move."""
 
@@ -306,14 +309,25 @@ def _spread(score_SP: Floats) -> float | None:
     return float(score_SP.mean(axis=1).std(ddof=1)) if len(score_SP) > 1 else None
 
 
+def _contrast(one: Any, two: Any) -> str:
+    """What differs, by its names; of two environments their names say enough."""
+    if not isinstance(one, dict) or not isinstance(two, dict):
+        return f"{one} and {two}"
+    if one.get("environment") != two.get("environment"):
+        return f"{one.get('environment')} and {two.get('environment')}"
+    first, second = dict(flatten(one)), dict(flatten(two))
+    keys = [key for key in {**first, **second} if first.get(key) != second.get(key)]
+    return "; ".join(f"{key} {first.get(key)} and {second.get(key)}" for key in keys) or "their versions"
+
+
 def _unlike(folders: Sequence[Stored], anyway: bool) -> list[str]:
     """Notes on where protocol, data set or scorer differ; a refusal unless `anyway`."""
     first, notes = folders[0].examined, []
     for other in folders[1:]:
-        for name, one in (("protocol", "protocol_hash"), ("data set", "data"), ("scorer", "scorer")):
+        for name, one, told in QUESTIONS:
             if other.examined[one] != first[one]:
                 text = f"{folders[0].folder} and {other.folder} differ in their {name}"
-                notes.append(f"{text}: {first[one]} and {other.examined[one]}")
+                notes.append(f"{text}: {_contrast(first[told], other.examined[told])}")
     if notes and not anyway:
         raise UserError(f"compare: {notes[0]}; evaluate both alike, or --anyway")
     if len({one.info.get("partial_credit") for one in folders}) > 1:

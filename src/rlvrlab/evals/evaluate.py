@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 from rlvrlab.engines.base import Engine
 from rlvrlab.errors import InfrastructureError, ModelChanged, UserError
-from rlvrlab.evals.answering import Answerer, Ask, EngineAnswerer, Ready
+from rlvrlab.evals.answering import BLIND, Answerer, Ask, EngineAnswerer, Ready
 from rlvrlab.evals.hacks.signals import answer_metrics
 from rlvrlab.evals.judged import Judged, as_row, from_row
 from rlvrlab.evals.metrics import Sample, at_budget, at_k, dataset_metrics
@@ -31,7 +31,8 @@ from rlvrlab.evals.protocol import Budget, eval_at_1
 from rlvrlab.evals.protocol import Protocol as EvalProtocol
 from rlvrlab.evals.statistics import wilson
 from rlvrlab.rewards.total import PartialCredit
-from rlvrlab.types import Environment, Finish, Problem, RewardFunction, unjudged
+from rlvrlab.rollout.turns import feedback
+from rlvrlab.types import Environment, Finish, Problem, RewardFunction, Sampling, unjudged
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,14 @@ class Evaluation:
 
     def accuracy(self) -> Accuracy:
         """Counts of what was solved, for training."""
-        known = [one for one in self.judged if one.verdict.correct is not None]
+        first = [one for one in self.judged if one.turn == 0]
+        known = [one for one in first if one.verdict.correct is not None]
         return Accuracy(
             solved=sum(one.verdict.correct is True for one in known),
             judged=len(known),
-            unjudged=len(self.judged) - len(known),
+            unjudged=len(first) - len(known),
             errors=dict(sorted(Counter(str(one.verdict.error) for one in known if not one.verdict.correct).items())),
-            truncated=sum(one.answer.completion.finish is Finish.LENGTH for one in self.judged),
+            truncated=sum(one.answer.completion.finish is Finish.LENGTH for one in first),
         )
 
 
@@ -136,6 +138,8 @@ def evaluate(
         if protocol.budget is None:
             pairs = ((p, i) for p in problems for i in range(protocol.n))
             session.ask(Ask(p, i, protocol.sampling, (seed, "eval", p.id, i)) for p, i in pairs)
+            if protocol.tries > 1:
+                session.ask(session.second_tries())
         else:
             session.spend(problems, protocol.budget)
     except InfrastructureError as error:
@@ -190,16 +194,37 @@ class _Session:
 
     def ask(self, asks: Iterable[Ask]) -> None:
         """Have these answered and judged, unless they are already."""
-        missing = (ask for ask in asks if not self._known(ask.problem.id, ask.sample))
+        missing = (ask for ask in asks if not self._known(*ask.name))
         for ready in self._answerer.answers(missing):
             self._judge(ready)
+
+    def second_tries(self) -> list[Ask]:
+        """For each failed first answer: a greedy try after feedback, and a sampled one that is told nothing.
+
+        The blind one says how many a second try mends by luck. Of the n answers to a problem only the first is
+        followed up.
+        """
+        firsts = [one for one in self.judged.values() if one.turn == 0 and one.sample == 0]
+        failed = [one for one in firsts if one.verdict.correct is False and not self._tried_again(one)]
+        told = feedback(self._env, [(one.problem, one.answer.completion.text, one.verdict) for one in failed])
+        longest = self._protocol.sampling.max_tokens
+        greedy, free = Sampling(longest, temperature=0.0), Sampling(longest)
+        asks = []
+        for one, text in zip(failed, told, strict=True):
+            key = self._seed, "eval", one.problem.id, one.sample
+            asks.append(Ask(one.problem, one.sample, greedy, (*key, "repair"), 1, text))
+            asks.append(Ask(one.problem, one.sample, free, (*key, "blind"), BLIND))
+        return asks
+
+    def _tried_again(self, first: Judged) -> bool:
+        return all(self._known(first.problem.id, first.sample, turn) for turn in (1, BLIND))
 
     def spend(self, problems: Sequence[Problem], budget: Budget) -> None:
         """Round by round: one more answer for every problem that is unsolved and has budget left."""
         for round_ in range(self._protocol.n):
             asks = []
             for problem in problems:
-                if self._known(problem.id, round_) or self._over(problem, budget):
+                if self._known(problem.id, round_, 0) or self._over(problem, budget):
                     continue
                 sampling = self._protocol.sampling
                 if budget.kind == "tokens":
@@ -227,8 +252,8 @@ class _Session:
         answers = (self.judged.get((problem.id, sample, 0)) for sample in range(self._protocol.n))
         return (one for one in answers if one is not None)
 
-    def _known(self, problem: str, sample: int) -> bool:
-        one = self.judged.get((problem, sample, 0))
+    def _known(self, problem: str, sample: int, turn: int) -> bool:
+        one = self.judged.get((problem, sample, turn))
         return one is not None and one.verdict.correct is not None
 
     def _judge(self, ready: Ready) -> None:
@@ -266,11 +291,11 @@ def judge_answers(env: Environment, ready: Ready, clock: Callable[[], float]) ->
     batch = []
     for ask, answer in ready:
         if answer.verdict is not None:
-            batch.append(Judged(ask.problem, ask.sample, answer, answer.verdict, answer.judge_s, clock()))
+            batch.append(Judged(ask.problem, ask.sample, answer, answer.verdict, answer.judge_s, clock(), ask.turn))
             continue
         verdict = verdicts.get((ask.problem.id, answer.completion.text))
         if verdict is None or answer.completion.finish is Finish.ERROR:
             verdict = unjudged(f"the sampler failed: {answer.error}")
         judge_s = float(verdict.cost.get("wall_s", share))
-        batch.append(Judged(ask.problem, ask.sample, answer, verdict, judge_s, clock()))
+        batch.append(Judged(ask.problem, ask.sample, answer, verdict, judge_s, clock(), ask.turn))
     return batch

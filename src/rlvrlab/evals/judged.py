@@ -28,7 +28,7 @@ class Judged:
     at_s: float
     """Seconds of evaluation when it was there, summed over interruptions."""
     turn: int = 0
-    """0 for the first try, 1 … for repairs after feedback."""
+    """0 for the first try, 1 … for repairs after feedback, -1 for a second try that was told nothing."""
     credit: float | None = None
     """The recipe's reward, where it is an accuracy with partial credit; None: the verdict's own score counts."""
 

@@ -75,22 +75,29 @@ def evaluate_into(
 
 
 def track(kept: Kept, sinks: Sequence[str], name: str) -> list[str]:
-    """Copy the numbers to trackers (wandb, trackio, tensorboard); one that fails is named, the folder is the truth."""
-    troubles = []
+    """Copy the numbers of one evaluation to trackers; one that fails is named, the folder is the truth."""
     numbers = {
         f"eval/{kept.evaluation.data}/{k}": float(v) for k, v in kept.metrics.items() if isinstance(v, int | float)
     }
+    return track_numbers(kept.folder, name, {"protocol": kept.evaluation.protocol.facts()}, numbers, sinks)
+
+
+def track_numbers(
+    folder: Path, name: str, facts: Mapping[str, Any], numbers: Mapping[str, float], sinks: Sequence[str]
+) -> list[str]:
+    """Copy numbers to trackers (wandb, trackio, tensorboard); returns what went wrong, in words."""
+    troubles = []
     for sink in sinks:
         tracker: Sink = find("sink", sink)()
         try:
             with redirect_stdout(sys.stderr):
-                tracker.open(kept.folder, name, redact({"protocol": kept.evaluation.protocol.facts()}))
-                tracker.log(0, numbers)
+                tracker.open(folder, name, redact(dict(facts)))
+                tracker.log(0, dict(numbers))
                 tracker.close()
         except ImportError as error:
             raise UserError(f"--sink: {sink} needs `pip install 'rlvrlab[{sink}]'` ({error})") from None
         except Exception as error:  # a tracker that is down must not cost the evaluation
-            troubles.append(f"sink {sink} failed ({error}); {kept.folder / 'metrics.json'} has it all")
+            troubles.append(f"sink {sink} failed ({error}); {folder / 'metrics.json'} has it all")
     return troubles
 
 

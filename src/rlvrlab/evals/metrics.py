@@ -47,7 +47,7 @@ class Sample:
     skill: str = ""
     level: str = ""
     turn: int = 0
-    """0 for the first try, 1 … for repairs after feedback."""
+    """0 for the first try, 1 … for repairs after feedback, -1 for a second try that was told nothing."""
     at_s: float = 0.0
     """Seconds of evaluation when it was judged."""
     accuracy: float | None = None
@@ -90,7 +90,8 @@ def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> d
         "p95_judge_time": float(np.percentile(times, 95)),
         "avg_gen_tokens": float(np.mean([s.gen_tokens for s in answered] or [0])),
     }
-    paid = [s for s in everything if s.accepted is not None]  # per solved problem, all samples are paid for
+    # Per solved problem all samples are paid for; blind second tries are a control, and nobody's answers.
+    paid = [s for s in everything if s.accepted is not None and s.turn >= 0]
     right = len({s.problem_id for s in paid if s.accepted})
     tokens, seconds = sum(s.gen_tokens for s in paid), sum(s.judge_time for s in paid)
     out |= _failures(judged)
@@ -259,6 +260,7 @@ def _recovery(samples: Sequence[Sample]) -> dict[str, float]:
         return {}
     failed = {(s.problem_id, s.sample) for s in samples if s.turn == 0 and s.accepted is False} & later
     mended = {(s.problem_id, s.sample) for s in samples if s.turn > 0 and s.accepted} & failed
+    blind = [s for s in samples if s.turn < 0 and s.accepted is not None]
     first = {(s.problem_id, s.sample) for s in samples if s.turn == 0 and s.accepted}
     tried = {(s.problem_id, s.sample) for s in samples if s.turn == 0 and s.accepted is not None}
     low, high = wilson(len(mended), len(failed))
@@ -267,7 +269,17 @@ def _recovery(samples: Sequence[Sample]) -> dict[str, float]:
         "recovery_rate_low": low,
         "recovery_rate_high": high,
         "accepted_after_repair": _share(len(first | mended), len(tried)),
-    }
+    } | _blind_recovery(blind)
+
+
+def _blind_recovery(blind: Sequence[Sample]) -> dict[str, float]:
+    """How many of the failed first tries one sample without feedback would have put right."""
+    if not blind:
+        return {}
+    right = sum(s.accepted is True for s in blind)
+    low, high = wilson(right, len(blind))
+    names = ("blind_recovery_rate", "blind_recovery_rate_low", "blind_recovery_rate_high")
+    return dict(zip(names, (_share(right, len(blind)), low, high), strict=True))
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlvrlab.errors import UnknownName
 from rlvrlab.evals.hacks.signals import Finding, Trend, findings, rollout_metrics
 from rlvrlab.registry import find
 from rlvrlab.types import Rollout
 
-__all__ = ["ONLINE", "RANGES", "Finding", "Range", "Watch", "examine", "health_of"]
+if TYPE_CHECKING:
+    from rlvrlab.record.run import Run
+
+__all__ = ["ONLINE", "RANGES", "Finding", "Range", "Standing", "Watch", "examine", "health_of"]
+
+
+PERSISTS = 3
+"""Steps in a row that something must be seen before it is said: one step, or one group, is often an accident."""
+RECOVERS = 5
+"""Steps in a row without it after which that is taken back."""
 
 
 class Range(NamedTuple):
@@ -24,7 +34,9 @@ class Range(NamedTuple):
     remedy: str
     """What to try."""
     alarm: bool = False
-    """Worth an event and a line in EXPERIMENT.md at once, not only a light."""
+    """Worth an event and a line in EXPERIMENT.md, not only a light."""
+    after: int = PERSISTS
+    """Steps in a row that must show it before it counts."""
 
     def holds(self, value: float) -> bool:
         """Is the value within the range?"""
@@ -48,12 +60,13 @@ RANGES = (
           "fewer epochs or a lower learning rate"),
     Range("actor/kl", None, 1.0, "far from the reference policy", "raise kl.coef or stop earlier"),
     Range("groups/unjudged_rows", None, 0.0, "some answers could not be judged; they are left out, not counted wrong",
-          "look at logs/events.jsonl and the rollouts' detail", alarm=True),
+          "look at logs/events.jsonl and the rollouts' detail", alarm=True, after=1),
     Range("sft/nll", None, 12.0, "worse than a blind guess over 160,000 tokens: the updates are ruining the policy",
           "start again with a lower learning rate", alarm=True),
     Range("dpo/chosen_reward", -1.0, None, "chosen answers become less likely, together with rejected ones",
           "raise dpo.sft_coef or dpo.beta, or lower the learning rate"),
 )  # fmt: skip
+AFTER = {one.metric: one.after for one in RANGES}
 ONLINE = (
     "actor/entropy", "actor/grad_norm", "groups/zero_variance", "response_length/clip_ratio", "actor/pg_clipfrac",
     "actor/kl", "groups/unjudged_rows",
@@ -70,24 +83,73 @@ def health_of(phase: object) -> tuple[str, ...]:
     return health
 
 
+class News(NamedTuple):
+    """What changed in a run's health with a step."""
+
+    found: list[Finding]
+    """Seen for long enough, and not said before."""
+    recovered: list[str]
+    """Metrics whose finding does not hold any more."""
+
+    def tell(self, run: Run, step: int) -> None:
+        """Warnings for new alarms, and withdrawals of old ones."""
+        for finding in self.found:
+            if finding.alarm:
+                run.warn(finding.metric, finding.text, step=step)
+        for metric in self.recovered:
+            run.withdraw(metric, f"{metric} has been as it should be for {RECOVERS} steps", step=step)
+
+
+class Standing:
+    """Findings that persist: each counts after some steps in a row that show it, until RECOVERS in a row do not."""
+
+    def __init__(self) -> None:
+        self.now: dict[str, Finding] = {}
+        self.ever: set[str] = set()
+        self._bad: Counter[str] = Counter()
+        self._good: Counter[str] = Counter()
+        self._phase: object = None
+
+    def add(self, health: Collection[str], row: Mapping[str, Any]) -> News:
+        """Take in a step; a phase counts anew, and a metric only where it was measured."""
+        if row.get("phase") != self._phase:
+            self._phase, self._bad, self._good = row.get("phase"), Counter(), Counter()
+        measured = {key for key, value in row.items() if isinstance(value, int | float)}
+        seen = {finding.metric: finding for finding in examine(health, row) + findings(row)}
+        for metric in seen:
+            self._bad[metric], self._good[metric] = self._bad[metric] + 1, 0
+        for metric in (measured - seen.keys()) & {*self._bad, *self.now}:
+            self._bad[metric], self._good[metric] = 0, self._good[metric] + 1
+        found = [one for metric, one in seen.items() if self._bad[metric] >= AFTER.get(metric, PERSISTS)]
+        found = [one for one in found if one.metric not in self.now]
+        recovered = [metric for metric in self.now if self._good[metric] >= RECOVERS]
+        self.now = {metric: one for metric, one in self.now.items() if metric not in recovered}
+        self.now |= {one.metric: one for one in found}
+        self.ever |= self.now.keys()
+        return News(found, recovered)
+
+
 class Watch:
     """The monitors of a run: health ranges, and whether the reward is earned (see hacks/)."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]] = ()) -> None:
-        self._trend = Trend(rows)
+        rows = list(rows)
+        self._trend, self._standing = Trend(rows), Standing()
+        for row in rows:
+            self._standing.add(health_of(row.get("phase")), row)
 
     def measure(self, row: Mapping[str, Any], rollouts: Sequence[Rollout]) -> dict[str, float]:
         """Further metrics of a step, under hack/."""
         return rollout_metrics(rollouts) | self._trend.metrics(row)
 
-    def examine(self, health: Collection[str], row: Mapping[str, Any]) -> list[Finding]:
-        """What is not normal in a step's row; `health` are the ranges that hold in its phase."""
-        return examine(health, row) + findings(row)
+    def examine(self, health: Collection[str], row: Mapping[str, Any]) -> News:
+        """What persists and what has recovered with a step's row; `health` are the ranges that hold in its phase."""
+        return self._standing.add(health, row)
 
 
-def examine(health: Collection[str], metrics: Mapping[str, float]) -> list[Finding]:
+def examine(health: Collection[str], metrics: Mapping[str, Any]) -> list[Finding]:
     """Metrics of one step that are outside the ranges named in `health`."""
-    outside = [(r, metrics[r.metric]) for r in RANGES if r.metric in health and r.metric in metrics]
+    outside = [(r, metrics[r.metric]) for r in RANGES if r.metric in health and metrics.get(r.metric) is not None]
     return [
         Finding(r.metric, value, f"{r.metric} is {value:.3g}: {r.meaning}; {r.remedy}", r.alarm)
         for r, value in outside

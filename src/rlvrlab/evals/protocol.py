@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from rlvrlab.errors import UserError
 from rlvrlab.types import Environment, Sampling
@@ -21,6 +21,8 @@ VERSION = 1
 MAX_NEW_TOKENS = 2048
 RUN_TIMEOUT_S = 30.0
 MEMORY_MB = 1024
+USUAL_N = 8
+"""Answers per problem under EVAL@k, where nobody says how many."""
 MOST_ANSWERS = 256
 """Most answers per problem under EVAL@budget, so that it ends even where answers cost nothing."""
 LIMITS = {"timeout_s": "run_timeout_s", "memory_mb": "memory_mb"}
@@ -56,6 +58,8 @@ class Protocol:
     """Seconds for one run of a program; None leaves it to the environment."""
     memory_mb: int | None = None
     """Memory for it; None leaves it to the environment."""
+    tries: int = 1
+    """2: a failed first answer is followed by a greedy second try after feedback, and by a blind one as its control."""
 
     def __post_init__(self) -> None:
         wrong = [k for k in self.ks if not 1 <= k <= self.n]
@@ -69,6 +73,8 @@ class Protocol:
             raise UserError(f"{self.name}: temperature must be 0 or more and top_p in (0, 1]")
         if self.n > 1 and self.sampling.temperature == 0:
             raise UserError(f"{self.name}: {self.n} greedy answers are {self.n} times the same; set --temperature")
+        if self.tries not in (1, 2) or (self.tries > 1 and self.budget is not None):
+            raise UserError(f"{self.name}: tries = {self.tries}: 1 or 2, and 1 under EVAL@budget, which tries anyway")
         if self.budget is not None and not self.budget.amount > 0:
             raise UserError(f"{self.name}: a budget of {self.budget} buys nothing; give more than 0")
 
@@ -81,6 +87,8 @@ class Protocol:
     def facts(self) -> dict[str, Any]:
         """The settings as plain JSON values."""
         facts: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        if self.tries == 1:  # first tries are asked alike with and without second ones after them
+            del facts["tries"]
         return facts
 
     def applied(self, env: Environment, chosen: Collection[str] = ()) -> tuple[Environment, Protocol]:
@@ -123,3 +131,36 @@ def eval_at_budget(
     """EVAL@budget: answers one after the other until solved or spent."""
     sampling = Sampling(max_tokens, temperature, top_p)
     return Protocol("EVAL@budget", n, (), sampling, budget, RUN_TIMEOUT_S, MEMORY_MB)
+
+
+def named_protocol(
+    name: str, *, max_tokens: int = MAX_NEW_TOKENS, n: int | None = None, ks: Sequence[int] = (), budget: str = "",
+    temperature: float | None = None, top_p: float = 1.0, tries: int = 1,
+) -> Protocol:  # fmt: skip
+    """The protocol that a user names `@1`, `@k` or `@budget`, with the settings that belong to it.
+
+    A setting of another protocol is refused: it would be asked for and not be there.
+    """
+    if name != "@budget" and budget:
+        raise UserError("budget belongs to protocol @budget")
+    if name == "@1":
+        wrong = [key for key, given in (("n", n), ("k", ks), ("temperature", temperature)) if given]
+        wrong += ["top-p"] if top_p != 1 else []
+        if wrong:
+            raise UserError(f"{wrong[0]}: @1 is one greedy answer; take protocol @k")
+        return replace(eval_at_1(max_tokens), tries=tries)
+    usual = 1.0 if temperature is None else temperature
+    if name == "@k":
+        n = n or USUAL_N
+        return replace(eval_at_k(n, tuple(ks) or sorted({1, n}), usual, top_p, max_tokens), tries=tries)
+    if name != "@budget":
+        raise UserError(f"protocol {name}: unknown; allowed: @1, @k, @budget")
+    kind, _, amount = budget.partition("=")
+    refusal = UserError(f"budget {budget!r}: write tokens=2000, judge_s=5 or wall_s=60")
+    if kind not in get_args(Spent):
+        raise refusal
+    try:
+        spent = Budget(kind, float(amount))  # type: ignore[arg-type]
+    except ValueError:
+        raise refusal from None
+    return replace(eval_at_budget(spent, usual, top_p, max_tokens, n or MOST_ANSWERS), tries=tries)

@@ -7,7 +7,7 @@ stand a greedy second try that sees the feedback, and one plain sample that does
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from rlvrlab.evals.statistics import wilson
@@ -30,6 +30,11 @@ class Recovery:
     blind_judged: int
     blind: int
     """Failures that one sample without feedback mended."""
+
+    @classmethod
+    def of_all(cls, parts: Sequence[Recovery]) -> Recovery:
+        """Several sets of problems as one."""
+        return cls(*(sum(counts) for counts in zip(*(astuple(part) for part in parts), strict=True)))
 
     def metrics(self) -> dict[str, float]:
         """Rates with their intervals; a rate of nothing is 0 with the interval (0, 1)."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.extras import install_hf
+from rlvrlab.models.quiet import quiet_transformers
 
 
 class Scores(NamedTuple):
@@ -27,10 +28,11 @@ def rescore(folder: Path, rows: Sequence[tuple[Sequence[int], Sequence[int]]]) -
         from transformers import AutoModelForCausalLM, AutoTokenizer
     except ImportError as error:
         raise UserError(f"{error.name}: not installed, and needed to check; {install_hf()}") from None
-    AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    model, loading = AutoModelForCausalLM.from_pretrained(
-        folder, local_files_only=True, use_safetensors=True, dtype=torch.float32, output_loading_info=True
-    )
+    with quiet_transformers():
+        AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        model, loading = AutoModelForCausalLM.from_pretrained(
+            folder, local_files_only=True, use_safetensors=True, dtype=torch.float32, output_loading_info=True
+        )
     if loading["missing_keys"] or loading["unexpected_keys"]:
         raise InfrastructureError(f"{folder}: weights and configuration do not fit ({loading['missing_keys']})")
     if not all(bool(torch.isfinite(p).all()) for p in model.parameters()):

@@ -21,6 +21,7 @@ from rlvrlab.extras import install_hf
 from rlvrlab.models import cache
 from rlvrlab.models.card import front_matter
 from rlvrlab.models.conversion import convert
+from rlvrlab.models.quiet import quiet_transformers
 from rlvrlab.models.tensors import read_header
 
 NAME = "smollm2-135m"
@@ -123,7 +124,10 @@ def verify(folder: Path) -> None:
         tokens = tokenizer.encode(text, add_special_tokens=False)
         expect("round trip", tokenizer.decode(tokens, clean_up_tokenization_spaces=False), text)
     expect("tokens of 1234", len(tokenizer.encode("1234", add_special_tokens=False)), 4)
-    model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, use_safetensors=True, dtype="float32")
+    with quiet_transformers():
+        model = AutoModelForCausalLM.from_pretrained(
+            folder, local_files_only=True, use_safetensors=True, dtype="float32"
+        )
     expect("parameters", sum(p.numel() for p in model.parameters()), PARAMETERS)
     said = greedy_answer(model, tokenizer, QUESTION)
     if ANSWER not in said:

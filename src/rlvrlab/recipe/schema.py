@@ -17,6 +17,8 @@ from rlvrlab.recipe.presets import Preset
 from rlvrlab.types import Count, CountOrZero, Fraction01, NonNegative, Positive
 
 Table = dict[str, Any]
+Files = str | list[str] | None
+"""One file or several, relative to the recipe's folder."""
 Size = Annotated[int, Ge(1), Le(10**8)]
 """How many of something must fit into memory."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
@@ -49,8 +51,11 @@ class Data(_Section):
 
     train_size: Size = Field(2000, description="distinct training problems; of a file, all unless this is set")
     dev_size: Size = Field(200, description="held-out problems that choose the best checkpoint; of a file likewise")
-    train_file: str | None = Field(None, description="prepared problems of role train, relative to the recipe's folder")
-    dev_file: str | None = Field(None, description="prepared problems of role dev, relative to the recipe's folder")
+    train_file: Files = Field(None, description="prepared problems of role train beside the recipe; a list mixes files")
+    dev_file: Files = Field(None, description="prepared problems of role dev; a list mixes files")
+    test_file: Files = Field(
+        None, description="prepared problems for the cards; each file of a list is a set of its own"
+    )
     seed: CountOrZero = Field(0, description="draws the problems; apart from `seed`, so runs share their held-out set")
 
 
@@ -122,7 +127,8 @@ class Eval(_Section):
     """Held-out evaluation during training, greedy."""
 
     every: CountOrZero = Field(10, description="steps between evaluations; 0 evaluates at the start and end of a phase")
-    test_size: CountOrZero = Field(0, description="test problems for a card before the first and after each phase")
+    test_size: CountOrZero = Field(0, description="test problems for a card before and after each phase; 0: none, or "
+                                   "all of data.test_file")  # fmt: skip
     test_n: CountOrZero = Field(0, description="answers per test problem for pass@k on the card; 0 none")
 
 

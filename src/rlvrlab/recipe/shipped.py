@@ -66,6 +66,14 @@ def shipped_file(path: Path) -> Path | None:
     return next((known[name] for name in names if name in known), None)
 
 
+def plan_file(path: Path) -> Path:
+    """A baseline's plan: the file itself, or what comes along under this name: `phase0_coding`."""
+    known = {one.stem: one for one in sorted((home() / "recipes" / "plans").glob(f"*{ENDING}"))}
+    if os.path.lexists(path) or path.stem not in known:
+        return path
+    return known[path.stem]
+
+
 def shipped() -> Iterator[Shipped]:
     """Everything that comes along, recipes first; a file's own words win over those of the file it builds on."""
     for name, path in files().items():

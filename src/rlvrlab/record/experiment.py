@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.record.files import write_atomically
+from rlvrlab.record.going_on import going_on, made_again
 from rlvrlab.record.headline import headline_words, percent
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 from rlvrlab.record.summary import SHOWN, Summary
-from rlvrlab.registry import PYTHON
 
 CARDS_PAGE = Path("analysis") / "cards.md"
 """Test results phase by phase, written by train/card.py."""
@@ -65,7 +65,7 @@ def _health(so_far: Summary) -> list[str]:
     ]
     left = so_far.events - len(shown[0]) - len(shown[1])
     between = [f"- … {left} more in `logs/events.jsonl`"] if left else []
-    return [*([] if so_far.warned else ["Nothing alarming so far."]), *shown[0], *between, *shown[1]]
+    return [*([] if so_far.standing or so_far.failed else ["Nothing alarming so far."]), *shown[0], *between, *shown[1]]
 
 
 def _result(folder: Path, so_far: Summary) -> str:
@@ -109,17 +109,13 @@ def _recipe(config: dict[str, Any]) -> str:
 
 
 def _reproduce(folder: Path, info: dict[str, Any], config: dict[str, Any]) -> str:
-    lines = ["## Reproduce", "", "```", " ".join(info.get("command", [])) or "rlvr train RECIPE", "```", ""]
+    command, limits = made_again(folder, config, info)
+    lines = ["## Reproduce", "", "```", command, "```", "", *([limits, ""] if limits else [])]
     packages = ", ".join(f"{name} {version}" for name, version in info.get("packages", {}).items())
     machine = info.get("machine", {})
     facts = f"{machine.get('processor', '?')}, {machine.get('cores', '?')} cores, {machine.get('memory_gb', '?')} GB"
     commit = info.get("code", {}).get("commit")
     code = f"; commit {commit}" if commit else ""
     lines.append(f"{packages}; Python {machine.get('python', '?')}; {facts}{code}.")
-    again = [kind for kind in ("reward", "env") if config["recipe"][kind]["type"].startswith(PYTHON)]
-    if again:  # nobody but the Python that trained it has these
-        how = f"`rlvrlab.Run({str(folder)!r}).resume({', '.join(f'{kind}=…' for kind in again)})`"
-    else:
-        how = f"`rlvr train --resume {folder}`"
-    lines.append(f"An interrupted run goes on exactly with {how}.")
+    lines.append(going_on(folder, config, info))
     return "\n".join(lines)

@@ -38,7 +38,7 @@ from rlvrlab.record.files import (
 )
 from rlvrlab.record.lock import Lock
 from rlvrlab.record.redact import redact
-from rlvrlab.record.summary import Summary
+from rlvrlab.record.summary import WITHDRAWN, Summary
 
 SCHEMA = 1
 METRICS: dict[str, type] = {"step": int, "phase": str}
@@ -70,7 +70,6 @@ class Run:
             for name in torn:
                 text = f"logs/{name}.jsonl ended in the middle of a line; kept aside as {name}.jsonl.torn"
                 self.event("torn_line", text)
-            self._warned = {e.get("subject") for e in read_events(folder) if e["kind"] == "warning"}
             undo.pop_all()
 
     @classmethod
@@ -119,9 +118,13 @@ class Run:
 
     def warn(self, subject: str, text: str, **facts: Any) -> None:
         """A warning event, once per subject: a run that stays unwell says so once."""
-        if subject not in self._warned:
-            self._warned.add(subject)
+        if subject not in self.so_far.standing:
             self.event("warning", text, subject=subject, **facts)
+
+    def withdraw(self, subject: str, text: str, **facts: Any) -> None:
+        """Take back a warning that does not hold any more."""
+        if subject in self.so_far.standing:
+            self.event(WITHDRAWN, text, subject=subject, **facts)
 
     def rollouts(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
         """Write all judged answers of a step."""

@@ -17,6 +17,8 @@ FIRST_EVENTS, LAST_EVENTS = 20, 80
 SHOWN = ("train/acc", "critic/rewards/mean", "actor/entropy", "actor/grad_norm", "groups/zero_variance",
          "response_length/mean", "response_length/clip_ratio", "actor/loss")  # fmt: skip
 """Metrics whose course is told, beside those of evaluations."""
+WITHDRAWN = "withdrawn"
+"""Kind of the event that takes a warning back."""
 ROUTINE = ("start", "phase")
 """Kinds of events that say nothing about a run's health."""
 
@@ -49,7 +51,10 @@ class Summary:
         self.series: dict[str, Series] = {}
         self.newest: tuple[Any, Any] | None = None
         """Step and phase of the last line of metrics."""
-        self.warned = False
+        self.standing: dict[str, dict[str, Any]] = {}
+        """Warnings that were not withdrawn, by subject."""
+        self.failed = False
+        """It ended by an error, and nobody has gone on with it."""
         self.first_events: list[dict[str, Any]] = []
         self.last_events: deque[dict[str, Any]] = deque(maxlen=LAST_EVENTS)
         self.events = 0
@@ -83,11 +88,22 @@ class Summary:
         if event["kind"] in ROUTINE:
             return
         self.events += 1
-        self.warned = self.warned or event["kind"] == "warning"
+        subject = str(event.get("subject") or event["text"])
+        if event["kind"] == "warning":
+            self.standing[subject] = event
+        elif event["kind"] == WITHDRAWN:
+            self.standing.pop(subject, None)
+        elif event["kind"] in ("end", "resume"):
+            self.failed = event["text"].startswith("failed")
         if len(self.first_events) < FIRST_EVENTS:
             self.first_events.append(event)
         else:
             self.last_events.append(event)
+
+
+def standing_warnings(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The warnings of an event log that were not withdrawn."""
+    return list(Summary(events=events).standing.values())
 
 
 def accuracy_of(row: dict[str, Any]) -> dict[str, Any] | None:

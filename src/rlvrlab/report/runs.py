@@ -16,8 +16,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rlvrlab.errors import LabError
 from rlvrlab.record.evaluation import SCHEMA as EVALUATION_SCHEMA
 from rlvrlab.record.files import refuse_schema
+from rlvrlab.record.headline import tested
 from rlvrlab.record.run import SCHEMA as RUN_SCHEMA
 from rlvrlab.record.summary import accuracy_of
 from rlvrlab.report.follow import Row, glimpse, parse
@@ -59,6 +61,8 @@ class Entry:
     metric: Mapping[str, Any] | None = None
     """accuracy, low and high: held-out for a run, accepted at first try for an evaluation."""
     metric_name: str = ""
+    test: Mapping[str, Any] | None = None
+    """accuracy, low and high on test problems, of the last card or else of the newest evaluation of this run."""
     curve: tuple[float, ...] = ()
     """Held-out accuracies that were seen, in order."""
     tokens: int | None = None
@@ -184,6 +188,7 @@ def _run_entry(folder: Path, name: str, info: Row, config: Row, held: list[Held]
         steps=sum(steps) if steps and all(isinstance(n, int) for n in steps) else None,
         metric=measured[-1][1] if measured else None,
         metric_name=key,
+        test=_tested(folder),
         curve=tuple(accuracy["accuracy"] for _, accuracy in measured),
         tokens=round(sum(generated) / seen.share) if generated else None,
         tokens_exact=seen.share == 1,
@@ -192,6 +197,14 @@ def _run_entry(folder: Path, name: str, info: Row, config: Row, held: list[Held]
         seed=_whole(recipe.get("seed")),
         **_times(folder, info),
     )
+
+
+def _tested(folder: Path) -> dict[str, float] | None:
+    """The test result of a run; one that cannot be read is said on the run's own page."""
+    with suppress(LabError, KeyError, TypeError, ValueError):
+        if found := tested(folder):
+            return {"accuracy": found.accuracy, "low": found.low, "high": found.high}
+    return None
 
 
 def _whole(value: Any) -> int | None:
@@ -214,6 +227,7 @@ def _evaluation_entry(folder: Path, name: str, info: Row, held: list[Held] | Non
         state_of(folder, info, held),
         metric=None if share is None else {"accuracy": share, **bounds},
         metric_name="accepted_at_1",
+        test=None if share is None or examined.get("roles") != ["test"] else {"accuracy": share, **bounds},
         tokens=round(count * length) if count and length is not None else None,
         tags=read_tags(folder),
         about=f"{protocol} on {data}",

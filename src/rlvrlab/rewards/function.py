@@ -17,8 +17,8 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from rlvrlab.errors import LabError, UserError
-from rlvrlab.fingerprint import fingerprint, same_code
+from rlvrlab.errors import LabError, OwnCodeError, UserError, defined_at, raised_at
+from rlvrlab.fingerprint import CHANGED, fingerprint, same_code
 from rlvrlab.registry import adapter, declare
 from rlvrlab.rewards.total import judged, total
 from rlvrlab.types import Completion, Problem, Reward, Verdict
@@ -42,8 +42,7 @@ class FunctionReward:
 
     def __post_init__(self) -> None:
         if not same_code(self.code, self.actual):
-            remedy = "restore the function, or start a new run"
-            raise UserError(f"function {self.name!r} is not what it was ({self.code} → {self.actual}); {remedy}")
+            raise UserError(f"function {self.name!r} is not what it was ({self.code} → {self.actual}); {CHANGED}")
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
         """What the function says, checked."""
@@ -54,12 +53,13 @@ class FunctionReward:
             raise
         except Exception as error:
             what = f"reward function {self.name!r} raised {type(error).__name__}: {error}".replace("\n", " ")
-            raise UserError(f"{what} (problem {problem.id})") from error
+            raise OwnCodeError(f"{what} at {raised_at(error)} (problem {problem.id})") from error
         if isinstance(value, Reward):
             value = value.parts or value.value
         parts = value if isinstance(value, Mapping) else {self.name: value}
         if not parts or not all(isinstance(name, str) and _is_number(part) for name, part in parts.items()):
-            raise UserError(f"reward function {self.name!r} gave {value!r:.100} for problem {problem.id}; {REMEDY}")
+            what = f"reward function {self.name!r} ({defined_at(type(self).function)}) gave {value!r:.100}"
+            raise OwnCodeError(f"{what} for problem {problem.id}; {REMEDY}")
         return total({name: float(part) for name, part in parts.items()})
 
 

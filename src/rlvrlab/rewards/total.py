@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from rlvrlab.errors import LabError, OwnCodeError, defined_at, raised_at
 from rlvrlab.registry import find
 from rlvrlab.types import Completion, Problem, Reward, RewardFunction, Verdict
 
@@ -43,6 +45,24 @@ def total(parts: Mapping[str, float]) -> Reward:
     for part in parts.values():
         value += part
     return Reward(value, parts)
+
+
+def paid(reward: RewardFunction, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
+    """What a reward says about a judged answer; one of the user's own that fails is named with file and line."""
+    try:
+        given = reward(problem, completion, verdict)
+    except (LabError, MemoryError):  # who has too little memory may get more and try again
+        raise
+    except Exception as error:
+        if type(reward).__module__.startswith(__name__.partition(".")[0] + "."):
+            raise  # a fault of ours, whose traceback is wanted
+        what = f"reward {type(reward).__name__!r} raised {type(error).__name__}: {error}".replace("\n", " ")
+        raise OwnCodeError(f"{what} at {raised_at(error)} (problem {problem.id})") from error
+    if not isinstance(given, Reward) or not math.isfinite(given.value):
+        shown = given.value if isinstance(given, Reward) else given
+        what = f"reward of {problem.id} is {shown!r:.100} ({defined_at(reward)})"
+        raise OwnCodeError(f"{what}; a reward must be a finite number, in a Reward")
+    return given
 
 
 def judged(verdict: Verdict) -> bool:

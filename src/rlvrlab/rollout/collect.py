@@ -5,11 +5,10 @@ Where a problem has tools, an answer is a whole episode (episodes.py).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from rlvrlab.errors import InfrastructureError
+from rlvrlab.rewards.total import paid
 from rlvrlab.rollout.episodes import with_tools
 from rlvrlab.rollout.judging import Judging, drawn
 from rlvrlab.rollout.prompts import prompt_tokens
@@ -94,9 +93,7 @@ def judged_rollouts(judging: Judging, reward: RewardFunction, asked: Asked) -> l
         for group, problem, prompt, sample, completion in flat:
             sampled = completion.finish is not Finish.ERROR
             verdict = verdicts[problem.id, completion.text] if sampled else failed
-            given = None if verdict.correct is None else reward(problem, completion, verdict)
-            if given is not None and not math.isfinite(given.value):
-                raise InfrastructureError(f"reward of {problem.id} is {given.value}; a reward must be a finite number")
+            given = None if verdict.correct is None else paid(reward, problem, completion, verdict)
             rollouts.append(Rollout(f"{group}/{sample}", group, problem, prompt, completion, verdict, given))
     return rollouts
 

@@ -7,11 +7,31 @@ own `style` key, because its verifier reads the answer. The wrapping of a conver
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from rlvrlab.errors import UserError
 from rlvrlab.types import Tokenizer
 
 
-def prompt_tokens(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
+@runtime_checkable
+class Chats(Protocol):
+    """A tokenizer with a chat template."""
+
+    chat: bool
+    """Is the template used?"""
+
+    def encode_chat(self, messages: Sequence[dict[str, str]]) -> tuple[int, ...]:
+        """Messages in the template, ready for the answer."""
+        ...
+
+
+def prompt_tokens(tokenizer: Tokenizer, text: str, system: str = "") -> tuple[int, ...]:
     """The prompt as this policy expects it: inside its chat template where the engine uses one, else as it stands."""
+    if system:
+        if not (isinstance(tokenizer, Chats) and tokenizer.chat):
+            raise UserError("a system prompt needs an engine with a chat template (engine.chat = true); leave it out")
+        return tokenizer.encode_chat([{"role": "system", "content": system}, {"role": "user", "content": text}])
     wrap = getattr(tokenizer, "encode_prompt", None)
     return tokenizer.encode(text) if wrap is None else tuple(wrap(text))
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from rlvrlab.batch import Floats, Ints
 from rlvrlab.credit.edits import Edit, Invalid
+from rlvrlab.rewards.total import paid
 from rlvrlab.rollout.segment import canonical, segment, sound
 from rlvrlab.rollout.segments import Edited, Segments, Validity, cut, swapped
 from rlvrlab.rollout.unseen import unseen
@@ -194,7 +195,7 @@ class Replayer:
             return one.rollout.reward.value
         tokens = self.sampler.tokenizer.encode(version.edited.text)
         completion = Completion(version.edited.text, tokens, (), version.finish, one.rollout.completion.policy_version)
-        return self.reward(one.rollout.problem, completion, verdict).value
+        return paid(self.reward, one.rollout.problem, completion, verdict).value
 
 
 def _versions(one: Trajectory, edit: Edit, drawn: Drawn) -> list[_Version]:

@@ -7,14 +7,14 @@ wrong one, an empty one and a right one cut in half.
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from rlvrlab.errors import LabError, UserError
+from rlvrlab.errors import LabError, OwnCodeError, UserError, raised_at
+from rlvrlab.rewards.total import paid
 from rlvrlab.types import Completion, Environment, Finish, Problem, Reward, RewardFunction, Verdict
 
 T = TypeVar("T")
@@ -61,19 +61,10 @@ def tried(
         tokens = tuple(encode(text))
         completion = Completion(text, tokens, (0.0,) * len(tokens), finish)
         started = time.perf_counter()
-        paid = None if verdict.correct is None else _paid(reward, problem, completion, verdict, what, limit_s)
-        results.append(Tried(name, text, verdict, paid, time.perf_counter() - started))
+        pay = partial(paid, reward, problem, completion, verdict)
+        given = None if verdict.correct is None else limited(pay, f"the reward {what}", limit_s)
+        results.append(Tried(name, text, verdict, given, time.perf_counter() - started))
     return results
-
-
-def _paid(
-    reward: RewardFunction, problem: Problem, completion: Completion, verdict: Verdict, what: str, limit_s: float
-) -> Reward:
-    given = limited(lambda: reward(problem, completion, verdict), f"the reward {what}", limit_s)
-    if not isinstance(given, Reward) or not math.isfinite(given.value):
-        shown = given.value if isinstance(given, Reward) else given
-        raise UserError(f"the reward {what} gave {shown!r:.100}; return a Reward with a finite value")
-    return given
 
 
 def limited(work: Callable[[], T], what: str, limit_s: float) -> T:
@@ -98,4 +89,5 @@ def limited(work: Callable[[], T], what: str, limit_s: float) -> T:
     if isinstance(failed[0], LabError | MemoryError):  # who has too little memory may get more and try again
         raise failed[0]
     why = f"{type(failed[0]).__name__}: {failed[0]}".replace("\n", " ")
-    raise UserError(f"{what} raised {why}") from failed[0]
+    where = raised_at(failed[0])
+    raise OwnCodeError(f"{what} raised {why}{where and f' at {where}'}") from failed[0]

@@ -21,18 +21,17 @@ from rlvrlab.rollout.collect import Asked, judged_rollouts
 from rlvrlab.rollout.judging import Judging, drawn
 from rlvrlab.rollout.prompts import again_tokens, prompt_tokens
 from rlvrlab.stopwatch import timed
-from rlvrlab.types import Environment, Request, RewardFunction, Rollout, Sampler, Sampling
+from rlvrlab.types import Environment, Problem, Request, RewardFunction, Rollout, Sampler, Sampling, Verdict
 
 Context = Literal["fresh", "conversation"]
 
 
-def feedback(env: Environment, tries: Sequence[Rollout]) -> list[str]:
-    """What each failed try is told; in one call where the environment can."""
+def feedback(env: Environment, items: Sequence[tuple[Problem, str, Verdict]]) -> list[str]:
+    """What each failed try (problem, answer, verdict) is told; in one call where the environment can."""
     if not isinstance(env, GivesFeedback):
-        raise UserError(f"environment {env.name!r} gives no feedback on a failed answer; leave the repair phase out")
-    items = [(r.problem, r.completion.text, r.verdict) for r in tries]
+        raise UserError(f"environment {env.name!r} gives no feedback on a failed answer; leave second tries out")
     if isinstance(env, GivesFeedbackTogether):
-        return env.second_turns(items)
+        return env.second_turns(list(items))
     return [env.second_turn(*item) for item in items]
 
 
@@ -40,7 +39,7 @@ def second_prompts(
     sampler: Sampler, env: Environment, tries: Sequence[Rollout], context: Context
 ) -> list[tuple[str, tuple[int, ...]]]:
     """Text and tokens that ask for another try."""
-    texts = feedback(env, tries)
+    texts = feedback(env, [(r.problem, r.completion.text, r.verdict) for r in tries])
     if context == "fresh":
         return [(text, prompt_tokens(sampler.tokenizer, text)) for text in texts]
     return [

@@ -51,7 +51,7 @@ class RayAnswerer:
         self._gpus = gpus
         self._variables = {name: os.environ[name] for name in pass_on if name in os.environ}
         self._workers: list[Any] = []
-        self._deaths: Counter[tuple[str, int]] = Counter()
+        self._deaths: Counter[tuple[str, int, int]] = Counter()
         self.replaced = 0
         """Workers that died and were replaced."""
 
@@ -153,8 +153,8 @@ class RayAnswerer:
             return [], True
         raise_told(told)
         ready: Ready = told["ready"]
-        done = {(ask.problem.id, ask.sample) for ask, _ in ready}
-        shard[:] = [ask for ask in shard if (ask.problem.id, ask.sample) not in done]
+        done = {ask.name for ask, _ in ready}
+        shard[:] = [ask for ask in shard if ask.name not in done]
         return ready, False
 
     def _after_death(self, index: int, shard: list[Ask]) -> tuple[list[list[Ask]], Ready]:
@@ -166,7 +166,7 @@ class RayAnswerer:
             middle = len(shard) // 2
             return [shard[:middle], shard[middle:]], []
         (ask,) = shard
-        key = ask.problem.id, ask.sample
+        key = ask.name
         self._deaths[key] += 1
         if self._deaths[key] < ATTEMPTS:
             return [shard], []

@@ -33,11 +33,20 @@ def start(
     return _told(session.start(resolved, observe, command))
 
 
-def fork(folder: Path, observe: Observer, command: Sequence[str]) -> Ended:
-    """A new run from the last checkpoint of one whose recipe or logs were edited."""
-    if on_verl(resolved_of(folder)):
+def fork(folder: Path, observe: Observer, command: Sequence[str], *, accept_code: bool = False) -> Ended:
+    """A new run from the last checkpoint of one whose recipe, logs or own functions were edited."""
+    if on_verl(resolved_of(folder, accept_code=accept_code)):
         raise UserError(f"{folder}: verl keeps its own checkpoints, from which no new run can start; train anew")
-    return _told(session.fork(folder, observe, command))
+    return _told(session.fork(folder, observe, command, accept_code=accept_code))
+
+
+def accept_code(folder: Path) -> None:
+    """Take the user's own functions as they are now for the rest of a run; the change is recorded."""
+    from rlvrlab.train import acceptance
+
+    if on_verl(resolved_of(folder, accept_code=True)):
+        raise UserError(f"{folder}: verl's workers have the functions of its start; start a new run")
+    acceptance.accept_code(folder)
 
 
 def resume(folder: Path, observe: Observer) -> Ended:

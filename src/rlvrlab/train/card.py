@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from rlvrlab.evals.answering import EngineAnswerer
 from rlvrlab.evals.evaluate import Evaluation, evaluate
 from rlvrlab.evals.judged import Judged
 from rlvrlab.evals.protocol import eval_at_1, eval_at_k
-from rlvrlab.evals.recovery import recovery
+from rlvrlab.evals.recovery import Recovery, recovery
 from rlvrlab.evals.statistics import Difference, compare
 from rlvrlab.record.experiment import CARDS_PAGE
 from rlvrlab.record.files import write_atomically
@@ -54,6 +55,8 @@ class Card(NamedTuple):
     """1 or 0 by problem id; what could not be judged is left out."""
     control: bool = False
     """A control arm: the phases after it did not start from here."""
+    seed: int | None = None
+    """The recipe's seed: what is drawn for pass@k and second tries depends on it; None in cards of older versions."""
 
 
 def write_card(lab: Lab, run_folder: Path, index: int, phase: str, step: int, *, control: bool = False) -> Card:
@@ -69,24 +72,48 @@ def write_card(lab: Lab, run_folder: Path, index: int, phase: str, step: int, *,
 
 def measure(lab: Lab, phase: str, step: int) -> Card:
     """Greedy answers, second tries where the environment gives feedback, and samples for pass@k where asked."""
-    settings, limit = lab.recipe.eval, lab.recipe.rollout.max_tokens
-    found = _evaluated(lab, n=1)
-    metrics = found.metrics()
-    if isinstance(lab.env, GivesFeedback):
-        names = [f"card/{one.problem.id}/{one.sample}" for one in found.judged]
-        prompts = [prompt_tokens(lab.engine.tokenizer, one.problem.prompt) for one in found.judged]
-        firsts = [
-            Rollout(name, name, one.problem, prompt, one.answer.completion, one.verdict, None)
-            for name, prompt, one in zip(names, prompts, found.judged, strict=True)
-        ]
-        metrics |= recovery(lab.engine, lab.env, firsts, limit, lab.recipe.seed, "card", phase)[0].metrics()
-    if settings.test_n > 1:
-        drawn = _evaluated(lab, n=settings.test_n)
-        sampled = drawn.metrics()
-        metrics |= {name: value for name, value in sampled.items() if name.startswith(("pass@", "pass^", "majority"))}
-        metrics |= {"mean_at_n": sampled["mean_accuracy"], "distinct_accepted": _distinct(drawn)}
+    settings, found = lab.recipe.eval, _evaluated(lab, n=1)
+    sampled = _evaluated(lab, n=settings.test_n) if settings.test_n > 1 else None
+    metrics, mended = _numbers(found, sampled), []
+    for name, problems in lab.tests.items():
+        ids = {problem.id for problem in problems}
+        own = _of(found, ids)
+        numbers = _numbers(own, _of(sampled, ids) if sampled else None)
+        if isinstance(lab.env, GivesFeedback):
+            mended.append(_recovered(lab, phase, own))
+            numbers |= mended[-1].metrics()
+        if len(lab.tests) > 1:
+            metrics |= {f"{name}/{metric}": value for metric, value in numbers.items()}
+    if mended:
+        metrics |= Recovery.of_all(mended).metrics()
     outcomes = {one.problem.id: float(one.verdict.correct) for one in found.judged if one.verdict.correct is not None}
-    return Card(phase, step, metrics, outcomes)
+    return Card(phase, step, metrics, outcomes, seed=lab.recipe.seed)
+
+
+def _of(found: Evaluation, ids: Collection[str]) -> Evaluation:
+    """The part of an evaluation that is about these problems."""
+    return replace(found, judged=tuple(one for one in found.judged if one.problem.id in ids))
+
+
+def _numbers(found: Evaluation, sampled: Evaluation | None) -> dict[str, Any]:
+    """Every number of greedy answers, and pass@k of sampled ones where there are some."""
+    metrics = found.metrics()
+    if sampled is not None:
+        drawn = sampled.metrics()
+        metrics |= {name: value for name, value in drawn.items() if name.startswith(("pass@", "pass^", "majority"))}
+        metrics |= {"mean_at_n": drawn["mean_accuracy"], "distinct_accepted": _distinct(sampled)}
+    return metrics
+
+
+def _recovered(lab: Lab, phase: str, found: Evaluation) -> Recovery:
+    names = [f"card/{one.problem.id}/{one.sample}" for one in found.judged]
+    prompts = [prompt_tokens(lab.engine.tokenizer, one.problem.prompt) for one in found.judged]
+    firsts = [
+        Rollout(name, name, one.problem, prompt, one.answer.completion, one.verdict, None)
+        for name, prompt, one in zip(names, prompts, found.judged, strict=True)
+    ]
+    limit = lab.recipe.rollout.max_tokens
+    return recovery(lab.engine, lab.env, firsts, limit, lab.recipe.seed, "card", phase)[0]
 
 
 def read_cards(run_folder: Path) -> list[Card]:
@@ -120,10 +147,13 @@ def _distinct(drawn: Evaluation) -> float:
 
 def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
     """Headings (one column per phase) and lines: the goals in per cent, their 95 % intervals, and the change."""
-    names = [name for name in COLUMNS if any(name in card.metrics for card in cards)]
-    names += sorted({name for card in cards for name in card.metrics if PASS_AT_N.fullmatch(name)})
-    rows = [[COLUMNS.get(name, name), *(_percent(card.metrics, name) for card in cards)] for name in names]
-    if any("distinct_accepted" in card.metrics for card in cards):
+    known = {name for card in cards for name in card.metrics}
+    names = [name for name in COLUMNS if name in known]
+    names += sorted(name for name in known if PASS_AT_N.fullmatch(name))
+    sets = dict.fromkeys(name.rpartition("/")[0] for name in sorted(known) if name.endswith("/accepted_at_1"))
+    names += [f"{one}/{name}" for one in sets for name in names if f"{one}/{name}" in known]
+    rows = [[_heading(name), *(_percent(card.metrics, name) for card in cards)] for name in names]
+    if "distinct_accepted" in known:
         told = (card.metrics.get("distinct_accepted") for card in cards)
         rows.append(["distinct right answers", *("–" if value is None else f"{value:.2f}" for value in told)])
     changes = []
@@ -137,11 +167,20 @@ def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
     return head, [*rows, ["change", "", *changes]]
 
 
+def _heading(name: str) -> str:
+    """`accepted@1`, or `humaneval_test: accepted@1` for one of several test sets."""
+    part, _, metric = name.rpartition("/")
+    return f"{part}: {COLUMNS.get(metric, metric)}" if part else COLUMNS.get(metric, metric)
+
+
 def markdown(cards: list[Card]) -> str:
     """The table as a page of EXPERIMENT.md."""
     head, rows = card_table(cards)
-    count = len(cards[0].outcomes)
-    lines = [f"{count} test problems, greedy, in % with 95 % intervals; changes of accepted@1 are paired by problem."]
+    count, seed = len(cards[0].outcomes), cards[0].seed
+    seeded = "" if seed is None else f", seed {seed}"
+    lines = [
+        f"{count} test problems{seeded}, greedy, in % with 95 % intervals; changes of accepted@1 are paired by problem."
+    ]
     lines += ["", f"| {' | '.join(head).replace(chr(10), ' ')} |", "|---" * len(head) + "|"]
     lines += [f"| {' | '.join(cell.replace(chr(10), '<br>') for cell in row)} |" for row in rows]
     return "\n".join(lines) + "\n"

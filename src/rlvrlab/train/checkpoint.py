@@ -57,6 +57,15 @@ def adopt(path: Path, folder: Path, seal: Mapping[str, Any] | None) -> Path:
     return folder / path.name
 
 
+def reopen(path: Path, folder: Path, state: State, seal: Mapping[str, Any]) -> Path:
+    """Copy the checkpoint of a run's end into `folder` as one that stands at `state`, before that end."""
+    with _drafted(folder, state.step) as draft:
+        shutil.copytree(path, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(MANIFEST, SEAL, STATE))
+        write_json(draft / STATE, state.to_json())
+        write_json(draft / SEAL, seal)
+    return folder / f"global_step_{state.step}"
+
+
 @contextmanager
 def _drafted(folder: Path, step: int) -> Iterator[Path]:
     """A folder to fill, which then gets its manifest and its name; whatever fails on the way leaves nothing behind."""

@@ -1,28 +1,30 @@
 """A run made longer after its end: its last phase gets more steps, and goes on as if it had had them from the start.
 
-Training goes back to the newest checkpoint before the end, because the end itself leaves a mark: an evaluation that a
-longer run would not have made there, and a state that is already past the phase.
+Training goes on from the checkpoint of the end. The marks that the end has left are taken away before: a state that is
+already past the phase, and an evaluation that a longer run would not have made there. With a guard, a protocol or
+answers drawn ahead (pipeline.lag), which all remember more than that state tells, and in runs of older versions it goes
+back to the newest checkpoint before the end.
 """
 
 from __future__ import annotations
 
-import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.errors import RunTouched, UserError
-from rlvrlab.recipe import Resolved
+from rlvrlab.errors import UserError
+from rlvrlab.evals.hacks.signals import Trend
+from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.recipe.load import Tables, load_changed
 from rlvrlab.recipe.parse import flatten, parse_overrides
-from rlvrlab.record.files import utc_now
-from rlvrlab.record.run import Run, read_config
-from rlvrlab.record.seal import changed_config
-from rlvrlab.train import checkpoint
+from rlvrlab.record.run import Run, read_metrics
+from rlvrlab.record.seal import seal_of
+from rlvrlab.record.summary import accuracy_of
+from rlvrlab.train import checkpoint, run_folder
 from rlvrlab.train.lab import build_lab
 from rlvrlab.train.protocols.base import stages_of
 from rlvrlab.train.session import resolved_of
-from rlvrlab.train.state import State
 from rlvrlab.train.update import learning_rate
 
 FREE = ("eval.", "checkpoint.", "stop.")
@@ -43,15 +45,14 @@ def extend(folder: Path, words: Sequence[str]) -> None:
     _check_schedule(before, after)
     run = Run.open(folder)
     try:
-        if edited := changed_config(folder, checkpoint.seals(folder / "checkpoints")):
-            raise RunTouched(f"{edited}; restore it before the run is made longer")
-        _set_end_aside(folder, len(after.recipe.phases))
-        config, was = read_config(folder), dict(flatten(before.plain()))
+        run_folder.refuse_edited(folder, "the run is made longer")
+        end = _set_end_aside(folder, len(after.recipe.phases))
+        was = dict(flatten(before.plain()))
         told = {key: {"from": was.get(key), "to": value} for key, value in changes.items()}
-        history = [*config.get("history", []), {"time": utc_now(), "changed": told}]
-        kept = {"folder": config["folder"], "history": history}
         text = ", ".join(f"{key} {one['from']} → {one['to']}" for key, one in told.items())
-        run.reconfigure({**config, **after.config(), **kept}, f"made longer: {text}", kind="extended", changed=told)
+        run_folder.change_recipe(run, after, told, f"made longer: {text}", kind="extended")
+        if end is not None and not _remembers_more(after.recipe):
+            _reopen(run, end, after.recipe.eval.every)
     finally:
         run.close()
 
@@ -98,9 +99,35 @@ def _check_schedule(before: Resolved, after: Resolved) -> None:
         )
 
 
-def _set_end_aside(folder: Path, phases: int) -> None:
-    """Rename checkpoints of the finished run, so that a resume takes the one before the end."""
+def _set_end_aside(folder: Path, phases: int) -> Path | None:
+    """Rename checkpoints of the finished run, so that a resume does not take them; returns where the last one is."""
+    end = None
     for path in checkpoint.complete(folder / "checkpoints"):
-        state = State.from_json(json.loads((path / "trainer.json").read_text(encoding="utf-8")))
-        if state.phase >= phases:
-            path.rename(path.with_name(f"{ASIDE}{path.name}"))
+        if checkpoint.read_state(path).phase >= phases:
+            aside = path.with_name(f"{ASIDE}{path.name}")
+            shutil.rmtree(aside, ignore_errors=True)
+            end = end or path.rename(aside)
+    return end
+
+
+def _remembers_more(recipe: Recipe) -> bool:
+    """Would a longer run know more at this step than its end has saved: a guard, stages, answers drawn ahead?"""
+    return recipe.guard is not None or recipe.protocol is not None or recipe.pipeline.lag > 0
+
+
+def _reopen(run: Run, end: Path, every: int) -> None:
+    """Make a checkpoint and a last line of metrics as a longer run would have them at this step."""
+    state, rows = checkpoint.read_state(end).unended, read_metrics(run.folder)
+    if state is None or not rows or rows[-1]["step"] != state.step:
+        return
+    last = rows[-1]
+    measured = accuracy_of(last)
+    if measured and every and state.phase_step % every == 0:
+        state = state.evaluated(measured["accuracy"])
+    elif measured:
+        run.rewind(lambda number, _: number < len(rows), state.step)
+        ended = ("val-", "hack/reward_trend", "hack/length_trend", "hack/entropy_trend", "hack/held_out_trend")
+        row = {key: value for key, value in last.items() if not key.startswith(ended)}
+        run.metrics(row | Trend(rows[:-1]).metrics(row))
+        run.sync()
+    checkpoint.reopen(end, run.folder / "checkpoints", state, seal_of(run))

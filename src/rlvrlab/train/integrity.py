@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import LabError, RunTouched
+from rlvrlab.recipe.parse import flatten
 from rlvrlab.record.files import numbered_lines
 from rlvrlab.record.run import METRICS, Run, config_sha256, read_config, read_info
 from rlvrlab.record.seal import SEAL, Sealed, changed_config, changed_log, seal_of
@@ -52,7 +53,9 @@ def covered(run: Run, state: State, phases: Sequence[str]) -> Callable[[int, Row
 def inherit(run: Run, parent: Path, checkpoints: Sequence[Path], state: State) -> None:
     """Begin a forked run: the parent's metrics and checkpoints so far, and what differs from what they remember."""
     seals = checkpoint.seals(parent / "checkpoints")
+    own_code = changed_code(read_config(parent)["recipe"], read_config(run.folder)["recipe"])
     differs = [text for text in (changed_config(parent, seals), changed_log(parent, "metrics", seals)) if text]
+    differs += [f"{key} {one['from']} → {one['to']}" for key, one in own_code.items()]
     for row in _usable(parent, state):
         run.metrics(row)
     if state.phase_step:  # a phase that has not begun makes its own
@@ -64,6 +67,16 @@ def inherit(run: Run, parent: Path, checkpoints: Sequence[Path], state: State) -
         checkpoint.adopt(path, run.folder / "checkpoints", seal if path == checkpoints[0] else None)
     facts = {"folder": str(parent.resolve()), "step": state.step, "config_sha256": config_sha256(read_config(parent))}
     run.info(parent={**facts, "differs": differs})
+
+
+def changed_code(before: Row, now: Row) -> Row:
+    """Fingerprints of the user's own functions that two recipes differ in: key -> from, to."""
+    was = dict(flatten(before))
+    return {
+        key: {"from": was.get(key), "to": value}
+        for key, value in flatten(now)
+        if key.endswith(".code") and was.get(key) != value
+    }
 
 
 def _sealed_lines(seals: Sequence[Sealed], state: State) -> int | None:

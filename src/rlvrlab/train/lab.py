@@ -6,13 +6,16 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, cast
 
 from rlvrlab.credit.base import StepCredit
-from rlvrlab.data.loading import load
+from rlvrlab.data.loading import load, load_all
 from rlvrlab.data.roles import Use, require
 from rlvrlab.engines.base import Engine, EngineTable
+from rlvrlab.envs.data_files import bare_name
 from rlvrlab.errors import UserError
+from rlvrlab.randomness import shuffled
 from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.rewards.function import AbsentReward
 from rlvrlab.rollout.collect import collect
@@ -33,10 +36,15 @@ class Lab:
     reward: RewardFunction
     train: tuple[Problem, ...]
     dev: tuple[Problem, ...]
-    test: tuple[Problem, ...] = ()
-    """For the cards between phases; nothing is chosen by them."""
+    tests: Mapping[str, tuple[Problem, ...]] = field(default_factory=dict)
+    """Sets of test problems by name, for the cards between phases; nothing is chosen by them."""
     files: Mapping[str, Any] = field(default_factory=dict)
     """By role: the data file used in place of the environment's own problems, with its hashes."""
+
+    @property
+    def test(self) -> tuple[Problem, ...]:
+        """The test problems of all sets."""
+        return tuple(problem for problems in self.tests.values() for problem in problems)
 
     @property
     def recipe(self) -> Recipe:
@@ -141,8 +149,7 @@ def build_lab(resolved: Resolved) -> Lab:
     if isinstance(reward, AbsentReward):
         reward.refuse()
     engine = resolved.build("engine").build(recipe.optimizer)
-    test = env.problems("test", recipe.eval.test_size, recipe.data.seed) if recipe.eval.test_size else []
-    return Lab(resolved, engine, env, reward, tuple(train), tuple(dev), tuple(test), files)
+    return Lab(resolved, engine, env, reward, tuple(train), tuple(dev), _test_sets(resolved, env, files), files)
 
 
 def build_problems(resolved: Resolved) -> dict[Role, list[Problem]]:
@@ -160,9 +167,32 @@ def _problems(resolved: Resolved, env: Environment, role: Role, use: Use, files:
     if file is None:
         return env.problems(role, size, data.seed)
     whole = resolved.origins.get(f"data.{role}_size") == "default"
-    loaded = load(resolved.folder / file, use, env, None if whole else size, data.seed)
+    loaded = load_all(_places(resolved, file), use, env, None if whole else size, data.seed)
     files[role] = loaded.facts
     return list(loaded.problems)
+
+
+def _places(resolved: Resolved, given: str | list[str]) -> list[Path]:
+    """One file or several, looked up beside the recipe."""
+    return [resolved.folder / name for name in ([given] if isinstance(given, str) else given)]
+
+
+def _test_sets(resolved: Resolved, env: Environment, files: dict[str, Any]) -> dict[str, tuple[Problem, ...]]:
+    """By the name of their file, or one set of the environment's own; empty where no card is asked for."""
+    recipe = resolved.recipe
+    size, given = recipe.eval.test_size, recipe.data.test_file
+    if given is None:
+        return {env.name: tuple(env.problems("test", size, recipe.data.seed))} if size else {}
+    sets: dict[str, tuple[Problem, ...]] = {}
+    for path in _places(resolved, given):
+        loaded = load(path, "evaluate", env, None, recipe.data.seed)
+        problems = shuffled(loaded.problems, recipe.data.seed, "test", path.name)[: size or None]
+        sets[bare_name(path)] = tuple(problems)
+        files.setdefault("test", {})[bare_name(path)] = loaded.facts
+    names = [problem.id for problems in sets.values() for problem in problems]
+    if len(set(names)) < len(names):
+        raise UserError(f"data.test_file: {', '.join(sets)} share problems; name each set once")
+    return sets
 
 
 def content_hash(problems: Sequence[Problem]) -> str:

@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlvrlab.errors import TrainingDiverged
-from rlvrlab.evals.monitors import Watch
+from rlvrlab.errors import NothingToLearn, TrainingDiverged
+from rlvrlab.evals.monitors import PERSISTS, Watch
 from rlvrlab.recipe.schema import Stop
 from rlvrlab.record.experiment import write_experiment
-from rlvrlab.record.run import Run, read_metrics
+from rlvrlab.record.run import Run, read_info, read_metrics
 from rlvrlab.record.seal import seal_of
 from rlvrlab.record.sinks.base import Sinks
 from rlvrlab.rollout.collect import as_row
@@ -32,6 +32,7 @@ from rlvrlab.train.stopping import Interrupts
 
 Observer = Callable[[Phase, State, dict[str, Any]], None]
 MAX_SKIPPED = 3
+NO_SIGNAL = "no_signal"
 SKIPPED_UPDATE = "loss or gradient was not finite; parameters unchanged"
 SHORTEST_S = 5e-5
 """Parts of a step that took less time than this are not worth a metric."""
@@ -57,10 +58,14 @@ def train(
     _back_to_origin(at, state)
     while state.phase < len(lab.recipe.phases) and not interrupts.received:
         phase: Phase = lab.resolved.phase(lab.recipe.phases[state.phase])
+        try:
+            with patience.over(f"what {phase.name} prepares"):
+                data = phase.prepare(lab, run.folder / "artifacts")
+        except NothingToLearn as error:
+            state = _skip(at, phase, state, error)
+            continue
         if state.phase_step == 0:
             state, memory = _begin(at, phase, state, memory)
-        with patience.over(f"what {phase.name} prepares"):
-            data = phase.prepare(lab, run.folder / "artifacts")
         index, recording_s = state.phase, 0.0
         while state.phase == index and not interrupts.received:
             started = time.perf_counter()
@@ -74,7 +79,7 @@ def train(
                     raise
             spent["record"] = recording_s
             memory = outcome.memory
-            state = state.stepped(silent=outcome.silent, skipped=outcome.skipped)
+            unended = state = state.stepped(silent=outcome.silent, skipped=outcome.skipped)
             over = stage_ended(lab, phase, state.phase_step)
             last, every = state.phase_step >= phase.steps, lab.recipe.eval.every
             due = over or last or (every and state.phase_step % every == 0)
@@ -87,6 +92,7 @@ def train(
             row = _record(at, phase, state, outcome, evaluation, ended - started)
             if last or stops_early(lab.recipe.stop, state):
                 state = _end(at, phase, state)
+                state = replace(state, unended=unended if state.phase == len(lab.recipe.phases) else None)
             best = state.best is not None and state.best.step == state.step
             if over or best or state.phase_step % lab.recipe.checkpoint.every == 0:
                 memory = _checkpoint(at, state, memory)
@@ -137,7 +143,7 @@ def _begin(at: Watched, phase: Phase, state: State, memory: Memory) -> tuple[Sta
     lab.engine.freeze_reference()
     if lab.guard:
         memory = _checkpoint(at, state, memory)  # anchors are rebuilt from checkpoints, also one at the very beginning
-    if state.phase == 0 and lab.recipe.eval.test_size:
+    if lab.test and state.step == 0:
         with at.patience.over("the card before training"):
             write_card(lab, run.folder, 0, BASELINE, state.step)
     evaluation = _evaluated(at, state)
@@ -147,10 +153,19 @@ def _begin(at: Watched, phase: Phase, state: State, memory: Memory) -> tuple[Sta
     return state, memory
 
 
+def _skip(at: Watched, phase: Phase, state: State, why: NothingToLearn) -> State:
+    """Go on without a phase that has nothing to train on; a run that would have trained nothing at all fails."""
+    if state.step == 0 and state.phase + 1 == len(at.lab.recipe.phases):
+        raise why
+    at.run.warn(f"skipped/{phase.name}", f"phase {phase.name} is skipped: {why}", step=state.step)
+    at.run.info(skipped={**(read_info(at.run.folder).get("skipped") or {}), phase.name: str(why)})
+    return state.without_phase()
+
+
 def _end(at: Watched, phase: Phase, state: State) -> State:
     lab, run = at.lab, at.run
     assert state.best is not None
-    if lab.recipe.eval.test_size:
+    if lab.test:
         with at.patience.over(f"the card after {phase.name}"):
             write_card(lab, run.folder, state.phase + 1, phase.name, state.step, control=phase.control)
     text = f"phase {phase.name} ends; best {state.best.accuracy:.3f} at step {state.best.step}"
@@ -183,11 +198,7 @@ def _record(
         run.rollouts(state.step, [as_row(rollout, outcome.steps.get(rollout.id)) for rollout in outcome.rollouts])
     for kind, words in outcome.events:
         run.event(kind, words, step=state.step)
-    for note in outcome.notes:
-        run.warn("no_signal", note, step=state.step)
-    for finding in at.watch.examine(phase.health, row):
-        if finding.alarm:
-            run.warn(finding.metric, finding.text, step=state.step)
+    _warn(at, phase, state, outcome, row)
     if outcome.skipped:
         run.event("skipped_update", SKIPPED_UPDATE, step=state.step)
     run.sync()
@@ -207,6 +218,16 @@ def refuse_divergence(state: State, phase: str, folder: Path) -> None:
         )
 
 
+def _warn(at: Watched, phase: Phase, state: State, outcome: StepOutcome, row: dict[str, Any]) -> None:
+    """Say what has persisted for some steps, and take back what does not hold any more."""
+    if state.silent_steps >= min(PERSISTS, at.lab.recipe.stop.no_signal_steps or PERSISTS):
+        for note in outcome.notes:
+            at.run.warn(NO_SIGNAL, note, step=state.step)
+    elif phase.online and state.phase_step and not outcome.silent:
+        at.run.withdraw(NO_SIGNAL, "there is signal again: groups with different rewards", step=state.step)
+    at.watch.examine(phase.health, row).tell(at.run, state.step)
+
+
 def _checkpoint(at: Watched, state: State, memory: Memory) -> Memory:
     """Save, and forget what a resumed run would not know either, so that both go on alike."""
     lab, folder = at.lab, at.run.folder / "checkpoints"
@@ -214,6 +235,7 @@ def _checkpoint(at: Watched, state: State, memory: Memory) -> Memory:
         memory = replace(memory, guard=lab.guard.saved(memory.guard)) if lab.guard else memory
         checkpoint.save(folder, lab.engine, state, memory if lab.remembers else None, seal_of(at.run))
     anchors = lab.guard.anchors(memory.guard) if lab.guard else set()
-    protected = {*state.kept, *anchors, *(() if state.best is None else (state.best.step,))}
+    bests = [one.best.step for one in (state, state.unended) if one is not None and one.best is not None]
+    protected = {*state.kept, *anchors, *bests}
     checkpoint.prune(folder, lab.recipe.checkpoint.keep, protected)
     return memory

@@ -6,13 +6,18 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from rlvrlab.errors import InfrastructureError, LabError, TrainingDiverged, UserError
+from rlvrlab.errors import InfrastructureError, LabError, OwnCodeError, RunTouched, TrainingDiverged, UserError
 from rlvrlab.evals.monitors import RANGES
+from rlvrlab.recipe import Resolved
 from rlvrlab.record.experiment import write_experiment
 from rlvrlab.record.facts import code_state, machine, package_versions
 from rlvrlab.record.files import utc_now
-from rlvrlab.record.run import Run, read_info
+from rlvrlab.record.going_on import going_on
+from rlvrlab.record.run import Run, read_config, read_info
+from rlvrlab.record.seal import changed_config
+from rlvrlab.train import checkpoint
 from rlvrlab.train.lab import Lab
 
 
@@ -36,6 +41,20 @@ def check_data(folder: Path, lab: Lab) -> None:
         raise UserError(f"{folder}: the data is not what this run started with ({before} → {lab.data_facts()})")
 
 
+def change_recipe(run: Run, now: Resolved, changed: dict[str, Any], words: str, kind: str) -> None:
+    """Write another recipe into a run's folder on purpose; `changed` (key -> from, to) is kept as its history."""
+    config = read_config(run.folder)
+    history = [*config.get("history", []), {"time": utc_now(), "changed": changed}]
+    kept = {"folder": config["folder"], "history": history}
+    run.reconfigure({**config, **now.config(), **kept}, words, kind=kind, changed=changed)
+
+
+def refuse_edited(folder: Path, before: str) -> None:
+    """Refuse a recipe that somebody has edited since the last checkpoint; `before` says what would come next."""
+    if edited := changed_config(folder, checkpoint.seals(folder / "checkpoints")):
+        raise RunTouched(f"{edited}; restore it before {before}")
+
+
 @contextmanager
 def recorded(run: Run) -> Iterator[None]:
     """Around training: the folder records where it runs and, if it fails, why."""
@@ -49,10 +68,23 @@ def recorded(run: Run) -> Iterator[None]:
         words = f"a plug-in or a package ended the program (sys.exit({left.code!r}))"
         close(run, "failed", words)
         raise InfrastructureError(f"{words}; the run is in {run.folder}") from left
+    except OwnCodeError as error:
+        words = _with_place(run, error)
+        close(run, "failed", words, own_code=True)
+        remedy = going_on(run.folder, read_config(run.folder), read_info(run.folder))
+        raise OwnCodeError(f"{words}. {remedy}") from error
     except Exception as error:
         words = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
         close(run, "failed", words, resumable=not isinstance(error, UserError | TrainingDiverged))
         raise
+
+
+def _with_place(run: Run, error: Exception) -> str:
+    """The error with the step it happened in and the checkpoint that a resume goes on from."""
+    step, phase = run.so_far.newest or (0, "the first phase")
+    found = checkpoint.complete(run.folder / "checkpoints")
+    kept = f"checkpoint {found[0].name}" if found else "no checkpoint yet, so from the beginning"
+    return f"{error} (step {step + 1}, {phase}; {kept})"
 
 
 def _note_machine(run: Run) -> None:
@@ -72,13 +104,15 @@ def _note_machine(run: Run) -> None:
     write_experiment(run.folder, run.so_far)
 
 
-def close(run: Run, status: str, words: str, *, resumable: bool = True) -> None:
+def close(run: Run, status: str, words: str, *, resumable: bool = True, own_code: bool = False) -> None:
     """Say how it ended; on a full disk even that may fail, and must not hide why.
 
-    A run that is not `resumable` failed by what it was given, and would fail there again.
+    A run that is not `resumable` failed by what it was given, and would fail there again; one that failed in the user's
+    `own_code` goes on once that is mended.
     """
     try:
-        run.info(status=status, ended=utc_now(), result=run.so_far.phases, resumable=resumable)
+        facts = {"resumable": resumable, "failed_in_own_code": own_code}
+        run.info(status=status, ended=utc_now(), result=run.so_far.phases, **facts)
         run.event("end", f"{status}: {words}")
         run.sync()
         write_experiment(run.folder, run.so_far)

@@ -11,6 +11,7 @@ from typing import Any
 
 from rlvrlab.envs.base import BaseEnvironment, ShowsTurns
 from rlvrlab.errors import RunError, UserError
+from rlvrlab.fingerprint import without_fingerprints
 from rlvrlab.notes import noting
 from rlvrlab.recipe import Resolved, resolve
 from rlvrlab.recipe.explain import unusual
@@ -64,7 +65,9 @@ def resume(folder: Path, observe: Observer) -> Ended:
         remarks = integrity.check(run, state, resolved.recipe.phases)
         lab = ready_lab(resolved)
         run_folder.check_data(folder, lab)
-        done = state.phase == len(resolved.recipe.phases) and read_info(folder).get("status") == "finished"
+        info = read_info(folder)
+        left = [name for name in resolved.recipe.phases[state.phase :] if name not in (info.get("skipped") or {})]
+        done = not left and state.phase_step == 0 and info.get("status") == "finished"
         if done and not notes and not remarks:
             return Ended(folder, "finished", 0, summarise(folder))  # nothing is left to do, so nothing is written
         if path:
@@ -78,13 +81,13 @@ def resume(folder: Path, observe: Observer) -> Ended:
         return _go(lab, run, state, observe)
 
 
-def fork(folder: Path, observe: Observer, command: Sequence[str] = ()) -> Ended:
+def fork(folder: Path, observe: Observer, command: Sequence[str] = (), *, accept_code: bool = False) -> Ended:
     """A new run that starts from the newest checkpoint of another, with the recipe that stands there now.
 
-    For a run whose recipe or logs were edited: nothing in its folder is touched, and the new run records its parent and
-    what was found different.
+    For a run whose recipe or logs were edited, or whose own functions were (`accept_code`): nothing in its folder is
+    touched, and the new run records its parent and what was found different.
     """
-    resolved = resolved_of(folder)
+    resolved = resolved_of(folder, accept_code=accept_code)
     lab = ready_lab(resolved)
     find_sinks(resolved)
     found = checkpoint.complete(folder / "checkpoints")
@@ -150,8 +153,8 @@ def _check_tools(lab: Lab, phases: Sequence[Phase]) -> None:
         raise UserError(f"credit: as set here it writes answers anew in one turn; {remedy}")
 
 
-def resolved_of(folder: Path) -> Resolved:
-    """The recipe a run was started with, exactly."""
+def resolved_of(folder: Path, *, accept_code: bool = False) -> Resolved:
+    """The recipe a run was started with, exactly; `accept_code` takes the user's own functions as they are now."""
     config = read_config(folder)
     try:
         given = {key: value for key, value in config["recipe"].items() if value is not None}
@@ -161,7 +164,7 @@ def resolved_of(folder: Path) -> Resolved:
     if hidden := hidden_keys({kind: given.get(kind) or {} for kind in PLUGIN_TABLES}):
         remedy = "let the plug-in read it from the environment"
         raise UserError(f"{folder}: {', '.join(hidden)} held a secret, which is not stored; {remedy}")
-    again = resolve(given, {}, home)
+    again = resolve(without_fingerprints(given) if accept_code else given, {}, home)
     return Resolved(again.recipe, origins, again.folder)
 
 

@@ -40,6 +40,8 @@ class State:
     """Checkpoints of finished phases, their best and their last: never pruned."""
     origin: int | None = None
     """Checkpoint whose policy this phase starts from; after a control arm not the newest. None: before training."""
+    unended: State | None = None
+    """After the last phase: where it stood before its last evaluation, for a run that is made longer."""
 
     def stepped(self, *, silent: bool, skipped: bool) -> State:
         """After one step."""
@@ -63,6 +65,10 @@ class State:
         origin = self.started_from if control else self.step
         return State(phase=self.phase + 1, step=self.step, kept=(*self.kept, *best, self.step), origin=origin)
 
+    def without_phase(self) -> State:
+        """Past a phase that found nothing to learn: the next one starts where it would have."""
+        return State(phase=self.phase + 1, step=self.step, kept=self.kept, origin=self.origin)
+
     @property
     def started_from(self) -> int:
         """The checkpoint this phase began with; in states of older versions, the last one kept."""
@@ -85,8 +91,15 @@ class State:
     def from_json(cls, data: dict[str, Any]) -> State:
         """Back from plain data."""
         best = data["best"]
-        changes = {"best": None if best is None else Best(**best), "kept": tuple(data["kept"])}
-        return cls(**{**data, **changes})
+        unended = data.get("unended")
+        return cls(
+            **{
+                **data,
+                "best": None if best is None else Best(**best),
+                "kept": tuple(data["kept"]),
+                "unended": None if unended is None else cls.from_json(unended),
+            }
+        )
 
 
 InFlight = dict[str, Any]

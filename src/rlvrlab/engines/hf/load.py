@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from rlvrlab.engines.hf.config import HfConfig
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.errors import ModelUnavailable, UserError
 from rlvrlab.models import resolve
+from rlvrlab.models.quiet import quiet_transformers
 
 PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 
@@ -24,7 +23,7 @@ def load_tokenizer(config: HfConfig, vocab_size: int) -> HfTokenizer:
     """The tokenizer that lies with the model."""
     from transformers import AutoTokenizer
 
-    with _quiet():
+    with quiet_transformers():
         try:
             tokenizer = AutoTokenizer.from_pretrained(resolve(config.model), trust_remote_code=False)
         except Exception as error:  # Transformers raises many kinds
@@ -39,7 +38,7 @@ def load_model(config: HfConfig, device: torch.device) -> Any:
     extra = _quantization(config, device, dtype)
     from transformers import AutoModelForCausalLM
 
-    with _quiet():
+    with quiet_transformers():
         try:
             model, facts = AutoModelForCausalLM.from_pretrained(
                 source,
@@ -69,7 +68,7 @@ def check_source(model: str) -> str:
         alone = go_offline_without_network()  # before Transformers reads the setting
         from transformers import PretrainedConfig
 
-        with _quiet():
+        with quiet_transformers():
             try:
                 config, _ = PretrainedConfig.get_config_dict(str(folder))
             except Exception as error:
@@ -122,7 +121,7 @@ def add_adapter(model: Any, config: HfConfig) -> Any:
     targets = config.lora_targets.split(",") if config.lora_targets != "all-linear" else "all-linear"
     alpha = config.lora_alpha or 2 * config.lora_rank
     settings = LoraConfig(r=config.lora_rank, lora_alpha=alpha, target_modules=targets, task_type="CAUSAL_LM")
-    with _quiet(), torch.random.fork_rng(devices=[]):
+    with quiet_transformers(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         try:
             wrapped = get_peft_model(model, settings, autocast_adapter_dtype=False)
@@ -187,18 +186,6 @@ def _check_weights(folder: Path) -> None:
                 opened.keys()
         except (SafetensorError, OSError) as error:
             raise UserError(f"{path}: damaged ({_first_line(error)}); fetch the model again") from None
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """No progress bars and advice from libraries: what matters here is raised."""
-    from transformers.utils import logging
-
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def _first_line(error: BaseException) -> str:

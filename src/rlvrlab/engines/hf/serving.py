@@ -3,6 +3,7 @@
 GET  /health, /v1/models
 POST /v1/completions             a text or token ids; n, log-probs and token ids as vLLM gives them
 POST /v1/chat/completions        messages in the model's chat template
+                                 both with "stream": true as server-sent events, each answer in one piece
 POST /v1/load_lora_adapter       {"lora_name", "lora_path"}; with --adapters only
 POST /v1/unload_lora_adapter     {"lora_name"}
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import re
 import secrets
 import time
@@ -33,7 +35,7 @@ from rlvrlab.engines.openai.launch import TOKEN_ENV
 from rlvrlab.engines.openai.wire import CHAT, COMPLETIONS, TOKEN_ID
 from rlvrlab.errors import UserError
 from rlvrlab.http_access import admit_token, read_token, refuse_open_door
-from rlvrlab.http_messages import HttpError
+from rlvrlab.http_messages import HttpError, Response
 from rlvrlab.http_messages import Request as HttpRequest
 from rlvrlab.http_server import HttpServer, JsonRoutes, told_to_stop
 from rlvrlab.types import Completion, Request, Sampling
@@ -143,7 +145,7 @@ class ModelServer:
         self.merging.drop(name)
         return f"Success: LoRA adapter '{name}' removed successfully."
 
-    async def _completions(self, request: HttpRequest) -> Form:
+    async def _completions(self, request: HttpRequest) -> Form | Response:
         form = request.json()
         prompt = form.get("prompt")
         if isinstance(prompt, str):
@@ -153,9 +155,9 @@ class ModelServer:
         else:
             raise UserError(f"prompt: a text, or token ids in 0…{self.vocab - 1}")
         answers = await self._draw(form, tokens)
-        return self._content(form, "text_completion", tokens, answers, self._choice)
+        return _sent(form, self._content(form, "text_completion", tokens, answers, self._choice))
 
-    async def _chat(self, request: HttpRequest) -> Form:
+    async def _chat(self, request: HttpRequest) -> Form | Response:
         form = request.json()
         messages = form.get("messages")
         if not self.tokenizer.inner.chat_template:
@@ -165,7 +167,7 @@ class ModelServer:
         self._short_text("messages", "".join(m["role"] + m["content"] for m in messages))
         tokens = self.tokenizer.encode_chat([{"role": m["role"], "content": m["content"]} for m in messages])
         answers = await self._draw(form, tokens)
-        return self._content(form, "chat.completion", tokens, answers, self._message)
+        return _sent(form, self._content(form, "chat.completion", tokens, answers, self._message))
 
     def _short_text(self, where: str, text: str) -> str:
         if len(text) > self.longest:
@@ -237,6 +239,26 @@ class ModelServer:
         return {**head, "model": form.get("model", self.name), "choices": choices, "usage": usage}
 
 
+def _sent(form: Form, content: Form) -> Form | Response:
+    """The answers as they are, or with `stream` as server-sent events: one per answer, since all is drawn by then."""
+    if not form.get("stream"):
+        return content
+    head = {key: content[key] for key in ("id", "created", "model")}
+    head["object"] = "chat.completion.chunk" if content["object"] == "chat.completion" else content["object"]
+    chunks: list[Form] = [{**head, "choices": [_as_delta(choice)]} for choice in content["choices"]]
+    options = form.get("stream_options")
+    if isinstance(options, dict) and options.get("include_usage"):
+        chunks.append({**head, "choices": [], "usage": content["usage"]})
+    events = [json.dumps(chunk) for chunk in chunks] + ["[DONE]"]
+    body = "".join(f"data: {event}\n\n" for event in events)
+    return Response(body.encode(), media_type="text/event-stream")
+
+
+def _as_delta(choice: Form) -> Form:
+    """A choice of a stream: its message is what is added to an empty one."""
+    return {("delta" if key == "message" else key): value for key, value in choice.items()}
+
+
 def _is_message(message: Any) -> bool:
     return isinstance(message, dict) and all(isinstance(message.get(key), str) for key in ("role", "content"))
 
@@ -246,8 +268,6 @@ def request_of(form: Form, tokens: tuple[int, ...], window: int) -> Request:
     for key, allowed in NEUTRAL.items():
         if form.get(key) is not None and form[key] not in allowed:
             raise UserError(f"{key}: {form[key]!r} is not supported; allowed: {allowed[0]}")
-    if form.get("stream"):
-        raise UserError("stream: not supported")
     n = int(_number(form, "n", 1, 1, MOST_ANSWERS, whole=True))
     most = int(_number(form, "max_tokens", form.get("max_completion_tokens") or 16, 1, window, whole=True))
     if len(tokens) + most > window:

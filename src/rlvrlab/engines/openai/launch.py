@@ -1,4 +1,4 @@
-"""Start OpenAI-compatible servers of one model: vLLM where it is installed, else `transformers serve`."""
+"""Start OpenAI-compatible servers of one model: vLLM where it is installed, else the laboratory's own."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,7 +23,6 @@ from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.http_access import refuse_open_door
 from rlvrlab.http_client import BadAnswer, Host
 
-BACKENDS = ("vllm", "transformers")
 EMBEDDED = "embedded"
 """The laboratory's own server, engines/hf/serving.py."""
 VLLM_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
@@ -171,13 +171,14 @@ def find_program(backend: str) -> str:
     return program
 
 
-def choose_backend(adapters: bool = False) -> str:
-    """The first that is installed; where adapters are wanted, vLLM or our own."""
-    for backend in ("vllm", EMBEDDED) if adapters else BACKENDS:
-        with suppress(UserError):
-            find_program(backend)
-            return backend
-    raise UserError("neither vllm nor transformers is installed here; `pip install vllm` or `'transformers[serving]'`")
+def choose_backend() -> str:
+    """vLLM where it is installed, else our own; `transformers serve` needs packages that often are not there."""
+    with suppress(UserError):
+        find_program("vllm")
+        return "vllm"
+    if find_spec("torch") is None or find_spec("transformers") is None:
+        raise UserError("nothing here can serve a model; `pip install 'rlvrlab[hf]'`, or `pip install vllm`")
+    return EMBEDDED
 
 
 def refuse_code(model: str) -> str:

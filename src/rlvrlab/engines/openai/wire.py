@@ -41,9 +41,10 @@ class Reply(NamedTuple):
     error: str = ""
 
 
-def chat_body(prompt: str, sampling: Sampling, seed: int, top_logprobs: int = 0) -> Body:
+def chat_body(prompt: str, sampling: Sampling, seed: int, top_logprobs: int = 0, system: str = "") -> Body:
     """One answer in chat form; no field that a strict server would refuse."""
-    body = {"messages": [{"role": "user", "content": prompt}], **_settings(sampling, seed)}
+    before = [{"role": "system", "content": system}] if system else []
+    body = {"messages": [*before, {"role": "user", "content": prompt}], **_settings(sampling, seed)}
     return body | ({"logprobs": True, "top_logprobs": top_logprobs} if top_logprobs else {})
 
 

@@ -15,7 +15,7 @@ from rlvrlab.envs.base import Read
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment, refused
 from rlvrlab.envs.code.purity import is_pure
 from rlvrlab.envs.code.rows import CodeRow, Columns, Shape, fitting, read_shaped, shaped
-from rlvrlab.envs.data_files import Row
+from rlvrlab.envs.data_files import LocatedPath, Row
 from rlvrlab.errors import UserError, suggestion
 from rlvrlab.judge.extract import program_in, python_block
 from rlvrlab.judge.jail.limits import Limits
@@ -53,7 +53,7 @@ NOT_RUN = (ErrorKind.FORMAT, ErrorKind.SYNTAX, ErrorKind.RULE)
 
 
 @dataclass(frozen=True)
-class FileEnvironment(JudgedEnvironment):
+class FileEnvironment(JudgedEnvironment, LocatedPath):
     """Problems from a file in one of some shapes; without a file, a few of our own."""
 
     path: str = ""

@@ -189,7 +189,8 @@ def quixbugs(columns: Columns) -> CodeRow:
 GENERATION: dict[str, Shape] = {
     "humaneval": humaneval, "evalplus": evalplus, "mbpp": mbpp, "codecontests": codecontests, "apps": apps,
 }  # fmt: skip
-REPAIR: dict[str, Shape] = {"humanevalfix": humanevalfix, "quixbugs": quixbugs}
+REPAIR: dict[str, Shape] = {"humanevalfix": humanevalfix, "quixbugs": quixbugs, "mbpp": mbpp, "humaneval": humaneval}
+"""Rows of the last two are right programs, of which bugs are made when data is prepared."""
 
 
 def _pairs(columns: Columns, column: str) -> list[tuple[str, str]]:

@@ -38,11 +38,13 @@ def shared_judge(every_test: bool = True) -> Judge:
 
 def judge_elsewhere(addresses: tuple[str, ...]) -> None:
     """Programs of this process are judged by those servers from now on."""
+    from rlvrlab.judge.fusion.addresses import PLAIN, TOKEN
     from rlvrlab.judge.fusion.client import FusionClient
     from rlvrlab.judge.judge import Judge
 
     for every_test in (False, True):
-        client = FusionClient(addresses, token=os.environ.get("RLVR_JUDGE_TOKEN"), every_test=every_test)
+        plain = os.environ.get(PLAIN) == "1"
+        client = FusionClient(addresses, os.environ.get(TOKEN), every_test=every_test, plain_sandbox=plain)
         _judges[os.getpid(), every_test] = Judge(every_test=every_test, remote=client)
 
 

@@ -24,10 +24,9 @@ def exact(text: str) -> Fraction | None:
     """The value of an integer, decimal (repeating ones too) or fraction, in LaTeX or not; None for anything else."""
     if len(text) > LONGEST:
         return None
-    text = text.strip().strip("$").strip()
     for decoration in ("\\!", "\\,", "\\ ", "{,}", "\\$"):
         text = text.replace(decoration, "," if decoration == "{,}" else "")
-    return latex_number(text)
+    return latex_number(text.strip().strip("$"))
 
 
 def letters(text: str) -> str | None:

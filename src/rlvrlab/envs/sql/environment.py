@@ -31,6 +31,7 @@ from annotated_types import Gt, Le
 
 from rlvrlab.envs.answers import KEPT, in_turn
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment
+from rlvrlab.envs.data_files import LocatedPath
 from rlvrlab.envs.sql import spider
 from rlvrlab.envs.sql.cheats import bombs, query_cheats, text_cheats
 from rlvrlab.envs.sql.databases import prepared, rows_of, schema_of, stored
@@ -54,11 +55,11 @@ THINK = "Think first, inside <think> </think>. "
 
 @register("env", "sql")
 @dataclass(frozen=True)
-class Sql(JudgedEnvironment):
+class Sql(JudgedEnvironment, LocatedPath):
     """Questions answered by a query on SQLite."""
 
     path: str = ""
-    """Folder of Spider-shaped data, relative to the current folder; empty: problems are made here."""
+    """Folder of Spider-shaped data; empty: problems are made here."""
     levels: tuple[int, ...] = (1, 2, 3, 4, 5)
     """Levels of made problems; several alternate evenly. Not used with path."""
     style: Literal["plain", "think"] = "plain"

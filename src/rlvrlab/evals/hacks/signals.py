@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlvrlab.evals.hacks.patterns import scan_answer
 from rlvrlab.types import Problem, Rollout, Verdict
 
 WINDOW = 20
@@ -65,6 +64,8 @@ def answer_metrics(answers: Sequence[tuple[Problem, Verdict]]) -> dict[str, floa
     ]
     if not programs:
         return out
+    from rlvrlab.evals.hacks.patterns import scan_answer  # brings the code environments along, which a page never needs
+
     seen: dict[tuple[str, str], set[str]] = {}  # equal answers to one problem are read once
     for problem, verdict in programs:
         key = problem.id, str(verdict.answer)

@@ -1,4 +1,4 @@
-"""Countdown, GSM8K and programs. MBPP_reg is a fixed selection of 200 of MBPP, for regression: dev, never test."""
+"""Countdown, GSM8K and programs. MBPP_reg are MBPP's prompt and validation rows, for regression: dev, never test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CODING = Suite(
         published(
             "humaneval", 164, 40, group="programs", files=(*_named("humaneval/HumanEval"), *test_file("humaneval")),
         ),
-        published("mbpp_reg", 200, 50, role="dev", group="programs", files=_named("mbpp_reg_dev", "mbpp/mbpp")),
+        published("mbpp_reg", 100, 50, role="dev", group="programs", files=_named("mbpp_reg_dev", "mbpp/mbpp")),
         published(
             "codecontests_valid", 117, 30, preset="codecontests", role="dev", group="programs",
             files=_named("codecontests/valid", "codecontests_dev"),

@@ -3,6 +3,7 @@
 RLVR_JUDGE         addresses of `rlvr serve judge` (or SandboxFusion) servers, separated by commas
 RLVR_JUDGE_TOKEN   their token
 RLVR_JUDGE_WAIT_S  how long to wait for one to answer before the run stops [120]
+RLVR_JUDGE_PLAIN   1: let a plain SandboxFusion judge assert code too, which answers can forge (plain_sandbox.py)
 RLVR_JUDGE_WORKERS programs judged at once, where they are judged here [one more than cores]
 
 A variable and no recipe key: where a verdict is made does not change it, and every process of a run inherits it.
@@ -19,6 +20,7 @@ from rlvrlab.judge.fusion.client import FusionClient
 from rlvrlab.judge.workers.pool import default_size
 
 ADDRESSES, TOKEN, WAIT, WORKERS = "RLVR_JUDGE", "RLVR_JUDGE_TOKEN", "RLVR_JUDGE_WAIT_S", "RLVR_JUDGE_WORKERS"
+PLAIN = "RLVR_JUDGE_PLAIN"
 
 
 def client_from_environment(*, every_test: bool) -> FusionClient | None:
@@ -33,7 +35,8 @@ def client_from_environment(*, every_test: bool) -> FusionClient | None:
         wait_s = math.nan
     if not 0 < wait_s < math.inf:
         raise UserError(f"{WAIT}={text}: a number of seconds above 0 is needed")
-    return FusionClient(addresses, os.environ.get(TOKEN) or None, give_up_s=wait_s, every_test=every_test)
+    token, plain = os.environ.get(TOKEN) or None, os.environ.get(PLAIN) == "1"
+    return FusionClient(addresses, token, give_up_s=wait_s, every_test=every_test, plain_sandbox=plain)
 
 
 def workers_from_environment() -> int:
@@ -44,8 +47,10 @@ def workers_from_environment() -> int:
     return int(text)
 
 
-def judge_at(addresses: Sequence[str]) -> None:
+def judge_at(addresses: Sequence[str], plain_sandbox: bool = False) -> None:
     """Name the servers for this process and those it starts; none leaves things as they are."""
+    if plain_sandbox:
+        os.environ[PLAIN] = "1"
     if addresses:
         FusionClient(addresses)  # a mistake in an address is found now
         os.environ[ADDRESSES] = ",".join(addresses)

@@ -12,13 +12,12 @@ from typing import Any, TypeVar
 
 from rlvrlab.errors import InfrastructureError, JudgeLost, UserError
 from rlvrlab.http_client import BadAnswer, Host, Response
-from rlvrlab.judge import compare
 from rlvrlab.judge.code import SCORER_VERSION
-from rlvrlab.judge.finding import Finding
 from rlvrlab.judge.fusion import wire
+from rlvrlab.judge.fusion.plain_sandbox import judge_plain
 from rlvrlab.judge.jail.plain import NotPlain
 from rlvrlab.judge.outcomes import Outcome
-from rlvrlab.judge.tasks import StdioTask, Task
+from rlvrlab.judge.tasks import Task
 from rlvrlab.replicas import NoAnswer, Replica, Replicas, ServersGone
 from rlvrlab.types import Verdict, bad_task, unjudged
 
@@ -42,17 +41,19 @@ class FusionClient:
         *,
         concurrency: int = 64,
         every_test: bool = True,
+        plain_sandbox: bool = False,
         **pool: Any,
     ) -> None:
         """At most `concurrency` requests at once; `every_test` as in CodeJudge.
 
+        `plain_sandbox` lets servers that only run programs judge assert code as well, which answers can forge.
         What else is given are settings of Replicas: attempts, deadline_s, give_up_s, …
         """
         if not endpoints:
             raise UserError("a remote judge needs at least one address, e.g. http://127.0.0.1:8080")
         addresses = dict.fromkeys(endpoint.rstrip("/").removesuffix("/run_code") for endpoint in endpoints)
         self.replicas = Replicas([Replica(Host(address, token)) for address in addresses], "judge server", **pool)
-        self.every_test = every_test
+        self.every_test, self.plain_sandbox = every_test, plain_sandbox
         self._places = asyncio.Semaphore(concurrency)
         self._ours: bool | None = None
 
@@ -65,21 +66,19 @@ class FusionClient:
         return await self._ask("/run_code", {"code": code, "language": "python", "stdin": stdin, **options}, read)
 
     async def judge(self, code: str, task: Task) -> Verdict:
-        """One program. A server of ours judges it whole; any other only runs it, and the output is compared here."""
+        """One program. A server of ours judges it whole; any other only runs it (plain_sandbox.py)."""
         try:
             if self._ours is None:
                 self._ours = await self._ask("/v1/ping", None, lambda response: wire.MARK in response.headers)
             if self._ours:
                 return await self._judge_whole(code, task)
-            if isinstance(task, StdioTask) and task.checker is None:
-                return await self._judge_stdio(code, task)
+            return await judge_plain(self.run_code, code, task, self.every_test, self.plain_sandbox)
         except NotPlain as error:
             return bad_task(f"an argument or result is a {error}, which is not plain data", isolation="remote")
         except JudgeLost:
             raise
         except InfrastructureError as error:
             return unjudged(f"{Outcome.JUDGE_ERROR}: {error}", isolation="remote")
-        return unjudged("a plain SandboxFusion server can be trusted with stdio tasks only", isolation="remote")
 
     async def _judge_whole(self, code: str, task: Task) -> Verdict:
         def read(response: Response) -> Verdict:
@@ -90,25 +89,6 @@ class FusionClient:
 
         item = {"code": code, "task": wire.task_to_wire(task), "every_test": self.every_test}
         return await self._ask("/judge", {"items": [item]}, read)
-
-    async def _judge_stdio(self, code: str, task: StdioTask) -> Verdict:
-        finding = Finding(total=len(task.tests))
-        options = {"run_timeout": task.limits.wall_or_default_s, "memory_limit_MB": task.limits.memory_mb}
-        for number, (given, expected) in enumerate(task.tests, 1):
-            answer = await self.run_code(code, given, **options)
-            run = answer["run_result"]
-            if answer["status"] == "Success":
-                if compare.same_text(run["stdout"].encode("utf-8", "replace"), expected, task.comparison):
-                    finding.passed += 1
-                else:
-                    finding.fail(Outcome.WRONG_ANSWER, "another output")
-                continue
-            late = run.get("status") == "TimeLimitExceeded"
-            ended = Outcome.TIME_LIMIT if late else Outcome.RUNTIME_ERROR
-            finding.fail(ended, "the server's time limit" if late else (run.get("stderr") or "")[-200:])
-            if finding.stops(ended, self.every_test, finding.total - number):
-                break
-        return finding.verdict("remote")
 
     async def _ask(self, path: str, content: dict[str, Any] | None, read: Callable[[Response], T]) -> T:
         """What `read` makes of the first whole answer, of a judge that scores as this version does."""

@@ -1,4 +1,4 @@
-"""`rlvr serve judge`: SandboxFusion's /run_code, /submit and /v1/ping, and a batch /judge of our own.
+"""`rlvr serve judge`: SandboxFusion's /run_code, /submit, data sets and /v1/ping, and a batch /judge of our own.
 
 Admission control instead of hanging: beyond its queue it answers 429, while it stops 503, both with Retry-After. What
 runs when it is told to stop is finished first. Reached from this machine only, unless told otherwise with a token.
@@ -21,6 +21,7 @@ from rlvrlab.http_server import HttpServer, JsonRoutes
 from rlvrlab.judge.code import SCORER_VERSION, CodeJudge
 from rlvrlab.judge.finding import tried
 from rlvrlab.judge.fusion import wire
+from rlvrlab.judge.fusion.datasets import Datasets
 from rlvrlab.judge.fusion.submissions import judge_submission
 from rlvrlab.judge.statistics import Stopwatch
 from rlvrlab.judge.workers.orders import Order
@@ -46,6 +47,8 @@ class JudgeServer:
     """Jobs waiting or running beyond which new requests are turned away."""
     hosts: Sequence[str] = ()
     """Names under which it may be asked, besides this machine's own."""
+    datasets: Datasets = field(default_factory=Datasets)
+    """Problems that it keeps, to be asked for and judged by their id."""
 
     def __post_init__(self) -> None:
         refuse_open_door(self.host, self.token, TOKEN_ENV)
@@ -56,7 +59,10 @@ class JudgeServer:
         routes: dict[tuple[str, str], Callable[[Request], Awaitable[Any]]] = {
             ("GET", "/v1/ping"): self._ping,
             ("GET", "/v1/load"): self._report,
-            ("GET", "/list_datasets"): self._datasets,
+            ("GET", "/list_datasets"): self._list_datasets,
+            ("POST", "/list_ids"): self._list_ids,
+            ("POST", "/get_prompts"): self._get_prompts,
+            ("POST", "/get_prompt_by_id"): self._get_prompt,
             ("POST", "/run_code"): self._run_code,
             ("POST", "/submit"): self._submit,
             ("POST", "/judge"): self._judge,
@@ -109,8 +115,17 @@ class JudgeServer:
     async def _ping(self, _: Request) -> str:
         return "pong"
 
-    async def _datasets(self, _: Request) -> list[str]:
-        return []
+    async def _list_datasets(self, _: Request) -> list[str]:
+        return self.datasets.names()
+
+    async def _list_ids(self, request: Request) -> list[str]:
+        return self.datasets.ids(request.json())
+
+    async def _get_prompts(self, request: Request) -> list[dict[str, Any]]:
+        return self.datasets.prompts(request.json())
+
+    async def _get_prompt(self, request: Request) -> dict[str, Any]:
+        return self.datasets.prompt(request.json())
 
     async def _run_code(self, request: Request) -> dict[str, Any]:
         form = request.json()
@@ -120,7 +135,7 @@ class JudgeServer:
     async def _submit(self, request: Request) -> dict[str, Any]:
         form = request.json()
         async with self._place():
-            return await judge_submission(form, lambda one: run_code(self.pool, one), self.judge)
+            return await judge_submission(form, lambda one: run_code(self.pool, one), self.judge, self.datasets)
 
     async def _judge(self, request: Request) -> dict[str, Any]:
         items = request.json().get("items")

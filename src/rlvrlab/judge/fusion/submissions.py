@@ -23,6 +23,7 @@ from rlvrlab.judge.code import CodeJudge
 from rlvrlab.judge.compare import RSTRIP_LINES, Comparison, same_text
 from rlvrlab.judge.extract import program_in
 from rlvrlab.judge.fusion import wire
+from rlvrlab.judge.fusion.datasets import Datasets
 from rlvrlab.judge.modes.stdio import TEXT_KINDS
 from rlvrlab.judge.tasks import TestsTask
 from rlvrlab.types import Verdict
@@ -31,19 +32,22 @@ Form = dict[str, Any]
 RunCode = Callable[[Form], Awaitable[Form]]
 
 
-async def judge_submission(form: Form, run_code: RunCode, judge: CodeJudge) -> Form:
-    """SandboxFusion's EvalResult."""
+async def judge_submission(form: Form, run_code: RunCode, judge: CodeJudge, kept: Datasets) -> Form:
+    """SandboxFusion's EvalResult, for a row that the caller brings along or one that the server keeps."""
     config = _table(form, "config")
     provided = config.get("provided_data")
+    if provided is None:
+        provided = kept.row(form)
     given = provided if isinstance(provided, list) else [provided]
     rows = [published(row) for row in given if isinstance(row, dict)]
     wanted = [row for row in rows if str(row.get("id")) == str(form.get("id"))]
     asked = wanted if len(given) > 1 else rows
     if not asked:
-        raise UserError("config.provided_data: no row with this id; this server keeps no data sets of its own")
+        raise UserError("config.provided_data: no row with this id")
     row = asked[0]
     name, prompt = row.get("entry_point"), row.get("prompt")
     begun = prompt if isinstance(row.get("test"), str) and isinstance(prompt, str) and f"def {name}(" in prompt else ""
+    begun = str(row.get("begun") or begun)
     found = program_in(str(form.get("completion", "")), str(name or ""), begun)
     kind = "empty" if found.code is None else "fenced" if "```" in str(form.get("completion")) else "heuristic"
     result: Form = {"id": form.get("id"), "extracted_code": found.code or "", "extracted_type": kind}

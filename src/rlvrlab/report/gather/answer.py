@@ -65,7 +65,7 @@ def answer(run: RunRecord, spans: Sequence[Fact], troubles: Sequence[Fact], test
         "about": f"{count}, 1 seed",
         "last_phase": _last_phase(run, kept),
         "why": [] if verdict == "higher" and not nothing_right else _reasons(found, troubles),
-        "caution": _caution(run, found),
+        "caution": _caution(run, found, tested),
     }
 
 
@@ -167,12 +167,14 @@ def _reasons(found: Change, troubles: Sequence[Fact]) -> list[Fact]:
     return reasons[:MOST_REASONS]
 
 
-def _caution(run: RunRecord, found: Change) -> str:
+def _caution(run: RunRecord, found: Change, tested: Sequence[Headline]) -> str:
     """What a reader must know before quoting the sentence."""
     told = []
     if run.status in ("failed", "killed", "damaged", "interrupted", "preempted"):
         told.append(f"The run did not finish ({run.status}).")
     if found.role == "dev":
-        told.append("On dev problems, which choose the checkpoint; eval.test_size adds a test result.")
+        measured = any(one.role == "test" for one in tested)
+        more = "the test result below has no earlier one" if measured else "eval.test_size adds a test result"
+        told.append(f"On dev problems, which choose the checkpoint; {more}.")
     told.append("One run: how much seeds differ is not known.")
     return " ".join(told)

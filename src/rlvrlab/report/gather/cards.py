@@ -68,7 +68,11 @@ def phases(run: RunRecord) -> Section | None:
     if not cards:
         return None
     extra = sorted({key for card in cards for key in card.metrics if key.startswith("pass@") and key[5:].isdigit()})
-    keys = [key for key in (*ROWS, *extra) if any(number(card.metrics.get(key)) is not None for card in cards)]
+    names = {key for card in cards for key in card.metrics}
+    sets = sorted({key.rpartition("/")[0] for key in names if key.endswith("/accepted_at_1")})
+    rows = [*ROWS, *extra]
+    rows += [f"{one}/{key}" for one in sets for key in rows]
+    keys = [key for key in rows if any(number(card.metrics.get(key)) is not None for card in cards)]
     columns = [f"{card.phase}{' (control)' if card.control else ''}" for card in cards]
     cells = [[_measured(card, key) for card in cards] for key in keys]
     data = {"columns": columns, "rows": [key.replace("_", " ") for key in keys], "cells": cells,

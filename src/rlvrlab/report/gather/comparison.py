@@ -22,6 +22,7 @@ from rlvrlab.report.gather.evaluation import (
     shown_answers,
     tell_apart,
 )
+from rlvrlab.report.gather.opening import opening
 from rlvrlab.report.gather.overview import result
 from rlvrlab.report.gather.reading import STRANGE, Folder, Section, document, number, place, rounded, section, words
 from rlvrlab.report.gather.record import RunRecord
@@ -39,10 +40,13 @@ def gather_runs(paths: Sequence[Path]) -> dict[str, Any]:
         interference = arm_matrix(arms)
     except STRANGE as error:
         folder.miss("interference", f"could not be shown ({words(str(error), 100)})")
+    paired = folder.attempt("paired test", lambda: _paired_test(arms, folder))
+    seeds = [len(group) for group in arms.values()]
     sections = [
+        *folder.attempt("answer", lambda: opening(next(iter(paired), None), list(arms), folder.missing, seeds)),
         *folder.attempt("arms", lambda: _runs_table(arms)),
         *folder.attempt("learning curves", lambda: arm_curves(arms)),
-        *folder.attempt("paired test", lambda: _paired_test(arms, folder)),
+        *paired,
         *folder.attempt("recipes", lambda: _recipe_diff(arms)),
         *interference,
         *folder.attempt("pareto", lambda: arm_pareto(arms)),
@@ -202,8 +206,11 @@ def gather_evaluations(paths: Sequence[Path]) -> dict[str, Any]:
     names = [one.side for one in sides]
     folder, answers = Folder(paths[0].parent), Answers()
     shown_answers(sides, answers)
+    ends = [names[0], names[-1]]
+    paired = folder.attempt("paired test", lambda: comparison_table(sides[0], sides[-1], ends, folder))
     sections = [
-        *folder.attempt("paired test", lambda: comparison_table(sides[0], sides[-1], [names[0], names[-1]], folder)),
+        *folder.attempt("answer", lambda: opening(next(iter(paired), None), ends, folder.missing, [1, 1])),
+        *paired,
         *folder.attempt("pass@k", lambda: pass_at_k(sides)),
         *folder.attempt("errors", lambda: error_bars(sides)),
         *folder.attempt("cost", lambda: costs(sides)),

@@ -5,7 +5,7 @@
 The document:
 
     schema    1
-    kind      run | evaluation | comparison | study | audit | probe | credit
+    kind      run | evaluation | suite | comparison | study | audit | probe | credit
     title     the thing's name                         subtitle  one line about it
     path      the folder or file as it was named       status    running | finished | failed | …
     made      when gathering this document began (UTC)
@@ -30,7 +30,7 @@ from rlvrlab.record.files import utc_now
 Document = dict[str, Any]
 """Plain JSON in the shape described above."""
 SCHEMA = 1
-KINDS = "a run, an evaluation, a study, a probe or a data audit"
+KINDS = "a run, an evaluation, a suite, a study, a probe or a data audit"
 
 
 SIGNS = {
@@ -38,6 +38,7 @@ SIGNS = {
     "audit": ("duplicates_crosssplit.jsonl", "reports/data_audit_report.md"),
     "probe": ("probe.json",),
     "evaluation": ("samples.jsonl", "problems.jsonl"),
+    "suite": ("plan.toml", "suite.json"),
     "run": ("config.json", "logs/metrics.jsonl", "logs/events.jsonl", "rollouts", "run_info.json"),
     "results": ("matrix.jsonl", "guards.jsonl"),
     "results below": ("results/matrix.jsonl", "results/guards.jsonl"),
@@ -92,7 +93,7 @@ def kind_of(path: Path) -> str:
 
 
 def _gather_one(path: Path, kind: str) -> Document:
-    from rlvrlab.report.gather import audit, credit, evaluation, probe, results, run, study
+    from rlvrlab.report.gather import audit, credit, evaluation, probe, results, run, study, suite
 
     if kind == "empty":
         names = ("config.json", "run_info.json", "logs/metrics.jsonl", "logs/events.jsonl", "rollouts/")
@@ -101,6 +102,7 @@ def _gather_one(path: Path, kind: str) -> Document:
                 "missing": missing, "sections": []}  # fmt: skip
     makers: dict[str, Callable[[Path], Document]] = {
         "run": run.gather_run,
+        "suite": suite.gather_suite,
         "evaluation": evaluation.gather_evaluation,
         "study": study.gather_study,
         "study file": lambda file: study.gather_study(file.parent),

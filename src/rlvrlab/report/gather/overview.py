@@ -5,15 +5,18 @@ from __future__ import annotations
 from statistics import median
 
 from rlvrlab.errors import LabError
-from rlvrlab.evals.hacks.signals import findings
-from rlvrlab.evals.monitors import RANGES, health_of
+from rlvrlab.evals.monitors import RANGES, Standing, health_of
+from rlvrlab.record.going_on import going_on
 from rlvrlab.record.headline import Headline, tested
+from rlvrlab.record.summary import WITHDRAWN
 from rlvrlab.report.gather.answer import answer
 from rlvrlab.report.gather.reading import STRANGE, Fact, Line, Section, as_table, number, place, rounded, section, words
 from rlvrlab.report.gather.record import EVENTS, METRICS, RunRecord
 
 ALARMING = ("warning", "error", "failed")
 """Kinds of events that tell of something that went wrong."""
+UNFINISHED = ("killed", "interrupted", "preempted", "failed")
+"""States from which a run can go on."""
 RECENT = 50
 """Steps that the time left is estimated from, and that a light's history shows."""
 
@@ -23,7 +26,7 @@ def overview(run: RunRecord) -> Section:
     ends = [line.row.get("text") for line in run.events if line.row.get("kind") == "end"]
     why = words(ends[-1], 500) if ends and run.status != "running" else ""
     if run.status == "killed":
-        why = f"Its process is gone without a word; `rlvr train --resume {run.root}` goes on with it."
+        why = "Its process is gone without a word."
     elif run.status == "stale":
         why = "It says that it runs, and has been silent for long."
     done = run.metrics[-1].row["step"] if run.metrics else 0
@@ -37,6 +40,7 @@ def overview(run: RunRecord) -> Section:
     data = {
         "status": run.status,
         "why": why,
+        "go_on": going_on(run.root, run.config, run.info) if run.status in UNFINISHED else "",
         "question": words(run.recipe.get("question") or "", 1000),
         "answer": answer(run, spans, troubles(lights), known),
         "progress": progress,
@@ -46,9 +50,16 @@ def overview(run: RunRecord) -> Section:
         "headline": spans,
         "facts": _facts(run),
         "lights": lights,
-        "warnings": [event(line) for line in run.events if line.row.get("kind") in ALARMING],
+        "warnings": _alarms(run),
     }
     return section("overview", "overview", "Did it learn?", data, METRICS)
+
+
+def _alarms(run: RunRecord) -> list[Fact]:
+    """Events that tell of something that went wrong, without the warnings that were withdrawn later."""
+    taken_back = {str(line.row.get("subject")): line.number for line in run.events if line.row.get("kind") == WITHDRAWN}
+    alarming = [line for line in run.events if line.row.get("kind") in ALARMING]
+    return [event(line) for line in alarming if taken_back.get(str(line.row.get("subject")), 0) < line.number]
 
 
 def health(top: Section) -> Section:
@@ -85,6 +96,7 @@ def event(line: Line) -> Fact:
         "time": words(row.get("time") or "", 40),
         "kind": words(row.get("kind") or "", 40),
         "text": words(row.get("text") or "", 1000),
+        "subject": words(row.get("subject") or "", 80),
         "from": place(EVENTS, line.number, row.get("step")),
     }
 
@@ -149,9 +161,12 @@ def _facts(run: RunRecord) -> list[Fact]:
 def _lights(run: RunRecord) -> list[Fact]:
     """One light per watched metric, then one for each finding of the hack monitors.
 
-    A watched metric counts at the last step that has it; an alarming one is good only if it was never out of range.
+    A light is on while what it watches persists; an alarm that has recovered is a notice.
     """
     lights: list[Fact] = []
+    standing = Standing()
+    for line in run.metrics:
+        standing.add(health_of(line.row.get("phase")), line.row)
     for watched in RANGES:
         key = watched.metric
         rows = [line for line in run.metrics if key in health_of(line.row.get("phase"))]
@@ -162,17 +177,17 @@ def _lights(run: RunRecord) -> list[Fact]:
         if seen:
             line, value = seen[-1]
             outside = sum(not watched.holds(one) for _, one in seen)
-            state = "good" if watched.holds(value) else "alarm" if watched.alarm else "notice"
+            on = "alarm" if watched.alarm else "notice"
             light |= {
-                "state": "notice" if state == "good" and watched.alarm and outside else state,
+                "state": on if key in standing.now else "notice" if watched.alarm and key in standing.ever else "good",
                 "value": rounded(value),
                 "history": [rounded(one, 3) for _, one in seen[-RECENT:]],
                 "outside": [outside, len(seen)],
                 "from": place(METRICS, line.number, line.row["step"], key),
             }
         lights.append(light)
-    last = {key: line.row[key] for line in run.metrics for key in line.row if key.startswith("hack/")}
-    for finding in findings({key: value for key, value in last.items() if isinstance(value, int | float)}):
+    known = {light["metric"] for light in lights}
+    for finding in (one for one in standing.now.values() if one.metric not in known):
         text, _, remedy = finding.text.rpartition("; ")
         lights.append({"metric": finding.metric, "state": "alarm", "value": rounded(finding.value), "range": "",
                        "meaning": text, "remedy": remedy, "history": [], "outside": None,

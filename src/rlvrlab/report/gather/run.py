@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rlvrlab.record.going_on import made_again
 from rlvrlab.report.gather.cards import phases
 from rlvrlab.report.gather.conflict import conflict
 from rlvrlab.report.gather.credit import credit, training_credit
@@ -65,8 +66,7 @@ def recipe(run: RunRecord) -> Section | None:
         for key, both in changed.items()
         if isinstance(both, dict)
     ]
-    command = run.info.get("command")
-    told = words(" ".join(map(str, command)), 2000) if isinstance(command, list) else ""
+    told = words(" ".join(made_again(run.root, run.config, run.info)), 2000) if run.info.get("command") else ""
     data = {"columns": ["key", "value", "default", "from"], "rows": rows, "command": told}
     note = "The keys that differ from the defaults; every value is in config.json."
     return section("recipe", "table", "What changed", data, "config.json", note)

@@ -17,12 +17,14 @@ def verdict(study: dict[str, Any]) -> Section | None:
     forests = [forest for i, stage in enumerate(stages) if (forest := _forest(study, stage, i, decisions))]
     if not forests:
         return None
-    last = next((one for one in reversed(forests) if one["chosen"]), None)
+    chosen = [one for one in forests if one["chosen"]]
+    contested = [one for one in chosen if len(one["rows"]) > 1]  # a stage of one arm measures and decides nothing
+    last = next(reversed(contested or chosen), None)
     data = {
         "tone": last["tone"] if last else "waiting",
         "word": f"{last['chosen']} wins {last['name']}" if last and last["tone"] == "good" else
                 f"{last['chosen']} goes on from {last['name']}, undecided" if last else "Not yet decided",
-        "sentence": last["words"] if last else "",
+        "sentence": " ".join([last["words"], *map(_measured, chosen[chosen.index(last) + 1 :])]) if last else "",
         "forests": forests[::-1],
         "caveats": [words(as_table(one).get("text") or one, 500) for one in _list(study.get("caveats"))],
         "failures": [f"{words(as_table(one).get('trial'), 40)}: {words(as_table(one).get('why'), 300)}"
@@ -30,6 +32,15 @@ def verdict(study: dict[str, Any]) -> Section | None:
     }  # fmt: skip
     note = "Means with 95 % intervals; every dot is one seed. ★ is the arm that was chosen."
     return section("verdict", "verdict", "What came out", data, STUDY, note)
+
+
+def _measured(forest: Fact) -> str:
+    """What a later stage of one arm found."""
+    [row] = forest["rows"]
+    if row["value"] is None or not forest["share"]:
+        return ""
+    bounds = "" if None in (row["low"], row["high"]) else f" [{100 * row['low']:.1f}, {100 * row['high']:.1f}]"
+    return f"Then measured in {forest['name']}: {row['name']} {100 * row['value']:.1f} %{bounds}."
 
 
 def _forest(study: dict[str, Any], stage: dict[str, Any], index: int, decisions: dict[str, Any]) -> Fact | None:

@@ -84,8 +84,8 @@ def _curves(run: RunRecord) -> dict[str, list[Measured]]:
 def _end(skill: str, curve: list[Measured]) -> End:
     peak, last = max(curve, key=lambda one: one[1]), curve[-1]
     lost = change((last[1], last[2]), (peak[1], peak[2]))
-    sides = last[2] or (None, None)
-    return End(skill, curve[0][1], peak[1], last[1], *sides, lost["value"], lost["low"], lost["high"])
+    low, high = last[2] or (None, None)
+    return End(skill, curve[0][1], peak[1], last[1], low, high, lost["value"], lost["low"], lost["high"])
 
 
 def _negative(value: float | None) -> float | None:

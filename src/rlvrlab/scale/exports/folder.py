@@ -8,7 +8,6 @@ dev.jsonl     the held-out ones
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -20,6 +19,7 @@ from rlvrlab.data.rows import from_row, to_row
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.recipe import Recipe, Resolved, resolve
 from rlvrlab.record.files import refuse_schema, write_json
+from rlvrlab.rewards.total import paid
 from rlvrlab.train.lab import build_problems
 from rlvrlab.types import Completion, Environment, Reward, RewardFunction, Verdict
 
@@ -70,9 +70,7 @@ class Scorer:
             raise InfrastructureError(f"not one of {len(verdicts)} answers could be judged ({why}); mend the judge")
         scored = []
         for problem, completion, verdict in zip(problems, completions, verdicts, strict=True):
-            reward = None if verdict.correct is None else reward_of(problem, completion, verdict)
-            if reward is not None and not math.isfinite(reward.value):
-                raise InfrastructureError(f"reward of {problem.id} is {reward.value}; a reward must be a finite number")
+            reward = None if verdict.correct is None else paid(reward_of, problem, completion, verdict)
             scored.append(Scored(reward, verdict))
         return scored
 

@@ -42,6 +42,7 @@ REFUSED = {
     "protocol": "TRL draws from all problems alike",
     "correction.level": "TRL corrects vLLM's samples only",
     "eval.every": AFTERWARDS,
+    "data.test_file": AFTERWARDS,
     "eval.test_size": AFTERWARDS,
     "eval.test_n": AFTERWARDS,
     "stop.patience": "TRL runs all its steps",

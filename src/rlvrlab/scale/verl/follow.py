@@ -117,9 +117,7 @@ class Follower:
             self._run.event("skipped_update", SKIPPED_UPDATE, step=step)
         if row.get("surgery/failed", 0.0) > 0:
             self._run.event("surgery_failed", "surgery found no weights; the update is left out", step=step)
-        for finding in self._watch.examine(self._job.phase.health, row):
-            if finding.alarm:
-                self._run.warn(finding.metric, finding.text, step=step)
+        self._watch.examine(self._job.phase.health, row).tell(self._run, step)
         self._run.sync()
         if measured:
             write_experiment(self._run.folder, self._run.so_far)

@@ -8,6 +8,7 @@ from rlvrlab.registry import find, names
 from rlvrlab.train.phases.base import OnlinePhase, Phase
 
 REFUSED = {
+    "data.test_file": "verl makes no cards between phases; use `rlvr eval --data FILE` on the finished run",
     "eval.test_size": "verl makes no cards between phases; use `rlvr eval` on the finished run",
     "eval.test_n": "verl makes no cards between phases; use `rlvr eval` on the finished run",
     "stop.patience": "verl runs all its steps",

@@ -17,6 +17,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.rewards.total import paid
 from rlvrlab.scale.verl.job import Job, current
 from rlvrlab.types import Completion, Finish, Problem, Verdict, unjudged
 
@@ -55,9 +56,7 @@ def scored(job: Job, problem: Problem, completion: Completion, verdict: Verdict)
         "detail": verdict.detail[:200],
     }
     if verdict.correct is not None:
-        given = job.reward(problem, completion, verdict)
-        if not math.isfinite(given.value):
-            raise InfrastructureError(f"reward of {problem.id} is {given.value}; a reward must be a finite number")
+        given = paid(job.reward, problem, completion, verdict)
         found |= {"score": given.value, "acc": float(verdict.correct)}
         found |= {f"part/{name}": float(value) for name, value in given.parts.items()}
     return found

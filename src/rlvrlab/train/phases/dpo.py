@@ -1,13 +1,14 @@
-"""Offline DPO on pairs made by the verifier: right against wrong answers of the policy that enters the phase.
+"""Offline DPO on pairs made by the verifier: better against worse answers of the policy that enters the phase.
 
-The pairs are drawn once, judged, and kept in artifacts/dpo_pairs.jsonl; a resumed run reads them back.
+The pairs are drawn once, judged, and kept in artifacts/dpo_pairs.jsonl; a resumed run reads them back. They may also
+come from a file of preference rows (data/preferences.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, product
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -15,12 +16,16 @@ import numpy as np
 from annotated_types import Ge
 
 from rlvrlab.batch import TokenBatch, batch_of
-from rlvrlab.errors import UserError
+from rlvrlab.data.manifest import prompt_sha256
+from rlvrlab.data.preferences import read_preferences
+from rlvrlab.errors import NothingToLearn
 from rlvrlab.objectives.dpo import Dpo
 from rlvrlab.randomness import generator
 from rlvrlab.recipe import Recipe
 from rlvrlab.record.files import read_lines, write_rows
 from rlvrlab.registry import register
+from rlvrlab.rollout.pairs import right_pairs, score_pairs
+from rlvrlab.rollout.prompts import answer_tokens, prompt_tokens
 from rlvrlab.rollout.trainable import why_not
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Draws, Phase, StepOutcome
@@ -29,6 +34,11 @@ from rlvrlab.train.update import descend, learning_rate
 from rlvrlab.types import Count, Fraction01, NonNegative, Positive, Rollout
 
 PAIRS = "dpo_pairs.jsonl"
+NO_PAIRS = {
+    "right": "no problem got both right and wrong answers",
+    "score": "no problem got answers whose scores differ enough",
+}
+"""How pairs are made of the policy's own answers -> what is said where there are none."""
 Pair = dict[str, Any]
 """A row of that file: problem, prompt, chosen and rejected as tokens and as texts."""
 
@@ -56,6 +66,8 @@ class DpoPhase(Phase):
     """Assumed share of flipped labels (robust)."""
     sft_coef: NonNegative = 0.2
     """Weight of the chosen answers' likelihood, against both falling together."""
+    pairs: str = "right"
+    """right: right against wrong answers. score: more tests passed against fewer. Else a file of preference rows."""
     margin: Fraction01 = 0.0
     """Least difference of the two answers' scores: with tests, 0.5 leaves out near misses."""
     length_ratio: Annotated[float, Ge(1)] | None = None
@@ -65,19 +77,30 @@ class DpoPhase(Phase):
     rows_per_item: ClassVar[int] = 2
     health: ClassVar[tuple[str, ...]] = ("dpo/chosen_reward",)
 
+    def __post_init__(self) -> None:
+        if self.file and not self.pairs.endswith((".jsonl", ".json", ".jsonl.gz", ".parquet")):
+            raise ValueError(f"pairs = {self.pairs!r}: right, score, or a file (.jsonl, .json, .jsonl.gz, .parquet)")
+
+    @property
+    def file(self) -> bool:
+        """Do the pairs come from a file?"""
+        return self.pairs not in NO_PAIRS
+
     def draws(self, recipe: Recipe, available: int) -> Draws:
-        """All answers come before the first step."""
-        return Draws(before=min(self.problems, available) * recipe.rollout.n)
+        """All answers come before the first step; none where a file has the pairs."""
+        return Draws() if self.file else Draws(before=min(self.problems, available) * recipe.rollout.n)
 
     def prepare(self, lab: Lab, artifacts: Path) -> list[Pair]:
         """Make the pairs, unless a run that is being resumed has them already."""
         path = artifacts / PAIRS
-        if not path.exists():
+        if not path.exists() and self.file:
+            write_rows(path, self._from_file(lab))
+        elif not path.exists():
             asked = lab.problems_at("dpo", 0, min(self.problems, len(lab.train)))
-            write_rows(path, self.pairs(lab.ask(asked, (lab.recipe.seed, "dpo"))))
+            write_rows(path, self.own_pairs(lab.ask(asked, (lab.recipe.seed, "dpo"))))
         pairs = read_lines(path)
         if not pairs:
-            raise UserError("dpo: no problem got both right and wrong answers; do SFT first or raise dpo.problems")
+            raise NothingToLearn(f"dpo: {NO_PAIRS[self.pairs]}; do SFT first or raise dpo.problems")
         return pairs
 
     def step(self, lab: Lab, data: list[Pair], state: State, memory: Memory) -> StepOutcome:
@@ -93,13 +116,13 @@ class DpoPhase(Phase):
         lab.engine.publish()
         return StepOutcome(applied.metrics | {"dpo/pairs": float(len(data))}, memory, skipped=applied.skipped)
 
-    def pairs(self, rollouts: Sequence[Rollout]) -> list[Pair]:
-        """Distinct right answers against distinct wrong ones of the same group that differ as the settings ask."""
+    def own_pairs(self, rollouts: Sequence[Rollout]) -> list[Pair]:
+        """Pairs of distinct answers of the same group that differ as the settings ask."""
         rows = []
         for right, wrong in right_and_wrong(rollouts):
-            # Diagonals first: every answer appears once before one appears twice.
-            order = sorted(product(range(len(right)), range(len(wrong))), key=lambda ij: (abs(ij[0] - ij[1]), ij))
-            fit = [(right[i], wrong[j]) for i, j in order if self._fits(right[i], wrong[j])]
+            scored = [(rollout.verdict.score, rollout) for rollout in (*right, *wrong)]
+            found = score_pairs(scored, self.margin) if self.pairs == "score" else right_pairs(right, wrong)
+            fit = [pair for pair in found if self._fits(*pair)]
             rows += [
                 {
                     "problem": chosen.problem.id,
@@ -112,6 +135,21 @@ class DpoPhase(Phase):
                 for chosen, rejected in fit[: self.pairs_per_problem]
             ]
         return rows
+
+    def _from_file(self, lab: Lab) -> list[Pair]:
+        held_out = {prompt_sha256(p.prompt): f"a {p.role} problem of this run" for p in (*lab.dev, *lab.test)}
+        tokenizer = lab.engine.tokenizer
+        return [
+            {
+                "problem": one.problem,
+                "prompt": list(prompt_tokens(tokenizer, one.prompt)),
+                "chosen": list(answer_tokens(tokenizer, one.chosen)),
+                "rejected": list(answer_tokens(tokenizer, one.rejected)),
+                "chosen_text": one.chosen,
+                "rejected_text": one.rejected,
+            }
+            for one in read_preferences(lab.resolved.folder / self.pairs, held_out)
+        ]
 
     def _fits(self, chosen: Rollout, rejected: Rollout) -> bool:
         short, long = sorted((len(chosen.completion.tokens), len(rejected.completion.tokens)))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from rlvrlab.errors import UserError
+from rlvrlab.errors import NothingToLearn
 from rlvrlab.randomness import generator
 from rlvrlab.recipe import Recipe
 from rlvrlab.record.files import read_lines, write_rows
@@ -68,7 +68,8 @@ class RepairPhase(Phase):
         rows = read_lines(path)
         turns = {turn: [row for row in rows if row["turn"] == turn] for turn in (0, 1)}
         if not turns[1]:
-            raise UserError("repair: no problem got both right and wrong answers; train first or raise repair.problems")
+            words = "no problem got both right and wrong answers; train first or raise repair.problems"
+            raise NothingToLearn(f"repair: {words}")
         return turns
 
     def step(self, lab: Lab, data: Turns, state: State, memory: Memory) -> StepOutcome:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from rlvrlab.batch import batch_of
 from rlvrlab.envs.base import ShowsTurns
-from rlvrlab.errors import UserError
+from rlvrlab.errors import NothingToLearn, UserError
 from rlvrlab.objectives.sft import Sft
 from rlvrlab.randomness import generator
 from rlvrlab.recipe import Recipe
@@ -119,7 +119,9 @@ class RftPhase(Imitation):
             write_rows(path, rows)
         examples = read_lines(path)
         if not examples:
-            raise UserError("rft: the policy solved none of the problems itself; do SFT first or raise rft.problems")
+            raise NothingToLearn(
+                "rft: the policy solved none of the problems itself; do SFT first or raise rft.problems"
+            )
         return examples
 
 

@@ -59,7 +59,9 @@ function viewOverview(data) {
         "div",
         {},
         data.answer ? answerBox(data.answer) : null,
-        data.why ? h("p", { className: `callout ${ended}` }, data.why) : null,
+        data.why || data.go_on
+          ? h("p", { className: `callout ${ended}` }, data.why, data.go_on ? [h("br", {}), data.go_on] : null)
+          : null,
         progressBar(data.progress),
       ),
       main.length ? curvePlot(app.sections.curves, main, { title: "Accuracy by step", height: 250 }) : null,

@@ -119,10 +119,15 @@ function addEvents(rows) {
     time: String(row.time ?? ""),
     kind: String(row.kind ?? ""),
     text: String(row.text ?? ""),
+    subject: String(row.subject ?? ""),
     from: { file: "logs/events.jsonl", step: row.step },
   }));
   events?.data.push(...told);
-  health?.data.warnings.push(...told.filter((row) => ["warning", "error", "failed"].includes(row.kind)));
+  for (const row of health ? told : []) {
+    if (["warning", "error", "failed"].includes(row.kind)) health.data.warnings.push(row);
+    if (row.kind === "withdrawn")
+      health.data.warnings = health.data.warnings.filter((one) => one.subject !== row.subject);
+  }
   app.stale = new Set([...(app.stale || []), "health", "events"]);
   app.waiting ??= setTimeout(redrawStale, REDRAW_MS);
 }

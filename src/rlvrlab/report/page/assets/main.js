@@ -2,6 +2,7 @@
 
 const VIEWS = {
   overview: viewOverview,
+  answer: (told) => [answerBox(told)],
   phases: viewPhases,
   health: viewHealth,
   conflict: viewConflict,

@@ -163,7 +163,9 @@ function runsCoordinates(rows, keys, numeric, of) {
     const values = rows.map((row) => of(row, name));
     if (name === "result" || numeric.includes(name)) {
       const [low, high] = bounds(values);
-      return { at: (v) => (v - low) / (high - low || 1), ends: [low, high].map(name === "result" ? (v) => percent(v) : number) };
+      const shown = [low, high].map(name === "result" ? (v) => percent(v) : number);
+      if (low === high) return { at: () => 0.5, ends: ["", shown[1]] };
+      return { at: (v) => (v - low) / (high - low), ends: shown };
     }
     const kinds = [...new Set(values.map(String))].sort();
     return { at: (v) => kinds.indexOf(String(v)) / Math.max(1, kinds.length - 1), ends: [kinds[0], kinds[kinds.length - 1]] };

@@ -2,7 +2,8 @@
 // Everything that comes from a run is put in as text (textContent) or as a number: nothing of it is ever read as HTML.
 const COLUMNS = [
   ["", null], ["name", (r) => r.name], ["status", (r) => r.status], ["phase", (r) => r.phase || ""],
-  ["step", (r) => -(r.step || 0)], ["accuracy", (r) => (r.metric ? -r.metric.accuracy : 1)], ["curve", null],
+  ["step", (r) => -(r.step || 0)], ["test", (r) => (r.test ? -r.test.accuracy : 1)],
+  ["dev", (r) => (devOf(r) ? -r.metric.accuracy : 1)], ["curve", null],
   ["tokens", (r) => -(r.tokens || 0)], ["age", (r) => -(Date.parse(r.started) || 0)], ["tags", (r) => r.tags.join(" ")],
 ];
 const SIGNS = { running: "▶", finished: "✓", stale: "…", killed: "✗", failed: "✗", damaged: "✗" };
@@ -39,6 +40,11 @@ function percent(metric) {
   const of = (value) => (100 * value).toFixed(1);
   const bounds = metric.low === null || metric.high === null ? "" : ` [${of(metric.low)}, ${of(metric.high)}]`;
   return of(metric.accuracy) + bounds;
+}
+
+// An evaluation on test problems has its one number in the column of test results.
+function devOf(run) {
+  return run.kind === "evaluation" && run.test ? null : run.metric;
 }
 
 function curve(values, high) {
@@ -85,7 +91,7 @@ function rowOf(run) {
   for (const tag of run.tags) tags.append(element("span", tag));
   const plain = (text, label, number) => element("td", text, { "data-label": label, class: number ? "number" : "" });
   row.append(tick, name, status, plain(run.phase || (run.kind === "run" ? "" : run.kind), "phase"), plain(steps, "step", true),
-    plain(percent(run.metric), "accuracy"), curve(run.curve, state.top), plain(short(run.tokens, run.tokens_exact), "tokens", true),
+    plain(percent(run.test), "test"), plain(percent(devOf(run)), "dev"), curve(run.curve, state.top), plain(short(run.tokens, run.tokens_exact), "tokens", true),
     plain(age(run.started), "age", true), tags);
   return row;
 }

@@ -1,0 +1,218 @@
+"""rlvr phase0: a baseline in one command: servers, data sets, protocols and judge from one file, into one folder."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rlvrlab.cli.options import AS_JSON
+from rlvrlab.cli.printing import print_json, printable, table
+from rlvrlab.errors import InfrastructureError, LabError, UserError
+
+if TYPE_CHECKING:
+    from rlvrlab.evals.answering import Answerer
+    from rlvrlab.evals.evaluate import Observer
+    from rlvrlab.evals.suites.base import Ready
+    from rlvrlab.evals.suites.joint import Joint
+    from rlvrlab.evals.suites.plan_file import ModelTable, PlanFile
+
+
+@click.command("phase0", short_help="Measure a baseline: one file, one command, one folder.")
+@click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[PLAN.toml]")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder; one begun alike is gone on with.")
+@click.option("--resume", type=click.Path(path_type=Path), help="Go on with this folder; takes no other argument.")
+@click.option("--plan", "plan_only", is_flag=True, help="Say what would be asked, and ask nothing.")
+@AS_JSON
+def command(file: Path | None, output: Path | None, resume: Path | None, plan_only: bool, as_json: bool) -> int:
+    """Measure a baseline: one file, one command, one folder.
+
+    The file names who answers (servers to use or to start, or a run), the data sets with their prompts, the protocols
+    (@1, @k, @budget), the judge and the trackers. The folder holds joint metrics, a summary, what was run, answers to
+    read, and a page. Killed, it goes on where it was.
+
+    \b
+    rlvr phase0 recipes/plans/phase0_coding.toml
+    rlvr phase0 recipes/plans/phase0_coding.toml --plan
+    rlvr phase0 --resume outputs/phase0_20260131_120000
+    """
+    plan, folder = _wanted(file, output, resume)
+    members = plan.ready()
+    if plan_only:
+        _show_plan(plan, members, as_json)
+        return 0
+    joint = _examined(plan, folder, members, as_json)
+    page = _page(folder)
+    for trouble in _tracked(plan, joint):
+        click.echo(f"warning: {printable(trouble)}", err=True)
+    silent = [name for name, one in joint.kept.items() if one.metrics["unjudged"] == one.metrics["samples"]]
+    if as_json:
+        facts = {name: one.metrics for name, one in joint.kept.items()}
+        print_json({"folder": str(folder), "page": str(page), "metrics": facts, "nothing_judged": silent})
+    else:
+        _show(joint, page)
+    if silent:
+        raise InfrastructureError(f"no answer could be judged: {', '.join(silent)}; summary.json has the reasons")
+    return 0
+
+
+def _wanted(file: Path | None, output: Path | None, resume: Path | None) -> tuple[PlanFile, Path]:
+    """The plan and the folder it goes into."""
+    from rlvrlab.evals.suites import joint
+    from rlvrlab.evals.suites.plan_file import plan_from_text, read_plan
+    from rlvrlab.record.files import read_facts
+
+    if resume is not None:
+        if file is not None or output is not None:
+            raise UserError("--resume takes no other argument; the folder holds the plan it was begun with")
+        info = read_facts(resume / joint.INFO, "restore it")
+        if info is None or not (resume / joint.PLAN).is_file():
+            raise UserError(f"{resume}: no folder of `rlvr phase0` (no {joint.PLAN} in it)")
+        text = (resume / joint.PLAN).read_text(encoding="utf-8")
+        return plan_from_text(text, resume / joint.PLAN, Path(str(info.get("plan_folder", resume)))), resume
+    if file is None:
+        raise UserError(
+            "name a plan, e.g. `rlvr phase0 phase0_coding`, or a file of your own; docs/phase0.md has its keys"
+        )
+    from rlvrlab.recipe.shipped import plan_file
+
+    read = read_plan(plan_file(file))
+    stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
+    return read, output or Path(read.plan.output) / f"{read.plan.name}_{stamp}"
+
+
+def _examined(plan: PlanFile, folder: Path, members: Sequence[Ready], quiet: bool) -> Joint:
+    from rlvrlab.cli.eval import AnswersBar
+    from rlvrlab.evals.suites import joint
+    from rlvrlab.judge.fusion.addresses import judge_at
+    from rlvrlab.registry import find
+    from rlvrlab.train.policy import split_run
+
+    asked = plan.plan
+    judge_at(asked.judge.servers, asked.judge.plain_sandbox)
+    for sink in asked.sinks:
+        find("sink", sink)
+    facts = {"plan": asked.model_dump(mode="json"), "plan_folder": str(plan.folder)}
+    command = ["rlvr", *map(shlex.quote, sys.argv[1:])]
+    joint.begin(folder, plan.text, {**facts, "command": command})
+
+    @contextmanager
+    def watch(name: str, one: Ready) -> Iterator[Observer]:
+        if not quiet:
+            click.echo(printable(f"{name}: {len(one.problems)} problems, {one.protocol.name}"), err=True)
+        with AnswersBar(len(one.problems) * (1 if one.protocol.budget else one.protocol.n), quiet) as bar:
+            yield bar.observe
+
+    run = split_run(asked.model.run)[0] if asked.model.run else None
+    with _answerer(asked.model) as answerer:
+        try:
+            return joint.examine_all(
+                folder, answerer, members, seed=asked.seed, facts={"command": command}, watch=watch, run=run
+            )
+        except (KeyboardInterrupt, LabError):
+            click.echo(f"what is judged is kept; go on with: rlvr phase0 --resume {folder}", err=True)
+            raise
+
+
+@contextmanager
+def _answerer(model: ModelTable) -> Iterator[Answerer]:
+    """Who answers: servers started for it, servers that are there, or a run's policy in this process."""
+    from rlvrlab.cli.examined import AT_ONCE, served
+    from rlvrlab.evals.answering import EngineAnswerer
+
+    asked = {
+        "servers": model.servers, "model": model.name, "key_env": model.key_env, "concurrency": model.concurrency,
+        "timeout": model.timeout_s, "completions": model.completions, "system_prompt": model.system_prompt,
+    }  # fmt: skip
+    if model.run is not None:
+        from rlvrlab.train.policy import policy_of, split_run
+
+        policy = policy_of(*split_run(model.run))
+        yield EngineAnswerer(policy.engine, policy.facts, AT_ONCE, entropy=True, system=model.system_prompt)
+        return
+    with ExitStack() as stack:
+        if model.serve is not None:
+            from rlvrlab.engines.openai.launch import Fleet, choose_backend
+            from rlvrlab.models import resolve
+
+            backend = choose_backend() if model.backend == "auto" else model.backend
+            place = str(resolve(model.serve))
+            fleet = stack.enter_context(Fleet(place, model.replicas, backend, "127.0.0.1", 0, model.arguments))
+            click.echo(printable(f"starting {model.replicas} × {fleet.served_name} ({backend})"), err=True)
+            fleet.wait(model.wait_s)
+            asked |= {"servers": [replica.url for replica in fleet.replicas], "model": fleet.served_name}
+        yield stack.enter_context(served(asked))
+
+
+def _tracked(plan: PlanFile, joint: Joint) -> list[str]:
+    from rlvrlab.evals.kept import track_numbers
+
+    facts = {"plan": plan.plan.model_dump(mode="json")}
+    return track_numbers(joint.folder, joint.folder.name, facts, joint.numbers, plan.plan.sinks)
+
+
+def _page(folder: Path) -> Path:
+    from rlvrlab.record.files import write_atomically
+    from rlvrlab.report.gather import gather
+    from rlvrlab.report.page import page
+
+    document = gather(folder)
+    document["base"] = "."
+    write_atomically(folder / "report.html", page(document))
+    return folder / "report.html"
+
+
+def _show_plan(plan: PlanFile, members: Sequence[Ready], as_json: bool) -> None:
+    from rich.console import Console
+
+    from rlvrlab.evals.suites.joint import names_of
+
+    rows = [
+        {"data": name, "role": one.member.role, "problems": len(one.problems), "protocol": one.protocol.name,
+         "answers": len(one.problems) * one.protocol.n, "tries": one.protocol.tries,
+         "max_tokens": one.protocol.sampling.max_tokens, "file": Path(one.file).name}
+        for name, one in zip(names_of(members), members, strict=True)
+    ]  # fmt: skip
+    if as_json:
+        print_json({"plan": plan.plan.model_dump(mode="json"), "data": rows})
+        return
+    head = list(rows[0])
+    Console(highlight=False).print(table(head, [[str(row[key]) for key in head] for row in rows]))
+
+
+def _show(joint: Joint, page: Path) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    head = ("data", "n", "accepted@1", "pass ratio", "ran", "recovered", "tokens", "per s", "unjudged", "further")
+    rows = []
+    for name, one in joint.kept.items():
+        m = one.metrics
+        share, low, high = (_percent(m[f"accepted_at_1{end}"]) for end in ("", "_low", "_high"))
+        more = [f"{key} {_percent(m[key])}" for key in m if key.startswith("pass@") and key[5:].isdigit()]
+        more += [f"solved {_percent(m['solved_at_budget'])}"] if "solved_at_budget" in m else []
+        rows.append([
+            name, str(m["problems"]), f"{share} [{low}, {high}]", f"{m['pass_ratio_mean']:.3f}",
+            _percent(m["exec_success_rate"]), _percent(m.get("recovery_rate")), f"{m['avg_gen_tokens']:.1f}",
+            f"{m['throughput']:.2f}" if "throughput" in m else "–", f"{m['unjudged']:.0f}", ", ".join(more),
+        ])  # fmt: skip
+    console.print(table(head, rows, no_wrap=("data", "accepted@1"), padding=(0, 1, 0, 0)))
+    reasons = {
+        f"{name}: {count} unjudged: {reason}"
+        for name, one in joint.kept.items()
+        for reason, count in one.summary["unjudged_because"].items()
+    }
+    for words in sorted(reasons):
+        console.print(Text(printable(words), "yellow"), soft_wrap=True)
+    console.print(Text(printable(f"Everything: {joint.folder}; to look at: {page}"), "dim"), soft_wrap=True)
+
+
+def _percent(value: Any) -> str:
+    return "–" if value is None else f"{100 * value:.1f}"

@@ -1,0 +1,70 @@
+"""Several evaluations of one folder, side by side: `rlvr phase0` and `rlvr suite -o`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.record.evaluation import INFO, SAMPLES
+from rlvrlab.report.gather.evaluation import EvaluationRecord, costs, error_bars, shown_answers, tell_apart
+from rlvrlab.report.gather.reading import Folder, Section, document, place, rounded, section, words
+from rlvrlab.report.gather.rollouts import Answers
+
+COLUMNS = {
+    "accepted_at_1": "accepted@1",
+    "pass_ratio_mean": "pass ratio",
+    "exec_success_rate": "ran to the end",
+    "syntax_error_rate": "syntax errors",
+    "zero_reward_rate": "scored 0",
+    "truncated_rate": "cut off",
+    "recovery_rate": "recovered",
+    "blind_recovery_rate": "blind second try",
+    "solved_at_budget": "solved within the budget",
+}
+"""Shares that the table of all data sets shows, where they were measured."""
+
+
+def gather_suite(path: Path) -> dict[str, Any]:
+    """The document of a folder whose sub-folders are evaluations."""
+    folder = Folder(path)
+    below = sorted(info.parent for info in path.glob(f"*/*/{INFO}") if (info.parent / SAMPLES).exists())
+    sides = [EvaluationRecord(folder, f"{one.relative_to(path).as_posix()}/") for one in below]
+    many = len({one.side for one in sides}) > 1
+    for one in sides:
+        data = words(one.examined.get("data") or one.root.name, 60)
+        one.side = f"{data} · {one.side}" if many else data
+    sides = tell_apart(sides)
+    answers = Answers()
+    shown_answers(sides, answers)
+    info = folder.table(INFO, "") if (path / INFO).exists() else {}
+    sections = [
+        *folder.attempt("overview", lambda: _table(sides)),
+        *folder.attempt("errors", lambda: error_bars(sides)),
+        *folder.attempt("cost", lambda: costs(sides)),
+        *folder.attempt("rollouts", lambda: answers.section("Answers", "evaluations/")),
+        *folder.attempt("facts", lambda: section("facts", "facts", "What was examined", info, INFO) if info else None),
+    ]
+    status = words(info.get("status") or "", 40)
+    told = f"{len(sides)} evaluations"
+    return document(folder, "suite", path.resolve().name, sections, subtitle=told, status=status)
+
+
+def _table(sides: list[EvaluationRecord]) -> Section | None:
+    measured = [(one, one.numbers()) for one in sides]
+    further = sorted({k for _, m in measured for k in m if k.startswith("pass@") and k[5:].isdigit()}, key=_k)
+    keys = [key for key in (*COLUMNS, *further) if any(m.get(key) is not None for _, m in measured)]
+    if not keys:
+        return None
+    cells = [
+        [{"value": rounded(m.get(key)), "low": rounded(m.get(f"{key}_low")), "high": rounded(m.get(f"{key}_high")),
+          "from": place(f"{one.below}metrics.json", key=key)} for key in keys]
+        for one, m in measured
+    ]  # fmt: skip
+    rows = [f"{one.side} ({m.get('problems', '?')})" for one, m in measured]
+    data = {"columns": [COLUMNS.get(key, key) for key in keys], "rows": rows, "cells": cells}
+    note = "Shares with 95 % intervals over problems; the number of problems is in brackets."
+    return section("suite", "grid", "Data sets", data, "metrics.json", note)
+
+
+def _k(name: str) -> int:
+    return int(name.removeprefix("pass@"))
