@@ -114,6 +114,7 @@ def test_studies_without_a_record_are_these_and_their_pages_say_why() -> None:
         "countdown_gsm8k/cpu.toml",
         "countdown_gsm8k/smollm2_cpu.toml",
         "countdown_gsm8k/study.toml",
+        "interference/nano_study.toml",
         "npg_muse/cpu.toml",
         "npg_muse/full.toml",
         "paper_a_credit_assignment/study.toml",

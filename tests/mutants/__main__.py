@@ -44,6 +44,8 @@ def main() -> int:
             excused += not fate.noticed and not survived
             word = "noticed" if fate.noticed else "SURVIVED" if survived else "accepted"
             print(f"{word} {fate.seconds:.0f} s  {fate.plant.name}  {fate.by}", flush=True)
+    for name in sorted(known.keys() - {plant.name for plant in every_plant()}):
+        print(f"accepted.toml: planted no more, take it out: {name}")
     late = f", {len(plants) - tried} not tried for want of time" if tried < len(plants) else ""
     print(f"{tried} bugs tried, {survivors} survived, {excused} accepted survivors{late}")
     return 1 if survivors else 0

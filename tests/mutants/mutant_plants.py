@@ -10,7 +10,7 @@ import ast
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from pathlib import Path
 
 SWAPPED_COMPARISONS = {
@@ -62,8 +62,9 @@ def plants_in(file: str, text: str) -> list[Plant]:
     """Every bug of the kinds known here, in the order of the text."""
     found: list[Plant] = []
     seen: dict[str, int] = {}
+    place = _Places(text)
     for where, node in _reachable(ast.parse(text), ""):
-        for kind, start, end, new in _changes(node, text):
+        for kind, start, end, new in _changes(node, place):
             line = text[text.rfind("\n", 0, start) + 1 :].partition("\n")[0].strip()
             plant = Plant(file, where or "module", kind, line, start, text[start:end], new)
             nth = seen[plant.name] = seen.get(plant.name, -1) + 1
@@ -99,9 +100,8 @@ def _spoken(node: ast.AST) -> list[ast.expr]:
     return node.decorator_list if isinstance(node, ast.ClassDef) else []
 
 
-def _changes(node: ast.AST, text: str) -> Iterator[tuple[str, int, int, str]]:
+def _changes(node: ast.AST, place: _Places) -> Iterator[tuple[str, int, int, str]]:
     """(kind, start, end, new text) of what can be done to one node."""
-    place = _Places(text)
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         start, end = place.between(node.left, node.comparators[0])
         yield "comparison", start, end, f" {SWAPPED_COMPARISONS[type(node.ops[0])]} "
@@ -151,11 +151,11 @@ class _Places:
     """From the tree's lines and bytes to positions in the text."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text, self._lines = text, text.split("\n")
+        self._starts = [0, *accumulate(len(line) + 1 for line in self._lines)]
 
     def _at(self, line: int, column: int) -> int:
-        lines = self.text.split("\n")
-        return sum(len(one) + 1 for one in lines[: line - 1]) + len(lines[line - 1].encode()[:column].decode())
+        return self._starts[line - 1] + len(self._lines[line - 1].encode()[:column].decode())
 
     def start(self, node: ast.expr | ast.stmt) -> int:
         return self._at(node.lineno, node.col_offset)
