@@ -32,7 +32,7 @@ FOREIGN_ASKED = {
     "record/facts.py": "the operating system",
     "study/launchers/local.py": "the operating system",
     "registry.py": "modules and classes of users' own files",
-    "rollout/collect.py": "tokenizers, which are no plug-ins",
+    "rollout/prompts.py": "tokenizers, which are no plug-ins",
     "api/": "modules and functions of users",
     "envs/function.py": "data frames of users",
     "rewards/function.py": "functions of users",

@@ -135,6 +135,15 @@ def pad(rows: Sequence[Sequence[float]], dtype: Any = np.float64) -> NDArray[Any
     return out
 
 
+def without(mask_BT: Bools, spans_B: Sequence[Sequence[tuple[int, int]]]) -> Bools:
+    """The mask with some spans of each row taken out of it."""
+    left_BT = mask_BT.copy()
+    for row, spans in enumerate(spans_B):
+        for start, end in spans:
+            left_BT[row, start:end] = False
+    return left_BT
+
+
 def batch_of(
     prompts: Sequence[Sequence[int]],
     completions: Sequence[Sequence[int]],

@@ -125,6 +125,19 @@ class Request:
     sampling: Sampling
 
 
+class Turn(NamedTuple):
+    """A stretch of an episode: what the policy wrote, or what a tool gave back."""
+
+    by: Literal["policy", "tool"]
+    text: str
+    span: tuple[int, int]
+    """Tokens [start, end) of the completion."""
+    tool: str = ""
+    """Which tool; empty for the policy, and for a call that named none."""
+    ok: bool = True
+    """False where the call was refused or failed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Completion:
     """What the policy answered."""
@@ -139,6 +152,13 @@ class Completion:
     """Why it ended."""
     policy_version: int = 0
     """Which published policy drew it."""
+    turns: tuple[Turn, ...] = ()
+    """The parts of an episode with tools; empty means that the policy wrote all of it in one turn."""
+
+    @property
+    def given(self) -> list[tuple[int, int]]:
+        """Token spans that the policy did not write: context, never trained on."""
+        return [turn.span for turn in self.turns if turn.by == "tool"]
 
 
 @dataclass(frozen=True, slots=True)

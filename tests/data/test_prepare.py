@@ -16,8 +16,10 @@ from rlvrlab.data.manifest import path_of, read_manifest
 from rlvrlab.data.presets import PRESETS
 from rlvrlab.data.rows import read_problems
 from rlvrlab.envs.data_files import read_rows
+from rlvrlab.recipe import load_recipe
 from rlvrlab.record.files import read_lines
-from rlvrlab.registry import names
+from rlvrlab.registry import find, names
+from rlvrlab.train.lab import build_problems
 from rlvrlab.types import Problem
 
 GSM = [
@@ -335,3 +337,37 @@ def test_a_row_whose_own_code_fails_is_left_out_and_named(
     assert code == 0 and told["rows"]["test"] == 1 and set(told["bad_tasks"]) == {"HumanEval/1", "HumanEval/2"}
     listed = (tmp_path / "x" / "humaneval_bad_tasks.jsonl").read_text()
     assert "HumanEval/2" in listed and "no_such_module" in listed
+
+
+def test_a_recipes_rows_are_those_it_trains_on(monkeypatch, capsys, tmp_path) -> None:
+    recipe = tmp_path / "small.toml"
+    table = 'name = "small"\n[env]\ntype = "countdown"\nnumbers = [2]\nstyle = "bare"\n'
+    recipe.write_text(table + "[data]\ntrain_size = 30\ndev_size = 7\n[eval]\ntest_size = 5\n[grpo]\nbatch_size = 4\n")
+    code, out, err = run(monkeypatch, capsys, tmp_path, "prepare", "small.toml", "data.dev_size=9", "--json")
+    assert code == 0, err
+    assert json.loads(out)["rows"] == {"train": 30, "dev": 9, "test": 5}
+    rows = [problem.id for problem in read_problems(tmp_path / "data" / "small_train.jsonl")]
+    assert rows == [problem.id for problem in build_problems(load_recipe(recipe))["train"]]
+    code, _, err = run(monkeypatch, capsys, tmp_path, "prepare", "small.toml", "--size", "9")
+    assert code and "data.train_size" in err
+
+
+def test_countdown_3to4_has_the_published_ranges_and_the_recipes_volume() -> None:
+    preset = PRESETS["countdown_3to4"]
+    env = find("env", preset.env)(**{key: tuple(v) if isinstance(v, list) else v for key, v in preset.keys.items()})
+    asked = [problem.reference for problem in env.problems("train", 60, 0)]
+    assert {len(one["numbers"]) for one in asked} == {3, 4}
+    assert all(10 <= one["target"] <= 100 and 1 <= min(one["numbers"]) <= max(one["numbers"]) <= 99 for one in asked)
+    for name in ("verl_countdown", "countdown_gsm8k/countdown"):
+        resolved = load_recipe(Path(name))
+        assert resolved.recipe.data.train_size == preset.made_size
+        assert all(list(v) == resolved.recipe.env[k] if isinstance(v, list) else v == resolved.recipe.env[k]
+                   for k, v in preset.keys.items())  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["countdown_gsm8k/countdown", "countdown_gsm8k/gsm8k", "verl_countdown", "verl_gsm8k"])
+def test_rates_fit_the_way_of_tuning(name: str) -> None:
+    """Full tuning and adapters differ by a factor of ten; each recipe is within a factor of three of its preset."""
+    resolved = load_recipe(Path(name))
+    usual = resolved.build("engine").preset().values["online.learning_rate"].value
+    assert 1 / 6 < resolved.recipe.phase_tables["grpo"]["learning_rate"] / usual < 3

@@ -25,8 +25,8 @@ from rlvrlab.types import Completion, Problem
 
 needs_jail = pytest.mark.skipif(probe().best == "weak", reason="this machine cannot isolate programs")
 NAMED = {
-    "graphs": "np_tsp np_ged np_mcp np_mis np_mvc np_mcs grapharena_p graphwiz nlgraph node_classification "
-    "link_prediction",
+    "graphs": "np_tsp np_ged np_mcp np_mis np_mvc np_mcs p_tasks wiz_tasks nlgraph node_classification "
+    "link_prediction grapharena graphinstruct",
     "math": "aime24 aime25 math500 lmb minerva_math gaokao2023en gaokao2024_mix college_math cmath gsm8k svamp asdiv "
     "mawps sat_math aqua tabmwp amc23 mmlu_stem",
     "logic": "zebra zebralogic clrs clrs_text",
@@ -42,13 +42,14 @@ def test_every_named_data_set_is_a_member_with_its_protocol() -> None:
     assert {name: {m.name for m in suite.members} for name, suite in SUITES.items()} == {
         name: set(names.split()) for name, names in NAMED.items()
     }
-    at = {m.name: m.protocol("full") for m in SUITES["math"].members}
+    at = {m.name: m.protocol() for m in SUITES["math"].members}
     assert all(at[name].ks == (1, 64) for name in ("aime24", "aime25"))
     assert all(at[name].ks == (1, 8) for name in ("math500", "lmb", "minerva_math", "gaokao2023en"))
     assert all(at[name].name == "EVAL@1" for name in ("college_math", "svamp", "tabmwp", "mmlu_stem"))
+    assert {one.n for one in SUITES["math"].members} == {1, 8, 64}, "both tiers draw the same k answers"
     assert all(m.fast <= m.full and m.size("fast") == m.fast for m in members_of("all"))
     assert all(m.role == "test" for m in members_of("all") if m.name not in ("mbpp_reg", "codecontests_valid"))
-    assert member("np_tsp").protocol("full", max_tokens=99).sampling.max_tokens == 99
+    assert member("np_tsp").protocol(max_tokens=99).sampling.max_tokens == 99
     with pytest.raises(UnknownName, match="did you mean 'graphs'"):
         members_of("grahps")
 

@@ -134,6 +134,15 @@ def test_symbols(judge: Judge, answer: str, gold: str, equal: bool) -> None:
 
 @needs_math_verify
 @pytest.mark.slow
+@pytest.mark.parametrize(("last", "equal"), [(30, True), (31, False)])
+def test_in_a_text_of_many_numbers_each_of_them_counts(judge: Judge, last: int, equal: bool) -> None:
+    rows = " \\\\ ".join(f"{3 * i} & {3 * i + 1} & {3 * i + 2}" for i in range(10))
+    gold, answer = (f"$\\left|\\begin{{array}}{{rrr}}{rows}\\end{{array}}\\right|={n}$" for n in (30, last))
+    assert judge.verify(MathTask(gold), f"{answer} ").correct is equal
+
+
+@needs_math_verify
+@pytest.mark.slow
 def test_an_endless_answer_is_ended(judge: Judge) -> None:
     verdict = judge.verify(MathTask("5", Limits(cpu_s=1.0, memory_mb=1024)), "9^{9^{9^9}}")
     assert verdict.correct is False and verdict.error in (ErrorKind.TIMEOUT, ErrorKind.MEMORY)

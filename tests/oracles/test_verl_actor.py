@@ -46,7 +46,7 @@ learning_rate = 1e-3
 [optimizer]
 epsilon = 1e-4  # Adam divides by a gradient's own size: where that is float32's rounding, so would the step be
 """
-SURGERY = '[surgery]\ntype = "mgda"\nnoise_every = 0\n'
+SURGERY = '[surgery]\ntype = "mgda"\nconflict_threshold = 1.0\ngroup_strategy = "task_type"\nnoise_every = 0\n'
 GUARD = """[guard]
 type = "skill_safe"
 protected = ["out"]

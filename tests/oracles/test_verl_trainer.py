@@ -39,6 +39,7 @@ max_tokens = 400
 batch_size = 4
 [surgery]
 type = "pcgrad"
+group_strategy = "task_type"
 noise_every = 0
 [credit]
 type = "counterfactual"

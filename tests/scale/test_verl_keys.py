@@ -11,7 +11,7 @@ import pytest
 from rlvrlab.errors import LabError, RecipeError, UserError
 from rlvrlab.recipe import load_recipe
 from rlvrlab.recipe.schema import core_keys
-from rlvrlab.scale.verl import PLAN, keys, refusals, spelling
+from rlvrlab.scale.verl import PLAN, keys, lengths, refusals, spelling
 from rlvrlab.scale.verl.convert import recipe_for_verl
 from rlvrlab.scale.verl.data import in_order
 from rlvrlab.scale.verl.export import export
@@ -299,3 +299,24 @@ def test_the_sizing_table_of_the_docs_is_what_is_computed() -> None:
     assert table() in (Path(__file__).parents[2] / "docs" / "cluster.md").read_text()
     one, two = (need(MODELS["7B"], gpus=gpus, rows=64, tokens=100) for gpus in (8, 16))
     assert two.update_gb < one.update_gb and two.update_s == pytest.approx(one.update_s / 2)
+
+
+def test_a_prompt_that_would_be_cut_is_refused_before_anything_is_written(recipe: Path, tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="prompts are measured with the model's tokenizer")
+    small = load_recipe(recipe, ["engine.model=nano", "engine.prompt_tokens=5"])
+    with pytest.raises(
+        UserError, match=r"prompt_tokens = 5: 48 of 48 prompts are longer.*set engine.prompt_tokens=1\d"
+    ):
+        export(small, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    made = export(load_recipe(recipe, ["engine.model=nano", "engine.prompt_tokens=64"]), tmp_path / "out")
+    assert "prompts of at most 1" in made.prompts
+    assert lengths.main([str(made.folder)]) == 0
+    (made.folder / "plan.json").write_text((made.folder / "plan.json").read_text().replace("64", "3"))
+    assert lengths.main([str(made.folder)]) == 2
+
+
+def test_without_the_model_the_launch_scripts_measure(recipe: Path, tmp_path: Path) -> None:
+    made = export(load_recipe(recipe), tmp_path / "out")
+    assert "not measured" in made.prompts
+    assert '-m rlvrlab.scale.verl.lengths "$HERE"' in (made.folder / "launch.sh").read_text()

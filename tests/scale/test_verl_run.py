@@ -34,6 +34,8 @@ gradient_checkpointing = false
 prompt_tokens = 64
 [surgery]
 type = "mgda"
+conflict_threshold = 1.0
+group_strategy = "task_type"
 noise_every = 2
 [data]
 train_size = 40
@@ -105,7 +107,7 @@ protected = ["large"]
 def test_a_run_killed_half_way_takes_verl_along_and_is_resumed(tmp_path: Path) -> None:
     pytest.importorskip("transfer_queue", reason="needs verl's environment: make verl-test")
     text = RECIPE.replace("steps = 2", "steps = 8").replace("every = 1", "every = 4")
-    (tmp_path / "recipe.toml").write_text(text.replace("noise_every = 2", 'group_strategy = "difficulty"') + GUARDED)
+    (tmp_path / "recipe.toml").write_text(text.replace('group_strategy = "task_type"\nnoise_every = 2\n', "") + GUARDED)
     command = [sys.executable, "-c", "from rlvrlab.cli import main; main()", "train", "recipe.toml"]
     started = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 900

@@ -212,3 +212,14 @@ def test_the_ladder_adds_up_and_halves() -> None:
     assert rung_settings(ladder, 2, now) == {"engine.micro_batch": 2, "rollout.n": 4}
     with pytest.raises(Exception, match="cannot be halved"):
         rung_settings(ladder, 2, {"engine.micro_batch": 2})
+
+
+def test_a_rung_keeps_what_was_set_in_a_list() -> None:
+    now = {"engine.overrides": ["actor.sp=4", "ref.offload=True"]}
+    ladder = [{"engine.overrides": ["actor.sp=8", "ref.sp=8"]}, {"engine.overrides": ["actor.offload=True"]}]
+    assert rung_settings(ladder, 1, now) == {"engine.overrides": ["actor.sp=8", "ref.offload=True", "ref.sp=8"]}
+    assert rung_settings(ladder, 2, now)["engine.overrides"][1:] == [
+        "ref.offload=True",
+        "ref.sp=8",
+        "actor.offload=True",
+    ]

@@ -138,6 +138,24 @@ def test_pareto_keeps_what_nobody_dominates_and_takes_the_higher_score() -> None
     assert set(costs.front) == {"a", "b", "c"} and costs.chosen == "a"  # the cheapest, c, is far behind
 
 
+def test_balanced_takes_the_arm_that_loses_least_where_it_loses_most() -> None:
+    """By their sums the specialists win; the even arm is 10 points behind each of them and never 30."""
+    arms = candidate("inside", x=0.9, y=0.3), candidate("even", x=0.8, y=0.5), candidate("outside", x=0.5, y=0.6)
+    found = verdict("balanced", *arms)
+    assert (found.chosen, found.outcome) == ("even", "better")
+    assert {one.versus: one.metric for one in found.comparisons} == {"inside": "y.accepted", "outside": "x.accepted"}
+    assert all(one.mean > 0 for one in found.comparisons) and "loses at most 0.100" in found.words
+    assert verdict("weighted", *arms, metrics={"x.accepted": 0.9, "y.accepted": 0.1}).chosen == "inside"
+
+
+def test_balanced_never_takes_a_weaker_arm_for_its_cost_alone() -> None:
+    arms = candidate("dear", 9, x=0.6, y=0.6), candidate("cheap", 1, x=0.6, y=0.4)
+    assert verdict("balanced", *arms, margin=0.05).chosen == "dear"
+    same = candidate("dear", 9, x=0.6, y=0.6), candidate("cheap", 1, x=0.6, y=0.595)
+    found = verdict("balanced", *same, margin=0.05)
+    assert (found.chosen, found.outcome) == ("cheap", "equivalent")
+
+
 def test_arms_are_compared_on_shared_problems_only() -> None:
     a, b = candidate("a", x=0.5), candidate("b", x=0.5)
     part = Candidate("b", ("b",), {"x.accepted": [dict(list(b.scores["x.accepted"][0].items())[:100])]}, b.costs)

@@ -135,7 +135,8 @@ def test_projecting_nothing_changes_nothing(tmp_path: Path) -> None:
 def test_pooling_is_training_without_surgery(tmp_path: Path) -> None:
     many = ["grpo.batch_size=20", "grpo.steps=3"]
     plain, _ = trained(tmp_path, *many)
-    pooled, outcomes = trained(tmp_path, *many, "surgery.type=mean", "surgery.noise_every=1", "surgery.scope=module")
+    words = ["surgery.type=mean", "surgery.group_strategy=task_type", "surgery.noise_every=1", "surgery.scope=module"]
+    pooled, outcomes = trained(tmp_path, *many, *words)
     np.testing.assert_allclose(pooled.engine.theta, plain.engine.theta, rtol=1e-7, atol=1e-10)
     metrics = {key for outcome in outcomes for key in outcome.metrics}
     wanted = {"surgery/conflict_rate", "surgery/conflict_rate/copy", "surgery/permutation_z", "surgery/size/plus"}

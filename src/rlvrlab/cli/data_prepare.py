@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("--against", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
               help="With --near: also what is like a problem of this prepared file; again for more.")  # fmt: skip
 @click.option("--to", type=click.Choice(["jsonl", "parquet", "trl"]), default="jsonl", show_default=True)
-@click.option("--size", default=2000, show_default=True, help="Training problems to make; a tenth of it dev and test.")
+@click.option("--size", type=int, help="Training problems to make [2000, or the set's]; a tenth of it dev and test.")
 @click.option("--seed", default=0, show_default=True, help="For problems that are made.")
 @click.option("--as", "shape", type=click.Choice(["sft", "preference"]), help="For a run folder: what to make of it.")
 @click.option("--by", type=click.Choice(["right", "score"]), default="right", show_default=True,
@@ -46,12 +46,13 @@ if TYPE_CHECKING:
 @AS_JSON
 def prepare(
     what: str, keys: tuple[str, ...], origin: Path | None, env_name: str | None, role: str | None, near: float | None,
-    against: tuple[Path, ...], to: str, size: int,
+    against: tuple[Path, ...], to: str, size: int | None,
     seed: int, shape: str | None, by: str, margin: float, per_problem: int, output: Path, as_json: bool,
 ) -> None:  # fmt: skip
     """Write a data set in verl's row shape, split by role, with manifests.
 
-    WHAT is a known set, an environment, a file, or a run folder. KEYS set the environment's own.
+    WHAT is a known set, an environment, a recipe, a file, or a run folder. KEYS set the environment's own, or the
+    recipe's. Of a recipe, the very rows are written that `rlvr train` would train on and examine.
 
     \b
     rlvr data prepare gsm8k style=think
@@ -61,6 +62,7 @@ def prepare(
     rlvr data prepare mbpp --env code_repair bugs=2
     rlvr data prepare mbpp --near 0.5 --against data/humaneval_test.jsonl
     rlvr data prepare graph --size 45000
+    rlvr data prepare verl_countdown --to parquet
     rlvr data prepare experiments/RUN --as preference
     """
     from rich.console import Console
@@ -96,15 +98,20 @@ def prepare(
 
 
 def _prepared(
-    what: str, keys: tuple[str, ...], origin: Path | None, env_name: str | None, role: Any, size: int, seed: int
+    what: str, keys: tuple[str, ...], origin: Path | None, env_name: str | None, role: Any, size: int | None, seed: int
 ) -> Prepared:
     from rlvrlab.data import prepare as preparing
-    from rlvrlab.data.presets import PRESETS
+    from rlvrlab.data.presets import PRESETS, Preset
     from rlvrlab.data.sources import HUB, file_rows, hub_rows, local_copy
     from rlvrlab.envs.data_files import bare_name
+    from rlvrlab.recipe.shipped import ENDING, shipped_file
     from rlvrlab.registry import names
 
     path = Path(what)
+    if path.suffix == ENDING or (what not in PRESETS and what not in names("env") and shipped_file(path)):
+        if origin or env_name or role or size:
+            raise UserError(f"{what}: a recipe says itself what its data are; change data.train_size=… and env keys")
+        return _recipes_own(path, keys)
     if path.is_file() or what.startswith(HUB):
         if env_name is None:
             raise UserError(
@@ -116,8 +123,9 @@ def _prepared(
         return prepared
     if role:
         raise UserError(f"--role is for files; {what} is none")
-    made = {"train": size, "dev": max(1, size // 10), "test": max(1, size // 10)}
     preset = PRESETS.get(what)
+    size = size or (preset.made_size if preset else Preset.made_size)
+    made = {"train": size, "dev": max(1, size // 10), "test": max(1, size // 10)}
     if env_name and preset is None:
         raise UserError(f"--env is for files and known sets; {what} is neither")
     if preset is None and what in names("env"):
@@ -135,6 +143,19 @@ def _prepared(
     if preset.made and origin is None:
         return preparing.from_environment(what, env, made, seed)  # type: ignore[arg-type]
     return preparing.from_preset(what, preset, env, origin)
+
+
+def _recipes_own(path: Path, overrides: tuple[str, ...]) -> Prepared:
+    """What a recipe trains on, chooses its checkpoint by and is examined on."""
+    from rlvrlab.data import prepare as preparing
+    from rlvrlab.recipe import load_recipe
+
+    resolved = load_recipe(path, overrides)
+    recipe = resolved.recipe
+    if recipe.data.train_file or recipe.data.dev_file:
+        raise UserError(f"{path}: its data are files already ({recipe.data.train_file or recipe.data.dev_file})")
+    sizes = {"train": recipe.data.train_size, "dev": recipe.data.dev_size, "test": recipe.eval.test_size}
+    return preparing.from_environment(recipe.name, resolved.build("env"), sizes, recipe.data.seed)  # type: ignore[arg-type]
 
 
 def _prepare_run(folder: Path, shape: str | None, rule: dict[str, Any], output: Path, as_json: bool) -> None:

@@ -36,9 +36,9 @@ def verl(recipe: Path, overrides: tuple[str, ...], folder: Path, judges: tuple[s
 
     made = export(recipe_for_verl(recipe, overrides), folder, judges)
     if as_json:
-        print_json({"folder": str(made.folder), "checked": made.checked, "overrides": made.overrides})
+        print_json(made._asdict() | {"folder": str(made.folder)})
         return
-    click.echo(f"{made.folder}: {len(made.overrides)} settings, checked against {made.checked}")
+    click.echo(f"{made.folder}: {len(made.overrides)} settings, checked against {made.checked}; {made.prompts}")
     click.echo(f"Start it with: bash {made.folder / 'launch.sh'}")
 
 

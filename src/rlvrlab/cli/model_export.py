@@ -60,7 +60,7 @@ def prove(folder: Path, resolved: Resolved, engine: Engine, count: int) -> list[
     """Greedy answers of the training engine, scored again by Transformers from the folder, and judged."""
     from rlvrlab.batch import batch_of
     from rlvrlab.models.rescoring import rescore
-    from rlvrlab.rollout.collect import prompt_tokens
+    from rlvrlab.rollout.prompts import prompt_tokens
     from rlvrlab.types import Request, Sampling
 
     recipe, env = resolved.recipe, resolved.build("env")

@@ -207,7 +207,7 @@ def _list(suites: dict[str, Any], data: Path, as_json: bool) -> None:
         for m in suite.members:
             file = next((name for name in m.files if (data / name).exists()), f"missing: {m.source}")
             rows.append({"suite": suite.name, "member": m.name, "group": m.group, "environment": m.env, "role": m.role,
-                         "fast": f"{m.fast} × {m.fast_n or m.n}", "full": f"{m.full} × {m.n}",
+                         "fast": f"{m.fast} × {m.n}", "full": f"{m.full} × {m.n}",
                          "data": file if m.files else "made here"})  # fmt: skip
     if as_json:
         print_json(rows)

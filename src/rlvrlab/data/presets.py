@@ -35,6 +35,8 @@ class Preset:
     """Split -> first and last task_id, where the publisher's file holds all splits in one."""
     made: bool = False
     """Without a copy of your own the environment makes the problems; nothing is fetched."""
+    made_size: int = 2000
+    """How many training problems are made unless somebody says otherwise; a tenth of it dev and test."""
     folder_key: str = ""
     """The data set is a folder which the environment reads itself, named by this key."""
     file: str = ""
@@ -56,6 +58,11 @@ PRESETS: dict[str, Preset] = {
     "countdown": Preset(
         "countdown", {"train": "train"}, by_content=True, made=True,
         note="--from a copy of Jiayi-Pan/Countdown-Tasks-3to4 reads those instances",
+    ),
+    "countdown_3to4": Preset(
+        "countdown", {"train": "train"}, by_content=True, made=True, made_size=20_000,
+        keys={"numbers": [3, 4], "target_low": 10, "target_high": 100},
+        note="made in the ranges of Countdown-Tasks-3to4; --from a copy of it reads those instances",
     ),
     "gsm8k": Preset("gsm8k", {"train": "train", "test": "test"}, "openai/gsm8k", "main"),
     "humaneval": Preset("code", TEST, "openai/openai_humaneval", keys={"shape": "humaneval"}),
@@ -90,6 +97,11 @@ PRESETS: dict[str, Preset] = {
     "zebralogic": Preset("zebra", TEST, "WildEval/ZebraLogic", "grid_mode"),
     "clrs": Preset("clrs", {"train": "train"}, "tomg-group-umd/CLRS-Text-train", note="the test sets are clrs_test"),
     "clrs_test": Preset("clrs", {"test_1": "test"}, "tomg-group-umd/CLRS-Text-test"),
+    "grapharena": Preset("graph_rows", TEST, note="--from its rows as lines of JSON, docs/graphs.md"),
+    "graphinstruct": Preset("graph_rows", TEST, note="--from GraphInstruct-Test of GraphWiz, docs/graphs.md"),
+    "npg_muse": Preset(
+        "graph_rows", {"train": "train"}, note="--from train_graph_6np_*.parquet or .jsonl, docs/graphs.md"
+    ),
     "nlgraph": Preset("nlgraph", {}, folder_key="folder", note="--from its folder: cycle/test.json and so on"),
     **{
         name: Preset(

@@ -93,8 +93,11 @@ def _parsed(row: Row, column: str, where: str) -> Any:
 
 
 def is_problem_row(row: Row) -> bool:
-    """Does it claim to be in this shape?"""
-    return {"data_source", "prompt", "reward_model", "extra_info"} <= row.keys()
+    """Does it claim to be in this shape? Others write verl's columns too, with other facts in `extra_info`."""
+    if not {"data_source", "prompt", "reward_model", "extra_info"} <= row.keys():
+        return False
+    extra = row["extra_info"]
+    return not isinstance(extra, dict) or not extra.keys() >= {"graph", "problem_text"}
 
 
 def refuse_ending(path: Path) -> None:

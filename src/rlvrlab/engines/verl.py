@@ -55,7 +55,7 @@ class Verl(EngineTable):
     tensor_parallel: Count = 1
     """GPUs that hold one copy of the model while sampling."""
     prompt_tokens: Count = 512
-    """Longest prompt; a longer one stops the run."""
+    """Longest prompt; all are measured before anything is started, and a longer one is refused."""
     overrides: tuple[str, ...] = ()
     """Further settings of verl, each `key=value` in Hydra's spelling; they win over what the recipe says."""
 

@@ -64,6 +64,15 @@ class GivesFeedbackTogether(Protocol):
         ...
 
 
+@runtime_checkable
+class ShowsTurns(Protocol):
+    """An environment whose reference answers take several turns, with results of tools between them."""
+
+    def gold_turns(self, problem: Problem) -> Sequence[str]:
+        """What a good policy says turn by turn: its calls, then the answer."""
+        ...
+
+
 class BaseEnvironment(ABC):
     """Derive a frozen dataclass from this and give it a name with @register("env", …)."""
 
@@ -73,6 +82,8 @@ class BaseEnvironment(ABC):
     """Set it in the class, and change it whenever scoring changes."""
     style: str = ""
     """How prompts ask for an answer, where there is a choice; kept in manifests, so that prompts and recipe agree."""
+    uses_tools: bool = False
+    """Whether answers are episodes with calls of tools in between."""
 
     @property
     def judged_elsewhere(self) -> bool:

@@ -74,6 +74,11 @@ class Mixture(BaseEnvironment):
             raise UserError(f"mixture: {len(self.ratios)} ratios for {len(self.members)} members; one each or none")
         _ = self.environments  # a mistake in a member is told at once
 
+    @property
+    def uses_tools(self) -> bool:  # type: ignore[override]
+        """Whether a member does."""
+        return any(isinstance(env, BaseEnvironment) and env.uses_tools for env in self.environments)
+
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Interleaved, so that the beginning of a long list has the same proportions."""
         order = _interleaved(self.ratios or (1.0,) * len(self.members), size)

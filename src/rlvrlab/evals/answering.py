@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from rlvrlab.batch import batch_of
+from rlvrlab.batch import batch_of, without
 from rlvrlab.engines.base import Engine
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import key_bits
-from rlvrlab.rollout.collect import prompt_tokens
+from rlvrlab.rollout.episodes import with_tools
+from rlvrlab.rollout.prompts import prompt_tokens
 from rlvrlab.types import Completion, Finish, Problem, Request, Sampling, Verdict
 
 if TYPE_CHECKING:  # asyncio, TLS and all that servers need; an engine of one's own should not wait for them
@@ -115,21 +116,23 @@ class EngineAnswerer:
         while chunk := list(islice(waiting, self._at_once)):
             prompts = [prompt_tokens(self._engine.tokenizer, ask.prompt, self._system) for ask in chunk]
             requests = [Request(tokens, 1, ask.key, ask.sampling) for tokens, ask in zip(prompts, chunk, strict=True)]
-            drawn = [group[0] for group in self._engine.sample(requests)]
-            entropies = self._entropies(prompts, drawn) if self._entropy else [None] * len(drawn)
+            problems, first = [ask.problem for ask in chunk], self._engine.sample(requests)
+            answers = [group[0] for group in with_tools(self._engine, problems, requests, first)]
+            entropies = self._entropies(prompts, answers) if self._entropy else [None] * len(answers)
             yield [
                 (ask, Answer(completion, len(completion.tokens), entropy))
-                for ask, completion, entropy in zip(chunk, drawn, entropies, strict=True)
+                for ask, completion, entropy in zip(chunk, answers, entropies, strict=True)
             ]
 
-    def _entropies(self, prompts: Sequence[tuple[int, ...]], drawn: Sequence[Completion]) -> list[float | None]:
-        """Mean token entropy of each completion; None for an empty one."""
-        whole = [i for i, completion in enumerate(drawn) if completion.tokens]
-        means: list[float | None] = [None] * len(drawn)
+    def _entropies(self, prompts: Sequence[tuple[int, ...]], answers: Sequence[Completion]) -> list[float | None]:
+        """Mean entropy of the tokens that the policy wrote, of each completion; None for an empty one."""
+        whole = [i for i, completion in enumerate(answers) if completion.tokens]
+        means: list[float | None] = [None] * len(answers)
         if whole:
-            batch = batch_of([prompts[i] for i in whole], [drawn[i].tokens for i in whole])
-            entropy_BT = self._engine.logprobs(batch)[1]
-            for i, mean in zip(whole, entropy_BT.sum(axis=1) / np.maximum(batch.seen_BT.sum(axis=1), 1), strict=True):
+            batch = batch_of([prompts[i] for i in whole], [answers[i].tokens for i in whole])
+            own_BT = without(batch.seen_BT, [answers[i].given for i in whole])
+            entropy_BT = np.where(own_BT, self._engine.logprobs(batch)[1], 0.0)
+            for i, mean in zip(whole, entropy_BT.sum(axis=1) / np.maximum(own_BT.sum(axis=1), 1), strict=True):
                 means[i] = float(mean)
         return means
 
@@ -154,6 +157,7 @@ class ServerAnswerer:
         """Sends all requests at once and yields answers as the servers give them."""
         from rlvrlab.engines.openai.wire import chat_body, text_body
 
+        asks = self._without_tools(asks)
         body = partial(chat_body, system=self._system) if self._servers.chat else text_body
         orders = ((ask, body(ask.prompt, ask.sampling, key_bits(*ask.key) % 2**31, self._top)) for ask in asks)
         for ready in self._servers.replies(orders):
@@ -162,6 +166,15 @@ class ServerAnswerer:
                              r.server, r.error))
                 for ask, r in ready
             ]  # fmt: skip
+
+    @staticmethod
+    def _without_tools(asks: Iterable[Ask]) -> Iterator[Ask]:
+        for ask in asks:
+            if "tools" in ask.problem.meta:
+                raise UserError(
+                    f"{ask.problem.id}: has tools, and servers answer in one turn here; load the model itself"
+                )
+            yield ask
 
 
 def system_fact(system: str) -> dict[str, str]:

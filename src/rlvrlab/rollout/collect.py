@@ -1,18 +1,17 @@
 """Put problems to a policy, sample its answers, have them judged, turn verdicts into rewards.
 
-How a question is put has two sides. Words (`plain`, `think`, `chat` styles: what to answer and in which form) belong to
-the environment's own `style` key, because its verifier reads the answer. The wrapping of a conversation (system line,
-role marks, `<|im_start|>`) belongs to the model: a tokenizer with a chat template wraps, one without does not.
+Where a problem has tools, an answer is a whole episode (episodes.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
-from rlvrlab.errors import UserError
 from rlvrlab.rewards.total import paid
+from rlvrlab.rollout.episodes import with_tools
 from rlvrlab.rollout.judging import Judging, drawn
+from rlvrlab.rollout.prompts import prompt_tokens
 from rlvrlab.stopwatch import timed
 from rlvrlab.types import (
     Completion,
@@ -24,42 +23,8 @@ from rlvrlab.types import (
     Rollout,
     Sampler,
     Sampling,
-    Tokenizer,
     unjudged,
 )
-
-
-@runtime_checkable
-class Chats(Protocol):
-    """A tokenizer with a chat template."""
-
-    chat: bool
-    """Is the template used?"""
-
-    def encode_chat(self, messages: Sequence[dict[str, str]]) -> tuple[int, ...]:
-        """Messages in the template, ready for the answer."""
-        ...
-
-
-def prompt_tokens(tokenizer: Tokenizer, text: str, system: str = "") -> tuple[int, ...]:
-    """The prompt as this policy expects it: inside its chat template where the engine uses one, else as it stands."""
-    if system:
-        if not (isinstance(tokenizer, Chats) and tokenizer.chat):
-            raise UserError("a system prompt needs an engine with a chat template (engine.chat = true); leave it out")
-        return tokenizer.encode_chat([{"role": "system", "content": system}, {"role": "user", "content": text}])
-    wrap = getattr(tokenizer, "encode_prompt", None)
-    return tokenizer.encode(text) if wrap is None else tuple(wrap(text))
-
-
-def again_tokens(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
-    """A later turn of the same conversation: what follows the answer's end token, without the conversation's head."""
-    more = getattr(tokenizer, "encode_again", None)
-    return tokenizer.encode(text) if more is None else tuple(more(text))
-
-
-def answer_tokens(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
-    """A reference answer with its end: what the policy is to learn to say after the prompt."""
-    return (*tokenizer.encode(text), tokenizer.end)
 
 
 class Asked(NamedTuple):
@@ -107,7 +72,8 @@ def ask(
     prefix = "/".join(str(part) for part in key)
     groups = [(f"{prefix}/{problem.id}", problem) for problem in problems]
     with timed("sample"):
-        return Asked(groups, prompts, drawn(sampler, requests, problems, judging))
+        first = drawn(sampler, requests, problems, judging)
+        return Asked(groups, prompts, with_tools(sampler, problems, requests, first))
 
 
 def judged_rollouts(judging: Judging, reward: RewardFunction, asked: Asked) -> list[Rollout]:
@@ -158,4 +124,6 @@ def as_row(rollout: Rollout, steps: Sequence[dict[str, Any]] | None = None) -> d
         "reward": None if rollout.reward is None else rollout.reward.value,
         "parts": {} if rollout.reward is None else dict(rollout.reward.parts),
     }
+    if completion.turns:
+        row["turns"] = [turn._asdict() for turn in completion.turns]
     return row if steps is None else {**row, "steps": list(steps)}

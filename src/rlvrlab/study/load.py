@@ -265,8 +265,9 @@ def _stage(stage: Stage, names: list[str], study: Study) -> Iterator[str]:
             yield f"{where}.select.metrics: no metric {metric!r}{suggestion(metric, metric_names(suites))}"
         elif measure == "mean_accuracy" and (rewards := _rewards(stage)):
             yield f"{where}.select.metrics: {metric} is that of the arm's own reward, {rewards} here; use accepted"
-    if stage.select.rule == "weighted" and any(map(is_cost, stage.select.metrics)):
-        yield f"{where}.select.metrics: costs have no share in a weighted sum; use lexicographic, pareto or select.cost"
+    if stage.select.rule in ("weighted", "balanced") and any(map(is_cost, stage.select.metrics)):
+        what = "a weighted sum" if stage.select.rule == "weighted" else "a balance"
+        yield f"{where}.select.metrics: costs have no share in {what}; use lexicographic, pareto or select.cost"
 
 
 def _rewards(stage: Stage) -> str:

@@ -20,7 +20,7 @@ Seeds = Annotated[list[CountOrZero], MinLen(1)]
 Share = Annotated[float, Gt(0), Lt(1)]
 USUAL_SIZE = 200
 """Problems of a suite that says nothing about it."""
-RuleName = Literal["weighted", "lexicographic", "pareto"]
+RuleName = Literal["weighted", "lexicographic", "pareto", "balanced"]
 CostName = Literal["tokens", "answers", "seconds"]
 
 
@@ -55,7 +55,7 @@ class Suite(_Section):
 class Select(_Section):
     """How a stage's winner is chosen."""
 
-    rule: RuleName = Field("weighted", description="weighted sum, one metric after the other, or Pareto front")
+    rule: RuleName = Field("weighted", description="weighted sum, one metric after the other, Pareto front, balanced")
     metrics: dict[str, float] = Field(
         default_factory=dict, description="metric -> weight; lexicographic takes them in this order"
     )
@@ -150,7 +150,8 @@ class Study(_Section):
     suites: Annotated[dict[str, Suite], MinLen(1)]
     resources: Resources = Resources()
     ladder: list[Settings] = Field(
-        default_factory=list, description='settings to add, rung by rung, when memory runs out; "/2" halves a number'
+        default_factory=list,
+        description='settings to add, rung by rung, when memory runs out; "/2" halves a number, lists grow',
     )
     stages: Annotated[list[Stage], MinLen(1)]
 

@@ -1,4 +1,4 @@
-"""Which arm wins: weighted, lexicographic or Pareto. Pure: scores in, decision out.
+"""Which arm wins: weighted, lexicographic, Pareto or balanced. Pure: scores in, decision out.
 
 The arm with the highest mean leads, and its lead over every other arm has an interval at a level shared by all pairs of
 arms, metrics and looks (Bonferroni), since who leads is seen in the same data. The interval alone decides:
@@ -101,7 +101,8 @@ def choose(
     if len(candidates) == 1:
         only = candidates[0].arm
         return Recommendation(only, None, "alone", f"{only}: the only arm that finished, so nothing was compared")
-    how = {"weighted": _weighted, "lexicographic": _lexicographic, "pareto": _pareto}[rule.rule]
+    rules = {"weighted": _weighted, "lexicographic": _lexicographic, "pareto": _pareto, "balanced": _balanced}
+    how = rules[rule.rule]
     return how(Contest(rule, metrics, candidates, arms or len(candidates)))
 
 
@@ -307,6 +308,30 @@ def _pareto(contest: Contest) -> Recommendation:
     runner_up = next(arm for arm in sorted(arms, key=lambda arm: -value[arm]) if arm != front[0])
     outcome: Outcome = "better" if shown else "equivalent"
     return Recommendation(front[0], runner_up, outcome, words, tuple(against), tuple(front), value)
+
+
+def _balanced(contest: Contest) -> Recommendation:
+    """The arm that loses least where it loses most, against the best arm of each metric (minimax regret).
+
+    Each other arm is compared with it by the metric in which that arm falls furthest behind; there the leader is never
+    behind. A weight of 2 makes a lost point count twice.
+    """
+    arms, metrics = [one.arm for one in contest.candidates], list(contest.common)
+    best = {metric: max(contest.value(arm, metric) for arm in arms) for metric in metrics}
+    lost = {
+        arm: {metric: contest.metrics[metric] * (best[metric] - contest.value(arm, metric)) for metric in metrics}
+        for arm in arms
+    }
+    value = {arm: -max(lost[arm].values()) for arm in arms}
+    overall = {arm: score(contest.combined(arm)) for arm in arms}
+    order = sorted(arms, key=lambda arm: (-value[arm], -overall[arm]))
+    leader, others = order[0], order[1:]
+    rows = [row for arm in others for row in contest.versus(max(lost[arm], key=lost[arm].__getitem__), leader, [arm])]
+    chosen, words = _settled(contest, leader, rows, value.__getitem__)
+    worst = max(lost[leader], key=lost[leader].__getitem__)
+    words = f"{words} (balanced: {leader} loses at most {lost[leader][worst]:.3f}, in {worst})"
+    runner_up = next(arm for arm in order if arm != chosen)
+    return Recommendation(chosen, runner_up, _worst(rows), words, tuple(rows), None, value)
 
 
 def _dominates(rows: Sequence[Compared]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlvrlab.errors import UserError
@@ -47,15 +47,27 @@ def as_toml(value: Any) -> str:
 
 
 def rung_settings(ladder: list[Settings], rung: int, now: Mapping[str, Any]) -> Settings:
-    """What the first `rung` rungs add; `"/2"` halves the value in force (`now`: the resolved recipe, dotted)."""
+    """What the first `rung` rungs add to the value in force (`now`: the resolved recipe, dotted).
+
+    `"/2"` halves a number, and a list is added to the list in force: what was set there stays.
+    """
     added: Settings = {}
     for step in ladder[:rung]:
         for key, value in step.items():
+            before = added.get(key, now.get(key))
+            if isinstance(value, list) and isinstance(before, list | tuple):
+                added[key] = _joined(before, value)
+                continue
             if value != HALF:
                 added[key] = value
                 continue
-            before = added.get(key, now.get(key))
             if not isinstance(before, int) or isinstance(before, bool) or before < 2:
                 raise UserError(f"ladder: {key} is {before!r}, which cannot be halved; give the rung a number")
             added[key] = before // 2
     return added
+
+
+def _joined(before: Sequence[Any], more: Sequence[Any]) -> list[Any]:
+    """Both lists; of two items `key=value` with the same key the later one counts."""
+    items = {str(item).partition("=")[0]: item for item in (*before, *more)}
+    return list(items.values())

@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from rlvrlab.advantages.base import AdvantageEstimator
-from rlvrlab.batch import RewardBatch, TokenBatch, batch_of, pad
+from rlvrlab.batch import RewardBatch, TokenBatch, batch_of, pad, without
 from rlvrlab.engines.base import Engine
 from rlvrlab.objectives.correction import Correction
 from rlvrlab.objectives.kl import penalised_reward_BT
 from rlvrlab.randomness import generator
 from rlvrlab.recipe import Recipe
+from rlvrlab.rollout.episodes import metrics_of_turns
 from rlvrlab.types import Rollout
 
 KINDS = LIVE, ALL_RIGHT, ALL_WRONG, SAME_REWARD, UNJUDGED, SINGLETON = (
@@ -101,11 +102,11 @@ def metrics_of(rollouts: Sequence[Rollout], kinds: Sorted) -> dict[str, float]:
     for name in names:
         values = [r.reward.parts.get(name, 0.0) for r in judged if r.reward is not None]
         out[f"reward/{name}"] = sum(values) / len(values)
-    return out
+    return out | metrics_of_turns([r.completion for r in rollouts])
 
 
 def assemble(rollouts: Sequence[Rollout], horizon: int) -> TokenBatch:
-    """Tokens, masks, sampler log-probs and groups; an unjudged row is seen but not trained on."""
+    """Tokens, masks, sampler log-probs and groups; an unjudged row and a tool's result are seen but not trained on."""
     ids = {group: i for i, group in enumerate(dict.fromkeys(r.group_id for r in rollouts))}
     batch = batch_of(
         [r.prompt_tokens for r in rollouts],
@@ -115,7 +116,8 @@ def assemble(rollouts: Sequence[Rollout], horizon: int) -> TokenBatch:
         group_B=np.array([ids[r.group_id] for r in rollouts]),
     )
     judged_B = np.array([r.reward is not None for r in rollouts])
-    return replace(batch, loss_BT=batch.loss_BT & judged_B[:, None]).rescaled()
+    own_BT = without(batch.loss_BT, [r.completion.given for r in rollouts])
+    return replace(batch, loss_BT=own_BT & judged_B[:, None]).rescaled()
 
 
 def score(batch: TokenBatch, engine: Engine, recipe: Recipe, *, reused: bool, critic: bool) -> TokenBatch:

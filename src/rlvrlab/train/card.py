@@ -26,7 +26,7 @@ from rlvrlab.evals.statistics import Difference, compare
 from rlvrlab.record.experiment import CARDS_PAGE
 from rlvrlab.record.files import write_atomically
 from rlvrlab.record.looks import note_look
-from rlvrlab.rollout.collect import prompt_tokens
+from rlvrlab.rollout.prompts import prompt_tokens
 from rlvrlab.skills.metrics import diversity
 from rlvrlab.train.lab import Lab
 from rlvrlab.types import Rollout

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rlvrlab.envs.base import BaseEnvironment, ShowsTurns
 from rlvrlab.errors import RunError, UserError
 from rlvrlab.fingerprint import without_fingerprints
 from rlvrlab.notes import noting
@@ -19,11 +20,13 @@ from rlvrlab.record.headline import summarise
 from rlvrlab.record.run import Run, read_config, read_info
 from rlvrlab.record.sinks.base import Sinks, find_sinks
 from rlvrlab.train import checkpoint, integrity, run_folder
+from rlvrlab.train.grouping import Difficulty
 from rlvrlab.train.guards.base import protected_in
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.loop import Observer, train
 from rlvrlab.train.own_code import hidden_keys, refuse_secrets, try_own_code
 from rlvrlab.train.patience import Abandoned, Patience
+from rlvrlab.train.phases.base import Phase
 from rlvrlab.train.protocols.base import check_skills, stages_of
 from rlvrlab.train.state import State
 from rlvrlab.train.stopping import Interrupts
@@ -118,7 +121,12 @@ def check_phases(lab: Lab) -> None:
 
     Stages must fit the phase and the data, and a guard must have something to protect.
     """
-    for phase in (lab.resolved.phase(name) for name in lab.recipe.phases):
+    phases = [lab.resolved.phase(name) for name in lab.recipe.phases]
+    if isinstance(lab.env, BaseEnvironment) and lab.env.uses_tools:
+        _check_tools(lab, phases)
+    if lab.surgery is not None and not lab.surgery.needs_pass_rates:
+        lab.grouping.names(lab.train, Difficulty())  # a problem whose group is not known is told before training
+    for phase in phases:
         if not phase.online or not lab.remembers:
             continue
         stages = stages_of(lab.protocol, lab.train, phase.steps)
@@ -131,6 +139,18 @@ def check_phases(lab: Lab) -> None:
                 'other skills in guard.protected, set protocol.type = "sequential", or take guard.type = "skill_safe", '
                 "which also protects skills that are trained together from each other"
             )
+
+
+def _check_tools(lab: Lab, phases: Sequence[Phase]) -> None:
+    """What would train on the results of tools as if the policy had written them is refused."""
+    shown = isinstance(lab.env, ShowsTurns)
+    blind = [phase.name for phase in phases if not (phase.trains_turns and (phase.online or shown))]
+    if blind:
+        remedy = "allowed: on-line phases" + (" and sft" if shown else "")
+        raise UserError(f"phases: {blind[0]!r} trains on whole answers, and {lab.env.name!r} has tools; {remedy}")
+    if lab.credit is not None and lab.credit.needs_sampling:
+        remedy = "with tools take an estimator and interventions that only cut"
+        raise UserError(f"credit: as set here it writes answers anew in one turn; {remedy}")
 
 
 def resolved_of(folder: Path, *, accept_code: bool = False) -> Resolved:

@@ -63,6 +63,26 @@ class HfTokenizer:
             raise UserError("the tokenizer's chat template rewrites earlier turns; take context = 'fresh'")
         return self.encode(whole.partition(MARK)[2].removeprefix(self.inner.eos_token))
 
+    def encode_result(self, tagged: str, plain: str) -> tuple[int, ...]:
+        """A tool's result: a message of role tool, in tags where the template puts none around it.
+
+        A template that knows no tools gets it as a turn of the user.
+        """
+        from jinja2 import TemplateError
+
+        if not self.chat:
+            return self.encode(tagged)
+        for content in (plain, tagged):
+            turns = [("user", "…"), ("assistant", MARK), ("tool", content)]
+            messages = [{"role": role, "content": text} for role, text in turns]
+            try:
+                whole = self.inner.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+            except TemplateError:
+                break
+            if MARK in whole and "<tool_response>" in whole and plain in whole:
+                return self.encode(whole.partition(MARK)[2].removeprefix(self.inner.eos_token))
+        return self.encode_again(tagged)
+
     def decode(self, tokens: Sequence[int]) -> str:
         """Text without special tokens; ids beyond the tokenizer's own are dropped."""
         known = [int(t) for t in tokens if t < len(self.inner)]

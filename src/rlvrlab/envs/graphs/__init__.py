@@ -2,3 +2,4 @@
 
 from rlvrlab.envs.graphs import environment as environment
 from rlvrlab.envs.graphs import nlgraph as nlgraph
+from rlvrlab.envs.graphs import published as published

@@ -103,7 +103,7 @@ def _marked_cheats(optimum: Any, answer: str) -> dict[str, str]:
         texts["both"] = "### Yes or No"
     elif isinstance(optimum, int):
         texts["one more"] = f"### {optimum + 1}"
-        texts["negative"] = f"### -{optimum}"
+        texts["negative"] = f"### -{optimum or 1}"
         texts["as a fraction"] = f"### {optimum}.5"
         texts["a list of numbers"] = f"### {', '.join(map(str, range(optimum + 2)))}"
     else:

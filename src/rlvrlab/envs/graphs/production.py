@@ -67,7 +67,9 @@ def _solved(task: Task, batch: Batch) -> Iterator[tuple[Instance, int, Solution]
         if shape in seen or role_of_key(shape) != batch.role:
             continue
         solution = task.solve(instance)
-        if solution is None or (task.balanced and solution.optimum != wanted):
+        if solution is None or not task.worth_asking(instance, solution):
+            continue
+        if task.balanced and solution.optimum != wanted:
             continue
         seen.add(shape)
         fruitless = 0

@@ -47,9 +47,7 @@ class Member:
     """The environment's key for a folder that it reads itself."""
     role: Role = "test"
     n: int = 1
-    """Answers per problem: 1 is EVAL@1 greedy, more is pass@n."""
-    fast_n: int = 0
-    """The same in the fast tier; 0 takes n."""
+    """Answers per problem in both tiers: 1 is EVAL@1 greedy, more is pass@n."""
     max_tokens: int = 2048
     seed: int = 0
     """Order in which problems are taken: a fixed selection where there are more than asked for."""
@@ -62,10 +60,9 @@ class Member:
         """Number of problems that a tier asks for."""
         return self.fast if tier == "fast" else self.full
 
-    def protocol(self, tier: Tier, max_tokens: int | None = None) -> Protocol:
+    def protocol(self, max_tokens: int | None = None) -> Protocol:
         """EVAL@1, or EVAL@k where several answers are drawn."""
-        n = self.fast_n if tier == "fast" and self.fast_n else self.n
-        longest = max_tokens or self.max_tokens
+        n, longest = self.n, max_tokens or self.max_tokens
         return eval_at_1(longest) if n == 1 else eval_at_k(n, (1, n), TEMPERATURE, max_tokens=longest)
 
 
@@ -132,7 +129,7 @@ def prepare(
     wanted = size or member.size(tier)
     try:
         env: Environment = instantiate("env", {"type": member.env, **keys}, Path())
-        env, protocol = member.protocol(tier, max_tokens).applied(env, overrides or ())
+        env, protocol = member.protocol(max_tokens).applied(env, overrides or ())
         if member.preset and file:
             if is_problem_row(next(file_rows(file), ("", {}))[1]):  # made by `rlvr data prepare`
                 problems = [problem for problem in load(file, "evaluate", env).problems if problem.role == member.role]

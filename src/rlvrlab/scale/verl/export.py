@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from rlvrlab.errors import UserError
+from rlvrlab.errors import ModelUnavailable, UserError
 from rlvrlab.models import resolve
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.files import write_atomically
@@ -16,6 +16,7 @@ from rlvrlab.scale.verl import VERSION
 from rlvrlab.scale.verl.data import memory, write_data
 from rlvrlab.scale.verl.job import Job
 from rlvrlab.scale.verl.keys import Settings, settings
+from rlvrlab.scale.verl.lengths import check_lengths
 from rlvrlab.scale.verl.refusals import online_phase
 from rlvrlab.scale.verl.scripts import CLUSTER, NODE, README, REWARD, array
 from rlvrlab.scale.verl.spelling import is_known, override, suggested
@@ -35,6 +36,8 @@ class Exported(NamedTuple):
     overrides: list[str]
     checked: str
     """verl 0.9.1's own configuration, or the names of its keys."""
+    prompts: str
+    """How long they are, or why that could not be measured here; the launch scripts measure in any case."""
 
 
 def export(resolved: Resolved, folder: Path, judges: Sequence[str] = ()) -> Exported:
@@ -45,6 +48,10 @@ def export(resolved: Resolved, folder: Path, judges: Sequence[str] = ()) -> Expo
     wanted = settings(resolved, str(folder.resolve()))
     checked = check(wanted)
     lab = ready_lab(resolved)
+    try:
+        prompts = f"prompts of at most {check_lengths(resolved, [*lab.train, *lab.dev]).longest:,} tokens"
+    except ModelUnavailable as error:
+        prompts = f"{error}; launch.sh measures them"
     job = Job(folder, resolved, tuple(judges), memory(lab, online_phase(resolved)))
     made = not folder.exists()
     try:
@@ -55,7 +62,7 @@ def export(resolved: Resolved, folder: Path, judges: Sequence[str] = ()) -> Expo
         if made:
             shutil.rmtree(folder, ignore_errors=True)
         raise
-    return Exported(folder, lines, checked)
+    return Exported(folder, lines, checked, prompts)
 
 
 def prepare(job: Job, lab: Lab, wanted: Settings) -> None:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO
 
 from rlvrlab.errors import InfrastructureError, RunTouched, UserError
@@ -60,6 +61,10 @@ def start(
     ask_verl(python, wanted)
     lab = ready_lab(resolved)
     kept = memory(lab, online_phase(resolved))
+    with TemporaryDirectory() as folder:
+        trial = Job(Path(folder), resolved, tuple(judges), kept)
+        prepare(trial, lab, wanted)
+        ask_verls_python(python, ["-m", "rlvrlab.scale.verl.lengths", folder], wanted)
     run = run_folder.create(lab, command)
     with closing(run):
         home = _home(run.folder)
@@ -97,8 +102,13 @@ def python_of_verl() -> str:
 def ask_verl(python: str, wanted: Settings) -> None:
     """Let verl's environment say whether it is complete and takes the settings."""
     lines = [override(key, value) for key, value in wanted.items()]
-    command = [python, "-m", "rlvrlab.scale.verl.validate", *lines]
-    done = subprocess.run(command, capture_output=True, text=True, env=_environment(Path("/nowhere"), wanted))  # noqa: S603
+    ask_verls_python(python, ["-m", "rlvrlab.scale.verl.validate", *lines], wanted)
+
+
+def ask_verls_python(python: str, arguments: Sequence[str], wanted: Settings) -> None:
+    """Run a check in verl's environment; what it finds wrong is raised here."""
+    environment = _environment(Path("/nowhere"), wanted)
+    done = subprocess.run([python, *arguments], capture_output=True, text=True, env=environment)  # noqa: S603
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if line.strip()] or [f"exit code {done.returncode}"]
         first = next((line for line in said if line.startswith("error: ")), said[-1])

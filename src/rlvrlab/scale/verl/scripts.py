@@ -20,6 +20,7 @@ OVERRIDES=(
 @OVERRIDES@
 )
 "$PYTHON" -m rlvrlab.scale.verl.validate "${OVERRIDES[@]}" "$@"
+"$PYTHON" -m rlvrlab.scale.verl.lengths "$HERE"
 exec "$PYTHON" -m verl.trainer.main_ppo "${OVERRIDES[@]}" "$@"
 """
 CLUSTER = """#!/usr/bin/env bash
@@ -38,6 +39,7 @@ OVERRIDES=(
   "+ray_kwargs.ray_init.address=${ADDRESS}"
 )
 "$PYTHON" -m rlvrlab.scale.verl.validate "${OVERRIDES[@]}" "$@"
+"$PYTHON" -m rlvrlab.scale.verl.lengths "$HERE"
 exec "$PYTHON" -m verl.trainer.main_ppo "${OVERRIDES[@]}" "$@"
 """
 README = """# @NAME@ on verl @VERSION@
@@ -51,7 +53,7 @@ README = """# @NAME@ on verl @VERSION@
 | `launch.sh`, `launch_cluster.sh` | start it on one node with @GPUS@ GPUs, or on a Ray cluster |
 
 Every node needs verl @VERSION@ and rlvrlab in the same environment; verl loads rlvrlab's plug-in by itself. The launch
-scripts check versions, plug-in and configuration before anything is started.
+scripts check versions, plug-in, configuration and the lengths of all prompts before anything is started.
 
     PYTHON=/path/to/python bash launch.sh
     bash launch.sh actor_rollout_ref.rollout.gpu_memory_utilization=0.4

@@ -94,6 +94,8 @@ class Phase(ABC):
     """Trains on answers that the current policy draws in the same step."""
     control: ClassVar[bool] = False
     """A control arm: the next phase starts from the policy before it."""
+    trains_turns: ClassVar[bool] = False
+    """Leaves out what a tool gave back where an answer is an episode with tools."""
     tries: ClassVar[int] = 1
     """Turns of a problem that it trains: 2 where failed tries are answered with the judge's feedback."""
     default_advantage: ClassVar[str | None] = None
@@ -147,6 +149,7 @@ class OnlinePhase(Phase):
 
     family: ClassVar[str] = "online"
     online: ClassVar[bool] = True
+    trains_turns: ClassVar[bool] = True
     default_advantage: ClassVar[str]
     default_objective: ClassVar[str]
     health: ClassVar[tuple[str, ...]] = ONLINE

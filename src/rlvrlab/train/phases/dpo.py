@@ -24,8 +24,8 @@ from rlvrlab.randomness import generator
 from rlvrlab.recipe import Recipe
 from rlvrlab.record.files import read_lines, write_rows
 from rlvrlab.registry import register
-from rlvrlab.rollout.collect import answer_tokens, prompt_tokens
 from rlvrlab.rollout.pairs import right_pairs, score_pairs
+from rlvrlab.rollout.prompts import answer_tokens, prompt_tokens
 from rlvrlab.rollout.trainable import why_not
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Draws, Phase, StepOutcome

@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rlvrlab.batch import batch_of
+from rlvrlab.envs.base import ShowsTurns
 from rlvrlab.errors import NothingToLearn, UserError
 from rlvrlab.objectives.sft import Sft
 from rlvrlab.randomness import generator
 from rlvrlab.recipe import Recipe
 from rlvrlab.record.files import read_lines, write_rows
 from rlvrlab.registry import register
-from rlvrlab.rollout.collect import answer_tokens, prompt_tokens
+from rlvrlab.rollout.episodes import demonstrations
+from rlvrlab.rollout.prompts import answer_tokens, prompt_tokens
 from rlvrlab.rollout.trainable import usable
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Draws, Phase, StepOutcome
@@ -58,12 +60,16 @@ class Imitation(Phase):
 class SftPhase(Imitation):
     """Maximum likelihood of reference answers: the cold start."""
 
+    trains_turns: ClassVar[bool] = True
+
     references: Count = 64
     """How many of the training problems come with their reference answer."""
 
     def prepare(self, lab: Lab, artifacts: Path) -> list[Example]:
         """The references as tokens; a phase without any would train on nothing."""
         tokenizer = lab.engine.tokenizer
+        if isinstance(lab.env, ShowsTurns):
+            return demonstrations(lab.env, lab.train[: self.references], tokenizer)
         golds = [(problem, lab.env.gold(problem)) for problem in lab.train[: self.references]]
         examples = [
             {

@@ -69,4 +69,4 @@ class RandomEditDistance(EditDistance):
 
     def solve(self, instance: Instance) -> Solution | None:
         cheapest = edit_distance_cpsat(*instance.graphs)
-        return Solution(cheapest.cost, list(cheapest.nodes), "CP-SAT", "proved optimal") if cheapest.cost else None
+        return Solution(cheapest.cost, list(cheapest.nodes), "CP-SAT", "proved optimal") if cheapest.proved else None

@@ -55,10 +55,14 @@ class ShortestPath(Amount):
 
     def solve(self, instance: Instance) -> Solution | None:
         lightest = lightest_path(instance.graphs[0].weighted(), *instance.query)
-        if lightest is None or len(lightest[1]) <= 2:
+        if lightest is None:
             return None
         weight, path = lightest
         return Solution(weight, weight, "Dijkstra", f"path {path}")
+
+    def worth_asking(self, instance: Instance, solution: Solution) -> bool:
+        lightest = lightest_path(instance.graphs[0].weighted(), *instance.query)
+        return lightest is not None and len(lightest[1]) > 2
 
     def ask(self, instance: Instance) -> str:
         start, end = instance.query
@@ -88,7 +92,10 @@ class MaximumTriplet(Amount):
             if adjacency[v] >> w & 1
         ]
         best = max(totals, default=0)
-        return Solution(best, best, "all triangles", f"{len(totals)} triangles compared") if best else None
+        return Solution(best, best, "all triangles", f"{len(totals)} triangles compared")
+
+    def worth_asking(self, instance: Instance, solution: Solution) -> bool:
+        return bool(solution.optimum)
 
     def ask(self, instance: Instance) -> str:
         graph = instance.graphs[0]
@@ -113,7 +120,10 @@ class MaximumFlow(Amount):
     def solve(self, instance: Instance) -> Solution | None:
         flow = max_flow(instance.graphs[0].weighted(), *instance.query)
         proof = f"cut of the same capacity around {sorted(flow.side)}"
-        return Solution(flow.value, flow.value, "augmenting paths", proof) if flow.value else None
+        return Solution(flow.value, flow.value, "augmenting paths", proof)
+
+    def worth_asking(self, instance: Instance, solution: Solution) -> bool:
+        return bool(solution.optimum)
 
     def ask(self, instance: Instance) -> str:
         source, sink = instance.query

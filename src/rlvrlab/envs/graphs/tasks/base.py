@@ -102,7 +102,11 @@ class Task(ABC):
 
     @abstractmethod
     def solve(self, instance: Instance) -> Solution | None:
-        """The proved solution; None when it could not be proved, or the instance is not worth asking."""
+        """The proved solution; None when it could not be proved."""
+
+    def worth_asking(self, instance: Instance, solution: Solution) -> bool:
+        """Whether an instance that was drawn here is handed out; published ones are asked as they are."""
+        return True
 
     @abstractmethod
     def ask(self, instance: Instance) -> str:

@@ -44,9 +44,12 @@ class EditDistance(Task):
     def solve(self, instance: Instance) -> Solution | None:
         first, second = instance.graphs
         cheapest = edit_distance(first, second, instance.hint or None)
-        if not cheapest.proved or not cheapest.cost:
+        if not cheapest.proved:
             return None
         return Solution(cheapest.cost, list(cheapest.nodes), "edit branch and bound", "exhausted search")
+
+    def worth_asking(self, instance: Instance, solution: Solution) -> bool:
+        return bool(solution.optimum)
 
     def ask(self, instance: Instance) -> str:
         return asked(

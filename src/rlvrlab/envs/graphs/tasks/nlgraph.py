@@ -53,9 +53,6 @@ class LoadedFlow(_Loaded, MaximumFlow):
     name = "nlgraph flow"
     form = NUMBER
 
-    def solve(self, instance: Instance) -> Solution | None:
-        return super().solve(instance) or Solution(0, 0, "augmenting paths", "the sink cannot be reached")
-
 
 class LoadedOrder(_Loaded, TopologicalOrder):
     """Any order in which every edge leads forward."""

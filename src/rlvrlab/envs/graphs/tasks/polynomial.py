@@ -42,7 +42,10 @@ class CommonNeighbours(NamedList):
     def solve(self, instance: Instance) -> Solution | None:
         adjacency, (a, b) = instance.graphs[0].adjacency(), instance.query
         shared = list(members(adjacency[a] & adjacency[b]))
-        return Solution(len(shared), shared, "set intersection", PROOF) if shared else None
+        return Solution(len(shared), shared, "set intersection", PROOF)
+
+    def worth_asking(self, instance: Instance, solution: Solution) -> bool:
+        return bool(solution.optimum)
 
     def ask(self, instance: Instance) -> str:
         names, (a, b) = instance.names, instance.query
@@ -144,7 +147,10 @@ class Distance(Path):
 
     def solve(self, instance: Instance) -> Solution | None:
         path = shortest_path(instance.graphs[0].adjacency(), *instance.query)
-        return Solution(len(path) - 1, path, SEARCH, PROOF) if path and len(path) > 2 else None
+        return Solution(len(path) - 1, path, SEARCH, PROOF) if path else None
+
+    def worth_asking(self, instance: Instance, solution: Solution) -> bool:
+        return bool(solution.optimum > 1)
 
     def ask(self, instance: Instance) -> str:
         start, end = [instance.names[v] for v in instance.query]
@@ -180,7 +186,10 @@ class Diameter(Path):
             (hops, a, b) for a in range(len(adjacency)) for b, hops in enumerate(distances(adjacency, a))
         )
         path = shortest_path(adjacency, a, b)
-        return Solution(longest, path, "breadth-first search from every node", PROOF) if longest > 1 else None
+        return Solution(longest, path, "breadth-first search from every node", PROOF)
+
+    def worth_asking(self, instance: Instance, solution: Solution) -> bool:
+        return bool(solution.optimum > 1)
 
     def ask(self, instance: Instance) -> str:
         return asked(

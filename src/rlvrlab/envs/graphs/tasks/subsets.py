@@ -42,7 +42,10 @@ class Subset(NamedList):
 
     def solve(self, instance: Instance) -> Solution | None:
         best = self.best(instance.graphs[0].adjacency())
-        return Solution(len(best), best, SOLVER, PROOF) if len(best) >= self.least else None
+        return Solution(len(best), best, SOLVER, PROOF)
+
+    def worth_asking(self, instance: Instance, solution: Solution) -> bool:
+        return bool(solution.optimum >= self.least)
 
     @abstractmethod
     def best(self, adjacency: list[int]) -> list[int]:

@@ -1,0 +1,74 @@
+"""How a policy asks for a tool, and how it gives its final answer.
+
+    chat   <tool_call>
+           {"name": "sql", "arguments": {"query": "SELECT COUNT(*) FROM film"}}
+           </tool_call>                                         the form that Qwen and Hermes models were trained on
+    bare   sql: SELECT COUNT(*) FROM film                       one line, for tiny policies
+    answer ### 42
+
+A turn that holds a call is a call, whatever else it says: its answer comes after the result. Traps: two calls in one
+turn (refused, so that nobody tries everything at once), a result that the policy wrote itself (it is text like any
+other: the value that counts stands in the final turn, and is compared with the reference).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+Style = Literal["chat", "bare"]
+ARGUMENT = {"python": "code", "sql": "query"}
+"""Tool -> the name of its one argument."""
+CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
+RESULT = "<tool_response>\n{}\n</tool_response>\n"
+END_OF_RESULT = "</tool_response>"
+MARK = "###"
+
+
+class Call(NamedTuple):
+    """One use of a tool."""
+
+    tool: str
+    argument: str
+    mistake: str = ""
+    """Why it cannot be carried out; told to the policy."""
+
+
+def call_in(text: str, style: Style, tools: Sequence[str]) -> Call | None:
+    """The call of a turn; None where there is none."""
+    if style == "bare":
+        tool, colon, argument = text.strip().partition(": ")
+        return Call(tool, argument) if colon and tool in tools else None
+    found = CALL.findall(text)
+    if not found:
+        return None
+    if len(found) > 1:
+        return Call("", "", "one call at a time")
+    try:
+        plain = json.loads(found[0])
+        tool, arguments = plain["name"], plain["arguments"]
+        if tool not in tools:
+            return Call("", "", f"no tool {str(tool)[:40]!r}; there are: {', '.join(tools)}")
+        argument = arguments[ARGUMENT[tool]]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        form = '{"name": TOOL, "arguments": {…}}'
+        return Call("", "", f"a call is JSON of the form {form} ({type(error).__name__})")
+    return Call(tool, argument) if isinstance(argument, str) else Call("", "", f"{ARGUMENT[tool]}: a text is needed")
+
+
+def written(call: Call, style: Style) -> str:
+    """The call as a policy writes it."""
+    if style == "bare":
+        return f"{call.tool}: {call.argument}"
+    plain = {"name": call.tool, "arguments": {ARGUMENT[call.tool]: call.argument}}
+    return f"<tool_call>\n{json.dumps(plain, ensure_ascii=False)}\n</tool_call>"
+
+
+def final_answer(text: str) -> str | None:
+    """What follows the only ### of the last turn; None where there is none, or more than one."""
+    last = text.rpartition(END_OF_RESULT)[2]
+    if last.count(MARK) != 1:
+        return None
+    return last.partition(MARK)[2].strip() or None

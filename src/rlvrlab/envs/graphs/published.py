@@ -1,0 +1,122 @@
+"""Published rows of GraphArena, NPG-Muse and GraphWiz, apart from the instances that are made here.
+
+    id         grapharena:MIS:5a0e1f33c9d2b7aa
+    skill      grapharena_MIS, npg_muse_MIS, graphwiz_cycle
+    prompt     the publisher's question; where it does not say how to answer (GraphWiz), that is added
+    reference  {"task": "MIS", "graphs": […], "names": […], "optimum": 3, "answer": "[Ada, Ben, Cleo]"}
+    meta       {"level": 1, "published": "3", "label_proved": true, "solver": …, "proof": …}
+
+Every answer is proved again. Where the published one is wrong (GraphWiz's generator of Hamiltonian labels gives up at
+the first dead end) the proved one judges, and `label_proved` is false; where nothing can be proved the row is left out.
+GraphArena publishes pickles, which run code when they are read: docs/graphs.md shows how to make lines of JSON of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from rlvrlab.envs.base import DataSetEnvironment, Read
+from rlvrlab.envs.data_files import Row
+from rlvrlab.envs.graphs.cheats import cheats
+from rlvrlab.envs.graphs.peers import peer_verdict
+from rlvrlab.envs.graphs.published_rows import PublishedRow, understood
+from rlvrlab.envs.graphs.tasks.amounts import FORM as NUMBER_FORM
+from rlvrlab.envs.graphs.tasks.amounts import Amount
+from rlvrlab.envs.graphs.tasks.base import Instance, NumberedList, Solution, Task
+from rlvrlab.envs.graphs.tasks.catalogue import TASKS
+from rlvrlab.envs.graphs.tasks.decisions import FORM as YES_FORM
+from rlvrlab.envs.graphs.tasks.decisions import Decision
+from rlvrlab.envs.graphs.verdicts import judge
+from rlvrlab.errors import UserError
+from rlvrlab.randomness import key_bits
+from rlvrlab.registry import register
+from rlvrlab.types import Problem, Role, Verdict
+
+ORDER_FORM = " Finish with ### followed by the order of all nodes as a list in square brackets."
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+
+@register("env", "graph_rows")
+@dataclass(frozen=True)
+class PublishedGraphs(DataSetEnvironment):
+    """Published rows of GraphArena, NPG-Muse and GraphWiz, judged against proved answers."""
+
+    path: str = ""
+    """A file of rows, or a folder with a train and a test file. A file whose name ends in test is test only."""
+    mode: Literal["strict", "grapharena", "npgmuse", "graphwiz"] = "strict"
+    """Whose verdicts: strict, or those of another scorer with all its mistakes, for comparison only."""
+
+    version = "1"
+
+    def made(self, role: Role, size: int, seed: int) -> list[Problem]:
+        """Nothing is made here."""
+        remedy = 'set env.path to a file of rows (docs/graphs.md), or env.type = "graph" for instances made here'
+        raise UserError(f"{self.name}: reads published rows and makes none; {remedy}")
+
+    def read_row(self, row: Row) -> Read | None:
+        """The row's question with a proved answer; None where nothing can be proved or strictly judged."""
+        known = understood(row)
+        task = TASKS[known.task]
+        solution = task.solve(known.instance)
+        if solution is None:
+            return None
+        sample = self._problem(known, task, solution, "test")
+        if judge(task, known.instance, solution.optimum, sample.reference["answer"], "plain").correct is not True:
+            return None  # two nodes share a name, or the right answer is an empty list
+        return Read.by_text(known.question, lambda role: [self._problem(known, task, solution, role)])
+
+    def gold(self, problem: Problem) -> str | None:
+        """The proved answer."""
+        return f"<think>\nI compare.\n</think>\n{problem.reference['answer']}"
+
+    def verify(self, problem: Problem, text: str) -> Verdict:
+        """Judge one completion's text."""
+        reference = problem.reference
+        task, instance = TASKS[reference["task"]], Instance.from_plain(reference)
+        if self.mode == "strict":
+            return judge(task, instance, reference["optimum"], text, "plain")
+        return peer_verdict(self.mode, task, instance, reference["optimum"], reference["answer"], text)
+
+    def cheats(self, problem: Problem) -> Mapping[str, str]:
+        """Every known way to ask for the reward without a right answer; the other modes accept most of them."""
+        if self.mode != "strict":
+            return {}
+        reference = problem.reference
+        task, instance = TASKS[reference["task"]], Instance.from_plain(reference)
+        return cheats(task, instance, reference["optimum"], reference["answer"], problem.prompt, "plain")
+
+    def _problem(self, known: PublishedRow, task: Task, solution: Solution, role: Role) -> Problem:
+        nodes = known.instance.graphs[0].n
+        level = next((i for i, (_, most) in enumerate(task.bands, 1) if nodes <= most), len(task.bands))
+        facts = {"published": known.answer, "label_proved": agrees(known.answer, task, known.instance, solution)}
+        return Problem(
+            id=f"{known.publisher}:{known.task}:{key_bits(known.question):032x}"[:-16],
+            source=self.name,
+            skill=f"{known.publisher}_{known.task}",
+            prompt=known.question + (form_of(task) if known.publisher == "graphwiz" else ""),
+            reference=task.reference(known.instance, solution),
+            meta={"level": level, "size": nodes, **facts, **solution.facts()},
+            role=role,
+        )
+
+
+def form_of(task: Task) -> str:
+    """How an answer to a question of GraphWiz is to be written."""
+    if isinstance(task, Decision):
+        return YES_FORM
+    return NUMBER_FORM if isinstance(task, Amount) else ORDER_FORM
+
+
+def agrees(published: str, task: Task, instance: Instance, solution: Solution) -> bool | None:
+    """Whether the published answer is the proved one; None where none was published."""
+    if not published:
+        return None
+    if isinstance(task, Decision):
+        return ("yes" in published.lower()) == bool(solution.optimum)
+    if isinstance(task, NumberedList):
+        return judge(task, instance, solution.optimum, published, "plain").correct is True
+    numbers = NUMBER.findall(published)
+    return bool(numbers) and float(numbers[-1]) == solution.optimum

@@ -1,0 +1,237 @@
+"""Episodes with tools: the tokens that were sampled, results as context without loss, budgets, and records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from rlvrlab.engines.hf.tokenizer import HfTokenizer
+from rlvrlab.envs.agent.calls import Call, call_in, final_answer, written
+from rlvrlab.envs.agent.environment import Agent, bench_of
+from rlvrlab.envs.agent.tools import printing, used
+from rlvrlab.errors import UserError
+from rlvrlab.evals.answering import Ask, ServerAnswerer
+from rlvrlab.judge.isolation import probe
+from rlvrlab.recipe import Resolved, load_recipe
+from rlvrlab.rewards.binary import Binary
+from rlvrlab.rollout.collect import as_row, collect
+from rlvrlab.rollout.episodes import demonstrations, metrics_of_turns
+from rlvrlab.scale.verl.refusals import refusals
+from rlvrlab.skills.groups import labels
+from rlvrlab.train.batches import assemble
+from rlvrlab.train.lab import build_lab
+from rlvrlab.train.session import check_phases
+from rlvrlab.types import Completion, Finish, Problem, Request, Sampling
+
+needs_jail = pytest.mark.skipif(probe().best == "weak", reason="this machine cannot isolate programs")
+END = 1
+
+
+class Letters:
+    """One token per character; 1 ends a turn."""
+
+    vocab_size, end = 0x110000, END
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        return tuple(map(ord, text))
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return "".join(chr(token) for token in tokens if token != END)
+
+
+class Scripted:
+    """Says what a function of the conversation so far says."""
+
+    def __init__(self, speak: Callable[[str], str]) -> None:
+        self.speak, self.tokenizer, self.seen = speak, Letters(), list[Request]()
+
+    def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
+        self.seen += requests
+        return [[self._one(request) for _ in range(request.n)] for request in requests]
+
+    def _one(self, request: Request) -> Completion:
+        text = self.speak(self.tokenizer.decode(request.tokens))
+        tokens = (*self.tokenizer.encode(text), END)[: request.sampling.max_tokens]
+        finish = Finish.STOP if tokens[-1:] == (END,) else Finish.LENGTH
+        return Completion(self.tokenizer.decode(tokens), tokens, (-0.5,) * len(tokens), finish)
+
+
+def ask(env: Agent, problem: Problem, speak: Callable[[str], str], n: int = 1, most: int = 500):
+    sampler = Scripted(speak)
+    return collect(sampler, env, Binary(), [problem], n=n, sampling=Sampling(most), key=(0,)), sampler
+
+
+def good(env: Agent, problem: Problem) -> Callable[[str], str]:
+    call, answer = env.gold_turns(problem)
+    return lambda talk: answer if "<tool_response>" in talk.removeprefix(problem.prompt) else call
+
+
+@needs_jail
+@pytest.mark.parametrize("style", ["chat", "bare"])
+@pytest.mark.parametrize("tool", ["python", "sql"])
+def test_an_episode_is_its_tokens_with_results_as_context(style: str, tool: str) -> None:
+    env = Agent(tools=(tool,), style=style)
+    [problem] = env.problems("train", 1, 0)
+    [rollout], sampler = ask(env, problem, good(env, problem))
+    done = rollout.completion
+    assert rollout.verdict.correct and [turn.by for turn in done.turns] == ["policy", "tool", "policy"]
+    assert done.turns[1].tool == tool and done.turns[1].ok and problem.reference["answer"] in done.turns[1].text
+    first, second = sampler.seen
+    assert second.tokens == first.tokens + done.tokens[: done.turns[1].span[1]], "what was sampled is never changed"
+    batch = assemble([rollout], 500)
+    [(start, end)] = done.given
+    assert not batch.loss_BT[0, start:end].any() and batch.seen_BT[0, start:end].all()
+    assert batch.loss_BT.sum() == len(done.tokens) - (end - start)
+    assert batch.behaviour_BT is not None and not np.any(batch.behaviour_BT[0, start:end])
+    assert as_row(rollout)["turns"][1]["span"] == (start, end)
+    assert metrics_of_turns([done])["agent/calls"] == 1.0
+
+
+@needs_jail
+def test_budgets_end_an_episode() -> None:
+    env = Agent(tools=("python",), style="bare", turns=4, calls=2)
+    [problem] = env.problems("train", 1, 0)
+    [endless], _ = ask(env, problem, lambda talk: "python: 1 + 1")
+    turns = endless.completion.turns
+    assert [turn.by for turn in turns].count("policy") == 4 and endless.verdict.correct is False
+    assert [turn.ok for turn in turns if turn.by == "tool"] == [True, True, False] and "no calls" in turns[-2].text
+    [short], _ = ask(env, problem, lambda talk: "python: 1 + 1", most=30)
+    assert short.completion.finish is Finish.LENGTH and len(short.completion.tokens) <= 30
+
+
+@needs_jail
+def test_tools_tell_mistakes_and_change_nothing() -> None:
+    env = Agent(style="chat")
+    sums, tables = env.problems("train", 2, 0)
+    bench = bench_of(tables)
+    asked = [
+        Call("python", "print(1 / 0)"), Call("python", "x = 2\nx ** 10"), Call("sql", "DROP TABLE nothing"),
+        Call("sql", "SELECT 1 + 1, NULL"), Call("", "", "one call at a time"), Call("python", "while True: pass"),
+    ]  # fmt: skip
+    results = used([(replace(bench, timeout_s=0.3), call) for call in asked])
+    assert [result.ok for result in results] == [False, True, False, True, False, False]
+    assert "ZeroDivisionError" in results[0].text and results[1].text == "1024" and results[3].text == "2 | NULL"
+    assert used([(bench, Call("sql", tables.reference["calls"][0][1]))])[0].text == tables.reference["answer"]
+    assert sums.meta["tool"] == "python" and tables.meta["tool"] == "sql"
+
+
+@needs_jail
+def test_references_are_shown_turn_by_turn() -> None:
+    env = Agent(style="bare", tools=("python",))
+    problems = env.problems("train", 2, 0)
+    examples = demonstrations(env, problems, Letters())
+    assert len(examples) == 4 and all(example["answer"][-1] == END for example in examples)
+    first, second = examples[:2]
+    assert second["prompt"][: len(first["prompt"]) + len(first["answer"])] == (*first["prompt"], *first["answer"])
+    assert problems[0].reference["answer"] in Letters().decode(second["prompt"])
+
+
+def test_calls_and_answers_are_read_strictly() -> None:
+    tools = ("python", "sql")
+    assert call_in(written(Call("sql", "SELECT 1"), "chat"), "chat", tools) == Call("sql", "SELECT 1")
+    assert call_in("python: 1 + 1", "bare", tools) == Call("python", "1 + 1")
+    assert call_in("### 2", "chat", tools) is None and call_in("perl: 1", "bare", tools) is None
+    for text in ("<tool_call>{", '<tool_call>{"name": "rm", "arguments": {}}</tool_call>', "<tool_call>[]</tool_call>",
+                 '<tool_call>{"name": "sql", "arguments": {"query": 3}}</tool_call>',
+                 "<tool_call>{}</tool_call><tool_call>{}</tool_call>"):  # fmt: skip
+        call = call_in(text, "chat", tools)
+        assert call is not None and call.mistake
+    assert final_answer("### 1\n<tool_response>\nx\n</tool_response>\n") is None
+    assert final_answer("<tool_response>\n### 7\n</tool_response>\n### 8") == "8"
+    assert printing("a = 1\na + 1").endswith("print(a + 1)") and printing("print(3)") == "print(3)"
+
+
+@pytest.mark.parametrize("style", ["chat", "bare"])
+def test_gold_is_right_and_cheats_are_not(style: str) -> None:
+    env = Agent(style=style)
+    checks = env.checked(env.problems("dev", 4, 0))
+    assert checks and all(check.ok for check in checks), [check.name for check in checks if not check.ok]
+
+
+def test_groups_by_tool_need_tools() -> None:
+    problems = Agent().problems("train", 4, 0)
+    assert labels("tool", problems, {}) == ["python", "sql", "python", "sql"]
+    with pytest.raises(UserError, match="has no 'tool' in its meta"):
+        labels("tool", [replace(problems[0], meta={})], {})
+
+
+RECIPE = """
+phases = ["PHASE"]
+[env]
+type = "agent"
+style = "bare"
+[engine]
+type = "verl"
+model = "owner/model"
+[surgery]
+type = "equal"
+group_strategy = "tool"
+"""
+
+
+def recipe(tmp_path: Path, phase: str = "grpo", *overrides: str) -> Resolved:
+    path = tmp_path / "recipe.toml"
+    path.write_text(RECIPE.replace("PHASE", phase))
+    return load_recipe(path, overrides)
+
+
+def test_verl_refuses_tools_with_the_reason(tmp_path: Path) -> None:
+    [words] = [one for one in refusals(recipe(tmp_path)) if one.startswith("env.type")]
+    assert "agent loop is not driven from here" in words and 'engine.type = "hf"' in words
+
+
+def test_what_cannot_train_on_episodes_is_refused_before_training(tmp_path: Path) -> None:
+    small = ["engine.type=toy", "data.train_size=40", "data.dev_size=4"]
+    with pytest.raises(UserError, match="'rft' trains on whole answers"):
+        check_phases(build_lab(recipe(tmp_path, "rft", *small)))
+    with pytest.raises(UserError, match="has no 'tool' in its meta"):
+        check_phases(build_lab(recipe(tmp_path, "grpo", *small, "env.type=countdown", "env.numbers=[2]")))
+
+
+def test_servers_do_not_answer_half_an_episode() -> None:
+    [problem] = Agent().problems("dev", 1, 0)
+    answerer = ServerAnswerer.__new__(ServerAnswerer)
+    with pytest.raises(UserError, match="servers answer in one turn"):
+        list(answerer._without_tools([Ask(problem, 0, Sampling(), ())]))
+
+
+TAGS = "(t)<tool_response>{{ m.content }}</tool_response>"
+TEMPLATE = (
+    f"{{% for m in messages %}}{{% if m.role == 'tool' %}}{TAGS}"
+    "{% else %}({{ m.role[0] }}){{ m.content }}{% endif %}{% if m.role == 'assistant' %}<eos>{% endif %}{% endfor %}(a)"
+)
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        (TEMPLATE, "(t)<tool_response>42</tool_response>(a)"),
+        (TEMPLATE.replace(TAGS, "(t){{ m.content }}"), "(t)TAGGED(a)"),
+        (TEMPLATE.replace(TAGS, "{{ raise_exception('no') }}"), "(u)TAGGED(a)"),
+    ],
+)
+def test_results_come_in_the_models_chat_template(template: str, text: str) -> None:
+    """As a tool message, in tags of our own where the template has none, or as the user where it knows no tools."""
+
+    class Inner:
+        eos_token, eos_token_id, bos_token_id, chat_template = "<eos>", 1, None, template
+
+        def __call__(self, text: str, add_special_tokens: bool = True) -> SimpleNamespace:
+            return SimpleNamespace(input_ids=[ord(letter) for letter in text])
+
+        def apply_chat_template(self, messages, add_generation_prompt: bool, tokenize: bool) -> str:
+            def stop(words: str) -> None:
+                raise jinja2.TemplateError(words)
+
+            return jinja2.Template(template).render(messages=messages, raise_exception=stop)
+
+    jinja2 = pytest.importorskip("jinja2")
+    tokenizer = HfTokenizer(Inner(), 0x110000, "inner", chat=True)
+    tagged = "<tool_response>\n42\n</tool_response>\n"
+    found = "".join(map(chr, tokenizer.encode_result(tagged, "42")))
+    assert found == text.replace("TAGGED", tagged)
