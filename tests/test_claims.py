@@ -116,7 +116,9 @@ def test_studies_without_a_record_are_these_and_their_pages_say_why() -> None:
         "countdown_gsm8k/study.toml",
         "interference/nano_study.toml",
         "npg_muse/cpu.toml",
+        "npg_muse/cpu_at_once.toml",
         "npg_muse/full.toml",
+        "npg_muse/full_at_once.toml",
         "paper_a_credit_assignment/study.toml",
     }
     for path in missing.values():

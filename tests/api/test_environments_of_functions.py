@@ -56,7 +56,9 @@ def test_verdicts_of_plain_values(value: Any, correct: bool | None, score: float
 
 @pytest.mark.parametrize("value", [None, "yes", 1.5, -1, float("nan"), [True]])
 def test_a_bad_verdict_names_problem_value_and_remedy(value: Any) -> None:
-    with pytest.raises(UserError, match=r"verify of 'fixed' gave .* for problem fixed:.*; return True, False, a score"):
+    with pytest.raises(
+        UserError, match=r"verify of 'fixed' \(.*:\d+\) gave .* for problem fixed:.*; return True, False, a score"
+    ):
         judged(value)
 
 

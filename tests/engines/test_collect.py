@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from rlvrlab.errors import InfrastructureError
+from rlvrlab.errors import OwnCodeError
 from rlvrlab.rollout.collect import as_row, collect
 from rlvrlab.types import Completion, Finish, Problem, Reward, Sampling, Verdict
 
@@ -72,7 +72,7 @@ def test_ids_and_keys_name_step_problem_and_sample() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_reward_that_is_no_number_stops_the_run(value: float) -> None:
-    with pytest.raises(InfrastructureError, match="finite"):
+    with pytest.raises(OwnCodeError, match="finite"):
         run(Sampler("x"), Env(), lambda *_: Reward(value))
 
 

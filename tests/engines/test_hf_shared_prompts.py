@@ -25,9 +25,9 @@ def test_equal_prompts_are_computed_once_and_answers_stay_what_they_were(monkeyp
     seen: list[Any] = []
     inner = sampler.decode
 
-    def watched(weights: Any, wave: Any, stopped: Any) -> Any:
+    def watched(weights: Any, wave: Any, *more: Any) -> Any:
         seen.append(wave)
-        return inner(weights, wave, stopped)
+        return inner(weights, wave, *more)
 
     monkeypatch.setattr(sampler, "decode", watched)
     together = engine.sample(asked)

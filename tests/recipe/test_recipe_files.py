@@ -205,7 +205,9 @@ def test_a_plugin_beside_the_recipe_may_demand_keys(tmp_path) -> None:
     assert resolved.changed()["env.path"] == {"value": "here", "default": None}
     assert "env.path" in problem(tmp_path, text.replace("path = 'here'", ""))
     assert "no file" in problem(tmp_path, text.replace("mine.py", "other.py"))
-    assert "no env plug-in" in problem(tmp_path, text.replace(":Mine", ":Other"))
+    assert "mine.py has no 'Other'; its functions and classes: Mine" in problem(
+        tmp_path, text.replace(":Mine", ":Other")
+    )
 
 
 @pytest.mark.parametrize(

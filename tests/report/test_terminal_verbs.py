@@ -53,7 +53,8 @@ def test_runs_of_an_empty_folder_and_of_none(tmp_path, monkeypatch, capsys) -> N
 
 def test_show_explains_health_and_names_what_is_missing(tmp_path, monkeypatch, capsys) -> None:
     folder = made_run(tmp_path / "experiments", "sick", status="interrupted")
-    rows = [metrics_row(3, 0.5), metrics_row(4, 0.4, **{"groups/zero_variance": 1.0, "actor/entropy": 0.5})]
+    dead = {"groups/zero_variance": 1.0, "actor/entropy": 0.5}  # three steps in a row: a warning needs persistence
+    rows = [metrics_row(step, value, **dead) for step, value in ((3, 0.5), (4, 0.4), (5, 0.4))]
     (folder / "logs/metrics.jsonl").write_text(lines(rows) + '{"torn": ')
     done = inside(monkeypatch, capsys, "show", "sick", folder=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -67,7 +68,7 @@ def test_show_explains_health_and_names_what_is_missing(tmp_path, monkeypatch, c
     found = json.loads(inside(monkeypatch, capsys, "show", "sick", "--json", folder=tmp_path).stdout)
     states = {light["metric"]: light["state"] for light in found["lights"]}
     assert states["groups/zero_variance"] == "alarm" and states["actor/entropy"] == "good"
-    assert found["status"] == "interrupted" and found["curves"]["val-core/countdown/acc"] == [0.5, 0.4]
+    assert found["status"] == "interrupted" and found["curves"]["val-core/countdown/acc"] == [0.5, 0.4, 0.4]
 
 
 def test_the_cells_of_cards_keep_their_lines(records, monkeypatch, capsys) -> None:

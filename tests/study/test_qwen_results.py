@@ -90,9 +90,10 @@ def test_recipes_are_what_ran(recipe, differs) -> None:
     ran = json.loads((STUDY / "results" / "grpo_s0.config.json").read_text())["recipe"]
     resolved = load_recipe(STUDY / f"{recipe}.toml", [])
     now = resolved.config()["recipe"]
-    for key in now["env"].keys() - ran["env"].keys():
-        assert resolved.origins[f"env.{key}"] == "default"
-        now["env"].pop(key)
+    for table in ("env", "data"):
+        for key in now[table].keys() - ran[table].keys():
+            assert resolved.origins[f"{table}.{key}"] == "default"
+            now[table].pop(key)
     for one in (ran, now):
         one["env"].pop("path")
         for key in ("train_file", "dev_file"):

@@ -107,12 +107,12 @@ def test_pairs_are_right_against_wrong_of_one_problem() -> None:
         answer("b", "good", True),
         answer("c", "bad", False), answer("c", "lost", None),
     ]  # fmt: skip
-    pairs = DpoPhase(pairs_per_problem=5).pairs(rollouts)
+    pairs = DpoPhase(pairs_per_problem=5).own_pairs(rollouts)
     assert [(p["problem"], p["chosen_text"], p["rejected_text"]) for p in pairs] == [
         ("a", "good", "bad"),
         ("a", "good", "worse"),
     ]
-    assert len(DpoPhase(pairs_per_problem=1).pairs(rollouts)) == 1
+    assert len(DpoPhase(pairs_per_problem=1).own_pairs(rollouts)) == 1
     batch = pair_batch(pairs)
     assert batch.pair_B.tolist() == [0, 0, 1, 1] and batch.chosen_B.tolist() == [True, False, True, False]
 
@@ -121,9 +121,9 @@ def test_pairs_can_ask_for_a_margin_and_like_lengths() -> None:
     right, near, far = answer("a", "good", True), answer("a", "near", False), answer("a", "far", False)
     right, near = (replace(r, verdict=replace(r.verdict, score=s)) for r, s in ((right, 1.0), (near, 0.9)))
     far = replace(far, completion=replace(far.completion, tokens=(5,) * 9))
-    texts = [p["rejected_text"] for p in DpoPhase(margin=0.5, pairs_per_problem=5).pairs([right, near, far])]
+    texts = [p["rejected_text"] for p in DpoPhase(margin=0.5, pairs_per_problem=5).own_pairs([right, near, far])]
     assert texts == ["far"], "a near miss is no clear loser"
-    texts = [p["rejected_text"] for p in DpoPhase(length_ratio=2.0, pairs_per_problem=5).pairs([right, near, far])]
+    texts = [p["rejected_text"] for p in DpoPhase(length_ratio=2.0, pairs_per_problem=5).own_pairs([right, near, far])]
     assert texts == ["near"], "three tokens against nine is a lesson about length"
 
 

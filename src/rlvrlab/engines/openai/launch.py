@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.extras import install_hf
 from rlvrlab.http_access import refuse_open_door
 from rlvrlab.http_client import BadAnswer, Host
 
@@ -177,7 +178,7 @@ def choose_backend() -> str:
         find_program("vllm")
         return "vllm"
     if find_spec("torch") is None or find_spec("transformers") is None:
-        raise UserError("nothing here can serve a model; `pip install 'rlvrlab[hf]'`, or `pip install vllm`")
+        raise UserError(f"nothing here can serve a model: {install_hf()}, or `pip install vllm`")
     return EMBEDDED
 
 
