@@ -7,7 +7,7 @@ JOBS   ?= 2
 TORCH  ?= torch==2.13.0
 VERL   ?= .venv-verl
 
-.PHONY: help setup quick demo demo-llm test fast oracles verl-test soak wheel fuzz lint types bench claims docs clean
+.PHONY: help setup quick demo demo-llm test fast oracles verl-test soak wheel fuzz mutants lint types bench claims docs clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -72,6 +72,9 @@ wheel: $(BIN)/rlvr  ## build the wheel and train from it in another folder, as a
 
 fuzz: $(VENV)/.dev  ## ten minutes of random inputs for everything that reads foreign text; FUZZ_SECONDS=120 for less
 	FUZZ_SECONDS=$(or $(FUZZ_SECONDS),600) $(BIN)/python tests/fuzz
+
+mutants: $(VENV)/.dev  ## plant small bugs and report those that no test notices; MUTANT_SECONDS=600 for less
+	$(BIN)/python tests/mutants
 
 lint: $(VENV)/.dev  ## ruff and mypy, both strict
 	$(BIN)/ruff check .
