@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import py_compile
 from dataclasses import dataclass, make_dataclass
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 import pytest
 
 from rlvrlab import registry
 from rlvrlab.errors import UnknownName, UserError
-from rlvrlab.registry import HOMES, MAX_KEYS, find, keys_of, names, register
+from rlvrlab.registry import HOMES, MAX_KEYS, FromSource, find, keys_of, names, register
 
 PLUGIN = """
 from __future__ import annotations
@@ -167,3 +169,14 @@ def test_bad_files_are_user_errors(tmp_path: Path, text: str, name: str, expecte
     (tmp_path / "mine.py").write_text(text)
     with pytest.raises(UserError, match=expected):
         find("reward", name, tmp_path)
+
+
+def test_an_edit_of_equal_length_in_the_same_second_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("VALUE = 1\n")
+    py_compile.compile(str(path))
+    before = path.stat()
+    path.write_text("VALUE = 2\n")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert SourceFileLoader("mine", str(path)).get_code("mine").co_consts[0] == 1, "Python's own loader does not see it"
+    assert FromSource("mine", str(path)).get_code("mine").co_consts[0] == 2

@@ -292,7 +292,7 @@ def test_answers_without_programs_or_verdicts_cost_nothing() -> None:
 @pytest.mark.slow
 def test_a_run_that_farms_its_format_reward_says_so_and_a_sound_one_does_not(tmp_path: Path) -> None:
     recipe = Path(__file__).parents[2] / "recipes" / "toy_countdown.toml"
-    shared = [f"output_dir={tmp_path}", "grpo.steps=8", "data.dev_size=20", "sft.steps=5"]
+    shared = [f"output_dir={tmp_path}", "grpo.steps=16", "data.dev_size=20", "sft.steps=5"]
     farmed = start(load_recipe(recipe, [*shared, "reward.type=partial"]), lambda *_: None).folder
     sound = start(load_recipe(recipe, [*shared, "sft.steps=30"]), lambda *_: None).folder
     warned = {event["subject"] for event in read_events(farmed) if event["kind"] == "warning"}

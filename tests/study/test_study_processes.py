@@ -129,7 +129,7 @@ die = {{ "reward.how" = "die", "reward.mark" = "{tmp_path}/died" }}
     assert [one["status"] for one in by_arm["die"]["attempts"]] == ["killed", "finished"]
     why = {one["trial"]: one["why"] for one in made["failures"]}
     assert why[by_arm["hang"]["id"]] == "not done after resources.time_limit_s = 30"
-    assert why[by_arm["error"]["id"]].endswith("raised ValueError: planted")
+    assert "raised ValueError: planted at odd_trials.py:" in why[by_arm["error"]["id"]]
     run = tmp_path / "out/tried" / by_arm["oom"]["run"]
     assert json.loads((run / "config.json").read_text())["recipe"]["reward"]["memory"] == 2
     evaluation = tmp_path / "out/tried" / by_arm["fine"]["evaluations"]["here"]["here"]
