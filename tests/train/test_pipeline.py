@@ -10,11 +10,15 @@ from pathlib import Path
 import faults
 import pytest
 import runs
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rlvrlab.errors import RecipeError
 from rlvrlab.record.files import read_lines
+from rlvrlab.rollout.collect import Asked
 from rlvrlab.train import session
-from rlvrlab.train.collection import AGE
+from rlvrlab.train.collection import AGE, in_flight, landed
+from rlvrlab.types import Completion, Finish, Problem, Turn
 
 TEXT = runs.ONLINE + "[pipeline]\nlag = 1\n"
 
@@ -73,6 +77,22 @@ def test_killed_with_a_step_in_flight_goes_on_to_the_byte(whole: Path, tmp_path:
     assert folder is not None
     assert session.resume(folder, runs.quiet).status == "finished"
     runs.assert_same(folder, whole)
+
+
+texts, numbers = st.text(max_size=9), st.lists(st.integers(0, 99), max_size=5)
+turns = st.builds(Turn, st.sampled_from(["policy", "tool"]), texts, st.tuples(st.integers(0, 9), st.integers(0, 9)),
+                  texts, st.booleans())  # fmt: skip
+answers = st.builds(Completion, texts, numbers.map(tuple), st.lists(st.floats(-50, 0), max_size=5).map(tuple),
+                    st.sampled_from(Finish), st.integers(0, 9), st.lists(turns, max_size=3).map(tuple))  # fmt: skip
+
+
+@given(st.lists(st.lists(answers, min_size=1, max_size=3), min_size=1, max_size=3), numbers)
+def test_answers_in_flight_survive_a_checkpoint(drawn: list[list[Completion]], prompt: list[int]) -> None:
+    problems = [Problem(f"p{i}", "env", "env", "?") for i in range(len(drawn))]
+    asked = Asked([(f"g/{p.id}", p) for p in problems], [tuple(prompt)] * len(drawn), drawn)
+    stored = json.loads(json.dumps(in_flight(asked, "grpo", 3)))
+    assert landed(stored, "grpo", 3, list, problems) == asked
+    assert landed(stored, "grpo", 4, list, problems) is None and landed(None, "grpo", 3, list, problems) is None
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,7 @@ def drawn(
         return sampler.sample(requests)
 
     def told(complete: Sequence[tuple[int, int, Completion]]) -> None:
-        judging.hand_in([(problems[i], one.text) for i, _, one in complete if one.finish is not Finish.ERROR])
+        whole = [(problems[i], one) for i, _, one in complete if "tools" not in problems[i].meta]  # others go on
+        judging.hand_in([(problem, one.text) for problem, one in whole if one.finish is not Finish.ERROR])
 
     return sampler.sample_streaming(requests, told)

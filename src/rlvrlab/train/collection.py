@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rlvrlab.rollout.collect import Asked, ask, judged_rollouts
 from rlvrlab.rollout.judging import Judging
@@ -24,7 +24,7 @@ from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Estimators, OnlinePhase
 from rlvrlab.train.protocols.base import stage_at, stages_of
 from rlvrlab.train.state import InFlight, Memory
-from rlvrlab.types import Completion, Finish, Problem, Rollout
+from rlvrlab.types import Completion, Finish, Problem, Rollout, Turn
 
 AGE = "pipeline/policy_age"
 """Updates between the policy that drew a step's answers and the one they are trained on."""
@@ -110,7 +110,15 @@ def in_flight(asked: Asked, phase: str, phase_step: int) -> InFlight:
             "problem": problem.id,
             "prompt": list(prompt),
             "answers": [
-                [one.text, list(one.tokens), list(one.logprobs), str(one.finish), one.policy_version] for one in answers
+                {
+                    "text": one.text,
+                    "tokens": list(one.tokens),
+                    "logprobs": list(one.logprobs),
+                    "finish": str(one.finish),
+                    "policy_version": one.policy_version,
+                    "turns": [[turn.by, turn.text, list(turn.span), turn.tool, turn.ok] for turn in one.turns],
+                }
+                for one in answers
             ],
         }
         for (group, problem), prompt, answers in zip(*asked, strict=True)
@@ -122,7 +130,7 @@ def aged(waiting: InFlight | None, version: int) -> InFlight | None:
     """The same answers after an update made this version of the policy."""
     if waiting is None:
         return None
-    return {**waiting, "age": version - waiting["groups"][0]["answers"][0][-1]}
+    return {**waiting, "age": version - waiting["groups"][0]["answers"][0]["policy_version"]}
 
 
 def landed(
@@ -137,11 +145,11 @@ def landed(
     return Asked(
         [(row["group"], problem) for row, problem in zip(waiting["groups"], asked, strict=True)],
         [tuple(row["prompt"]) for row in waiting["groups"]],
-        [
-            [
-                Completion(text, tuple(tokens), tuple(logp), Finish(end), age)
-                for text, tokens, logp, end, age in row["answers"]
-            ]
-            for row in waiting["groups"]
-        ],
+        [[_completion(answer) for answer in row["answers"]] for row in waiting["groups"]],
     )
+
+
+def _completion(row: dict[str, Any]) -> Completion:
+    turns = tuple(Turn(by, text, (span[0], span[1]), tool, ok) for by, text, span, tool, ok in row["turns"])
+    tokens, logprobs = tuple(row["tokens"]), tuple(row["logprobs"])
+    return Completion(row["text"], tokens, logprobs, Finish(row["finish"]), row["policy_version"], turns)
