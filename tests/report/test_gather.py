@@ -181,7 +181,9 @@ def test_no_strange_value_stops_it(records, tmp_path_factory, strange: Any, plac
         for _ in range(many):
             row = place.choice(rows)
             while isinstance(row, dict) and row:
-                key = place.choice(sorted(row))
+                if not (keys := sorted(row.keys() - {"schema"})):  # another schema is refused, see below
+                    break
+                key = place.choice(keys)
                 if not isinstance(row[key], dict) or place.random() < 0.3:
                     row[key] = deepcopy(strange)
                     break
