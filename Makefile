@@ -12,13 +12,14 @@ VERL   ?= .venv-verl
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(BIN)/rlvr: pyproject.toml constraints.txt
+# What is installed is marked by files of our own: pip writes bin/rlvr anew with every extra, so its age says nothing.
+$(VENV)/.core: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) -e .
 	@touch $@
 
 # torch first: a plain `pip install` of what depends on it would bring gigabytes of CUDA. For a GPU: make demo TORCH=torch
-$(VENV)/.hf: $(BIN)/rlvr
+$(VENV)/.hf: $(VENV)/.core
 	@echo "installing torch and Transformers; the time of this is not the demo's"
 	@start=$$(date +%s); $(PIP) $(TORCH) && $(PIP) -e '.[hf]' && echo "installed in $$(( $$(date +%s) - start )) s"
 	@touch $@
@@ -29,7 +30,7 @@ $(VENV)/.dev: $(VENV)/.hf
 
 setup: $(VENV)/.dev  ## a virtual environment with everything for development
 
-quick: $(BIN)/rlvr  ## install the light core and train a policy from 0 to above 80 %, in under two minutes
+quick: $(VENV)/.core  ## install the light core and train a policy from 0 to above 80 %, in under two minutes
 	$(BIN)/rlvr train recipes/toy_countdown.toml
 	@echo "Go on with: . $(VENV)/bin/activate && rlvr eval --run latest     (or $(BIN)/rlvr …, without activating)"
 
@@ -67,7 +68,7 @@ verl-test: $(VERL)/.ready  ## the real verl trainer on a local Ray cluster on a 
 soak: $(VENV)/.dev  ## kill a run at 50 random moments and compare
 	$(BIN)/python -m pytest -m soak
 
-wheel: $(BIN)/rlvr  ## build the wheel and train from it in another folder, as after a `pip install`
+wheel: $(VENV)/.core  ## build the wheel and train from it in another folder, as after a `pip install`
 	PYTHON=$(BIN)/python sh tests/wheel.sh
 
 fuzz: $(VENV)/.dev  ## ten minutes of random inputs for everything that reads foreign text; FUZZ_SECONDS=120 for less
@@ -95,7 +96,7 @@ bench: $(VENV)/.dev  ## every benchmark, with this machine's facts
 	$(BIN)/python benchmarks/interference.py
 	$(BIN)/python benchmarks/dashboard.py
 
-claims: $(BIN)/rlvr  ## recompute every claim of docs/claims.md from committed result files, in under a minute
+claims: $(VENV)/.core  ## recompute every claim of docs/claims.md from committed result files, in under a minute
 	$(BIN)/python docs/check_claims.py
 
 docs: $(VENV)/.dev  ## docs/reference.md from the code
