@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +13,9 @@ import numpy as np
 import pytest
 
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
-from rlvrlab.envs.agent.calls import Call, call_in, final_answer, written
 from rlvrlab.envs.agent.environment import Agent, bench_of
 from rlvrlab.envs.agent.tools import printing, used
+from rlvrlab.envs.tool_calls import Call, call_in, final_answer, written
 from rlvrlab.errors import UserError
 from rlvrlab.evals.answering import Ask, ServerAnswerer
 from rlvrlab.judge.isolation import probe
@@ -235,3 +237,11 @@ def test_results_come_in_the_models_chat_template(template: str, text: str) -> N
     tagged = "<tool_response>\n42\n</tool_response>\n"
     found = "".join(map(chr, tokenizer.encode_result(tagged, "42")))
     assert found == text.replace("TAGGED", tagged)
+
+
+def test_training_without_tools_does_not_import_the_judge() -> None:
+    """Tools bring workers, SQL and all code environments; a toy run starts without them."""
+    asked = "import sys, rlvrlab.train.loop, rlvrlab.train.phases.grpo; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout.split()
+    assert "rlvrlab.rollout.episodes" in loaded
+    assert not {"rlvrlab.judge.workers.pool", "rlvrlab.envs.sql.environment", "rlvrlab.envs.code"} & set(loaded)

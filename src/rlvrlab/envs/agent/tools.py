@@ -10,11 +10,11 @@ import ast
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-from rlvrlab.envs.agent.calls import Call
 from rlvrlab.envs.code.shared_judge import shared_judge
 from rlvrlab.envs.python_trees import NOT_PYTHON, parsed
+from rlvrlab.envs.tool_calls import Call, Result
 from rlvrlab.judge.finding import failure_of, records_of, tried, word
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.workers.orders import Order
@@ -38,13 +38,6 @@ class Bench:
     def limits(self) -> Limits:
         """What the jail holds a call to."""
         return Limits(cpu_s=self.timeout_s, job_cpu_s=self.timeout_s, memory_mb=256, output_mb=1)
-
-
-class Result(NamedTuple):
-    """What came of a call."""
-
-    text: str
-    ok: bool
 
 
 def used(asked: Sequence[tuple[Bench, Call]]) -> list[Result]:
