@@ -12,8 +12,8 @@ Every claim with a number has a TOML block in docs/claims.md:
     states = { "README.md" = "…" }         what these documents say in words because of it
 
 The other way round, every row with numbers in the tables of a study's README is printed by some claim, or all its
-numbers are printed by the claims that name the file under `tables` or `quoted`. A table of numbers in README.md or docs/
-is printed by a claim, or its chapter names the command that measures or checks it (python, pytest or make).
+numbers are printed by the claims that name the file under `tables` or `quoted`. A table of numbers in README.md or
+docs/ is printed by a claim, or its chapter names the command that measures or checks it (python, pytest or make).
 
 Exit code 1 and one line per mismatch when anything differs.
 """
