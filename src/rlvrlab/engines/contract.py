@@ -166,9 +166,10 @@ def combine_is_by_module(make: Make) -> str | None:
     whole, parts = engine.gramian(vectors)["global"], engine.gramian(vectors, "module")
     tolerance = EXACT[engine.precision] * 10 * float(np.abs(whole).max())
     weights = [0.5, -2.0]
-    cases = {name: (gram, {one: weights if one == name else [0.0, 0.0] for one in parts}) for name, gram in parts.items()}
-    for name, (gram, by_module) in {"global": (whole, {"global": weights}), **cases}.items():
-        found = engine.gramian([engine.combine(vectors, by_module), *vectors])["global"][0]
+    for name, gram in {"global": whole, **parts}.items():
+        alone = {module: weights if module == name else [0.0, 0.0] for module in parts}
+        combined = engine.combine(vectors, alone if name in parts else {"global": weights})
+        found = engine.gramian([combined, *vectors])["global"][0]
         expected = [weights @ gram @ weights, *(weights @ gram)]
         problem = _close(f"combined in {name}", float(np.abs(found - expected).max()), 0.0, tolerance)
         if problem:
