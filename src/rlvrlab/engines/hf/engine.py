@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -128,6 +128,11 @@ class HfEngine:
         work = self._sparing(self._backward, batch, objective)
         return work.total, work.value, work.metrics
 
+    def anchor_kl(self, batch: TokenBatch, anchor: Tensor) -> tuple[Tensor, float]:
+        """Two forward passes and one backward pass; logits of the anchor are made again, never stored."""
+        work = self._sparing(self._backward, batch, anchor)
+        return work.total, work.value
+
     def values(self, batch: TokenBatch) -> Floats:
         """The value head's opinion before each token."""
         return self._value_BT(batch, self._sparing(self._hidden, batch))
@@ -176,6 +181,15 @@ class HfEngine:
         """Dot products in double precision."""
         parts = {"global": [slice(None)]} if scope == "global" else self.weights.modules()
         return {name: gramian(vectors, slices) for name, slices in parts.items()}
+
+    def combine(self, vectors: Sequence[Tensor], weights: Mapping[str, Sequence[float]]) -> Tensor:
+        """A weighted sum, module by module where the weights are."""
+        parts = {"global": [slice(None)]} if "global" in weights else self.weights.modules()
+        total = torch.zeros_like(vectors[0])
+        for name, weight_S in weights.items():
+            for part in parts[name]:
+                total[part] = combine([vector[part] for vector in vectors], weight_S)
+        return total
 
     def step(self, vectors: Sequence[Tensor], weights: Sequence[float], learning_rate: float) -> Tensor:
         """Descend along the weighted sum; the displacement is what float32 really kept of the move."""
@@ -226,6 +240,15 @@ class HfEngine:
             self._halved, self.micro_tokens = True, int(halved["micro_tokens"])
         self._stale = True
 
+    def save_vectors(self, folder: Path, vectors: Mapping[str, Tensor]) -> None:
+        """Safetensors."""
+        folder.mkdir(parents=True, exist_ok=True)
+        store.write_tensors(folder / store.VECTORS, vectors)
+
+    def load_vectors(self, folder: Path) -> dict[str, Tensor]:
+        """Back from them."""
+        return store.read_tensors(folder / store.VECTORS, self.device)
+
     def _facts(self) -> dict[str, Any]:
         """What tells a checkpoint of this engine from one that it cannot continue."""
         trained = [[name, list(shape)] for name, shape in zip(self.weights.names, self.weights.shapes, strict=True)]
@@ -240,14 +263,17 @@ class HfEngine:
     def _hidden(self, batch: TokenBatch) -> list[Hidden]:
         return hidden_rows(self.body, batch, self.micro_tokens)
 
-    def _backward(self, batch: TokenBatch, asked: Objective | Loss) -> GradientPass:
-        """The gradient of an objective, or of known coefficients."""
+    def _backward(self, batch: TokenBatch, asked: Objective | Loss | Tensor) -> GradientPass:
+        """The gradient of an objective, of known coefficients, or of the KL to an anchor's parameters."""
         work = GradientPass(self.body, self.weights, self.micro_tokens, batch)
         checkpointed = self.config.gradient_checkpointing
         if checkpointed:  # Transformers does so only in training mode; changing the mode visits every module
             self.model.train()
         try:
-            _ = work.given(asked) if isinstance(asked, Loss) else work.asked(asked)
+            if isinstance(asked, Tensor):
+                work.anchor_kl(asked)
+            else:
+                _ = work.given(asked) if isinstance(asked, Loss) else work.asked(asked)
         finally:
             if checkpointed:
                 self.model.eval()
