@@ -151,6 +151,9 @@ def _check_tools(lab: Lab, phases: Sequence[Phase]) -> None:
     if lab.credit is not None and lab.credit.needs_sampling:
         remedy = "with tools take an estimator and interventions that only cut"
         raise UserError(f"credit: as set here it writes answers anew in one turn; {remedy}")
+    if lab.credit is not None and lab.credit.grows:
+        why = f"answers branch in the middle of a turn, and {lab.env.name!r} has tools"
+        raise UserError(f'rollout.type: {why}; use "apart"')
 
 
 def resolved_of(folder: Path, *, accept_code: bool = False) -> Resolved:
