@@ -44,6 +44,8 @@ class StepCredit(ABC):
 
     grows: ClassVar[bool] = False
     """Takes its credit from answers that grew on a tree: goes with rollout.type = "tree", and only with that."""
+    follows: ClassVar[bool] = False
+    """Compares what programs do, statement by statement: needs an environment that runs them."""
     samples: int = 1
     """Continuations per state, where the policy writes again."""
     segmentation: Segmentation = "auto"
@@ -83,6 +85,13 @@ class StepCredit(ABC):
     def shape(self, answers: int) -> Shape:
         """The tree on which so many answers to a problem grow, where they do; UserError where they cannot."""
         raise NotImplementedError(f"{type(self).__name__} grows no trees")
+
+    siblings: int = 1
+    """Right answers that a failed one is compared with, where programs are followed."""
+
+    def blamed(self, steps: int, step: int, gap: float) -> Floats:
+        """Credit of the steps of a failed program where `step` is to blame for earning `gap` less than a right one."""
+        raise NotImplementedError(f"{type(self).__name__} follows no programs")
 
     def grown(self, answers: Sequence[Sequence[Branch]], reward_B: Floats) -> list[Grown]:
         """Credit of the steps of answers that grew on one tree; a reward is NaN where an answer was not judged."""

@@ -10,21 +10,20 @@ advantage, and is counted. Suffixes: B rows, T tokens, S steps, E edits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from rlvrlab.batch import Bools, Floats, Ints
+from rlvrlab.batch import Bools, Floats
 from rlvrlab.credit.base import StepCredit
 from rlvrlab.credit.edits import Replays, coalition
 from rlvrlab.credit.estimators import step_groups
-from rlvrlab.credit.steps import GLUE, Decode, step_of_tokens, token_spans
+from rlvrlab.credit.steps import GLUE
 from rlvrlab.randomness import generator
 from rlvrlab.rollout.replay import COUNTED, Replayer, Trajectory
-from rlvrlab.rollout.segment import segment
-from rlvrlab.rollout.segments import Segments
-from rlvrlab.train.credited import Credited, StepCredits, metrics_of_steps
+from rlvrlab.train.credited import Credited, StepCredits, metrics_of_steps, segmented
 from rlvrlab.train.lab import Lab
+from rlvrlab.train.trace_credit import trace_credits
 from rlvrlab.train.tree_credit import tree_credits
 from rlvrlab.types import Environment, RewardFunction, Rollout, Sampler, Sampling
 
@@ -49,6 +48,8 @@ def credit_of(
     """Segment, plan, replay, solve; `cached` is for tests, results do not depend on it."""
     if plugin.grows:
         return tree_credits(plugin, rollouts, sampler.tokenizer.decode)
+    if plugin.follows:
+        return trace_credits(plugin, rollouts, env, sampler.tokenizer.decode)
     replayer = Replayer(env, reward, sampler, sampling, plugin.samples, plugin.invalid, cached)
     judged = [(rollout, rollout.reward.value) for rollout in rollouts if rollout.reward is not None]
     least: dict[str, float] = {}
@@ -58,7 +59,7 @@ def credit_of(
     examined = [r for r, value in judged if not plugin.needs_replays or plugin.examines(value, least[r.group_id])]
     asked: list[Trajectory] = []
     plans: list[Replays | None] = []
-    for one in _segmented(examined, plugin.segmentation, sampler.tokenizer.decode):
+    for one in segmented(examined, plugin.segmentation, sampler.tokenizer.decode):
         steps, plan, edits = len(one.segments), None, ()
         if steps and plugin.needs_replays:  # keyed by the rollout: the same on any machine and after any restart
             plan = plugin.plan(steps, generator("credit", one.rollout.id))
@@ -84,26 +85,6 @@ def credit_of(
         **{f"credit/{name}": float(replayer.counts[name]) for name in COUNTED},
     }
     return StepCredits(plugin, answers, metrics)
-
-
-def _segmented(rollouts: Sequence[Rollout], segmentation: str, decode: Decode) -> Iterator[Trajectory]:
-    """Steps and tokens of each answer; equal answers are looked at once, and single tokens are decoded once."""
-    known: dict[tuple[tuple[int, ...], str], tuple[Segments, Ints]] = {}
-    pieces: dict[int, str] = {}
-
-    def remembering(tokens: Sequence[int]) -> str:
-        if len(tokens) != 1:
-            return decode(tokens)
-        if tokens[0] not in pieces:
-            pieces[tokens[0]] = decode(tokens)
-        return pieces[tokens[0]]
-
-    for rollout in rollouts:
-        tokens, text = answer = rollout.completion.tokens, rollout.completion.text
-        if answer not in known:
-            segments = segment(text, segmentation)
-            known[answer] = segments, step_of_tokens(token_spans(text, tokens, remembering), segments.spans)
-        yield Trajectory(rollout, *known[answer], ())
 
 
 def _solved(

@@ -12,16 +12,18 @@ Suffixes: B rows, T tokens, S steps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from rlvrlab.batch import Bools, Floats, TokenBatch
+from rlvrlab.batch import Bools, Floats, Ints, TokenBatch
 from rlvrlab.credit.base import StepCredit
-from rlvrlab.credit.steps import GLUE
+from rlvrlab.credit.steps import GLUE, Decode, step_of_tokens, token_spans
 from rlvrlab.rollout.replay import Trajectory
+from rlvrlab.rollout.segment import segment
+from rlvrlab.rollout.segments import Segments
 from rlvrlab.types import Rollout
 
 
@@ -72,6 +74,26 @@ class StepCredits:
                 group_T = batch.advantage_BT[row, :width]
                 advantage_BT[row, :width] = self.plugin.mapped(group_T, one.trajectory.step_T, one.credit_S)
         return replace(batch, advantage_BT=np.where(batch.loss_BT, advantage_BT, 0.0))
+
+
+def segmented(rollouts: Sequence[Rollout], segmentation: str, decode: Decode) -> Iterator[Trajectory]:
+    """Steps and tokens of each answer; equal answers are looked at once, and single tokens are decoded once."""
+    known: dict[tuple[tuple[int, ...], str], tuple[Segments, Ints]] = {}
+    pieces: dict[int, str] = {}
+
+    def remembering(tokens: Sequence[int]) -> str:
+        if len(tokens) != 1:
+            return decode(tokens)
+        if tokens[0] not in pieces:
+            pieces[tokens[0]] = decode(tokens)
+        return pieces[tokens[0]]
+
+    for rollout in rollouts:
+        tokens, text = answer = rollout.completion.tokens, rollout.completion.text
+        if answer not in known:
+            segments = segment(text, segmentation)
+            known[answer] = segments, step_of_tokens(token_spans(text, tokens, remembering), segments.spans)
+        yield Trajectory(rollout, *known[answer], ())
 
 
 def metrics_of_steps(answers: Sequence[Credited]) -> dict[str, float]:

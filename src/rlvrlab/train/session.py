@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.envs.base import BaseEnvironment, ShowsTurns
+from rlvrlab.envs.base import BaseEnvironment, FollowsPrograms, ShowsTurns
 from rlvrlab.errors import RunError, UserError
 from rlvrlab.fingerprint import without_fingerprints
 from rlvrlab.notes import noting
@@ -122,6 +122,7 @@ def check_phases(lab: Lab) -> None:
     Stages must fit the phase and the data, and a guard must have something to protect.
     """
     phases = [lab.resolved.phase(name) for name in lab.recipe.phases]
+    _check_followed(lab)
     if isinstance(lab.env, BaseEnvironment) and lab.env.uses_tools:
         _check_tools(lab, phases)
     if lab.surgery is not None and not lab.surgery.needs_pass_rates:
@@ -139,6 +140,13 @@ def check_phases(lab: Lab) -> None:
                 'other skills in guard.protected, set protocol.type = "sequential", or take guard.type = "skill_safe", '
                 "which also protects skills that are trained together from each other"
             )
+
+
+def _check_followed(lab: Lab) -> None:
+    """Credit by execution needs programs that are run."""
+    if lab.credit is not None and lab.credit.follows and not isinstance(lab.env, FollowsPrograms):
+        why = f"compares what programs do, and {lab.env.name!r} runs none"
+        raise UserError(f"credit.type: {why}; take an environment of programs, or another credit")
 
 
 def _check_tools(lab: Lab, phases: Sequence[Phase]) -> None:
