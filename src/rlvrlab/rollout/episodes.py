@@ -97,7 +97,8 @@ class _Episode:
         self.parts.append((call, result, given))
         key = (*self.request.key, "episode", self.sample, len(self.parts))
         sampling = replace(self.request.sampling, max_tokens=left)
-        return Request((*self.request.tokens, *tokens, *given), 1, key, sampling)
+        seen = (*self.request.tokens, *tokens, *given)
+        return Request(seen, 1, key, sampling, begun=len(tokens) + len(given))
 
     @property
     def tokens(self) -> tuple[int, ...]:
