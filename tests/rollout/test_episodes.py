@@ -123,6 +123,21 @@ def test_tools_tell_mistakes_and_change_nothing() -> None:
 
 
 @needs_jail
+def test_tools_answer_to_whatever_a_policy_writes() -> None:
+    """Trees too deep for Python's own writer, halves of surrogate pairs, large integers: results that can be kept."""
+    bench = bench_of(Agent(style="chat", tools=("sql",)).problems("train", 1, 0)[0])
+    asked = [
+        Call("python", "-" * 2000 + "1"), Call("python", "f" + "()" * 2000), Call("python", "'\ud800'"),
+        Call("sql", "SELECT CAST(x'ff' AS TEXT)"), Call("sql", "SELECT '\ud800'"),
+        Call("sql", "SELECT 9223372036854775807, x'00ff', 1e999"),
+    ]  # fmt: skip
+    results = used([(bench, call) for call in asked])
+    assert [result.ok for result in results[2:]] == [False, True, False, True]
+    assert results[-1].text == "9223372036854775807 | 00ff | inf"
+    assert all(result.text.encode() for result in results)
+
+
+@needs_jail
 def test_references_are_shown_turn_by_turn() -> None:
     env = Agent(style="bare", tools=("python",))
     problems = env.problems("train", 2, 0)
