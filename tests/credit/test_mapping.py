@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-import scipy
 
 from rlvrlab.credit.mapping import mapped, normalised
 from rlvrlab.credit.steps import GLUE

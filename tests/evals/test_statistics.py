@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-import scipy
 
 from rlvrlab.errors import UserError
 from rlvrlab.evals.statistics import (

@@ -6,9 +6,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-import scipy
 
 from rlvrlab.skills.interference import agreement, first_order, measured, spearman
 from rlvrlab.skills.metrics import diversity, retention

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from slow_cases import some_slow
 
 from rlvrlab.errors import UserError
 from rlvrlab.recipe import load_recipe
@@ -79,7 +80,7 @@ def test_an_extended_run_equals_one_that_was_long_from_the_start(tmp_path, words
     assert "rlvr train tiny.toml seed=0 grpo.steps=9\n" in told
 
 
-@pytest.mark.parametrize("settings", [(), ("eval.every=5",), ("checkpoint.every=100",)])
+@pytest.mark.parametrize("settings", some_slow([(), ("eval.every=5",), ("checkpoint.every=100",)], {("eval.every=5",)}))
 def test_a_lengthened_run_repeats_no_step(tmp_path, settings: tuple[str, ...]) -> None:
     short, long = finished(tmp_path, *settings), finished(tmp_path, *settings, "grpo.steps=9")
     extend(short, ["grpo.steps=+4"])
