@@ -28,7 +28,7 @@ sys.dont_write_bytecode = False
 # What is imported and collected stays until the end: looking for garbage in it meanwhile takes time and finds none.
 gc.disable()
 
-FAST_EXAMPLES = 40
+FAST_EXAMPLES = 25
 """Random inputs per law without the slow tests; with them, as many as Hypothesis thinks right."""
 T = TypeVar("T")
 

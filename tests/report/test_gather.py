@@ -171,7 +171,7 @@ FIXTURES = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=FIXTURES)
+@settings(suppress_health_check=FIXTURES)
 @given(strange=JSON, place=st.randoms(use_true_random=False), many=st.integers(1, 12))
 def test_no_strange_value_stops_it(records, tmp_path_factory, strange: Any, place: random.Random, many: int) -> None:
     folder = tmp_path_factory.mktemp("strange")
