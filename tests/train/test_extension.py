@@ -55,6 +55,12 @@ def finished(folder: Path, *overrides: str) -> Path:
     return start(load_recipe(path, [f"output_dir={folder}", *overrides]), quiet, said).folder
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run that nobody changes."""
+    return finished(tmp_path_factory.mktemp("plain"))
+
+
 def lines(run: Path) -> list[str]:
     """metrics.jsonl without wall-clock times."""
     rows = [{key: value for key, value in row.items() if not key.startswith("time/")} for row in read_metrics(run)]
@@ -117,8 +123,8 @@ def test_a_run_that_stopped_early_goes_on_without_the_stop(tmp_path) -> None:
         (("protocol.type=curriculum", "env.numbers=[2, 3]"), ["grpo.steps=+4"], "protocol.type = 'curriculum' cuts"),
     ],
 )
-def test_what_would_not_be_the_same_run_is_refused(tmp_path, settings, words: list[str], says: str) -> None:
-    run = finished(tmp_path, *settings)
+def test_what_would_not_be_the_same_run_is_refused(plain, tmp_path, settings, words: list[str], says: str) -> None:
+    run = finished(tmp_path, *settings) if settings else plain
     before = (run / "config.json").read_bytes()
     with pytest.raises(UserError, match=says):
         extend(run, words)
