@@ -65,6 +65,12 @@ class Replays(NamedTuple):
     """(reward of each edit, NaN where unknown; reward of the whole) -> credit."""
 
 
+def nothing(steps: int) -> Replays:
+    """No replay at all: nothing is known of any step."""
+    unknown_S = np.full(steps, np.nan)
+    return Replays((), lambda value_E, whole: Estimate(unknown_S, unknown_S))
+
+
 def coalition(kept_S: Bools | Iterable[bool], step: int = COALITION) -> Edit:
     """The answer with these steps alone."""
     return Edit("keep", step, np.asarray(kept_S, dtype=np.bool_).tobytes())

@@ -14,10 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rlvrlab.envs.agent.calls import RESULT, Call, call_in
-from rlvrlab.envs.agent.environment import bench_of
-from rlvrlab.envs.agent.tools import Result, used
 from rlvrlab.envs.base import ShowsTurns
+from rlvrlab.envs.tool_calls import RESULT, Call, Result, call_in
 from rlvrlab.rollout.prompts import answer_tokens, prompt_tokens, result_tokens
 from rlvrlab.types import Completion, Finish, Problem, Request, Sampler, Tokenizer, Turn
 
@@ -38,7 +36,7 @@ def with_tools(
         if "tools" in problem.meta
     ]
     while waiting := [episode for episode in episodes if episode.wants_result]:
-        results = used([(bench_of(episode.problem), episode.allowed_call) for episode in waiting])
+        results = _results([(episode.problem, episode.allowed_call) for episode in waiting])
         going = [
             (episode, request)
             for episode, result in zip(waiting, results, strict=True)
@@ -99,7 +97,8 @@ class _Episode:
         self.parts.append((call, result, given))
         key = (*self.request.key, "episode", self.sample, len(self.parts))
         sampling = replace(self.request.sampling, max_tokens=left)
-        return Request((*self.request.tokens, *tokens, *given), 1, key, sampling)
+        seen = (*self.request.tokens, *tokens, *given)
+        return Request(seen, 1, key, sampling, begun=len(tokens) + len(given))
 
     @property
     def tokens(self) -> tuple[int, ...]:
@@ -132,8 +131,7 @@ def demonstrations(env: ShowsTurns, problems: Sequence[Problem], tokenizer: Toke
     """Reference episodes as examples for SFT, one per turn of the policy: what it saw, and what it should say."""
     said = [(problem, text) for problem in problems for text in env.gold_turns(problem)]
     calls = [_called(problem, text) for problem, text in said]
-    asked = [(bench_of(problem), call) for (problem, _), call in zip(said, calls, strict=True) if call is not None]
-    results = iter(used(asked))
+    results = iter(_results([(one, call) for (one, _), call in zip(said, calls, strict=True) if call is not None]))
     examples, seen = [], dict[str, tuple[int, ...]]()
     for (problem, text), call in zip(said, calls, strict=True):
         before = seen.get(problem.id) or prompt_tokens(tokenizer, problem.prompt)
@@ -143,6 +141,13 @@ def demonstrations(env: ShowsTurns, problems: Sequence[Problem], tokenizer: Toke
             given = next(results).text
             seen[problem.id] = (*before, *answer, *result_tokens(tokenizer, RESULT.format(given), given))
     return examples
+
+
+def _results(asked: Sequence[tuple[Problem, Call]]) -> list[Result]:
+    """The tools are imported by the first call: they bring the whole judge, which most runs do without."""
+    from rlvrlab.envs.agent.environment import carried_out
+
+    return carried_out(asked)
 
 
 def _called(problem: Problem, text: str) -> Call | None:

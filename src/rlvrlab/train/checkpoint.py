@@ -7,7 +7,6 @@ Whatever lacks a matching manifest is set aside as `incomplete_…` and never lo
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,7 @@ from typing import Any
 
 from rlvrlab.engines.base import Engine
 from rlvrlab.errors import CheckpointError, TrainingDiverged
-from rlvrlab.record.files import StorageError, sync_folder, write_json
+from rlvrlab.record.files import StorageError, parsed, sync_folder, write_json
 from rlvrlab.record.seal import SEAL, Sealed, read_seal
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.state import Memory, State
@@ -115,7 +114,7 @@ def load(path: Path, engine: Engine) -> State:
 def read_state(path: Path) -> State:
     """Where the run stood at a checkpoint."""
     try:
-        return State.from_json(json.loads((path / STATE).read_text(encoding="utf-8")))
+        return State.from_json(parsed((path / STATE).read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         why = f"{type(error).__name__}: {error}"
         raise CheckpointError(f"{path / STATE}: not the state of a run ({why}); restore it") from None
@@ -126,7 +125,7 @@ def restore_memory(folder: Path, lab: Lab, step: int) -> Memory:
     path = folder / f"global_step_{step}"
     if not lab.remembers or not (path / MEMORY).exists():
         return Memory()
-    memory = Memory.from_json(json.loads((path / MEMORY).read_text()))
+    memory = Memory.from_json(parsed((path / MEMORY).read_text()))
     kept = memory.guard
     for anchor in sorted(lab.guard.anchors(kept)) if lab.guard else ():
         place = folder / f"global_step_{anchor}"
@@ -144,7 +143,7 @@ def restore_memory(folder: Path, lab: Lab, step: int) -> Memory:
 def defect(path: Path) -> str | None:
     """What is wrong with a checkpoint, or None."""
     try:
-        manifest = json.loads((path / MANIFEST).read_text())
+        manifest = parsed((path / MANIFEST).read_text())
         listed = manifest["files"]
         for name, facts in listed.items():
             if _facts(path / name) != facts:

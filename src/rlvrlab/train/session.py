@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.envs.base import BaseEnvironment, ShowsTurns
+from rlvrlab.envs.base import BaseEnvironment, FollowsPrograms, ShowsTurns
 from rlvrlab.errors import RunError, UserError
 from rlvrlab.fingerprint import without_fingerprints
 from rlvrlab.notes import noting
@@ -122,6 +122,7 @@ def check_phases(lab: Lab) -> None:
     Stages must fit the phase and the data, and a guard must have something to protect.
     """
     phases = [lab.resolved.phase(name) for name in lab.recipe.phases]
+    _check_followed(lab)
     if isinstance(lab.env, BaseEnvironment) and lab.env.uses_tools:
         _check_tools(lab, phases)
     if lab.surgery is not None and not lab.surgery.needs_pass_rates:
@@ -141,6 +142,13 @@ def check_phases(lab: Lab) -> None:
             )
 
 
+def _check_followed(lab: Lab) -> None:
+    """Credit by execution needs programs that are run."""
+    if lab.credit is not None and lab.credit.follows and not isinstance(lab.env, FollowsPrograms):
+        why = f"compares what programs do, and {lab.env.name!r} runs none"
+        raise UserError(f"credit.type: {why}; take an environment of programs, or another credit")
+
+
 def _check_tools(lab: Lab, phases: Sequence[Phase]) -> None:
     """What would train on the results of tools as if the policy had written them is refused."""
     shown = isinstance(lab.env, ShowsTurns)
@@ -151,6 +159,9 @@ def _check_tools(lab: Lab, phases: Sequence[Phase]) -> None:
     if lab.credit is not None and lab.credit.needs_sampling:
         remedy = "with tools take an estimator and interventions that only cut"
         raise UserError(f"credit: as set here it writes answers anew in one turn; {remedy}")
+    if lab.credit is not None and lab.credit.grows:
+        why = f"answers branch in the middle of a turn, and {lab.env.name!r} has tools"
+        raise UserError(f'rollout.type: {why}; use "apart"')
 
 
 def resolved_of(folder: Path, *, accept_code: bool = False) -> Resolved:

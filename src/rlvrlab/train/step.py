@@ -15,7 +15,8 @@ from rlvrlab.stopwatch import timed
 from rlvrlab.surgery.base import Scene
 from rlvrlab.train.batches import assemble, metrics_of, minibatches, score, with_advantages
 from rlvrlab.train.collection import aged, collect_groups
-from rlvrlab.train.credit import step_credits, step_rows
+from rlvrlab.train.credit import step_credits
+from rlvrlab.train.credited import step_rows
 from rlvrlab.train.grouping import asked_in
 from rlvrlab.train.guards.base import Moment, Settled, protected_in
 from rlvrlab.train.lab import Lab

@@ -28,6 +28,10 @@ from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Completion, Loss, Objective, Request, Tokenizer, Told
 
 MICRO_TOKENS = {"cpu": 4096, "cuda": 32768}
+ONE_THREAD_BELOW = 20_000_000
+"""Parameters of a model whose kernels are too small to share out: with two threads beside another busy process, each
+waits for the other's turn (docs/speed.md)."""
+USUAL_THREADS = torch.get_num_threads()
 Result = TypeVar("Result")
 
 
@@ -46,6 +50,8 @@ class HfEngine:
         if config.gradient_checkpointing:
             self.model.gradient_checkpointing_enable({"use_reentrant": False})
         self.weights = Trainable(self.model)
+        small = sum(one.numel() for one in self.model.parameters()) < ONE_THREAD_BELOW
+        self._use_threads(1 if small else USUAL_THREADS)
         self.precision = str(self.weights.dtype).removeprefix("torch.")
         self.micro_tokens = config.micro_tokens or MICRO_TOKENS.get(self.device.type, MICRO_TOKENS["cuda"])
         self._halved = False
@@ -60,6 +66,11 @@ class HfEngine:
             from rlvrlab.engines.hf.served import ServedSampler
 
             self._sampler, self._stale = ServedSampler(self), False
+
+    def _use_threads(self, count: int) -> None:
+        self.threads = count
+        if self.device.type == "cpu":
+            torch.set_num_threads(count)
 
     def fresh_optimizer(self) -> None:
         """Zero moments for policy and critic."""
@@ -205,7 +216,7 @@ class HfEngine:
         state |= {f"optimizer.{key}": value for key, value in self.optimizer.state().items()}
         state |= {f"critic_optimizer.{key}": value for key, value in self.critic.optimizer.state().items()}
         halved = {"max_rows": self.max_rows, "micro_tokens": self.micro_tokens if self._halved else None}
-        store.save(folder, state, self._facts() | {"halved": halved})
+        store.save(folder, state, self._facts() | {"halved": halved, "threads": self.threads})
         quantized = self.config.quantize != "none"
         store.export(folder / "huggingface", self.model, self.tokenizer, quantized=quantized)
         if self.peft is not None:
@@ -219,6 +230,8 @@ class HfEngine:
         for prefix, optimizer in (("optimizer.", self.optimizer), ("critic_optimizer.", self.critic.optimizer)):
             optimizer.restore({key.removeprefix(prefix): x for key, x in state.items() if key.startswith(prefix)})
         self.version = int(facts["version"])
+        # Another number of threads rounds differently. A run of an older version used torch's own.
+        self._use_threads(int(facts.get("threads", USUAL_THREADS)))
         halved = facts.get("halved") or {}
         self.max_rows = halved.get("max_rows") or self.max_rows
         if self.max_rows and self._sampler is not None:

@@ -8,6 +8,7 @@ from rlvrlab.registry import find, names
 from rlvrlab.train.phases.base import OnlinePhase, Phase
 
 REFUSED = {
+    "rollout.type": "verl draws each answer by itself; a tree would need its agent loop",
     "data.test_file": "verl makes no cards between phases; use `rlvr eval --data FILE` on the finished run",
     "eval.test_size": "verl makes no cards between phases; use `rlvr eval` on the finished run",
     "eval.test_n": "verl makes no cards between phases; use `rlvr eval` on the finished run",
