@@ -16,7 +16,7 @@ Label = Literal["unbiased", "shaping"]
 Segmentation = Literal["auto", "python", "sql", "turns", "text", "words", "characters"]
 
 
-Boundary = Literal["lines", "tokens"]
+Boundary = Literal["lines", "tokens", "turns"]
 
 
 class Shape(NamedTuple):
@@ -27,7 +27,7 @@ class Shape(NamedTuple):
     boundary: Boundary
     """Where a step ends."""
     every: int
-    """So many lines or tokens make a step."""
+    """So many lines, tokens or turns make a step."""
 
 
 class Grown(NamedTuple):
