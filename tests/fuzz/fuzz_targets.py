@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from fuzz_inputs import bytes_of, text_of, value_of
+from rlvrlab.envs.agent.calls import call_in, final_answer
 
 from rlvrlab.engines.openai.wire import parse as parse_reply
 from rlvrlab.envs import arithmetic, python_trees
-from rlvrlab.envs.agent.calls import call_in, final_answer
 from rlvrlab.envs.answers import amount, squeezed
 from rlvrlab.envs.base import Environment
 from rlvrlab.envs.data_files import read_rows

@@ -98,7 +98,7 @@ batch_size = 8
 REFUSED = {
     ("phase", "sft"), ("phase", "more_sft"), ("phase", "rft"), ("phase", "dpo"), ("phase", "repair"),
     ("phase", "grpo_turns"), ("objective", "sft"), ("objective", "dpo"), ("protocol", "sequential"),
-    ("guard", "average"), ("credit", "tree"),
+    ("guard", "average"), ("credit", "tree"), ("credit", "doubly_robust"),
 }  # fmt: skip
 """What verl cannot honour as it stands by default; everything else it takes."""
 

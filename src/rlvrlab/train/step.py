@@ -38,7 +38,8 @@ def online_step(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: Sta
         estimators.limits.learn(rollouts, state.step)
     # credit of steps; a group without signal stays if its steps have some
     with timed("credit"):
-        credits = step_credits(lab, rollouts, lab.sampling_in(now.stage))
+        credits = step_credits(lab, rollouts, lab.sampling_in(now.stage), memory.credit)
+        memory = replace(memory, credit=credits.remembered)
     metrics = metrics_of(rollouts, kinds) | told | credits.metrics
     metrics |= {"stage/index": float(now.stage.index)} if lab.protocol else {}
     # filter
