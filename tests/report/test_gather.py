@@ -332,6 +332,23 @@ def test_the_cards_that_are_compared_are_those_of_the_final_policies(records, tm
     assert any("different problems" in one["why"] for one in document["missing"])
 
 
+def test_compared_runs_share_the_room_for_answers_and_say_whose_steps_are_left_out(
+    records, tmp_path, monkeypatch
+) -> None:
+    folders = [Path(shutil.copytree(records / name, tmp_path / name)) for name in ("run", "changed")]
+    for folder in folders:
+        shutil.rmtree(folder / "evaluations")
+        line = next((folder / "rollouts").glob("step_*.jsonl")).read_text(encoding="utf-8").splitlines()[0]
+        for step in range(1, 9):
+            (folder / f"rollouts/step_{step}.jsonl").write_text(f"{line}\n" * 4, encoding="utf-8")
+    monkeypatch.setattr("rlvrlab.report.gather.comparison.MOST", 24)
+    shown = sections(gather(folders))["rollouts"]
+    sides = [shown["texts"][index] for index in shown["columns"]["side"]]
+    assert len(sides) == 24 and all(sides.count(side) == 12 for side in set(sides)) and len(set(sides)) == 2
+    assert [note.partition(": ")[2][:6] for note in shown["notes"]] == ["3 of 8", "3 of 8"]
+    assert {note.partition(": ")[0] for note in shown["notes"]} == set(sides)
+
+
 def test_runs_and_evaluations_do_not_mix(records) -> None:
     with pytest.raises(UserError, match="side by side"):
         gather([records / "run", records / "base"])
