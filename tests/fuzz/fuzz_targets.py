@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from fuzz_inputs import bytes_of, text_of, value_of
+from rlvrlab.envs.agent.calls import call_in, final_answer
 
 from rlvrlab.engines.openai.wire import parse as parse_reply
 from rlvrlab.envs import arithmetic, python_trees
-from rlvrlab.envs.agent.calls import call_in, final_answer
 from rlvrlab.envs.answers import amount, squeezed
 from rlvrlab.envs.base import Environment
 from rlvrlab.envs.data_files import read_rows
@@ -35,7 +35,7 @@ from rlvrlab.judge import compare, extract
 from rlvrlab.judge.fusion import wire
 from rlvrlab.judge.fusion.submissions import published
 from rlvrlab.judge.jail.frames import Frames, PeerGone
-from rlvrlab.judge.modes import expressions, mathematics, quantities, sql_text
+from rlvrlab.judge.modes import expressions, mathematics, quantities, spelling, sql_text
 from rlvrlab.judge.workers.worker import lines_of
 from rlvrlab.recipe.load import load_tables
 from rlvrlab.recipe.parse import parse_overrides, parse_toml
@@ -63,13 +63,10 @@ class Target:
     refuses: tuple[type[BaseException], ...] = ()
     """Errors that are the reader's way to say no."""
     binary: bool = False
-    longest: int | None = None
-    """Characters beyond which the caller never hands anything over."""
 
     def input(self, rng: random.Random, size: int) -> Input:
         if self.kind == "value":
             return json.dumps(value_of(rng))
-        size = min(size, self.longest or size)
         return bytes_of(rng, self.kind, size) if self.binary else text_of(rng, self.kind, size)
 
     def run(self, given: Input) -> None:
@@ -200,8 +197,8 @@ TARGETS = (
     Target("segment text", segmented(segment.__wrapped__), "text"),
     Target("canonical_python", canonical_python.__wrapped__, "python"),
     Target("canonical_sql", canonical_sql, "sql"),
-    Target("parses", python_trees.parses, "python", longest=extract.LONGEST),
-    Target("sql order", lambda text: sql_text.ending_of(text, 1000), "sql", longest=extract.LONGEST_QUERY),
+    Target("parses", python_trees.parses, "python"),
+    Target("sql order", lambda text: sql_text.ending_of(text, 1000), "sql"),
     Target("recipe", recipe, "toml", (LabError,)),
     Target("study", study, "toml", (LabError,)),
     Target("plan of a baseline", lambda text: plan_from_text(text, Path("p.toml"), Path()), "toml", (LabError,)),
@@ -211,7 +208,8 @@ TARGETS = (
     Target("csv rows", rows(".csv"), "csv", (UserError,), binary=True),
     Target("gz rows", rows(".jsonl.gz"), "json", (UserError,), binary=True),
     Target("exactly_equal", against_gold(mathematics.exactly_equal), "mathematics"),
-    Target("quantities", against_gold(quantities.differ), "mathematics", longest=mathematics.LONGEST_ANSWER),
+    Target("quantities", against_gold(quantities.differ), "mathematics"),
+    Target("spelling", against_gold(spelling.same), "mathematics"),
     Target("number", expressions.number, "mathematics"),
     Target("exact", equality.exact, "mathematics"),
     Target("letters", equality.letters, "mathematics"),

@@ -32,7 +32,7 @@ from rlvrlab.envs.function import all_said_by
 from rlvrlab.envs.matchers import LONGEST, MATCHERS, Exact, Matcher, in_block, same
 from rlvrlab.envs.mathematics.shapes import LETTERS
 from rlvrlab.envs.split import role_in_training_set, role_of
-from rlvrlab.errors import UserError, suggestion
+from rlvrlab.errors import UserError, refuse_other_arguments, suggestion
 from rlvrlab.fingerprint import CHANGED, fingerprint, same_code
 from rlvrlab.judge.extract import after_thinking, boxed, hashed, tagged
 from rlvrlab.randomness import key_bits, shuffled
@@ -333,6 +333,7 @@ def _function(name: str) -> Callable[[Problem, str], Any]:
     if not callable(found):
         there = ", ".join(own_names(path)) or "none"
         raise UserError(f"matcher {name!r}: no function {attribute!r} in {path}, which has: {there}")
+    refuse_other_arguments(f"matcher {name.rpartition('/')[2]!r}", found, "problem", "answer")
     return found
 
 

@@ -26,6 +26,8 @@ MANIFEST = "manifest.json"
 STATE = "trainer.json"
 MEMORY = "rules.json"
 """What protocol, surgery and guard remember; absent where the recipe has none of them."""
+VECTORS = "vectors"
+"""The guard's vectors, where it keeps any."""
 
 
 def save(
@@ -42,6 +44,8 @@ def save(
         write_json(draft / STATE, state.to_json())
         if memory is not None:
             write_json(draft / MEMORY, memory.to_json())
+        if memory is not None and memory.guard.vectors:
+            engine.save_vectors(draft / VECTORS, memory.guard.vectors)
         if seal is not None:
             write_json(draft / SEAL, seal)
     return folder / f"global_step_{state.step}"
@@ -131,6 +135,8 @@ def restore_memory(folder: Path, lab: Lab, step: int) -> Memory:
         lab.engine.load(place / "actor")
         kept = lab.guard.rebuild(lab.engine, kept, anchor) if lab.guard else kept
     lab.engine.load(path / "actor")
+    if (path / VECTORS).exists():
+        kept = kept._replace(vectors=lab.engine.load_vectors(path / VECTORS))
     return replace(memory, guard=kept)
 
 
