@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from fuzz_inputs import bytes_of, text_of, value_of
-from rlvrlab.envs.agent.calls import call_in, final_answer
 
 from rlvrlab.engines.openai.wire import parse as parse_reply
 from rlvrlab.envs import arithmetic, python_trees
@@ -27,6 +26,7 @@ from rlvrlab.envs.answers import amount, squeezed
 from rlvrlab.envs.base import Environment
 from rlvrlab.envs.data_files import read_rows
 from rlvrlab.envs.mathematics import equality
+from rlvrlab.envs.tool_calls import call_in, final_answer
 from rlvrlab.errors import LabError, UserError
 from rlvrlab.evals.suites.plan_file import plan_from_text
 from rlvrlab.http_client import BadAnswer, Response
