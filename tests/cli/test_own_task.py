@@ -100,6 +100,19 @@ def test_a_raw_file_is_described_with_the_lines_that_use_it(tmp_path, monkeypatc
     assert done.returncode == 0 and "add prompt=COLUMN answer=COLUMN" in done.stdout
 
 
+def test_choices_in_columns_of_their_own_are_recognised_and_shown(tmp_path, monkeypatch, capsys) -> None:
+    rows = [f"Alive {i}?,hat,rat,map,{answer}" for i, answer in enumerate(["B", "rat"] * 10)]
+    (tmp_path / "quiz.csv").write_text("\n".join(["prompt,Option_A,Option_B,Option_C,correct_option", *rows]))
+    done = inside(monkeypatch, capsys, "data", "preview", "quiz.csv", "style=bare", "--json", folder=tmp_path)
+    found = json.loads(done.stdout)
+    assert found["keys"]["choices"] == "Option_A,Option_B,Option_C" and found["keys"]["matcher"] == "choice"
+    assert {one["gold"] for one in found["problems"]} == {"B"}
+    assert found["problems"][0]["prompt"].endswith("A) hat\nB) rat\nC) map\n")
+    (tmp_path / "odd.csv").write_text("x1,x2,x3\nu,v,w\n")
+    done = inside(monkeypatch, capsys, "data", "preview", "odd.csv", "style=bare", folder=tmp_path)
+    assert done.returncode == 0 and "add prompt=COLUMN answer=COLUMN" in done.stdout
+
+
 def test_a_prepared_file_is_previewed_too(tmp_path, monkeypatch, capsys) -> None:
     (tmp_path / "own.jsonl").write_text('{"question": "a?", "answer": "b"}\n')
     words = ("data", "prepare", "own.jsonl", "--env", "answers", "--role", "train", "-o", ".")

@@ -55,7 +55,7 @@ def task(name: str, keys: tuple[str, ...], data: Path | None, as_json: bool) -> 
         raw = look_at(data, {key: str(value) for key, value in parse_overrides(keys).items()})
         if raw.prepared:
             raise UserError(f"{data}: holds prepared problems; name it under [data] train_file")
-        if not {"prompt", "answer"} <= raw.keys.keys():
+        if not raw.usable:
             columns = ", ".join(column.name for column in raw.columns)
             remedy = f"add prompt=COLUMN answer=COLUMN; there are: {columns}"
             raise UserError(f"{data}: no guess which column asks and which answers; {remedy}")
