@@ -131,7 +131,7 @@ def told(error: Exception, function: Any = None) -> str:
     """
     words = f"{type(error).__name__}: {error}".replace("\n", " ")
     if isinstance(error, AttributeError) and is_dataclass(error.obj):
-        words += suggestion(error.name, [field.name for field in fields(error.obj)])
+        words += suggestion(str(error.name), [field.name for field in fields(error.obj)])
     where = raised_at(error) or (defined_at(function) if function is not None else "")
     return f"{words} at {where}" if where else words
 
