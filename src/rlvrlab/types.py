@@ -123,6 +123,19 @@ class Request:
     key: tuple[Any, ...]
     """Randomness key: equal key and policy give equal samples, whatever shares the batch."""
     sampling: Sampling
+    begun: int = 0
+    """How many of the tokens, counted from the end, are the policy's own answer so far, with which it is to go on."""
+
+
+class Branch(NamedTuple):
+    """A stretch of an answer that grew on a tree: drawn once, and shared by all answers that go on from it."""
+
+    path: tuple[int, ...]
+    """Which child of which child of the prompt; negative for an answer drawn beside the tree."""
+    end: int
+    """Where it ends, in tokens of the completion; it begins where the one before it ends."""
+    share: int
+    """Answers that were to grow from it; fewer do where the policy ended before the next branching."""
 
 
 class Turn(NamedTuple):
@@ -154,6 +167,8 @@ class Completion:
     """Which published policy drew it."""
     turns: tuple[Turn, ...] = ()
     """The parts of an episode with tools; empty means that the policy wrote all of it in one turn."""
+    branches: tuple[Branch, ...] = ()
+    """Its way from the root where it grew on a tree of answers; empty where it was drawn by itself."""
 
     @property
     def given(self) -> list[tuple[int, int]]:

@@ -8,8 +8,11 @@ import needs_torch  # noqa: F401
 import pytest
 from tiny_models import tiny
 
+from rlvrlab.batch import batch_of
+from rlvrlab.credit.base import Shape
 from rlvrlab.engines.hf import Hf, sampler
 from rlvrlab.recipe.schema import Optimizer
+from rlvrlab.rollout.tree import grow
 from rlvrlab.types import Request, Sampling
 
 
@@ -36,3 +39,20 @@ def test_equal_prompts_are_computed_once_and_answers_stay_what_they_were(monkeyp
     # Three different prompts, at two different lengths of answer.
     assert [len(wave.prompts) for wave in seen] == [6] and len(seen[0].group_R) == 16
     assert (seen[0].group_R[1:] >= seen[0].group_R[:-1]).all()
+
+
+@pytest.mark.parametrize("shape", [Shape((3, 2), "tokens", 4), Shape((3, 2), "lines", 1)])
+def test_answers_that_share_a_beginning_have_the_scores_of_whole_answers(shape: Shape) -> None:
+    """What grew on a tree is trained on as whole answers to the prompt."""
+    engine = Hf(tiny(), device="cpu").build(Optimizer())
+    asked = [
+        Request(engine.tokenizer.encode(text), 6, ("tree", text), Sampling(60)) for text in ("1 + 2 =", "7 * 8 + 3 =")
+    ]
+    grown = grow(engine, asked, shape)
+    assert [len(group) for group in grown] == [6, 6] and any(len(one.branches) > 1 for group in grown for one in group)
+    rows = [(request.tokens, one) for request, group in zip(asked, grown, strict=True) for one in group]
+    batch = batch_of([prompt for prompt, _ in rows], [one.tokens for _, one in rows])
+    logp_BT, _ = engine.logprobs(batch)
+    for row, (_, one) in enumerate(rows):
+        assert one.logprobs == pytest.approx(logp_BT[row, : len(one.tokens)].tolist(), abs=1e-4)
+        assert engine.tokenizer.decode(one.tokens) == one.text

@@ -21,7 +21,7 @@ from rlvrlab.rollout.segments import Segments, cut, swapped
 
 SOURCES = [inspect.getsource(module) for module in (bisect, heapq, textwrap, statistics)]
 FUNCTIONS = [
-    ast.get_source_segment(source, node) or ""
+    "\n".join(source.split("\n")[node.lineno - 1 : node.end_lineno])[node.col_offset :]
     for source in SOURCES
     for node in ast.walk(ast.parse(source))
     if isinstance(node, ast.FunctionDef) and len(node.body) >= 4
@@ -97,7 +97,6 @@ def test_a_program_with_everything_in_it() -> None:
 
 
 @given(st.integers(0, 2**40))
-@settings(max_examples=60, deadline=None)
 def test_any_part_of_the_program_parses(bits: int) -> None:
     segments = python_steps(PROGRAM)
     edited = cut(segments, [bool(bits >> i & 1) for i in range(len(segments))])

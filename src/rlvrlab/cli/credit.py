@@ -15,7 +15,7 @@ from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
 
 if TYPE_CHECKING:
-    from rlvrlab.train.credit import Credited, StepCredits
+    from rlvrlab.train.credited import Credited, StepCredits
     from rlvrlab.types import Problem, Request, Rollout, Tokenizer, Verdict
 
 ESTIMATORS = ("leave_one_out", "prefix", "tail", "shapley", "banzhaf")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from rlvrlab.envs.answers import squeezed
 from rlvrlab.envs.data_files import ENDINGS, LocatedPath, Row, read_each
@@ -70,6 +70,24 @@ class ShowsTurns(Protocol):
 
     def gold_turns(self, problem: Problem) -> Sequence[str]:
         """What a good policy says turn by turn: its calls, then the answer."""
+        ...
+
+
+class Followed(NamedTuple):
+    """What a program did on the tests of its problem; it stays with who trains, and is never shown to a policy."""
+
+    program: str
+    """As it was run."""
+    calls: Sequence[Sequence[tuple[int, Mapping[str, int]]]]
+    """Of each test, state after state: the line that was run, and check sums of the variables after it."""
+
+
+@runtime_checkable
+class FollowsPrograms(Protocol):
+    """An environment that can tell what a program does statement by statement."""
+
+    def traces(self, items: Sequence[tuple[Problem, str]]) -> list[Followed | None]:
+        """Of each answer; None where it is no program, or could not be followed."""
         ...
 
 

@@ -215,8 +215,8 @@ def _problem(name: str, row: Mapping[str, Any], where: str) -> Problem:
     if role not in get_args(Role):
         raise UserError(f"{where}: role is one of {', '.join(get_args(Role))}, not {role!r:.60}")
     meta = {key: value for key, value in row.items() if key not in KNOWN}
-    problem = Problem("", name, str(row.get("skill", name)), prompt, reference, meta, role)
-    given = str(row["id"]) if "id" in row else f"{name}:{problem.key}"
+    problem = Problem("", name, str(row.get("skill") or name), prompt, reference, meta, role)
+    given = str(row["id"]) if row.get("id") is not None else f"{name}:{problem.key}"
     return Problem(given, name, problem.skill, prompt, reference, meta, role)
 
 

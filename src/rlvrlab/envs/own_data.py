@@ -207,7 +207,7 @@ class Answers(JudgedEnvironment, PluginTable):
         if not question:
             raise ValueError(f"column {self.prompt!r} is empty; fill it in or leave out the row")
         if self.choices:
-            listed = [str(one) for one in _listed(self.choices, row)]
+            listed = [str(one) for one in _listed(self.choices, row) if one is not None]
             question += "\n" + "\n".join(f"{letter}) {text}" for letter, text in zip(LETTERS, listed, strict=False))
             value = _letter(value, listed)
         try:
@@ -215,7 +215,7 @@ class Answers(JudgedEnvironment, PluginTable):
         except ValueError as error:
             raise ValueError(f"column {self.answer!r}: {error}") from None
         meta = {key: one if _is_plain(one) else str(one) for key, one in row.items() if key != self.answer}
-        skill = str(row[self.skill]) if self.skill else self.name
+        skill = str(filled(self.skill, row)) if self.skill else self.name
         name = f"answers:{key_bits(question):032x}"[:24]
         return question, Problem(name, self.name, skill, self._asked(question), reference, meta)
 
@@ -240,7 +240,7 @@ def filled(template: str, row: Row) -> Any:
         pieces = list(Formatter().parse(template))
     except ValueError as error:
         raise ValueError(f"template {template[:60]!r}: {error}; write a brace as {{{{ or }}}}") from None
-    return "".join(text + ("" if name is None else str(row[name])) for text, name, _, _ in pieces)
+    return "".join(text + ("" if name is None else str(filled(name, row))) for text, name, _, _ in pieces)
 
 
 class _Row(NamedTuple):
@@ -320,11 +320,15 @@ def _stamp(path: Path) -> tuple[tuple[str, int], ...]:
 
 
 def _listed(choices: str, row: Row) -> Sequence[Any]:
-    """The choices of a row: the list in a column, or the values of several columns."""
+    """The choices of a row: the list in a column, or the values of several columns, of which the last may be empty."""
     if choices in row or "," not in choices:
-        found: Sequence[Any] = row[choices]
+        found: Sequence[Any] = filled(choices, row)
         return found
-    return [row[name.strip()] for name in choices.split(",")]
+    values = [row[name.strip()] for name in choices.split(",")]
+    there = [value for value in values if value not in (None, "")]
+    if values[: len(there)] != there:
+        raise ValueError(f"columns {choices}: an empty choice before one that is not; letters would shift")
+    return there
 
 
 def _letter(value: Any, listed: Sequence[str]) -> Any:

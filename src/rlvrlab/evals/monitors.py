@@ -61,6 +61,10 @@ RANGES = (
     Range("actor/kl", None, 1.0, "far from the reference policy", "raise kl.coef or stop earlier"),
     Range("groups/unjudged_rows", None, 0.0, "some answers could not be judged; they are left out, not counted wrong",
           "look at logs/events.jsonl and the rollouts' detail", alarm=True, after=1),
+    Range("tree/shared", 0.05, None, "answers of a tree share hardly any tokens: it costs what single answers cost",
+          "branch later: raise credit.every, or put more of rollout.n into the last of credit.branches"),
+    Range("tree/beside", None, 0.5, "most answers ended before they could branch, so few steps are compared",
+          "branch earlier: lower credit.every, or branch by tokens (credit.boundary)"),
     Range("sft/nll", None, 12.0, "worse than a blind guess over 160,000 tokens: the updates are ruining the policy",
           "start again with a lower learning rate", alarm=True),
     Range("dpo/chosen_reward", -1.0, None, "chosen answers become less likely, together with rejected ones",
@@ -69,7 +73,7 @@ RANGES = (
 AFTER = {one.metric: one.after for one in RANGES}
 ONLINE = (
     "actor/entropy", "actor/grad_norm", "groups/zero_variance", "response_length/clip_ratio", "actor/pg_clipfrac",
-    "actor/kl", "groups/unjudged_rows",
+    "actor/kl", "groups/unjudged_rows", "tree/shared", "tree/beside",
 )  # fmt: skip
 """What on-line phases are watched by. Every phase says which ranges hold for it (`Phase.health`)."""
 

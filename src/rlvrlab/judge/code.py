@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rlvrlab.errors import UserError
+from rlvrlab.errors import JudgeLost, UserError
 from rlvrlab.judge import packages
 from rlvrlab.judge.finding import BadTask, Finding, judge_failed, tried
-from rlvrlab.judge.modes.asserts import TaskReader, judge_tests
+from rlvrlab.judge.jail import plain
+from rlvrlab.judge.modes.asserts import TaskReader, judge_tests, whole_program
 from rlvrlab.judge.modes.calls import judge_calls
 from rlvrlab.judge.modes.stdio import judge_stdio
 from rlvrlab.judge.modes.syntax import judge_syntax
+from rlvrlab.judge.modes.traces import Trace, trace_calls
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.tasks import CallsTask, StdioTask, SyntaxTask, Task, TestsTask
 from rlvrlab.judge.workers.pool import Pool
@@ -60,6 +62,28 @@ class CodeJudge:
             return bad_task(str(error), isolation=isolation)
         except Exception as error:
             return judge_failed(error, isolation)
+
+    async def trace(self, code: str, task: Task) -> tuple[Trace, ...]:
+        """What a program does on the calls of a task; nothing where the task is no list of calls, or it cannot run."""
+        if len(code) > LARGEST_PROGRAM or not isinstance(task, CallsTask | TestsTask):
+            return ()
+
+        async def follow() -> tuple[Trace, ...]:
+            async with self._pool_for(task).worker() as worker:
+                if isinstance(task, CallsTask):
+                    pairs = [(plain.encode(call.arguments), plain.encode(call.named)) for call in task.calls]
+                    return await trace_calls(worker, code, task.entry_point, pairs, task.limits)
+                read = () if task.inprocess else (await self.reader.read(worker, task)).calls
+                pairs = [(call.arguments, call.named) for call in read]
+                above = task.preamble.count("\n") + 1 if task.preamble else 0
+                return await trace_calls(worker, whole_program(code, task), task.entry_point, pairs, task.limits, above)
+
+        try:
+            return await tried(follow)
+        except JudgeLost:
+            raise
+        except Exception:  # whatever goes wrong, nothing is known of this program, and nothing depends on it
+            return ()
 
     def _pool_for(self, task: Task) -> Pool:
         """Workers that have imported what the task needs; UserError where it asks for what is not there."""

@@ -23,6 +23,7 @@ from rlvrlab.judge.isolation import chosen_level
 from rlvrlab.judge.modes import mathematics, sql
 from rlvrlab.judge.modes.mathematics import MathTask
 from rlvrlab.judge.modes.sql import SqlTask
+from rlvrlab.judge.modes.traces import Trace
 from rlvrlab.judge.packages import check_installed
 from rlvrlab.judge.statistics import Latency, Stopwatch
 from rlvrlab.judge.tasks import Task
@@ -89,6 +90,20 @@ class Judge:
     def verify_many(self, items: Sequence[Item], labels: Sequence[str] | None = None) -> list[Verdict]:
         """Judge many, in order; labels name them among the slowest."""
         return self.call(self.averify_many(items, labels))
+
+    def trace_many(self, items: Sequence[tuple[Task, str]]) -> list[tuple[Trace, ...]]:
+        """What each program does on the calls of its task, state by state; nothing is scored by it.
+
+        Nothing is known where programs are judged by a server: it has no such request.
+        """
+        if not isinstance(self._code, code.CodeJudge):
+            return [()] * len(items)
+        judge = self._code
+
+        async def all_of_them() -> list[tuple[Trace, ...]]:
+            return await asyncio.gather(*(judge.trace(program, task) for task, program in items))
+
+        return self.call(all_of_them())
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the judge's loop and wait for it."""

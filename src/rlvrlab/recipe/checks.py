@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from rlvrlab.errors import suggestion
-from rlvrlab.recipe.schema import Recipe
+from typing import Any
+
+from rlvrlab.errors import UserError, suggestion
+from rlvrlab.recipe.schema import Recipe, RolloutTable
 from rlvrlab.registry import find, names
 
 
@@ -52,3 +54,19 @@ def contradictions(recipe: Recipe) -> list[tuple[str, str]]:
         if ".py:" not in name and name not in names("sink"):
             problems.append(("record.sinks", f"unknown sink {name!r}{suggestion(name, names('sink'))}"))
     return problems
+
+
+def badly_grown(rollout: RolloutTable, credit: Any) -> list[tuple[str, str]]:
+    """What keeps answers from growing on the tree that rollout.type and the credit plug-in ask for."""
+    wants = credit is not None and credit.grows
+    if rollout.grows and not wants:
+        why = "answers that share a beginning are no fair comparison for it, so the tree brings its own credit"
+        return [("credit.type", f'with rollout.type = "tree" {why}; leave [credit] out, or set rollout.type = "apart"')]
+    if wants and not rollout.grows:
+        return [("rollout.type", f'"{rollout.type}": credit.type = "{credit.name}" needs a tree; leave the key out')]
+    if wants:
+        try:
+            credit.shape(rollout.n)
+        except UserError as error:
+            return [("credit.branches", str(error).removeprefix("credit: "))]
+    return []

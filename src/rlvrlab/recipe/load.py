@@ -16,7 +16,7 @@ from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic_core import to_jsonable_python
 
 from rlvrlab.errors import LabError, RecipeError, UnknownName, UserError, suggestion
-from rlvrlab.recipe.checks import contradictions
+from rlvrlab.recipe.checks import badly_grown, contradictions
 from rlvrlab.recipe.parse import MAX_BYTES, Tree, flatten, line_of, parse_overrides, place, read_toml
 from rlvrlab.recipe.presets import FAMILIES, PRESETS, Preset, Vetted
 from rlvrlab.recipe.schema import PLUGIN_TABLES, PluginTable, Recipe, core_keys
@@ -24,6 +24,8 @@ from rlvrlab.recipe.shipped import recipe_file
 from rlvrlab.registry import find, keys_of, names
 
 NO_PHASE_TABLES = "phase_tables: unknown key; each phase has a table of its own name"
+OF_TREES = {"type": "tree"}
+"""The credit of answers that grew on a tree, where the recipe names none."""
 IMPLIED = "by "
 """Begins the origin of a value that a plug-in has set."""
 
@@ -68,7 +70,8 @@ class Resolved:
 
     def given(self) -> Tree:
         """Only the keys that somebody has set, as tables; loading these gives the same recipe."""
-        unset = {"default", *(f"{IMPLIED}{table}" for table in (*PLUGIN_TABLES, *self.recipe.phases, "pipeline"))}
+        tables = (*PLUGIN_TABLES, *self.recipe.phases, "pipeline", "rollout")
+        unset = {"default", *(f"{IMPLIED}{table}" for table in tables)}
         unset |= {preset.origin for preset in PRESETS.values()}
         tree: Tree = {}
         for key, value in flatten(self.plain()):
@@ -156,6 +159,9 @@ def resolve(tree: Tree, origins: dict[str, str], folder: Path, sources: Mapping[
     used = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
     recipe = report.core(tree, used)
     tables = {kind: tree.get(kind) for kind in PLUGIN_TABLES}
+    if recipe is not None and recipe.rollout.grows and "type" not in (tables["credit"] or {}):
+        tables["credit"] = {**OF_TREES, **(tables["credit"] or {})}
+        origins = {**origins, "credit.type": f"{IMPLIED}rollout"}
     filled = {kind: report.plugin(kind, table, folder) for kind, table in tables.items() if table is not None}
     checked = {name: report.phase(name, phases.get(name, {}), folder) for name in dict.fromkeys([*used, *phases])}
     if recipe is not None:
@@ -170,8 +176,12 @@ def resolve(tree: Tree, origins: dict[str, str], folder: Path, sources: Mapping[
         }
         if recipe.pipeline.lag:  # an older policy drew the answers
             report.implied["correction.level"] = ("token", f"{IMPLIED}pipeline")
+        credit = instantiate("credit", recipe.credit, folder) if recipe.credit else None
+        if credit is not None and credit.grows:
+            report.implied["rollout.type"] = ("tree", f"{IMPLIED}credit")
         recipe, origins = _with_implied(recipe, origins, wanted | report.implied, given)
         report.contradictions(recipe)
+        report.problems += [f"{report.where(key)}: {text}" for key, text in badly_grown(recipe.rollout, credit)]
     if recipe is None or report.problems:
         raise RecipeError(sorted(report.problems, key=_line))
     resolved = Resolved(recipe, origins, folder)
@@ -216,21 +226,21 @@ class _Report:
             return None
 
     def contradictions(self, recipe: Recipe) -> None:
-        self.problems += [f"{self._where(key)}: {text}" for key, text in contradictions(recipe)]
+        self.problems += [f"{self.where(key)}: {text}" for key, text in contradictions(recipe)]
 
     def plugin(self, kind: str, table: Any, folder: Path, prefix: str | None = None) -> Tree:
         prefix = kind if prefix is None else prefix
         if not isinstance(table, dict) or not isinstance(table.get("type"), str):
             hint = f"one of: {', '.join(names(kind))}"
-            self.problems.append(f"{self._where(prefix)}: needs `type = NAME`, {hint}")
+            self.problems.append(f"{self.where(prefix)}: needs `type = NAME`, {hint}")
             return {}
         try:
             plugin = instantiate(kind, table, folder)
         except UnknownName as error:
-            self.problems.append(f"{self._where(prefix + '.type')}: {error}")
+            self.problems.append(f"{self.where(prefix + '.type')}: {error}")
             return {}
         except (UserError, PydanticUserError, PydanticUndefinedAnnotation) as error:
-            self.problems.append(f"{self._where(prefix)}: {' '.join(str(error).split())}")
+            self.problems.append(f"{self.where(prefix)}: {' '.join(str(error).split())}")
             return {}
         except ValidationError as error:
             self._add(error, f"{prefix}.", [f"{prefix}.{key}" for key in keys_of(find(kind, table["type"], folder))])
@@ -244,10 +254,10 @@ class _Report:
 
     def phase(self, name: str, table: Any, folder: Path) -> Tree:
         if name not in names("phase"):
-            self.problems.append(f"{self._where('phases')}: unknown phase {name!r}{suggestion(name, names('phase'))}")
+            self.problems.append(f"{self.where('phases')}: unknown phase {name!r}{suggestion(name, names('phase'))}")
             return {}
         if not isinstance(table, dict):
-            self.problems.append(f"{self._where(name)}: must be a table such as [{name}] with steps = 10")
+            self.problems.append(f"{self.where(name)}: must be a table such as [{name}] with steps = 10")
             return {}
         filled = self.plugin("phase", {"type": name, **table}, folder, prefix=name)
         filled.pop("type", None)
@@ -259,13 +269,13 @@ class _Report:
             if item["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
                 below = dict(flatten(item["input"], f"{key}.")) if isinstance(item["input"], dict) else {}
                 for leaf in below or [key]:
-                    self.problems.append(f"{self._where(leaf)}: unknown key{_nearest_key(leaf, known)}")
+                    self.problems.append(f"{self.where(leaf)}: unknown key{_nearest_key(leaf, known)}")
             else:
                 words = item["msg"].removeprefix("Value error, ")
                 got = json.dumps(item["input"], default=str)
-                self.problems.append(f"{self._where(key)}: {words[:1].lower()}{words[1:]}, got {got[:80]}")
+                self.problems.append(f"{self.where(key)}: {words[:1].lower()}{words[1:]}, got {got[:80]}")
 
-    def _where(self, key: str) -> str:
+    def where(self, key: str) -> str:
         """`recipe.toml:12: rollout.n`, or the bare key when it is neither in a file nor an override."""
         origins = {origin for k, origin in self.origins.items() if k == key or k.startswith(f"{key}.")}
         if origins == {"override"}:

@@ -62,10 +62,16 @@ class Data(_Section):
 class RolloutTable(_Section):
     """How answers are drawn in training."""
 
+    type: Literal["apart", "tree"] = Field("apart", description="each by itself, or on a tree that shares beginnings")
     n: Size = Field(8, description="answers per problem: the group")
     max_tokens: Size = Field(64, description="longest answer")
     temperature: Positive = Field(1.0, description="1 samples the policy that is trained")
     top_p: Annotated[float, Field(gt=0, le=1)] = Field(1.0, description="nucleus; below 1 wants correction.level")
+
+    @property
+    def grows(self) -> bool:
+        """Do the answers to a problem share their beginnings?"""
+        return self.type == "tree"
 
 
 class Optimizer(_Section):

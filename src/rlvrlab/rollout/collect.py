@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from rlvrlab.credit.base import Shape
 from rlvrlab.rewards.total import paid
-from rlvrlab.rollout.episodes import with_tools
+from rlvrlab.rollout.episodes import grow_episodes, with_tools
 from rlvrlab.rollout.judging import Judging, drawn
 from rlvrlab.rollout.prompts import prompt_tokens
+from rlvrlab.rollout.tree import grow
 from rlvrlab.stopwatch import timed
 from rlvrlab.types import (
     Completion,
@@ -51,10 +53,12 @@ def collect(
     n: int,
     sampling: Sampling,
     key: tuple[Any, ...],
+    shape: Shape | None = None,
 ) -> list[Rollout]:
-    """`n` judged answers to each problem, grouped by problem, in order."""
+    """`n` judged answers to each problem, grouped by problem, in order; on a tree where its `shape` is given."""
     with Judging(env) as judging:
-        return judged_rollouts(judging, reward, ask(sampler, judging, problems, n=n, sampling=sampling, key=key))
+        asked = ask(sampler, judging, problems, n=n, sampling=sampling, key=key, shape=shape)
+        return judged_rollouts(judging, reward, asked)
 
 
 def ask(
@@ -65,15 +69,24 @@ def ask(
     n: int,
     sampling: Sampling,
     key: tuple[Any, ...],
+    shape: Shape | None = None,
 ) -> Asked:
-    """`n` answers to each problem; they are handed in while they are being drawn, where that saves time."""
+    """`n` answers to each problem; they are handed in while they are being drawn, where that saves time.
+
+    With a `shape` they grow on trees, and are handed in when they are complete.
+    """
     prompts = [prompt_tokens(sampler.tokenizer, problem.prompt) for problem in problems]
     requests = [Request(tokens, n, (*key, p.id), sampling) for tokens, p in zip(prompts, problems, strict=True)]
     prefix = "/".join(str(part) for part in key)
     groups = [(f"{prefix}/{problem.id}", problem) for problem in problems]
     with timed("sample"):
+        if shape is not None and shape.boundary == "turns":
+            return Asked(groups, prompts, grow_episodes(sampler, problems, requests, shape))
+        if shape is not None:
+            return Asked(groups, prompts, grow(sampler, requests, shape))
         first = drawn(sampler, requests, problems, judging)
-        return Asked(groups, prompts, with_tools(sampler, problems, requests, first))
+        with_calls = any("tools" in problem.meta for problem in problems)
+        return Asked(groups, prompts, with_tools(sampler, problems, requests, first) if with_calls else first)
 
 
 def judged_rollouts(judging: Judging, reward: RewardFunction, asked: Asked) -> list[Rollout]:
@@ -126,4 +139,6 @@ def as_row(rollout: Rollout, steps: Sequence[dict[str, Any]] | None = None) -> d
     }
     if completion.turns:
         row["turns"] = [turn._asdict() for turn in completion.turns]
+    if completion.branches:
+        row["branches"] = [branch._asdict() for branch in completion.branches]
     return row if steps is None else {**row, "steps": list(steps)}

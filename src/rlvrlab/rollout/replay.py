@@ -142,7 +142,8 @@ class Replayer:
                     beginnings[i, e] = tokens
                     key = ("replay", one.rollout.id, edit.how, edit.step)
                     settings = replace(self.sampling, max_tokens=self.sampling.max_tokens - len(tokens))
-                    requests.append(Request((*one.rollout.prompt_tokens, *tokens), self.samples, key, settings))
+                    seen = (*one.rollout.prompt_tokens, *tokens)
+                    requests.append(Request(seen, self.samples, key, settings, begun=len(tokens)))
         answers = dict(zip(beginnings, self.sampler.sample(requests) if requests else [], strict=True))
         self.counts["extra_tokens"] += sum(len(c.tokens) for group in answers.values() for c in group)
         return {

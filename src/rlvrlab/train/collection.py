@@ -24,7 +24,7 @@ from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Estimators, OnlinePhase
 from rlvrlab.train.protocols.base import stage_at, stages_of
 from rlvrlab.train.state import InFlight, Memory
-from rlvrlab.types import Completion, Finish, Problem, Rollout, Turn
+from rlvrlab.types import Branch, Completion, Finish, Problem, Rollout, Turn
 
 AGE = "pipeline/policy_age"
 """Updates between the policy that drew a step's answers and the one they are trained on."""
@@ -51,7 +51,8 @@ def collect_groups(lab: Lab, phase: OnlinePhase, estimators: Estimators, now: Mo
         stream = phase.name if attempt == 0 else f"{phase.name}/refill{attempt}"
         problems = problems_of(lab, phase, now, stream)
         problems = limits.fitted(problems, now.step) if limits else problems
-        rollouts += lab.ask(problems, (lab.recipe.seed, stream, now.phase_step), lab.sampling_in(now.stage))
+        key, sampling = (lab.recipe.seed, stream, now.phase_step), lab.sampling_in(now.stage)
+        rollouts += lab.ask(problems, key, sampling, shape=lab.shape)
         kinds = sort_groups(rollouts, by_parts=by_parts)
         if not kinds.dead or len(kinds.live) >= size * lab.recipe.rollout.n:
             break
@@ -65,7 +66,8 @@ def pipelined(lab: Lab, phase: OnlinePhase, estimators: Estimators, now: Moment,
 
     def draw(at: Moment, problems: Sequence[Problem], judging: Judging | None) -> Asked:
         key, n = (lab.recipe.seed, phase.name, at.phase_step), lab.recipe.rollout.n
-        return ask(lab.engine, judging, problems, n=n, sampling=lab.sampling_in(at.stage), key=key)
+        sampling = lab.sampling_in(at.stage)
+        return ask(lab.engine, judging, problems, n=n, sampling=sampling, key=key, shape=lab.shape)
 
     fitted = partial(estimators.limits.fitted, step=now.step) if estimators.limits else list
     waiting, following = memory.in_flight, None
@@ -117,6 +119,7 @@ def in_flight(asked: Asked, phase: str, phase_step: int) -> InFlight:
                     "finish": str(one.finish),
                     "policy_version": one.policy_version,
                     "turns": [[turn.by, turn.text, list(turn.span), turn.tool, turn.ok] for turn in one.turns],
+                    "branches": [[list(branch.path), branch.end, branch.share] for branch in one.branches],
                 }
                 for one in answers
             ],
@@ -151,5 +154,6 @@ def landed(
 
 def _completion(row: dict[str, Any]) -> Completion:
     turns = tuple(Turn(by, text, (span[0], span[1]), tool, ok) for by, text, span, tool, ok in row["turns"])
+    branches = tuple(Branch(tuple(path), end, share) for path, end, share in row.get("branches", ()))
     tokens, logprobs = tuple(row["tokens"]), tuple(row["logprobs"])
-    return Completion(row["text"], tokens, logprobs, Finish(row["finish"]), row["policy_version"], turns)
+    return Completion(row["text"], tokens, logprobs, Finish(row["finish"]), row["policy_version"], turns, branches)

@@ -5,93 +5,39 @@ judged rollouts -> steps -> plan -> replays (one call of the verifier) -> credit
 The group's advantage is computed as ever; credit is mapped onto it afterwards. A group whose answers all earned the
 same has no advantage, yet deleting a step may show what its answers are made of: such groups are kept when credit has
 something to say. Whatever is not known (not examined, not judged, no longer running) leaves the token its group's
-advantage, and is counted.
-
-A run keeps the steps of each answer beside it in rollouts/step_N.jsonl:
-    "steps": [{"start": 0, "end": 6, "kind": "statement", "credit": 0.25, "advantage": 1.1},
-              {"start": 6, "end": 12, "kind": "statement", "credit": null, "advantage": 0.85, "examined": false}]
-start, end   characters of the completion
-credit       in units of reward; null: not known, because nobody asked (`examined` is there, and false) or because no
-             altered answer ran and was judged
-advantage    mean over the step's tokens as they were trained on, credit included; null: not trained on
-Suffixes: B rows, T tokens, S steps, E edits.
+advantage, and is counted. Suffixes: B rows, T tokens, S steps, E edits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from types import MappingProxyType
 
 import numpy as np
 
-from rlvrlab.batch import Bools, Floats, Ints, TokenBatch
-from rlvrlab.credit.base import StepCredit
+from rlvrlab.batch import Bools, Floats
+from rlvrlab.credit.base import Remembered, StepCredit
+from rlvrlab.credit.doubly_robust import known_of, learnt
 from rlvrlab.credit.edits import Replays, coalition
 from rlvrlab.credit.estimators import step_groups
-from rlvrlab.credit.steps import GLUE, Decode, step_of_tokens, token_spans
+from rlvrlab.credit.steps import GLUE
 from rlvrlab.randomness import generator
 from rlvrlab.rollout.replay import COUNTED, Replayer, Trajectory
-from rlvrlab.rollout.segment import segment
-from rlvrlab.rollout.segments import Segments
+from rlvrlab.rollout.segment import statements_of
+from rlvrlab.train.credited import Credited, StepCredits, metrics_of_steps, segmented
 from rlvrlab.train.lab import Lab
+from rlvrlab.train.trace_credit import trace_credits
+from rlvrlab.train.tree_credit import tree_credits
 from rlvrlab.types import Environment, RewardFunction, Rollout, Sampler, Sampling
 
-
-@dataclass(frozen=True)
-class Credited:
-    """One answer's steps with their credit."""
-
-    trajectory: Trajectory
-    raw_S: Floats
-    """In units of reward; NaN where nothing is known."""
-    credit_S: Floats
-    """Normalised."""
-    examined_S: Bools
-    """Was it asked what the step earned? Where it was and nothing is known, no altered answer ran or was judged."""
-
-    @property
-    def speaks(self) -> bool:
-        """Does any step have credit other than 0?"""
-        return bool(np.nan_to_num(self.credit_S).any())
+NOTHING: Remembered = MappingProxyType({})
 
 
-@dataclass(frozen=True)
-class StepCredits:
-    """The credit of a collection; empty where the recipe has no [credit]."""
-
-    plugin: StepCredit | None = None
-    answers: dict[str, Credited] = field(default_factory=dict)
-    """By rollout."""
-    metrics: dict[str, float] = field(default_factory=dict)
-
-    def speaking(self, dead: Sequence[Rollout]) -> list[Rollout]:
-        """Rollouts of dead groups in which credit has something to say."""
-        if self.plugin is None or not self.plugin.keeps_dead_groups:
-            return []
-        spoken = {r.group_id for r in dead if r.id in self.answers and self.answers[r.id].speaks}
-        return [r for r in dead if r.group_id in spoken]
-
-    def on(self, batch: TokenBatch, rollouts: Sequence[Rollout]) -> TokenBatch:
-        """The batch with the credit of its steps in its advantages."""
-        if self.plugin is None or not self.answers:
-            return batch
-        assert batch.advantage_BT is not None
-        advantage_BT = batch.advantage_BT.copy()
-        for row, rollout in enumerate(rollouts):
-            one = self.answers.get(rollout.id)
-            if one is not None:
-                width = len(one.trajectory.step_T)
-                group_T = batch.advantage_BT[row, :width]
-                advantage_BT[row, :width] = self.plugin.mapped(group_T, one.trajectory.step_T, one.credit_S)
-        return replace(batch, advantage_BT=np.where(batch.loss_BT, advantage_BT, 0.0))
-
-
-def step_credits(lab: Lab, rollouts: Sequence[Rollout], sampling: Sampling) -> StepCredits:
-    """Credit of every judged answer of a collection, or nothing where the recipe wants none."""
-    if lab.credit is None:
-        return StepCredits()
-    return credit_of(lab.credit, rollouts, lab.env, lab.reward, lab.engine, sampling)
+def step_credits(
+    lab: Lab, plugin: StepCredit, rollouts: Sequence[Rollout], sampling: Sampling, remembered: Remembered = NOTHING
+) -> StepCredits:
+    """Credit of every judged answer of a collection."""
+    return credit_of(plugin, rollouts, lab.env, lab.reward, lab.engine, sampling, remembered)
 
 
 def credit_of(
@@ -101,10 +47,15 @@ def credit_of(
     reward: RewardFunction,
     sampler: Sampler,
     sampling: Sampling,
+    remembered: Remembered = NOTHING,
     *,
     cached: bool = True,
 ) -> StepCredits:
-    """Segment, plan, replay, solve; `cached` is for tests, results do not depend on it."""
+    """Segment, plan, replay, solve; `remembered` is from earlier steps. `cached` is for tests: results are the same."""
+    if plugin.grows:
+        return tree_credits(plugin, rollouts, sampler.tokenizer.decode)
+    if plugin.follows:
+        return trace_credits(plugin, rollouts, env, sampler.tokenizer.decode)
     replayer = Replayer(env, reward, sampler, sampling, plugin.samples, plugin.invalid, cached)
     judged = [(rollout, rollout.reward.value) for rollout in rollouts if rollout.reward is not None]
     least: dict[str, float] = {}
@@ -112,54 +63,94 @@ def credit_of(
         least[rollout.group_id] = min(value, least.get(rollout.group_id, value))
     # The others keep their group's advantage; answers that began alike are compared whatever they earned.
     examined = [r for r, value in judged if not plugin.needs_replays or plugin.examines(value, least[r.group_id])]
-    asked: list[Trajectory] = []
-    plans: list[Replays | None] = []
-    for one in _segmented(examined, plugin.segmentation, sampler.tokenizer.decode):
-        steps, plan, edits = len(one.segments), None, ()
-        if steps and plugin.needs_replays:  # keyed by the rollout: the same on any machine and after any restart
-            plan = plugin.plan(steps, generator("credit", one.rollout.id))
-            empty = (coalition(np.zeros(steps, dtype=bool)),) if plugin.wants_empty else ()
-            edits = (*plan.edits, *empty)
-        plans.append(plan)
-        asked.append(one._replace(edits=edits))
-    values = replayer.values(asked)
-    raw = _solved(plugin, asked, plans, values)
+    asked = list(segmented(examined, plugin.segmentation, sampler.tokenizer.decode))
+    plans, values = _replayed(replayer, asked, [_planned(plugin, one, remembered) for one in asked])
+    solved, empty = _solved(plugin, asked, plans, values), _empty_values(plugin, replayer, asked, plans)
     answers = {}
-    for one, plan, raw_S, value_E in zip(asked, plans, raw, values, strict=True):
+    for one, plan, raw_S, of_empty in zip(asked, plans, solved, empty, strict=True):
         if len(one.segments):
-            assert one.rollout.reward is not None
-            whole = one.rollout.reward.value
-            above_empty = whole - float(value_E[-1]) if plugin.wants_empty and len(value_E) else float("nan")
-            answers[one.rollout.id] = Credited(one, raw_S, plugin.normalised(raw_S, above_empty), _asked(raw_S, plan))
+            credit_S = plugin.normalised(raw_S, _worth(one) - of_empty)
+            answers[one.rollout.id] = Credited(one, raw_S, credit_S, _asked(raw_S, plan))
+    learning: dict[str, float] = {}
+    if plugin.remembers:
+        remembered = learnt(remembered, _effects(asked, plans, values))
+        steps = sum(len(one.segments) for one in asked)
+        asked_for = sum(len(plan.edits) for plan in plans if plan)
+        learning = {"credit/asked": asked_for / max(1, steps), "credit/statements": float(len(remembered))}
     metrics = {
         "credit/unbiased": float(plugin.label == "unbiased" and all(_is_one_token(one) for one in answers.values())),
         "credit/no_steps": float(len(examined) - len(answers)),
         "credit/examined": len(examined) / max(1, len(judged)),
-        **_metrics(list(answers.values())),
+        **metrics_of_steps(list(answers.values())),
+        **learning,
         "credit/hit_rate": replayer.counts["cache_hits"] / max(1, replayer.counts["replays"]),
         **{f"credit/{name}": float(replayer.counts[name]) for name in COUNTED},
     }
-    return StepCredits(plugin, answers, metrics)
+    return StepCredits(plugin, answers, metrics, remembered)
 
 
-def _segmented(rollouts: Sequence[Rollout], segmentation: str, decode: Decode) -> Iterator[Trajectory]:
-    """Steps and tokens of each answer; equal answers are looked at once, and single tokens are decoded once."""
-    known: dict[tuple[tuple[int, ...], str], tuple[Segments, Ints]] = {}
-    pieces: dict[int, str] = {}
+def _planned(plugin: StepCredit, one: Trajectory, remembered: Remembered) -> Replays | None:
+    """What to replay of an answer; None where it has no steps, or nothing is replayed."""
+    steps = len(one.segments)
+    if not steps or not plugin.needs_replays:
+        return None
+    known = known_of(remembered, statements_of(one.segments, _kind(one))) if plugin.remembers else None
+    # Keyed by the rollout: the same on any machine and after any restart.
+    return plugin.plan(steps, generator("credit", one.rollout.id), known)
 
-    def remembering(tokens: Sequence[int]) -> str:
-        if len(tokens) != 1:
-            return decode(tokens)
-        if tokens[0] not in pieces:
-            pieces[tokens[0]] = decode(tokens)
-        return pieces[tokens[0]]
 
-    for rollout in rollouts:
-        tokens, text = answer = rollout.completion.tokens, rollout.completion.text
-        if answer not in known:
-            segments = segment(text, segmentation)
-            known[answer] = segments, step_of_tokens(token_spans(text, tokens, remembering), segments.spans)
-        yield Trajectory(rollout, *known[answer], ())
+def _empty_values(
+    plugin: StepCredit, replayer: Replayer, asked: Sequence[Trajectory], plans: Sequence[Replays | None]
+) -> list[float]:
+    """What each answer is worth without any of its steps; NaN where that is not asked."""
+    nothing = [
+        (coalition(np.zeros(len(one.segments), dtype=bool)),) if plugin.wants_empty and plan else ()
+        for one, plan in zip(asked, plans, strict=True)
+    ]
+    found = replayer.values([one._replace(edits=edits) for one, edits in zip(asked, nothing, strict=True)])
+    return [float(value_E[0]) if len(value_E) else float("nan") for value_E in found]
+
+
+def _replayed(
+    replayer: Replayer, asked: Sequence[Trajectory], plans: Sequence[Replays | None]
+) -> tuple[list[Replays | None], list[Floats]]:
+    """The plans with all that was asked in the end, and the values of their edits; each round is one call."""
+    done, values = list(plans), [np.zeros(0) for _ in asked]
+    fresh = [plan.edits if plan else () for plan in plans]
+    while True:
+        found = replayer.values([one._replace(edits=edits) for one, edits in zip(asked, fresh, strict=True)])
+        values = [np.append(old, new) for old, new in zip(values, found, strict=True)]
+        fresh = [
+            plan.then(value_E, _worth(one)) if plan else ()
+            for one, plan, value_E in zip(asked, done, values, strict=True)
+        ]
+        if not any(fresh):
+            return done, values
+        done = [plan and plan._replace(edits=(*plan.edits, *more)) for plan, more in zip(done, fresh, strict=True)]
+
+
+def _kind(one: Trajectory) -> str:
+    """Statements of answers that earned something are remembered apart from those of others."""
+    return f"{one.rollout.problem.skill} {_worth(one) > 0}"
+
+
+def _worth(one: Trajectory) -> float:
+    assert one.rollout.reward is not None
+    return one.rollout.reward.value
+
+
+def _effects(
+    asked: Sequence[Trajectory], plans: Sequence[Replays | None], values: Sequence[Floats]
+) -> Iterator[tuple[str, float]]:
+    """What deleting a statement has cost, once for each different answer."""
+    seen = set()
+    for one, plan, value_E in zip(asked, plans, values, strict=True):
+        statements = statements_of(one.segments, _kind(one))
+        for edit, value in zip(plan.edits if plan else (), value_E, strict=True):
+            place = one.rollout.problem.id, one.rollout.completion.text, edit.step
+            if place not in seen and not np.isnan(value):
+                seen.add(place)
+                yield statements[edit.step], _worth(one) - float(value)
 
 
 def _solved(
@@ -173,7 +164,7 @@ def _solved(
         texts = [(one.rollout.completion.text, one.segments.steps) for one in asked]
         return step_groups([[text[: step.span[0]] for step in steps] for text, steps in texts], reward_B, group_B)
     return [
-        np.zeros(0) if plan is None else plan.solve(value_E[: len(plan.edits)], float(whole)).credit_S
+        np.zeros(0) if plan is None else plan.solve(value_E, float(whole)).credit_S
         for plan, value_E, whole in zip(plans, values, reward_B, strict=True)
     ]
 
@@ -191,58 +182,3 @@ def _is_one_token(one: Credited) -> bool:
     step_T = one.trajectory.step_T
     written = len(step_T) - (len(step_T) > 0 and step_T[-1] == GLUE)
     return bool(np.array_equal(step_T[:written], np.arange(len(one.raw_S))))
-
-
-def _metrics(answers: Sequence[Credited]) -> dict[str, float]:
-    raw = np.concatenate([one.raw_S for one in answers]) if answers else np.zeros(0)
-    known = raw[~np.isnan(raw)]
-    return {
-        "credit/steps": len(raw) / max(1, len(answers)),
-        "credit/known": len(known) / max(1, len(raw)),
-        "credit/nonzero": float(np.mean(known != 0)) if len(known) else 0.0,
-        "credit/mean_abs": float(np.abs(known).mean()) if len(known) else 0.0,
-        "credit/unparsed": float(sum(one.trajectory.segments.broken for one in answers)),
-    }
-
-
-def step_rows(
-    credits: StepCredits, batch: TokenBatch | None = None, used: Sequence[Rollout] = ()
-) -> dict[str, list[dict[str, Any]]]:
-    """Rows for the record by rollout; `batch` is what `used` were trained on, None where there was no update."""
-    trained: dict[str, Floats] = {}
-    if credits.answers and batch is not None and batch.advantage_BT is not None:
-        advantage_BT = np.where(batch.loss_BT, batch.advantage_BT, np.nan)
-        trained = {rollout.id: advantage_BT[row] for row, rollout in enumerate(used)}
-    return {
-        name: [
-            {
-                "start": step.span[0],
-                "end": step.span[1],
-                "kind": step.kind,
-                "credit": _number(credit),
-                "advantage": _number(mean),
-                **({} if examined else {"examined": False}),
-            }
-            for step, credit, mean, examined in zip(
-                one.trajectory.segments.steps, one.raw_S, _means(one, trained.get(name)), one.examined_S, strict=True
-            )
-        ]
-        for name, one in credits.answers.items()
-    }
-
-
-def _means(one: Credited, advantage_T: Floats | None) -> Floats:
-    """Mean advantage over the tokens of each step; NaN where none of them is trained on."""
-    if advantage_T is None:
-        return np.full(len(one.raw_S), np.nan)
-    step_T = one.trajectory.step_T
-    advantage_T = advantage_T[: len(step_T)]
-    used_T = (step_T != GLUE) & ~np.isnan(advantage_T)
-    count_S = np.bincount(step_T[used_T], minlength=len(one.raw_S))
-    sum_S = np.bincount(step_T[used_T], advantage_T[used_T], minlength=len(one.raw_S))
-    return np.where(count_S > 0, sum_S / np.maximum(count_S, 1), np.nan)
-
-
-def _number(value: float) -> float | None:
-    """Six decimals are plenty, and + 0.0 turns −0.0 into 0.0."""
-    return round(float(value), 6) + 0.0 if np.isfinite(value) else None

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from rlvrlab.credit.base import StepCredit
+from rlvrlab.credit.base import Shape, StepCredit
 from rlvrlab.data.loading import load, load_all
 from rlvrlab.data.roles import Use, require
 from rlvrlab.engines.base import Engine, EngineTable
@@ -76,6 +76,11 @@ class Lab:
         """How the steps of an answer share its reward."""
         return cast(StepCredit | None, self.resolved.build("credit"))
 
+    @property
+    def shape(self) -> Shape | None:
+        """Of the trees on which the answers of on-line steps grow; None where each is drawn by itself."""
+        return self.credit.shape(self.recipe.rollout.n) if self.credit is not None and self.credit.grows else None
+
     @cached_property
     def grouping(self) -> Grouping:
         """Which problems belong together, for surgery."""
@@ -85,7 +90,8 @@ class Lab:
     def remembers(self) -> bool:
         """Does anything have a memory that checkpoints must hold?"""
         plugged = (self.protocol, self.surgery, self.guard)
-        return bool(self.recipe.pipeline.lag) or any(one is not None for one in plugged)
+        learns = self.credit is not None and self.credit.remembers
+        return bool(self.recipe.pipeline.lag) or learns or any(one is not None for one in plugged)
 
     @property
     def sampling(self) -> Sampling:
@@ -103,10 +109,11 @@ class Lab:
         key: tuple[object, ...],
         sampling: Sampling | None = None,
         n: int | None = None,
+        shape: Shape | None = None,
     ) -> list[Rollout]:
         """Judged answers of the policy to each problem: `n` of them, rollout.n where nothing else is said."""
         n, sampling = n or self.recipe.rollout.n, sampling or self.sampling
-        return collect(self.engine, self.env, self.reward, problems, n=n, sampling=sampling, key=key)
+        return collect(self.engine, self.env, self.reward, problems, n=n, sampling=sampling, key=key, shape=shape)
 
     def problems_at(self, stream: str, step: int, size: int) -> list[Problem]:
         """The `step`-th slice of an endless stream that visits every training problem once per epoch, reshuffled."""

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.envs.base import BaseEnvironment, ShowsTurns
+from rlvrlab.envs.base import BaseEnvironment, FollowsPrograms, ShowsTurns
 from rlvrlab.errors import RunError, UserError
 from rlvrlab.fingerprint import without_fingerprints
 from rlvrlab.notes import noting
@@ -122,6 +122,8 @@ def check_phases(lab: Lab) -> None:
     Stages must fit the phase and the data, and a guard must have something to protect.
     """
     phases = [lab.resolved.phase(name) for name in lab.recipe.phases]
+    _check_followed(lab)
+    _check_grown(lab)
     if isinstance(lab.env, BaseEnvironment) and lab.env.uses_tools:
         _check_tools(lab, phases)
     if lab.surgery is not None and not lab.surgery.needs_pass_rates:
@@ -139,6 +141,22 @@ def check_phases(lab: Lab) -> None:
                 'other skills in guard.protected, set protocol.type = "sequential", or take guard.type = "skill_safe", '
                 "which also protects skills that are trained together from each other"
             )
+
+
+def _check_followed(lab: Lab) -> None:
+    """Credit by execution needs programs that are run."""
+    if lab.credit is not None and lab.credit.follows and not isinstance(lab.env, FollowsPrograms):
+        why = f"compares what programs do, and {lab.env.name!r} runs none"
+        raise UserError(f"credit.type: {why}; take an environment of programs, or another credit")
+
+
+def _check_grown(lab: Lab) -> None:
+    """Answers branch between turns where there are tools, and within the one turn where there are none."""
+    tools = isinstance(lab.env, BaseEnvironment) and lab.env.uses_tools
+    if lab.shape is not None and tools != (lab.shape.boundary == "turns"):
+        why = f"{lab.env.name!r} has {'tools' if tools else 'no tools, so its answers are one turn'}"
+        allowed = '"turns"' if tools else '"lines" or "tokens"'
+        raise UserError(f'credit.boundary: "{lab.shape.boundary}": {why}; use {allowed}')
 
 
 def _check_tools(lab: Lab, phases: Sequence[Phase]) -> None:

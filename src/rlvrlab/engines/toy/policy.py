@@ -113,6 +113,11 @@ def backward(
     dz_NV[np.arange(len(token_N)), token_N] += c_logp_N
     if c_entropy_N is not None:
         dz_NV -= c_entropy_N[:, None] * p_NV * (logp_NV + entropy(logp_NV)[:, None])
+    return from_logits(layout, inputs, dz_NV)
+
+
+def from_logits(layout: Layout, inputs: Inputs, dz_NV: Floats) -> Floats:
+    """Flat gradient of a loss whose derivatives by the logits are known."""
     gradient = np.zeros(layout.size, dtype=dz_NV.dtype)
     symbols, copies = layout.weights(gradient)
     dz_NS = np.concatenate(
@@ -149,17 +154,19 @@ def sample(policy: Published, requests: Sequence[Request]) -> list[list[Completi
 
 
 def _abreast(policy: Published, requests: Sequence[Request], settings: Sampling) -> list[Completion]:
-    prompts = [request.tokens for request in requests for _ in range(request.n)]
+    questions = [request.tokens[: len(request.tokens) - request.begun] for request in requests]
+    prompts = [question for question, request in zip(questions, requests, strict=True) for _ in range(request.n)]
+    begun_N = np.array([request.begun for request in requests for _ in range(request.n)])
     uniform_NT = np.concatenate(
         [generator("sample", *request.key).random((request.n, settings.max_tokens)) for request in requests]
     )
     view = view_prompts(prompts, policy.tokenizer, policy.layout.slots, policy.scale)
-    shape_N = view.shape_N
+    shape_N = _gone_on(view, requests)
     tokens: list[list[int]] = [[] for _ in prompts]
     logprobs: list[list[float]] = [[] for _ in prompts]
     live_N = np.arange(len(prompts))
     for t in range(settings.max_tokens):
-        logp_NV = _distribution(policy, view, shape_N, live_N, t, settings)
+        logp_NV = _distribution(policy, view, shape_N, live_N, begun_N + t, settings)
         if settings.temperature == 0.0:
             token_N: Ints = logp_NV.argmax(axis=1)
         else:
@@ -180,12 +187,24 @@ def _abreast(policy: Published, requests: Sequence[Request], settings: Sampling)
     ]
 
 
+def _gone_on(view: PromptView, requests: Sequence[Request]) -> Ints:
+    """The shapes after what each answer has begun with: the very contexts in which training will see what follows."""
+    shape_N = view.shape_N.copy()
+    first = 0
+    for request in requests:
+        rows = slice(first, first + request.n)
+        for token in request.tokens[len(request.tokens) - request.begun :]:
+            shape_N[rows] = advance(shape_N[rows], view.slots_NM[rows], np.full(request.n, token))
+        first += request.n
+    return shape_N
+
+
 def _distribution(
-    policy: Published, view: PromptView, shape_N: Ints, live_N: Ints, t: int, settings: Sampling
+    policy: Published, view: PromptView, shape_N: Ints, live_N: Ints, position_N: Ints, settings: Sampling
 ) -> Floats:
     """Log-probs actually sampled from: at the temperature, within the nucleus."""
-    position_N = np.full(len(live_N), t)
-    inputs = Inputs.of(view.dense_ND[live_N], view.slots_NM[live_N], position_N, shape_N[live_N], policy.layout)
+    active = view.dense_ND[live_N], view.slots_NM[live_N], position_N[live_N], shape_N[live_N]
+    inputs = Inputs.of(*active, policy.layout)
     logp_NV = log_softmax(policy.theta, policy.layout, inputs)
     if settings.temperature not in (0.0, 1.0):
         logp_NV = _renormalise(logp_NV / settings.temperature)

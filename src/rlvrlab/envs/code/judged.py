@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from rlvrlab.envs.base import CHECKED_PROBLEMS, BaseEnvironment
+from rlvrlab.envs.base import CHECKED_PROBLEMS, BaseEnvironment, Followed
 from rlvrlab.envs.code.shared_judge import shared_judge
 from rlvrlab.errors import JudgeLost, UserError
 from rlvrlab.types import LIMIT, Check, ErrorKind, Problem, Role, Verdict, unjudged
 
 if TYPE_CHECKING:
     from rlvrlab.judge.judge import Item
+    from rlvrlab.judge.modes.traces import Trace
 
 KEPT_ANSWER = 4000
 ROLES: tuple[Role, ...] = ("train", "dev", "test")
@@ -66,6 +68,26 @@ class JudgedEnvironment(BaseEnvironment):
             one if isinstance(one, Verdict) else self.conclude([next(judged) for _ in one], one[0][1])
             for one in prepared
         ]
+
+    def traces(self, items: Sequence[tuple[Problem, str]]) -> list[Followed | None]:
+        """What the programs of these answers do on their tests; one job in the jail for each, and no verdict."""
+        found: dict[int, Item] = {}
+        for at, (problem, text) in enumerate(items):
+            with suppress(Exception):  # an answer that cannot be prepared was not judged either
+                prepared = self.prepare(problem, text)
+                if not isinstance(prepared, Verdict) and len(prepared) == 1:
+                    found[at] = prepared[0]
+        followed = dict(zip(found, self.follow(list(found.values())), strict=True))
+        return [Followed(found[at][1], followed[at]) if followed.get(at) else None for at in range(len(items))]
+
+    def follow(self, jobs: Sequence[Item]) -> list[tuple[Trace, ...]]:
+        """Traces of the shared judge; none when it breaks, for nothing depends on them."""
+        from rlvrlab.judge.tasks import CallsTask, TestsTask
+
+        calls = {at: (task, code) for at, (task, code) in enumerate(jobs) if isinstance(task, CallsTask | TestsTask)}
+        found = shared_judge(self.every_test).trace_many(list(calls.values())) if calls else []
+        traced = dict(zip(calls, found, strict=True))
+        return [traced.get(at, ()) for at in range(len(jobs))]
 
     def conclude(self, verdicts: Sequence[Verdict], program: str) -> Verdict:
         """One verdict from those on an answer's jobs: the first that is not right, or the last."""

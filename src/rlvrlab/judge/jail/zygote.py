@@ -37,7 +37,7 @@ from rlvrlab.judge.jail.walls import Terms, Walls
 SYSTEM_READABLE = "/usr/lib /usr/lib64 /usr/local/lib /lib /lib64 /usr/share/zoneinfo /dev/null /dev/urandom /dev/zero"
 MESSAGE_SIZE = 1 << 16
 DESCRIPTORS_SIZE = CMSG_LEN(8 * array("i").itemsize)
-ROLES = ("program", "calls", "candidate", "tester", "inprocess", "syntax", "asserts", "unaided")
+ROLES = ("program", "calls", "candidate", "tester", "inprocess", "syntax", "asserts", "unaided", "trace")
 
 
 fork: Callable[[], int] = ctypes.PyDLL(None).fork

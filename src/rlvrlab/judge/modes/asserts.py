@@ -117,7 +117,7 @@ async def judge_parsed(
     worker: Worker, code: str, calls: Sequence[EncodedCall], task: TestsTask, every_test: bool
 ) -> Finding:
     """A piece passes when all its calls do."""
-    program = _program(code, task)
+    program = whole_program(code, task)
     finding, right = await judge_encoded(worker, program, task.entry_point, calls, task.limits, every_test)
     finding.total = len(task.tests)
     failed = {call.piece for call, fine in zip_longest(calls, right) if not fine}
@@ -156,10 +156,11 @@ async def _both(worker: Worker, code: str, task: TestsTask) -> tuple[Ran, Ran]:
 
 
 def _candidate_job(code: str, task: TestsTask) -> dict[str, Any]:
-    return {"code": _program(code, task), "entry_point": task.entry_point}
+    return {"code": whole_program(code, task), "entry_point": task.entry_point}
 
 
-def _program(code: str, task: TestsTask) -> str:
+def whole_program(code: str, task: TestsTask) -> str:
+    """The answer's program below what the task puts before it."""
     return f"{task.preamble}\n{code}" if task.preamble else code
 
 

@@ -37,6 +37,7 @@ MAPPED = {
 AFTERWARDS = "TRL does not examine greedily; use `rlvr eval` on its checkpoints"
 REFUSED = {
     "credit": "TRL credits whole answers",
+    "rollout.type": "TRL draws each answer by itself",
     "surgery": "TRL pools all gradients",
     "guard": "TRL has nothing that protects skills",
     "protocol": "TRL draws from all problems alike",

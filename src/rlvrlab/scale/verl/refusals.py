@@ -8,6 +8,7 @@ from rlvrlab.registry import find, names
 from rlvrlab.train.phases.base import OnlinePhase, Phase
 
 REFUSED = {
+    "rollout.type": "verl draws each answer by itself; a tree would need its agent loop",
     "data.test_file": "verl makes no cards between phases; use `rlvr eval --data FILE` on the finished run",
     "eval.test_size": "verl makes no cards between phases; use `rlvr eval` on the finished run",
     "eval.test_n": "verl makes no cards between phases; use `rlvr eval` on the finished run",
@@ -75,10 +76,19 @@ def _refused_plugins(resolved: Resolved) -> list[str]:
         found.append(f"objective.type: {objective.name!r} has no advantage to train on; use {able}")
     if credit is not None and credit.needs_sampling:
         found.append(f"credit: {credit.name} as set here {middle}; use an estimator and interventions that only cut")
+    if credit is not None and credit.remembers:
+        why = "learns from step to step, and verl's checkpoints do not hold what it has learnt"
+        found.append(f'credit: {credit.name} {why}; use another credit, or engine.type = "hf"')
     if surgery is not None and surgery.scope == "module":
         found.append('surgery.scope: shards have no modules; use "global"')
     if guard is not None and guard.needs_sampling:
         found.append(f"guard: {guard.name} as set here {middle}; use a gradient and a trigger that need none")
+    if guard is not None and guard.needs_distributions:
+        why = "compares whole distributions, and verl's workers return the log-probability of the chosen token alone"
+        found.append(f'guard: {guard.name} as set here {why}; use another loss or gradient, or engine.type = "hf"')
+    if guard is not None and guard.settles:
+        why = "moves the parameters between steps with vectors of its own, for which verl's step has no place"
+        found.append(f'guard.type: {guard.name!r} {why}; use l2, or engine.type = "hf"')
     if protocol is not None and resolved.recipe.filter.dead_groups == "refill":
         why = "verl would take replacements from the problems of later steps"
         found.append(f'filter.dead_groups: with a protocol {why}; use "drop" or "keep"')

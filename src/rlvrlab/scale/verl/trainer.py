@@ -22,7 +22,8 @@ from rlvrlab.scale.verl.collection import Collection
 from rlvrlab.scale.verl.grouping import Labels
 from rlvrlab.scale.verl.job import Job, current
 from rlvrlab.train.batches import metrics_of, sort_groups
-from rlvrlab.train.credit import StepCredits, credit_of, step_rows
+from rlvrlab.train.credit import credit_of
+from rlvrlab.train.credited import StepCredits, step_rows
 from rlvrlab.train.evaluation import BySkill
 from rlvrlab.types import Sampling
 

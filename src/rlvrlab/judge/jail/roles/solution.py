@@ -50,6 +50,12 @@ def load(text: str, report: Report) -> types.ModuleType:
     return module
 
 
+def code_of(function: Callable[..., Any]) -> types.CodeType | None:
+    """The code of a function or method written in Python; None for anything else that can be called."""
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return code if isinstance(code, types.CodeType) else None
+
+
 def entry(module: types.ModuleType, name: str, report: Report) -> Callable[..., Any]:
     """`solve`, or `Solution.solve` for a method of a class that is made without arguments."""
     owner, _, method = name.rpartition(".")
