@@ -108,6 +108,9 @@ def test_choices_in_columns_of_their_own_are_recognised_and_shown(tmp_path, monk
     assert found["keys"]["choices"] == "Option_A,Option_B,Option_C" and found["keys"]["matcher"] == "choice"
     assert {one["gold"] for one in found["problems"]} == {"B"}
     assert found["problems"][0]["prompt"].endswith("A) hat\nB) rat\nC) map\n")
+    (tmp_path / "quiz.csv").write_text("\n".join(["prompt,a,b,c,correct_option", "Alive?,hat,,rat,C"]))
+    done = inside(monkeypatch, capsys, "data", "preview", "quiz.csv", folder=tmp_path)
+    assert "columns a,b,c: an empty choice before one that is not; letters would shift" in done.stderr
     (tmp_path / "odd.csv").write_text("x1,x2,x3\nu,v,w\n")
     done = inside(monkeypatch, capsys, "data", "preview", "odd.csv", "style=bare", folder=tmp_path)
     assert done.returncode == 0 and "add prompt=COLUMN answer=COLUMN" in done.stdout
