@@ -95,6 +95,9 @@ def main() -> int:
         "cpu_ms_per_step_first": round(first, 3),
         "cpu_ms_per_step_last": round(last, 3),
         "ratio": round(last / first, 3),
+        "cpu_ms_per_step_by_tenths": [
+            round(statistics.median(done[i : i + share]), 3) for i in range(0, len(done), share)
+        ],
         "memory_mb_first": round(parts.memory_mb[0]),
         "memory_mb_last": round(parts.memory_mb[-1]),
     }

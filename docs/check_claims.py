@@ -12,7 +12,8 @@ Every claim with a number has a TOML block in docs/claims.md:
     states = { "README.md" = "…" }         what these documents say in words because of it
 
 The other way round, every row with numbers in the tables of a study's README is printed by some claim, or all its
-numbers are printed by the claims that name the file under `tables` or `quoted`.
+numbers are printed by the claims that name the file under `tables` or `quoted`. A table of numbers in README.md or
+docs/ is printed by a claim, or its chapter names the command that measures or checks it (python, pytest or make).
 
 Exit code 1 and one line per mismatch when anything differs.
 """
@@ -36,6 +37,11 @@ KEYS = {"files", "command", "prints", "tables", "quoted", "unchanged", "states"}
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 QUANTITY = re.compile(r"-?\d[\d,]*\.\d+(?: ± \d+\.\d+| \[[^\]]*\])?")
 """A measured number, with what stands behind it: 0.436 ± 0.030, 9.4 [6.0, 12.7]."""
+
+MEASURING = re.compile(r"(?:^ *|`)(?:[A-Z]+=\S+ )*(?:python|pytest) \S*[-/.]|`make [a-z]", re.MULTILINE)
+"""A command that measures or checks something, in a block or between backticks."""
+TABLE = re.compile(r"(?:^\|.*\n?)+", re.MULTILINE)
+CHAPTER = re.compile(r"^(?=## )", re.MULTILINE)
 
 
 def claims(text: str) -> dict[str, dict[str, Any]]:
@@ -100,6 +106,25 @@ def orphans(every: dict[str, dict[str, Any]], printed: dict[str, str], root: Pat
                 yield f"{name}: no claim prints {', '.join(sorted(missing))} of {row}"
 
 
+def unmeasured(printed: dict[str, str], root: Path = ROOT) -> Iterator[str]:
+    """Tables of numbers in README.md and docs/ that no claim prints and no command of their chapter measures."""
+    rows = {row for output in printed.values() for row in table_rows(output)}
+    for path in (root / "README.md", *sorted(root.glob("docs/*.md"))):
+        for chapter in CHAPTER.split(path.read_text(encoding="utf-8")) if path.is_file() else ():
+            for table in TABLE.findall(FENCED.sub("", chapter)):
+                _, *body = table_rows(table)
+                lonely = [row for row in body if row not in rows and of_numbers(row)]
+                if 2 * len(lonely) >= max(1, len(body)) and not MEASURING.search(chapter):
+                    name = path.relative_to(root).as_posix()
+                    yield f"{name}: no claim prints {lonely[0]}, and its chapter names no command that measures it"
+
+
+def of_numbers(row: str) -> bool:
+    """Whether two cells or more of a table's row are numbers, with at most one word, such as a unit, beside them."""
+    cells = [cell for cell in row.split("|")[2:] if "`" not in cell and re.search(r"\d", cell)]
+    return sum(len(re.findall(r"[A-Za-z]{2,}", cell)) < 2 for cell in cells) > 1
+
+
 def run(command: str, root: Path) -> tuple[str, str]:
     """What a command prints, and why it failed, if it did."""
     words = command.split()
@@ -111,7 +136,7 @@ def run(command: str, root: Path) -> tuple[str, str]:
 
 
 def main(names: list[str]) -> int:
-    """Check all claims, or those named, two at a time; all of them together also account for every table of a study."""
+    """Check all claims, or those named, two at a time; all of them together also account for every table."""
     every = claims(SOURCE.read_text(encoding="utf-8"))
     wanted = {name: every[name] for name in names or every}
     printed: dict[str, list[str]] = {name: [] for name in wanted}
@@ -119,7 +144,9 @@ def main(names: list[str]) -> int:
         wrong = pool.map(lambda name: list(mismatches(wanted[name], printed=printed[name])), wanted)
         found = dict(zip(wanted, wrong, strict=True))
     if len(wanted) == len(every):
-        found["tables of studies"] = list(orphans(every, {name: "".join(texts) for name, texts in printed.items()}))
+        texts = {name: "".join(parts) for name, parts in printed.items()}
+        found["tables of studies"] = list(orphans(every, texts))
+        found["tables of documents"] = list(unmeasured(texts))
     for name, lines in found.items():
         print(f"{name}: {'holds' if not lines else ''}")
         for one in lines:

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import pytest
+from distribution import pytest_xdist_make_scheduler
 from listed_skips import pytest_sessionfinish, pytest_terminal_summary
 
-__all__ = ["pytest_sessionfinish", "pytest_terminal_summary"]
+__all__ = ["pytest_sessionfinish", "pytest_terminal_summary", "pytest_xdist_make_scheduler"]
 
 # Tests run one per core already; more threads of torch or NumPy would only wait for each other. Set before either is
 # imported, and inherited by every process that a test starts.
@@ -24,6 +25,8 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 # Tests start hundreds of processes, each of which would compile the package anew, and every run all tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# What is imported and collected stays until the end: looking for garbage in it meanwhile takes time and finds none.
+gc.disable()
 
 FAST_EXAMPLES = 40
 """Random inputs per law without the slow tests; with them, as many as Hypothesis thinks right."""
@@ -50,6 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_finish() -> None:
     """Tests and libraries stay until the end, so no collection of garbage need look at them."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

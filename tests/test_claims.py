@@ -75,6 +75,24 @@ def test_a_table_of_a_study_that_no_claim_prints_is_named(claim, tmp_path) -> No
     ]  # fmt: skip
 
 
+def test_a_table_of_a_document_that_nothing_measures_is_named(tmp_path) -> None:
+    """A claim prints it, or its own chapter has the command; tables of settings are none of numbers."""
+    page = tmp_path / "docs" / "speed.md"
+    page.parent.mkdir()
+    settings = "| key | value | why |\n|---|---|---|\n| `n` | 8 | 16 answers cost more |\n"
+    table = "| mode | checks/s | p95 |\n|---|---|---|\n| stdio | 594 | 9 ms |\n"
+    page.write_text(f"# Speed\nRun `make bench`.\n\n{settings}\n## Figures\nThe arms\nmake their own.\n\n{table}")
+    why = "docs/speed.md: no claim prints | stdio | 594 | 9 ms |, and its chapter names no command that measures it"
+    assert list(script["unmeasured"]({}, tmp_path)) == [why]
+    assert list(script["unmeasured"]({"x": table}, tmp_path)) == []
+    page.write_text(page.read_text() + "\n    python benchmarks/judge.py\n")
+    assert list(script["unmeasured"]({}, tmp_path)) == []
+
+
+def test_every_table_of_numbers_in_the_documents_is_measured_by_a_command() -> None:
+    assert list(script["unmeasured"]({})) == []
+
+
 def test_a_result_that_is_not_committed_is_no_result(claim, tmp_path) -> None:
     claim["files"] = ["elsewhere.json"]
     assert list(script["mismatches"](claim, tmp_path)) == ["elsewhere.json is not committed"]

@@ -21,9 +21,11 @@ LabError
 from __future__ import annotations
 
 import difflib
+import inspect
 import os
 import traceback
 from collections.abc import Iterable, Sequence
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -119,6 +121,32 @@ class AskedToStop(LabError):
 
 class TrainingDiverged(LabError):
     """The update stayed NaN or infinite for too long."""
+
+
+def told(error: Exception, function: Any = None) -> str:
+    """`AttributeError: … at my_reward.py:12`: on one line, what went wrong in code of the user's own, and where.
+
+    A field that one of our objects does not have is answered with those it has; an error that comes through no line of
+    the user's is placed where the function begins.
+    """
+    words = f"{type(error).__name__}: {error}".replace("\n", " ")
+    if isinstance(error, AttributeError) and is_dataclass(error.obj):
+        words += suggestion(str(error.name), [field.name for field in fields(error.obj)])
+    where = raised_at(error) or (defined_at(function) if function is not None else "")
+    return f"{words} at {where}" if where else words
+
+
+def refuse_other_arguments(what: str, function: Any, *arguments: str) -> None:
+    """Refuse a function of the user's own that cannot be called with these arguments, before it is called."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some built-in functions have none that can be read
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        wanted = f"({', '.join(arguments)})"
+        raise UserError(f"{what} ({defined_at(function)}) takes {signature}; it is called with {wanted}") from None
 
 
 def raised_at(error: Exception) -> str:

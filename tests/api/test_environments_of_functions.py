@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from largest import ROWS, larger
 
@@ -29,6 +28,8 @@ def test_roles_come_from_content_and_never_share_a_problem() -> None:
 
 
 def test_explicit_roles_ids_and_columns_of_a_data_frame() -> None:
+    import pandas as pd  # takes half a second, and every worker collects this file
+
     rows = pd.DataFrame(
         [
             {"prompt": "a", "reference": 1, "role": "dev", "id": "one", "skill": "x", "level": 3},

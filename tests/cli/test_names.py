@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 from click.shell_completion import ShellComplete
-from command_line import errors, inside, rlvr, tiny
+from command_line import TINY, errors, inside, rlvr, tiny
 
 from rlvrlab.cli.main import rlvr as program
 from rlvrlab.cli.names import RUN_AT, RUN_OR_OTHER, RunName, run_folder
@@ -134,6 +134,31 @@ def test_recipes_are_found_by_name_from_any_folder(tmp_path, monkeypatch) -> Non
     assert recipe_file(Path("toy_countdown")) == Path("toy_countdown")  # the user's own come first
     with pytest.raises(UserError, match="did you mean 'toy_countdown'"):
         recipe_file(Path("toy_countdwn"))
+
+
+def test_own_recipes_are_found_without_their_ending_and_misspelt_ones_suggested(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    tiny(tmp_path)
+    (tmp_path / "toy_countdown.toml").write_text(TINY)
+    assert recipe_file(Path("tiny")) == Path("tiny.toml")
+    assert recipe_file(Path("toy_countdown")) == Path("toy_countdown.toml"), "the user's own come first"
+    for wrong in ("tinny", "tiny.tml", "tinny.toml"):
+        with pytest.raises(UserError, match="did you mean 'tiny'"):
+            recipe_file(Path(wrong))
+    done = inside(monkeypatch, capsys, "check", "recipe", "tiny", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_file_is_no_run_and_a_run_no_environment(tmp_path, monkeypatch, capsys) -> None:
+    tiny(tmp_path)
+    made_run(tmp_path / "experiments", "toy_1")
+    for words in (["show", "tiny.toml"], ["tail", "tiny.toml"], ["eval", "--run", "tiny.toml"],
+                  ["train", "--resume", "tiny.toml"], ["interference", "tiny.toml"]):  # fmt: skip
+        (line,) = errors(inside(monkeypatch, capsys, *words, folder=tmp_path))
+        assert "tiny.toml: a file, not a run" in line, words
+    for word in ("latest", "toy_1"):
+        (line,) = errors(inside(monkeypatch, capsys, "eval", word, folder=tmp_path))
+        assert line.endswith(f"{word}: a run, not an environment; say `--run {word}`")
 
 
 def test_what_comes_along_is_listed_with_question_engine_and_needs(tmp_path, monkeypatch, capsys) -> None:

@@ -22,6 +22,8 @@ def none(problem, completion, verdict): return None
 def text(problem, completion, verdict): return "much"
 def raises(problem, completion, verdict): return 1 / 0
 def slow(problem, completion, verdict): time.sleep(60)
+def short(problem, completion): return 1.0
+def misnamed(problem, completion, verdict): return float(problem.answer == completion.text)
 def good(problem, completion, verdict): return float(verdict.correct)
 def upside_down(problem, completion, verdict): return -float(verdict.correct)
 """
@@ -109,6 +111,8 @@ def test_a_data_file_is_no_recipe_and_a_raw_one_no_train_file(tmp_path, monkeypa
         ("text", "'text' (mine.py:6) gave 'much' for problem countdown:"),
         ("raises", "'raises' raised ZeroDivisionError: division by zero at mine.py:7 (problem countdown:"),
         ("slow", "took more than 0.2 s; make it quicker"),
+        ("short", "'short' (mine.py:9) takes (problem, completion); it is called with (problem, completion, verdict)"),
+        ("misnamed", "no attribute 'answer'; allowed: id, source, skill, prompt, reference,"),
     ],
 )
 def test_a_bad_reward_is_found_by_check_and_before_training(
@@ -122,6 +126,14 @@ def test_a_bad_reward_is_found_by_check_and_before_training(
     done = inside(monkeypatch, capsys, "train", "tiny.toml", f"reward.type=mine.py:{function}", folder=tmp_path)
     assert done.returncode == 2 and said in done.stderr.splitlines()[-1]
     assert not (tmp_path / "experiments").exists()
+
+
+def test_a_matcher_with_other_arguments_is_refused_before_training(tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "own.jsonl").write_text('{"question": "a?", "answer": "b"}\n')
+    (tmp_path / "mine.py").write_text("def right(answer): return True\n")
+    words = ("check", "env", "answers", "path=own.jsonl", "matcher=mine.py:right")
+    (line,) = errors(inside(monkeypatch, capsys, *words, folder=tmp_path))
+    assert "matcher 'mine.py:right' (mine.py:1) takes (answer); it is called with (problem, answer)" in line
 
 
 def test_a_reward_is_shown_on_four_answers_and_one_that_pays_for_errors_is_noticed(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import rankdata
 
 from rlvrlab.credit.mapping import mapped, normalised
 from rlvrlab.credit.steps import GLUE
@@ -38,7 +38,7 @@ def test_each_scale_keeps_its_promise(credit: list[float]) -> None:
     z = normalised(c, "zscore")[known]
     assert abs(z.mean()) < 1e-9 and (np.ptp(c[known]) > 0 or not z.any())
     if m > 1:
-        np.testing.assert_allclose(normalised(c, "rank")[known], (rankdata(c[known]) - 1) / (m - 1) - 0.5)
+        np.testing.assert_allclose(normalised(c, "rank")[known], (scipy.stats.rankdata(c[known]) - 1) / (m - 1) - 0.5)
     else:
         assert normalised(c, "rank")[known].tolist() == [0]
 

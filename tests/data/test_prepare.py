@@ -117,6 +117,22 @@ def test_gsm8k_keeps_the_publishers_test_and_lends_dev_by_content(tmp_path: Path
     assert code == 2 and "is already there" in err
 
 
+@pytest.mark.parametrize("to", ["jsonl", "parquet", "trl"])
+def test_a_preparation_that_was_broken_off_is_completed_by_the_same_command(tmp_path, monkeypatch, capsys, to) -> None:
+    if to == "parquet":
+        pytest.importorskip("pyarrow")
+    words = ("prepare", "countdown", "numbers=[2,3]", "--size", "20", "--to", to)
+    assert run(monkeypatch, capsys, tmp_path, *words)[0] == 0
+    made = {path: path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file()}
+    lost = [path for path in made if "train" in path.name or path.parent.name != "data"]
+    for path in lost:
+        path.unlink()
+    assert run(monkeypatch, capsys, tmp_path, *words)[0] == 0
+    assert {path: path.read_bytes() for path in made} == made
+    code, _, err = run(monkeypatch, capsys, tmp_path, *words, "--seed", "1")
+    assert code == 2 and "is already there" in err and {path: path.read_bytes() for path in made} == made
+
+
 def test_a_name_that_cannot_be_written_is_refused_before_the_problems_are_made(monkeypatch, capsys, tmp_path) -> None:
     from rlvrlab.envs.countdown import Countdown
 

@@ -12,6 +12,7 @@ from rlvrlab.batch import batch_of
 from rlvrlab.engines.base import add_metrics, micro_batches
 from rlvrlab.engines.contract import CHECKS, run_contract
 from rlvrlab.engines.toy.engine import ToyEngine
+from rlvrlab.objectives.sft import Sft
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -83,6 +84,31 @@ class LopsidedModules(ToyEngine):
 class WrongGramian(ToyEngine):
     def gramian(self, vectors, scope="global"):
         return {name: 2 * gram for name, gram in super().gramian(vectors, scope).items()}
+
+
+class KlOfTheChosenToken(ToyEngine):
+    """The usual estimate from single tokens instead of the whole distribution."""
+
+    def anchor_kl(self, batch, anchor):
+        gap_BT = self.logprobs(batch, anchor)[0] - self.logprobs(batch)[0]
+        return super().anchor_kl(batch, anchor)[0], float(gap_BT[batch.loss_BT].sum() / batch.scale.tokens)
+
+
+class KlTheOtherWayRound(ToyEngine):
+    """Gradient of the cross-entropy of single answers: not 0 at the anchor."""
+
+    def anchor_kl(self, batch, anchor):
+        return self.gradient(batch, Sft())[0], super().anchor_kl(batch, anchor)[1]
+
+
+class CombinesAsAWhole(ToyEngine):
+    def combine(self, vectors, weights):
+        return super().combine(vectors, {"global": next(iter(weights.values()))})
+
+
+class RoundsVectors(ToyEngine):
+    def save_vectors(self, folder, vectors):
+        super().save_vectors(folder, {name: vector.astype("float32") for name, vector in vectors.items()})
 
 
 class LiesAboutItsStep(ToyEngine):
@@ -170,6 +196,10 @@ def forgets(thing: str) -> type[ToyEngine]:
         (WrongScale, "gradient_is_derivative"),
         (WrongGramian, "gradient_is_derivative"),
         (NoEntropyGradient, "gradient_is_derivative"),
+        (KlOfTheChosenToken, "anchor_kl_is_exact"),
+        (KlTheOtherWayRound, "anchor_kl_is_exact"),
+        (CombinesAsAWhole, "combine_is_by_module"),
+        (RoundsVectors, "vectors_survive"),
         (RenormalisesMicroBatches, "micro_batches_do_not_matter"),
         (ForgetsTheLastRow, "micro_batches_do_not_matter"),
         (LosesMetrics, "micro_batches_do_not_matter"),

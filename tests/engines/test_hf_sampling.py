@@ -10,16 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from needs_torch import torch
 
+from rlvrlab.engines.hf import sampler as sampling
+from rlvrlab.engines.hf.sampler import HfSampler
+from rlvrlab.engines.hf.weights import obstacle
 from rlvrlab.errors import TrainingDiverged, UserError
 from rlvrlab.types import Completion, Finish, Request, Sampling
-
-torch = pytest.importorskip("torch", reason="the hf engine needs torch")
-transformers = pytest.importorskip("transformers", reason="the hf engine needs Transformers")
-
-from rlvrlab.engines.hf import sampler as sampling  # noqa: E402
-from rlvrlab.engines.hf.sampler import HfSampler  # noqa: E402
-from rlvrlab.engines.hf.weights import obstacle  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -55,6 +52,8 @@ class Letters:
 
 
 def model_of(name: str, **changes: Any) -> Any:
+    import transformers
+
     family, more = MODELS[name]
     torch.manual_seed(len(name))
     config = getattr(transformers, f"{family}Config")(**{**SMALL, **more, **changes})

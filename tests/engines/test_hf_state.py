@@ -191,3 +191,22 @@ def test_out_of_memory_while_sampling_halves_the_rows_and_is_remembered(error, m
     monkeypatch.setattr(HfSampler, "_decode", lambda *_: (_ for _ in ()).throw(error))
     with pytest.raises(UserError, match="while sampling one answer"):
         engine.sample(requests)
+
+
+def test_a_small_model_computes_on_one_thread_and_a_run_keeps_its_number(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("rlvrlab.engines.hf.engine.USUAL_THREADS", 2)
+    engine = hf("llama", 4)(0)
+    assert engine.threads == torch.get_num_threads() == 1
+    engine.save(tmp_path / "one")
+    monkeypatch.setattr("rlvrlab.engines.hf.engine.ONE_THREAD_BELOW", 0)
+    larger = hf("llama", 4)(0)
+    assert larger.threads == torch.get_num_threads() == 2
+    larger.load(tmp_path / "one")
+    assert larger.threads == torch.get_num_threads() == 1
+
+    facts = tmp_path / "one" / "engine.json"
+    known = json.loads(facts.read_text())
+    facts.write_text(json.dumps({key: value for key, value in known.items() if key != "threads"}))
+    engine.load(tmp_path / "one")
+    assert engine.threads == 2  # of an older version, which used torch's own number
+    torch.set_num_threads(1)

@@ -120,6 +120,27 @@ def test_a_choice_with_an_odd_part_is_no_answer(changes: dict) -> None:
         parse({"model": "m", "choices": [{**GOOD, **changes}]})
 
 
+LOST = [{}, {"content": None}, {"role": "assistant"}, {"content": None, "tool_calls": []}, {"content": None, "x": 1}]
+
+
+@pytest.mark.parametrize("message", LOST, ids=str)
+def test_a_message_without_its_content_is_no_empty_answer(message: dict) -> None:
+    answer = {"choices": [{"message": message, "finish_reason": "stop"}], "usage": {"completion_tokens": 9}}
+    for given in (answer, {"choices": answer["choices"]}):
+        with pytest.raises(BadAnswer, match="no text in the answer"):
+            parse(given)
+
+
+def test_nothing_said_a_thought_and_a_call_are_empty_answers() -> None:
+    def text(message: dict, tokens: int) -> str:
+        choice = {"message": message, "finish_reason": "stop"}
+        return parse({"choices": [choice], "usage": {"completion_tokens": tokens}})[0].text
+
+    assert text({"content": None}, 1) == "" == text({"content": ""}, 9)
+    assert text({"content": None, "tool_calls": [{}]}, 9) == ""
+    assert text({"content": None, "reasoning_content": "3+4"}, 9) == "<think>3+4</think>"
+
+
 @pytest.mark.parametrize(
     "content", [{}, {"choices": []}, {"choices": {}}, {"choices": [3]}, {"choices": [GOOD], "model": 3}]
 )

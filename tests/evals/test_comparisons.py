@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 from scripted import FAILED, Scripted, Sums, answer
 
 from rlvrlab.errors import UserError
@@ -48,7 +48,7 @@ def test_paired_on_the_same_problems(tmp_path: Path) -> None:
     assert (accepted.before, accepted.after) == pytest.approx((20 / 60, 35 / 60))
     assert accepted.difference.mean == pytest.approx(15 / 60)
     t = (15 / 62) / (((19 / 62) - (15 / 62) ** 2) / 62) ** 0.5  # 16 won and 1 lost of 60, and one more of each
-    assert accepted.difference.p == pytest.approx(2 * stats.t.sf(t, 59))
+    assert accepted.difference.p == pytest.approx(2 * scipy.stats.t.sf(t, 59))
     assert accepted.difference.low < 15 / 60 < accepted.difference.high and accepted.verdict == "higher"
     assert {r.what for r in found.by_skill} == {"skill even", "skill odd"}
     assert accepted.difference.tests == 1 and "accepted@1 is the question" in found.adjustment

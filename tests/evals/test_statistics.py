@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from rlvrlab.errors import UserError
 from rlvrlab.evals.statistics import (
@@ -29,7 +29,7 @@ from rlvrlab.student import beta_quantile, t_quantile, t_tails
 
 @pytest.mark.parametrize(("successes", "trials"), [(0, 1), (1, 1), (0, 30), (30, 30), (7, 20), (81, 164), (500, 1000)])
 def test_wilson_is_scipys(successes: int, trials: int) -> None:
-    expected = stats.binomtest(successes, trials).proportion_ci(method="wilson")
+    expected = scipy.stats.binomtest(successes, trials).proportion_ci(method="wilson")
     assert wilson(successes, trials) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
@@ -38,7 +38,7 @@ def test_rare_answers_are_covered_too(trials: int, share: float) -> None:
     """By exact enumeration; Wilson's interval alone covers 91.1 % of (50, 0.01) and 92.2 % of (50, 0.98)."""
     count = np.arange(trials + 1)
     bounds = np.array([wilson(int(k), trials) for k in count])
-    covered = stats.binom.pmf(count, trials, share)[(bounds[:, 0] <= share) & (share <= bounds[:, 1])].sum()
+    covered = scipy.stats.binom.pmf(count, trials, share)[(bounds[:, 0] <= share) & (share <= bounds[:, 1])].sum()
     assert covered >= 0.94
 
 
@@ -55,7 +55,7 @@ def test_means_of_rare_answers_are_covered_too() -> None:
 def test_beta_quantiles_are_scipys() -> None:
     for a, b in ((1.5, 49.5), (4.5, 0.5), (2.5, 198.5)):
         for share in (0.001, 0.025, 0.5, 0.975):
-            assert beta_quantile(share, a, b) == pytest.approx(stats.beta.ppf(share, a, b), abs=1e-9)
+            assert beta_quantile(share, a, b) == pytest.approx(scipy.stats.beta.ppf(share, a, b), abs=1e-9)
 
 
 def test_wilson_of_nothing_says_nothing() -> None:
@@ -86,16 +86,16 @@ def test_impossible_numbers_are_refused(n: int, c: int, k: int) -> None:
 
 def test_sign_flip_is_scipys_permutation_test() -> None:
     delta = np.random.default_rng(1).normal(0.2, 1.0, 12)
-    exact = stats.permutation_test((delta,), np.mean, permutation_type="samples", n_resamples=np.inf).pvalue
+    exact = scipy.stats.permutation_test((delta,), np.mean, permutation_type="samples", n_resamples=np.inf).pvalue
     assert sign_flip(delta, "test", resamples=40_000) == pytest.approx(exact, abs=0.01)
 
 
 @pytest.mark.parametrize("df", [1, 1.3, 2, 3.7, 9, 59, 499.5, 1e5])
 def test_student_is_scipys(df: float) -> None:
     for level in (0.1, 0.6, 0.8, 0.95, 0.99, 0.9999):
-        assert t_quantile(level, df) == pytest.approx(stats.t.ppf(0.5 + level / 2, df), rel=1e-9)
+        assert t_quantile(level, df) == pytest.approx(scipy.stats.t.ppf(0.5 + level / 2, df), rel=1e-9)
     for t in (0.0, 0.01, 0.3, 1.0, 5.0, 40.0):
-        assert t_tails(-t, df) == pytest.approx(2 * stats.t.sf(t, df), rel=1e-9)
+        assert t_tails(-t, df) == pytest.approx(2 * scipy.stats.t.sf(t, df), rel=1e-9)
 
 
 def test_one_run_of_right_or_wrong_is_wilsons() -> None:
@@ -137,7 +137,7 @@ def test_a_share_cannot_move_by_more_than_all_of_it() -> None:
 
 def test_means_of_one_run_are_scipys_t_interval() -> None:
     scores = np.random.default_rng(2).normal(7, 3, 30)
-    expected = stats.ttest_1samp(scores, 0).confidence_interval()
+    expected = scipy.stats.ttest_1samp(scores, 0).confidence_interval()
     found = estimate(scores)
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
 
@@ -145,12 +145,12 @@ def test_means_of_one_run_are_scipys_t_interval() -> None:
 def test_seeds_that_differ_far_more_than_problems_are_scipys_welch() -> None:
     rng = np.random.default_rng(3)
     before, after = rng.normal(0, 5, (4, 1)) + np.zeros((4, 30)), rng.normal(3, 2, (6, 1)) + np.zeros((6, 30))
-    expected = stats.ttest_ind(after[:, 0], before[:, 0], equal_var=False)
+    expected = scipy.stats.ttest_ind(after[:, 0], before[:, 0], equal_var=False)
     found = compare_seeds(before, after)
     assert (found.low, found.high) == pytest.approx(tuple(expected.confidence_interval()))
     assert found.p == pytest.approx(expected.pvalue, rel=1e-4)
     paired = compare_seeds(before, after[:4], paired=True)
-    twins = stats.ttest_rel(after[:4, 0], before[:, 0])
+    twins = scipy.stats.ttest_rel(after[:4, 0], before[:, 0])
     assert (paired.low, paired.high) == pytest.approx(tuple(twins.confidence_interval()))
     assert paired.p == pytest.approx(twins.pvalue, rel=1e-4) and paired.paired
 
@@ -158,7 +158,7 @@ def test_seeds_that_differ_far_more_than_problems_are_scipys_welch() -> None:
 def test_one_run_each_is_scipys_paired_t_over_problems() -> None:
     rng = np.random.default_rng(4)
     before, after = rng.normal(100, 20, 50), rng.normal(110, 20, 50)
-    expected, found = stats.ttest_rel(after, before), compare(before, after)
+    expected, found = scipy.stats.ttest_rel(after, before), compare(before, after)
     assert (found.low, found.high) == pytest.approx(tuple(expected.confidence_interval()))
     assert found.p == pytest.approx(expected.pvalue) and found.over == "problems"
 
@@ -168,7 +168,7 @@ def test_right_or_wrong_is_bonett_and_prices_interval() -> None:
     before, after = [0.0] * 16 + [1.0] + [0.0] * 43, [1.0] * 16 + [0.0] * 44
     found = compare(before, after)
     won, lost = 17 / 62, 2 / 62
-    half = stats.t.ppf(0.975, 59) * math.sqrt((won + lost - (won - lost) ** 2) / 62)
+    half = scipy.stats.t.ppf(0.975, 59) * math.sqrt((won + lost - (won - lost) ** 2) / 62)
     assert (found.low, found.high) == pytest.approx((won - lost - half, won - lost + half))
     assert found.mean == pytest.approx(15 / 60)
 
@@ -187,7 +187,7 @@ def test_interval_p_and_verdict_always_agree(old: int, new: int, problems: int, 
 
 def test_one_run_against_several_is_the_one_policy_it_is() -> None:
     after = np.random.default_rng(6).normal(3, 2, (6, 1)) + np.zeros((6, 30))
-    expected = stats.ttest_1samp(after[:, 0], 0).confidence_interval()
+    expected = scipy.stats.ttest_1samp(after[:, 0], 0).confidence_interval()
     found = compare_seeds(np.zeros((1, 30)), after)
     assert (found.low, found.high) == pytest.approx(tuple(expected)) and found.over == "seeds and problems"
 
@@ -196,7 +196,7 @@ def test_two_sets_of_problems_answered_by_the_same_runs() -> None:
     """A seed that is good on one set is good on the other: their totals are one number per run."""
     luck = np.random.default_rng(7).normal(0, 5, (5, 1))
     sets = [luck + np.zeros((5, 10)), luck + np.zeros((5, 20))]
-    expected = stats.ttest_1samp(2 * luck[:, 0], 0).confidence_interval()
+    expected = scipy.stats.ttest_1samp(2 * luck[:, 0], 0).confidence_interval()
     assert compare_suites([np.zeros((1, 10)), np.zeros((1, 20))], sets)[1:3] == pytest.approx(tuple(expected))
 
 
@@ -204,8 +204,8 @@ def test_not_worse_and_equivalent_are_one_sided_tests() -> None:
     delta = np.random.default_rng(8).normal(0.5, 10, 80)
     found = compare(np.zeros(80), delta, share=False)
     for margin in (0.5, 1.0, 2.0, 3.0, 4.0):
-        below = stats.ttest_1samp(delta, -margin, alternative="greater").pvalue < 0.05
-        above = stats.ttest_1samp(delta, margin, alternative="less").pvalue < 0.05
+        below = scipy.stats.ttest_1samp(delta, -margin, alternative="greater").pvalue < 0.05
+        above = scipy.stats.ttest_1samp(delta, margin, alternative="less").pvalue < 0.05
         assert found.not_worse(margin) == below and found.equivalent(margin) == (below and above)
 
 
@@ -214,7 +214,7 @@ def test_planned_seeds_find_the_effect_four_times_in_five() -> None:
     seeds = seeds_needed(effect, spread, problems=500)
     assert seeds is not None and seeds_needed(0.0, spread, problems=500) is None
     before, after = rng.normal(0, spread, (4000, seeds)), rng.normal(effect, spread, (4000, seeds))
-    power = np.mean(stats.ttest_ind(after, before, axis=1, equal_var=False).pvalue < 0.05)
+    power = np.mean(scipy.stats.ttest_ind(after, before, axis=1, equal_var=False).pvalue < 0.05)
     assert 0.78 <= power <= 0.92, (seeds, power)
     with pytest.raises(UserError, match="two of each"):
         seeds_needed(effect, spread, problems=1)

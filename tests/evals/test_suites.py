@@ -284,6 +284,24 @@ def test_an_interrupted_suite_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert {path.parent.name for path in tmp_path.glob("m_1/*/metrics.json")} == {"a", "b"}
 
 
+def test_a_suite_without_a_place_is_kept_and_says_where(monkeypatch, capsys, tmp_path: Path) -> None:
+    recipe = tiny(tmp_path).name
+    inside(monkeypatch, capsys, "train", recipe, 'phases=["sft"]', "sft.steps=1", folder=tmp_path)
+    words = ["suite", "coding", "--only", "countdown", "--models", "experiments", "--size", "2", "--max-tokens", "2"]
+    done = inside(monkeypatch, capsys, *words, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (folder,) = tmp_path.glob("evaluations/suite_coding_fast_*")
+    assert done.stdout.splitlines()[-1] == f"Everything: {folder.relative_to(tmp_path)}"
+    assert json.loads((folder / "suite.json").read_text())["cells"] and list(folder.glob("*/countdown/samples.jsonl"))
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise UserError("stopped")
+
+    monkeypatch.setattr("rlvrlab.evals.suites.examine.examine", interrupted)
+    done = inside(monkeypatch, capsys, *words, "-o", str(folder.relative_to(tmp_path)), folder=tmp_path)
+    assert f"go on with the same command and -o {folder.relative_to(tmp_path)}" in done.stderr
+
+
 @pytest.mark.slow
 def test_one_command_examines_every_run_of_a_folder(monkeypatch, capsys, tmp_path: Path) -> None:
     recipe = tiny(tmp_path).name

@@ -71,6 +71,7 @@ def test_folders_and_hub_ids(tmp_path, monkeypatch) -> None:
         ("empty", "no config.json"),
         ("file.gguf", "a file"),
         ("nanoo@3", "unknown model"),
+        ("gpt2", "a hub id with its owner"),
         ("", "no config.json"),
     ],
 )

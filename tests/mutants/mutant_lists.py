@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import sys
 import tomllib
 from pathlib import Path
 
-from mutant_plants import REVIEWED, Plant, chosen
+from mutant_plants import REVIEWED, Plant, chosen, in_turn
 from mutant_rooms import LEFT_OUT, QUOTA, SOURCE
 
 HERE = Path(__file__).resolve().parent
@@ -29,6 +30,24 @@ def reviewed() -> list[Plant]:
 
 def every_plant() -> list[Plant]:
     return [*reviewed(), *chosen(SOURCE, QUOTA, LEFT_OUT)]
+
+
+def sampled(plants: list[Plant], count: int, seed: int) -> list[Plant]:
+    """So many of them, the rooms in turn; which ones of a room depends on the seed alone."""
+    rooms: dict[str, list[Plant]] = {}
+    for plant in plants:
+        rooms.setdefault(plant.room, []).append(plant)
+    for room, own in rooms.items():
+        random.Random(f"{seed} {room}").shuffle(own)
+    return in_turn(list(rooms.values()))[:count]
+
+
+def recorded(path: Path) -> dict[str, str]:
+    """What became of bugs in earlier runs, by name: lines of fate, test and name, with tabs between them."""
+    if not path.exists():
+        return {}
+    lines = [line.split("\t") for line in path.read_text("utf-8").splitlines() if not line.startswith("#")]
+    return {name: fate for fate, _, name in lines}
 
 
 def accepted() -> dict[str, str]:

@@ -49,6 +49,10 @@ class Plant:
         return words + (f" #{self.nth}" if self.nth else "")
 
     @property
+    def room(self) -> str:
+        return self.file.partition("/")[0].removesuffix(".py")
+
+    @property
     def rank(self) -> str:
         """The order in which plants are chosen: arbitrary, and the same every time."""
         return hashlib.sha256(self.name.encode()).hexdigest()
@@ -182,18 +186,19 @@ def chosen(source: Path, quota: dict[str, int], left_out: dict[str, str]) -> lis
         kept = [name for name in names if not name.startswith(tuple(left_out))]
         ranked = [_kinds_in_turn(plants_in(name, (source / name).read_text("utf-8"))) for name in kept]
         ranked.sort(key=lambda plants: plants[0].rank if plants else "")
-        result.append(_that_parse(source, _in_turn(ranked), count))
-    return _in_turn(result)
+        result.append(_that_parse(source, in_turn(ranked), count))
+    return in_turn(result)
 
 
 def _kinds_in_turn(plants: list[Plant]) -> list[Plant]:
     """By rank, but one of each kind first: constants are many, and dropped calls few."""
     kinds = sorted({plant.kind for plant in plants})
     by_kind = [sorted((p for p in plants if p.kind == kind), key=lambda p: p.rank) for kind in kinds]
-    return _in_turn(sorted(by_kind, key=lambda some: some[0].rank))
+    return in_turn(sorted(by_kind, key=lambda some: some[0].rank))
 
 
-def _in_turn(queues: list[list[Plant]]) -> list[Plant]:
+def in_turn(queues: list[list[Plant]]) -> list[Plant]:
+    """The first of each, then the second of each, and so on."""
     return [plant for turn in zip_longest(*queues) for plant in turn if plant is not None]
 
 

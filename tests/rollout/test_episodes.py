@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +15,9 @@ import pytest
 from rlvrlab.credit.base import Shape
 from rlvrlab.credit.tree import tree_credit
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
-from rlvrlab.envs.agent.calls import Call, call_in, final_answer, written
 from rlvrlab.envs.agent.environment import Agent, bench_of
 from rlvrlab.envs.agent.tools import printing, used
+from rlvrlab.envs.tool_calls import Call, call_in, final_answer, written
 from rlvrlab.errors import UserError
 from rlvrlab.evals.answering import Ask, ServerAnswerer
 from rlvrlab.judge.isolation import probe
@@ -120,6 +122,21 @@ def test_tools_tell_mistakes_and_change_nothing() -> None:
     assert "ZeroDivisionError" in results[0].text and results[1].text == "1024" and results[3].text == "2 | NULL"
     assert used([(bench, Call("sql", tables.reference["calls"][0][1]))])[0].text == tables.reference["answer"]
     assert sums.meta["tool"] == "python" and tables.meta["tool"] == "sql"
+
+
+@needs_jail
+def test_tools_answer_to_whatever_a_policy_writes() -> None:
+    """Trees too deep for Python's own writer, halves of surrogate pairs, large integers: results that can be kept."""
+    bench = bench_of(Agent(style="chat", tools=("sql",)).problems("train", 1, 0)[0])
+    asked = [
+        Call("python", "-" * 2000 + "1"), Call("python", "f" + "()" * 2000), Call("python", "'\ud800'"),
+        Call("sql", "SELECT CAST(x'ff' AS TEXT)"), Call("sql", "SELECT '\ud800'"),
+        Call("sql", "SELECT 9223372036854775807, x'00ff', 1e999"),
+    ]  # fmt: skip
+    results = used([(bench, call) for call in asked])
+    assert [result.ok for result in results[2:]] == [False, True, False, True]
+    assert results[-1].text == "9223372036854775807 | 00ff | inf"
+    assert all(result.text.encode() for result in results)
 
 
 @needs_jail
@@ -279,3 +296,11 @@ def test_episodes_branch_between_turns_and_share_calls_and_results() -> None:
     paths = [[branch.path for branch in r.completion.branches] for r in rollouts]
     assert paths == [[(0,)], [(1,)], [(2,)], [(-1,)], [(-2,)], [(-3,)]], "as many answers as asked for"
     assert [r.completion.branches[0].share for r in rollouts] == [2, 2, 2, 1, 1, 1]
+
+
+def test_training_without_tools_does_not_import_the_judge() -> None:
+    """Tools bring workers, SQL and all code environments; a toy run starts without them."""
+    asked = "import sys, rlvrlab.train.loop, rlvrlab.train.phases.grpo; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout.split()
+    assert "rlvrlab.rollout.episodes" in loaded
+    assert not {"rlvrlab.judge.workers.pool", "rlvrlab.envs.sql.environment", "rlvrlab.envs.code"} & set(loaded)

@@ -21,7 +21,7 @@ from rlvrlab.rollout.segments import Segments, cut, swapped
 
 SOURCES = [inspect.getsource(module) for module in (bisect, heapq, textwrap, statistics)]
 FUNCTIONS = [
-    ast.get_source_segment(source, node) or ""
+    "\n".join(source.split("\n")[node.lineno - 1 : node.end_lineno])[node.col_offset :]
     for source in SOURCES
     for node in ast.walk(ast.parse(source))
     if isinstance(node, ast.FunctionDef) and len(node.body) >= 4

@@ -14,7 +14,7 @@ from rlvrlab.surgery.gradvac import GradVac
 from rlvrlab.surgery.mgda import Mgda
 from rlvrlab.surgery.pcgrad import PcGrad
 from rlvrlab.surgery.projection import project
-from rlvrlab.train.guards.base import NOTHING, Guard
+from rlvrlab.train.guards.base import NOTHING, Guard, Terms
 from rlvrlab.train.update import Backward, Gradients, apply, operate
 
 pytestmark = pytest.mark.slow
@@ -49,7 +49,7 @@ def updated(torch, net, group, rows_of, world: int, method: str) -> dict:
         share = np.array([0.4, 0.5, 0.1])
         found = Gradients.of([Backward(vector, i, 0.0, {}) for i, vector in enumerate(vectors)], share)
         scene = Scene(np.zeros((0, 0)), share, np.full(3, 0.5), ("a", "b", "c"), (0, step))
-        weight, memory, _ = operate(shards, METHODS[method](), found, scene, memory)
+        _, weight, memory, _ = operate(shards, METHODS[method](), found, scene, memory)
         kept = [[t.clone() for t in vector] for vector in vectors]
         gramian = shards.gramian(kept)["global"]
         apply(shards, found, weight, 0.01, 0.0, TestGuard(shards, kept, anchor), object(), NOTHING)
@@ -65,8 +65,8 @@ class TestGuard(Guard):
     def __init__(self, shards: Shards, held, anchor) -> None:
         self.shards, self.held, self.anchor = shards, held[:2], anchor
 
-    def terms(self, now, kept):
-        return [(self.shards.pull(self.anchor), 0.5), (self.shards.pull(self.anchor, self.held[0]), 0.1)]
+    def terms(self, now, kept, gradient):
+        return Terms([self.shards.pull(self.anchor), self.shards.pull(self.anchor, self.held[0])], [0.5, 0.1], {})
 
     def after_step(self, now, kept, applied):
         sign = np.diag([-1.0, -1.0, 1.0])

@@ -6,9 +6,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from rlvrlab.skills.interference import agreement, first_order, measured, spearman
 from rlvrlab.skills.metrics import diversity, retention
@@ -81,7 +81,7 @@ def test_the_interval_of_an_area_is_t_over_seeds() -> None:
     """With one setting whose gain is the same for all seeds the area is linear in what is kept: t is exact."""
     kept = np.random.default_rng(2).normal(0.5, 0.05, 6)
     points = np.stack([np.full(6, 1.0), kept], axis=1)[:, None]
-    found, expected = area(points, (0.0, 0.0)), stats.ttest_1samp(kept, 0).confidence_interval()
+    found, expected = area(points, (0.0, 0.0)), scipy.stats.ttest_1samp(kept, 0).confidence_interval()
     assert found == pytest.approx((kept.mean(), expected.low, expected.high))
 
 
@@ -89,7 +89,7 @@ def test_spearman_is_scipys_with_ties() -> None:
     rng = np.random.default_rng(1)
     for _ in range(20):
         a, b = rng.integers(0, 4, 12).astype(float), rng.standard_normal(12)
-        assert spearman(a, b) == pytest.approx(stats.spearmanr(a, b).statistic)
+        assert spearman(a, b) == pytest.approx(scipy.stats.spearmanr(a, b).statistic)
     assert np.isnan(spearman(np.ones(4), np.arange(4.0)))
 
 
@@ -120,7 +120,7 @@ def test_memory_is_spread_over_levels_keyed_and_nested() -> None:
 @given(st.integers(0, 12), st.integers(0, 12))
 def test_sign_test_is_the_binomial_test(lost: int, won: int) -> None:
     if lost + won:
-        expected = stats.binomtest(lost, lost + won, 0.5, alternative="greater").pvalue
+        expected = scipy.stats.binomtest(lost, lost + won, 0.5, alternative="greater").pvalue
         assert sign_test(lost, won) == pytest.approx(expected)
     else:
         assert sign_test(0, 0) == 1

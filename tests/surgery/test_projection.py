@@ -7,8 +7,9 @@ import pytest
 from gradients import nearest_by_enumeration, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
-from rlvrlab.surgery.projection import REACH, correction_norm, project, tolerances
+from rlvrlab.surgery.projection import REACH, correction_norm, gem_multipliers, project, tolerances
 
 PROBLEMS = 320
 
@@ -128,3 +129,40 @@ def test_tolerances_by_kind() -> None:
     # A surplus may be spent, a deficit is to be repaired by half, a large one at most by the cap.
     np.testing.assert_allclose(tolerances("budget", 0.0, size, surplus, repair=0.5, cap=0.5), [0.3, -0.05, -1.0])
     np.testing.assert_allclose(tolerances("budget", 0.2, size, surplus, repair=0.5, cap=0.5), [0.5, 0.1, -1.0])
+
+
+def half_square(v: np.ndarray, J: np.ndarray, u: np.ndarray) -> float:
+    return float(0.5 * ((u + v @ J) ** 2).sum())
+
+
+def slope_of_half_square(v: np.ndarray, J: np.ndarray, u: np.ndarray) -> np.ndarray:
+    return J @ (u + v @ J)
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.3])
+def test_gems_multipliers_are_those_of_a_general_solver(margin: float) -> None:
+    """The dual of GEM's projection by L-BFGS-B; without a margin also its primal, in parameter space."""
+    bent = 0
+    for seed in range(12):
+        J, u, _ = problem(4 * seed + 1)  # no zero rows; some duplicates
+        found = gem_multipliers(J @ J.T, J @ u, margin)
+        if (J @ u >= 0).all():
+            assert not found.any()
+            continue
+        bent += 1
+        start, bounds = np.full(len(J), margin + 1.0), [(margin, None)] * len(J)
+        reference = minimize(half_square, start, (J, u), jac=slope_of_half_square, bounds=bounds).x
+        # Duplicate rows leave v open but not the step.
+        np.testing.assert_allclose(u + found @ J, u + reference @ J, atol=1e-3 * np.linalg.norm(u))
+        assert half_square(found, J, u) <= half_square(reference, J, u) + 1e-9 and (found >= margin - 1e-12).all()
+        if not margin:
+            np.testing.assert_allclose(u + found @ J, nearest_by_enumeration(J, u, np.zeros(len(J))), atol=1e-9)
+    assert bent > 6
+
+
+def test_one_violated_constraint_is_a_gems_formula() -> None:
+    rng = np.random.default_rng(3)
+    reference, g = rng.standard_normal((2, 9))
+    g = g - 2 * (g @ reference) / (reference @ reference) * reference * np.sign(g @ reference)
+    [v] = gem_multipliers(np.array([[reference @ reference]]), np.array([g @ reference]), 0.0)
+    np.testing.assert_allclose(g + v * reference, g - (g @ reference) / (reference @ reference) * reference, atol=1e-12)

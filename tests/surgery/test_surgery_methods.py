@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy
 from gradients import conflicting, nearest_by_enumeration, rows
-from scipy.optimize import minimize
 
 from rlvrlab.randomness import generator
 from rlvrlab.registry import find, names
@@ -121,7 +121,9 @@ def test_upgrad_is_the_mean_of_projections() -> None:
 def on_simplex(cost, size: int) -> float:
     starts = [np.full(size, 1 / size), *np.eye(size) * 0.9 + 0.1 / size]
     limits = [{"type": "eq", "fun": lambda w: w.sum() - 1}]
-    found = [minimize(cost, w, bounds=[(0, 1)] * size, constraints=limits, tol=1e-14).fun for w in starts]
+    found = [
+        scipy.optimize.minimize(cost, w, bounds=[(0, 1)] * size, constraints=limits, tol=1e-14).fun for w in starts
+    ]
     return min(found)
 
 

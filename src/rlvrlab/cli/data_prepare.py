@@ -104,11 +104,11 @@ def _prepared(
     from rlvrlab.data.presets import PRESETS, Preset
     from rlvrlab.data.sources import HUB, file_rows, hub_rows, local_copy
     from rlvrlab.envs.data_files import bare_name
-    from rlvrlab.recipe.shipped import ENDING, shipped_file
+    from rlvrlab.recipe.shipped import ENDING, named_file
     from rlvrlab.registry import names
 
     path = Path(what)
-    if path.suffix == ENDING or (what not in PRESETS and what not in names("env") and shipped_file(path)):
+    if path.suffix == ENDING or (what not in PRESETS and what not in names("env") and named_file(path)):
         if origin or env_name or role or size:
             raise UserError(f"{what}: a recipe says itself what its data are; change data.train_size=… and env keys")
         return _recipes_own(path, keys)

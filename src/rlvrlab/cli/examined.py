@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rlvrlab.cli.check import built
+from rlvrlab.cli.names import find_run
 from rlvrlab.errors import UserError
 from rlvrlab.recipe.schema import Optimizer
-from rlvrlab.recipe.shipped import shipped_file
+from rlvrlab.recipe.shipped import named_file
 from rlvrlab.registry import names
 from rlvrlab.types import Environment, Problem, RewardFunction, Role
 
@@ -85,6 +86,8 @@ def subject_of(what: str | None, words: Sequence[str], run: str | None, engine: 
         return replace(subject_of_recipe(resolved), engine_keys=own)
     if Path(what).is_dir():
         raise UserError(f"{what}: a folder, not an environment; --run takes one run, e.g. `--run {what}`")
+    if what not in names("env") and ".py:" not in what and find_run(what) is not None:
+        raise UserError(f"{what}: a run, not an environment; say `--run {what}`")
     of_engine = tuple(word for word in words if word.removeprefix("--").startswith("engine."))
     keys = tuple(word for word in words if word not in of_engine)
     resolved_run = resolved_of(split_run(run)[0]) if run else None
@@ -93,7 +96,7 @@ def subject_of(what: str | None, words: Sequence[str], run: str | None, engine: 
 
 def is_recipe(what: str) -> bool:
     """A recipe's file, or the name of one that comes along; an environment of the same name wins."""
-    return what.endswith(".toml") or (what not in names("env") and shipped_file(Path(what)) is not None)
+    return what.endswith(".toml") or (what not in names("env") and named_file(Path(what)) is not None)
 
 
 def subject_of_recipe(resolved: Resolved) -> Subject:

@@ -21,14 +21,16 @@ SHOWN = 4
 
 def run_folder(word: str, root: Path = RUNS) -> Path:
     """A run or evaluation by its folder, its name, a part of it, or `latest`; nothing at all is the latest, too."""
-    found = _run_folder(word, root)
+    found = find_run(word, root)
+    if found is not None and not found.is_dir():
+        raise UserError(f"{found}: a file, not a run; name a run's folder or a part of its name, or say `{LATEST}`")
     if found is None:
         where = f"below {root}/; `rlvr runs` lists them" if root.is_dir() else f"and no folder {root}/ here"
         raise UserError(f"no run {word or LATEST!r} {where}; `rlvr train RECIPE` makes one")
     return found
 
 
-def _run_folder(word: str, root: Path) -> Path | None:
+def find_run(word: str, root: Path = RUNS) -> Path | None:
     """The same, or None where nothing fits; a word that fits several runs is refused with their names."""
     from rlvrlab.report.runs import find_runs, kind_at
     from rlvrlab.report.status import last_news
@@ -66,13 +68,11 @@ class RunName(click.ParamType):  # type: ignore[type-arg]
         """The folder, with what stood behind the @."""
         text = str(value)
         if os.path.lexists(text):
-            return text
+            return text if self._other else str(run_folder(text))
         word, mark, which = text.rpartition("@") if self._at else (text, "", "")
         if not mark:
             word, which = text, ""
-        found = _run_folder(word, RUNS)
-        if found is None and not self._other:
-            found = run_folder(word)  # raises, with what there is
+        found = find_run(word) if self._other else run_folder(word)
         return f"{found if found is not None else word}{mark}{which}"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

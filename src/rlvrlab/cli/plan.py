@@ -59,3 +59,6 @@ def show_plan(resolved: Resolved, as_json: bool) -> None:
     also = ", ".join(dict.fromkeys(name for p in phases for name in p.also_draw))
     if also:
         console.print(f"without the answers that these draw themselves: {also}")
+    passes = max((p.memory_passes for p in phases), default=0.0)
+    if passes:
+        console.print(f"besides, the guard makes {passes:.3g} passes over its memory in every update")

@@ -204,10 +204,10 @@ def export(study: Path, output: Path, as_json: bool) -> None:
 
 def _found(study: Path, folder: Path | None) -> tuple[StudyFile, Path]:
     """The study file, also by the name of one that comes along, and its folder, or the one that -o names."""
-    from rlvrlab.recipe.shipped import shipped_file
+    from rlvrlab.recipe.shipped import named_file
     from rlvrlab.study.folder import find_study
 
-    file, home = find_study(shipped_file(study) or study)
+    file, home = find_study(named_file(study) or study)
     return file, folder or home
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -43,7 +44,9 @@ if TYPE_CHECKING:
 @click.option("--size", type=click.IntRange(1), help="Problems per member, in place of the tier's.")
 @click.option("--max-tokens", type=click.IntRange(1), help="Longest answer, in place of the members'.")
 @click.option("--seed", default=0, show_default=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder for answers and results; resumes there.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Folder for all answers; goes on there [a new one]."
+)
 @DEADLINE
 @click.option("--contamination", is_flag=True, help="Ask instead how much of each data set is known by heart.")
 @AS_JSON
@@ -84,9 +87,10 @@ def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> Non
             chat = bool(options["servers"]) and not options["completions"]
             show_contamination(models, prepared, left_out, chat, options["as_json"])
             return
-        examined = _examined(models, prepared, left_out, options, stack)
+        output = options["output"] or _new_folder(name, options["tier"])
+        examined = _examined(models, prepared, left_out, output, options, stack)
     if options["as_json"]:
-        print_json({"suite": name, "tier": options["tier"], **examined.facts()})
+        print_json({"suite": name, "tier": options["tier"], "folder": str(output), **examined.facts()})
         return
     _show(examined, list(dict.fromkeys(cell.model for cell in examined.cells)), f"{name}, {options['tier']} tier")
     ready = [one for one in prepared if isinstance(one, Ready)]
@@ -94,6 +98,14 @@ def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> Non
     short = [f"{member} {there} of {wanted}" for member, there, wanted in asked if there < wanted]
     if short:
         click.secho(f"all there are, fewer than asked for: {', '.join(short)}", dim=True)
+    click.secho(f"Everything: {printable(output)}", dim=True)
+
+
+def _new_folder(name: str, tier: str) -> Path:
+    """Beside the other evaluations that belong to no run; the time keeps two examinations apart."""
+    from rlvrlab.record.evaluation import file_name
+
+    return Path("evaluations") / f"suite_{file_name(name)}_{tier}_{time.strftime('%Y%m%d_%H%M%S', time.gmtime())}"
 
 
 def _changes(overrides: tuple[str, ...], members: Sequence[Member]) -> dict[str, dict[str, Any]]:
@@ -172,8 +184,8 @@ def _answerer(folder: Path, which: str, *, chat: bool) -> Answerer:
 
 
 def _examined(
-    models: list[Model], prepared: Sequence[Ready | Skipped], left_out: list[Skipped], options: dict[str, Any],
-    stack: ExitStack,
+    models: list[Model], prepared: Sequence[Ready | Skipped], left_out: list[Skipped], output: Path,
+    options: dict[str, Any], stack: ExitStack,
 ) -> Examined:  # fmt: skip
     from dataclasses import replace
 
@@ -182,19 +194,22 @@ def _examined(
     from rlvrlab.evals.suites.examine import examine
     from rlvrlab.record.files import write_json
 
-    output: Path | None = options["output"]
     status = stack.enter_context(Console(stderr=True).status("examining"))
 
     def progress(model: str, member: str) -> None:
         status.update(f"{printable(model)} on {member}")
 
     alive = stack.enter_context(patient("the examination", options["deadline"]))
-    examined = examine(
-        models, prepared, seed=options["seed"], output=output, progress=progress, observe=lambda batch: alive()
-    )
+    try:
+        examined = examine(
+            models, prepared, seed=options["seed"], output=output, progress=progress, observe=lambda batch: alive()
+        )
+    except BaseException:
+        if output.is_dir():
+            click.echo(f"what is judged is kept; go on with the same command and -o {printable(output)}", err=True)
+        raise
     examined = replace(examined, skipped=(*examined.skipped, *left_out))
-    if output is not None:
-        write_json(output / "suite.json", examined.facts())
+    write_json(output / "suite.json", examined.facts())
     return examined
 
 

@@ -28,7 +28,10 @@ def write_bytes(path: Path, data: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(data)
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # else a power cut could leave the new name without its content
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)

@@ -27,6 +27,8 @@ from rlvrlab.types import Problem, Role
 
 FOLDER = "manifests"
 VERSION = 1
+COLUMNS = {"row": int, "id": str, "prompt": str, "sha256": str}
+"""Of every row but the first, besides its role."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,9 @@ def read_manifest(path: Path) -> Manifest:
         except TypeError:
             columns = set(Entry.__dataclass_fields__) ^ set(row)
             raise UserError(f"{path}:{number}: column {min(columns)!r} is missing or unknown") from None
+        odd = [name for name, kind in COLUMNS.items() if not isinstance(row[name], kind)]
+        if odd:
+            raise UserError(f"{path}:{number}: column {odd[0]!r}: {row[odd[0]]!r:.40} is not what a manifest holds")
         if entries[-1].role not in (None, *get_args(Role)):
             raise UserError(f"{path}:{number}: column 'role': {entries[-1].role!r} is no role")
     facts = {k: v for k, v in header.items() if k not in ("manifest", "file", "rows", "roles", "sha256")}

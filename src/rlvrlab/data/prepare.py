@@ -19,10 +19,10 @@ from rlvrlab.data.files import write_lines
 from rlvrlab.data.manifest import manifest_of, path_of, write_manifest
 from rlvrlab.data.near import near_prompts
 from rlvrlab.data.presets import Preset
-from rlvrlab.data.rows import from_row, is_problem_row, to_row, write_problems
+from rlvrlab.data.rows import from_row, is_problem_row, read_problems, to_row, write_problems
 from rlvrlab.data.sources import Place, raw_files, rows_of
 from rlvrlab.envs.base import BaseEnvironment, Read, style_of
-from rlvrlab.envs.data_files import Row, read_row
+from rlvrlab.envs.data_files import Row, read_row, read_rows
 from rlvrlab.envs.split import role_in_training_set
 from rlvrlab.errors import LabError, UserError
 from rlvrlab.registry import find, names
@@ -180,7 +180,9 @@ def row_readers() -> list[str]:
 
 
 def write(prepared: Prepared, folder: Path, to: Format) -> list[Path]:
-    """A file and a manifest per role, and what was dropped; nothing is overwritten."""
+    """A file and a manifest per role, and what was dropped; nothing is overwritten.
+
+    Files that hold these very rows were left by a preparation that was broken off, and are completed."""
     ending = {"jsonl": ".jsonl", "parquet": ".parquet", "trl": "_trl.jsonl"}[to]
     there = {role: rows for role, rows in prepared.problems.items() if rows}
     if not there:
@@ -188,8 +190,8 @@ def write(prepared: Prepared, folder: Path, to: Format) -> list[Path]:
         lost = prepared.left_out + len(prepared.bad_tasks)
         raise UserError(f"{prepared.name}: no problems; {lost} rows could not be judged{reason}")
     files = {role: folder / f"{prepared.name}_{role}{ending}" for role in there}
-    for path in files.values():
-        if path.exists():
+    for role, path in files.items():
+        if path.exists() and not _holds(path, there[role], to):
             raise UserError(f"{path}: is already there; choose another --output or move it away")
     facts: dict[str, Any] = {
         "environment": prepared.env.name,
@@ -214,6 +216,19 @@ def write(prepared: Prepared, folder: Path, to: Format) -> list[Path]:
         lines = (json.dumps(row, ensure_ascii=False) for row in rows)
         write_lines(folder / f"{prepared.name}_bad_tasks.jsonl", lines)
     return list(files.values())
+
+
+def _holds(path: Path, problems: Sequence[Problem], to: Format) -> bool:
+    """Whether a file has exactly the rows that would be written to it."""
+    try:
+        if to == "trl":
+            found, wanted = [row for _, row in read_rows(path)], [trl_row(problem) for problem in problems]
+        else:
+            found = [to_row(problem, number) for number, problem in enumerate(read_problems(path))]
+            wanted = [to_row(problem, number) for number, problem in enumerate(problems)]
+    except UserError:  # not what we write
+        return False
+    return json.dumps(found, sort_keys=True) == json.dumps(wanted, sort_keys=True)
 
 
 def trl_row(problem: Problem) -> dict[str, Any]:

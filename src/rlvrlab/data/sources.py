@@ -139,9 +139,7 @@ def _hub_rows(preset: Preset, split: str) -> Iterator[Place]:
     except (UserError, KeyboardInterrupt):
         raise
     except Exception as error:  # whatever the network and the hub come up with
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        first = NO_NETWORK if alone else first
-        raise InfrastructureError(_unfetched(preset, split, first)) from None
+        raise InfrastructureError(_unfetched(preset, split, NO_NETWORK if alone else first_line(error))) from None
     yield from _numbered(data, f"{preset.hub}[{split}]")
 
 
@@ -157,7 +155,11 @@ def _unfetched(preset: Preset, split: str, why: str) -> str:
 
 
 def _saved_rows(folder: Path, preset: Preset) -> dict[str, Iterator[Place]]:
-    data = _datasets().load_from_disk(str(folder))
+    client = _datasets()
+    try:
+        data = client.load_from_disk(str(folder))
+    except Exception as error:  # whatever the client makes of damaged files
+        raise UserError(f"{folder}: cannot be read ({first_line(error)}); save or fetch it again") from None
     if not hasattr(data, "keys"):
         split = next(iter(preset.splits)) if len(preset.splits) == 1 else str(data.split)
         data = {split: data}
@@ -168,8 +170,23 @@ def _saved_rows(folder: Path, preset: Preset) -> dict[str, Iterator[Place]]:
 
 
 def _numbered(data: Any, where: str) -> Iterator[Place]:
-    for number, row in enumerate(data, 1):
-        yield f"{where}:{number}", dict(row)
+    """Rows of the hub's client, which may fail on any of them: a shard is damaged, a row is none."""
+    rows, number = iter(data), 0
+    while True:
+        number += 1
+        try:
+            row = dict(next(rows))
+        except StopIteration:
+            return
+        except Exception as error:
+            why = f"row {number} of {where} cannot be read ({first_line(error)})"
+            raise InfrastructureError(f"{why}; fetch it again, or give your copy with --from PATH") from None
+        yield f"{where}:{number}", row
+
+
+def first_line(error: Exception) -> str:
+    """What an error of another package says, on one line."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def _datasets() -> Any:

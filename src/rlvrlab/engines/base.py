@@ -10,7 +10,7 @@ Clipping needs no verb: the norm of Σ wᵢgᵢ is √(wᵀGw) with the Gramian 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, Self
 
@@ -24,7 +24,7 @@ from rlvrlab.types import Couples, Objective, Sampler
 Vector = Any
 """A point or direction in the engine's trainable parameters; only the engine that made it can read it."""
 Snapshot = Any
-"""A frozen copy of the trainable parameters."""
+"""A frozen copy of the trainable parameters: a vector too, so copies can be combined."""
 Policy = Literal["current", "reference"] | Any
 """Whose log-probabilities: the policy being trained, the frozen reference, or a Snapshot."""
 Scope = Literal["global", "module"]
@@ -55,6 +55,10 @@ class Trainable(Protocol):
         """Dot products of all pairs, summed over shards; by module, they add up to the global one."""
         ...
 
+    def combine(self, vectors: Sequence[Vector], weights: Mapping[str, Sequence[float]]) -> Vector:
+        """Σ wᵢvᵢ as a new vector; the weights are for the whole ("global") or by module, as `gramian` names them."""
+        ...
+
     def step(self, vectors: Sequence[Vector], weights: Sequence[float], learning_rate: float) -> Vector:
         """Hand Σ wᵢgᵢ to the optimiser as the gradient; returns the displacement it really applied."""
         ...
@@ -80,6 +84,10 @@ class Engine(Sampler, Trainable, Protocol):
 
     def logprobs(self, batch: TokenBatch, policy: Policy = "current") -> tuple[Floats, Floats]:
         """Log-probability and entropy at each completion token; 0 where nothing is seen."""
+        ...
+
+    def anchor_kl(self, batch: TokenBatch, anchor: Snapshot) -> tuple[Vector, float]:
+        """Gradient and value of KL(anchor ‖ current) over the whole vocabulary, a mean over the batch's loss tokens."""
         ...
 
     def values(self, batch: TokenBatch) -> Floats:
@@ -108,6 +116,14 @@ class Engine(Sampler, Trainable, Protocol):
 
     def load(self, folder: Path) -> None:
         """Continue from `save`."""
+        ...
+
+    def save_vectors(self, folder: Path, vectors: Mapping[str, Vector]) -> None:
+        """Vectors by name, to the last bit."""
+        ...
+
+    def load_vectors(self, folder: Path) -> dict[str, Vector]:
+        """Back from `save_vectors`."""
         ...
 
 

@@ -71,13 +71,37 @@ def gradient_is_derivative(make: Make) -> str | None:
         for i in range(2):
             if gram[i, i] == 0:
                 return f"{name}: a gradient is zero"
-            measured = _slope(engine, batch, objective, directions[i], float(gram[i, i]) ** 0.5)
+            measured = _slope(engine, _loss_of(engine, batch, objective), directions[i], float(gram[i, i]) ** 0.5)
             expected = float(gram[0, i] / gram[i, i] ** 0.5)
             scale = max(abs(expected), float(gram[0, 0]) ** 0.5)
             problem = _close(f"{name} along {i}", measured, expected, DERIVATIVE[engine.precision] * scale)
             if problem:
                 return problem
     return None
+
+
+def anchor_kl_is_exact(make: Make) -> str | None:
+    """Exactly 0 at the anchor; elsewhere the KL that scoring every token of the vocabulary gives, and its slope."""
+    engine = _trained(make(0))
+    batch, anchor = _batch(engine), engine.snapshot()
+    vector, value = engine.anchor_kl(batch, anchor)
+    if value != 0 or _norm(engine, vector) != 0:
+        return f"at the anchor: KL {value:.3g}, gradient of length {_norm(engine, vector):.3g}, expected 0 and 0"
+    engine.step([engine.gradient(_batch(engine, 1), Sft())[0]], [1.0], 0.05)
+    size, tolerance = engine.tokenizer.vocab_size, EXACT[engine.precision] * 100
+    every = batch_of([_prompt(engine)] * size, [(token,) for token in range(size)])
+    before, after = (engine.logprobs(every, policy)[0][:, 0] for policy in (anchor, "current"))
+    listed = float((np.exp(before) * (before - after)).sum())
+    problem = _close("KL", engine.anchor_kl(every.rows([0]).rescaled(), anchor)[1], listed, tolerance)
+    vector, value = engine.anchor_kl(batch, anchor)
+    parts = [engine.anchor_kl(batch.rows(part), anchor) for part in ([0, 1, 2], [3, 4, 5, 6, 7])]
+    problem = problem or _close("Σ parts − KL", sum(part[1] for part in parts) - value, 0.0, tolerance)
+    problem = problem or _same(engine, vector, engine.combine([part[0] for part in parts], {"global": [1, 1]}), "parts")
+    norm = _norm(engine, vector)
+    if problem or norm == 0:
+        return problem or "the gradient is zero away from the anchor"
+    measured = _slope(engine, lambda: engine.anchor_kl(batch, anchor)[1], vector, norm)
+    return _close("slope of the KL", measured, norm, DERIVATIVE[engine.precision] * norm)
 
 
 def micro_batches_do_not_matter(make: Make) -> str | None:
@@ -133,6 +157,24 @@ def modules_add_up(make: Make) -> str | None:
     if float(np.abs(whole - whole.T).max()) > tolerance:
         return "the Gramian is not symmetric"
     return _close("Σ modules − global", float(np.abs(sum(parts.values()) - whole).max()), 0.0, tolerance)
+
+
+def combine_is_by_module(make: Make) -> str | None:
+    """Σ wᵢvᵢ as a whole; and with a weight in one module only, what the Gramian of that module says."""
+    engine = _trained(make(0))
+    vectors = [engine.gradient(_batch(engine, i), Sft())[0] for i in range(2)]
+    whole, parts = engine.gramian(vectors)["global"], engine.gramian(vectors, "module")
+    tolerance = EXACT[engine.precision] * 10 * float(np.abs(whole).max())
+    weights = [0.5, -2.0]
+    for name, gram in {"global": whole, **parts}.items():
+        alone = {module: weights if module == name else [0.0, 0.0] for module in parts}
+        combined = engine.combine(vectors, alone if name in parts else {"global": weights})
+        found = engine.gramian([combined, *vectors])["global"][0]
+        expected = [weights @ gram @ weights, *(weights @ gram)]
+        problem = _close(f"combined in {name}", float(np.abs(found - expected).max()), 0.0, tolerance)
+        if problem:
+            return problem
+    return None
 
 
 def step_returns_displacement(make: Make) -> str | None:
@@ -258,6 +300,19 @@ def save_and_load(make: Make) -> str | None:
     return next((f"{name} differ after load" for name, (a, b) in pairs.items() if not np.array_equal(a, b)), None)
 
 
+def vectors_survive(make: Make) -> str | None:
+    """Saved vectors come back by name, to the last bit."""
+    engine = _trained(make(0))
+    vectors = {"anchor": engine.snapshot(), "slope": engine.gradient(_batch(engine), Sft())[0]}
+    with tempfile.TemporaryDirectory() as folder:
+        engine.save_vectors(Path(folder) / "vectors", vectors)
+        stored = engine.load_vectors(Path(folder) / "vectors")
+    if stored.keys() != vectors.keys():
+        return f"{sorted(stored)} came back, expected {sorted(vectors)}"
+    gaps = [_norm(engine, engine.combine([stored[n], vectors[n]], {"global": [1.0, -1.0]})) for n in vectors]
+    return None if not any(gaps) else "a vector has changed"
+
+
 def sampling_is_keyed(make: Make) -> str | None:
     """Equal keys give equal answers whatever shares the batch; the sampler's log-probs are the trainer's."""
     engine = _trained(make(0))
@@ -290,9 +345,11 @@ CHECKS: dict[str, Callable[[Make], str | None]] = {
     for check in (
         sums_to_one,
         gradient_is_derivative,
+        anchor_kl_is_exact,
         micro_batches_do_not_matter,
         rows_are_alone,
         modules_add_up,
+        combine_is_by_module,
         step_returns_displacement,
         shift_adds,
         shift_leaves_momentum,
@@ -301,6 +358,7 @@ CHECKS: dict[str, Callable[[Make], str | None]] = {
         critic_learns,
         reference_stays,
         save_and_load,
+        vectors_survive,
         sampling_is_keyed,
         greedy_is_argmax,
     )
@@ -354,13 +412,17 @@ def _train_critic(engine: Engine, batch: TokenBatch) -> float:
     return engine.fit_values(batch, lambda value_BT, part: value_loss(value_BT, part, clip=None)[:2], 0.05)
 
 
-def _slope(engine: Engine, batch: TokenBatch, objective: Objective, direction: Vector, norm: float) -> float:
+def _loss_of(engine: Engine, batch: TokenBatch, objective: Objective) -> Callable[[], float]:
+    return lambda: objective(*engine.logprobs(batch), batch).value
+
+
+def _slope(engine: Engine, measure: Callable[[], float], direction: Vector, norm: float) -> float:
     """Central difference of fourth order along a unit direction: a curved loss needs no smaller step than rounding."""
     size = {"float64": 1e-4, "float32": 3e-3}.get(engine.precision, 5e-2)
     values, here = {}, 0
     for there in (2, 1, -1, -2):
         engine.shift([direction], [(there - here) * size / norm])
-        values[there], here = objective(*engine.logprobs(batch), batch).value, there
+        values[there], here = measure(), there
     engine.shift([direction], [2 * size / norm])
     return (8 * (values[1] - values[-1]) - (values[2] - values[-2])) / (12 * size)
 

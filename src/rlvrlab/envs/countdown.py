@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations_with_replacement
 from math import comb
 from typing import Annotated, Literal, NamedTuple
@@ -200,13 +201,7 @@ class Countdown(BaseEnvironment):
     def _instances(self, level: int, role: Role, seed: int) -> Iterator[tuple[Instance, Term]]:
         """All instances of a small space in keyed order, or keyed draws from a large one; ends when it runs dry."""
         if self._is_small(level):
-            solved = [
-                (instance, term)
-                for numbers in combinations_with_replacement(range(self.low, self.high + 1), level)
-                for term in reachable(numbers, self.operators).values()
-                if (instance := self._instance(numbers, term)) and instance.role == role
-            ]
-            yield from shuffled(solved, seed, "countdown", level, role)
+            yield from shuffled(_listed(self, level).get(role, []), seed, "countdown", level, role)
             return
         seen: set[Instance] = set()
         fruitless = 0
@@ -238,6 +233,17 @@ class Countdown(BaseEnvironment):
             return None
         # With use_all off, a target among the numbers would be answered by that number alone.
         return None if target in numbers and not self.use_all else Instance(tuple(sorted(numbers)), target)
+
+
+@lru_cache(maxsize=4)
+def _listed(env: Countdown, level: int) -> Mapping[Role, list[tuple[Instance, Term]]]:
+    """Every instance of a small space, by role; kept, since a run asks for several roles one after the other."""
+    by_role: dict[Role, list[tuple[Instance, Term]]] = {}
+    for numbers in combinations_with_replacement(range(env.low, env.high + 1), level):
+        for term in reachable(numbers, env.operators).values():
+            if instance := env._instance(numbers, term):
+                by_role.setdefault(instance.role, []).append((instance, term))
+    return by_role
 
 
 def _ask(problem: Problem) -> tuple[list[int], int]:

@@ -23,7 +23,7 @@ import numpy as np
 from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.envs.data_files import read_rows
 from rlvrlab.envs.split import role_of
-from rlvrlab.errors import JudgeLost, OwnCodeError, UserError, defined_at, raised_at
+from rlvrlab.errors import JudgeLost, OwnCodeError, UserError, defined_at, refuse_other_arguments, told
 from rlvrlab.fingerprint import CHANGED, fingerprint, same_code
 from rlvrlab.randomness import shuffled
 from rlvrlab.registry import adapter, declare
@@ -66,11 +66,10 @@ def all_said_by(name: str, judge: Verifier, items: Sequence[tuple[Problem, str]]
             raise
         except Exception as error:
             errors.append(error)
-            verdicts.append(unjudged(f"verify raised {type(error).__name__}: {error} at {raised_at(error)}"))
+            verdicts.append(unjudged(f"verify raised {told(error, judge)}"))
     if errors and len(errors) == len(items) and all(isinstance(error, BUGS) for error in errors):
-        why = f"{type(errors[0]).__name__}: {errors[0]}".replace("\n", " ")
-        where = raised_at(errors[0])
-        raise BadVerdict(f"verify of {name!r} raised on all {len(items)} answers: {why} at {where}") from errors[0]
+        why = told(errors[0], judge)
+        raise BadVerdict(f"verify of {name!r} raised on all {len(items)} answers: {why}") from errors[0]
     return verdicts
 
 
@@ -159,6 +158,9 @@ def make_environment(name: str, problems: object, verify: Verifier, gold: Gold |
     for what, function in (("verify", verify), ("gold", gold)):
         if (function is not None and not callable(function)) or (function is None and what == "verify"):
             raise UserError(f"environment {name!r}: {what} is a function, not {function!r:.60}")
+    refuse_other_arguments(f"environment {name!r}: verify", verify, "problem", "text")
+    if gold is not None:
+        refuse_other_arguments(f"environment {name!r}: gold", gold, "problem")
     asked = () if problems is None else read_problems(name, problems)
     content = hashlib.sha256("\n".join(f"{p.id} {p.key} {p.role}" for p in asked).encode()).hexdigest()[:16]
     code = fingerprint(verify, gold)
@@ -213,8 +215,8 @@ def _problem(name: str, row: Mapping[str, Any], where: str) -> Problem:
     if role not in get_args(Role):
         raise UserError(f"{where}: role is one of {', '.join(get_args(Role))}, not {role!r:.60}")
     meta = {key: value for key, value in row.items() if key not in KNOWN}
-    problem = Problem("", name, str(row.get("skill", name)), prompt, reference, meta, role)
-    given = str(row["id"]) if "id" in row else f"{name}:{problem.key}"
+    problem = Problem("", name, str(row.get("skill") or name), prompt, reference, meta, role)
+    given = str(row["id"]) if row.get("id") is not None else f"{name}:{problem.key}"
     return Problem(given, name, problem.skill, prompt, reference, meta, role)
 
 

@@ -32,7 +32,7 @@ from rlvrlab.envs.function import all_said_by
 from rlvrlab.envs.matchers import LONGEST, MATCHERS, Exact, Matcher, in_block, same
 from rlvrlab.envs.mathematics.shapes import LETTERS
 from rlvrlab.envs.split import role_in_training_set, role_of
-from rlvrlab.errors import UserError, suggestion
+from rlvrlab.errors import UserError, refuse_other_arguments, suggestion
 from rlvrlab.fingerprint import CHANGED, fingerprint, same_code
 from rlvrlab.judge.extract import after_thinking, boxed, hashed, tagged
 from rlvrlab.randomness import key_bits, shuffled
@@ -207,7 +207,7 @@ class Answers(JudgedEnvironment, PluginTable):
         if not question:
             raise ValueError(f"column {self.prompt!r} is empty; fill it in or leave out the row")
         if self.choices:
-            listed = [str(one) for one in row[self.choices]]
+            listed = [str(one) for one in filled(self.choices, row) if one is not None]
             question += "\n" + "\n".join(f"{letter}) {text}" for letter, text in zip(LETTERS, listed, strict=False))
             value = _letter(value, listed)
         try:
@@ -215,7 +215,7 @@ class Answers(JudgedEnvironment, PluginTable):
         except ValueError as error:
             raise ValueError(f"column {self.answer!r}: {error}") from None
         meta = {key: one if _is_plain(one) else str(one) for key, one in row.items() if key != self.answer}
-        skill = str(row[self.skill]) if self.skill else self.name
+        skill = str(filled(self.skill, row)) if self.skill else self.name
         name = f"answers:{key_bits(question):032x}"[:24]
         return question, Problem(name, self.name, skill, self._asked(question), reference, meta)
 
@@ -240,7 +240,7 @@ def filled(template: str, row: Row) -> Any:
         pieces = list(Formatter().parse(template))
     except ValueError as error:
         raise ValueError(f"template {template[:60]!r}: {error}; write a brace as {{{{ or }}}}") from None
-    return "".join(text + ("" if name is None else str(row[name])) for text, name, _, _ in pieces)
+    return "".join(text + ("" if name is None else str(filled(name, row))) for text, name, _, _ in pieces)
 
 
 class _Row(NamedTuple):
@@ -333,6 +333,7 @@ def _function(name: str) -> Callable[[Problem, str], Any]:
     if not callable(found):
         there = ", ".join(own_names(path)) or "none"
         raise UserError(f"matcher {name!r}: no function {attribute!r} in {path}, which has: {there}")
+    refuse_other_arguments(f"matcher {name.rpartition('/')[2]!r}", found, "problem", "answer")
     return found
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlvrlab.errors import ModelUnavailable, UnknownName, UserError
+from rlvrlab.errors import ModelUnavailable, UnknownName, UserError, suggestion
 from rlvrlab.models import cache, nano, smollm2
 from rlvrlab.models.inspection import parameters_in
 
@@ -61,7 +61,8 @@ def resolve(name_or_path: str | Path) -> Path:
         return Path(text)
     if "/" in text or "\\" in text:
         raise UserError(f"{text}: no such folder, and no hub id (owner/name); `rlvr model list` shows what is on hand")
-    raise UnknownName("model", text, BUILT_IN)
+    others = "or a folder here, or a hub id with its owner (openai-community/gpt2)"
+    raise UserError(f"unknown model {text!r}{suggestion(text, BUILT_IN)}; {others}")
 
 
 def locate(text: str, folder: Path) -> str:

@@ -47,13 +47,20 @@ def files() -> dict[str, Path]:
 
 
 def recipe_file(path: Path) -> Path:
-    """The file itself, or what comes along under this name: `toy_countdown`, `recipes/toy_countdown.toml`."""
-    found = shipped_file(path)
-    if found is None and not os.path.lexists(path) and path.suffix != ENDING:
-        near = suggestion(str(path), files())
+    """The file itself, `mine.toml` for `mine`, or what comes along under this name: `toy_countdown`."""
+    found = named_file(path)
+    if found is None and not os.path.lexists(path):
+        own = [str(other.with_suffix("")) for other in sorted(path.parent.glob(f"*{ENDING}"))]
+        near = suggestion(str(path.with_suffix("")), [*own, *files()])
         near = f" ({near.removeprefix('; ')})" if "did you mean" in near else ""
         raise UserError(f"{path}: no such recipe{near}; `rlvr recipes` shows the ones that come with rlvrlab")
     return found or path
+
+
+def named_file(path: Path) -> Path | None:
+    """A recipe that is named without its ending, the user's own before one that comes along; None if there is none."""
+    own = Path(f"{path}{ENDING}")
+    return own if own.is_file() and not os.path.lexists(path) else shipped_file(path)
 
 
 def shipped_file(path: Path) -> Path | None:

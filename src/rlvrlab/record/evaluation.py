@@ -15,7 +15,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, Strict
 
 from rlvrlab.data.rows import read_problems, write_problems
 from rlvrlab.errors import InfrastructureError, UserError
@@ -25,7 +27,6 @@ from rlvrlab.record.files import (
     StorageError,
     mend_tail,
     read_facts,
-    read_lines,
     refuse_schema,
     utc_now,
     write_json,
@@ -33,12 +34,43 @@ from rlvrlab.record.files import (
 )
 from rlvrlab.record.lock import Lock
 from rlvrlab.record.redact import redact
-from rlvrlab.types import Problem
+from rlvrlab.record.shapes import Record, read_records
+from rlvrlab.types import ErrorKind, Finish, Problem
 
 SCHEMA = 1
 INFO, SAMPLES, PROBLEMS = "run_info.json", "samples.jsonl", "problems.jsonl"
 LEFTOVERS = {".lock", SAMPLES, PROBLEMS}
 """What a kill before the first answer may leave."""
+
+
+class StoredAnswer(Record):
+    """One line of samples.jsonl, as far as metrics and rescoring rely on it."""
+
+    problem: str
+    sample: int
+    turn: int
+    completion: str
+    finish: Annotated[Finish, Strict(False)]
+    gen_tokens: int
+    correct: bool | None
+    score: float
+    error: Annotated[ErrorKind, Strict(False)]
+    parts: dict[str, float]
+    passed: int
+    total: int
+    answer: str | None
+    detail: str
+    isolation: str
+    flags: list[str]
+    judge_s: float
+    at_s: float
+    entropy: float | None = None
+    tokens: list[int] = Field(default_factory=list)
+    logprobs: list[float] = Field(default_factory=list)
+    attempts: int = 1
+    server: str = ""
+    sampler_error: str = ""
+    credit: float | None = None
 
 
 class EvaluationFolder:
@@ -90,7 +122,7 @@ class EvaluationFolder:
 
     def rows(self) -> list[dict[str, Any]]:
         """The newest line of each answer; those taken back are left out."""
-        return newest(read_lines(self.folder / SAMPLES))
+        return newest(read_records(self.folder / SAMPLES, StoredAnswer))
 
     def append(self, rows: Sequence[dict[str, Any]]) -> None:
         """Append judged answers; the kernel has them when this returns, so kill −9 loses none."""
@@ -162,7 +194,7 @@ def read_evaluations(folders: Sequence[Path]) -> list[Stored]:
             problems = tuple(read_problems(folder / PROBLEMS))
             asked[content] = problems, {problem.id: problem.key for problem in problems}
         problems, keys = asked[content]
-        rows = newest(read_lines(folder / SAMPLES))
+        rows = newest(read_records(folder / SAMPLES, StoredAnswer))
         strange = [row["problem"] for row in rows if row["problem"] not in keys]
         if strange:
             told = f"{len(strange)} samples of problems it does not hold, e.g. {strange[0]}"

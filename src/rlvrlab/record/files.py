@@ -70,10 +70,18 @@ def write_json(path: Path, value: Any) -> None:
     write_atomically(path, json.dumps(_finite(value), ensure_ascii=False, indent=2, default=str) + "\n")
 
 
+def parsed(text: str) -> Any:
+    """JSON as values; whatever cannot be read is a ValueError, brackets within thousands of others too."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
 def read_facts(path: Path, remedy: str) -> dict[str, Any] | None:
     """A JSON file that holds one table; None when it is not there."""
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
+        facts = parsed(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, OSError) as error:
@@ -167,7 +175,7 @@ def numbered_lines(path: Path, needs: Mapping[str, type] | None = None) -> Itera
         if not line.strip(b" \r\x00"):
             continue
         try:
-            row = json.loads(line.decode())  # of bytes, json would look for their encoding line by line
+            row = parsed(line.decode())  # of bytes, json would look for their encoding line by line
         except ValueError:
             if number == len(lines):
                 return

@@ -11,10 +11,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.record.files import Lines, read_lines, utc_now
+from rlvrlab.record.files import Lines, utc_now
+from rlvrlab.record.shapes import Record, read_records
 from rlvrlab.types import Problem
 
 LOOKS = "looks.jsonl"
+
+
+class Look(Record):
+    """One line of looks.jsonl."""
+
+    time: str
+    data: str
+    problems: int
+    where: str
 
 
 def note_look(run: Path, data: str, problems: Sequence[Problem], where: str) -> None:
@@ -33,4 +43,4 @@ def note_look(run: Path, data: str, problems: Sequence[Problem], where: str) -> 
 
 def read_looks(run: Path) -> list[dict[str, Any]]:
     """Every look at test problems with a policy of this run, the oldest first."""
-    return read_lines(run / LOOKS)
+    return read_records(run / LOOKS, Look)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from rlvrlab.errors import LabError, OwnCodeError, UserError, defined_at, raised_at
+from rlvrlab.errors import LabError, OwnCodeError, UserError, defined_at, refuse_other_arguments, told
 from rlvrlab.fingerprint import CHANGED, fingerprint, same_code
 from rlvrlab.registry import adapter, declare
 from rlvrlab.rewards.total import judged, total
@@ -52,8 +52,8 @@ class FunctionReward:
         except LabError:
             raise
         except Exception as error:
-            what = f"reward function {self.name!r} raised {type(error).__name__}: {error}".replace("\n", " ")
-            raise OwnCodeError(f"{what} at {raised_at(error)} (problem {problem.id})") from error
+            what = f"reward function {self.name!r} raised {told(error, type(self).function)}"
+            raise OwnCodeError(f"{what} (problem {problem.id})") from error
         if isinstance(value, Reward):
             value = value.parts or value.value
         parts = value if isinstance(value, Mapping) else {self.name: value}
@@ -93,6 +93,7 @@ def _class_of(function: RewardPart) -> type[Any]:
     code = fingerprint(function)
     if (id(function), code) not in _classes:
         name = getattr(function, "__name__", type(function).__name__).strip("<>")  # <lambda>
+        refuse_other_arguments(f"reward function {name!r}", function, "problem", "completion", "verdict")
         inside = {"function": staticmethod(function), "actual": code}
         made = make_dataclass(name, [("code", str, code)], bases=(FunctionReward,), namespace=inside, frozen=True)
         _classes[id(function), code] = declare(made, "reward", name)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from rlvrlab.errors import LabError, OwnCodeError, defined_at, raised_at
+from rlvrlab.errors import LabError, OwnCodeError, defined_at, told
 from rlvrlab.registry import find
 from rlvrlab.types import Completion, Problem, Reward, RewardFunction, Verdict
 
@@ -56,8 +56,8 @@ def paid(reward: RewardFunction, problem: Problem, completion: Completion, verdi
     except Exception as error:
         if type(reward).__module__.startswith(__name__.partition(".")[0] + "."):
             raise  # a fault of ours, whose traceback is wanted
-        what = f"reward {type(reward).__name__!r} raised {type(error).__name__}: {error}".replace("\n", " ")
-        raise OwnCodeError(f"{what} at {raised_at(error)} (problem {problem.id})") from error
+        what = f"reward {type(reward).__name__!r} raised {told(error, reward)}"
+        raise OwnCodeError(f"{what} (problem {problem.id})") from error
     if not isinstance(given, Reward) or not math.isfinite(given.value):
         shown = given.value if isinstance(given, Reward) else given
         what = f"reward of {problem.id} is {shown!r:.100} ({defined_at(reward)})"

@@ -16,10 +16,8 @@ from math import prod
 from typing import Any
 
 from rlvrlab.credit.base import Shape
-from rlvrlab.envs.agent.calls import RESULT, Call, call_in
-from rlvrlab.envs.agent.environment import bench_of
-from rlvrlab.envs.agent.tools import Result, used
 from rlvrlab.envs.base import ShowsTurns
+from rlvrlab.envs.tool_calls import RESULT, Call, Result, call_in
 from rlvrlab.rollout.prompts import answer_tokens, prompt_tokens, result_tokens
 from rlvrlab.types import Branch, Completion, Finish, Problem, Request, Sampler, Tokenizer, Turn
 
@@ -97,7 +95,7 @@ def _one_round(sampler: Sampler, episodes: Sequence[_Episode]) -> bool:
 
 def _told(sampler: Sampler, waiting: Sequence[_Episode]) -> list[tuple[_Episode, Request]]:
     """Results for all that wait; those with tokens left, and the request for their next turn."""
-    results = used([(bench_of(episode.problem), episode.allowed_call) for episode in waiting]) if waiting else []
+    results = _results([(episode.problem, episode.allowed_call) for episode in waiting]) if waiting else []
     both = [(one, one.told(result, sampler.tokenizer)) for one, result in zip(waiting, results, strict=True)]
     return [(episode, request) for episode, request in both if request is not None]
 
@@ -213,8 +211,7 @@ def demonstrations(env: ShowsTurns, problems: Sequence[Problem], tokenizer: Toke
     """Reference episodes as examples for SFT, one per turn of the policy: what it saw, and what it should say."""
     said = [(problem, text) for problem in problems for text in env.gold_turns(problem)]
     calls = [_called(problem, text) for problem, text in said]
-    asked = [(bench_of(problem), call) for (problem, _), call in zip(said, calls, strict=True) if call is not None]
-    results = iter(used(asked))
+    results = iter(_results([(one, call) for (one, _), call in zip(said, calls, strict=True) if call is not None]))
     examples, seen = [], dict[str, tuple[int, ...]]()
     for (problem, text), call in zip(said, calls, strict=True):
         before = seen.get(problem.id) or prompt_tokens(tokenizer, problem.prompt)
@@ -224,6 +221,13 @@ def demonstrations(env: ShowsTurns, problems: Sequence[Problem], tokenizer: Toke
             given = next(results).text
             seen[problem.id] = (*before, *answer, *result_tokens(tokenizer, RESULT.format(given), given))
     return examples
+
+
+def _results(asked: Sequence[tuple[Problem, Call]]) -> list[Result]:
+    """The tools are imported by the first call: they bring the whole judge, which most runs do without."""
+    from rlvrlab.envs.agent.environment import carried_out
+
+    return carried_out(asked)
 
 
 def _called(problem: Problem, text: str) -> Call | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from rlvrlab.errors import LabError, OwnCodeError, UserError, raised_at
+from rlvrlab.errors import LabError, OwnCodeError, UserError, told
 from rlvrlab.rewards.total import paid
 from rlvrlab.types import Completion, Environment, Finish, Problem, Reward, RewardFunction, Verdict
 
@@ -88,6 +88,4 @@ def limited(work: Callable[[], T], what: str, limit_s: float) -> T:
         raise UserError(f"{what} took more than {limit_s:g} s; {remedy}")
     if isinstance(failed[0], LabError | MemoryError):  # who has too little memory may get more and try again
         raise failed[0]
-    why = f"{type(failed[0]).__name__}: {failed[0]}".replace("\n", " ")
-    where = raised_at(failed[0])
-    raise OwnCodeError(f"{what} raised {why}{where and f' at {where}'}") from failed[0]
+    raise OwnCodeError(f"{what} raised {told(failed[0])}") from failed[0]

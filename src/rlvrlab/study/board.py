@@ -6,12 +6,15 @@ all go the same way: look, and do what is missing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import ConfigDict, RootModel
+
 from rlvrlab.errors import LabError, UserError
+from rlvrlab.record.files import parsed
+from rlvrlab.record.shapes import refuse_other
 from rlvrlab.study.chain import Chain, Trial
 from rlvrlab.study.folder import TrialState, read_decisions, read_states
 from rlvrlab.study.identity import digest
@@ -20,6 +23,14 @@ from rlvrlab.study.measures import Scores, is_cost, pooled, suite_of
 from rlvrlab.study.schema import Settings, Stage
 from rlvrlab.study.select import Candidate, Recommendation, choose
 from rlvrlab.study.views import EXTENSION, FINAL, ArmView, StageView, Survey
+
+ANEW = "delete its trial's result.json and run again"
+
+
+class StoredScores(RootModel[dict[str, Scores]]):
+    """A trial's scores of one suite: member -> measure -> problem -> score."""
+
+    model_config = ConfigDict(strict=True)
 
 
 class Board:
@@ -238,11 +249,11 @@ class Board:
         path = self.folder / "trials" / trial / result["evaluated"][suite_of(metric)]["scores"]
         if path not in self._scores:
             try:
-                self._scores[path] = json.loads(path.read_text(encoding="utf-8"))
+                found = parsed(path.read_text(encoding="utf-8"))
             except (OSError, ValueError) as error:
-                raise UserError(
-                    f"{path}: cannot be read ({error}); delete its trial's result.json and run again"
-                ) from None
+                raise UserError(f"{path}: cannot be read ({error}); {ANEW}") from None
+            refuse_other(StoredScores, found, str(path), ANEW)
+            self._scores[path] = found
         return pooled(self._scores[path], metric)
 
     def recommendation(self, view: StageView, trials: dict[str, list[Trial]] | None = None) -> Recommendation:

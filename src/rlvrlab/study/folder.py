@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from pydantic import Field
 
 from rlvrlab.errors import UserError
 from rlvrlab.record.files import (
     Lines,
     StorageError,
+    numbered_lines,
+    parsed,
     read_facts,
     read_lines,
     refuse_schema,
@@ -19,6 +22,7 @@ from rlvrlab.record.files import (
     write_json,
 )
 from rlvrlab.record.lock import Lock
+from rlvrlab.record.shapes import Record, refuse_other
 from rlvrlab.study.load import StudyFile, load_study
 from rlvrlab.study.worker import read_result
 
@@ -26,6 +30,69 @@ TEXT, ORIGIN, DOCUMENT = "study.toml", "origin.json", "study.json"
 EVENTS, DECISIONS = "events.jsonl", "decisions.jsonl"
 SCHEMA = 2
 """Of study.json."""
+
+
+class Event(Record):
+    """A line of events.jsonl."""
+
+    time: str
+    kind: str
+
+
+class OfTrial(Event):
+    """One that is about a trial."""
+
+    trial: str
+
+
+class Started(OfTrial):
+    """A trial's attempt began."""
+
+    rung: int
+
+
+class TrialEnded(Started):
+    """A trial's attempt ended."""
+
+    status: str
+    now: str
+    deaths: int
+    why: str | None = None
+
+
+KINDS: dict[str, type[OfTrial]] = {"started": Started, "ended": TrialEnded}
+"""Events of a trial that hold more than its name."""
+
+
+class Tested(Record):
+    """An arm beside the trials that its numbers come from."""
+
+    arm: str
+    trials: list[str]
+
+
+class Compared(Record):
+    """One comparison that a decision rests on."""
+
+    outcome: str
+    problems: int
+
+
+class Decision(Record):
+    """A line of decisions.jsonl."""
+
+    stage: str
+    kind: str
+    evidence: str
+    chosen: str | None
+    recommended: str | None
+    runner_up: str | None
+    by: str
+    outcome: str
+    words: str
+    candidates: list[Tested]
+    comparisons: list[Compared]
+    kept: list[str] = Field(default_factory=list)
 
 
 @dataclass
@@ -124,9 +191,12 @@ class StudyFolder:
 def read_states(path: Path) -> dict[str, TrialState]:
     """From the events, and from the trials' own results: a result that was written counts, whoever saw it."""
     states: dict[str, TrialState] = {}
-    for row in read_lines(path / EVENTS):
+    for number, row in numbered_lines(path / EVENTS):
+        where = f"{path / EVENTS}:{number}"
+        refuse_other(Event, row, where)
         if "trial" not in row:
             continue
+        refuse_other(KINDS.get(row["kind"], OfTrial), row, where)
         state = states.setdefault(row["trial"], TrialState())
         if row["kind"] == "started":
             state.begin(row["time"], row["rung"])
@@ -150,7 +220,10 @@ def read_decisions(path: Path) -> list[dict[str, Any]]:
 
     Those of an earlier version, which knew no outcomes, are left out: they are made again.
     """
-    return [row for row in read_lines(path / DECISIONS) if "outcome" in row]
+    rows = [(number, row) for number, row in numbered_lines(path / DECISIONS) if "outcome" in row]
+    for number, row in rows:
+        refuse_other(Decision, row, f"{path / DECISIONS}:{number}")
+    return [row for _, row in rows]
 
 
 def find_study(path: Path) -> tuple[StudyFile, Path]:
@@ -171,7 +244,7 @@ def find_study(path: Path) -> tuple[StudyFile, Path]:
 def _origin(path: Path) -> str:
     """Where the study file of a folder lies."""
     try:
-        return str(json.loads((path / ORIGIN).read_text(encoding="utf-8"))["file"])
+        return str(parsed((path / ORIGIN).read_text(encoding="utf-8"))["file"])
     except (OSError, ValueError, KeyError, TypeError):
         remedy = "give the study file instead of the folder, and -o for another folder"
         raise UserError(f"{path / ORIGIN}: damaged; {remedy}") from None

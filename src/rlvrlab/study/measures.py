@@ -78,7 +78,7 @@ def pooled(by_member: Mapping[str, Scores], metric: str) -> dict[str, float]:
     """Problem -> score of one metric; scores are scaled so that their plain mean counts every member alike."""
     owner, _, measure = metric.partition(".")
     only = owner.partition("/")[2]
-    columns = {m: s[measure] for m, s in by_member.items() if measure in s and (not only or m == only)}
+    columns = {m: s[measure] for m, s in by_member.items() if s.get(measure) and (not only or m == only)}
     total = sum(len(column) for column in columns.values())
     scores: dict[str, float] = {}
     for member, column in columns.items():

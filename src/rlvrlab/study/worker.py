@@ -19,10 +19,11 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlvrlab.errors import InfrastructureError, LabError, RunLocked
+from rlvrlab.errors import InfrastructureError, LabError, RunError, RunLocked
 from rlvrlab.fate import share_fate
-from rlvrlab.record.files import write_json
+from rlvrlab.record.files import parsed, write_json
 from rlvrlab.record.lock import Lock
+from rlvrlab.record.shapes import Record, refuse_other
 
 if TYPE_CHECKING:
     from rlvrlab.recipe import Resolved
@@ -32,6 +33,23 @@ DONE, FAILED, OUT_OF_MEMORY, STOPPED = 0, 1, 3, 4
 LOCK_WAIT_S = 60.0
 """A worker whose parent was killed ends after its step; its successor waits that long for the folder."""
 PARENT = "RLVR_STUDY_PARENT"
+
+
+class Examined(Record):
+    """What a trial keeps of one suite."""
+
+    hash: str
+    members: dict[str, str]
+    scores: str
+
+
+class Result(Record):
+    """result.json of a trial; one that is anything else counts as not there, and the trial is run again."""
+
+    run: str
+    rung: int
+    evaluated: dict[str, Examined]
+    seconds: float = 0.0
 
 
 def main(words: list[str]) -> int:
@@ -129,16 +147,17 @@ def _resolved(folder: Path, home: Path, job: dict[str, Any]) -> Resolved:
 def read_result(folder: Path) -> dict[str, Any] | None:
     """result.json of a trial, if it is there and whole."""
     try:
-        result = json.loads((folder / RESULT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        result: dict[str, Any] = parsed((folder / RESULT).read_text(encoding="utf-8"))
+        refuse_other(Result, result, RESULT)
+    except (OSError, ValueError, RunError):
         return None
-    return result if isinstance(result, dict) and {"run", "evaluated", "rung"} <= set(result) else None
+    return result
 
 
 def read_failure(folder: Path) -> str:
     """Why the last attempt failed, as far as it could say."""
     try:
-        return str(json.loads((folder / FAILURE).read_text(encoding="utf-8"))["why"])
+        return str(parsed((folder / FAILURE).read_text(encoding="utf-8"))["why"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 

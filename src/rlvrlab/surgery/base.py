@@ -64,7 +64,7 @@ class Surgery(ABC):
     conflict_threshold: Annotated[float, Ge(-1), Le(1)] = 0.0
     """A pair of groups whose cosine is below it is in conflict. Without such a pair the gradients are just added up."""
     scope: Literal["global", "module"] = "global"
-    """Where conflicts are looked for; the update is weighed as a whole either way."""
+    """Where conflicts are looked for and resolved: in the whole gradient, or in every module by weights of its own."""
     noise_every: CountOrZero = 10
     """Steps between split-half and permutation controls; 0 never. They cost a second backward call, not more work."""
 

@@ -86,6 +86,17 @@ def project(gramian_SS: Floats, along_S: Floats, epsilon_S: Floats, norm: float,
     return Projected(multiplier_S, change_S, epsilon_S, multiplier_S > 0, relaxed)
 
 
+def gem_multipliers(gramian_SS: Floats, along_S: Floats, margin: float) -> Floats:
+    """GEM's v: the gradient g becomes g + Σ v_s ℓ_s. `along_S` is ⟨ℓ_s, g⟩; all are gradients of losses.
+
+    v = argmin_{v ≥ margin} ½ vᵀMv + vᵀ⟨ℓ, g⟩ (Lopez-Paz and Ranzato 2017, eq. 11); 0 where no constraint is violated.
+    """
+    if (along_S >= 0).all():
+        return np.zeros(len(along_S))
+    least_S = np.full(len(along_S), margin)
+    return least_S + nonnegative_qp(gramian_SS, along_S + gramian_SS @ least_S)
+
+
 def correction_norm(gramian_SS: Floats, multiplier_S: Floats) -> float:
     """|Σ λ_s g_s|."""
     return float(np.sqrt(max(float(multiplier_S @ gramian_SS @ multiplier_S), 0.0)))

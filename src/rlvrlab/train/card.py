@@ -24,8 +24,9 @@ from rlvrlab.evals.protocol import eval_at_1, eval_at_k
 from rlvrlab.evals.recovery import Recovery, recovery
 from rlvrlab.evals.statistics import Difference, compare
 from rlvrlab.record.experiment import CARDS_PAGE
-from rlvrlab.record.files import write_atomically
+from rlvrlab.record.files import read_facts, write_atomically
 from rlvrlab.record.looks import note_look
+from rlvrlab.record.shapes import MEND, Record, refuse_other
 from rlvrlab.rollout.prompts import prompt_tokens
 from rlvrlab.skills.metrics import diversity
 from rlvrlab.train.lab import Lab
@@ -57,6 +58,17 @@ class Card(NamedTuple):
     """A control arm: the phases after it did not start from here."""
     seed: int | None = None
     """The recipe's seed: what is drawn for pass@k and second tries depends on it; None in cards of older versions."""
+
+
+class StoredCard(Record):
+    """A card's file."""
+
+    phase: str
+    step: int
+    metrics: dict[str, float | None]
+    outcomes: dict[str, float]
+    control: bool = False
+    seed: int | None = None
 
 
 def write_card(lab: Lab, run_folder: Path, index: int, phase: str, step: int, *, control: bool = False) -> Card:
@@ -119,7 +131,12 @@ def _recovered(lab: Lab, phase: str, found: Evaluation) -> Recovery:
 def read_cards(run_folder: Path) -> list[Card]:
     """In the order of the phases."""
     files = sorted((run_folder / "analysis" / "cards").glob("*_*.json"), key=lambda p: int(p.name.partition("_")[0]))
-    return [Card(**json.loads(path.read_text())) for path in files]
+    cards = []
+    for path in files:
+        facts = read_facts(path, MEND) or {}
+        refuse_other(StoredCard, facts, str(path))
+        cards.append(Card(**{name: facts[name] for name in Card._fields if name in facts}))
+    return cards
 
 
 def change(before: Card, after: Card) -> Difference:
@@ -160,6 +177,9 @@ def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
     for i, card in list(enumerate(cards))[1:]:
         # What a phase started from: the last card before it that is no control arm.
         origin = next(before for before in reversed(cards[:i]) if not before.control)
+        if not origin.outcomes.keys() & card.outcomes.keys():
+            changes.append("–")  # no problem has a verdict on both
+            continue
         paired = change(origin, card)
         bounds = f"{100 * paired.low:+.0f}…{100 * paired.high:+.0f}"
         changes.append(f"{100 * paired.mean:+.1f}\n{bounds}\np={paired.p_words}")

@@ -7,7 +7,6 @@ Whatever lacks a matching manifest is set aside as `incomplete_…` and never lo
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,7 @@ from typing import Any
 
 from rlvrlab.engines.base import Engine
 from rlvrlab.errors import CheckpointError, TrainingDiverged
-from rlvrlab.record.files import StorageError, sync_folder, write_json
+from rlvrlab.record.files import StorageError, parsed, sync_folder, write_json
 from rlvrlab.record.seal import SEAL, Sealed, read_seal
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.state import Memory, State
@@ -27,6 +26,8 @@ MANIFEST = "manifest.json"
 STATE = "trainer.json"
 MEMORY = "rules.json"
 """What protocol, surgery and guard remember; absent where the recipe has none of them."""
+VECTORS = "vectors"
+"""The guard's vectors, where it keeps any."""
 
 
 def save(
@@ -43,6 +44,8 @@ def save(
         write_json(draft / STATE, state.to_json())
         if memory is not None:
             write_json(draft / MEMORY, memory.to_json())
+        if memory is not None and memory.guard.vectors:
+            engine.save_vectors(draft / VECTORS, memory.guard.vectors)
         if seal is not None:
             write_json(draft / SEAL, seal)
     return folder / f"global_step_{state.step}"
@@ -111,7 +114,7 @@ def load(path: Path, engine: Engine) -> State:
 def read_state(path: Path) -> State:
     """Where the run stood at a checkpoint."""
     try:
-        return State.from_json(json.loads((path / STATE).read_text(encoding="utf-8")))
+        return State.from_json(parsed((path / STATE).read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         why = f"{type(error).__name__}: {error}"
         raise CheckpointError(f"{path / STATE}: not the state of a run ({why}); restore it") from None
@@ -122,7 +125,7 @@ def restore_memory(folder: Path, lab: Lab, step: int) -> Memory:
     path = folder / f"global_step_{step}"
     if not lab.remembers or not (path / MEMORY).exists():
         return Memory()
-    memory = Memory.from_json(json.loads((path / MEMORY).read_text()))
+    memory = Memory.from_json(parsed((path / MEMORY).read_text()))
     kept = memory.guard
     for anchor in sorted(lab.guard.anchors(kept)) if lab.guard else ():
         place = folder / f"global_step_{anchor}"
@@ -132,13 +135,15 @@ def restore_memory(folder: Path, lab: Lab, step: int) -> Memory:
         lab.engine.load(place / "actor")
         kept = lab.guard.rebuild(lab.engine, kept, anchor) if lab.guard else kept
     lab.engine.load(path / "actor")
+    if (path / VECTORS).exists():
+        kept = kept._replace(vectors=lab.engine.load_vectors(path / VECTORS))
     return replace(memory, guard=kept)
 
 
 def defect(path: Path) -> str | None:
     """What is wrong with a checkpoint, or None."""
     try:
-        manifest = json.loads((path / MANIFEST).read_text())
+        manifest = parsed((path / MANIFEST).read_text())
         listed = manifest["files"]
         for name, facts in listed.items():
             if _facts(path / name) != facts:

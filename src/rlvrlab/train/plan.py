@@ -43,6 +43,8 @@ class PhasePlan(NamedTuple):
     """Generated at most for `answers`."""
     also_draw: tuple[str, ...] = ()
     """Plug-ins that draw further answers, whose number only the run will tell."""
+    memory_passes: float = 0.0
+    """Passes, forward and backward, that the guard makes over its whole memory in one update, while it protects."""
 
 
 def phase_plans(resolved: Resolved, available: int | None = None) -> list[PhasePlan]:
@@ -69,6 +71,7 @@ def phase_plans(resolved: Resolved, available: int | None = None) -> list[PhaseP
                 draws.before + phase.steps * draws.most_per_step,
                 draws.before * longest + draws.per_step * lengths,
                 tuple(also) if phase.online else (),
+                guard.passes if guard is not None and phase.online else 0.0,
             )
         )
     return plans

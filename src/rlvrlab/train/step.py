@@ -18,7 +18,7 @@ from rlvrlab.train.collection import aged, collect_groups
 from rlvrlab.train.credit import step_credits
 from rlvrlab.train.credited import step_rows
 from rlvrlab.train.grouping import asked_in
-from rlvrlab.train.guards.base import Moment, protected_in
+from rlvrlab.train.guards.base import Moment, Settled, protected_in
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Estimators, OnlinePhase, StepOutcome
 from rlvrlab.train.protocols.base import stage_at, stages_of
@@ -47,6 +47,8 @@ def online_step(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: Sta
     used = rollouts if recipe.filter.dead_groups == "keep" else [*kinds.live, *spoken]
     silent = not kinds.live and not spoken
     if not used or (silent and phase.critic is None):
+        memory, more = settle(lab, now, memory, updated=False)
+        metrics |= more
         notes, steps = [kinds.why_silent(lab.taught_before(state.phase))], step_rows(credits)
         return StepOutcome(metrics, memory, rollouts, silent=True, notes=notes, events=now.events, steps=steps)
     # advantages
@@ -63,7 +65,8 @@ def online_step(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: Sta
             one, memory = update(lab, phase, now, memory, part, used, estimators.objective, i)
             applied.append(one)
     metrics |= counts | mean_metrics([one.metrics for one in applied]) | phase.fit_critic(engine, batch)
-    memory = replace(memory, in_flight=aged(memory.in_flight, engine.publish()))
+    memory, more = settle(lab, now, memory, updated=True)
+    metrics |= more
     skipped, steps = any(one.skipped for one in applied), step_rows(credits, batch, used)
     return StepOutcome(metrics, memory, rollouts, silent=silent, skipped=skipped, events=now.events, steps=steps)
 
@@ -96,6 +99,7 @@ def enter(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: State, me
         answers=lab.recipe.rollout.n,
         ask=ask,
         policy_loss=policy_loss,
+        anchor_kl=lab.engine.anchor_kl,
     )
     if memory.stage == (phase.name, stage.index):
         return now, memory
@@ -112,6 +116,15 @@ def observe(lab: Lab, now: Moment, memory: Memory, rollouts: Sequence[Rollout]) 
     """What guard and grouping learn from judged answers, before they are trained on."""
     kept = lab.guard.observe(now, memory.guard, rollouts) if lab.guard else memory.guard
     return replace(memory, guard=kept, difficulty=lab.grouping.observed(memory.difficulty, rollouts))
+
+
+def settle(lab: Lab, now: Moment, memory: Memory, *, updated: bool) -> tuple[Memory, dict[str, float]]:
+    """The guard's last word on this step's parameters; then they are published, if they changed."""
+    settled = lab.guard.settle(now, memory.guard) if lab.guard else Settled(memory.guard, False, {})
+    memory = replace(memory, guard=settled.kept)
+    if updated or settled.moved:
+        memory = replace(memory, in_flight=aged(memory.in_flight, lab.engine.publish()))
+    return memory, settled.metrics
 
 
 def update(
@@ -140,7 +153,7 @@ def update(
         key = (lab.recipe.seed, phase.name, now.phase_step, part)
         scene = Scene(np.zeros((0, 0)), share_S, success_S, tuple(groups), key)
         try:
-            weight_S, remembered, more = operate(engine, surgery, found, scene, memory.surgery)
+            found, weight_S, remembered, more = operate(engine, surgery, found, scene, memory.surgery)
         except np.linalg.LinAlgError as error:  # a ValueError too, but the gradients are finite: the method failed
             engine.release(found.vectors)
             words = f"{type(surgery).__name__} found no weights ({error}); the update is left out"

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,6 +35,17 @@ def test_they_are_environments_found_by_name(name: str) -> None:
 def test_all_tasks_are_there() -> None:
     assert NP == ("TSP", "GED", "MCP", "MIS", "MVC", "MCS") and len(GRAPHWIZ) == 9 and len(CORE) == 21
     assert set(TASKS) == {*CORE, "GED_random"}
+
+
+def test_the_sizes_of_the_documentation_are_those_of_the_tasks() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "graphs.md").read_text(encoding="utf-8")
+    table = page.split("| nodes at level |", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
+    told = {}
+    for row in table:
+        names, *sizes = (cell.strip() for cell in row.strip("|").split("|"))
+        bands = tuple((int(size.split("–")[0]), int(size.split("–")[-1])) for size in sizes)
+        told |= dict.fromkeys(re.sub(r" \(.*\)", "", names).split(", "), bands)
+    assert told == {name: tuple(TASKS[name].bands) for name in CORE}
 
 
 @pytest.mark.parametrize("style", ["plain", "chat", "think"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,6 +28,10 @@ from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Completion, Loss, Objective, Request, Tokenizer, Told
 
 MICRO_TOKENS = {"cpu": 4096, "cuda": 32768}
+ONE_THREAD_BELOW = 20_000_000
+"""Parameters of a model whose kernels are too small to share out: with two threads beside another busy process, each
+waits for the other's turn (docs/speed.md)."""
+USUAL_THREADS = torch.get_num_threads()
 Result = TypeVar("Result")
 
 
@@ -46,6 +50,8 @@ class HfEngine:
         if config.gradient_checkpointing:
             self.model.gradient_checkpointing_enable({"use_reentrant": False})
         self.weights = Trainable(self.model)
+        small = sum(one.numel() for one in self.model.parameters()) < ONE_THREAD_BELOW
+        self._use_threads(1 if small else USUAL_THREADS)
         self.precision = str(self.weights.dtype).removeprefix("torch.")
         self.micro_tokens = config.micro_tokens or MICRO_TOKENS.get(self.device.type, MICRO_TOKENS["cuda"])
         self._halved = False
@@ -60,6 +66,11 @@ class HfEngine:
             from rlvrlab.engines.hf.served import ServedSampler
 
             self._sampler, self._stale = ServedSampler(self), False
+
+    def _use_threads(self, count: int) -> None:
+        self.threads = count
+        if self.device.type == "cpu":
+            torch.set_num_threads(count)
 
     def fresh_optimizer(self) -> None:
         """Zero moments for policy and critic."""
@@ -117,6 +128,11 @@ class HfEngine:
         work = self._sparing(self._backward, batch, objective)
         return work.total, work.value, work.metrics
 
+    def anchor_kl(self, batch: TokenBatch, anchor: Tensor) -> tuple[Tensor, float]:
+        """Two forward passes and one backward pass; logits of the anchor are made again, never stored."""
+        work = self._sparing(self._backward, batch, anchor)
+        return work.total, work.value
+
     def values(self, batch: TokenBatch) -> Floats:
         """The value head's opinion before each token."""
         return self._value_BT(batch, self._sparing(self._hidden, batch))
@@ -166,6 +182,15 @@ class HfEngine:
         parts = {"global": [slice(None)]} if scope == "global" else self.weights.modules()
         return {name: gramian(vectors, slices) for name, slices in parts.items()}
 
+    def combine(self, vectors: Sequence[Tensor], weights: Mapping[str, Sequence[float]]) -> Tensor:
+        """A weighted sum, module by module where the weights are."""
+        parts = {"global": [slice(None)]} if "global" in weights else self.weights.modules()
+        total = torch.zeros_like(vectors[0])
+        for name, weight_S in weights.items():
+            for part in parts[name]:
+                total[part] = combine([vector[part] for vector in vectors], weight_S)
+        return total
+
     def step(self, vectors: Sequence[Tensor], weights: Sequence[float], learning_rate: float) -> Tensor:
         """Descend along the weighted sum; the displacement is what float32 really kept of the move."""
         before = self.weights.theta.clone()
@@ -191,7 +216,7 @@ class HfEngine:
         state |= {f"optimizer.{key}": value for key, value in self.optimizer.state().items()}
         state |= {f"critic_optimizer.{key}": value for key, value in self.critic.optimizer.state().items()}
         halved = {"max_rows": self.max_rows, "micro_tokens": self.micro_tokens if self._halved else None}
-        store.save(folder, state, self._facts() | {"halved": halved})
+        store.save(folder, state, self._facts() | {"halved": halved, "threads": self.threads})
         quantized = self.config.quantize != "none"
         store.export(folder / "huggingface", self.model, self.tokenizer, quantized=quantized)
         if self.peft is not None:
@@ -205,6 +230,8 @@ class HfEngine:
         for prefix, optimizer in (("optimizer.", self.optimizer), ("critic_optimizer.", self.critic.optimizer)):
             optimizer.restore({key.removeprefix(prefix): x for key, x in state.items() if key.startswith(prefix)})
         self.version = int(facts["version"])
+        # Another number of threads rounds differently. A run of an older version used torch's own.
+        self._use_threads(int(facts.get("threads", USUAL_THREADS)))
         halved = facts.get("halved") or {}
         self.max_rows = halved.get("max_rows") or self.max_rows
         if self.max_rows and self._sampler is not None:
@@ -212,6 +239,15 @@ class HfEngine:
         if halved.get("micro_tokens"):
             self._halved, self.micro_tokens = True, int(halved["micro_tokens"])
         self._stale = True
+
+    def save_vectors(self, folder: Path, vectors: Mapping[str, Tensor]) -> None:
+        """Safetensors."""
+        folder.mkdir(parents=True, exist_ok=True)
+        store.write_tensors(folder / store.VECTORS, vectors)
+
+    def load_vectors(self, folder: Path) -> dict[str, Tensor]:
+        """Back from them."""
+        return store.read_tensors(folder / store.VECTORS, self.device)
 
     def _facts(self) -> dict[str, Any]:
         """What tells a checkpoint of this engine from one that it cannot continue."""
@@ -227,14 +263,17 @@ class HfEngine:
     def _hidden(self, batch: TokenBatch) -> list[Hidden]:
         return hidden_rows(self.body, batch, self.micro_tokens)
 
-    def _backward(self, batch: TokenBatch, asked: Objective | Loss) -> GradientPass:
-        """The gradient of an objective, or of known coefficients."""
+    def _backward(self, batch: TokenBatch, asked: Objective | Loss | Tensor) -> GradientPass:
+        """The gradient of an objective, of known coefficients, or of the KL to an anchor's parameters."""
         work = GradientPass(self.body, self.weights, self.micro_tokens, batch)
         checkpointed = self.config.gradient_checkpointing
         if checkpointed:  # Transformers does so only in training mode; changing the mode visits every module
             self.model.train()
         try:
-            _ = work.given(asked) if isinstance(asked, Loss) else work.asked(asked)
+            if isinstance(asked, Tensor):
+                work.anchor_kl(asked)
+            else:
+                _ = work.given(asked) if isinstance(asked, Loss) else work.asked(asked)
         finally:
             if checkpointed:
                 self.model.eval()

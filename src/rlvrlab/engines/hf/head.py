@@ -1,6 +1,7 @@
 """From hidden states to log-probs and entropies and back, a chunk of the vocabulary matrix at a time.
 
     log p = z_token − lse(z)        dz = c_logp (onehot − p) − c_entropy p (log p + H)
+    KL(p* ‖ p) = Σ p* (log p* − log p)        dz = p − p*
 
 The logits of all positions at once would be the largest tensor of a training step, so they are made in chunks, kept for
 the backward pass where they are small and made again where they are not. Arithmetic on logits is float32.
@@ -10,6 +11,7 @@ Suffixes as in packing.py: K places, E edges, V vocabulary.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import torch
@@ -100,3 +102,31 @@ class Head:
             assert piece.hidden.grad is not None
             grads.append(piece.hidden.grad)
         return torch.cat(grads)
+
+    def kl(
+        self,
+        hidden: Tensor,
+        anchor_hidden: Tensor,
+        weight_K: Tensor,
+        as_anchor: Callable[[], AbstractContextManager[None]],
+    ) -> tuple[float, Tensor]:
+        """Σ weight KL(anchor ‖ current) and its derivative by `hidden`; trained parameters add to their .grad.
+
+        Within `as_anchor()` the output layer has the anchor's parameters, which may differ from the current ones too.
+        """
+        value, grads = 0.0, []
+        for start in range(0, hidden.shape[0], self.chunk):
+            places = slice(start, start + self.chunk)
+            with torch.no_grad(), as_anchor():
+                anchor_KV = torch.log_softmax(self.project(anchor_hidden[places]).float(), -1)
+            part = hidden[places].detach().requires_grad_()
+            with torch.enable_grad():
+                logits = self.project(part)
+            with torch.no_grad():
+                logp_KV, weight_K1 = torch.log_softmax(logits.float(), -1), weight_K[places, None]
+                value += float((weight_K1 * anchor_KV.exp() * (anchor_KV - logp_KV)).sum(dtype=torch.float64))
+                dz = (logp_KV.exp_() - anchor_KV.exp_()).mul_(weight_K1)
+            torch.autograd.backward([logits], [dz.to(logits.dtype)])
+            assert part.grad is not None
+            grads.append(part.grad)
+        return value, torch.cat(grads)

@@ -84,6 +84,26 @@ class GradientPass:
                     self._part(self.batch.rows(index), objective, None, train=not silent)
         return self.total
 
+    def anchor_kl(self, anchor: Tensor) -> Tensor:
+        """KL(anchor ‖ current) on the batch's prefixes: a forward pass with either policy, one backward pass."""
+        anchor = anchor.to(self.weights.dtype)
+        weight_BT = self.batch.loss_BT / max(1, self.batch.scale.tokens)
+        with self.weights.collecting(self.total):
+            for index in token_batches(self.batch, range(len(self.batch)), "row", self.micro_tokens):
+                layout = self.body.layout(self.batch.rows(index))
+                weight_K = self.body.tensor(layout.gather_places(weight_BT[index]).astype(np.float32))
+                with self.body.running(layout):
+                    with torch.no_grad(), self.weights.swapped(anchor):
+                        before = self.body.hidden(layout)
+                    with torch.enable_grad():
+                        hidden = self.body.hidden(layout)
+                    value, slope = self.body.head.kl(hidden, before, weight_K, lambda: self.weights.swapped(anchor))
+                    if hidden.requires_grad:
+                        hidden.backward(slope)
+                self.value += value
+                self.weights.collect(self.total)
+        return self.total
+
     def _part(self, part: TokenBatch, objective: Objective | None, loss: Loss | None, *, train: bool = True) -> None:
         layout = self.body.layout(part)
         with self.body.running(layout), torch.set_grad_enabled(train):

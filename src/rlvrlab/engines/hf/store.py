@@ -3,6 +3,7 @@
 engine.json           version, counts and the shape of what is trained
 engine.safetensors    parameters, optimiser, reference, critic: exact resume
 huggingface/          the merged model with its tokenizer, as Transformers and vLLM load it
+vectors.safetensors   what a guard keeps from step to step, in a folder of its own
 adapter/              the LoRA alone in PEFT's layout, where there is one
 """
 
@@ -23,6 +24,7 @@ from rlvrlab.errors import CheckpointError
 
 STATE = "engine.safetensors"
 FACTS = "engine.json"
+VECTORS = "vectors.safetensors"
 
 
 def save(folder: Path, state: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
@@ -74,6 +76,17 @@ def write_tensors(path: Path, state: Mapping[str, Tensor]) -> None:
 
     with disk_errors(path):
         save_file({name: x.detach().clone() for name, x in state.items()}, path, metadata={"format": "pt"})
+
+
+def read_tensors(path: Path, device: torch.device) -> dict[str, Tensor]:
+    """Back from `write_tensors`."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path, device=str(device))
+    except (OSError, ValueError, SafetensorError) as error:
+        raise CheckpointError(f"{path}: cannot be read ({error})") from error
 
 
 @contextmanager

@@ -100,7 +100,7 @@ def parse(content: Body) -> list[Reply]:
 def _choice(choice: Any, content: Body, count: Any) -> Reply:
     if not isinstance(choice, dict):
         raise BadAnswer("a choice is no object")
-    text = _text(choice)
+    text = _text(choice, nothing=type(count) is int and 0 <= count <= 1)
     reason = choice.get("finish_reason")
     finish = FINISHES.get(reason) if isinstance(reason, str) else None
     if finish is None:
@@ -115,15 +115,20 @@ def _choice(choice: Any, content: Body, count: Any) -> Reply:
     return Reply(text, tokens, logprobs, finish, length, entropy, content.get("model") or "")
 
 
-def _text(choice: dict[str, Any]) -> str:
-    """A reasoning parser takes the thought out of the text; environments want to see it where it was."""
+def _text(choice: dict[str, Any], *, nothing: bool) -> str:
+    """A reasoning parser takes the thought out of the text; environments want to see it where it was.
+
+    `content` may be null beside a thought or a call of a tool, and where the server counted `nothing` but the end of
+    the text. Anywhere else it was lost on the way, and an empty text would be judged wrong.
+    """
     message = choice.get("message", choice)
     if not isinstance(message, dict):
         raise BadAnswer("a message is no object")
     text = message.get("content", message.get("text"))
     thought = message.get("reasoning_content") or message.get("reasoning")
     thinks = isinstance(thought, str) and bool(thought)
-    if text is None and (thinks or "message" in choice):
+    called = isinstance(message.get("tool_calls"), list) and bool(message["tool_calls"])
+    if text is None and (thinks or called or (nothing and "content" in message)):
         text = ""
     if not isinstance(text, str):
         raise BadAnswer("no text in the answer")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -14,7 +14,7 @@ import numpy as np
 from rlvrlab.batch import Floats, Ints, TokenBatch
 from rlvrlab.engines.base import EngineTable, Policy, Scope, ValueObjective, add_metrics, micro_batches
 from rlvrlab.engines.toy.features import ToyTokenizer, contexts_of, view_prompts
-from rlvrlab.engines.toy.policy import Inputs, Layout, Published, backward, entropy, log_softmax, sample
+from rlvrlab.engines.toy.policy import Inputs, Layout, Published, backward, entropy, from_logits, log_softmax, sample
 from rlvrlab.errors import CheckpointError
 from rlvrlab.recipe.presets import PRESETS, Preset
 from rlvrlab.recipe.schema import Optimizer
@@ -159,6 +159,17 @@ class ToyEngine:
             total += self._backward(forward, loss)
         return total, value, metrics
 
+    def anchor_kl(self, batch: TokenBatch, anchor: Floats) -> tuple[Floats, float]:
+        """dKL/dz = p − p*, exactly 0 where the policies are the same."""
+        total, value = np.zeros_like(self.theta), 0.0
+        for index in micro_batches(batch, "row", self.config.micro_batch):
+            inputs, where, _ = self._inputs(batch.rows(index))
+            weight_N1 = (batch.loss_BT[index][where] / max(1, batch.scale.tokens)).astype(self.precision)[:, None]
+            logp_NV, anchor_NV = (log_softmax(theta, self.layout, inputs) for theta in (self.theta, anchor))
+            value += float((weight_N1 * np.exp(anchor_NV) * (anchor_NV - logp_NV)).sum())
+            total += from_logits(self.layout, inputs, weight_N1 * (np.exp(logp_NV) - np.exp(anchor_NV)))
+        return total, value
+
     def values(self, batch: TokenBatch) -> Floats:
         """A linear critic on the policy's features."""
         inputs, where, _ = self._inputs(batch)
@@ -206,6 +217,14 @@ class ToyEngine:
         # einsum, because BLAS sums in an order that depends on the number of threads.
         return {name: np.einsum("sp,tp->st", stacked[:, part], stacked[:, part]) for name, part in parts.items()}
 
+    def combine(self, vectors: Sequence[Floats], weights: Mapping[str, Sequence[float]]) -> Floats:
+        """A weighted sum, module by module where the weights are."""
+        parts = {"global": slice(None), **self.layout.modules}
+        total = np.zeros_like(vectors[0])
+        for name, weight_S in weights.items():
+            total[parts[name]] = _combine([vector[parts[name]] for vector in vectors], weight_S)
+        return total
+
     def step(self, vectors: Sequence[Floats], weights: Sequence[float], learning_rate: float) -> Floats:
         """Descend along the weighted sum."""
         before = self.theta
@@ -245,6 +264,16 @@ class ToyEngine:
         self._optimizer.restore(_under("optimizer.", stored))
         self._critic_optimizer.restore(_under("critic_optimizer.", stored))
         self.version = facts["version"]
+
+    def save_vectors(self, folder: Path, vectors: Mapping[str, Floats]) -> None:
+        """One npz without pickle."""
+        folder.mkdir(parents=True, exist_ok=True)
+        np.savez(folder / "vectors.npz", allow_pickle=False, **vectors)
+
+    def load_vectors(self, folder: Path) -> dict[str, Floats]:
+        """Back from it."""
+        with np.load(folder / "vectors.npz", allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
 
     def _forward(self, batch: TokenBatch, theta: Floats) -> Forward:
         inputs, where, token_N = self._inputs(batch)

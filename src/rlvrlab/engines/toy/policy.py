@@ -113,6 +113,11 @@ def backward(
     dz_NV[np.arange(len(token_N)), token_N] += c_logp_N
     if c_entropy_N is not None:
         dz_NV -= c_entropy_N[:, None] * p_NV * (logp_NV + entropy(logp_NV)[:, None])
+    return from_logits(layout, inputs, dz_NV)
+
+
+def from_logits(layout: Layout, inputs: Inputs, dz_NV: Floats) -> Floats:
+    """Flat gradient of a loss whose derivatives by the logits are known."""
     gradient = np.zeros(layout.size, dtype=dz_NV.dtype)
     symbols, copies = layout.weights(gradient)
     dz_NS = np.concatenate(

@@ -23,13 +23,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from rlvrlab.envs.agent.calls import ARGUMENT, Call, Style, final_answer, written
-from rlvrlab.envs.agent.tools import Bench
+from rlvrlab.envs.agent.tools import Bench, used
 from rlvrlab.envs.answers import KEPT, amount, in_turn
 from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.envs.split import role_of
 from rlvrlab.envs.sql.databases import filled, stored
 from rlvrlab.envs.sql.made import Made, made_problems
+from rlvrlab.envs.tool_calls import ARGUMENT, Call, Result, Style, final_answer, written
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import generator, key_bits
 from rlvrlab.registry import register
@@ -173,6 +173,11 @@ class Agent(BaseEnvironment):
             meta={"tool": tool, "tools": allowed, "level": level},
             role=role,
         )
+
+
+def carried_out(asked: Sequence[tuple[Problem, Call]]) -> list[Result]:
+    """What the tools of each problem answer to its call."""
+    return used([(bench_of(problem), call) for problem, call in asked])
 
 
 def bench_of(problem: Problem) -> Bench:

@@ -10,11 +10,11 @@ import ast
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-from rlvrlab.envs.agent.calls import Call
 from rlvrlab.envs.code.shared_judge import shared_judge
 from rlvrlab.envs.python_trees import NOT_PYTHON, parsed
+from rlvrlab.envs.tool_calls import Call, Result
 from rlvrlab.judge.finding import failure_of, records_of, tried, word
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.workers.orders import Order
@@ -40,13 +40,6 @@ class Bench:
         return Limits(cpu_s=self.timeout_s, job_cpu_s=self.timeout_s, memory_mb=256, output_mb=1)
 
 
-class Result(NamedTuple):
-    """What came of a call."""
-
-    text: str
-    ok: bool
-
-
 def used(asked: Sequence[tuple[Bench, Call]]) -> list[Result]:
     """Carry out many calls abreast, in order."""
     if not asked:
@@ -65,6 +58,7 @@ async def _use(pools: dict[str, Pool], bench: Bench, call: Call) -> Result:
         return Result(f"error: {call.mistake}", ok=False)
     run = {"python": _python, "sql": _sql}[call.tool]
     text, ok = await run(pools[call.tool], bench, call.argument)
+    text = text.encode("utf-8", "replace").decode()  # half of a surrogate pair is no text for a tokenizer or a file
     if len(text) > bench.most_chars:
         text = f"{text[: bench.most_chars]}… ({len(text)} characters, cut)"
     return Result(text, ok)
@@ -107,18 +101,29 @@ async def _sql(pool: Pool, bench: Bench, query: str) -> Result:
 
 
 def _shown(value: Any) -> str:
-    """A value of a row; what JSON cannot say comes as [kind, value]."""
-    return "NULL" if value is None else str(value[1] if isinstance(value, list) and len(value) == 2 else value)
+    """A value of a row; what JSON cannot say, large integers among it, comes as [kind, text]."""
+    match value:
+        case None:
+            return "NULL"
+        case ["int", digits]:
+            return str(int(digits, 16))
+        case [_, text]:
+            return str(text)
+    return str(value)
 
 
 def printing(code: str) -> str:
     """The program, with the value of a last bare expression printed, as an interactive session would."""
     try:
         tree = parsed(code)
-    except NOT_PYTHON:
+        last = tree.body[-1] if tree.body else None
+        if not isinstance(last, ast.Expr) or _prints(last.value):
+            return code
+        shown = ast.Expr(ast.Call(ast.Name("print", ast.Load()), [last.value], []))
+        return ast.unparse(ast.fix_missing_locations(ast.Module([*tree.body[:-1], shown], [])))
+    except NOT_PYTHON:  # also a tree too deep to be written down again
         return code
-    last = tree.body[-1] if tree.body else None
-    if not isinstance(last, ast.Expr) or (isinstance(last.value, ast.Call) and ast.unparse(last.value.func) == "print"):
-        return code
-    shown = ast.Expr(ast.Call(ast.Name("print", ast.Load()), [last.value], []))
-    return ast.unparse(ast.fix_missing_locations(ast.Module([*tree.body[:-1], shown], [])))
+
+
+def _prints(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "print"

@@ -101,7 +101,7 @@ def codecontests(columns: Columns) -> CodeRow:
         text=columns.text("description"),
         tests=(*hidden, *public),
         examples=tuple(public),
-        solution=next((text for language, text in programs if language in (PYTHON3, "PYTHON3")), None),
+        solution=_solution(next((text for language, text in programs if language in (PYTHON3, "PYTHON3")), None)),
     )
 
 
@@ -115,7 +115,7 @@ def apps(columns: Columns) -> CodeRow:
         id=f"APPS/{columns.name('problem_id', 'id')}",
         text=columns.text("question"),
         tests=(),
-        solution=solutions[0] if isinstance(solutions, list) and solutions else None,
+        solution=_solution(solutions[0] if isinstance(solutions, list) and solutions else None),
     )
     if "fn_name" in tests:
         return _apps_function(columns, row, tests)
@@ -218,3 +218,9 @@ def _json(columns: Columns, column: str) -> Any:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
         raise BadColumn(column, f"not JSON: {error}") from None
+
+
+def _solution(program: Any) -> str | None:
+    if program is None or isinstance(program, str):
+        return program
+    raise BadColumn("solutions", f"a program as a string was expected, not {type(program).__name__}")

@@ -46,21 +46,30 @@ def item_of(row: Row) -> Item | None:
     return item._replace(gold=gold)
 
 
+def _joined(by: str, *parts: object) -> str:
+    """Parts of a text; nothing, so that the row is left out, where one of them is null."""
+    return "" if None in parts else by.join(map(str, parts))
+
+
 def _lettered_item(row: Row) -> Item | None:
     """A row whose shape may offer choices; the first shape whose columns are all there is the row's."""
     match row:
         case {"question": question, "options": options, "correct": gold}:  # aqua
             return _with_choices(question, options, gold)
         case {"question": question, "options": options, "Answer": gold}:  # sat_math
-            return Item(f"{question}\n{options}", gold.strip(), 4)
+            return Item(_joined("\n", question, options), gold.strip(), 4)
         case {"question": question, "label": None}:  # agieval without choices
-            return Item(question, row["answer"], 0)
+            return Item(_joined("", question), _joined("", row["answer"]), 0)
         case {"question": question, "label": gold}:  # agieval
             options = row["options"]
             return _with_choices(question, options.values() if isinstance(options, dict) else options, gold)
         case {"question": question, "table": table, "choices": choices, "answer": gold}:  # tabmwp
-            asked = f"{table}\n{question}"
-            return _with_choices(asked, choices, LETTERS[choices.index(gold)]) if choices else Item(asked, str(gold), 0)
+            asked = _joined("\n", table, question)
+            return (
+                _with_choices(asked, choices, LETTERS[choices.index(gold)])
+                if choices
+                else Item(asked, _joined("", gold), 0)
+            )
         case {"question": question, "choices": choices, "answer": index}:  # mmlu_stem
             return _with_choices(question, choices, LETTERS[int(index)])
         case {"question": question, "choice_answer": letter}:  # cn_middle_school
@@ -71,9 +80,9 @@ def _lettered_item(row: Row) -> Item | None:
 
 
 def _with_choices(question: str, choices: Iterable[str], gold: str) -> Item:
-    texts = [CHOICE_MARK.sub("", str(text)) for text in choices]
+    texts = [CHOICE_MARK.sub("", _joined("", text)) for text in choices]
     listed = "\n".join(f"{letter}) {text}" for letter, text in zip(LETTERS, texts, strict=False))
-    return Item(f"{question}\n{listed}", gold.strip().upper(), len(texts))
+    return Item(_joined("\n", question, listed), gold.strip().upper(), len(texts))
 
 
 def _plain_item(row: Row) -> Item:
@@ -82,18 +91,18 @@ def _plain_item(row: Row) -> Item:
         case {"question": question, "final_answer": golds}:  # olympiadbench
             return Item("\n".join(filter(None, (row.get("context"), question))), ", ".join(golds), 0)
         case {"Body": body, "Question": question, "Answer": gold}:  # svamp
-            return Item(f"{body.rstrip('. ')}. {question}", str(gold), 0)
+            return Item(_joined(". ", body.rstrip(". "), question), _joined("", gold), 0)
         case {"body": body, "question": question, "answer": gold}:  # asdiv
-            return Item(f"{body} {question}", UNIT_NOTE.sub("", gold), 0)
+            return Item(_joined(" ", body, question), UNIT_NOTE.sub("", gold), 0)
         case {"input": question, "target": gold}:  # mawps
-            return Item(question, str(gold), 0)
+            return Item(_joined("", question), _joined("", gold), 0)
         case {"problem": _, "answer": gold} | {"question": _, "answer": gold} | {"content": _, "answer": gold}:
             question = row.get("problem") or row.get("question") or row.get("content") or row["question"]
             # GSM8K keeps its number at the end of a worked solution.
-            return Item(question, str(gold).rpartition("####")[2].strip(), 0)
+            return Item(_joined("", question), _joined("", gold).rpartition("####")[2].strip(), 0)
         case {"problem": question, "solution": solution}:  # minerva_math
             answer = boxed(solution)
             if answer is None:
                 raise ValueError("column 'solution' has no closed \\boxed{…}")
-            return Item(question, answer, 0)
+            return Item(_joined("", question), answer, 0)
     raise ValueError(f"columns {sorted(row)} are none of the known shapes; needed: question and answer")

@@ -1,5 +1,8 @@
 """Workers, one more than there are cores; a dead one is replaced before the next job.
 
+A job that takes long lends its place to another, so that endless programs do not hold up the others: they go on beside
+them, and at most as many as there are places.
+
 Workers that have imported packages for programs (`having`) are of another kind and form a pool of their own. Kinds are
 started on demand and share the places: together they run as many jobs as one kind would, and hold at most twice as
 many workers, idle ones of the kind that was not used for longest being ended first.
@@ -17,10 +20,44 @@ from dataclasses import dataclass, field, replace
 from rlvrlab.judge.workers.orders import Image, Order, Ran
 from rlvrlab.judge.workers.worker import Worker
 
+LONG_S = 0.3
+"""A job that has run for this time lends its place."""
+
 
 def default_size() -> int:
     """One worker more than cores: while one hands its result over, another runs."""
     return (os.cpu_count() or 1) + 1
+
+
+class Places:
+    """As many as jobs may run at once; a job that takes long is not counted any more."""
+
+    def __init__(self, size: int) -> None:
+        self._free = asyncio.Semaphore(size)
+        self._lendable = size
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[None]:
+        """Wait for a place and hold it, for `LONG_S` or until the job ends."""
+        await self._free.acquire()
+        lent = False
+
+        def lend() -> None:
+            nonlocal lent
+            if self._lendable > 0:
+                self._lendable -= 1
+                lent = True
+                self._free.release()
+
+        timer = asyncio.get_running_loop().call_later(LONG_S, lend)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            if lent:
+                self._lendable += 1
+            else:
+                self._free.release()
 
 
 @dataclass
@@ -33,11 +70,13 @@ class Pool:
     """Workers that had to be replaced."""
     _idle: deque[Worker] = field(default_factory=deque)
     _workers: set[Worker] = field(default_factory=set)
-    _free: asyncio.Semaphore | None = None
+    places: Places | None = None
+    """Shared with other pools; by default this pool's own."""
     _kinds: dict[tuple[str, ...], Pool] = field(default_factory=dict)
     """All kinds by what they have imported, the one used last at the end; one table, which all of them share."""
 
     def __post_init__(self) -> None:
+        self._places = self.places or Places(self.size)
         self._kinds.setdefault(self.image.preload, self)
 
     def having(self, packages: tuple[str, ...]) -> Pool:
@@ -45,20 +84,16 @@ class Pool:
         wanted = tuple(sorted({*self.image.preload, *packages}))
         if set(wanted) == set(self.image.preload):
             return self
-        if self._free is None:
-            self._free = asyncio.Semaphore(self.size)
         kind = self._kinds.pop(wanted, None)
         if kind is None:
-            kind = Pool(replace(self.image, preload=wanted), self.size, _free=self._free, _kinds=self._kinds)
+            kind = Pool(replace(self.image, preload=wanted), self.size, places=self._places, _kinds=self._kinds)
         self._kinds[wanted] = kind
         return kind
 
     @asynccontextmanager
     async def worker(self) -> AsyncIterator[Worker]:
         """Borrow a worker; waiting here is queueing, not running."""
-        if self._free is None:
-            self._free = asyncio.Semaphore(self.size)
-        async with self._free:
+        async with self._places.one():
             worker = await self._take()
             try:
                 yield worker

@@ -18,10 +18,10 @@ from rlvrlab.data.files import write_lines
 from rlvrlab.data.rows import from_row, to_row
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.recipe import Recipe, Resolved, resolve
-from rlvrlab.record.files import refuse_schema, write_json
+from rlvrlab.record.files import parsed, refuse_schema, write_json
 from rlvrlab.rewards.total import paid
 from rlvrlab.train.lab import build_problems
-from rlvrlab.types import Completion, Environment, Reward, RewardFunction, Verdict
+from rlvrlab.types import Completion, Environment, Problem, Reward, RewardFunction, Verdict
 
 RECIPE = "recipe.json"
 SCHEMA = 1
@@ -48,7 +48,7 @@ class Scorer:
         """The exported recipe, read from recipe.json."""
         path = self._folder / RECIPE
         try:
-            config = json.loads(path.read_text(encoding="utf-8"))
+            config = parsed(path.read_text(encoding="utf-8"))
             refuse_schema(config, SCHEMA, path)
             given = {key: value for key, value in config["recipe"].items() if value is not None}
             return resolve(given, {}, Path(config["folder"]))
@@ -59,10 +59,20 @@ class Scorer:
     def _judges(self) -> tuple[Environment, RewardFunction]:
         return self.resolved.build("env"), self.resolved.build("reward")
 
+    def problem_of(self, row: str) -> Problem:
+        """The problem in the column of ours, which the trainer hands back as text."""
+        try:
+            known = parsed(row)
+        except (ValueError, TypeError) as error:
+            raise UserError(f"{COLUMN}: not a problem of ours ({error}); export the recipe again") from None
+        if not isinstance(known, dict):
+            raise UserError(f"{COLUMN}: not a problem of ours ({known!r:.40}); export the recipe again")
+        return from_row(known, COLUMN)
+
     def score(self, rows: Sequence[str], completions: Sequence[Completion]) -> list[Scored]:
         """Judge answers to the problems of those rows in one call; it is an error if none of them could be judged."""
         env, reward_of = self._judges
-        problems = [from_row(json.loads(row), COLUMN) for row in rows]
+        problems = [self.problem_of(row) for row in rows]
         texts = [completion.text for completion in completions]
         verdicts = env.verify_many(list(zip(problems, texts, strict=True)))
         if verdicts and all(verdict.correct is None for verdict in verdicts):

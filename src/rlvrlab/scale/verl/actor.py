@@ -170,9 +170,8 @@ class EngineHooks:
             success_S = np.array([facts["success"][s] for s in owners])
             scene = Scene(np.zeros((0, 0)), found.share_S, success_S, names, tuple(facts["key"]))
             try:
-                weight_S, self._rlvr_memory, metrics = operate(
-                    shards, self._rlvr_surgery, found, scene, self._rlvr_memory
-                )
+                operated = operate(shards, self._rlvr_surgery, found, scene, self._rlvr_memory)
+                found, weight_S, self._rlvr_memory, metrics = operated
             except (np.linalg.LinAlgError, ValueError) as error:  # on every rank alike: they share the Gramian
                 shards.release(found.vectors)
                 failed = "surgery/failed" if isinstance(error, np.linalg.LinAlgError) else "actor/skipped"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -15,7 +14,7 @@ from rlvrlab.envs.data_files import read_rows
 from rlvrlab.errors import UserError
 from rlvrlab.objectives.base import PolicyObjective
 from rlvrlab.recipe import Resolved, resolve
-from rlvrlab.record.files import refuse_schema, write_json
+from rlvrlab.record.files import parsed, refuse_schema, write_json
 from rlvrlab.record.redact import redact
 from rlvrlab.registry import find
 from rlvrlab.scale.verl import PLAN
@@ -51,15 +50,16 @@ class Job:
     def read(cls, folder: Path) -> Job:
         """Back from plan.json."""
         try:
-            content = json.loads((folder / FILE).read_text(encoding="utf-8"))
+            content = parsed((folder / FILE).read_text(encoding="utf-8"))
             refuse_schema(content, SCHEMA, folder / FILE)
             config = content["config"]
             given = {key: value for key, value in config["recipe"].items() if value is not None}
             again = resolve(given, {}, Path(config["folder"]))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            judges, origins = tuple(map(str, content["judges"])), dict(config["origins"])
+            memory = {skill: [(str(p), str(a)) for p, a in rows] for skill, rows in content["memory"].items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{folder / FILE}: not a job of ours ({error}); export the recipe again") from None
-        memory = {skill: [(p, a) for p, a in rows] for skill, rows in content["memory"].items()}
-        return cls(folder, Resolved(again.recipe, config["origins"], again.folder), tuple(content["judges"]), memory)
+        return cls(folder, Resolved(again.recipe, origins, again.folder), judges, memory)
 
     @cached_property
     def phase(self) -> OnlinePhase:

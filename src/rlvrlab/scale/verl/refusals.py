@@ -83,6 +83,12 @@ def _refused_plugins(resolved: Resolved) -> list[str]:
         found.append('surgery.scope: shards have no modules; use "global"')
     if guard is not None and guard.needs_sampling:
         found.append(f"guard: {guard.name} as set here {middle}; use a gradient and a trigger that need none")
+    if guard is not None and guard.needs_distributions:
+        why = "compares whole distributions, and verl's workers return the log-probability of the chosen token alone"
+        found.append(f'guard: {guard.name} as set here {why}; use another loss or gradient, or engine.type = "hf"')
+    if guard is not None and guard.settles:
+        why = "moves the parameters between steps with vectors of its own, for which verl's step has no place"
+        found.append(f'guard.type: {guard.name!r} {why}; use l2, or engine.type = "hf"')
     if protocol is not None and resolved.recipe.filter.dead_groups == "refill":
         why = "verl would take replacements from the problems of later steps"
         found.append(f'filter.dead_groups: with a protocol {why}; use "drop" or "keep"')

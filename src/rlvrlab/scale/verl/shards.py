@@ -7,7 +7,7 @@ parameters: one all-reduce of an S × S matrix. Works on plain parameters, on FS
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,11 @@ class Shards:
         if self._distributed:
             torch.distributed.all_reduce(total, group=self._group)
         return {"global": np.asarray(total.cpu().numpy())}
+
+    def combine(self, vectors: Sequence[Vector], weights: Mapping[str, Sequence[float]]) -> Vector:
+        """Σ wᵢvᵢ as a new vector; only as a whole, because shards have no modules."""
+        copies = [[None if one is None else one.detach().clone() for one in vector] for vector in vectors]
+        return [_combined(column, weights["global"]) for column in zip(*copies, strict=True)]
 
     def step(self, vectors: Sequence[Vector], weights: Sequence[float], learning_rate: float) -> Vector:
         """Σ wᵢgᵢ into the gradients, the optimiser's step, and what it really did (where that is asked for)."""

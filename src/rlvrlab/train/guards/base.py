@@ -1,9 +1,9 @@
 """What a guard may do in a training step, and what it must remember.
 
 A guard is a frozen dataclass: its fields are its recipe keys, and it has no state of its own. What it remembers is
-handed to it and handed back, as `Kept`. The plain part is saved with every checkpoint. Vectors and snapshots are not:
-they are functions of the parameters at an anchor, whose checkpoint is kept, and of the plain part, so `rebuild` makes
-them again to the last bit.
+handed to it and handed back, as `Kept`. The plain part is saved with every checkpoint, and so are the few vectors that
+depend on the whole way here. What lives beside them is not: it is a function of the parameters at an anchor, whose
+checkpoint is kept, and of the plain part, so `rebuild` makes it again to the last bit.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 from rlvrlab.batch import TokenBatch
-from rlvrlab.engines.base import Trainable, Vector
+from rlvrlab.engines.base import Snapshot, Trainable, Vector
 from rlvrlab.train.protocols.base import Stage
 from rlvrlab.types import Objective, Problem, Rollout
 
@@ -21,6 +21,8 @@ Event = tuple[str, str]
 """(kind, words) for logs/events.jsonl."""
 Ask = Callable[[Sequence[Problem], tuple[object, ...], bool], list[Rollout]]
 """(problems, key, greedy) -> judged answers of the current policy."""
+AnchorKl = Callable[[TokenBatch, Snapshot], tuple[Vector, float]]
+"""(batch, anchor) -> gradient and value of KL(anchor ‖ current) over the whole vocabulary."""
 
 
 class Kept(NamedTuple):
@@ -30,9 +32,35 @@ class Kept(NamedTuple):
     """Plain data, saved with every checkpoint."""
     live: dict[str, Any] = {}  # noqa: RUF012
     """Vectors, snapshots and whatever else can be made again; never saved."""
+    vectors: dict[str, Vector] = {}  # noqa: RUF012
+    """Vectors that cannot be made again; the engine saves them with every checkpoint."""
 
 
 NOTHING = Kept()
+
+
+class Gradient(NamedTuple):
+    """What the optimiser would be handed: Σ wᵢgᵢ, gradients of losses."""
+
+    vectors: Sequence[Vector]
+    weights: Sequence[float]
+
+
+class Terms(NamedTuple):
+    """What a guard adds to it."""
+
+    vectors: list[Vector]
+    weights: list[float]
+    metrics: dict[str, float]
+
+
+class Settled(NamedTuple):
+    """What a guard did once the updates of a step were over."""
+
+    kept: Kept
+    moved: bool
+    """Are the parameters others than before?"""
+    metrics: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -66,6 +94,8 @@ class Moment(Place):
     """Draws and judges answers; None where nothing can be sampled in the middle of a step (verl)."""
     policy_loss: Callable[[list[Rollout]], tuple[TokenBatch, Objective]] | None = None
     """Batch and objective with which the phase itself would train on these answers."""
+    anchor_kl: AnchorKl | None = None
+    """The engine's verb; None where whole distributions cannot be had (verl)."""
     events: list[Event] = field(default_factory=list)
     """What protocol, surgery and guard have to say about this step."""
 
@@ -80,6 +110,9 @@ class Moment(Place):
 
 class Guard:
     """Protects skills that are not being trained. This one does nothing: override what the method needs."""
+
+    name: str
+    """Under which it is registered."""
 
     protected: tuple[str, ...] = ()
     """Skills to protect when they are not trained; empty protects those of earlier stages."""
@@ -98,6 +131,21 @@ class Guard:
         """Must answers be drawn in the middle of a step? Where the trainer cannot do that, the guard is refused."""
         return False
 
+    @property
+    def needs_distributions(self) -> bool:
+        """Does it compare whole distributions with an anchor's? Where the trainer cannot do that, it is refused."""
+        return False
+
+    @property
+    def settles(self) -> bool:
+        """Does it act between steps, with vectors of its own? Where the trainer has no such moment, it is refused."""
+        return False
+
+    @property
+    def passes(self) -> float:
+        """Passes over its whole memory in one update, in units of a forward and backward pass; for the plan."""
+        return 0.0
+
     def begin(self, now: Moment, kept: Kept) -> Kept:
         """A stage begins; the parameters are those the stage before ended with."""
         return kept
@@ -110,9 +158,9 @@ class Guard:
         """The problems of this step, some perhaps replaced."""
         return chosen
 
-    def terms(self, now: Moment, kept: Kept) -> list[tuple[Vector, float]]:
-        """Gradients of further loss terms, with their weights."""
-        return []
+    def terms(self, now: Moment, kept: Kept, gradient: Gradient) -> Terms:
+        """Further vectors for the optimiser, with their weights; the caller releases them."""
+        return Terms([], [], {})
 
     def before_step(self, now: Moment, kept: Kept) -> tuple[Kept, dict[str, float]]:
         """The last look at the parameters before the optimiser moves them."""
@@ -121,6 +169,10 @@ class Guard:
     def after_step(self, now: Moment, kept: Kept, applied: Vector) -> tuple[Kept, dict[str, float]]:
         """`applied` is what the optimiser really did; a guard may shift the parameters on."""
         return kept, {}
+
+    def settle(self, now: Moment, kept: Kept) -> Settled:
+        """The updates of a step are over, or there were none; the parameters have not been published yet."""
+        return Settled(kept, False, {})
 
     def saved(self, kept: Kept) -> Kept:
         """A checkpoint was written: drop what a resumed run would not have either."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rlvrlab.engines.base import Trainable, Vector
+from rlvrlab.engines.base import Trainable
 from rlvrlab.registry import register
-from rlvrlab.train.guards.base import Kept, Moment
+from rlvrlab.train.guards.base import Gradient, Kept, Moment, Terms
 from rlvrlab.train.guards.memory import RemembersSkills, answers_batch, sampled
 from rlvrlab.types import Count, Positive
 
@@ -52,14 +52,11 @@ class Ewc(RemembersSkills):
             kept = self._measured(now.engine, kept._replace(memory={**kept.memory, "steps": steps}), skill)
         return kept
 
-    def terms(self, now: Moment, kept: Kept) -> list[tuple[Vector, float]]:
+    def terms(self, now: Moment, kept: Kept, gradient: Gradient) -> Terms:
         """The pulls F (θ − θ*), skill by skill."""
         springs = kept.live.get("springs", {})
-        return [(now.engine.pull(*springs[skill]), self.coef) for skill in now.protected if skill in springs]
-
-    def anchors(self, kept: Kept) -> set[int]:
-        """Where the skills were anchored."""
-        return set(kept.memory.get("steps", {}).values())
+        pulls = [now.engine.pull(*springs[skill]) for skill in now.protected if skill in springs]
+        return Terms(pulls, [self.coef] * len(pulls), {})
 
     def rebuild(self, engine: Trainable, kept: Kept, step: int) -> Kept:
         """The stored answers give the same diagonal at the same parameters."""

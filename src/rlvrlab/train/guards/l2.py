@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rlvrlab.engines.base import Trainable, Vector
+from rlvrlab.engines.base import Trainable
 from rlvrlab.registry import register
-from rlvrlab.train.guards.base import Guard, Kept, Moment
+from rlvrlab.train.guards.base import Gradient, Guard, Kept, Moment, Terms
 from rlvrlab.types import Positive
 
 
@@ -24,10 +24,11 @@ class L2(Guard):
         """Anchor where the stage begins."""
         return Kept({"step": now.step}, {"anchor": now.engine.snapshot()}) if now.protected else kept
 
-    def terms(self, now: Moment, kept: Kept) -> list[tuple[Vector, float]]:
+    def terms(self, now: Moment, kept: Kept, gradient: Gradient) -> Terms:
         """The pull θ − θ*."""
-        anchored = now.protected and "anchor" in kept.live
-        return [(now.engine.pull(kept.live["anchor"]), self.coef)] if anchored else []
+        if not now.protected or "anchor" not in kept.live:
+            return Terms([], [], {})
+        return Terms([now.engine.pull(kept.live["anchor"])], [self.coef], {})
 
     def anchors(self, kept: Kept) -> set[int]:
         """Where the stage began."""

@@ -7,13 +7,17 @@ Which problems stand for a skill is a function of the training problems and the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain, zip_longest
 from typing import Any
 
+import numpy as np
+
 from rlvrlab.batch import TokenBatch, batch_of
-from rlvrlab.randomness import shuffled
+from rlvrlab.engines.base import Snapshot, Trainable
+from rlvrlab.randomness import generator, shuffled
 from rlvrlab.rollout.trainable import verified
+from rlvrlab.skills.embedding import centres, features, nearest
 from rlvrlab.train.guards.base import Guard, Kept, Moment
 from rlvrlab.train.protocols.base import skills_of
 from rlvrlab.types import Problem, Rollout
@@ -41,6 +45,8 @@ def stratified(problems: Sequence[Problem], size: int, *key: object) -> list[Pro
 
 KEPT_ANSWERS = 2
 """Latest distinct right answers per problem."""
+SURROGATES = 0xD800
+"""The first code point that is no character."""
 
 
 class RemembersSkills(Guard):
@@ -61,6 +67,38 @@ class RemembersSkills(Guard):
         if "problems" in kept.live:
             return kept
         return kept._replace(live={**kept.live, "problems": self.problems(now.train, now.seed)})
+
+    def anchors(self, kept: Kept) -> set[int]:
+        """Where skills were anchored, or the stage began."""
+        return set(kept.memory.get("steps", {}).values())
+
+    def rebuild(self, engine: Trainable, kept: Kept, step: int) -> Kept:
+        """The parameters there; a guard that needs more of them makes that itself."""
+        return kept._replace(live=with_snapshot(engine, kept.live, step))
+
+
+def with_snapshot(engine: Trainable, live: dict[str, Any], step: int) -> dict[str, Any]:
+    """`live` with the parameters the engine has now, as those of `step`."""
+    snapshots = live.get("snapshots", {})
+    return live if step in snapshots else {**live, "snapshots": {**snapshots, step: engine.snapshot()}}
+
+
+def anchored(now: Moment, kept: Kept, name: str) -> Kept:
+    """`kept` with the parameters of this moment as the anchor under that name: a skill's, or the stage's."""
+    steps = {**kept.memory.get("steps", {}), name: now.step}
+    return kept._replace(memory={**kept.memory, "steps": steps}, live=with_snapshot(now.engine, kept.live, now.step))
+
+
+def anchor(kept: Kept, name: str) -> Snapshot:
+    """The parameters at that anchor."""
+    return kept.live["snapshots"][kept.memory["steps"][name]]
+
+
+def without_anchors(kept: Kept, names: Collection[str]) -> Kept:
+    """`kept` without these anchors, and without parameters that no other anchor needs."""
+    steps = {name: step for name, step in kept.memory.get("steps", {}).items() if name not in names}
+    snapshots = {step: one for step, one in kept.live.get("snapshots", {}).items() if step in steps.values()}
+    return kept._replace(memory={**kept.memory, "steps": steps}, live={**kept.live, "snapshots": snapshots})
 
 
 def remembered(kept: Kept, skill: str) -> list[Problem]:
@@ -96,14 +134,15 @@ def refilled(now: Moment, kept: Kept, skill: str) -> tuple[Kept, int]:
     return with_answers(kept, rollouts, KEPT_ANSWERS), len(rollouts)
 
 
-def sampled(now: Moment, kept: Kept, skill: str) -> Kept:
-    """The skill's answers are replaced by what the policy says now, right or wrong.
+def sampled(now: Moment, kept: Kept, skill: str, *, only_right: bool = False) -> Kept:
+    """The skill's answers are replaced by what the policy says now, right or wrong, or only where it is right.
 
     Where nothing can be sampled the answers that are there stay.
     """
     if now.ask is None:
         return kept
-    rollouts = now.asked(remembered(kept, skill), "sample", skill)
+    drawn = now.asked(remembered(kept, skill), "sample", skill)
+    rollouts = [rollout for rollout in drawn if verified(rollout) or not only_right]
     emptied = {**kept.memory.get("answers", {}), skill: {}}
     kept = kept._replace(memory={**kept.memory, "answers": emptied})
     return with_answers(kept, rollouts, now.answers, as_drawn=True)
@@ -114,6 +153,22 @@ def answers_batch(kept: Kept, skill: str) -> TokenBatch | None:
     stored: dict[str, Any] = kept.memory.get("answers", {}).get(skill, {})
     rows = [(item["prompt"], answer) for item in stored.values() for answer in item["answers"]]
     return batch_of([p for p, _ in rows], [a for _, a in rows], skill=skill) if rows else None
+
+
+def some(batch: TokenBatch, rows: int, *key: object) -> TokenBatch:
+    """So many rows, drawn by key, as a batch of their own; all of them where `rows` is 0 or there are no more."""
+    if not 0 < rows < len(batch):
+        return batch
+    return batch.rows(np.sort(generator(*key).permutation(len(batch))[:rows])).rescaled()
+
+
+def clusters(batch: TokenBatch, count: int, seed: int) -> list[TokenBatch]:
+    """Batches of their own, of rows whose prompts are alike: k-means on n-grams of tokens, each token one character."""
+    prompts = list(dict.fromkeys(batch.prompts))
+    feature_PD = features(["".join(chr(token % SURROGATES) for token in prompt) for prompt in prompts])
+    cluster_P = dict(zip(prompts, nearest(feature_PD, centres(feature_PD, count, seed)), strict=True))
+    cluster_B = np.array([cluster_P[prompt] for prompt in batch.prompts])
+    return [batch.rows(np.flatnonzero(cluster_B == k)).rescaled() for k in np.unique(cluster_B)]
 
 
 def halves(batch: TokenBatch) -> list[TokenBatch]:

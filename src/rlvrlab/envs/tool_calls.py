@@ -27,6 +27,13 @@ END_OF_RESULT = "</tool_response>"
 MARK = "###"
 
 
+class Result(NamedTuple):
+    """What came of a call."""
+
+    text: str
+    ok: bool
+
+
 class Call(NamedTuple):
     """One use of a tool."""
 
