@@ -256,6 +256,14 @@ def test_results_come_in_the_models_chat_template(template: str, text: str) -> N
     assert found == text.replace("TAGGED", tagged)
 
 
+def test_training_without_tools_does_not_import_the_judge() -> None:
+    """Tools bring workers, SQL and all code environments; a toy run starts without them."""
+    asked = "import sys, rlvrlab.train.loop, rlvrlab.train.phases.grpo; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout.split()
+    assert "rlvrlab.rollout.episodes" in loaded
+    assert not {"rlvrlab.judge.workers.pool", "rlvrlab.envs.sql.environment", "rlvrlab.envs.code"} & set(loaded)
+
+
 class Counting(Scripted):
     """Says something else each time it is asked from one place."""
 
@@ -296,11 +304,3 @@ def test_episodes_branch_between_turns_and_share_calls_and_results() -> None:
     paths = [[branch.path for branch in r.completion.branches] for r in rollouts]
     assert paths == [[(0,)], [(1,)], [(2,)], [(-1,)], [(-2,)], [(-3,)]], "as many answers as asked for"
     assert [r.completion.branches[0].share for r in rollouts] == [2, 2, 2, 1, 1, 1]
-
-
-def test_training_without_tools_does_not_import_the_judge() -> None:
-    """Tools bring workers, SQL and all code environments; a toy run starts without them."""
-    asked = "import sys, rlvrlab.train.loop, rlvrlab.train.phases.grpo; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout.split()
-    assert "rlvrlab.rollout.episodes" in loaded
-    assert not {"rlvrlab.judge.workers.pool", "rlvrlab.envs.sql.environment", "rlvrlab.envs.code"} & set(loaded)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from command_line import RLVR
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judge_servers import DOUBLE, RIGHT, WRONG, JudgeProcess, isolated, wait_until
 
@@ -87,7 +87,6 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=50, deadline=None)
 @given(values, values)
 def test_a_task_arrives_as_it_was_sent(argument, expected) -> None:
     import json

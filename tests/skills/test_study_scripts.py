@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rlvrlab.recipe import load_recipe
 from rlvrlab.recipe.load import instantiate
 
 STUDIES = Path(__file__).parents[2] / "studies"
@@ -16,6 +17,7 @@ sys.path[:0] = [str(STUDIES / "interference"), str(STUDIES / "paper_a_credit_ass
 import code_runs  # noqa: E402
 import nano_report  # noqa: E402
 import nano_worlds  # noqa: E402
+import second_guards  # noqa: E402
 import tables  # noqa: E402
 
 
@@ -84,3 +86,37 @@ def test_a_guard_gets_the_four_strengths_that_span_the_largest_area() -> None:
     names = ["plain", *(name for name in points if name != "plain")]
     chosen = tables.best_curves([toy_line(name, *at) for name, at in points.items()], names, (0.4, 0.6))
     assert chosen == ["l2 0.1", "l2 0.3", "l2 1.0", "l2 3.0"]
+
+
+def second_lines(seeds: tuple[int, ...]) -> list[dict]:
+    """Every candidate on every seed: the k-th of a mechanism learns less and keeps more, exact KL keeps most of all."""
+    rows = []
+    for seed in seeds:
+        rows.append({**toy_line("plain", 0.7, 0.65), "seed": seed, "cpu_s": 1.0})
+        for mechanism, own in second_guards.MECHANISMS.items():
+            for k, name in enumerate(own):
+                better = 0.05 * (mechanism == "exact KL") + 0.001 * (seed % 5)
+                row = toy_line(f"{mechanism}: {name}", 0.7 - 0.02 * k, 0.7 + 0.02 * k + better)
+                rows.append({**row, "seed": seed, "cpu_s": 1.0})
+    return rows
+
+
+def test_the_second_comparison_is_as_declared() -> None:
+    """Thirteen mechanisms with eight settings each, no seed of an earlier round, every arm a valid recipe."""
+    assert len(second_guards.MECHANISMS) == 13 and {len(own) for own in second_guards.MECHANISMS.values()} == {8}
+    used = {json.loads(line)["seed"] for line in (second_guards.RESULTS / "guards.jsonl").read_text().splitlines()}
+    assert len(second_guards.FRESH) == 48 and not used & {*second_guards.FRESH, *second_guards.TUNING}
+    assert not {*second_guards.FRESH} & {*second_guards.TUNING}
+    chosen = {mechanism: list(own)[-1:] for mechanism, own in second_guards.MECHANISMS.items()}
+    for _, _, seed, words in second_guards.jobs(chosen, second_guards.TUNING[:1]):
+        load_recipe(STUDIES / "interference" / "toy.toml", [f"seed={seed}", *words]).build("guard")
+
+
+def test_the_second_comparison_chooses_on_tuning_seeds_and_finds_what_is_ahead() -> None:
+    chosen = second_guards.choose(second_lines(second_guards.TUNING))
+    assert {len(names) for names in chosen.values()} == {4}
+    kept = {f"{mechanism}: {name}" for mechanism, names in chosen.items() for name in names} | {"plain"}
+    text = second_guards.report([row for row in second_lines(tuple(range(200, 206))) if row["name"] in kept])
+    [ahead] = [line for line in text.splitlines() if line.startswith("| exact KL − l2 ")]
+    [level] = [line for line in text.splitlines() if line.startswith("| safe − l2 ")]
+    assert ahead.endswith("| 0.000 |") and "+0.000 [" in level

@@ -14,7 +14,7 @@ from rlvrlab.engines.toy.engine import ToyEngine
 from rlvrlab.errors import RecipeError
 from rlvrlab.evals.monitors import RANGES
 from rlvrlab.recipe import load_recipe
-from rlvrlab.registry import find, names
+from rlvrlab.registry import find, keys_of, names
 from rlvrlab.scale.verl.refusals import refusals
 from rlvrlab.train.plan import phase_plans
 
@@ -46,7 +46,7 @@ def test_the_plan_counts_what_a_phase_draws_and_its_health_is_watched(
 ) -> None:
     phases = [name] if name == "sft" else ["sft", name]
     settings = [f"{name}.{key}={value}" for key, value in SMALL.get(name, ONLINE).items()]
-    words = [f"phases={phases}".replace("'", '"'), "sft.steps=25", "stop.no_signal_steps=0", *settings]
+    words = [f"phases={phases}".replace("'", '"'), "sft.steps=12", "stop.no_signal_steps=0", *settings]
     folder, drawn = drawn_in(tmp_path / "run", monkeypatch, TURNS, *words)
     planned = phase_plans(runs.recipe(tmp_path / "run", *words, text=TURNS))[-1]
     assert planned.answers <= drawn <= planned.most_answers
@@ -64,7 +64,8 @@ def test_the_plan_counts_what_a_phase_draws_and_its_health_is_watched(
 )
 def test_the_plan_says_who_else_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, name: str) -> None:
     words = ["filter.dead_groups=drop", "grpo.batch_size=5"] + (["protocol.type=sequential"] if kind == "guard" else [])
-    words += [f"{kind}.type={name}"] + (["guard.memory_per_skill=4"] if name in ("ewc", "skill_safe") else [])
+    words += [f"{kind}.type={name}"]
+    words += ["guard.memory_per_skill=4"] if "memory_per_skill" in keys_of(find(kind, name)) else []
     _, drawn = drawn_in(tmp_path / "run", monkeypatch, SKILLS, *words)
     planned = phase_plans(runs.recipe(tmp_path / "run", *words, text=SKILLS))
     counted = sum(plan.answers for plan in planned)
@@ -97,7 +98,7 @@ batch_size = 8
 REFUSED = {
     ("phase", "sft"), ("phase", "more_sft"), ("phase", "rft"), ("phase", "dpo"), ("phase", "repair"),
     ("phase", "grpo_turns"), ("objective", "sft"), ("objective", "dpo"), ("protocol", "sequential"),
-    ("credit", "tree"), ("credit", "doubly_robust"),
+    ("guard", "average"), ("credit", "tree"), ("credit", "doubly_robust"),
 }  # fmt: skip
 """What verl cannot honour as it stands by default; everything else it takes."""
 
@@ -125,6 +126,7 @@ def test_verl_takes_every_plug_in_or_refuses_it_by_name(tmp_path: Path) -> None:
         '[credit]\ntype = "counterfactual"\nreplay = "resample"\n',
         '[credit]\ntype = "counterfactual"\nintervention_types = ["substitute"]\n',
         '[guard]\ntype = "skill_safe"\ngradient = "kl"\n',
+        '[guard]\ntype = "penalty"\nloss = "accepted"\n',
     ],
 )
 def test_verl_refuses_what_must_sample_in_the_middle_of_a_step(tmp_path: Path, table: str) -> None:
@@ -132,3 +134,9 @@ def test_verl_refuses_what_must_sample_in_the_middle_of_a_step(tmp_path: Path, t
     recipe.write_text(VERL.format(phase="grpo") + table)
     [problem] = refusals(load_recipe(recipe))
     assert "draws new answers" in problem
+
+
+def test_verl_refuses_what_needs_whole_distributions(tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(VERL.format(phase="grpo") + '[guard]\ntype = "gem"\nloss = "kl_full"\n')
+    assert any("compares whole distributions" in problem for problem in refusals(load_recipe(recipe)))

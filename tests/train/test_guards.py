@@ -16,6 +16,7 @@ from test_protocols import SKILLS
 from rlvrlab.batch import batch_of
 from rlvrlab.errors import TrainingDiverged
 from rlvrlab.objectives.sft import Sft
+from rlvrlab.registry import find, keys_of, names
 from rlvrlab.train import session
 from rlvrlab.train.guards.base import Kept, Moment
 from rlvrlab.train.guards.skill_safe import SkillSafe
@@ -99,6 +100,7 @@ def test_right_answers_that_end_at_the_length_limit_are_remembered(tmp_path: Pat
     assert outcomes[-1].metrics["guard/protected"] == 1
 
 
+@pytest.mark.slow
 def test_the_kl_gradient_is_nothing_but_sampling_noise_at_the_anchor(tmp_path: Path) -> None:
     """Answers count as often as they were drawn; each answer once would be another distribution, which pulls."""
     lab, outcomes = trained(tmp_path, *SAFE, "guard.gradient=kl", "rollout.n=24", "grpo.steps=9", until=4)
@@ -173,9 +175,10 @@ def test_the_conflict_threshold_decides_what_is_trained(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ["guard.type=ewc", "guard.memory_per_skill=6"],
-        ["guard.type=l2", "guard.coef=1.0"],
+        *([f"guard.type={name}"] for name in names("guard")),
         ["guard.type=replay", "guard.share=0.5"],
+        ["guard.type=skill_safe", "guard.gradient=kl_full"],
+        ["guard.type=gem", "guard.loss=kl_full", "guard.margin=0.5"],
         ["guard.type=skill_safe", "guard.gradient=kl", "guard.solver=dykstra", "guard.epsilon=-0.5"],
         ["guard.type=skill_safe", "guard.gradient=policy", "guard.solver=sequential", "guard.refresh=2"],
         ["guard.type=skill_safe", "guard.trigger=drop", "guard.trigger_every=1"],
@@ -187,7 +190,7 @@ def test_every_guard_runs_and_shows(tmp_path: Path, words: list[str]) -> None:
     assert np.isfinite(guarded.engine.theta).all()
     if "guard.trigger=drop" not in words:
         assert not np.array_equal(plain.engine.theta, guarded.engine.theta)
-    if "guard.type=replay" in words:
+    if "guard.share=0.5" in words:
         later = [r.problem.skill for r in outcomes[4].rollouts]
         assert set(later) == {"plus", "times"}
 
@@ -220,7 +223,7 @@ def test_all_groups_dead_leaves_the_policy_alone(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_skill_without_room_in_the_memory_is_not_protected_and_that_is_said(tmp_path: Path) -> None:
-    for kind in ("skill_safe", "ewc", "replay"):
+    for kind in (name for name in names("guard") if "memory_total" in keys_of(find("guard", name))):
         words = [*SEQUENTIAL, f"guard.type={kind}", "guard.memory_total=1", 'protocol.order=["times","plus"]']
         _, outcomes = trained(tmp_path, *words)
         assert any("no room" in words and "'times'" in words for words in said(outcomes)), kind
@@ -291,10 +294,19 @@ def test_a_memory_gradient_that_is_not_finite_leaves_the_step(tmp_path: Path, mo
     assert any("stays as it is" in words for words in said(outcomes))
 
 
+def by_default(name: str) -> list[str]:
+    """A guard with a small memory and otherwise as it is."""
+    small = "memory_per_skill" in keys_of(find("guard", name))
+    return [*SEQUENTIAL, f"guard.type={name}", *(["guard.memory_per_skill=6"] if small else [])]
+
+
 RESUMED = {
-    "skill_safe": [*SAFE, "guard.trigger=drop", "guard.trigger_every=2"],
+    **{name: by_default(name) for name in names("guard")},
+    "exact KL": [*by_default("penalty"), "guard.loss=kl_full", "guard.fresh=2", "guard.rows=5"],
+    "exact KL, constrained": [*by_default("proximal"), "guard.gradient=kl_full", "guard.constraints=2"],
+    "averages": [*by_default("average"), "guard.decay=0.7", "guard.every=2"],
+    "trigger": [*SAFE, "guard.trigger=drop", "guard.trigger_every=2"],
     "refresh": [*SAFE, "guard.refresh=3"],
-    "ewc": [*SEQUENTIAL, "guard.type=ewc", "guard.memory_per_skill=6"],
     "l2 and surgery": [
         *SEQUENTIAL,
         "guard.type=l2",
@@ -302,6 +314,7 @@ RESUMED = {
         "surgery.type=gradvac",
         "surgery.group_strategy=difficulty",
     ],
+    "surgery by module": [*SEQUENTIAL, "surgery.type=gradvac", "surgery.scope=module"],
     "surgery alone": ["protocol.type=mixed", "surgery.type=worst_skill", "surgery.noise_every=2"],
 }
 
@@ -333,7 +346,7 @@ def resumed_alike(folder: Path, words: list[str], share: float) -> None:
 
 @pytest.mark.slow
 def test_exact_resume_in_the_middle_of_a_protected_stage(tmp_path: Path) -> None:
-    resumed_alike(tmp_path, RESUMED["ewc"], 0.9)
+    resumed_alike(tmp_path, RESUMED["averages"], 0.9)
 
 
 @pytest.mark.slow

@@ -16,9 +16,11 @@ from test_protocols import SKILLS
 from rlvrlab.batch import batch_of
 from rlvrlab.errors import UserError
 from rlvrlab.rollout.trainable import verified
+from rlvrlab.surgery.base import Scene
 from rlvrlab.train.guards.base import Moment
 from rlvrlab.train.guards.gem import Gem
 from rlvrlab.train.lab import Lab
+from rlvrlab.train.update import Backward, Gradients, operate
 
 PLAIN = [*SEQUENTIAL, "optimizer.max_grad_norm=0", "grpo.steps=12", "sft.steps=20", "filter.dead_groups=keep"]
 """No clipping, and an update in every step."""
@@ -260,3 +262,26 @@ def test_a_plan_says_what_a_guard_costs(tmp_path: Path) -> None:
     assert passes("guard.type=penalty") == passes("guard.type=gem") == 1
     assert passes("guard.type=penalty", "guard.loss=kl_full") == pytest.approx(4 / 3)
     assert passes("guard.type=skill_safe", "guard.refresh=4") == 0.25
+
+
+def test_surgery_by_module_projects_in_every_module(tmp_path: Path) -> None:
+    """PCGrad of two groups by its formula on each module's slice; the whole gradients are left alone there."""
+    lab, _ = trained(tmp_path, "surgery.type=pcgrad", "surgery.scope=module", until=0)
+    engine, rng = lab.engine, np.random.default_rng(0)
+    one, two = rng.standard_normal((2, engine.theta.size))
+    modules = engine.layout.modules
+    two[modules["copy"]] -= 3 * one[modules["copy"]]  # in conflict there and only there
+    two[modules["symbols"]] += 3 * one[modules["symbols"]]
+    assert one @ two > 0 > one[modules["copy"]] @ two[modules["copy"]]
+    found = Gradients.of([Backward(one, 0, 1.0, {}), Backward(two, 1, 2.0, {})], np.array([0.25, 0.75]))
+    scene = Scene(np.zeros((0, 0)), found.share_S, np.zeros(2), ("a", "b"), ("key",))
+    operated = operate(engine, lab.surgery, found, scene, {})
+    [vector] = operated.found.vectors
+    part = modules["symbols"]
+    np.testing.assert_allclose(vector[part], (one[part] + two[part]) / 2, atol=1e-12)
+    a, b = one[modules["copy"]], two[modules["copy"]]
+    expected = (a - (a @ b) / (b @ b) * b + b - (a @ b) / (a @ a) * a) / 2
+    np.testing.assert_allclose(vector[modules["copy"]], expected, atol=1e-12)
+    assert operated.weight_S[operated.found.owner_A].tolist() == [1.0]
+    assert operated.metrics["surgery/conflict_rate"] == operated.metrics["surgery/conflict_rate/symbols"] == 0
+    assert operated.metrics["surgery/conflict_rate/copy"] == 1

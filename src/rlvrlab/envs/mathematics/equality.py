@@ -26,7 +26,9 @@ def exact(text: str) -> Fraction | None:
         return None
     for decoration in ("\\!", "\\,", "\\ ", "{,}", "\\$"):
         text = text.replace(decoration, "," if decoration == "{,}" else "")
-    return latex_number(text.strip().strip("$"))
+    text = text.strip().strip("$")
+    value = latex_number(text)
+    return latex_number(text[:-1]) if value is None and text.endswith(".") and not text.endswith("..") else value
 
 
 def letters(text: str) -> str | None:

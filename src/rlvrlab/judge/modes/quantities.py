@@ -12,6 +12,8 @@ from fractions import Fraction
 
 from rlvrlab.judge.modes.expressions import latex_number, number
 
+LONGEST_ANSWER = 4000
+"""Characters; what is longer is not read."""
 WRAPPED = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname)\s*\{([^{}]*)\}")
 COMMAND = re.compile(r"\\[a-zA-Z]+")
 WORD = re.compile(r"[a-zA-Z]+")
@@ -77,6 +79,8 @@ RATES = {"mph": ("mi", "hour"), "kph": ("km", "hour"), "kmh": ("km", "hour")}
 
 def differ(answer: str, gold: str) -> bool | None:
     """Whether what stands beside the numbers makes the two different; False: the same for certain, None: who knows."""
+    if max(len(answer), len(gold)) > LONGEST_ANSWER:
+        return None
     one, other = unwrapped(answer), unwrapped(gold)
     for read in (_in_base, _on_the_clock, _as_ratios):
         decided = read(one, other)

@@ -1,4 +1,4 @@
-"""The proximal safe step: the skill-safe update with a spring to where the stage began and several constraints a skill.
+"""The proximal safe step: the skill-safe update with a spring to where the stage began and perhaps several constraints.
 
     d₀ = (u − κ (θ − θ*)) / (1 + κ), then the projection of safe_step.py on d₀
 
@@ -22,16 +22,16 @@ from rlvrlab.types import Count, NonNegative
 @register("guard", "proximal")
 @dataclass(frozen=True)
 class Proximal(SafeStep):
-    """The nearest step that does no harm, to one that is drawn back to the anchor; a budget for every cluster."""
+    """The nearest step that does no harm, to one that is drawn back to the anchor; a budget for every constraint."""
 
     kappa: NonNegative = 0.01
     """Strength of the spring: every step goes κ / (1 + κ) of the way back."""
-    constraints: Count = 8
+    constraints: Count = 1
     """Of each skill: its memory is cut into so many clusters of similar prompts, each with a gradient of its own."""
     gradient: MemoryLoss = "likelihood"
     """What protects a skill: stored right answers, the anchor's accepted ones, samples of kl, or the exact kl_full."""
     epsilon: Annotated[float, Ge(-1)] = 0.0
-    """What every cluster may lose over the run, in nats per token; negative asks for gains."""
+    """What every constraint may lose over the run, in nats per token; negative asks for gains."""
     repair: NonNegative = 0.5
     """Share of a deficit to be won back in one step."""
     cap: NonNegative = 0.5
