@@ -85,7 +85,8 @@ def ask(
         if shape is not None:
             return Asked(groups, prompts, grow(sampler, requests, shape))
         first = drawn(sampler, requests, problems, judging)
-        return Asked(groups, prompts, with_tools(sampler, problems, requests, first))
+        with_calls = any("tools" in problem.meta for problem in problems)
+        return Asked(groups, prompts, with_tools(sampler, problems, requests, first) if with_calls else first)
 
 
 def judged_rollouts(judging: Judging, reward: RewardFunction, asked: Asked) -> list[Rollout]:

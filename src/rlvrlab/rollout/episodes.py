@@ -237,10 +237,8 @@ def _called(problem: Problem, text: str) -> Call | None:
 
 
 def metrics_of_turns(completions: Sequence[Completion]) -> dict[str, float]:
-    """Turns and calls per episode, and the share of calls that failed; nothing where no answer has turns."""
-    episodes = [one.turns for one in completions if one.turns]
-    if not episodes:
-        return {}
+    """Turns and calls per episode, and the share of calls that failed."""
+    episodes = [one.turns for one in completions]
     calls = [turn for turns in episodes for turn in turns if turn.by == "tool"]
     found = {"agent/turns": sum(sum(t.by == "policy" for t in turns) for turns in episodes) / len(episodes)}
     found["agent/calls"] = len(calls) / len(episodes)

@@ -34,12 +34,10 @@ NOTHING: Remembered = MappingProxyType({})
 
 
 def step_credits(
-    lab: Lab, rollouts: Sequence[Rollout], sampling: Sampling, remembered: Remembered = NOTHING
+    lab: Lab, plugin: StepCredit, rollouts: Sequence[Rollout], sampling: Sampling, remembered: Remembered = NOTHING
 ) -> StepCredits:
-    """Credit of every judged answer of a collection, or nothing where the recipe wants none."""
-    if lab.credit is None:
-        return StepCredits()
-    return credit_of(lab.credit, rollouts, lab.env, lab.reward, lab.engine, sampling, remembered)
+    """Credit of every judged answer of a collection."""
+    return credit_of(plugin, rollouts, lab.env, lab.reward, lab.engine, sampling, remembered)
 
 
 def credit_of(
