@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,8 @@ def cpu_seconds(pid: int | None = None) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     total = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
     for task in Path(f"/proc/{pid}/task").iterdir():
-        total += sum(cpu_seconds(int(child)) for child in (task / "children").read_text().split())
+        with suppress(FileNotFoundError):  # a thread that ended meanwhile has no children any more
+            total += sum(cpu_seconds(int(child)) for child in (task / "children").read_text().split())
     return total
 
 
