@@ -137,7 +137,8 @@ def grid_table(repeats: int, paired: bool) -> list[str]:
 
 def shares_table(repeats: int) -> list[str]:
     """Single shares: Wilson for right or wrong, its generalisation for pass@k and partial scores, at every height."""
-    lines = ["| scores | problems | " + " | ".join(f"at {p:g} %" for p in (1, 5, 20, 50, 90, 99)) + " |",
+    heights = (0.01, 0.05, 0.2, 0.5, 0.9, 0.99)
+    lines = ["| scores | problems | " + " | ".join(f"at {100 * p:g} %" for p in heights) + " |",
              "|---|---|---|---|---|---|---|---|"]  # fmt: skip
 
     def binary(rng: Rng, p: float, n: int) -> Answers:
@@ -146,14 +147,23 @@ def shares_table(repeats: int) -> list[str]:
     def sampled(rng: Rng, p: float, n: int) -> Answers:  # the mean of 8 answers, problems of different difficulty
         return rng.binomial(8, rng.beta(2 * p, 2 * (1 - p), n)) / 8
 
-    kinds: dict[str, Callable[[Rng, float, int], Answers]] = {"right or wrong": binary, "mean of 8 answers": sampled}
-    for name, make in kinds.items():
+    def formed(rng: Rng, p: float, n: int) -> Answers:  # a reward that pays for the form, which all answers have
+        return np.where(rng.random(n) < p, 1.0, 0.1)
+
+    def partial_credit(rng: Rng, p: float, n: int) -> Answers:  # form and numbers are paid for
+        return np.where(rng.random(n) < p, 1.0, rng.choice([0.0, 0.1, 0.3], n, p=[0.2, 0.7, 0.1]))
+
+    kinds: dict[str, tuple[Callable[[Rng, float, int], Answers], float]] = {
+        "right or wrong": (binary, 0.0), "mean of 8 answers": (sampled, 0.0),
+        "right, else 0.1": (formed, 0.1), "right, else 0, 0.1 or 0.3": (partial_credit, 0.1),
+    }  # fmt: skip
+    for name, (make, otherwise) in kinds.items():
         for n in PROBLEMS:
             cells = []
-            for p in (0.01, 0.05, 0.2, 0.5, 0.9, 0.99):
+            for p in heights:
                 rng = np.random.default_rng([n, round(100 * p), len(name)])
-                held = (estimate(make(rng, p, n)) for _ in range(repeats))
-                cells.append(f"{100 * np.mean([one.low <= p <= one.high for one in held]):.1f}")
+                held, truth = (estimate(make(rng, p, n)) for _ in range(repeats)), p + (1 - p) * otherwise
+                cells.append(f"{100 * np.mean([one.low <= truth <= one.high for one in held]):.1f}")
             lines.append(f"| {name} | {n} | {' | '.join(cells)} |")
     return lines
 

@@ -4,7 +4,8 @@
 
 One row per run and phase, in %: accepted@1 with its Wilson interval, pass@8 where it was drawn, and the change against
 the phase it started from, paired by problem. These intervals are for new problems. The second table: changes over
-seeds, for new seeds and problems, of runs whose names differ in their last number only.
+seeds, for new seeds and problems, of runs whose names differ in their last number only; left out
+where nothing was repeated.
 """
 
 from __future__ import annotations
@@ -73,8 +74,9 @@ def main() -> None:
                 if '"cards"' in path.read_text()}  # fmt: skip
         print("| run | after | test problems | accepted@1 [95 %] | pass@8 | change [95 %, new problems] |")
         print("\n".join(line for name, cards in runs.items() for line in rows(name, cards)))
-        print("\n| runs | change | replicates | mean [95 %, new seeds and problems] |")
-        print("\n".join(over_seeds(runs)))
+        if repeated := over_seeds(runs):
+            print("\n| runs | change | replicates | mean [95 %, new seeds and problems] |")
+            print("\n".join(repeated))
 
 
 if __name__ == "__main__":

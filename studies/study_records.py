@@ -5,8 +5,8 @@
 
 `keep` writes NAME.study.json (the study's own document: every trial, decision and look at test problems, with seeds)
 and NAME.scores.json (metric -> trial -> score of every problem, in one order for all trials). `check` compares the arms
-again from the scores, prints each stage's arms as Markdown rows and the outcome of each decision, and fails where a
-decision would be another one today.
+again from the scores, prints each stage's arms as Markdown rows, the outcome of each decision and the differences on
+test problems, and fails where a decision or a difference would be another one today.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.evals.statistics import estimate
+import numpy as np
+
+from rlvrlab.evals.statistics import compare_seeds, estimate
 from rlvrlab.study.board import Board
 from rlvrlab.study.folder import find_study
 from rlvrlab.study.measures import describe, is_cost
@@ -59,9 +61,25 @@ def check(path: Path) -> int:
             print(
                 f"decision {decision['id']} ({again.outcome}): {again.words}{'' if same else ' (RECORDED OTHERWISE)'}"
             )
+        for one in stage.get("comparisons", ()):
+            words, same = on_test(one, stage, scores)
+            wrong += not same
+            print(words + ("" if same else " (RECORDED OTHERWISE)"))
     looks = made["test_looks"]
     print(f"seeds {made['seeds']}; looks at test problems: {len(looks)}; code of commit {made['code']['commit']}")
     return wrong
+
+
+def on_test(recorded: dict[str, Any], stage: dict[str, Any], scores: dict[str, Any]) -> tuple[str, bool]:
+    """A difference on test problems in words, adjusted for all pairs of arms; and whether it is the recorded one."""
+    trials, column = {arm["name"]: arm["trials"] for arm in stage["arms"]}, scores[recorded["metric"]]
+    before, after = ([column[trial] for trial in trials[recorded[side]]] for side in ("versus", "arm"))
+    found = compare_seeds(before, after).adjusted(len(trials) * (len(trials) - 1) // 2)
+    mean, low, high = (f"{100 * value:+.1f}" for value in (found.mean, found.low, found.high))
+    words = (
+        f"{recorded['arm']} − {recorded['versus']}: {mean} [{low}, {high}], p = {found.p_words} ({recorded['metric']})"
+    )
+    return words, np.allclose(found[:3], [recorded[name] for name in ("mean", "low", "high")], atol=1e-3)
 
 
 def cells(arm: dict[str, Any], scores: dict[str, Any]) -> list[str]:

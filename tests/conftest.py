@@ -13,10 +13,15 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import pytest
-from distribution import pytest_xdist_make_scheduler
+from distribution import pytest_collection_modifyitems, pytest_xdist_make_scheduler
 from listed_skips import pytest_sessionfinish, pytest_terminal_summary
 
-__all__ = ["pytest_sessionfinish", "pytest_terminal_summary", "pytest_xdist_make_scheduler"]
+__all__ = [
+    "pytest_collection_modifyitems",
+    "pytest_sessionfinish",
+    "pytest_terminal_summary",
+    "pytest_xdist_make_scheduler",
+]
 
 # Tests run one per core already; more threads of torch or NumPy would only wait for each other. Set before either is
 # imported, and inherited by every process that a test starts.
@@ -28,7 +33,7 @@ sys.dont_write_bytecode = False
 # What is imported and collected stays until the end: looking for garbage in it meanwhile takes time and finds none.
 gc.disable()
 
-FAST_EXAMPLES = 40
+FAST_EXAMPLES = 25
 """Random inputs per law without the slow tests; with them, as many as Hypothesis thinks right."""
 T = TypeVar("T")
 

@@ -129,7 +129,6 @@ def test_studies_without_a_record_are_these_and_their_pages_say_why() -> None:
             missing[path.relative_to(ROOT / "studies").as_posix()] = path
     assert set(missing) == {
         "coding_five_phase/dense_sparse.toml",
-        "countdown_gsm8k/cpu.toml",
         "countdown_gsm8k/smollm2_cpu.toml",
         "countdown_gsm8k/study.toml",
         "interference/nano_study.toml",

@@ -72,7 +72,7 @@ def same(actual_BT, expected_BT):
 
 
 @pytest.mark.parametrize("name", EVERY)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(batch=batches(), seed=st.integers(0, 99))
 def test_finite_masked_unjudged_and_permuted(name, batch, seed):
     estimator = EVERY[name]
@@ -85,7 +85,7 @@ def test_finite_masked_unjudged_and_permuted(name, batch, seed):
 
 
 @pytest.mark.parametrize("name", EVERY)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(batch=batches())
 def test_unjudged_rows_are_as_if_never_drawn(name, batch):
     estimator, judged = EVERY[name], np.flatnonzero(batch.judged_B)
@@ -95,7 +95,7 @@ def test_unjudged_rows_are_as_if_never_drawn(name, batch):
 
 
 @pytest.mark.parametrize("name", GROUPED)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(batch=batches(), shift=st.floats(-5, 5).map(lambda x: round(x, 2)))
 def test_a_constant_added_to_a_group_changes_nothing(name, batch, shift):
     """`grpo batch` divides by the spread of all rewards, so there the whole batch is shifted."""
@@ -103,7 +103,6 @@ def test_a_constant_added_to_a_group_changes_nothing(name, batch, shift):
     same(GROUPED[name](shifted(batch, by_B)).advantage_BT, GROUPED[name](batch).advantage_BT)
 
 
-@settings(max_examples=30, deadline=None)
 @given(batch=batches(), factor=st.sampled_from([0.25, 2.0, 8.0]))
 def test_scale(batch, factor):
     bigger = batch._replace(reward_BT=batch.reward_BT * factor)
@@ -113,7 +112,6 @@ def test_scale(batch, factor):
         same(estimator(bigger).advantage_BT, estimator(batch).advantage_BT)
 
 
-@settings(max_examples=30, deadline=None)
 @given(batch=batches())
 def test_group_means_and_spread(batch):
     """Mean 0 in every group; GRPO's standard deviation is 1 in groups with signal; RLOO is leave-one-out."""
@@ -132,7 +130,6 @@ def test_group_means_and_spread(batch):
             assert rloo_B[row] == pytest.approx(reward_B[row] - others.mean(), abs=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
 @given(batch=batches())
 def test_opo_baseline_is_the_length_weighted_mean(batch):
     advantage_BT, length_B = Opo()(batch).advantage_BT, batch.mask_BT.sum(axis=1)
@@ -143,7 +140,6 @@ def test_opo_baseline_is_the_length_weighted_mean(batch):
 
 
 @pytest.mark.parametrize("name", ["reinforce_pp", "gae", "reinforce_pp_baseline"])
-@settings(max_examples=30, deadline=None)
 @given(batch=batches())
 def test_whitened_tokens_have_mean_zero(name, batch):
     judged = batch._replace(judged_B=np.ones_like(batch.judged_B), reward_BT=np.nan_to_num(batch.reward_BT))
@@ -154,7 +150,6 @@ def test_whitened_tokens_have_mean_zero(name, batch):
         assert tokens.std(ddof=1) <= 1 + 1e-9 if len(tokens) > 1 else tokens == 0
 
 
-@settings(max_examples=30, deadline=None)
 @given(batch=batches())
 def test_gae_limits(batch):
     """λ = 1 is the discounted return minus the value, λ = 0 the one-step surprise."""

@@ -15,6 +15,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from slow_cases import some_slow
 
 from rlvrlab.credit.counterfactual import Counterfactual
 from rlvrlab.rewards.binary import Binary
@@ -121,18 +122,21 @@ def cosine(texts: tuple[str, ...], plugin: Counterfactual, number: int) -> tuple
 
 
 @cache
-def measured(where: str, how: str) -> tuple[float, set[float]]:
+def measured(where: str, how: str, policies: int = POLICIES) -> tuple[float, set[float]]:
     """Least cosine over some policies and verifiers, and the labels that were recorded."""
     texts, segmentation = STEPS[where]
     plugin = Counterfactual(**CREDITS[how], segmentation=segmentation, counterfactual_k=0)
-    rows = [cosine(texts, plugin, number) for number in range(POLICIES)]
+    rows = [cosine(texts, plugin, number) for number in range(policies)]
     return min(row[0] for row in rows), {row[1] for row in rows}
 
 
 @pytest.mark.parametrize("where", STEPS)
 @pytest.mark.parametrize("how", CREDITS)
-def test_unbiased_is_recorded_exactly_where_the_expected_gradient_is_the_true_one(where: str, how: str) -> None:
-    least, labels = measured(where, how)
+@pytest.mark.parametrize("policies", some_slow([2, POLICIES], {2}))
+def test_unbiased_is_recorded_exactly_where_the_expected_gradient_is_the_true_one(
+    where: str, how: str, policies: int
+) -> None:
+    least, labels = measured(where, how, policies)
     assert labels == {float(least > 1 - 1e-9)}, least
 
 

@@ -15,7 +15,7 @@ import pytest
 from rlvrlab.credit.base import Shape
 from rlvrlab.credit.tree import Tree, tree_credit
 from rlvrlab.engines.toy.engine import Toy
-from rlvrlab.errors import RecipeError
+from rlvrlab.errors import RecipeError, UserError
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.record.run import read_metrics
 from rlvrlab.rollout.tree import grow
@@ -291,3 +291,13 @@ def test_the_tree_brings_its_credit_and_the_credit_its_tree(tmp_path: Path) -> N
 def test_what_cannot_grow_is_refused_with_a_remedy(tmp_path: Path, overrides: tuple[str, ...], words: str) -> None:
     with pytest.raises(RecipeError, match=words):
         runs.recipe(tmp_path, *overrides, text=runs.ONLINE)
+
+
+def test_turns_are_for_tools_and_lines_for_answers_of_one_turn(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match='"lines" or "tokens"'):
+        session.ready_lab(runs.recipe(tmp_path, "credit.type=tree", "credit.boundary=turns", text=runs.ONLINE))
+    agent = runs.ONLINE.replace('"countdown"\nnumbers = [2]\nhigh = 12', '"agent"').replace(
+        '["sft", "grpo"]', '["grpo"]'
+    )
+    with pytest.raises(UserError, match='use "turns"'):
+        session.ready_lab(runs.recipe(tmp_path, "credit.type=tree", text=agent))

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from planted import corpus, similarity
 
@@ -66,7 +66,6 @@ def test_equal_texts_are_a_chain_not_all_pairs() -> None:
     assert [(p.left, p.right, p.jaccard) for p in found.pairs] == [(0, i, 1.0) for i in range(1, 300)]
 
 
-@settings(max_examples=50)
 @given(st.lists(WORDS, max_size=6), st.integers(1, 4))
 def test_ngrams_are_those_of_python(texts: list[list[str]], n: int) -> None:
     grams = Texts.of([" ".join(words) for words in texts]).grams(n)
@@ -76,7 +75,6 @@ def test_ngrams_are_those_of_python(texts: list[list[str]], n: int) -> None:
         assert len(np.intersect1d(grams.of(i), grams.of(j))) == len(sets[i] & sets[j])
 
 
-@settings(max_examples=50)
 @given(st.lists(WORDS, max_size=6))
 def test_passages_are_those_of_python(texts: list[list[str]]) -> None:
     """Words only, five of them different, in at most ten texts: with runs of six words here."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from engine_factories import ENGINES, toy
+from slow_cases import some_slow
 
 from rlvrlab.batch import batch_of
 from rlvrlab.engines.base import add_metrics, micro_batches
@@ -16,7 +17,7 @@ from rlvrlab.objectives.sft import Sft
 
 
 @pytest.mark.parametrize("check", CHECKS)
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", some_slow(ENGINES, {"toy-float64"}))
 def test_contract(engine: str, check: str) -> None:
     assert CHECKS[check](ENGINES[engine]) is None
 

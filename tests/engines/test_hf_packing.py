@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvrlab.batch import TokenBatch, batch_of
@@ -38,7 +38,6 @@ def seen_from(layout: Layout, place: int) -> tuple[list[int], int]:
     return layout.ids[0, [*prompt, *shared.answer_CT[answer, : column + 1]]].tolist(), position
 
 
-@settings(max_examples=40)
 @given(ROWS, st.booleans())
 def test_every_answer_token_is_predicted_from_its_own_past(rows, packed: bool) -> None:
     layout = layout_of(batch_from(rows), 100, packed=packed)
@@ -51,7 +50,6 @@ def test_every_answer_token_is_predicted_from_its_own_past(rows, packed: bool) -
             assert past == [*prompt, *answer[:t]] and position == len(past) - 1
 
 
-@settings(max_examples=40)
 @given(ROWS)
 def test_nothing_is_packed_twice(rows) -> None:
     layout = layout_of(batch_from(rows), 100, packed=True)
@@ -61,7 +59,6 @@ def test_nothing_is_packed_twice(rows) -> None:
     assert (np.diff(layout.edge_place_E) >= 0).all()
 
 
-@settings(max_examples=40)
 @given(ROWS, st.booleans(), st.integers(0, 99))
 def test_gathering_is_the_adjoint_of_spreading(rows, packed: bool, seed: int) -> None:
     """So coefficients of identical rows add up, and padding gets none."""
@@ -72,7 +69,6 @@ def test_gathering_is_the_adjoint_of_spreading(rows, packed: bool, seed: int) ->
     assert np.isclose((layout.spread_places(x_K) * c_BT).sum(), x_K @ layout.gather_places(c_BT))
 
 
-@settings(max_examples=40)
 @given(ROWS, st.sampled_from(["row", "pair", "batch"]), st.integers(1, 40))
 def test_micro_batches_by_tokens(rows, couples: str, budget: int) -> None:
     rows = [*rows, *rows]

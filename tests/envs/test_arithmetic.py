@@ -8,7 +8,7 @@ from itertools import permutations, product
 
 import pytest
 from expression_oracle import expressions, oracle
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvrlab.envs.arithmetic import MAX_LENGTH, BadExpression, apply, evaluate, parse
@@ -28,13 +28,11 @@ def agrees_with_oracle(text: str) -> bool:
     return expected == (as_fraction(evaluate(found.postfix)), found.numbers)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(alphabet="0123456789+-*/() ×÷−", max_size=24))
 def test_reader_agrees_with_ast_on_texts_of_the_alphabet(text: str) -> None:
     assert agrees_with_oracle(text)
 
 
-@settings(max_examples=100, deadline=None)
 @given(expressions)
 def test_reader_agrees_with_ast_on_expressions(text: str) -> None:
     assert oracle(text) is not None or len(text) > MAX_LENGTH
@@ -51,7 +49,6 @@ def test_length_is_capped(length: int) -> None:
 rationals = st.fractions(min_value=-50, max_value=50, max_denominator=60)
 
 
-@settings(max_examples=100, deadline=None)
 @given(rationals, st.sampled_from("+-*/"), rationals)
 def test_arithmetic_is_exact_and_reduced(left: Fraction, operator: str, right: Fraction) -> None:
     found = apply(operator, left.as_integer_ratio(), right.as_integer_ratio())

@@ -157,6 +157,14 @@ class TestBudgets:
         found = evaluate(Scripted(lambda ask: answer("999")), Slow(), TEN[:2], eval_at_budget(Budget("judge_s", 1.0)))
         assert len(found.judged) == 2 * 3
 
+    def test_a_budget_that_is_spent_to_the_last_second_is_over(self) -> None:
+        class Slow(Sums):
+            def verify(self, problem, text):
+                return replace(super().verify(problem, text), cost={"wall_s": 0.5})
+
+        found = evaluate(Scripted(lambda ask: answer("999")), Slow(), TEN[:2], eval_at_budget(Budget("judge_s", 1.0)))
+        assert len(found.judged) == 2 * 2
+
     def test_the_clock_ends_it(self) -> None:
         found = evaluate(Scripted(lambda ask: answer("999"), size=1), ENV, TEN, eval_at_budget(Budget("wall_s", 0.05)))
         assert 0 < len(found.judged) < 10 * 256 and found.metrics()["solved_at_budget"] == 0.0

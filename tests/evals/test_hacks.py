@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvrlab.envs.code.generation import Code
@@ -118,7 +118,6 @@ plain = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(plain)
 def test_other_is_never_equal(value: object) -> None:
     assert other(value) != value

@@ -16,8 +16,9 @@ from rlvrlab.data.rows import read_problems
 from rlvrlab.envs.countdown import Countdown
 from rlvrlab.evals.probe.picture import bands, scatter
 from rlvrlab.evals.probe.report import Try, measured, report
+from rlvrlab.evals.probe.steps import MOST_FAILURES, look_at_steps
 from rlvrlab.evals.probe.verdict import advise
-from rlvrlab.types import Problem
+from rlvrlab.types import ErrorKind, Problem, Verdict
 
 
 def tried(name: str, rewards: list[float | None], level: int = 1, skill: str = "s", **facts) -> list[Try]:
@@ -203,3 +204,38 @@ def test_what_probe_refuses(monkeypatch, capsys, tmp_path: Path) -> None:
 def test_sft_is_not_advised_after_sft() -> None:
     advice = advise(report(of_accuracy(0.0)), taught=True)
     assert advice.word == "easier data" and "SFT has run already" in advice.text and "do SFT" not in advice.text
+
+
+class WantsAB:
+    """A text is right when its words are a and b, in this order."""
+
+    def verify_many(self, items: list[tuple[Problem, str]]) -> list[Verdict]:
+        self.asked = len(items)
+        return [Verdict(text.split() == ["a", "b"], 0.0, ErrorKind.NONE) for _, text in items]
+
+
+def stepped(name: str, texts: list[str]) -> list[Try]:
+    problem = Problem(name, "env", "s", name)
+    right = [text.split() == ["a", "b"] for text in texts]
+    pairs = zip(texts, right, strict=True)
+    return [Try(problem, fine, float(fine), True, False, 3, 0.5, text) for text, fine in pairs]
+
+
+def test_failures_that_one_edit_mends_are_told_from_others() -> None:
+    """Lines: one too many, two exchanged, two too many, one that is wrong; equal answers are altered once."""
+    texts = ["a\nb\n", "a\nx\nb\n", "b\na\n", "x\na\ny\nb\n", "a\nc\n", "a\nc\n"]
+    tries, env = stepped("p", texts), WantsAB()
+    found = look_at_steps(tries, report(tries), env)
+    assert (found.failures, found.mended.value, found.dead) == (4, 0.5, 0.0)
+    assert found.steps == pytest.approx((2 + 3 + 2 + 4 + 2) / 5) and found.calls == env.asked > 8
+    assert "one edit mends 50% of 4 failures" in found.advice and "replays can pay" in found.advice
+
+
+def test_where_no_edit_mends_the_advice_is_what_costs_no_call() -> None:
+    tries = [one for i in range(60) for one in stepped(f"p{i}", ["c\nd\n", "a\nb\n"])]
+    found = look_at_steps(tries, report(tries), WantsAB())
+    assert found.failures == MOST_FAILURES and found.mended.value == 0
+    assert "tree and trace" in found.advice and found.facts()["advice"] == found.advice
+    single = [one for i in range(3) for one in stepped(f"p{i}", ["c", "d"])]
+    assert "single steps" in look_at_steps(single, report(single), WantsAB()).advice
+    assert look_at_steps(tried("a", [0.0]), report(tried("a", [0.0])), WantsAB()) is None, "no text, no steps"

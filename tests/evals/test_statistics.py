@@ -113,6 +113,29 @@ def test_all_alike_is_no_certainty(score: float, seeds: int) -> None:
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
+def test_equal_partial_credit_is_no_certainty(seeds: int) -> None:
+    """300 answers that all earned 0.1: of 300 others, as many as Wilson's bound of 0 of 300 may be worth 0 or 1."""
+    found, overlooked = estimate(np.full((seeds, 300), 0.1)), wilson(0, 300).high
+    assert (found.low, found.high) == pytest.approx((0.1 - 0.1 * overlooked, 0.1 + 0.9 * overlooked))
+
+
+def test_scores_of_two_kinds_are_shares_between_them() -> None:
+    low, high = wilson(7, 40)
+    found = estimate([0.0] * 33 + [0.5] * 7)
+    assert found.low == low / 2 and found.high == pytest.approx(
+        7 / 80 + np.hypot(high / 2 - 7 / 80, 0.5 * wilson(0, 40).high)
+    )
+    assert estimate([0.0] * 33 + [1.0] * 7)[1:3] == (low, high)
+
+
+def test_rare_right_answers_beside_partial_credit_are_covered() -> None:
+    """Everyone earns 0.1 for the form, one in fifty is right: 61 of 100 intervals held that before."""
+    rng = np.random.default_rng(5)
+    held = [estimate(np.where(rng.random(50) < 0.02, 1.0, 0.1)) for _ in range(400)]
+    assert np.mean([one.low <= 0.118 <= one.high for one in held]) > 0.93
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
 def test_numbers_that_are_all_alike_are_no_certainty_either(seeds: int) -> None:
     """Seven tokens everywhere: a problem of fourteen or of none among fifty new ones would surprise nobody."""
     tokens = np.full((seeds, 50), 7.0)

@@ -26,13 +26,16 @@ from rlvrlab.envs.answers import amount, squeezed
 from rlvrlab.envs.base import Environment
 from rlvrlab.envs.data_files import read_rows
 from rlvrlab.envs.mathematics import equality
+from rlvrlab.envs.tool_calls import call_in, final_answer
 from rlvrlab.errors import LabError, UserError
+from rlvrlab.evals.suites.plan_file import plan_from_text
 from rlvrlab.http_client import BadAnswer, Response
 from rlvrlab.http_messages import HttpError, body_size, headers_of, request_of
 from rlvrlab.judge import compare, extract
 from rlvrlab.judge.fusion import wire
+from rlvrlab.judge.fusion.submissions import published
 from rlvrlab.judge.jail.frames import Frames, PeerGone
-from rlvrlab.judge.modes import expressions, mathematics, quantities, sql_text
+from rlvrlab.judge.modes import expressions, mathematics, quantities, spelling, sql_text
 from rlvrlab.judge.workers.worker import lines_of
 from rlvrlab.recipe.load import load_tables
 from rlvrlab.recipe.parse import parse_overrides, parse_toml
@@ -42,6 +45,7 @@ from rlvrlab.rollout.segment import segment
 from rlvrlab.rollout.segments import Segments, cut, swapped
 from rlvrlab.rollout.sql_steps import canonical_sql, sql_steps
 from rlvrlab.rollout.text_steps import text_steps, turn_steps, word_steps
+from rlvrlab.study.load import load_study
 
 Input = str | bytes
 MOST_CUT = 20_000
@@ -59,13 +63,10 @@ class Target:
     refuses: tuple[type[BaseException], ...] = ()
     """Errors that are the reader's way to say no."""
     binary: bool = False
-    longest: int | None = None
-    """Characters beyond which the caller never hands anything over."""
 
     def input(self, rng: random.Random, size: int) -> Input:
         if self.kind == "value":
             return json.dumps(value_of(rng))
-        size = min(size, self.longest or size)
         return bytes_of(rng, self.kind, size) if self.binary else text_of(rng, self.kind, size)
 
     def run(self, given: Input) -> None:
@@ -107,6 +108,13 @@ def segmented(read: Callable[[str], Segments]) -> Callable[[str], None]:
 def recipe(text: str) -> object:
     with tempfile.TemporaryDirectory() as folder:
         return load_tables(parse_toml(text, "fuzz.toml"), {}, Path(folder), "fuzz.toml", text)
+
+
+def study(text: str) -> object:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "study.toml"
+        path.write_bytes(text.encode("utf-8", "surrogatepass"))
+        return load_study(path)
 
 
 def rows(ending: str) -> Callable[[bytes], None]:
@@ -171,6 +179,8 @@ TARGETS = (
     Target("verdict", as_object(wire.verdict_from_wire), "value", (BadAnswer,)),
     Target("task", as_object(wire.task_from_wire), "value", (BadAnswer, UserError)),
     Target("model answer", as_object(parse_reply), "value", (BadAnswer,)),
+    Target("submitted row", as_object(published), "value", (BadAnswer, UserError)),
+    Target("tool call", lambda text: (call_in(text, "chat", ("sql",)), final_answer(text)), "json"),
     Target("program_in", lambda text: extract.program_in(text, "f", "def f(x):\n"), "python"),
     Target("query_in", extract.query_in, "sql"),
     Target("value_in", extract.value_in, "text"),
@@ -187,16 +197,19 @@ TARGETS = (
     Target("segment text", segmented(segment.__wrapped__), "text"),
     Target("canonical_python", canonical_python.__wrapped__, "python"),
     Target("canonical_sql", canonical_sql, "sql"),
-    Target("parses", python_trees.parses, "python", longest=extract.LONGEST),
-    Target("sql order", lambda text: sql_text.ending_of(text, 1000), "sql", longest=extract.LONGEST_QUERY),
+    Target("parses", python_trees.parses, "python"),
+    Target("sql order", lambda text: sql_text.ending_of.__wrapped__(text, 1000), "sql", (ValueError,)),
     Target("recipe", recipe, "toml", (LabError,)),
+    Target("study", study, "toml", (LabError,)),
+    Target("plan of a baseline", lambda text: plan_from_text(text, Path("p.toml"), Path()), "toml", (LabError,)),
     Target("overrides", lambda text: parse_overrides(text.split("\n")), "toml", (LabError,)),
     Target("jsonl rows", rows(".jsonl"), "json", (UserError,), binary=True),
     Target("json rows", rows(".json"), "json", (UserError,), binary=True),
     Target("csv rows", rows(".csv"), "csv", (UserError,), binary=True),
     Target("gz rows", rows(".jsonl.gz"), "json", (UserError,), binary=True),
     Target("exactly_equal", against_gold(mathematics.exactly_equal), "mathematics"),
-    Target("quantities", against_gold(quantities.differ), "mathematics", longest=mathematics.LONGEST_ANSWER),
+    Target("quantities", against_gold(quantities.differ), "mathematics"),
+    Target("spelling", against_gold(spelling.same), "mathematics"),
     Target("number", expressions.number, "mathematics"),
     Target("exact", equality.exact, "mathematics"),
     Target("letters", equality.letters, "mathematics"),

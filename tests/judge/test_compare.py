@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvrlab.judge.compare import EXACT, Comparison, same_text, same_value
@@ -29,28 +29,22 @@ def plain_values(nan: bool) -> st.SearchStrategy[object]:
     )
 
 
-calmly = settings(deadline=None, max_examples=60)
-
-
 def sent(value: object) -> Any:
     return json.loads(json.dumps(plain.encode(value)))
 
 
-@calmly
 @given(plain_values(nan=True))
 def test_a_value_equals_itself_after_the_journey(value: object) -> None:
     assert same_value(sent(value), value, EXACT)
 
 
 @pytest.mark.slow
-@calmly
 @given(plain_values(nan=True))
 def test_decoding_gives_the_value_back(value: object) -> None:
     assert same_value(plain.encode(plain.decode(sent(value))), value, EXACT)
 
 
 @pytest.mark.slow
-@calmly
 @given(plain_values(nan=False), plain_values(nan=False))
 def test_different_values_differ(one: object, other: object) -> None:
     assert one == other or not same_value(sent(one), other, EXACT)

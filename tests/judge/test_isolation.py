@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from slow_cases import some_slow
 
 from rlvrlab.errors import UserError
 from rlvrlab.judge import isolation
@@ -192,7 +193,7 @@ def test_what_must_be_refused_is_refused_by_its_number(
     assert {decide(program, arch, number) for number in allowed} == {seccomp.RET_ALLOW}  # read, write, mmap, exit …
 
 
-@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+@pytest.mark.parametrize("machine", some_slow(["x86_64", "aarch64"], {"x86_64"}))
 @pytest.mark.parametrize("processes", [False, True])
 def test_the_filter_decides_every_command_as_listed(
     monkeypatch: pytest.MonkeyPatch, machine: str, processes: bool

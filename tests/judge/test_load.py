@@ -155,8 +155,8 @@ def test_who_never_gets_a_processor_is_given_up(monkeypatch: pytest.MonkeyPatch)
 
 def test_each_test_has_its_own_budget_when_a_tester_runs_them(judge: Judge) -> None:
     program = "import time\ndef f(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n"
-    pieces = ("assert f(0.3) is (lambda: None)()",) * 4
-    limits = Limits(cpu_s=0.6, job_cpu_s=10)
+    pieces = ("assert f(0.15) is (lambda: None)()",) * 4
+    limits = Limits(cpu_s=0.3, job_cpu_s=10)
     assert judge.verify(TestsTask("f", pieces, limits=limits), program).detail == "accepted"
     slow = TestsTask("f", (*pieces, "assert f(3) is (lambda: None)()"), limits=limits)
     assert judge.verify(slow, program).error is ErrorKind.TIMEOUT

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from slow_cases import some_slow
 
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
@@ -51,7 +52,7 @@ def answering(task: Any, value: str) -> str:
     return f"import sys\ndef f(i):\n    print(i, file=sys.stderr, flush=True)\n    return {value}"
 
 
-@pytest.mark.parametrize("every_test", [True, False])
+@pytest.mark.parametrize("every_test", some_slow([True, False], {False}))
 @pytest.mark.parametrize("name", TASKS)
 def test_right_and_wrong_answers_see_the_same(monkeypatch: pytest.MonkeyPatch, name: str, every_test: bool) -> None:
     """Nothing is started, called or left out because of an answer, and checkers wait until the last test has run."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvrlab.models.card import Facts, Result, card, front_matter
@@ -38,7 +38,6 @@ def test_every_fact_is_there() -> None:
     assert "recorded no held-out evaluation" in card(facts(results=[], score=None))
 
 
-@settings(max_examples=40, deadline=None)
 @given(name=st.text(max_size=30), base=st.text(max_size=30))
 def test_no_name_breaks_the_front_matter_or_the_table(name: str, base: str) -> None:
     yaml = pytest.importorskip("yaml")

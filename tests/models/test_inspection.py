@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvrlab.errors import UserError
@@ -85,7 +85,6 @@ header = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(value=header, tail=st.binary(max_size=20))
 def test_no_header_escapes_as_anything_but_a_users_error(tmp_path_factory, value, tail: bytes) -> None:
     text = json.dumps({"a": value}).encode()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvrlab.envs.minicode import Minicode
@@ -51,7 +51,6 @@ anything = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 words = st.lists(st.sampled_from([*LEXEMES, "0", "12", "é", "🙂", "\0", "Ġ", "Ċ", "<0x41>", "\r\n"]), max_size=12)
 
 
-@settings(max_examples=100, deadline=None)
 @given(text=anything | words.map("".join))
 def test_any_text_comes_back_by_longest_match(tokenizer, text: str) -> None:
     if END in text or PAD in text:
@@ -150,13 +149,13 @@ def test_transformers_sees_the_same_model(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.slow
 def test_it_learns_its_first_lines(tmp_path) -> None:
-    """Sixty steps on 32 references at level 1: from chance (log 384 = 5.95) to nearly by heart."""
+    """Thirty-five steps on 8 references at level 1: from chance (log 384 = 5.95) to nearly by heart."""
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
     nano.build(tmp_path, "nano", 0)
     model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
     env = Minicode(skills=("gen",), levels=(1,))
-    rows = [(longest_match(p.prompt), [*longest_match(str(env.gold(p))), END_ID]) for p in env.problems("train", 32, 0)]
+    rows = [(longest_match(p.prompt), [*longest_match(str(env.gold(p))), END_ID]) for p in env.problems("train", 8, 0)]
     width = max(len(a) + len(b) for a, b in rows)
     tokens = torch.zeros(len(rows), width, dtype=torch.long)
     labels = torch.full_like(tokens, -100)
@@ -165,14 +164,14 @@ def test_it_learns_its_first_lines(tmp_path) -> None:
         labels[i, len(prompt) : len(prompt) + len(answer)] = torch.tensor(answer)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, betas=(0.9, 0.95))
     losses = []
-    for _ in range(60):
+    for _ in range(35):
         loss = model(input_ids=tokens, labels=labels).loss
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         losses.append(loss.item())
-    assert losses[0] == pytest.approx(math.log(384), abs=1.0) and losses[-1] < 0.35, losses[::10]
+    assert losses[0] == pytest.approx(math.log(384), abs=1.0) and losses[-1] < 0.35, losses[::5]
 
 
 def test_the_folder_is_whole_without_torch(tmp_path) -> None:

@@ -108,7 +108,7 @@ def test_value_loss_is_differentiated(clip, mode):
 
 
 @pytest.mark.parametrize("name", EVERY)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(seed=st.integers(0, 999), data=st.data())
 def test_any_partition_adds_up_to_the_whole(name, seed, data):
     objective = EVERY[name]

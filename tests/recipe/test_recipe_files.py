@@ -85,7 +85,7 @@ FIXTURES = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None, suppress_health_check=FIXTURES)
+@settings(suppress_health_check=FIXTURES)
 @given(st.lists(st.tuples(ANY_KEY, ANY_VALUE), min_size=1, max_size=4))
 @example([("grpo", "5")])
 @example([("phase_tables", "5")])

@@ -6,8 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from scaled_down import arms_of
 
+from rlvrlab.envs.base import style_of
+from rlvrlab.envs.mixture import Mixture
 from rlvrlab.recipe import load_recipe
+from rlvrlab.recipe.shipped import files
+from rlvrlab.study.settings import words
 from rlvrlab.train.lab import build_lab
 from rlvrlab.train.session import Ended, start
 
@@ -72,6 +77,16 @@ def test_there_are_toy_recipes() -> None:
 def test_shipped_recipes_are_valid_and_say_how_to_run_them(path: Path) -> None:
     assert load_recipe(path).recipe.question
     assert path.read_text().splitlines()[0] == f"# rlvr train recipes/{path.name}"
+
+
+@pytest.mark.parametrize("name", sorted(files()))
+def test_a_chat_model_is_never_asked_to_continue_bare_text(name: str) -> None:
+    for _, path, settings in arms_of(files()[name]):
+        resolved = load_recipe(path, words(settings))
+        if resolved.recipe.engine.get("chat"):
+            env = resolved.build("env")
+            members = env.environments if isinstance(env, Mixture) else [env]
+            assert "bare" not in {style_of(member) for member in members}
 
 
 @pytest.mark.slow

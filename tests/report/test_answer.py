@@ -141,6 +141,6 @@ def test_a_last_stage_of_one_arm_decides_nothing() -> None:
     share = {"value": 0.5, "low": 0.4, "high": 0.6}
     arms = [{"name": name, "chosen": name == "a", "trials": [], "metrics": {"dev.accepted": share}} for name in "ab"]
     stages = [{"name": "race", "arms": arms, "decision": 1}, {"name": "final", "arms": arms[:1]}]
-    found = verdict({"stages": stages, "decisions": [{"id": 1, "outcome": "better", "words": "a wins."}]})["data"]
+    found = verdict({"stages": stages, "decisions": [{"id": 1, "outcome": "better", "words": "a wins"}]})["data"]
     assert (found["word"], found["tone"]) == ("a wins race", "good")
     assert found["sentence"] == "a wins. Then measured in final: a 50.0 % [40.0, 60.0]."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from typing import Any
@@ -118,6 +119,28 @@ def test_every_kind_fits_every_screen_and_can_be_read(records, show, kind: str) 
         assert not hangs, "nothing hangs over the edge"
         assert poor == [], scheme
     assert one.page.evaluate(NAMELESS) == [] and one.failed() == []
+
+
+@pytest.mark.slow
+def test_on_a_phone_figures_stay_whole_names_are_broken_not_cut_and_stages_go_down(records, show) -> None:
+    document = gather([records / "study"])
+    [found] = [one for one in document["sections"] if one["id"] == "verdict"]
+    found["data"]["forests"][0]["rows"][0]["name"] = "reward.type=ratio_format"
+    one = show(document)
+    one.page.set_viewport_size({"width": 390, "height": 900})
+    one.page.wait_for_function("document.querySelector('#verdict svg').getBoundingClientRect().width < 390")
+    one.page.wait_for_timeout(300)
+    names = "".join(one.page.locator("#verdict .point-name").all_text_contents()).replace(" ", "")
+    assert "reward.type=ratio_format" in names and "…" not in names
+    one.page.evaluate("document.querySelector('.stage').after(document.querySelector('.stage').cloneNode(true))")
+    assert one.page.evaluate("getComputedStyle(document.querySelector('.stage'), '::after').content") == '"↓"'
+    one = show(gather([records / "run", records / "changed"]))
+    one.page.set_viewport_size({"width": 390, "height": 900})
+    cells = one.page.locator("#paired td").all_inner_texts()
+    assert any(re.fullmatch(r"[+−]?\d+\.\d points", cell) for cell in cells), cells
+    breaks = "(cell) => getComputedStyle(cell.querySelector('.sourced') || cell).whiteSpace"
+    figures = one.page.locator("#paired tr:has(td) >> nth=0").locator("td").all()[:4]
+    assert [cell.evaluate(breaks) for cell in figures] == ["nowrap"] * 4 and one.failed() == []
 
 
 INJECT = """() => {

@@ -119,10 +119,14 @@ DAMAGE = {
 }
 
 
+@pytest.fixture(scope="module")
+def whole_sections(records) -> set[str]:
+    return set(sections(gather(records / "run")))
+
+
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_file_costs_only_what_it_held(run_folder, file: str, damage: str) -> None:
-    before = set(sections(gather(run_folder)))
+def test_a_damaged_file_costs_only_what_it_held(run_folder, whole_sections, file: str, damage: str) -> None:
     path = run_folder / file
     if DAMAGE[damage] is None:
         path.unlink()
@@ -130,7 +134,7 @@ def test_a_damaged_file_costs_only_what_it_held(run_folder, file: str, damage: s
         path.write_bytes(DAMAGE[damage])
     document = gather(run_folder)
     found = set(sections(document))
-    assert "overview" in found and len(found) >= len(before) - 7
+    assert "overview" in found and len(found) >= len(whole_sections) - 7
     if damage in ("torn", "binary", "deep"):
         assert any(one["what"].startswith(file) for one in document["missing"]), document["missing"]
 
@@ -167,7 +171,7 @@ FIXTURES = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=FIXTURES)
+@settings(suppress_health_check=FIXTURES)
 @given(strange=JSON, place=st.randoms(use_true_random=False), many=st.integers(1, 12))
 def test_no_strange_value_stops_it(records, tmp_path_factory, strange: Any, place: random.Random, many: int) -> None:
     folder = tmp_path_factory.mktemp("strange")
@@ -326,6 +330,23 @@ def test_the_cards_that_are_compared_are_those_of_the_final_policies(records, tm
     document = gather(folders)
     assert "paired" not in sections(document)
     assert any("different problems" in one["why"] for one in document["missing"])
+
+
+def test_compared_runs_share_the_room_for_answers_and_say_whose_steps_are_left_out(
+    records, tmp_path, monkeypatch
+) -> None:
+    folders = [Path(shutil.copytree(records / name, tmp_path / name)) for name in ("run", "changed")]
+    for folder in folders:
+        shutil.rmtree(folder / "evaluations")
+        line = next((folder / "rollouts").glob("step_*.jsonl")).read_text(encoding="utf-8").splitlines()[0]
+        for step in range(1, 9):
+            (folder / f"rollouts/step_{step}.jsonl").write_text(f"{line}\n" * 4, encoding="utf-8")
+    monkeypatch.setattr("rlvrlab.report.gather.comparison.MOST", 24)
+    shown = sections(gather(folders))["rollouts"]
+    sides = [shown["texts"][index] for index in shown["columns"]["side"]]
+    assert len(sides) == 24 and all(sides.count(side) == 12 for side in set(sides)) and len(set(sides)) == 2
+    assert [note.partition(": ")[2][:6] for note in shown["notes"]] == ["3 of 8", "3 of 8"]
+    assert {note.partition(": ")[0] for note in shown["notes"]} == set(sides)
 
 
 def test_runs_and_evaluations_do_not_mix(records) -> None:

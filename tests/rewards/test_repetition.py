@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rlvrlab.rewards.repetition import MAX_TEXT, tandem_period
@@ -27,7 +27,6 @@ def by_definition(text: str) -> bool:
     )
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.text(alphabet="ab", max_size=45),
     st.integers(1, 8),

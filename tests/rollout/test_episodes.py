@@ -12,6 +12,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from rlvrlab.credit.base import Shape
+from rlvrlab.credit.tree import tree_credit
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.envs.agent.environment import Agent, bench_of
 from rlvrlab.envs.agent.tools import printing, used
@@ -260,3 +262,45 @@ def test_training_without_tools_does_not_import_the_judge() -> None:
     loaded = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout.split()
     assert "rlvrlab.rollout.episodes" in loaded
     assert not {"rlvrlab.judge.workers.pool", "rlvrlab.envs.sql.environment", "rlvrlab.envs.code"} & set(loaded)
+
+
+class Counting(Scripted):
+    """Says something else each time it is asked from one place."""
+
+    def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
+        self.seen += requests
+        return [[self._way(request, way) for way in range(request.n)] for request in requests]
+
+    def _way(self, request: Request, way: int) -> Completion:
+        text = self.speak(self.tokenizer.decode(request.tokens)).replace("WAY", str(way))
+        return Completion(text, (*self.tokenizer.encode(text), END), (-0.5,) * (len(text) + 1), Finish.STOP)
+
+
+@needs_jail
+def test_episodes_branch_between_turns_and_share_calls_and_results() -> None:
+    """Three first calls, each gone on with in two ways; one that makes no call stands for its two answers."""
+    env = Agent(tools=("python",), style="bare", turns=3, calls=2)
+    [problem] = env.problems("train", 1, 0)
+
+    def speak(talk: str) -> str:
+        said = talk.removeprefix(problem.prompt)
+        return "answer: WAY" if said else "python: 1 + WAY"
+
+    sampler = Counting(speak)
+    shape = Shape((3, 2), "turns", 1)
+    rollouts = collect(sampler, env, Binary(), [problem], n=6, sampling=Sampling(300), key=(0,), shape=shape)
+    paths = [[branch.path for branch in r.completion.branches] for r in rollouts]
+    assert paths == [[(i,), (i, j)] for i in range(3) for j in range(2)]
+    assert [request.n for request in sampler.seen] == [3, 2, 2, 2], "each first call is made once"
+    for r in rollouts:
+        (first, last), done = r.completion.branches, r.completion
+        assert [turn.by for turn in done.turns] == ["policy", "tool", "policy"]
+        assert (first.end, last.end, first.share, last.share) == (done.turns[1].span[1], len(done.tokens), 2, 1)
+    credit = tree_credit([r.completion.branches for r in rollouts], np.array([1.0, 0, 0, 0, 0, 0]))
+    assert [one.tolist() for one, _ in credit[:3]] == [[0.5, 1.0], [0.5, -1.0], [-0.25, 0.0]]
+
+    silent = Counting(lambda talk: "answer: WAY")
+    rollouts = collect(silent, env, Binary(), [problem], n=6, sampling=Sampling(300), key=(0,), shape=shape)
+    paths = [[branch.path for branch in r.completion.branches] for r in rollouts]
+    assert paths == [[(0,)], [(1,)], [(2,)], [(-1,)], [(-2,)], [(-3,)]], "as many answers as asked for"
+    assert [r.completion.branches[0].share for r in rollouts] == [2, 2, 2, 1, 1, 1]

@@ -170,6 +170,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_four_times_the_text_takes_about_four_times_as_long(name: str) -> None:
     """Quadratic work would take sixteen times, in each of three tries; short times say nothing and pass."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import signal
 import subprocess
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from command_line import RLVR
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judge_servers import DOUBLE, RIGHT, WRONG, JudgeProcess, isolated, wait_until
 
@@ -65,14 +65,21 @@ def test_work_for_someone_who_hung_up_is_not_done() -> None:
         wait_until(lambda: server.facts()["load"] == 0, 45)  # 6 programs of 50 s on 2 workers would take 150
 
 
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JudgeProcess]:
+    """A server that wants a token."""
+    path = tmp_path_factory.mktemp("closed") / "token"
+    path.write_text("secret\n")
+    with JudgeProcess("--token-file", str(path)) as server:
+        yield server
+
+
 @pytest.mark.parametrize(("status", "remedy"), [("token", "RLVR_JUDGE_TOKEN"), ("path", "no judge")])
-def test_a_closed_door_stops_the_run_instead_of_masking_all(tmp_path: Path, status: str, remedy: str) -> None:
-    (tmp_path / "token").write_text("secret\n")
-    with JudgeProcess("--token-file", str(tmp_path / "token")) as server:
-        address = server.url if status == "token" else f"{server.url}/elsewhere"
-        token = None if status == "token" else "secret"
-        with pytest.raises(JudgeLost, match=remedy):
-            judged(FusionClient((address,), token), [RIGHT])
+def test_a_closed_door_stops_the_run_instead_of_masking_all(closed: JudgeProcess, status: str, remedy: str) -> None:
+    address = closed.url if status == "token" else f"{closed.url}/elsewhere"
+    token = None if status == "token" else "secret"
+    with pytest.raises(JudgeLost, match=remedy):
+        judged(FusionClient((address,), token), [RIGHT])
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5) | st.binary()
@@ -87,7 +94,6 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=50, deadline=None)
 @given(values, values)
 def test_a_task_arrives_as_it_was_sent(argument, expected) -> None:
     import json

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rlvrlab.errors import InfrastructureError, TrainingDiverged, UserError
+from rlvrlab.errors import InfrastructureError, LabError, TrainingDiverged, UserError
 from rlvrlab.recipe import load_recipe
 from rlvrlab.record.run import read_events, read_info, read_metrics
 from rlvrlab.scale.verl import checkpoints, follow, launch, told, validate
@@ -179,7 +179,8 @@ def test_a_merge_that_fails_is_said(recipe: Path, monkeypatch: pytest.MonkeyPatc
 def test_what_the_update_said_and_updates_left_out_are_on_record(recipe: Path) -> None:
     """The guard's words of step 1 come home; three updates that were not finite stop the run."""
     said = """(home / "events").mkdir(exist_ok=True)
-        (home / "events" / "step_1.jsonl").write_text(json.dumps(["guard", "skill a is not protected"]) + "\\n")
+        if step == 1:  # once: whoever follows may be reading it
+            (home / "events" / "step_1.jsonl").write_text(json.dumps(["guard", "skill a is not protected"]) + "\\n")
         numbers"""
     odd = STAND_IN.replace("numbers = {{", f'{said} = {{{{"actor/grad_norm": 1.0 if step == 1 else float("nan"), ', 1)
     Path(os.environ[launch.PYTHON]).write_text(odd.format(python=sys.executable))
@@ -198,6 +199,24 @@ def test_events_of_an_attempt_that_was_killed_are_replaced(tmp_path: Path) -> No
     told.write_events(tmp_path, 4, [("guard", "second")], begun=False)
     assert told.take_events(tmp_path, 5) == [("guard", "first"), ("guard", "second")]
     assert told.take_events(tmp_path, 5) == []
+
+
+def test_damaged_words_of_an_update_are_said_to_be_lost(tmp_path: Path) -> None:
+    told.write_events(tmp_path, 4, [("guard", "first")], begun=True)
+    for damage in ("{", "[1]", "3", "[" * 5000):
+        (tmp_path / "events" / "step_5.jsonl").write_text(damage + "\n")
+        ((kind, words),) = told.take_events(tmp_path, 5)
+        assert kind == "lost" and "step 5" in words
+
+
+@pytest.mark.parametrize("line", ["x", "3", "{}", '{"step": "1", "data": {}}', '{"step": 1}', "[" * 5000])
+def test_a_foreign_line_of_verls_log_is_one_line_of_error(tmp_path: Path, line: str) -> None:
+    follower = follow.Follower.__new__(follow.Follower)
+    follower._read = 0
+    (tmp_path / "log").write_text(line + "\n")
+    with pytest.raises(LabError, match="log: ") as told_of:
+        follower._new(tmp_path / "log")
+    assert "\n" not in str(told_of.value)
 
 
 def test_half_a_line_is_read_when_it_is_whole(tmp_path: Path) -> None:

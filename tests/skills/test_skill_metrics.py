@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvrlab.skills.interference import agreement, first_order, measured, spearman
@@ -47,14 +47,12 @@ def test_one_skill_and_wrong_shapes() -> None:
         retention(TABLE[:2], [0, 1, 2])
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.integers(-2, 6), st.integers(-2, 6)), max_size=7))
 def test_hypervolume_counts_cells(points: list[tuple[int, int]]) -> None:
     cells = sum(any(x > i and y > j for x, y in points) for i, j in product(range(6), range(6)))
     assert hypervolume(np.array(points, dtype=float).reshape(-1, 2), (0.0, 0.0)) == cells
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=8))
 def test_the_front_is_what_nobody_dominates_and_all_that_matters(points: list[tuple[int, int]]) -> None:
     array = np.array(points, dtype=float)

@@ -49,6 +49,18 @@ def test_noise_has_no_self_cosine_and_no_z_and_real_conflict_has_both() -> None:
 def test_one_group_has_no_control() -> None:
     found = noise(np.array([[1.0, 0.5], [0.5, 1.0]]))
     assert found.self_cosine_S == pytest.approx([0.5]) and found.z == 0
+    assert found.p_lower == 1 and found.floor == 0
+
+
+def test_the_control_deals_halves_anew_and_adds_those_that_came_together() -> None:
+    """Halves +1 +1 −1 −1: a third of all pairings keep them together (cosine −1), the others add up to nothing."""
+    half = np.array([[1.0], [1.0], [-1.0], [-1.0]])
+    found = noise(half @ half.T, "dealt")
+    assert found.self_cosine_S == pytest.approx([1, 1]) and found.floor == pytest.approx(1)
+    assert 0.23 < found.p_lower < 0.44
+    assert found.z == pytest.approx((-1 + 1 / 3) / np.sqrt(2 / 9), abs=0.25)
+    crossed = noise((half[[0, 2, 1, 3]] @ half[[0, 2, 1, 3]].T), "dealt")
+    assert crossed.self_cosine_S == pytest.approx([-1, -1]) and crossed.p_lower == 1 and crossed.z > 0
 
 
 def test_every_pair_has_a_cosine_of_its_own_unless_they_are_too_many() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import runs
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvrlab.record.files import read_lines
@@ -29,7 +29,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
 
 
 @given(size=st.integers(1, 30), step=st.integers(0, 200))
-@settings(max_examples=60, deadline=None)
 def test_every_problem_once_per_epoch(lab: Lab, size: int, step: int) -> None:
     """Any run of steps that makes up whole epochs visits each problem equally often, edges merged."""
     total = len(lab.train)
@@ -87,7 +86,6 @@ def test_an_unjudged_row_is_seen_but_not_trained_on() -> None:
 
 
 @given(groups=st.integers(1, 9), size=st.integers(1, 4), count=st.integers(1, 5), epochs=st.integers(1, 3))
-@settings(max_examples=40, deadline=None)
 def test_minibatches_keep_groups_whole(groups: int, size: int, count: int, epochs: int) -> None:
     rollouts = [answer(f"g{g}", str(i), bool(i % 2)) for g in range(groups) for i in range(size)]
     batch = assemble(rollouts, horizon=8)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import runs
+from slow_cases import some_slow
 
 from rlvrlab.envs.countdown import Countdown
 from rlvrlab.train import patience, session
@@ -59,7 +60,7 @@ def resumed(folder: Path) -> None:
     assert runs.in_child(lambda: session.resume(runs.only_run(folder), runs.quiet), folder / "stderr") == 0
 
 
-@pytest.mark.parametrize("act", [hang, hang_for_good])
+@pytest.mark.parametrize("act", some_slow([hang, hang_for_good], {hang}))
 def test_a_hanging_verifier_is_told_and_ended_by_the_deadline(tmp_path: Path, act: Callable[[], None]) -> None:
     assert attempt(tmp_path, act, "stop.deadline_s=2") == 1
     folder = runs.only_run(tmp_path)
@@ -70,7 +71,7 @@ def test_a_hanging_verifier_is_told_and_ended_by_the_deadline(tmp_path: Path, ac
     resumed(tmp_path)
 
 
-@pytest.mark.parametrize(("act"), [hang, hang_for_good])
+@pytest.mark.parametrize("act", some_slow([hang, hang_for_good], {hang_for_good}))
 def test_sigterm_is_heeded_though_a_verifier_hangs(tmp_path: Path, act: Callable[[], None]) -> None:
     assert patience.GRACE_S + patience.LAST_S < 10
     assert attempt(tmp_path, act, asked_after_s=0.5) == 143

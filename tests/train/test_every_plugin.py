@@ -46,7 +46,7 @@ def test_the_plan_counts_what_a_phase_draws_and_its_health_is_watched(
 ) -> None:
     phases = [name] if name == "sft" else ["sft", name]
     settings = [f"{name}.{key}={value}" for key, value in SMALL.get(name, ONLINE).items()]
-    words = [f"phases={phases}".replace("'", '"'), "sft.steps=25", "stop.no_signal_steps=0", *settings]
+    words = [f"phases={phases}".replace("'", '"'), "sft.steps=12", "stop.no_signal_steps=0", *settings]
     folder, drawn = drawn_in(tmp_path / "run", monkeypatch, TURNS, *words)
     planned = phase_plans(runs.recipe(tmp_path / "run", *words, text=TURNS))[-1]
     assert planned.answers <= drawn <= planned.most_answers
@@ -98,7 +98,7 @@ batch_size = 8
 REFUSED = {
     ("phase", "sft"), ("phase", "more_sft"), ("phase", "rft"), ("phase", "dpo"), ("phase", "repair"),
     ("phase", "grpo_turns"), ("objective", "sft"), ("objective", "dpo"), ("protocol", "sequential"),
-    ("guard", "average"), ("credit", "tree"),
+    ("guard", "average"), ("credit", "tree"), ("credit", "doubly_robust"),
 }  # fmt: skip
 """What verl cannot honour as it stands by default; everything else it takes."""
 

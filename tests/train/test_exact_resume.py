@@ -7,12 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import faults
 import pytest
 import runs
+from slow_cases import some_slow
 
 from rlvrlab.train import checkpoint, session
 
@@ -68,12 +68,7 @@ def test_the_uninterrupted_run_covers_every_phase(whole: Whole) -> None:
     assert whole.changes > 5 * POINTS
 
 
-def some_slow(values: Sequence[int], fast: set[int]) -> list[object]:
-    """All of them as parameters; those that only repeat what `fast` shows are slow."""
-    return [value if value in fast else pytest.param(value, marks=pytest.mark.slow) for value in values]
-
-
-@pytest.mark.parametrize("nth", some_slow(range(POINTS), {0, 4, 7, POINTS - 1}))
+@pytest.mark.parametrize("nth", some_slow(range(POINTS), {4, 7}))
 def test_killed_at_a_change_of_files(whole: Whole, tmp_path: Path, nth: int) -> None:
     """Points spread evenly from the first change of a file to the last."""
     point = 1 + (whole.changes - 1) * nth // (POINTS - 1)
@@ -81,14 +76,14 @@ def test_killed_at_a_change_of_files(whole: Whole, tmp_path: Path, nth: int) -> 
     finish(tmp_path, whole)
 
 
-@pytest.mark.parametrize("line", some_slow([1, 3, 12, 20], {3, 20}))
+@pytest.mark.parametrize("line", some_slow([1, 3, 12, 20], {12}))
 def test_killed_in_the_middle_of_a_line(whole: Whole, tmp_path: Path, line: int) -> None:
     assert attempt(tmp_path, lambda: faults.tear_line_at(line)) == -signal.SIGKILL
     finish(tmp_path, whole)
     assert runs.events(runs.only_run(tmp_path), "torn_line")
 
 
-@pytest.mark.parametrize("nth", some_slow(range(POINTS), {3, 8, POINTS - 1}))
+@pytest.mark.parametrize("nth", some_slow(range(POINTS), {3, 8}))
 def test_the_power_fails_and_only_what_was_synced_is_left(whole: Whole, tmp_path: Path, nth: int) -> None:
     point, image = 1 + (whole.changes - 1) * nth // (POINTS - 1), tmp_path / "image"
     cut = lambda: faults.cut_power_at(point, tmp_path / "out", image)  # noqa: E731

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from slow_cases import some_slow
 
 from rlvrlab.errors import UserError
 from rlvrlab.recipe import load_recipe
@@ -54,6 +55,12 @@ def finished(folder: Path, *overrides: str) -> Path:
     return start(load_recipe(path, [f"output_dir={folder}", *overrides]), quiet, said).folder
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run that nobody changes."""
+    return finished(tmp_path_factory.mktemp("plain"))
+
+
 def lines(run: Path) -> list[str]:
     """metrics.jsonl without wall-clock times."""
     rows = [{key: value for key, value in row.items() if not key.startswith("time/")} for row in read_metrics(run)]
@@ -79,7 +86,7 @@ def test_an_extended_run_equals_one_that_was_long_from_the_start(tmp_path, words
     assert "rlvr train tiny.toml seed=0 grpo.steps=9\n" in told
 
 
-@pytest.mark.parametrize("settings", [(), ("eval.every=5",), ("checkpoint.every=100",)])
+@pytest.mark.parametrize("settings", some_slow([(), ("eval.every=5",), ("checkpoint.every=100",)], {("eval.every=5",)}))
 def test_a_lengthened_run_repeats_no_step(tmp_path, settings: tuple[str, ...]) -> None:
     short, long = finished(tmp_path, *settings), finished(tmp_path, *settings, "grpo.steps=9")
     extend(short, ["grpo.steps=+4"])
@@ -116,8 +123,8 @@ def test_a_run_that_stopped_early_goes_on_without_the_stop(tmp_path) -> None:
         (("protocol.type=curriculum", "env.numbers=[2, 3]"), ["grpo.steps=+4"], "protocol.type = 'curriculum' cuts"),
     ],
 )
-def test_what_would_not_be_the_same_run_is_refused(tmp_path, settings, words: list[str], says: str) -> None:
-    run = finished(tmp_path, *settings)
+def test_what_would_not_be_the_same_run_is_refused(plain, tmp_path, settings, words: list[str], says: str) -> None:
+    run = finished(tmp_path, *settings) if settings else plain
     before = (run / "config.json").read_bytes()
     with pytest.raises(UserError, match=says):
         extend(run, words)

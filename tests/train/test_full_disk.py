@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import runs
 from click.testing import CliRunner
+from slow_cases import some_slow
 
 from rlvrlab.cli.report import command as report_command
 from rlvrlab.errors import LabError, UserError
@@ -75,7 +76,7 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("name", some_slow(PLACES, {"rollouts", "manifest"}))
 def test_full_at(whole: Path, disk: Path, name: str) -> None:
     owner, function, nth, expected = PLACES[name]
     resolved = runs.recipe(disk, text=runs.ONLINE)

@@ -100,6 +100,7 @@ def test_right_answers_that_end_at_the_length_limit_are_remembered(tmp_path: Pat
     assert outcomes[-1].metrics["guard/protected"] == 1
 
 
+@pytest.mark.slow
 def test_the_kl_gradient_is_nothing_but_sampling_noise_at_the_anchor(tmp_path: Path) -> None:
     """Answers count as often as they were drawn; each answer once would be another distribution, which pulls."""
     lab, outcomes = trained(tmp_path, *SAFE, "guard.gradient=kl", "rollout.n=24", "grpo.steps=9", until=4)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import runs
+from slow_cases import some_slow
 
 from rlvrlab.record.files import read_lines
 from rlvrlab.train import session
@@ -64,7 +65,7 @@ def test_every_answer_unjudged(tmp_path: Path, dead: str) -> None:
     assert all("the judge fell over" in a["detail"] for a in answers)
 
 
-@pytest.mark.parametrize("phase", ["grpo", "ppo", "reinforce"])
+@pytest.mark.parametrize("phase", some_slow(["grpo", "ppo", "reinforce"], {"grpo"}))
 @pytest.mark.parametrize("dead", ["keep", "drop"])
 def test_judged_members_of_a_group_still_train(tmp_path: Path, phase: str, dead: str) -> None:
     folder = runs.run(

@@ -40,7 +40,11 @@ def start(folder: Path, observe: Callable[..., None]) -> int:
 
 @pytest.mark.parametrize(
     ("number", "status", "code"),
-    [(signal.SIGTERM, "preempted", 143), (signal.SIGHUP, "preempted", 129), (signal.SIGINT, "interrupted", 130)],
+    [
+        (signal.SIGTERM, "preempted", 143),
+        pytest.param(signal.SIGHUP, "preempted", 129, marks=pytest.mark.slow),
+        (signal.SIGINT, "interrupted", 130),
+    ],
 )
 def test_one_signal_ends_in_order(whole: Path, tmp_path: Path, number: int, status: str, code: int) -> None:
     assert start(tmp_path, at_row(4, number)) == code

@@ -26,6 +26,7 @@ from rlvrlab.evals.matching import matching
 from rlvrlab.evals.protocol import MOST_ANSWERS, Budget, Protocol, Spent, eval_at_1, eval_at_budget, eval_at_k
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.evaluation import file_name, read_evaluation
+from rlvrlab.record.files import parsed
 from rlvrlab.train.lab import engine_alone
 from rlvrlab.train.policy import policy_of, split_run
 from rlvrlab.types import Role
@@ -41,7 +42,7 @@ class Evaluation:
         self.folder = Path(folder)
         self._stored = read_evaluation(self.folder)
         try:
-            self._summary: dict[str, Any] = json.loads((self.folder / "summary.json").read_text(encoding="utf-8"))
+            self._summary: dict[str, Any] = parsed((self.folder / "summary.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             raise RunError(f"{self.folder}: not finished; go on with `rlvr eval --resume {self.folder}`") from None
 

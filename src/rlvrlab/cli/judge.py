@@ -79,6 +79,7 @@ def command(
 def read_task(path: Path, cpu_s: float | None = None, memory_mb: int | None = None) -> Task:
     """A task file or a folder of tests, with other limits where they are given."""
     from rlvrlab.judge.fusion.wire import task_from_wire
+    from rlvrlab.record.files import parsed
 
     if path.is_dir():
         inputs = sorted(path.glob("*.in"))
@@ -87,7 +88,7 @@ def read_task(path: Path, cpu_s: float | None = None, memory_mb: int | None = No
         form: Any = {"kind": "stdio", "tests": [(read_text(one), read_text(one.with_suffix(".out"))) for one in inputs]}
     else:
         try:
-            form = json.loads(read_text(path))
+            form = parsed(read_text(path))
         except ValueError as error:
             raise UserError(f"{path}: not JSON: {error}") from None
         if not isinstance(form, dict):

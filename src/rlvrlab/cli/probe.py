@@ -16,6 +16,7 @@ from rlvrlab.types import RewardFunction, Sampling
 
 if TYPE_CHECKING:
     from rlvrlab.evals.probe.report import Line, Measured, Report
+    from rlvrlab.evals.probe.steps import StepReport
     from rlvrlab.evals.probe.verdict import Advice
 
 USUAL_TOKENS = 2048
@@ -30,6 +31,8 @@ USUAL_TOKENS = 2048
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Folder for probe.json, scatter.svg, useful.jsonl."
 )
+@click.option("--steps/--no-steps", default=True, show_default=True,
+              help="Alter some failed answers: can step credit pay?")  # fmt: skip
 @AS_JSON
 def command(**options: Any) -> None:
     """Ask whether there is signal to train on.
@@ -43,6 +46,7 @@ def command(**options: Any) -> None:
     """
     from rlvrlab.cli.examined import answerer_of, is_recipe, name_of, subject_of
     from rlvrlab.evals.probe.report import report, try_problems
+    from rlvrlab.evals.probe.steps import look_at_steps
     from rlvrlab.evals.probe.verdict import advise
     from rlvrlab.registry import find
     from rlvrlab.train.lab import shows_answers
@@ -71,18 +75,19 @@ def command(**options: Any) -> None:
             answerer, asked.env, reward, problems, n=n, sampling=sampling, seed=options["seed"], observe=alive
         )
         identity = answerer.identity()
-    probed = report(tries)
+        probed = report(tries)
+        steps = look_at_steps(tries, probed, asked.env) if options["steps"] else None
     # A run's policy @base is the one before any phase.
     examined = asked.resolved if options["run"] and not options["run"].endswith("@base") else None
     advice = advise(probed, taught=examined is not None and shows_answers(examined))
     facts = {"environment": asked.env.name, "policy": identity, "sampling": asdict(sampling), "role": options["role"]}
-    facts |= {**advice.facts(), **probed.facts()}
+    facts |= {**advice.facts(), **probed.facts(), "steps": steps.facts() if steps else None}
     if output is not None:
         _write(output, probed, facts)
     if options["as_json"]:
         print_json(facts)
     else:
-        _show(probed, advice, f"{asked.env.name} · {name_of(identity)}", output)
+        _show(probed, advice, steps, f"{asked.env.name} · {name_of(identity)}", output)
 
 
 def _write(folder: Path, probed: Report, facts: dict[str, Any]) -> None:
@@ -96,7 +101,7 @@ def _write(folder: Path, probed: Report, facts: dict[str, Any]) -> None:
     write_problems(folder / "useful.jsonl", [p.problem for p in probed.problems if p.useful])
 
 
-def _show(probed: Report, advice: Advice, title: str, output: Path | None) -> None:
+def _show(probed: Report, advice: Advice, steps: StepReport | None, title: str, output: Path | None) -> None:
     from rich.console import Console
     from rich.text import Text
 
@@ -123,7 +128,7 @@ def _show(probed: Report, advice: Advice, title: str, output: Path | None) -> No
         console.print()
         console.print(one)
     console.print(Text(f"\n{advice.word}: {advice.text}", "bold green" if advice.go else "bold yellow"))
-    for note in advice.notes:
+    for note in (*advice.notes, *([steps.advice] if steps else [])):
         console.print(Text(f"· {note}"))
     useful = sum(p.useful for p in probed.problems)
     where = f"see {output}" if output else "-o DIR writes them, a scatter plot and all numbers"

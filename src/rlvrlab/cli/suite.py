@@ -44,9 +44,7 @@ if TYPE_CHECKING:
 @click.option("--size", type=click.IntRange(1), help="Problems per member, in place of the tier's.")
 @click.option("--max-tokens", type=click.IntRange(1), help="Longest answer, in place of the members'.")
 @click.option("--seed", default=0, show_default=True)
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Folder for all answers; goes on there [a new one]."
-)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder for answers and results [a new one].")
 @DEADLINE
 @click.option("--contamination", is_flag=True, help="Ask instead how much of each data set is known by heart.")
 @AS_JSON

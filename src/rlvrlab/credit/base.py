@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ Label = Literal["unbiased", "shaping"]
 Segmentation = Literal["auto", "python", "sql", "turns", "text", "words", "characters"]
 
 
-Boundary = Literal["lines", "tokens"]
+Boundary = Literal["lines", "tokens", "turns"]
 
 
 class Shape(NamedTuple):
@@ -27,7 +27,7 @@ class Shape(NamedTuple):
     boundary: Boundary
     """Where a step ends."""
     every: int
-    """So many lines or tokens make a step."""
+    """So many lines, tokens or turns make a step."""
 
 
 class Grown(NamedTuple):
@@ -39,6 +39,19 @@ class Grown(NamedTuple):
     """As it is trained on."""
 
 
+Remembered = Mapping[str, tuple[float, ...]]
+"""What a credit method keeps from step to step, by statement: plain numbers, saved with every checkpoint."""
+
+
+class Known(NamedTuple):
+    """What is thought of the steps of an answer before any replay."""
+
+    estimate_S: Floats
+    """Of their credit."""
+    error_S: Floats
+    """Root mean square error that such estimates had."""
+
+
 class StepCredit(ABC):
     """Derive a frozen dataclass from this and give it a name with @register("credit", …)."""
 
@@ -46,6 +59,8 @@ class StepCredit(ABC):
     """Takes its credit from answers that grew on a tree: goes with rollout.type = "tree", and only with that."""
     follows: ClassVar[bool] = False
     """Compares what programs do, statement by statement: needs an environment that runs them."""
+    remembers: ClassVar[bool] = False
+    """Learns from replay to replay what statements are worth: its memory is saved with every checkpoint."""
     samples: int = 1
     """Continuations per state, where the policy writes again."""
     segmentation: Segmentation = "auto"
@@ -97,8 +112,8 @@ class StepCredit(ABC):
         """Credit of the steps of answers that grew on one tree; a reward is NaN where an answer was not judged."""
         raise NotImplementedError(f"{type(self).__name__} grows no trees")
 
-    def plan(self, steps: int, rng: np.random.Generator) -> Replays:
-        """What to replay of an answer with so many steps; nothing by default."""
+    def plan(self, steps: int, rng: np.random.Generator, known: Known | None = None) -> Replays:
+        """What to replay of an answer with so many steps; nothing by default. `known` is for those that remember."""
         return nothing(steps)
 
     def normalised(self, credit_S: Floats, total: float) -> Floats:

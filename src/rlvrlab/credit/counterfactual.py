@@ -32,14 +32,15 @@ import numpy as np
 
 from rlvrlab.batch import Floats, Ints
 from rlvrlab.credit import estimators
-from rlvrlab.credit.base import Label, Segmentation, StepCredit
+from rlvrlab.credit.base import Known, Label, Segmentation, StepCredit
+from rlvrlab.credit.bisection import bisect
 from rlvrlab.credit.edits import Intervention, Invalid, ReplayMode, Replays, chosen_steps, intervention
 from rlvrlab.credit.mapping import WEIGHTS, Length, Mapping, Normalisation, mapped, normalised
 from rlvrlab.errors import UserError
 from rlvrlab.registry import register
 from rlvrlab.types import Count, CountOrZero, NonNegative
 
-Estimator = Literal["leave_one_out", "prefix", "tail", "shapley", "banzhaf", "vine", "step_groups"]
+Estimator = Literal["leave_one_out", "prefix", "tail", "shapley", "banzhaf", "vine", "step_groups", "bisect"]
 Examined = Literal["all", "earning", "live"]
 
 
@@ -49,7 +50,7 @@ class Counterfactual(StepCredit):
     """Credit of steps by replaying the answer without them."""
 
     estimator: Estimator = "leave_one_out"
-    """leave_one_out, prefix, tail, shapley, banzhaf, vine or step_groups."""
+    """leave_one_out, prefix, tail, shapley, banzhaf, vine, step_groups, or bisect (of answers that earned)."""
     counterfactual_k: CountOrZero = 4
     """Steps examined per answer, drawn at random; 0 examines all. shapley and banzhaf always look at all."""
     examined: Examined = "all"
@@ -120,7 +121,7 @@ class Counterfactual(StepCredit):
         """Can it teach something where all answers of a group earned the same?"""
         return self.mapping in ("add", "replace") and (self.weight > 0 or self.mapping == "replace")
 
-    def plan(self, steps: int, rng: np.random.Generator) -> Replays:
+    def plan(self, steps: int, rng: np.random.Generator, known: Known | None = None) -> Replays:
         """What to replay of an answer with so many steps."""
         if self.estimator == "shapley":
             return estimators.shapley(steps, self.samples, rng)
@@ -128,6 +129,8 @@ class Counterfactual(StepCredit):
             return estimators.banzhaf(steps, self.samples, rng)
         if self.estimator == "prefix":
             return estimators.prefix_difference(steps, self._chosen(steps, 2, rng))
+        if self.estimator == "bisect":
+            return bisect(steps, self._chosen(steps, 2, rng))
         if self.estimator == "vine":
             return estimators.vine(steps, self._chosen(steps, 2 * self.samples, rng))
         kinds: tuple[Intervention, ...] = ("truncate",) if self.estimator == "tail" else self.intervention_types
@@ -136,7 +139,9 @@ class Counterfactual(StepCredit):
 
     def examines(self, reward: float, least: float) -> bool:
         """Is an answer that earned `reward` worth replays, in a group where the worst earned `least`?"""
-        return self.examined == "all" or (reward > 0 and (self.examined == "earning" or reward > least))
+        if self.examined == "all" and self.estimator != "bisect":  # which looks for what a right answer needs
+            return True
+        return reward > 0 and (self.examined != "live" or reward > least)
 
     def normalised(self, credit_S: Floats, total: float) -> Floats:
         """Credit on the scale asked for; `total` is what the whole answer earned above the empty one."""

@@ -56,6 +56,11 @@ class Estimate(NamedTuple):
     """Standard error where the estimate was sampled, 0 where it is exact, NaN where nothing is known."""
 
 
+def no_more(value_E: Floats, whole: float) -> tuple[Edit, ...]:
+    """Everything is asked at once."""
+    return ()
+
+
 class Replays(NamedTuple):
     """The altered trajectories to replay, and how their rewards become credit."""
 
@@ -63,6 +68,8 @@ class Replays(NamedTuple):
     """Each once; never the unaltered trajectory, whose reward is known."""
     solve: Callable[[Floats, float], Estimate]
     """(reward of each edit, NaN where unknown; reward of the whole) -> credit."""
+    then: Callable[[Floats, float], tuple[Edit, ...]] = no_more
+    """(the same) -> edits to replay next, once these values are known; none when nothing more is to be asked."""
 
 
 def nothing(steps: int) -> Replays:

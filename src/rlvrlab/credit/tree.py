@@ -47,7 +47,7 @@ class Tree(StepCredit):
     branches: tuple[Count, ...] = ()
     """Ways on at each boundary, from the prompt; their product is rollout.n. Left out: n / 2 steps, each in 2 ways."""
     boundary: Boundary = "lines"
-    """What ends a step: lines or tokens."""
+    """What ends a step: lines, tokens, or turns of an episode with tools, each with its result."""
     every: Count = 1
     """So many of them make a step; tokens want 8 or more."""
     credit_normalization: Literal["signed", "group"] = "signed"

@@ -10,6 +10,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from rlvrlab.judge.extract import LONGEST
+
 NOT_PYTHON = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError)
 """What reading a text as Python may raise."""
 TYPES = {"int", "float", "str", "list", "tuple", "dict", "set", "bool"}
@@ -23,7 +25,9 @@ def parsed(text: str) -> ast.Module:
 
 
 def parses(text: str) -> bool:
-    """Whether the text parses as Python."""
+    """Whether the text parses as Python; what is longer than any answer may be is not tried."""
+    if len(text) > LONGEST:
+        return False
     try:
         parsed(text)
     except NOT_PYTHON:

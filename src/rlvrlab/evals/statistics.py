@@ -192,41 +192,62 @@ def estimate(score_SP: Scores, *, share: bool | None = None, level: float = LEVE
 
     `share`: the scores lie in [0, 1] by their nature (None: these do). Their interval is then Wilson's, with the number
     of trials that has the variance found: exactly Wilson's for right-or-wrong scores of one run, and honest where all
-    are 0 or all 1.
+    are 0, all 1, or all the same partial credit.
     """
     scores_SP = np.atleast_2d(np.asarray(score_SP, dtype=np.float64))
     seeds, problems = scores_SP.shape
     if problems == 0:
         return Estimate(0.0, 0.0, 1.0, 0, seeds, None)
     share = bool((np.abs(scores_SP - 0.5) <= 0.5).all()) if share is None else share
-    mean, means_S = float(scores_SP.mean()), scores_SP.mean(axis=1)
+    mean, means_S, score_P = float(scores_SP.mean()), scores_SP.mean(axis=1), scores_SP.mean(axis=0)
     spread = float(means_S.std(ddof=1)) if seeds > 1 else None
-    if seeds == 1 and share and np.isin(scores_SP, (0.0, 1.0)).all():
-        return Estimate(mean, *wilson(int(scores_SP.sum()), problems, level), problems, seeds, spread)
-    _, by_problem = over_problems(scores_SP.mean(axis=0), share=False)
-    if share and seeds == 1 and 0 < problems * min(mean, 1 - mean) < FEW:
-        by_problem = _with_one_more(scores_SP[0], by_problem)
-    noise = Noise(mean, *over_seeds(means_S), *by_problem, residual(scores_SP))
-    if not share:
-        return Estimate(mean, *never_certain(noise, scores_SP).interval(level), problems, seeds, spread)
-    return Estimate(mean, *_share_interval(mean, noise.half_width(level), problems, level), problems, seeds, spread)
+    kinds = np.unique(scores_SP.round(9))
+    if share and seeds == 1 and len(kinds) < 3:
+        interval = _of_two_kinds(score_P, float(kinds[0]), float(kinds[-1]), level)
+    else:
+        _, by_problem = over_problems(score_P, share=False)
+        by_problem = _with_one_more(score_P, by_problem) if share and seeds == 1 else by_problem
+        noise = Noise(mean, *over_seeds(means_S), *by_problem, residual(scores_SP))
+        if not share:
+            return Estimate(mean, *never_certain(noise, scores_SP).interval(level), problems, seeds, spread)
+        interval = _share_interval(mean, noise.half_width(level), level)
+    return Estimate(mean, *_with_overlooked(mean, interval, score_P, level), problems, seeds, spread)
+
+
+def _of_two_kinds(score_P: Floats, least: float, most: float, level: float) -> Interval:
+    """Scores that are either `least` or `most`, as right or wrong ones are: a share between the two."""
+    low, high = wilson(int((score_P > (least + most) / 2).sum()), len(score_P), level)
+    return Interval(least + (most - least) * low, least + (most - least) * high)
 
 
 def _with_one_more(score_P: Floats, by_problem: tuple[float, float]) -> tuple[float, float]:
-    """The variance had there been one more of the rare problems, as far from the edge as the furthest there is."""
+    """Where fewer than five problems are far from the others, the variance had there been one more of them."""
     problems, (variance, df) = len(score_P), by_problem
-    furthest = float(score_P.max()) if score_P.mean() < 0.5 else 1 - float(score_P.min())
+    distance_P = np.abs(score_P - np.median(score_P))
+    furthest = float(distance_P.max())
+    if (distance_P > furthest / 2).sum() >= FEW:
+        return by_problem
     return (variance * problems * df + furthest**2) / problems**2, df
 
 
-def _share_interval(mean: float, half: float, problems: int, level: float) -> Interval:
-    """Wilson's interval with as many trials as give this half-width; at least as wide as all-equal problems would."""
+def _share_interval(mean: float, half: float, level: float) -> Interval:
+    """Wilson's interval with as many trials as give this half-width."""
     if math.isinf(half):
         return Interval(0.0, 1.0)
+    if half < 1e-9:
+        return Interval(mean, mean)
     z = normal_quantile(level)
-    most = mean * (1 - mean)
-    trials = problems if most <= 0 or half <= 0 else most * z * z / (half * half)
-    return _score_interval(mean, trials, z)
+    return _score_interval(mean, mean * (1 - mean) * z * z / (half * half), z)
+
+
+def _with_overlooked(mean: float, interval: Interval, score_P: Floats, level: float) -> Interval:
+    """The same, with room for problems worse than the worst seen or better than the best: right up to 0 and 1, and as
+    many of them as can be overlooked by chance (Wilson's bound of 0 of n). An independent error, added as such."""
+    overlooked = wilson(0, len(score_P), level).high
+    least, most = float(score_P.min()), float(score_P.max())
+    low = mean - math.hypot(mean - interval.low, least * overlooked) if least > 0 else interval.low
+    high = mean + math.hypot(interval.high - mean, (1 - most) * overlooked) if most < 1 else interval.high
+    return Interval(max(0.0, low), min(1.0, high))
 
 
 def compare(before_P: Scores, after_P: Scores, *, share: bool | None = None) -> Difference:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from rlvrlab.errors import RunError, RunLocked
-from rlvrlab.record.files import StorageError
+from rlvrlab.record.files import StorageError, parsed
 
 
 class Lock:
@@ -28,7 +28,7 @@ class Lock:
             self._file.seek(0)
             holder = "another process"
             with suppress(ValueError, KeyError, TypeError):
-                facts = json.loads(self._file.read())
+                facts = parsed(self._file.read())
                 holder = f"process {facts['pid']} on {facts['host']}"
             self._file.close()
             raise RunLocked(f"{folder}: in use by {holder}; wait for it or stop it") from None

@@ -26,6 +26,7 @@ from rlvrlab.record.files import (
     Lines,
     StorageError,
     mend_tail,
+    parsed,
     read_facts,
     read_lines,
     refuse_schema,
@@ -182,7 +183,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     """config.json of a run folder, or a clear refusal."""
     path = folder / "config.json"
     try:
-        config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        config: dict[str, Any] = parsed(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"{folder}: not a run folder (no config.json); `ls experiments/` shows yours") from None
     except (ValueError, OSError) as error:

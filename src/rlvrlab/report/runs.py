@@ -5,7 +5,6 @@ entries = list_runs(Path("experiments"))
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
@@ -18,7 +17,7 @@ from typing import Any
 
 from rlvrlab.errors import LabError
 from rlvrlab.record.evaluation import SCHEMA as EVALUATION_SCHEMA
-from rlvrlab.record.files import refuse_schema
+from rlvrlab.record.files import parsed, refuse_schema
 from rlvrlab.record.headline import tested
 from rlvrlab.record.run import SCHEMA as RUN_SCHEMA
 from rlvrlab.record.summary import accuracy_of
@@ -248,7 +247,7 @@ def read_table(path: Path) -> Row:
     try:
         if path.stat().st_size > LARGEST:
             raise ValueError(f"{path.name} is larger than {LARGEST >> 20} MB")
-        table = json.loads(path.read_text(encoding="utf-8"))
+        table = parsed(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     if not isinstance(table, dict):

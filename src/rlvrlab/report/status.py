@@ -9,7 +9,6 @@ damaged      its files cannot be read
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import time
@@ -17,6 +16,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from rlvrlab.record.files import parsed
 
 QUIET_S = 900.0
 """Seconds of silence after which a running run counts as stale, or twenty of its steps if that is longer."""
@@ -58,7 +59,7 @@ def state_of(folder: Path, info: Mapping[str, Any], held: list[Held] | None = No
         return said
     quiet = last_news(folder) < time.time() - max(QUIET_S, 20 * step_s)
     try:
-        holder = json.loads((folder / ".lock").read_text(encoding="utf-8"))
+        holder = parsed((folder / ".lock").read_text(encoding="utf-8"))
         pid, host = int(holder["pid"]), str(holder["host"])
     except (OSError, ValueError, KeyError, TypeError):
         return "killed" if quiet else "running"

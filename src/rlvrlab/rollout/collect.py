@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from rlvrlab.credit.base import Shape
 from rlvrlab.rewards.total import paid
-from rlvrlab.rollout.episodes import with_tools
+from rlvrlab.rollout.episodes import grow_episodes, with_tools
 from rlvrlab.rollout.judging import Judging, drawn
 from rlvrlab.rollout.prompts import prompt_tokens
 from rlvrlab.rollout.tree import grow
@@ -80,10 +80,13 @@ def ask(
     prefix = "/".join(str(part) for part in key)
     groups = [(f"{prefix}/{problem.id}", problem) for problem in problems]
     with timed("sample"):
+        if shape is not None and shape.boundary == "turns":
+            return Asked(groups, prompts, grow_episodes(sampler, problems, requests, shape))
         if shape is not None:
             return Asked(groups, prompts, grow(sampler, requests, shape))
         first = drawn(sampler, requests, problems, judging)
-        return Asked(groups, prompts, with_tools(sampler, problems, requests, first))
+        with_calls = any("tools" in problem.meta for problem in problems)
+        return Asked(groups, prompts, with_tools(sampler, problems, requests, first) if with_calls else first)
 
 
 def judged_rollouts(judging: Judging, reward: RewardFunction, asked: Asked) -> list[Rollout]:

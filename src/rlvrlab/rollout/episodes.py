@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
+from rlvrlab.credit.base import Shape
 from rlvrlab.envs.base import ShowsTurns
 from rlvrlab.envs.tool_calls import RESULT, Call, Result, call_in
 from rlvrlab.rollout.prompts import answer_tokens, prompt_tokens, result_tokens
-from rlvrlab.types import Completion, Finish, Problem, Request, Sampler, Tokenizer, Turn
+from rlvrlab.types import Branch, Completion, Finish, Problem, Request, Sampler, Tokenizer, Turn
 
 OVER_BUDGET = "no calls are left; give your answer"
 
@@ -30,26 +32,84 @@ def with_tools(
 ) -> list[list[Completion]]:
     """First turns gone on with to whole episodes where a problem has tools; other answers as they are."""
     episodes = [
-        _Episode(problem, request, sample, [first])
+        _Episode(problem, request, (sample,), [first])
         for problem, request, group in zip(problems, requests, answers, strict=True)
         for sample, first in enumerate(group)
         if "tools" in problem.meta
     ]
-    while waiting := [episode for episode in episodes if episode.wants_result]:
-        results = _results([(episode.problem, episode.allowed_call) for episode in waiting])
-        going = [
-            (episode, request)
-            for episode, result in zip(waiting, results, strict=True)
-            if (request := episode.told(result, sampler.tokenizer)) is not None
-        ]
-        if going:
-            for (episode, _), [turn] in zip(going, sampler.sample([one for _, one in going]), strict=True):
-                episode.parts.append(turn)
+    _played(sampler, episodes)
     whole = iter(episodes)
     return [
         [next(whole).completion(sampler.tokenizer) if "tools" in problem.meta else one for one in group]
         for problem, group in zip(problems, answers, strict=True)
     ]
+
+
+def grow_episodes(
+    sampler: Sampler, problems: Sequence[Problem], requests: Sequence[Request], shape: Shape
+) -> list[list[Completion]]:
+    """Episodes on trees: after so many turns of the policy, and the results they got, each goes on in several ways.
+
+    As in tree.py, episodes are drawn whole, beside the tree, in place of those that ended before they could branch.
+    """
+    share = prod(shape.branches) // shape.branches[0]
+    first = [replace(request, n=shape.branches[0], key=(*request.key, "tree")) for request in requests]
+    living = [
+        _Episode(problem, request, (way,), [turn], shares=(share,))
+        for problem, request, turns in zip(problems, requests, sampler.sample(first), strict=True)
+        for way, turn in enumerate(turns)
+    ]
+    ended: list[_Episode] = []
+    for ways in shape.branches[1:]:
+        for _ in range(shape.every - 1):
+            _one_round(sampler, living)
+        ended += [episode for episode in living if not episode.wants_result]
+        living = _forked(sampler, [episode for episode in living if episode.wants_result], ways)
+    _played(sampler, living)
+    grown: dict[tuple[Any, ...], list[_Episode]] = {request.key: [] for request in requests}
+    for episode in sorted([*ended, *living], key=lambda episode: episode.path):
+        grown[episode.request.key].append(episode)
+    beside = [replace(r, n=r.n - len(grown[r.key]), key=(*r.key, "beside")) for r in requests]
+    more = with_tools(sampler, problems, beside, [sampler.sample([r])[0] if r.n else [] for r in beside])
+    return [
+        [episode.completion(sampler.tokenizer) for episode in grown[request.key]]
+        + [replace(one, branches=(Branch((-1 - at,), len(one.tokens), 1),)) for at, one in enumerate(others)]
+        for request, others in zip(requests, more, strict=True)
+    ]
+
+
+def _played(sampler: Sampler, episodes: Sequence[_Episode]) -> None:
+    """All episodes to their end."""
+    while _one_round(sampler, episodes):
+        pass
+
+
+def _one_round(sampler: Sampler, episodes: Sequence[_Episode]) -> bool:
+    """A turn more for every episode that waits for a result; False where none did."""
+    going = _told(sampler, [episode for episode in episodes if episode.wants_result])
+    if going:
+        for (episode, _), [turn] in zip(going, sampler.sample([one for _, one in going]), strict=True):
+            episode.parts.append(turn)
+    return bool(going)
+
+
+def _told(sampler: Sampler, waiting: Sequence[_Episode]) -> list[tuple[_Episode, Request]]:
+    """Results for all that wait; those with tokens left, and the request for their next turn."""
+    results = _results([(episode.problem, episode.allowed_call) for episode in waiting]) if waiting else []
+    both = [(one, one.told(result, sampler.tokenizer)) for one, result in zip(waiting, results, strict=True)]
+    return [(episode, request) for episode, request in both if request is not None]
+
+
+def _forked(sampler: Sampler, waiting: Sequence[_Episode], ways: int) -> list[_Episode]:
+    """Each of these in several ways on from the result it gets; what has no tokens left stays as it is."""
+    going = _told(sampler, waiting)
+    asked = [replace(request, n=ways) for _, request in going]
+    forks = [
+        episode.fork(way, ways, turn)
+        for (episode, _), turns in zip(going, sampler.sample(asked) if asked else [], strict=True)
+        for way, turn in enumerate(turns)
+    ]
+    return [*(episode for episode in waiting if episode.over), *forks]
 
 
 @dataclass
@@ -58,10 +118,15 @@ class _Episode:
 
     problem: Problem
     request: Request
-    sample: int
+    path: tuple[int, ...]
+    """Number of the sample; on a tree, which way of which way."""
     parts: list[Completion | tuple[Call, Result, tuple[int, ...]]]
     """Turns of the policy and results, alternating."""
     over: bool = False
+    shares: tuple[int, ...] = ()
+    """On a tree: answers that were to grow from each of its branches."""
+    ends: tuple[int, ...] = ()
+    """On a tree: where each branch but the last ends, in tokens."""
 
     @property
     def call(self) -> Call | None:
@@ -75,7 +140,9 @@ class _Episode:
     def wants_result(self) -> bool:
         """Is there a call to carry out, and a turn left to read its result in?"""
         turns = sum(isinstance(part, Completion) for part in self.parts)
-        return not self.over and turns < self.problem.meta["tools"]["turns"] and self.call is not None
+        if self.over or "tools" not in self.problem.meta:
+            return False
+        return turns < self.problem.meta["tools"]["turns"] and self.call is not None
 
     @property
     def allowed_call(self) -> Call:
@@ -95,7 +162,7 @@ class _Episode:
             self.over = True
             return None
         self.parts.append((call, result, given))
-        key = (*self.request.key, "episode", self.sample, len(self.parts))
+        key = (*self.request.key, "episode", *self.path, len(self.parts))
         sampling = replace(self.request.sampling, max_tokens=left)
         seen = (*self.request.tokens, *tokens, *given)
         return Request(seen, 1, key, sampling, begun=len(tokens) + len(given))
@@ -105,6 +172,18 @@ class _Episode:
         """Everything after the prompt."""
         parts = [part.tokens if isinstance(part, Completion) else part[2] for part in self.parts]
         return tuple(token for part in parts for token in part)
+
+    def fork(self, way: int, ways: int, turn: Completion) -> _Episode:
+        """One of the ways on from here, which is a branch of its own."""
+        shares, ends = (*self.shares, self.shares[-1] // ways), (*self.ends, len(self.tokens))
+        return _Episode(self.problem, self.request, (*self.path, way), [*self.parts, turn], False, shares, ends)
+
+    @property
+    def branches(self) -> tuple[Branch, ...]:
+        """Its way from the root of its tree; empty where it is on none."""
+        ends = (*self.ends, len(self.tokens))
+        known = zip(self.shares, ends, strict=True) if self.shares else ()
+        return tuple(Branch(self.path[: at + 1], end, share) for at, (share, end) in enumerate(known))
 
     def completion(self, tokenizer: Tokenizer) -> Completion:
         """The whole episode as one answer; one without a call is the answer it was."""
@@ -123,8 +202,9 @@ class _Episode:
                 logprobs += [0.0] * len(tokens)
             text, at = text + said, at + len(tokens)
         finish = Finish.LENGTH if self.over else last.finish
-        whole = Completion(text, self.tokens, tuple(logprobs), finish, first.policy_version, tuple(turns))
-        return whole if len(turns) > 1 or self.over else first
+        version, branches = first.policy_version, self.branches
+        whole = Completion(text, self.tokens, tuple(logprobs), finish, version, tuple(turns), branches)
+        return whole if len(turns) > 1 or self.over else replace(first, branches=branches)
 
 
 def demonstrations(env: ShowsTurns, problems: Sequence[Problem], tokenizer: Tokenizer) -> list[dict[str, Any]]:
@@ -157,10 +237,8 @@ def _called(problem: Problem, text: str) -> Call | None:
 
 
 def metrics_of_turns(completions: Sequence[Completion]) -> dict[str, float]:
-    """Turns and calls per episode, and the share of calls that failed; nothing where no answer has turns."""
-    episodes = [one.turns for one in completions if one.turns]
-    if not episodes:
-        return {}
+    """Turns and calls per episode, and the share of calls that failed."""
+    episodes = [one.turns for one in completions]
     calls = [turn for turns in episodes for turn in turns if turn.by == "tool"]
     found = {"agent/turns": sum(sum(t.by == "policy" for t in turns) for turns in episodes) / len(episodes)}
     found["agent/calls"] = len(calls) / len(episodes)

@@ -7,6 +7,7 @@ The program or query is the one that training judges: judge/extract.py finds it 
 
 from __future__ import annotations
 
+import hashlib
 from functools import lru_cache
 
 from rlvrlab.envs.python_trees import parses
@@ -42,6 +43,14 @@ def canonical(kind: Kind, edited: Edited) -> tuple[str, str, str]:
     if kind == "python":
         return before, canonical_python(edited.code), after
     return before, canonical_sql(edited.code) if kind == "sql" else edited.code, after
+
+
+def statements_of(segments: Segments, kind: str) -> list[str]:
+    """A short name of each step that is equal for steps of this kind which differ only in their layout."""
+    texts = (segments.piece(step.index) for step in segments.steps)
+    alone = (Edited(text, "valid", text.strip(), ("", "")) for text in texts)
+    pieces = (canonical(segments.kind, one)[1] for one in alone)
+    return [hashlib.sha256(f"{kind}\0{piece}".encode("utf-8", "surrogatepass")).hexdigest()[:12] for piece in pieces]
 
 
 def _kind(text: str) -> str:

@@ -102,7 +102,8 @@ def metrics_of(rollouts: Sequence[Rollout], kinds: Sorted) -> dict[str, float]:
     for name in names:
         values = [r.reward.parts.get(name, 0.0) for r in judged if r.reward is not None]
         out[f"reward/{name}"] = sum(values) / len(values)
-    return out | metrics_of_turns([r.completion for r in rollouts])
+    episodes = [r.completion for r in rollouts if r.completion.turns]
+    return out | (metrics_of_turns(episodes) if episodes else {})
 
 
 def assemble(rollouts: Sequence[Rollout], horizon: int) -> TokenBatch:

@@ -10,29 +10,34 @@ advantage, and is counted. Suffixes: B rows, T tokens, S steps, E edits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
 from rlvrlab.batch import Bools, Floats
-from rlvrlab.credit.base import StepCredit
+from rlvrlab.credit.base import Remembered, StepCredit
+from rlvrlab.credit.doubly_robust import known_of, learnt
 from rlvrlab.credit.edits import Replays, coalition
 from rlvrlab.credit.estimators import step_groups
 from rlvrlab.credit.steps import GLUE
 from rlvrlab.randomness import generator
 from rlvrlab.rollout.replay import COUNTED, Replayer, Trajectory
+from rlvrlab.rollout.segment import statements_of
 from rlvrlab.train.credited import Credited, StepCredits, metrics_of_steps, segmented
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.trace_credit import trace_credits
 from rlvrlab.train.tree_credit import tree_credits
 from rlvrlab.types import Environment, RewardFunction, Rollout, Sampler, Sampling
 
+NOTHING: Remembered = MappingProxyType({})
 
-def step_credits(lab: Lab, rollouts: Sequence[Rollout], sampling: Sampling) -> StepCredits:
-    """Credit of every judged answer of a collection, or nothing where the recipe wants none."""
-    if lab.credit is None:
-        return StepCredits()
-    return credit_of(lab.credit, rollouts, lab.env, lab.reward, lab.engine, sampling)
+
+def step_credits(
+    lab: Lab, plugin: StepCredit, rollouts: Sequence[Rollout], sampling: Sampling, remembered: Remembered = NOTHING
+) -> StepCredits:
+    """Credit of every judged answer of a collection."""
+    return credit_of(plugin, rollouts, lab.env, lab.reward, lab.engine, sampling, remembered)
 
 
 def credit_of(
@@ -42,10 +47,11 @@ def credit_of(
     reward: RewardFunction,
     sampler: Sampler,
     sampling: Sampling,
+    remembered: Remembered = NOTHING,
     *,
     cached: bool = True,
 ) -> StepCredits:
-    """Segment, plan, replay, solve; `cached` is for tests, results do not depend on it."""
+    """Segment, plan, replay, solve; `remembered` is from earlier steps. `cached` is for tests: results are the same."""
     if plugin.grows:
         return tree_credits(plugin, rollouts, sampler.tokenizer.decode)
     if plugin.follows:
@@ -57,34 +63,94 @@ def credit_of(
         least[rollout.group_id] = min(value, least.get(rollout.group_id, value))
     # The others keep their group's advantage; answers that began alike are compared whatever they earned.
     examined = [r for r, value in judged if not plugin.needs_replays or plugin.examines(value, least[r.group_id])]
-    asked: list[Trajectory] = []
-    plans: list[Replays | None] = []
-    for one in segmented(examined, plugin.segmentation, sampler.tokenizer.decode):
-        steps, plan, edits = len(one.segments), None, ()
-        if steps and plugin.needs_replays:  # keyed by the rollout: the same on any machine and after any restart
-            plan = plugin.plan(steps, generator("credit", one.rollout.id))
-            empty = (coalition(np.zeros(steps, dtype=bool)),) if plugin.wants_empty else ()
-            edits = (*plan.edits, *empty)
-        plans.append(plan)
-        asked.append(one._replace(edits=edits))
-    values = replayer.values(asked)
-    raw = _solved(plugin, asked, plans, values)
+    asked = list(segmented(examined, plugin.segmentation, sampler.tokenizer.decode))
+    plans, values = _replayed(replayer, asked, [_planned(plugin, one, remembered) for one in asked])
+    solved, empty = _solved(plugin, asked, plans, values), _empty_values(plugin, replayer, asked, plans)
     answers = {}
-    for one, plan, raw_S, value_E in zip(asked, plans, raw, values, strict=True):
+    for one, plan, raw_S, of_empty in zip(asked, plans, solved, empty, strict=True):
         if len(one.segments):
-            assert one.rollout.reward is not None
-            whole = one.rollout.reward.value
-            above_empty = whole - float(value_E[-1]) if plugin.wants_empty and len(value_E) else float("nan")
-            answers[one.rollout.id] = Credited(one, raw_S, plugin.normalised(raw_S, above_empty), _asked(raw_S, plan))
+            credit_S = plugin.normalised(raw_S, _worth(one) - of_empty)
+            answers[one.rollout.id] = Credited(one, raw_S, credit_S, _asked(raw_S, plan))
+    learning: dict[str, float] = {}
+    if plugin.remembers:
+        remembered = learnt(remembered, _effects(asked, plans, values))
+        steps = sum(len(one.segments) for one in asked)
+        asked_for = sum(len(plan.edits) for plan in plans if plan)
+        learning = {"credit/asked": asked_for / max(1, steps), "credit/statements": float(len(remembered))}
     metrics = {
         "credit/unbiased": float(plugin.label == "unbiased" and all(_is_one_token(one) for one in answers.values())),
         "credit/no_steps": float(len(examined) - len(answers)),
         "credit/examined": len(examined) / max(1, len(judged)),
         **metrics_of_steps(list(answers.values())),
+        **learning,
         "credit/hit_rate": replayer.counts["cache_hits"] / max(1, replayer.counts["replays"]),
         **{f"credit/{name}": float(replayer.counts[name]) for name in COUNTED},
     }
-    return StepCredits(plugin, answers, metrics)
+    return StepCredits(plugin, answers, metrics, remembered)
+
+
+def _planned(plugin: StepCredit, one: Trajectory, remembered: Remembered) -> Replays | None:
+    """What to replay of an answer; None where it has no steps, or nothing is replayed."""
+    steps = len(one.segments)
+    if not steps or not plugin.needs_replays:
+        return None
+    known = known_of(remembered, statements_of(one.segments, _kind(one))) if plugin.remembers else None
+    # Keyed by the rollout: the same on any machine and after any restart.
+    return plugin.plan(steps, generator("credit", one.rollout.id), known)
+
+
+def _empty_values(
+    plugin: StepCredit, replayer: Replayer, asked: Sequence[Trajectory], plans: Sequence[Replays | None]
+) -> list[float]:
+    """What each answer is worth without any of its steps; NaN where that is not asked."""
+    nothing = [
+        (coalition(np.zeros(len(one.segments), dtype=bool)),) if plugin.wants_empty and plan else ()
+        for one, plan in zip(asked, plans, strict=True)
+    ]
+    found = replayer.values([one._replace(edits=edits) for one, edits in zip(asked, nothing, strict=True)])
+    return [float(value_E[0]) if len(value_E) else float("nan") for value_E in found]
+
+
+def _replayed(
+    replayer: Replayer, asked: Sequence[Trajectory], plans: Sequence[Replays | None]
+) -> tuple[list[Replays | None], list[Floats]]:
+    """The plans with all that was asked in the end, and the values of their edits; each round is one call."""
+    done, values = list(plans), [np.zeros(0) for _ in asked]
+    fresh = [plan.edits if plan else () for plan in plans]
+    while True:
+        found = replayer.values([one._replace(edits=edits) for one, edits in zip(asked, fresh, strict=True)])
+        values = [np.append(old, new) for old, new in zip(values, found, strict=True)]
+        fresh = [
+            plan.then(value_E, _worth(one)) if plan else ()
+            for one, plan, value_E in zip(asked, done, values, strict=True)
+        ]
+        if not any(fresh):
+            return done, values
+        done = [plan and plan._replace(edits=(*plan.edits, *more)) for plan, more in zip(done, fresh, strict=True)]
+
+
+def _kind(one: Trajectory) -> str:
+    """Statements of answers that earned something are remembered apart from those of others."""
+    return f"{one.rollout.problem.skill} {_worth(one) > 0}"
+
+
+def _worth(one: Trajectory) -> float:
+    assert one.rollout.reward is not None
+    return one.rollout.reward.value
+
+
+def _effects(
+    asked: Sequence[Trajectory], plans: Sequence[Replays | None], values: Sequence[Floats]
+) -> Iterator[tuple[str, float]]:
+    """What deleting a statement has cost, once for each different answer."""
+    seen = set()
+    for one, plan, value_E in zip(asked, plans, values, strict=True):
+        statements = statements_of(one.segments, _kind(one))
+        for edit, value in zip(plan.edits if plan else (), value_E, strict=True):
+            place = one.rollout.problem.id, one.rollout.completion.text, edit.step
+            if place not in seen and not np.isnan(value):
+                seen.add(place)
+                yield statements[edit.step], _worth(one) - float(value)
 
 
 def _solved(
@@ -98,7 +164,7 @@ def _solved(
         texts = [(one.rollout.completion.text, one.segments.steps) for one in asked]
         return step_groups([[text[: step.span[0]] for step in steps] for text, steps in texts], reward_B, group_B)
     return [
-        np.zeros(0) if plan is None else plan.solve(value_E[: len(plan.edits)], float(whole)).credit_S
+        np.zeros(0) if plan is None else plan.solve(value_E, float(whole)).credit_S
         for plan, value_E, whole in zip(plans, values, reward_B, strict=True)
     ]
 

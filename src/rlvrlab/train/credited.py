@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from rlvrlab.batch import Bools, Floats, Ints, TokenBatch
-from rlvrlab.credit.base import StepCredit
+from rlvrlab.credit.base import Remembered, StepCredit
 from rlvrlab.credit.steps import GLUE, Decode, step_of_tokens, token_spans
 from rlvrlab.rollout.replay import Trajectory
 from rlvrlab.rollout.segment import segment
@@ -53,6 +53,8 @@ class StepCredits:
     answers: dict[str, Credited] = field(default_factory=dict)
     """By rollout."""
     metrics: dict[str, float] = field(default_factory=dict)
+    remembered: Remembered = field(default_factory=dict)
+    """What the method knows of statements after this collection."""
 
     def speaking(self, dead: Sequence[Rollout]) -> list[Rollout]:
         """Rollouts of dead groups in which credit has something to say."""

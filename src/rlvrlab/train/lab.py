@@ -90,7 +90,8 @@ class Lab:
     def remembers(self) -> bool:
         """Does anything have a memory that checkpoints must hold?"""
         plugged = (self.protocol, self.surgery, self.guard)
-        return bool(self.recipe.pipeline.lag) or any(one is not None for one in plugged)
+        learns = self.credit is not None and self.credit.remembers
+        return bool(self.recipe.pipeline.lag) or learns or any(one is not None for one in plugged)
 
     @property
     def sampling(self) -> Sampling:

@@ -123,6 +123,7 @@ def check_phases(lab: Lab) -> None:
     """
     phases = [lab.resolved.phase(name) for name in lab.recipe.phases]
     _check_followed(lab)
+    _check_grown(lab)
     if isinstance(lab.env, BaseEnvironment) and lab.env.uses_tools:
         _check_tools(lab, phases)
     if lab.surgery is not None and not lab.surgery.needs_pass_rates:
@@ -149,6 +150,15 @@ def _check_followed(lab: Lab) -> None:
         raise UserError(f"credit.type: {why}; take an environment of programs, or another credit")
 
 
+def _check_grown(lab: Lab) -> None:
+    """Answers branch between turns where there are tools, and within the one turn where there are none."""
+    tools = isinstance(lab.env, BaseEnvironment) and lab.env.uses_tools
+    if lab.shape is not None and tools != (lab.shape.boundary == "turns"):
+        why = f"{lab.env.name!r} has {'tools' if tools else 'no tools, so its answers are one turn'}"
+        allowed = '"turns"' if tools else '"lines" or "tokens"'
+        raise UserError(f'credit.boundary: "{lab.shape.boundary}": {why}; use {allowed}')
+
+
 def _check_tools(lab: Lab, phases: Sequence[Phase]) -> None:
     """What would train on the results of tools as if the policy had written them is refused."""
     shown = isinstance(lab.env, ShowsTurns)
@@ -159,9 +169,6 @@ def _check_tools(lab: Lab, phases: Sequence[Phase]) -> None:
     if lab.credit is not None and lab.credit.needs_sampling:
         remedy = "with tools take an estimator and interventions that only cut"
         raise UserError(f"credit: as set here it writes answers anew in one turn; {remedy}")
-    if lab.credit is not None and lab.credit.grows:
-        why = f"answers branch in the middle of a turn, and {lab.env.name!r} has tools"
-        raise UserError(f'rollout.type: {why}; use "apart"')
 
 
 def resolved_of(folder: Path, *, accept_code: bool = False) -> Resolved:

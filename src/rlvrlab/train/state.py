@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from rlvrlab.credit.base import Remembered
 from rlvrlab.surgery.base import Memory as SurgeryMemory
 from rlvrlab.train.grouping import Difficulty
 from rlvrlab.train.guards.base import Kept
@@ -120,11 +121,14 @@ class Memory:
     """What the guard remembers; its live part is not saved."""
     in_flight: InFlight | None = None
     """Answers drawn for the next step, where the recipe has a pipeline."""
+    credit: Remembered = field(default_factory=dict)
+    """What deleting statements has cost so far, where the step credit learns from it."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for a checkpoint."""
         stage = None if self.stage is None else list(self.stage)
         known = {"stage": stage, "surgery": self.surgery, **self.difficulty._asdict(), "guard": self.guard.memory}
+        known |= {"credit": {name: list(row) for name, row in self.credit.items()}} if self.credit else {}
         return known if self.in_flight is None else {**known, "in_flight": self.in_flight}
 
     @classmethod
@@ -132,4 +136,5 @@ class Memory:
         """Back from plain data; a guard's live part has to be rebuilt from its anchors."""
         difficulty = Difficulty(**{name: data[name] for name in Difficulty._fields})
         stage = None if data["stage"] is None else (data["stage"][0], data["stage"][1])
-        return cls(stage, data["surgery"], difficulty, Kept(data["guard"]), data.get("in_flight"))
+        credit = {name: tuple(row) for name, row in data.get("credit", {}).items()}
+        return cls(stage, data["surgery"], difficulty, Kept(data["guard"]), data.get("in_flight"), credit)

@@ -16,7 +16,7 @@ from rlvrlab.surgery.base import Scene
 from rlvrlab.train.batches import assemble, metrics_of, minibatches, score, with_advantages
 from rlvrlab.train.collection import aged, collect_groups
 from rlvrlab.train.credit import step_credits
-from rlvrlab.train.credited import step_rows
+from rlvrlab.train.credited import StepCredits, step_rows
 from rlvrlab.train.grouping import asked_in
 from rlvrlab.train.guards.base import Moment, Settled, protected_in
 from rlvrlab.train.lab import Lab
@@ -38,7 +38,9 @@ def online_step(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: Sta
         estimators.limits.learn(rollouts, state.step)
     # credit of steps; a group without signal stays if its steps have some
     with timed("credit"):
-        credits = step_credits(lab, rollouts, lab.sampling_in(now.stage))
+        sampling = lab.sampling_in(now.stage)
+        credits = step_credits(lab, lab.credit, rollouts, sampling, memory.credit) if lab.credit else StepCredits()
+        memory = replace(memory, credit=credits.remembered)
     metrics = metrics_of(rollouts, kinds) | told | credits.metrics
     metrics |= {"stage/index": float(now.stage.index)} if lab.protocol else {}
     # filter

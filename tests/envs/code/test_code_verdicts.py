@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvrlab.envs.code import Code, CodeReasoning, CodeRefactor, CodeRepair, rewriting
@@ -60,7 +60,6 @@ def test_self_check_passes(env: Any) -> None:
     assert len({check.name for check in checks}) >= 18
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.text(max_size=60) | st.text(alphabet="def clamp(value):\n `python<think/>return1", max_size=60),
     st.sampled_from(ENVS),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from instances import REFERENCES, USERS, problem
 
@@ -54,7 +54,6 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(WORDS, max_size=25).map("".join) | st.text(max_size=80), st.sampled_from(sorted(REFERENCES)))
 def test_any_text_gets_a_verdict_whose_parts_are_in_order(text: str, key: str) -> None:
     for style in ("plain", "think"):
@@ -66,7 +65,6 @@ def test_any_text_gets_a_verdict_whose_parts_are_in_order(text: str, key: str) -
         assert order == sorted(order, reverse=True) and min(order) >= 0 and max(order) <= 1
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=6))
 def test_sets_are_judged_by_their_definition(nodes: list[int]) -> None:
     text = f"[{', '.join(USERS[v] for v in nodes)}]"

@@ -6,7 +6,7 @@ import re
 from itertools import combinations, pairwise, permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvrlab.envs.clrs import Clrs, graphs, lists
@@ -86,7 +86,6 @@ def path_length(graph: list[list[int]], pi: list[int], source: int, vertex: int)
     return total
 
 
-@settings(max_examples=60, deadline=None)
 @given(graph_of(directed=True), st.integers(0, 5))
 def test_shortest_paths_by_brute_force(graph: list[list[int]], source: int) -> None:
     size = len(graph)
@@ -106,7 +105,6 @@ def test_shortest_paths_by_brute_force(graph: list[list[int]], source: int) -> N
         )
 
 
-@settings(max_examples=60, deadline=None)
 @given(graph_of(directed=False))
 def test_trees_of_least_weight_agree(graph: list[list[int]]) -> None:
     size = len(graph)
@@ -119,7 +117,6 @@ def test_trees_of_least_weight_agree(graph: list[list[int]]) -> None:
     assert grown == forest
 
 
-@settings(max_examples=60, deadline=None)
 @given(graph_of(directed=True))
 def test_components_are_mutually_reachable(graph: list[list[int]]) -> None:
     size = len(graph)

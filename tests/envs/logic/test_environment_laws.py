@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvrlab.envs.clrs import Clrs
@@ -77,7 +77,7 @@ def test_same_seed_same_problems_and_a_prefix_stays_one(env: Environment) -> Non
 
 def test_roles_never_share_a_problem(env: Environment) -> None:
     prompts = {
-        role: {problem.prompt for seed in range(3) for problem in env.problems(role, 12, seed)}  # type: ignore[arg-type]
+        role: {problem.prompt for seed in range(2) for problem in env.problems(role, 12, seed)}  # type: ignore[arg-type]
         for role in ("train", "dev", "test")
     }
     assert not prompts["train"] & prompts["dev"]
@@ -105,7 +105,6 @@ def test_one_problems_gold_is_not_anothers(unjailed: Any) -> None:
         assert unjailed.verify(other, unjailed.gold(one)).correct is same
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.text(max_size=60), st.sampled_from(["{}", "#### {}", "<think></think>{}", '{{"House 1": {}}}', "[{}]"]))
 def test_any_text_gets_a_verdict(text: str, frame: str) -> None:
     for env in UNJAILED.values():

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvrlab.envs.zebra import Zebra
@@ -38,7 +38,6 @@ def clues_of(houses: int, attributes: int) -> st.SearchStrategy[Clue]:
     return placed | related
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.data(), st.sampled_from([(2, 2), (2, 3), (3, 2), (3, 3), (4, 2)]))
 def test_the_solver_finds_exactly_what_brute_force_finds(data: st.DataObject, size: tuple[int, int]) -> None:
     clues = data.draw(st.lists(clues_of(*size), max_size=6))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvrlab.envs.answers import amount
@@ -55,7 +55,6 @@ def test_table_is_large_enough_and_covers_every_kind() -> None:
         assert {row["error"] for row in ROWS if row["env"] == env} == {"none", "format", "syntax", "wrong_answer"}
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.text(max_size=80) | st.text(alphabet="0123456789#.,$%-/ e\n<>think/", max_size=60))
 def test_any_text_gets_a_verdict_and_none_is_right_by_accident(text: str) -> None:
     problem = Problem("p", "gsm8k", "gsm8k", "", "18")
@@ -126,8 +125,8 @@ def test_fences(text: str, content: str | None) -> None:
     "piece", ["```sql\n", "\\boxed{", "####", "<think>", "</think>", "A, ", "\\frac", "1,000", "\n"]
 )
 def test_no_text_is_slow(quickly: Any, extract: Callable[[str], object], piece: str) -> None:
-    text = piece * (2_000_000 // len(piece))
-    quickly(1.0, lambda: extract(text))
+    text = piece * (500_000 // len(piece))
+    quickly(0.25, lambda: extract(text))
 
 
 def test_rows_name_what_is_wrong(tmp_path: Path) -> None:

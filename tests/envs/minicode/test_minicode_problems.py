@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from slow_cases import some_slow
 
 from rlvrlab.envs.minicode import Minicode, environment
 from rlvrlab.envs.minicode.arguments import BY_NUMBER
@@ -116,7 +117,7 @@ def results(problem: Problem, inputs: list[list[Any]]) -> str:
     return repr([space["f"](*given) for given in inputs])
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", some_slow(LEVELS, {1, 4, 7}))
 def test_roles_never_share_a_behaviour(level: int) -> None:
     sizes = {"train": 80, "dev": 30, "test": 30}
     env = Minicode(skills=("gen", "fix", "min"), levels=(level,))
@@ -156,9 +157,12 @@ def test_more_than_a_million_problems_at_level_four_alone() -> None:
 
 @pytest.mark.slow
 def test_a_million_behaviours_counted_one_by_one() -> None:
-    """Level 9: four statements drawn, every list statement as the fifth; equal results on the probes count once."""
+    """Level 9: four statements drawn, every list statement as the fifth.
+
+    Equal results on the probes count once, so few probes count too few behaviours, never too many.
+    """
     random, found, tried = Random(0), set(), 0
-    inputs = [draw_arguments(("list", "number"), random, size, size) for size in (4, 5, 5, 6, 6, 7, 7, 8, 5, 6, 7, 3)]
+    inputs = [draw_arguments(("list", "number"), random, size, size) for size in (5, 6, 7, 8)]
     while len(found) < 1_000_000:
         state = [x for x, _ in inputs]
         for pool in random.sample((BY_NUMBER, LOOPS, LISTS, BRANCHES), 4):
@@ -167,7 +171,7 @@ def test_a_million_behaviours_counted_one_by_one() -> None:
         tried += 1
         assert tried < 200_000, f"only {len(found)}"
         for leaf in LISTS.atoms:
-            found.add(hash(repr([leaf.run(x, y) for x, (_, y) in zip(state, inputs, strict=True)])))
+            found.add(hash(tuple([tuple(leaf.run(x, y)) for x, (_, y) in zip(state, inputs, strict=True)])))
 
 
 def test_level_two_is_counted_exactly() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvrlab.envs.code import judged
@@ -99,7 +99,6 @@ def test_self_check_passes_with_many_cheats_per_skill(style: Any) -> None:
     assert sum(check.name == "gold" for check in checks) == 6
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.text(max_size=40) | st.text(alphabet=" \nxreturn=[]():+1`<think/>", max_size=40),
     st.sampled_from(["gen", "fix", "min", "out"]),

@@ -26,7 +26,10 @@ def exact(text: str) -> Fraction | None:
         return None
     for decoration in ("\\!", "\\,", "\\ ", "{,}", "\\$"):
         text = text.replace(decoration, "," if decoration == "{,}" else "")
-    return latex_number(text.strip().strip("$"))
+    text = text.strip()
+    value = latex_number(text.strip("$"))
+    ended = value is None and text.endswith(".") and not text.endswith("..")
+    return latex_number(text[:-1].strip("$")) if ended else value
 
 
 def letters(text: str) -> str | None:

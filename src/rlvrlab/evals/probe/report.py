@@ -44,6 +44,8 @@ class Try:
     gen_tokens: int
     entropy: float | None
     """Mean token entropy in nats, where it is known."""
+    text: str = ""
+    """What was answered."""
 
 
 class Measured(NamedTuple):
@@ -173,6 +175,7 @@ def try_problems(
                 truncated=completion.finish is Finish.LENGTH,
                 gen_tokens=one.answer.gen_tokens,
                 entropy=one.answer.entropy,
+                text=completion.text,
             )
         )
     return tries

@@ -17,15 +17,15 @@ from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.finding import Finding, failure_of, records_of, tried
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.modes.expressions import without_repeating
-from rlvrlab.judge.modes.quantities import differ, scaled
+from rlvrlab.judge.modes.quantities import LONGEST_ANSWER, differ, scaled
+from rlvrlab.judge.modes.spelling import same
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.workers.orders import Image, Order
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, bad_task, unjudged
 
-SCORER_VERSION = "mathematics-4"
+SCORER_VERSION = "mathematics-5"
 IMAGE = Image(preload=("math_verify",), roles=("mathematics",))
-LONGEST_ANSWER = 4000
 PERCENT = re.compile(r"(?:\s*\\text\s*\{\s*per\s?cent\s*\}|\s+per\s?cent)$")
 WHOLE = re.compile(r"(?<=[0-9])\.(?=\s*/)")
 """A decimal point with nothing behind it in a ratio: `1./3`."""
@@ -54,8 +54,9 @@ def exactly_equal(answer: str, gold: str, percent: bool = False) -> bool | None:
         if in_percent:
             return value / 100 == expected or (percent and value == expected)
         return value in (expected, expected / 100)
-    if answer.strip() and answer.strip() == gold.strip():
-        return True
+    alike = same(answer, gold)
+    if alike is not None:
+        return alike
     if "%" in PERCENT.sub("%", answer) and "%" not in PERCENT.sub("%", gold) and not percent:
         return False
     different = differ(answer, gold)

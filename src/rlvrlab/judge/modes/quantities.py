@@ -12,6 +12,8 @@ from fractions import Fraction
 
 from rlvrlab.judge.modes.expressions import latex_number, number
 
+LONGEST_ANSWER = 4000
+"""Characters; what is longer is not read."""
 WRAPPED = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname)\s*\{([^{}]*)\}")
 COMMAND = re.compile(r"\\[a-zA-Z]+")
 WORD = re.compile(r"[a-zA-Z]+")
@@ -69,7 +71,12 @@ MONEY = {("dollar", 1), ("euro", 1)}
 PER = ("per", 1)
 DIVIDED = re.compile(r"[a-zA-Z]\.?\s*(?:/|\bper\b)\s*[a-zA-Z]|[a-zA-Z]\s*\^\s*\{?\s*-\s*[0-9]")
 """One unit by another: `m/s`, `miles per hour`, `m s^{-1}`."""
-CONSTANT = re.compile(r"\+\s*[cCkK]\s*\$?\s*$")
+CONSTANT = re.compile(r"\+\s*[cCkK]\s*\$?\s*$|(?<![a-zA-Z])[cC](?=\s*_)")
+"""Of an integral: the last summand, or one with an index."""
+SCIENTIFIC = re.compile(r"(?<=[0-9])[eE](?=[+-]?[0-9])", re.ASCII)
+"""The E of `1E5`, which may be small."""
+PREFIXED = re.compile(r"(?<![a-zA-Z\\])([mM])(W|V|A|J|N|T|Hz|Pa|eV)h?(?![a-zA-Z])")
+"""Units that are a billion times larger with a capital: `mW`, `MW`."""
 LONGEST_PRODUCT = 2
 """Letters in a row that are taken for variables; three may be a word."""
 RATES = {"mph": ("mi", "hour"), "kph": ("km", "hour"), "kmh": ("km", "hour")}
@@ -77,6 +84,8 @@ RATES = {"mph": ("mi", "hour"), "kph": ("km", "hour"), "kmh": ("km", "hour")}
 
 def differ(answer: str, gold: str) -> bool | None:
     """Whether what stands beside the numbers makes the two different; False: the same for certain, None: who knows."""
+    if max(len(answer), len(gold)) > LONGEST_ANSWER:
+        return None
     one, other = unwrapped(answer), unwrapped(gold)
     for read in (_in_base, _on_the_clock, _as_ratios):
         decided = read(one, other)
@@ -88,6 +97,9 @@ def differ(answer: str, gold: str) -> bool | None:
         words = [Counter(word.lower().rstrip("s") for word in CHANGING.findall(text)) for text in (one, other)]
         if words[0] != words[1]:
             return True
+    prefixed = [set(PREFIXED.findall(text)) for text in (one, other)]
+    if all(prefixed) and prefixed[0] != prefixed[1]:
+        return True
     if _other_units(answer, gold) or _other_case(answer, gold):
         return True
     if {_brackets(one), _brackets(other)} == {"()", "{}"}:
@@ -171,7 +183,7 @@ def _other_case(answer: str, gold: str) -> bool:
     """
     letters = []
     for text in (answer, gold):
-        plain = CONSTANT.sub("", COMMAND.sub(" ", WRAPPED.sub(" ", text)))
+        plain = CONSTANT.sub("", SCIENTIFIC.sub(" ", COMMAND.sub(" ", WRAPPED.sub(" ", text))))
         letters.append({letter for word in WORD.findall(plain) if len(word) <= LONGEST_PRODUCT for letter in word})
     one, other = letters
     return any(letter.swapcase() in other and letter not in other for letter in one)

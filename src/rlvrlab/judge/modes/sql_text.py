@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
+
+from rlvrlab.judge.jail.limits import LONGEST_SQL
 
 TOKEN = re.compile(
     r"""\s+ | --[^\n]* | /\*.*?(?:\*/|$) | '(?:[^']|'')*(?:'|$) | "(?:[^"]|"")*(?:"|$) | `[^`]*(?:`|$)
@@ -18,15 +21,31 @@ TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 COMPOUND = {"UNION", "INTERSECT", "EXCEPT"}
-SUFFIXES = re.compile(r"\s+(?:ASC|DESC|NULLS\s+(?:FIRST|LAST))\s*$", re.IGNORECASE)
+MOST_DIGITS = 9
+"""Of a number that counts rows or columns."""
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """A token outside all brackets."""
 
     text: str
     start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A selected column as it is written, its name, and what is computed there."""
+
+    text: str
+    alias: str
+    expression: str
+
+    @classmethod
+    def read(cls, text: str) -> Item:
+        """The name stands after AS, or is the last part of what is written."""
+        parts = words(text)
+        named = [word for word in parts if word.text.upper() == "AS"]
+        return cls(text, _name(parts[-1].text) if parts else "", text[: named[-1].start].strip() if named else text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +66,23 @@ class Ending:
 
 def words(query: str) -> list[Word]:
     """The tokens of the outermost level; brackets and what is inside them are left out."""
-    depth, outer = 0, []
-    for match in TOKEN.finditer(query):
-        text = match.group()
+    depth, start, outer = 0, 0, []
+    for text in TOKEN.findall(query):
         if text == "(":
             depth += 1
         elif text == ")":
             depth -= 1
         elif depth == 0 and not text.isspace() and not text.startswith(("--", "/*")):
-            outer.append(Word(text, match.start()))
+            outer.append(Word(text, start))
+        start += len(text)
     return outer
 
 
 @lru_cache(maxsize=4096)
 def ending_of(query: str, most_rows: int) -> Ending:
-    """How the query ends; `most_rows` bounds the rows of `everything`."""
+    """How the query ends; `most_rows` bounds the rows of `everything`. A ValueError where it is too long to be run."""
+    if len(query) > LONGEST_SQL:
+        raise ValueError(f"a query of {len(query):,} characters; at most {LONGEST_SQL:,}")
     outer = words(query)
     upper = [word.text.upper() for word in outer]
     end = outer[upper.index(";")].start if ";" in upper else len(query)
@@ -76,10 +97,11 @@ def ending_of(query: str, most_rows: int) -> Ending:
     body = query[: outer[starts[-1]].start]
     clause = query[outer[starts[-1] + 1].start + 2 : cut]
     keys = tuple(_bare(key) for key in _listed(clause))
-    items = _items(outer, upper, query)
+    items = [Item.read(text) for text in _items(outer, upper, query)]
     columns = _columns(keys, items)
     if not COMPOUND & set(upper) and (at := _from(outer, upper)) is not None:
-        wanted = ", ".join(_written_out(key, items) for key in keys)
+        renamed = {item.alias: item.expression for item in reversed(items) if item.expression != item.text}
+        wanted = ", ".join(_written_out(key, items, renamed) for key in keys)
         rank = f"\n, dense_rank() OVER (ORDER BY {wanted}\n) "
         ranked = f"{body[:at]}{rank}{body[at:]}\nORDER BY {clause}\n{most}"
         return Ending(keys, limit is not None, offset, ranked, True, columns)
@@ -94,7 +116,12 @@ def _offset(limit: list[str]) -> int | None:
         number = limit[limit.index(",") - 1 :][:1]
     else:
         return 0
-    return int(number[0]) if number and number[0].isdigit() else None
+    return _count(number[0]) if number else None
+
+
+def _count(text: str) -> int | None:
+    """The value of a plain number; None for anything else, and for one that is too long to count anything."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS else None
 
 
 def _main_select(upper: list[str]) -> int:
@@ -129,41 +156,42 @@ def _listed(text: str) -> list[str]:
     return [text[left + 1 : right].strip() for left, right in itertools.pairwise(edges)]
 
 
-def _alias(item: str) -> str:
-    """The name of a selected column: after AS, or the last part of what is written."""
-    parts = words(item)
-    return parts[-1].text.strip("\"`[]'").lower() if parts else ""
+def _name(text: str) -> str:
+    """What a key or a column is called, without quotes and in small letters."""
+    return text.strip("\"`[]'").lower()
 
 
-def _expression(item: str) -> str:
-    named = [word for word in words(item) if word.text.upper() == "AS"]
-    return item[: named[-1].start].strip() if named else item
-
-
-def _columns(keys: Sequence[str], items: Sequence[str]) -> tuple[int, ...] | None:
+def _columns(keys: Sequence[str], items: Sequence[Item]) -> tuple[int, ...] | None:
+    named: dict[str, int] = {}
+    for i, item in enumerate(items):
+        named.setdefault(item.text.lower(), i)
+        named.setdefault(item.alias, i)
     places = []
     for key in keys:
-        if key.isdigit() and int(key) > 0:
-            places.append(int(key) - 1)
-            continue
-        bare = key.strip("\"`[]'").lower()
-        named = (i for i, item in enumerate(items) if bare == item.lower() or bare == _alias(item))
-        if (place := next(named, None)) is None:
+        number = _count(key)
+        place = number - 1 if number else named.get(_name(key))
+        if place is None:
             return None
         places.append(place)
     return tuple(places)
 
 
-def _written_out(key: str, items: Sequence[str]) -> str:
+def _written_out(key: str, items: Sequence[Item], renamed: Mapping[str, str]) -> str:
     """A key as it may stand in a window: there, the number or the new name of a column means nothing."""
-    if key.isdigit():
-        return _expression(items[int(key) - 1]) if 0 < int(key) <= len(items) else key
-    bare = key.strip("\"`[]'").lower()
-    renamed = (item for item in items if bare in item.lower() and _alias(item) == bare and _expression(item) != item)
-    return _expression(next(renamed, key))
+    number = _count(key)
+    if number is not None:
+        return items[number - 1].expression if 0 < number <= len(items) else key
+    return renamed.get(_name(key), key)
 
 
 def _bare(key: str) -> str:
-    while (shorter := SUFFIXES.sub("", key)) != key:
-        key = shorter
-    return key
+    """Without ASC, DESC and NULLS FIRST or LAST behind it."""
+    found, end = words(key), len(key)
+    while found and found[-1].start and key[found[-1].start - 1].isspace():
+        last = found.pop()
+        if last.text.upper() in ("FIRST", "LAST") and found and found[-1].text.upper() == "NULLS":
+            last = found.pop()
+        elif last.text.upper() not in ("ASC", "DESC"):
+            break
+        end = last.start
+    return key[:end].rstrip() if end < len(key) else key

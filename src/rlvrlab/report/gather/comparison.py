@@ -26,7 +26,7 @@ from rlvrlab.report.gather.opening import opening
 from rlvrlab.report.gather.overview import result
 from rlvrlab.report.gather.reading import STRANGE, Folder, Section, document, number, place, rounded, section, words
 from rlvrlab.report.gather.record import RunRecord
-from rlvrlab.report.gather.rollouts import Answers, training_answers
+from rlvrlab.report.gather.rollouts import MOST, Answers, training_answers
 
 
 def gather_runs(paths: Sequence[Path]) -> dict[str, Any]:
@@ -194,9 +194,10 @@ def _answers(arms: Arms, answers: Answers) -> Section | None:
             sides.append(below[-1])
     if len(sides) == len(runs):
         shown_answers(sides, answers)
+    share = (MOST - len(answers)) // len(runs)
     for name, run in runs:
         if not answers.full:
-            training_answers(run.folder, answers, words(name, 60), (5000 - len(answers)) // len(runs))
+            training_answers(run.folder, answers, words(name, 60), share)
     return answers.section()
 
 

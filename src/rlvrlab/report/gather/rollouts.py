@@ -119,9 +119,8 @@ def training_answers(folder: Folder, answers: Answers, side: str = "", most: int
         for line in read[step]:
             answers.add(line.row, files[step], line.number, side, step)
     if len(read) < len(steps):
-        answers.notes.append(
-            f"{len(read)} of {len(steps)} recorded steps are shown, evenly spread; all are in rollouts/."
-        )
+        shown = f"{len(read)} of {len(steps)} recorded steps are shown"
+        answers.notes.append(f"{side}{side and ': '}{shown}, evenly spread; all are in rollouts/.")
 
 
 def evaluation_answers(folder: Folder, answers: Answers, side: str, below: str = "", most: int = MOST) -> None:

@@ -24,7 +24,7 @@ def verdict(study: dict[str, Any]) -> Section | None:
         "tone": last["tone"] if last else "waiting",
         "word": f"{last['chosen']} wins {last['name']}" if last and last["tone"] == "good" else
                 f"{last['chosen']} goes on from {last['name']}, undecided" if last else "Not yet decided",
-        "sentence": " ".join([last["words"], *map(_measured, chosen[chosen.index(last) + 1 :])]) if last else "",
+        "sentence": _sentence(last, chosen[chosen.index(last) + 1 :]) if last else "",
         "forests": forests[::-1],
         "caveats": [words(as_table(one).get("text") or one, 500) for one in _list(study.get("caveats"))],
         "failures": [f"{words(as_table(one).get('trial'), 40)}: {words(as_table(one).get('why'), 300)}"
@@ -32,6 +32,12 @@ def verdict(study: dict[str, Any]) -> Section | None:
     }  # fmt: skip
     note = "Means with 95 % intervals; every dot is one seed. ★ is the arm that was chosen."
     return section("verdict", "verdict", "What came out", data, STUDY, note)
+
+
+def _sentence(last: Fact, later: list[Fact]) -> str:
+    """What decided the last contested stage, then what the later ones found."""
+    reason = f"{last['words'].rstrip('.')}." if last["words"] else ""
+    return " ".join(filter(None, [reason, *map(_measured, later)]))
 
 
 def _measured(forest: Fact) -> str:

@@ -7,10 +7,12 @@ import math
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.errors import LabError
+from rlvrlab.errors import InfrastructureError, LabError
 from rlvrlab.evals.monitors import Watch
 from rlvrlab.record.experiment import write_experiment
+from rlvrlab.record.files import parsed
 from rlvrlab.record.run import Run, read_metrics
+from rlvrlab.record.shapes import Record, refuse_other
 from rlvrlab.record.sinks.base import Sinks
 from rlvrlab.record.summary import accuracy_of
 from rlvrlab.scale.verl.checkpoints import complete_steps, index
@@ -31,6 +33,13 @@ RENAMED = {
 
 OURS = ("actor/surgery/", "actor/guard/")
 """verl puts `actor/` before whatever the update reports."""
+
+
+class Reported(Record):
+    """A line of verl's log."""
+
+    step: int
+    data: dict[str, Any]
 
 
 def row_of(record: dict[str, Any], phase: str) -> dict[str, Any]:
@@ -93,7 +102,16 @@ class Follower:
             file.seek(self._read)
             whole, _, _ = file.read().rpartition(b"\n")
         self._read += len(whole) + 1 if whole else 0
-        return [json.loads(line) for line in whole.split(b"\n") if line.strip()]
+        return [self._row(log, line) for line in whole.split(b"\n") if line.strip()]
+
+    def _row(self, log: Path, line: bytes) -> dict[str, Any]:
+        """One line of what our logger in verl's process wrote."""
+        try:
+            row = parsed(line.decode())
+        except ValueError as error:
+            raise InfrastructureError(f"{log}: a damaged line ({error}); resume the run") from None
+        refuse_other(Reported, row, str(log), "resume the run")
+        return dict(row)
 
     def _note(self, row: dict[str, Any]) -> None:
         step = row["step"]

@@ -76,6 +76,9 @@ def _refused_plugins(resolved: Resolved) -> list[str]:
         found.append(f"objective.type: {objective.name!r} has no advantage to train on; use {able}")
     if credit is not None and credit.needs_sampling:
         found.append(f"credit: {credit.name} as set here {middle}; use an estimator and interventions that only cut")
+    if credit is not None and credit.remembers:
+        why = "learns from step to step, and verl's checkpoints do not hold what it has learnt"
+        found.append(f'credit: {credit.name} {why}; use another credit, or engine.type = "hf"')
     if surgery is not None and surgery.scope == "module":
         found.append('surgery.scope: shards have no modules; use "global"')
     if guard is not None and guard.needs_sampling:

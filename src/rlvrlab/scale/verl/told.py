@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from rlvrlab.record.files import parsed
 from rlvrlab.train.guards.base import Event
 
 
@@ -22,9 +23,12 @@ def take_events(folder: Path, step: int) -> list[Event]:
     path = _file(folder, step)
     if not path.is_file():
         return []
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = path.read_text(encoding="utf-8").splitlines()
     path.unlink()
-    return [(str(kind), str(words)) for kind, words in rows]
+    try:
+        return [(str(kind), str(words)) for kind, words in map(parsed, lines)]
+    except (ValueError, TypeError) as error:  # the process that wrote it was killed
+        return [("lost", f"what the update of step {step} said was damaged ({error})")]
 
 
 def _file(folder: Path, step: int) -> Path:

@@ -25,6 +25,9 @@ DIGITS = re.compile(r"(\\(?:text|textbf|mathrm|mbox)\s*\{[^{}]*\}\s*\^\s*\{?\s*-
 """A run of digits; in the first group the unit it is an exponent of, as in `\\text{cm}^2`."""
 GROUPED = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+", re.ASCII)
 BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+FORMULA = re.compile(r"\$+([^$]+)\$+")
+WORD = re.compile(r"[a-zA-Z]+")
+LETTER = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z](?![a-zA-Z])")
 APPROXIMATELY = re.compile(r"\\approx|≈")
 PRECISION = 60
 MOST_DIGITS = 24
@@ -122,6 +125,9 @@ def _compared(gold_text: str, answer_text: str) -> tuple[Any, ...]:
             return ("equal", False)
         reports = [_compared(*pair) for pair in zip(golds, answers, strict=True)]
         return next((report for report in reports if report != ("equal", True)), ("equal", True))
+    apart = _formulas_equal(gold_text, answer_text)
+    if apart is not None:
+        return ("equal", apart)
     gold, answer = _parsed(gold_text), _parsed(answer_text)
     if not gold:
         return ("equal", True) if gold_text.strip() == answer_text.strip() else ("bad_gold",)
@@ -136,6 +142,21 @@ def _compared(gold_text: str, answer_text: str) -> tuple[Any, ...]:
     # A name before what it equals, such as f(3) = 5, says nothing that the gold value could confirm or deny.
     unread = _unread(answer_text if "=" in gold_text else answer_text.rpartition("=")[2])
     return ("equal", unread == _unread(gold_text) or unread == _unread(APPROXIMATELY.split(gold_text)[0]))
+
+
+def _formulas_equal(gold: str, answer: str) -> bool | None:
+    """Two sentences with as many formulas each, of which math-verify would read the last; None for anything else."""
+    golds, answers = FORMULA.findall(gold), FORMULA.findall(answer)
+    if len(golds) < 2 or len(golds) != len(answers):
+        return None
+    words = [sorted(WORD.findall(FORMULA.sub(" ", text).lower())) for text in (gold, answer)]
+    if words[0] != words[1]:
+        return False
+    for one, other in zip(golds, answers, strict=True):
+        letters = [set(LETTER.findall(text)) for text in (one, other)]
+        if one.strip() != other.strip() and (letters[0] != letters[1] or _compared(one, other) != ("equal", True)):
+            return False
+    return True
 
 
 def run(job: Job, report: Report) -> None:

@@ -164,6 +164,8 @@ function closePopover() {
   return true;
 }
 
+const FIGURES = /^[^a-z]{1,30}( points)?$/;
+
 function table(head, rows, properties = {}) {
   return h(
     "div",
@@ -187,7 +189,9 @@ function table(head, rows, properties = {}) {
           h(
             "tr",
             {},
-            row.map((cell, i) => (i === 0 ? h("th", { scope: "row" }, cell) : h("td", {}, cell))),
+            row.map((cell, i) =>
+              i === 0 ? h("th", { scope: "row" }, cell) : h("td", FIGURES.test(cell) ? { className: "whole" } : {}, cell),
+            ),
           ),
         ),
       ),

@@ -232,16 +232,18 @@ function viewPaired(data) {
       table(
         ["measure", data.names[0], data.names[1], "difference", "95 % interval", "p", "MDE", ""],
         one.rows.map((row) => {
-          const show = row.what === "gen_tokens" || row.what === "avg_entropy" ? number : percent;
+          const plain = row.what === "gen_tokens" || row.what === "avg_entropy";
+          const show = unit(plain);
+          const change = plain ? signed : (value) => `${points(value)} points`;
           const gap = row.difference;
           return [
             row.what.replaceAll("_", " "),
             show(row.before),
             sourced(show(row.after), data.from),
-            show(gap.mean),
-            range(gap.low, gap.high, show),
+            change(gap.mean),
+            range(gap.low, gap.high, plain ? signed : points),
             chance(gap.p),
-            show(gap.detectable),
+            change(gap.detectable).replace("+", ""),
             h(
               "span",
               { className: `verdict ${row.verdict === "not shown" ? "unclear" : row.verdict}` },

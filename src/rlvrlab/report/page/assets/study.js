@@ -30,6 +30,15 @@ function viewVerdict(data) {
   ];
 }
 
+// A name in one line or two, broken behind a sign where there is one; only what two lines cannot hold is cut.
+function inLines(name, most) {
+  if (name.length <= most) return [name];
+  const signs = [...name.slice(0, most).matchAll(/[=_.,; ]/g)];
+  const at = signs.length && signs.at(-1).index >= most / 3 ? signs.at(-1).index + 1 : most;
+  const rest = name.slice(at);
+  return [name.slice(0, at), rest.length > most ? `${rest.slice(0, most - 1)}…` : rest];
+}
+
 function forestPlot(stage) {
   const show = stage.share ? (v) => percent(v, 0) : number;
   const rows = stage.rows.filter((row) => known(row.value));
@@ -51,12 +60,19 @@ function forestPlot(stage) {
       rows.forEach((row, i) => {
         const y = 4 + each * (i + 0.5);
         const stroke = row.chosen ? colour(2) : colour(0);
-        const name = row.name.length * 6.8 > left - 24 ? `${row.name.slice(0, Math.floor((left - 30) / 6.8))}…` : row.name;
-        svg.append(
-          s(
-            "text",
-            { className: `point-name ${row.chosen ? "chosen" : ""}`, x: left - 10, y: y + 4, "text-anchor": "end" },
-            `${row.chosen ? "★ " : ""}${name}`,
+        const lines = inLines(`${row.chosen ? "★ " : ""}${row.name}`, Math.floor((left - 14) / 6.8));
+        lines.forEach((text, k) =>
+          svg.append(
+            s(
+              "text",
+              {
+                className: `point-name ${row.chosen ? "chosen" : ""}`,
+                x: left - 10,
+                y: y + 4 + 14 * (k - (lines.length - 1) / 2),
+                "text-anchor": "end",
+              },
+              text,
+            ),
           ),
         );
         if (known(row.low) && known(row.high))

@@ -1,0 +1,102 @@
+"""Can step credit pay here? Steps per answer, dead groups, and how often a single edit mends a failed answer.
+
+Replays of a failed answer teach something new only where one edit mends it; trees and traces need several steps per
+answer, and groups that are not dead. Edits tried: each step deleted, and exchanged with its neighbour. A failed answer
+counts as mended when one of them is judged right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rlvrlab.evals.probe.report import Measured, Report, Try, measured
+from rlvrlab.rollout.segment import segment
+from rlvrlab.rollout.segments import cut, swapped
+from rlvrlab.types import Environment
+
+MOST_FAILURES = 40
+"""Failed answers that are altered: of different problems as far as there are."""
+MOST_EDITS = 24
+"""Edits of one answer, spread evenly over its steps."""
+MOST_ANSWERS = 400
+"""Different answers whose steps are counted."""
+MENDS = 0.10
+"""Share of failures from which on replays of failed answers are worth their calls."""
+FEW_STEPS = 2.0
+"""With fewer steps an answer is as good as one step."""
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """What the steps of a policy's answers could teach."""
+
+    steps: float
+    """Mean per answer."""
+    failures: int
+    """Failed answers that were altered."""
+    mended: Measured
+    """Share of them that one edit mends."""
+    calls: int
+    """Altered answers that were judged for it."""
+    dead: float
+    """Share of groups whose answers all earned the same."""
+
+    @property
+    def advice(self) -> str:
+        """Which step credit can pay, in words."""
+        told = f"step credit: {self.steps:.1f} steps per answer, {self.dead:.0%} dead groups"
+        told += f", one edit mends {self.mended.value:.0%} of {self.failures} failures" if self.failures else ""
+        if self.steps < FEW_STEPS:
+            return f"{told}: answers are single steps, so it has nothing to tell apart"
+        if self.failures and self.mended.value >= MENDS:
+            return f"{told}: replays can pay (credit.type = counterfactual or doubly_robust), also in dead groups"
+        free = "tree and trace ask for no further verdict" if self.dead < 1 else "and no group has signal"
+        return f"{told}: replays of failed answers would not pay (below {MENDS:.0%}); {free}"
+
+    def facts(self) -> dict[str, Any]:
+        """Everything as plain JSON values."""
+        return {**vars(self), "mended": self.mended._asdict(), "advice": self.advice}
+
+
+def look_at_steps(tries: Sequence[Try], report: Report, env: Environment) -> StepReport | None:
+    """Segment some answers and mend some failed ones; None where no answer is in the demanded form."""
+    formed = {(one.problem.id, one.text): one for one in tries if one.formed and one.text and not _has_tools(one)}
+    if not formed:
+        return None
+    counts = [len(segment(one.text)) for one in list(formed.values())[:MOST_ANSWERS]]
+    failed = _spread([one for one in formed.values() if one.correct is False])
+    edits = [(at, one.problem, text) for at, one in enumerate(failed) for text in _edits(one.text)]
+    verdicts = env.verify_many([(problem, text) for _, problem, text in edits])
+    mended = {at for (at, _, _), verdict in zip(edits, verdicts, strict=True) if verdict.correct}
+    return StepReport(
+        steps=sum(counts) / len(counts),
+        failures=len(failed),
+        mended=measured([float(at in mended) for at in range(len(failed))]) if failed else Measured(0.0, 0.0, 1.0),
+        calls=len(edits),
+        dead=1 - report.total.mixed.value,
+    )
+
+
+def _has_tools(one: Try) -> bool:
+    return "tools" in one.problem.meta
+
+
+def _spread(failed: Sequence[Try]) -> list[Try]:
+    """The first failure of each problem, then the second of each, up to MOST_FAILURES."""
+    order, seen = list[tuple[int, Try]](), dict[str, int]()
+    for one in failed:
+        seen[one.problem.id] = seen.get(one.problem.id, 0) + 1
+        order.append((seen[one.problem.id], one))
+    return [one for _, one in sorted(order, key=lambda pair: pair[0])][:MOST_FAILURES]
+
+
+def _edits(text: str) -> list[str]:
+    """Different answers that are one edit away."""
+    segments = segment(text)
+    count = len(segments)
+    chosen = sorted({step * count // min(count, MOST_EDITS // 2) for step in range(min(count, MOST_EDITS // 2))})
+    cuts = [cut(segments, [other != step for other in range(count)]).text for step in chosen]
+    swaps = [edited.text for step in chosen if (edited := swapped(segments, step)) is not None]
+    return [edited for edited in dict.fromkeys([*cuts, *swaps]) if edited != text]
