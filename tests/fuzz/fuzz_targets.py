@@ -198,7 +198,7 @@ TARGETS = (
     Target("canonical_python", canonical_python.__wrapped__, "python"),
     Target("canonical_sql", canonical_sql, "sql"),
     Target("parses", python_trees.parses, "python"),
-    Target("sql order", lambda text: sql_text.ending_of(text, 1000), "sql"),
+    Target("sql order", lambda text: sql_text.ending_of.__wrapped__(text, 1000), "sql", (ValueError,)),
     Target("recipe", recipe, "toml", (LabError,)),
     Target("study", study, "toml", (LabError,)),
     Target("plan of a baseline", lambda text: plan_from_text(text, Path("p.toml"), Path()), "toml", (LabError,)),
