@@ -77,7 +77,15 @@ def test_a_verifier_that_sometimes_raises_leaves_answers_unjudged_but_a_bug_is_s
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([{"answer": 1}], "row 1: prompt is a text, not None"),
+        ([{"question": "a", "answer": 1}], "row 1: column 'prompt' is missing; there are: question, answer"),
+        ([{"prompt": "a"}, {"prompt": None}], "row 2: column 'prompt' is empty; fill it in or leave out the row"),
+        ([{"prompt": "a", "answer": 1}, {"prompt": "b", "answer": None}], "row 2: column 'answer' is empty"),
+        ([{"prompt": "a", "reference": 1}, {"prompt": "b"}], "row 2: column 'reference' is empty"),
+        (
+            [{"prompt": "a", "answer": 1}, {"prompt": "b", "answer": 1}, {"prompt": "a", "answer": 2}],
+            r"'largest': row 3: asks the same as row 1 with another answer \(1 there, 2 here\); keep one",
+        ),
+        ([{"prompt": "a", "target": 1}, {"prompt": "a", "target": 2}], "row 2: asks the same as row 1 with another"),
         ([{"prompt": "a"}, {"prompt": 3}], "row 2: prompt is a text, not 3"),
         ([{"prompt": "a", "answer": 1, "reference": 1}], "mean the same"),
         ([{"prompt": "a", "role": "valid"}], "role is one of train, dev, test, not 'valid'"),
@@ -90,6 +98,19 @@ def test_a_verifier_that_sometimes_raises_leaves_answers_unjudged_but_a_bug_is_s
 def test_bad_rows_are_named(rows: Any, words: str) -> None:
     with pytest.raises(UserError, match=words):
         larger(rows=rows)
+
+
+def test_rows_that_repeat_another_are_left_out_with_a_word_and_never_in_two_roles(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    larger()
+    assert capsys.readouterr().err == ""
+    learnt = [{"prompt": "a", "answer": 1, "role": "train"}, {"prompt": "b", "answer": 2, "role": "train"}]
+    env = larger(rows=[*learnt, {"prompt": "b", "answer": 2, "role": "test"}])
+    assert [p.prompt for p in env.problems("train", 9, 0)] == ["a"]
+    assert [p.prompt for p in env.problems("test", 9, 0)] == ["b"]
+    words = "environment 'largest': 1 of 3 rows ask the same as another one and are left out"
+    assert words in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

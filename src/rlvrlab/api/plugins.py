@@ -44,7 +44,7 @@ def environment(
     """
     if verify is None:
         raise UserError("environment: verify is missing; give a function verify(problem, text) -> bool")
-    return make_environment(name, problems, verify, gold)
+    return _made(name, problems, verify, gold)
 
 
 def reward_table(reward: Any, folder: Path) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def env_table(env: Any, data: Any, folder: Path, output: Path) -> dict[str, Any]
     if isinstance(env, FunctionEnvironment):
         cls = type(env)
         if data is not None:
-            cls = type(make_environment(cls.name, data, cls.judge, cls.solution))
+            cls = type(_made(cls.name, data, cls.judge, cls.solution))
         place = None if data is not None else _place(sys.modules.get(str(cls.judge.__module__)), env, folder)
         return {"type": place or _in_memory("env", cls)}
     if isinstance(env, str | Mapping):
@@ -102,6 +102,15 @@ def give_again(
         cls(**(without_fingerprints(recorded) if accept_code else recorded))
         if name.startswith(PYTHON):
             remember(kind, cls, name)
+
+
+def _made(name: str, problems: object, verify: Any, gold: Any) -> FunctionEnvironment:
+    """The environment; says how many of its rows were left out."""
+    made = make_environment(name, problems, verify, gold)
+    if made.left_out:
+        rows = f"{made.left_out} of {len(made.asked) + made.left_out} rows"
+        print(f"environment {name!r}: {rows} ask the same as another one and are left out", file=sys.stderr)
+    return made
 
 
 def _in_memory(kind: str, cls: type[Any]) -> str:

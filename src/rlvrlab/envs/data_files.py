@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from string import Formatter
 from typing import Any, Self, TypeVar
 
 from rlvrlab.errors import UserError
@@ -103,6 +104,20 @@ def read_row(row: Row, where: str, read: Callable[[Row], T]) -> T:
         raise UserError(f"{where}: column {error} is missing; there are: {', '.join(row)}") from None
     except (TypeError, ValueError, AttributeError, IndexError) as error:
         raise UserError(f"{where}: {error}") from None
+
+
+def filled(template: str, row: Row) -> Any:
+    """The value of a column, or a template with the values of columns in it."""
+    if template in row or "{" not in template:
+        value = row[template]
+        if value is None:
+            raise ValueError(f"column {template!r} is empty; fill it in or leave out the row")
+        return value
+    try:
+        pieces = list(Formatter().parse(template))
+    except ValueError as error:
+        raise ValueError(f"template {template[:60]!r}: {error}; write a brace as {{{{ or }}}}") from None
+    return "".join(text + ("" if name is None else str(filled(name, row))) for text, name, _, _ in pieces)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str, bool]]:

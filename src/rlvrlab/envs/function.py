@@ -13,7 +13,8 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass, make_dataclass, replace
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, get_args
@@ -21,8 +22,8 @@ from typing import Any, ClassVar, NoReturn, get_args
 import numpy as np
 
 from rlvrlab.envs.base import BaseEnvironment
-from rlvrlab.envs.data_files import read_rows
-from rlvrlab.envs.split import role_of
+from rlvrlab.envs.data_files import Row, filled, read_row, read_rows
+from rlvrlab.envs.split import ROLES, Asked, each_once, role_of
 from rlvrlab.errors import JudgeLost, OwnCodeError, UserError, defined_at, refuse_other_arguments, told
 from rlvrlab.fingerprint import CHANGED, fingerprint, same_code
 from rlvrlab.randomness import shuffled
@@ -82,6 +83,8 @@ class FunctionEnvironment(BaseEnvironment):
     data: str = ""
     """Hash of the problems; given only by a run's own record."""
     asked: ClassVar[tuple[Problem, ...]]
+    left_out: ClassVar[int]
+    """Rows that only repeat another one."""
     judge: ClassVar[Verifier]
     solution: ClassVar[Gold | None]
     content: ClassVar[str]
@@ -161,11 +164,13 @@ def make_environment(name: str, problems: object, verify: Verifier, gold: Gold |
     refuse_other_arguments(f"environment {name!r}: verify", verify, "problem", "text")
     if gold is not None:
         refuse_other_arguments(f"environment {name!r}: gold", gold, "problem")
-    asked = () if problems is None else read_problems(name, problems)
+    rows = [] if problems is None else rows_of(problems)
+    asked = read_problems(name, rows)
     content = hashlib.sha256("\n".join(f"{p.id} {p.key} {p.role}" for p in asked).encode()).hexdigest()[:16]
     code = fingerprint(verify, gold)
     inside = {
         "asked": asked,
+        "left_out": len(rows) - len(asked),
         "judge": staticmethod(verify),
         "solution": staticmethod(gold) if gold else None,
         "version": code,
@@ -177,23 +182,27 @@ def make_environment(name: str, problems: object, verify: Verifier, gold: Gold |
     return environment
 
 
-def read_problems(name: str, rows: object) -> tuple[Problem, ...]:
-    """The problems of a table, equal ones once; a bad row is named by its number."""
-    seen: dict[str, Problem] = {}
+def read_problems(name: str, rows: Sequence[Mapping[str, Any]]) -> tuple[Problem, ...]:
+    """The problems of a table, each once; a bad row is named by its number."""
+    table = f"environment {name!r}: "
+    columns = tuple(dict.fromkeys(key for row in rows for key in row))
+    asked = []
+    for number, row in enumerate(rows, 1):
+        every = {column: row.get(column) for column in columns}  # rows_of leaves out what is empty
+        problem = read_row(every, f"{table}row {number}", partial(_problem, name))
+        asked.append(Asked(f"row {number}", problem.prompt, problem))
+    kept = each_once(asked, table)
+    numbers = {id(row.problem): row.where for row in asked}
     ids: set[str] = set()
-    for number, row in enumerate(rows_of(rows), 1):
-        problem = _problem(name, row, f"environment {name!r}: row {number}")
-        if problem.key in seen:
-            continue
+    for problem in kept:
         if problem.id in ids:
-            raise UserError(f"environment {name!r}: row {number}: id {problem.id!r} is there twice")
+            raise UserError(f"{table}{numbers[id(problem)]}: id {problem.id!r} is there twice")
         ids.add(problem.id)
-        seen[problem.key] = problem
-    return tuple(seen.values())
+    return tuple(kept)
 
 
 def rows_of(table: Any) -> list[dict[str, Any]]:
-    """Rows as plain dicts, of a list of them, a data frame, or a .jsonl, .json or .parquet file."""
+    """Rows as plain dicts, of a list of them, a data frame, or a data file."""
     if isinstance(table, str | Path):
         return [row for _, row in read_rows(Path(table))]
     if hasattr(table, "columns") and hasattr(table, "to_dict"):  # pandas, without importing it
@@ -204,20 +213,24 @@ def rows_of(table: Any) -> list[dict[str, Any]]:
     return [{str(key): _plain(value) for key, value in row.items() if not _is_missing(value)} for row in rows]
 
 
-def _problem(name: str, row: Mapping[str, Any], where: str) -> Problem:
-    prompt, role = row.get("prompt"), row.get("role")
+def _problem(name: str, row: Row) -> Problem:
+    """The problem of a row, which has all columns of the table; KeyError and ValueError say what is wrong."""
+    prompt, given = filled("prompt", row), {key: value for key, value in row.items() if value is not None}
     if not isinstance(prompt, str) or not prompt:
-        raise UserError(f"{where}: prompt is a text, not {prompt!r:.60}")
-    if "answer" in row and "reference" in row:
-        raise UserError(f"{where}: answer and reference mean the same; give one of them")
-    reference = row.get("answer", row.get("reference"))
-    role = role or role_of(name, prompt, repr(reference))
-    if role not in get_args(Role):
-        raise UserError(f"{where}: role is one of {', '.join(get_args(Role))}, not {role!r:.60}")
-    meta = {key: value for key, value in row.items() if key not in KNOWN}
-    problem = Problem("", name, str(row.get("skill") or name), prompt, reference, meta, role)
-    given = str(row["id"]) if row.get("id") is not None else f"{name}:{problem.key}"
-    return Problem(given, name, problem.skill, prompt, reference, meta, role)
+        raise ValueError(f"prompt is a text, not {prompt!r:.60}")
+    if "answer" in given and "reference" in given:
+        raise ValueError("answer and reference mean the same; give one of them")
+    answers = [column for column in ("answer", "reference") if column in row]
+    own = [column for column in answers if column in given]
+    # A table without any answers is fine: its verifier knows better. One with some has holes.
+    # A table without any answers is fine: its verifier knows better. One with some has holes.
+    reference = filled((own or answers)[0], row) if answers else None
+    role = given.get("role") or role_of(name, prompt, repr(reference))
+    if role not in ROLES:
+        raise ValueError(f"role is one of {', '.join(get_args(Role))}, not {role!r:.60}")
+    meta = {key: value for key, value in given.items() if key not in KNOWN}
+    problem = Problem("", name, str(given.get("skill") or name), prompt, reference, meta, role)
+    return replace(problem, id=str(given.get("id", f"{name}:{problem.key}")))
 
 
 def _plain(value: Any) -> Any:

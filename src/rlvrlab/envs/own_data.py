@@ -20,18 +20,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from string import Formatter
 from typing import Any, Literal, NamedTuple, Self
 
 from rlvrlab.envs.answers import KEPT, squeezed, unthought
 from rlvrlab.envs.base import Read
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment
 from rlvrlab.envs.code.rows import SPLITS
-from rlvrlab.envs.data_files import ENDINGS, Row, bare_name, located, read_row, read_rows
+from rlvrlab.envs.data_files import ENDINGS, Row, bare_name, filled, located, read_row, read_rows
 from rlvrlab.envs.function import all_said_by
 from rlvrlab.envs.matchers import LONGEST, MATCHERS, Exact, Matcher, in_block, same
 from rlvrlab.envs.mathematics.shapes import LETTERS
-from rlvrlab.envs.split import role_in_training_set, role_of
+from rlvrlab.envs.split import ROLES, Asked, each_once, role_in_training_set, role_of
 from rlvrlab.errors import UserError, refuse_other_arguments, suggestion
 from rlvrlab.fingerprint import CHANGED, fingerprint, same_code
 from rlvrlab.judge.extract import after_thinking, boxed, hashed, tagged
@@ -39,9 +38,6 @@ from rlvrlab.randomness import key_bits, shuffled
 from rlvrlab.recipe.schema import PluginTable
 from rlvrlab.registry import file_of, is_own, own_names, own_object, register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict
-
-ROLES: tuple[Role, ...] = ("test", "dev", "train")
-"""In the order in which they claim a question."""
 
 
 class Style(NamedTuple):
@@ -229,47 +225,18 @@ class Answers(JudgedEnvironment, PluginTable):
 _PLAIN = Exact()
 
 
-def filled(template: str, row: Row) -> Any:
-    """The value of a column, or a template with the values of columns in it."""
-    if template in row or "{" not in template:
-        value = row[template]
-        if value is None:
-            raise ValueError(f"column {template!r} is empty; fill it in or leave out the row")
-        return value
-    try:
-        pieces = list(Formatter().parse(template))
-    except ValueError as error:
-        raise ValueError(f"template {template[:60]!r}: {error}; write a brace as {{{{ or }}}}") from None
-    return "".join(text + ("" if name is None else str(filled(name, row))) for text, name, _, _ in pieces)
-
-
-class _Row(NamedTuple):
-    where: str
-    question: str
-    problem: Problem
-    said: Role | None
-
-
 @lru_cache(maxsize=8)
 def _by_role(env: Answers, stamp: tuple[tuple[str, int], ...]) -> dict[Role, tuple[Problem, ...]]:
     """All problems of the file or folder, each question once; `stamp` tells a changed file."""
     rows = list(_rows(env))
-    given = {row.said for row in rows}
-    kept: dict[Role, list[Problem]] = {role: [] for role in ROLES}
-    first: dict[str, _Row] = {}
-    claims = [(_role(row.question, row.said, given), row) for row in rows]
-    for role, row in sorted(claims, key=lambda claim: ROLES.index(claim[0])):
-        before = first.setdefault(row.question, row)
-        one, other = before.problem.reference, row.problem.reference
-        if one != other:
-            answers = f"{one!r:.40} there, {other!r:.40} here"
-            raise UserError(f"{row.where}: asks the same as {before.where} with another answer ({answers}); keep one")
-        if before is row:
-            kept[role].append(replace(row.problem, role=role))
-    return {role: tuple(problems) for role, problems in kept.items()}
+    given = {said for _, said in rows}
+    placed = [row._replace(problem=replace(row.problem, role=_role(row.question, said, given))) for row, said in rows]
+    kept = each_once(placed)
+    return {role: tuple(problem for problem in kept if problem.role == role) for role in ROLES}
 
 
-def _rows(env: Answers) -> Iterator[_Row]:
+def _rows(env: Answers) -> Iterator[tuple[Asked, Role | None]]:
+    """Every row, with the role that its file or its own column names."""
     for by_name, path in _files(Path(env.path)):
 
         def read(row: Row, folder: Path = path.parent) -> tuple[str, Problem, Role | None]:
@@ -277,7 +244,7 @@ def _rows(env: Answers) -> Iterator[_Row]:
 
         for number, row in read_rows(path):
             question, problem, said = read_row(row, f"{path}:{number}", read)
-            yield _Row(f"{path}:{number}", question, problem, by_name or said)
+            yield Asked(f"{path}:{number}", question, problem), by_name or said
 
 
 def _role(question: str, said: Role | None, given: set[Role | None]) -> Role:

@@ -8,10 +8,16 @@ Every environment and every data set goes through these functions, so equal cont
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rlvrlab.errors import UserError
 from rlvrlab.randomness import key_bits
-from rlvrlab.types import Role
+from rlvrlab.types import Problem, Role
 
 TENTHS = 10
+ROLES: tuple[Role, ...] = ("test", "dev", "train")
+"""In the order in which they claim a question."""
 
 
 def role_of(*content: object) -> Role:
@@ -28,3 +34,33 @@ def role_of_key(key: int, held_out: int = 1) -> Role:
 def role_in_training_set(by_content: Role) -> Role:
     """The role of a row of a published training set without a dev set: dev where its content says so, else train."""
     return "dev" if by_content == "dev" else "train"
+
+
+class Asked(NamedTuple):
+    """A row of the user's own table."""
+
+    where: str
+    """How the row is named in messages."""
+    question: str
+    """What the policy sees; two rows that share it are one problem."""
+    problem: Problem
+
+
+def each_once(rows: Sequence[Asked], table: str = "") -> list[Problem]:
+    """The problems in the order of their rows, each question once: test keeps it before dev, dev before train.
+
+    Rows that ask the same and want another answer are refused: nobody could answer both. `table` begins the message.
+    """
+    first: dict[str, Asked] = {}
+    for row in sorted(rows, key=lambda row: ROLES.index(row.problem.role)):
+        before = first.setdefault(row.question, row)
+        (what, one), (_, other) = _decisive(before.problem), _decisive(row.problem)
+        if one != other:
+            twins = f"{row.where}: asks the same as {before.where} with another {what}"
+            raise UserError(f"{table}{twins} ({one!r:.40} there, {other!r:.40} here); keep one")
+    return [row.problem for row in rows if first[row.question] is row]
+
+
+def _decisive(problem: Problem) -> tuple[str, object]:
+    """What an answer is held against, with its name: without a reference, whatever else the row has."""
+    return ("answer", problem.reference) if problem.reference is not None else ("content", dict(problem.meta))
