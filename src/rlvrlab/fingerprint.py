@@ -18,7 +18,10 @@ from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-CHANGED = "restore it, or go on with what is there now: `rlvr train --resume RUN --accept-code` records the change"
+CHANGED = (
+    "restore it, or go on with what is there now: `rlvr train --resume RUN --accept-code`, in Python "
+    "`Run(FOLDER).resume(accept_code=True)`, records the change"
+)
 """What to do where a run's function is no longer the recorded one."""
 RECORDED = re.compile(r"\d+\.\d+-[0-9a-f]{12}")
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -91,7 +92,10 @@ def test_an_interrupted_run_goes_on_exactly_with_its_functions_and_not_without()
     forget()
     given = {"env": larger(), "reward": stops_once(flag), "progress": False}
     other = lambda problem, completion, verdict: 1.0  # noqa: E731
-    refused(lambda: again.resume(**given | {"reward": other}), "is not what it was", "--accept-code")
+    refused(
+        lambda: again.resume(**given | {"reward": other}),
+        "its reward 'python:bonus:", "is not what it was: 'lambda' (", "resume(reward=…, accept_code=True)",
+    )  # fmt: skip
     refused(lambda: again.resume(**given | {"env": larger(rows=ROWS[:90])}), "problems are not what they were")
     refused(lambda: again.resume(**given | {"env": "countdown"}), "on record", "leave env= out")
     assert again.resume(**given).status == "finished"
@@ -276,7 +280,7 @@ def test_verl_is_refused_functions_of_this_process() -> None:
         return 1.0
 
     with pytest.raises(UserError, match="put it into a file"):
-        train({"name": "far", "engine.type": "verl", "engine.model": "x"}, reward=mine)
+        train({"name": "far", "engine.type": "verl", "engine.model": "x"}, env="countdown", reward=mine)
 
 
 def test_a_file_whose_path_has_an_equals_sign_is_a_file(tmp_path: Path) -> None:
@@ -284,3 +288,56 @@ def test_a_file_whose_path_has_an_equals_sign_is_a_file(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "recipe").write_text('phases = ["grpo"]\n')
     assert rlvrlab.load_recipe(str(folder / "recipe")).recipe.phases == ["grpo"]
+
+
+def test_nobody_trains_or_examines_the_default_environment_unaware() -> None:
+    unnamed = {key: value for key, value in COUNTDOWN.items() if key != "env"}
+    words = ("neither the recipe nor the call names an environment", "env=rlvrlab.environment(…)")
+    refused(lambda: train(unnamed, reward=lambda problem, completion, verdict: 1.0), *words)
+    refused(lambda: train(rlvrlab.load_recipe(unnamed)), *words)
+    refused(lambda: rlvrlab.evaluate(unnamed), *words)
+    assert not Path("experiments").exists()
+    assert train(COUNTDOWN | {"env": {"type": "countdown", "numbers": [2], "style": "bare"}}, overrides="grpo.steps=1")
+
+
+def test_unjudged_held_out_answers_are_told_at_the_first_evaluation_with_the_reason(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fussy(problem: Any, text: str) -> bool:
+        return {"2": True}[problem.reference] and text.strip() == "2"
+
+    env = rlvrlab.environment(ROWS, verify=fussy, gold=lambda problem: problem.reference, name="fussy")
+    run = train(env=env, overrides={"phases": ["sft"], "sft.steps": 1}, progress=True)
+    told = re.compile(r"\d+ of \d+ unjudged: verify raised KeyError: '\d+' at .*test_training.py:\d+")
+    first = next(line for line in capsys.readouterr().err.splitlines() if line.startswith("sft 0/1"))
+    assert told.search(first)
+    assert any(told.search(words) for words in run.warnings)
+
+
+def test_a_phase_without_reference_answers_is_refused_with_the_remedy_before_a_folder_is_made() -> None:
+    silent = rlvrlab.environment(ROWS, verify=lambda problem, text: True, name="silent")
+    refused(lambda: train(env=silent), "sft: environment 'silent' has no reference answers", "gold=", "answer")
+    assert not Path("experiments").exists()
+
+
+def test_steps_without_rollouts_are_told_by_those_that_have_some() -> None:
+    run = train(env=larger())
+    refused(lambda: run.rollouts(step=3), "no rollouts of step 3; there are 9 to 14 (")
+
+
+def test_a_run_is_made_longer_and_found_by_the_names_of_the_command_line() -> None:
+    run = train(COUNTDOWN, overrides="grpo.steps=2")
+    assert rlvrlab.Run("latest").folder.samefile(run.folder) and rlvrlab.Run("tiny").folder.samefile(run.folder)
+    rlvrlab.Run("latest").resume(overrides={"grpo.steps": "+1"}, progress=False)
+    assert run.recipe.recipe.phase_tables["grpo"]["steps"] == 3 and run.metrics()[-1]["step"] == 3
+    run.resume(overrides="grpo.steps=4", progress=False)
+    assert run.metrics()[-1]["step"] == 4
+    refused(lambda: run.resume(overrides={"rollout.n": 8}), "rollout.n", "start a new run")
+    refused(lambda: rlvrlab.Run("nothing"), "no run 'nothing' below experiments/")
+
+
+def test_arguments_that_are_not_there_are_answered_with_the_nearest() -> None:
+    refused(lambda: train(COUNTDOWN, rewards=max), "train: unknown argument 'rewards'; did you mean 'reward'?")
+    refused(lambda: rlvrlab.evaluate(COUNTDOWN, siez=3), "unknown argument 'siez'; did you mean 'size'?")
+    refused(lambda: rlvrlab.compare(0.5, "a"), "compare: an evaluation, a run, a folder or a list of them, not 0.5")
+    refused(lambda: rlvrlab.compare("a", [0.5]), "not 0.5")

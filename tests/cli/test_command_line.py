@@ -158,6 +158,18 @@ def test_json_is_json_and_nothing_else(tmp_path, monkeypatch, capsys, words: lis
     assert isinstance(json.loads(done.stdout), dict)
 
 
+def test_a_recipe_without_an_environment_is_told_which_one_it_gets(tmp_path, monkeypatch, capsys) -> None:
+    text = 'phases = ["grpo"]\ndata = {train_size = 20, dev_size = 4}\ngrpo = {steps = 1, batch_size = 2}\n'
+    (tmp_path / "bare.toml").write_text(text)
+    told = "env: the recipe names no environment; this is the default, countdown"
+    done = inside(monkeypatch, capsys, "train", "bare.toml", "rollout.n=2", folder=tmp_path)
+    plan, named = (
+        inside(monkeypatch, capsys, "train", "bare.toml", "--plan", *more, folder=tmp_path)
+        for more in ((), ("env.type=countdown",))
+    )
+    assert told in done.stderr and told in plan.stdout and told not in named.stdout
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "words", [["doctor"], ["check", "env", "countdown"], ["train", "tiny.toml"], ["train", "tiny.toml", "--plan"]]

@@ -11,7 +11,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Literal
 
-from rlvrlab.api.recipes import RecipeLike, is_toml_text, load_recipe
+from rlvrlab.api.recipes import RecipeLike, is_toml_text, load_recipe, refuse_unnamed_env
 from rlvrlab.api.short_errors import short_errors
 from rlvrlab.api.shown import frame, html_table, share
 from rlvrlab.cli.eval import AnswersBar
@@ -204,7 +204,12 @@ def compare(
 
     A run that has not been evaluated yet is evaluated on its test problems first.
     """
-    sides = [[side] if isinstance(side, str | PathLike) else list(side) for side in (before, after)]
+    sides: list[list[Folder]] = []
+    for side in (before, after):
+        named = [side] if isinstance(side, str | PathLike) else list(side) if isinstance(side, Sequence) else [side]
+        if odd := [one for one in named if not isinstance(one, str | PathLike)]:
+            raise UserError(f"compare: an evaluation, a run, a folder or a list of them, not {odd[0]!r:.60}")
+        sides.append(named)
     if not all(sides):
         raise UserError("compare: name two evaluations or runs")
     for run in [Path(fspath(one)) for side in sides for one in side]:
@@ -227,7 +232,7 @@ def _examined(what: RecipeLike) -> tuple[Path, Resolved, Engine, dict[str, Any]]
         if run.is_dir():
             policy = policy_of(run, which)
             return run, policy.resolved, policy.engine, policy.facts
-    resolved = load_recipe(what)
+    resolved = refuse_unnamed_env(load_recipe(what))
     return Path(), resolved, engine_alone(resolved), {"keys": resolved.recipe.engine, "weights": "fresh"}
 
 

@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 from rlvrlab.api.short_errors import short_errors
 from rlvrlab.envs.function import FunctionEnvironment, make_environment, rows_of
 from rlvrlab.errors import UserError
-from rlvrlab.fingerprint import without_fingerprints
+from rlvrlab.fingerprint import same_code, without_fingerprints
 from rlvrlab.record.files import write_rows
 from rlvrlab.record.run import read_config
 from rlvrlab.registry import HOMES, PYTHON, adopt, find, keys_of, kind_of, python_name, remember
@@ -98,6 +98,11 @@ def give_again(
         name = recorded.pop("type")
         if cls is None or "code" not in recorded:
             raise UserError(f"{folder}: its {kind} {name!r} is on record and cannot be another; leave {kind}= out")
+        code = cls().code
+        if not accept_code and not same_code(recorded["code"], code):
+            was, now = f"{kind} {name!r} ({recorded['code']})", f"{cls.name!r} ({code})"
+            remedy = f"give the one it was trained with, or go on with this one: resume({kind}=…, accept_code=True)"
+            raise UserError(f"{folder}: its {was} is not what it was: {now} does something else; {remedy}")
         # Refuses a function or problems that are not those on record.
         cls(**(without_fingerprints(recorded) if accept_code else recorded))
         if name.startswith(PYTHON):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
@@ -12,6 +13,7 @@ from rlvrlab.api.plugins import env_table, reward_table
 from rlvrlab.api.short_errors import short_errors
 from rlvrlab.errors import UserError
 from rlvrlab.recipe import Resolved
+from rlvrlab.recipe.explain import unnamed_env
 from rlvrlab.recipe.load import Tables, extended, load_changed
 from rlvrlab.recipe.parse import Tree, flatten, parse_overrides, parse_toml, place, read_toml
 from rlvrlab.recipe.schema import Recipe
@@ -53,6 +55,14 @@ def is_toml_text(recipe: object) -> TypeGuard[str]:
     return "=" in recipe and not recipe.endswith(".toml") and not Path(recipe).exists()
 
 
+def refuse_unnamed_env(resolved: Resolved) -> Resolved:
+    """The same recipe; refused where nobody has named an environment, so that nobody trains the default unaware."""
+    if unnamed_env(resolved):
+        allowed = 'env=rlvrlab.environment(…) or env="countdown" in the call, or "env" in the recipe'
+        raise UserError(f"env: neither the recipe nor the call names an environment; give {allowed}")
+    return resolved
+
+
 def with_functions(recipe: RecipeLike, reward: Any, env: Any, data: Any, overrides: Overrides) -> Resolved:
     """The recipe with this reward, environment and data in place of its own; overrides come last."""
     if reward is None and env is None and data is None:
@@ -80,10 +90,18 @@ def _with_changes(tree: Tree, changes: Mapping[str, Any]) -> Tree:
     return changed
 
 
+def as_words(overrides: Overrides) -> list[str]:
+    """Overrides as they are written on a command line."""
+    if isinstance(overrides, Mapping):
+        pairs = flatten(_tree(overrides))
+        return [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in pairs]
+    return [overrides] if isinstance(overrides, str) else list(overrides)
+
+
 def _changes(overrides: Overrides) -> dict[str, Any]:
     if isinstance(overrides, Mapping):
         return dict(flatten(_tree(overrides)))
-    return parse_overrides([overrides] if isinstance(overrides, str) else list(overrides))
+    return parse_overrides(as_words(overrides))
 
 
 def _tree(tables: Mapping[str, Any]) -> Tree:

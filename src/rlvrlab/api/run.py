@@ -10,10 +10,11 @@ from typing import Any
 
 from rlvrlab.api.evaluation import Evaluation, evaluate
 from rlvrlab.api.plugins import give_again
-from rlvrlab.api.recipes import Overrides, RecipeLike, with_functions
+from rlvrlab.api.recipes import Overrides, RecipeLike, as_words, refuse_unnamed_env, with_functions
 from rlvrlab.api.short_errors import short_errors
 from rlvrlab.api.shown import frame, html_table
 from rlvrlab.cli.model_export import export_model
+from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.progress import Progress
 from rlvrlab.errors import UserError
 from rlvrlab.recipe import Resolved
@@ -28,7 +29,7 @@ from rlvrlab.report.gather import gather
 from rlvrlab.report.page import page
 from rlvrlab.report.status import held_locks, state_of
 from rlvrlab.scale.session import accept_code as take_code
-from rlvrlab.scale.session import on_verl, resume, start
+from rlvrlab.scale.session import extend, on_verl, resume, start
 from rlvrlab.train.session import resolved_of
 
 Folder = str | PathLike[str]
@@ -50,7 +51,7 @@ def train(
     `rlvrlab.environment`. `data` are the problems for the environment: list of dicts, data frame or data file.
     Ctrl-C ends in good order with a checkpoint; `resume()` goes on exactly there.
     """
-    resolved = with_functions(recipe, reward, env, data, overrides)
+    resolved = refuse_unnamed_env(with_functions(recipe, reward, env, data, overrides))
     if on_verl(resolved):
         for kind in PLUGIN_TABLES:
             table = getattr(resolved.recipe, kind)
@@ -70,8 +71,11 @@ class Run:
 
     @short_errors
     def __init__(self, folder: Folder, *, reward: Any = None, env: Any = None) -> None:
-        """Open a run; `reward` and `env` give back functions that it was trained with and that are in no file."""
-        self.folder = Path(folder)
+        """Open a run by its folder, its name below experiments/, a part of that, or "latest".
+
+        `reward` and `env` give back functions that it was trained with and that are in no file.
+        """
+        self.folder = run_folder(os.fspath(folder))
         read_config(self.folder)
         give_again(self.folder, reward, env)
 
@@ -105,8 +109,10 @@ class Run:
         """Every judged answer of a step, or of all steps, as dicts or as a pandas DataFrame."""
         files = {int(path.stem.removeprefix("step_")): path for path in (self.folder / "rollouts").glob("step_*.jsonl")}
         if step is not None and step not in files:
-            there = f"1 to {max(files)}" if files else "none"
-            raise UserError(f"{self.folder}: no rollouts of step {step}; there are {there}")
+            firsts, lasts = ([one for one in sorted(files) if one + way not in files] for way in (-1, 1))
+            there = ", ".join(f"{first} to {last}" for first, last in zip(firsts, lasts, strict=True)) or "none"
+            why = "phases such as sft draw no answers in their steps, and record.rollouts=none stores none"
+            raise UserError(f"{self.folder}: no rollouts of step {step}; there are {there} ({why})")
         wanted = sorted(files) if step is None else [step]
         rows = [{"step": number, **row} for number in wanted for row in read_lines(files[number])]
         return frame(rows) if as_frame else rows
@@ -127,10 +133,13 @@ class Run:
         reward: Any = None,
         env: Any = None,
         data: Any = None,
+        overrides: Overrides = (),
         accept_code: bool = False,
         progress: bool = True,
     ) -> Run:
         """Go on from the newest checkpoint; functions that are in no file are needed again, and must be the same.
+
+        `overrides` make the run longer ("grpo.steps=+20"), or change keys of eval, checkpoint and stop.
 
         `data` goes with `env` where they were given together to `train`. `accept_code` goes on with functions that have
         changed, mended after a failure, say; the change is recorded.
@@ -138,6 +147,8 @@ class Run:
         give_again(self.folder, reward, env, data, accept_code=accept_code)
         if accept_code:
             take_code(self.folder)
+        if words := as_words(overrides):
+            extend(self.folder, words)
         with Progress(resolved_of(self.folder), as_json=not progress) as shown:
             resume(self.folder, shown.observe)
         self._warn(progress)

@@ -9,7 +9,7 @@ from rich.text import Text
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.notes import noting
 from rlvrlab.recipe import Resolved
-from rlvrlab.recipe.explain import settings, unusual
+from rlvrlab.recipe.explain import settings, unnamed_env, unusual
 from rlvrlab.train.plan import estimate_or_why, phase_plans
 
 PHASES = ("phase", "steps", "problems", "batch", "updates", "answers", "tokens ≤")
@@ -48,6 +48,8 @@ def show_plan(resolved: Resolved, as_json: bool) -> None:
         if not lines:
             continue
         console.print(table(head, lines, right=head[1:], box=HEAVY_HEAD, title=title, title_justify="left"))
+    if words := unnamed_env(resolved):
+        console.print(f"\n{words}", soft_wrap=True)
     for preset in dict.fromkeys(row.origin for row in rows if row.source):
         vetted = [f"{row.key}: {row.source}" for row in rows if row.origin == preset and row.source]
         console.print(f"\n{preset}, where the recipe says nothing: {'; '.join(vetted)}", soft_wrap=True)

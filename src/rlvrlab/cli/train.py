@@ -67,8 +67,10 @@ def command(
         (_show_verl_settings if on_verl else show_plan)(resolved, as_json)
         return 0
     from rlvrlab.cli.progress import Progress
-    from rlvrlab.recipe.explain import unusual
+    from rlvrlab.recipe.explain import unnamed_env, unusual
 
+    if resume is None and (unnamed := unnamed_env(resolved)):
+        click.echo(unnamed, err=True)
     for warning in unusual(resolved):
         click.echo(f"warning: {warning}", err=True)
     said = ["rlvr", *map(shlex.quote, sys.argv[1:])]
@@ -133,7 +135,6 @@ def _show_verl_settings(resolved: Resolved, as_json: bool) -> None:
 def _resumed(folder: Path, words: Sequence[str], fork: bool, accept_code: bool) -> Resolved:
     """The recipe of a run that goes on, changed in its folder as far as that was asked for."""
     from rlvrlab.scale import session
-    from rlvrlab.train.extension import extend
     from rlvrlab.train.session import resolved_of
 
     if words and fork:
@@ -143,7 +144,5 @@ def _resumed(folder: Path, words: Sequence[str], fork: bool, accept_code: bool) 
     resolved = resolved_of(folder, accept_code=accept_code)
     if not words:
         return resolved
-    if session.on_verl(resolved):
-        raise UserError(f"{folder}: was trained by verl, whose runs cannot be made longer; start a new run")
-    extend(folder, words)
+    session.extend(folder, words)
     return resolved_of(folder)

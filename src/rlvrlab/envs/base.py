@@ -102,6 +102,8 @@ class BaseEnvironment(ABC):
     """How prompts ask for an answer, where there is a choice; kept in manifests, so that prompts and recipe agree."""
     uses_tools: bool = False
     """Whether answers are episodes with calls of tools in between."""
+    gold_remedy: str = "leave the phase out"
+    """What to do where a phase needs reference answers and `gold` has none."""
 
     @property
     def judged_elsewhere(self) -> bool:

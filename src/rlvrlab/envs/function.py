@@ -88,6 +88,7 @@ class FunctionEnvironment(BaseEnvironment):
     judge: ClassVar[Verifier]
     solution: ClassVar[Gold | None]
     content: ClassVar[str]
+    gold_remedy = "give rlvrlab.environment(…) a function gold=, and the rows their answer, or leave the phase out"
     version = ""  # the fingerprint of the functions, since these score
 
     def __post_init__(self) -> None:

@@ -34,6 +34,9 @@ from rlvrlab.rewards.total import PartialCredit
 from rlvrlab.rollout.turns import feedback
 from rlvrlab.types import Environment, Finish, Problem, RewardFunction, Sampling, unjudged
 
+LONGEST_REASON = 200
+"""Characters that are told of why an answer could not be judged."""
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -60,12 +63,14 @@ class Evaluation:
         """Counts of what was solved, for training."""
         first = [one for one in self.judged if one.turn == 0]
         known = [one for one in first if one.verdict.correct is not None]
+        reasons = (one.verdict.detail for one in first if one.verdict.correct is None)
         return Accuracy(
             solved=sum(one.verdict.correct is True for one in known),
             judged=len(known),
             unjudged=len(first) - len(known),
             errors=dict(sorted(Counter(str(one.verdict.error) for one in known if not one.verdict.correct).items())),
             truncated=sum(one.answer.completion.finish is Finish.LENGTH for one in first),
+            why_unjudged=next(reasons, ""),
         )
 
 
@@ -82,6 +87,14 @@ class Accuracy:
     """Kind of error -> number of wrong answers."""
     truncated: int
     """Answers cut at max_tokens."""
+    why_unjudged: str = ""
+    """What was said of the first answer without a verdict."""
+
+    @property
+    def unjudged_words(self) -> str:
+        """`29 of 33 unjudged: verify raised KeyError: 'paper' at late.py:5`; empty where all were judged."""
+        why = f": {' '.join(self.why_unjudged.split())[:LONGEST_REASON]}" if self.why_unjudged else ""
+        return f"{self.unjudged} of {self.judged + self.unjudged} unjudged{why}" if self.unjudged else ""
 
     @property
     def value(self) -> float:

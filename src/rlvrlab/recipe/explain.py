@@ -48,6 +48,13 @@ def unusual(resolved: Resolved) -> list[str]:
     ]
 
 
+def unnamed_env(resolved: Resolved) -> str:
+    """In words, that the environment is the default because nobody has named one; empty where somebody has."""
+    if resolved.origins.get("env.type", "default") != "default":
+        return ""
+    return f"env: the recipe names no environment; this is the default, {resolved.recipe.env['type']}"
+
+
 def _vetted(resolved: Resolved) -> dict[str, tuple[Preset, Vetted]]:
     """The values that the engine's preset has for keys of this recipe."""
     preset = resolved.build("engine").preset()

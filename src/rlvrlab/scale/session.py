@@ -49,6 +49,15 @@ def accept_code(folder: Path) -> None:
     acceptance.accept_code(folder)
 
 
+def extend(folder: Path, words: Sequence[str]) -> None:
+    """Change the recipe of a run that goes on, as `grpo.steps=+100` asks; verl's runs cannot be made longer."""
+    from rlvrlab.train import extension
+
+    if on_verl(resolved_of(folder)):
+        raise UserError(f"{folder}: was trained by verl, whose runs cannot be made longer; start a new run")
+    extension.extend(folder, words)
+
+
 def resume(folder: Path, observe: Observer) -> Ended:
     """Go on with a run folder from its last checkpoint."""
     if on_verl(resolved_of(folder)):

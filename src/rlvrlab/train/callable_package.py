@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from inspect import getdoc, signature
+from inspect import Signature, getdoc, signature
 from types import ModuleType
 from typing import Any
 
@@ -15,16 +15,12 @@ class CallablePackage(ModuleType):  # noqa: D101 -- its __doc__ is the function'
         function = importlib.import_module("rlvrlab.api").train
         return f"train{signature(function)}\n\n{getdoc(function)}\n\n{vars(self)['__doc__']}"
 
-    def __call__(
-        self,
-        recipe: Any,
-        *,
-        reward: Any = None,
-        env: Any = None,
-        data: Any = None,
-        overrides: Any = (),
-        progress: bool = True,
-    ) -> Any:
+    @property
+    def __signature__(self) -> Signature:
+        """That of the public function."""
+        return signature(importlib.import_module("rlvrlab.api").train)
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
         """Train a recipe (file, TOML text, dict or loaded) to its end and return the run; see docs/python.md."""
         run = importlib.import_module("rlvrlab.api").train  # upwards on purpose: the public function has this name too
-        return run(recipe, reward=reward, env=env, data=data, overrides=overrides, progress=progress)
+        return run(*given, **named)

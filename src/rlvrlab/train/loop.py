@@ -33,6 +33,8 @@ from rlvrlab.train.stopping import Interrupts
 Observer = Callable[[Phase, State, dict[str, Any]], None]
 MAX_SKIPPED = 3
 NO_SIGNAL = "no_signal"
+UNJUDGED = "unjudged"
+"""Subject of the warning about held-out answers without a verdict; also the key under which observers get its words."""
 SKIPPED_UPDATE = "loss or gradient was not finite; parameters unchanged"
 SHORTEST_S = 5e-5
 """Parts of a step that took less time than this are not worth a metric."""
@@ -185,7 +187,7 @@ def _back_to_origin(at: Watched, state: State) -> None:
 def _record(
     at: Watched, phase: Phase, state: State, outcome: StepOutcome, evaluation: BySkill | None, seconds: float | None
 ) -> dict[str, Any]:
-    """Metrics line, rollouts, events; on the disk when this returns, and copied to the sinks."""
+    """Metrics line, rollouts, events; on the disk when this returns, and copied to the sinks. Returns the line."""
     lab, run = at.lab, at.run
     row: dict[str, Any] = {"step": state.step, "phase": phase.name, "phase_step": state.phase_step, **outcome.metrics}
     if evaluation:
@@ -199,6 +201,8 @@ def _record(
     for kind, words in outcome.events:
         run.event(kind, words, step=state.step)
     _warn(at, phase, state, outcome, row)
+    if evaluation:
+        _tell_unjudged(at, state, evaluation.whole.unjudged_words)
     if outcome.skipped:
         run.event("skipped_update", SKIPPED_UPDATE, step=state.step)
     run.sync()
@@ -206,7 +210,7 @@ def _record(
     if evaluation:
         write_experiment(run.folder, run.so_far)
     refuse_divergence(state, phase.name, run.folder)
-    return row
+    return row | {UNJUDGED: evaluation.whole.unjudged_words} if evaluation else row
 
 
 def refuse_divergence(state: State, phase: str, folder: Path) -> None:
@@ -226,6 +230,15 @@ def _warn(at: Watched, phase: Phase, state: State, outcome: StepOutcome, row: di
     elif phase.online and state.phase_step and not outcome.silent:
         at.run.withdraw(NO_SIGNAL, "there is signal again: groups with different rewards", step=state.step)
     at.watch.examine(phase.health, row).tell(at.run, state.step)
+
+
+def _tell_unjudged(at: Watched, state: State, words: str) -> None:
+    """Warn of a held-out accuracy that leaves answers out, until one leaves out none."""
+    if words:
+        text = f"held-out answers are left out of the accuracy, not counted wrong: {words}"
+        at.run.warn(UNJUDGED, text, step=state.step)
+    else:
+        at.run.withdraw(UNJUDGED, "all held-out answers are judged again", step=state.step)
 
 
 def _checkpoint(at: Watched, state: State, memory: Memory) -> Memory:

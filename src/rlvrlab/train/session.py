@@ -129,6 +129,7 @@ def check_phases(lab: Lab) -> None:
     if lab.surgery is not None and not lab.surgery.needs_pass_rates:
         lab.grouping.names(lab.train, Difficulty())  # a problem whose group is not known is told before training
     for phase in phases:
+        phase.check(lab)
         if not phase.online or not lab.remembers:
             continue
         stages = stages_of(lab.protocol, lab.train, phase.steps)

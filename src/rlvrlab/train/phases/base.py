@@ -123,6 +123,10 @@ class Phase(ABC):
         """Answers drawn from the policy, with so many training problems at hand; none by default."""
         return Draws()
 
+    def check(self, lab: Lab) -> None:
+        """Refuse what this phase cannot work with; asked before a run folder is made."""
+        return
+
     def prepare(self, lab: Lab, artifacts: Path) -> Any:
         """What the steps train on, made before the first one and kept in `artifacts`; a resumed run reads it back."""
         return None

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rlvrlab.batch import batch_of
-from rlvrlab.envs.base import ShowsTurns
+from rlvrlab.envs.base import BaseEnvironment, ShowsTurns
 from rlvrlab.errors import NothingToLearn, UserError
 from rlvrlab.objectives.sft import Sft
 from rlvrlab.randomness import generator
@@ -65,13 +65,22 @@ class SftPhase(Imitation):
     references: Count = 64
     """How many of the training problems come with their reference answer."""
 
+    def check(self, lab: Lab) -> None:
+        """Refuse an environment without reference answers: there would be nothing to train on."""
+        shown = isinstance(lab.env, ShowsTurns)
+        if shown or any(lab.env.gold(problem) is not None for problem in lab.train[: self.references]):
+            return
+        own = lab.env.gold_remedy if isinstance(lab.env, BaseEnvironment) else BaseEnvironment.gold_remedy
+        raise UserError(f"{self.name}: environment {lab.env.name!r} has no reference answers; {own}")
+
     def prepare(self, lab: Lab, artifacts: Path) -> list[Example]:
-        """The references as tokens; a phase without any would train on nothing."""
+        """The references as tokens."""
+        self.check(lab)
         tokenizer = lab.engine.tokenizer
         if isinstance(lab.env, ShowsTurns):
             return demonstrations(lab.env, lab.train[: self.references], tokenizer)
         golds = [(problem, lab.env.gold(problem)) for problem in lab.train[: self.references]]
-        examples = [
+        return [
             {
                 "problem": problem.id,
                 "prompt": prompt_tokens(tokenizer, problem.prompt),
@@ -80,9 +89,6 @@ class SftPhase(Imitation):
             for problem, gold in golds
             if gold is not None
         ]
-        if not examples:
-            raise UserError(f"{self.name}: environment {lab.env.name!r} has no reference answers; leave the phase out")
-        return examples
 
 
 @register("phase", "more_sft")
