@@ -7,7 +7,7 @@ JOBS   ?= 2
 TORCH  ?= torch==2.13.0
 VERL   ?= .venv-verl
 
-.PHONY: help setup quick demo demo-llm test fast oracles verl-test soak wheel fuzz mutants lint types bench claims docs clean
+.PHONY: help hf setup quick demo demo-llm test fast oracles verl-test soak wheel fuzz mutants lint types bench claims docs clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,6 +27,8 @@ $(VENV)/.hf: $(VENV)/.core
 $(VENV)/.dev: $(VENV)/.hf
 	$(PIP) -e '.[dev]'
 	@touch $@
+
+hf: $(VENV)/.hf  ## torch and Transformers beside the light core, for language models
 
 setup: $(VENV)/.dev  ## a virtual environment with everything for development
 

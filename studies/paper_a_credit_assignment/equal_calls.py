@@ -17,15 +17,17 @@ import argparse
 import itertools
 import json
 import time
+from collections import deque
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from code_runs import WORK, Spent, examined, start, write
+from code_runs import WORK, Spent, examined, write
 
 from rlvrlab.evals.statistics import holm
 from rlvrlab.recipe import load_recipe
 from rlvrlab.student import t_quantile
+from rlvrlab.train.evaluation import evaluate_skills
 from rlvrlab.train.lab import build_lab
 from rlvrlab.train.loop import bare_steps
 
@@ -53,12 +55,20 @@ def recipe(arm: str, candidate: int, seed: int, words: tuple[str, ...] = ()) -> 
     return load_recipe(HERE / f"equal_calls_{arm}.toml", given)
 
 
+def start(seed: int) -> None:
+    """The policy that every arm of a seed begins with."""
+    lab = build_lab(recipe("grpo", 0, seed, ('phases=["sft"]',)))
+    deque(bare_steps(lab, lab.resolved.phase("sft"), WORK), maxlen=0)
+    lab.engine.save(WORK / f"equal_calls_start_{seed}")
+    print(f"start {seed}: {evaluate_skills(lab).value:.3f} of the held-out problems")
+
+
 def run(arm: str, candidate: int, seed: int, output: Path, most_steps: int) -> None:
     """One run, up to the step in which its calls are spent."""
     import torch
 
     torch.set_num_threads(1)
-    model = f"engine.model={WORK / f'start_{seed}'}"
+    model = f"engine.model={WORK / f'equal_calls_start_{seed}' / 'huggingface'}"
     words = ('phases=["grpo"]', model, "optimizer.warmup_steps=0", "optimizer.decay=constant")
     lab = build_lab(recipe(arm, candidate, seed, (*words, f"grpo.steps={most_steps}")))
     spent, began, traced, tokens = Spent(lab), time.time(), 0.0, 0.0

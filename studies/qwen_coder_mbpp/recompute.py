@@ -31,7 +31,7 @@ T_2DF = 4.302652729911275
 
 
 class OverSeeds(NamedTuple):
-    """What three seeds say of a difference: Student's t over seeds, beside a resampling of problems and seeds."""
+    """What three seeds say of a difference: Student's t over seeds, beside the interval for new seeds and problems."""
 
     per_seed: Floats
     mean: float

@@ -36,13 +36,27 @@ def commands(first: str) -> list[list[str]]:
     return [shlex.split(line)[1:] for line in block[1].splitlines()]
 
 
-def write_sums(folder: Path) -> None:
-    """The page's 200 rows of arithmetic with round numbers."""
-    sums = [(a, b) for a in range(10, 100, 10) for b in range(1, 10)]
-    asked = [row for a, b in sums for row in ((f"{a} + {b} =", a + b), (f"{b} + {a} =", a + b))]
-    asked += [(f"{a + b} - {b} =", a) for a, b in sums]
-    rows = [{"question": question, "answer": str(answer)} for question, answer in shuffled(asked, 0, "sums")[:200]]
-    (folder / "my_sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+ASKED = {
+    "billing": ("charged twice", "invoice missing", "refund not here", "price is wrong"),
+    "account": ("cannot log in", "password lost", "email changed", "name misspelt"),
+    "delivery": ("parcel late", "parcel broken", "wrong address", "nothing arrived"),
+    "product": ("does not start", "screen is dark", "part missing", "too loud"),
+}
+THINGS = ("phone", "lamp", "radio", "clock", "fan", "heater", "camera", "scale")
+WHEN = ("today", "since Monday", "again", "after the update", "for a week")
+
+
+def write_tickets(folder: Path) -> None:
+    """The page's 300 rows: what a customer writes, and who should answer."""
+    rows = [
+        {"question": f"{thing}: {trouble} {when}", "answer": desk}
+        for desk, troubles in ASKED.items()
+        for trouble in troubles
+        for thing in THINGS
+        for when in WHEN
+    ]
+    kept = shuffled(rows, 0, "tickets")[:300]
+    (folder / "my_tickets.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
 
 
 def test_the_page_needs_at_most_ten_commands_and_what_looks_before_training_works(
@@ -50,17 +64,17 @@ def test_the_page_needs_at_most_ten_commands_and_what_looks_before_training_work
 ) -> None:
     wanted = commands("git clone") + commands("rlvr new task")
     assert len(wanted) <= 10
-    write_sums(tmp_path)
+    write_tickets(tmp_path)
     for words in [commands("rlvr new task")[0], *commands("rlvr data preview")[:-1]]:
         done = inside(monkeypatch, capsys, *words, folder=tmp_path)
         assert done.returncode == 0, (words, done.stderr)
-    assert "test_size = 50" in (tmp_path / "my_sums.toml").read_text(encoding="utf-8")
+    assert "test_size = 50" in (tmp_path / "my_tickets.toml").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
 def test_the_page_ends_in_a_trained_language_model(tmp_path) -> None:
     pytest.importorskip("torch")
-    write_sums(tmp_path)
+    write_tickets(tmp_path)
     for words in commands("rlvr new task"):
         done = rlvr(*words, folder=tmp_path)
         assert done.returncode == 0, (words, done.stderr)
@@ -68,7 +82,7 @@ def test_the_page_ends_in_a_trained_language_model(tmp_path) -> None:
     assert json.loads((folder / "run_info.json").read_text())["status"] == "finished"
     assert '"correct"' in (folder / "rollouts" / "step_62.jsonl").read_text()  # the reward's own parts
     test = headline.tested(folder)
-    assert test is not None and test.accuracy > 0.05, "it learnt something that holds for rows it never saw"
+    assert test is not None and test.accuracy > 0.5, "twice what guessing one of four desks gives, on rows it never saw"
 
 
 def test_a_raw_file_is_described_with_the_lines_that_use_it(tmp_path, monkeypatch, capsys) -> None:
@@ -83,6 +97,22 @@ def test_a_raw_file_is_described_with_the_lines_that_use_it(tmp_path, monkeypatc
     assert found["problems"][0]["correct"] is True and 'path = "raw.jsonl"' in found["recipe"]
     (tmp_path / "odd.csv").write_text("a,b,c\n1,2,3\n")
     done = inside(monkeypatch, capsys, "data", "preview", "odd.csv", folder=tmp_path)
+    assert done.returncode == 0 and "add prompt=COLUMN answer=COLUMN" in done.stdout
+
+
+def test_choices_in_columns_of_their_own_are_recognised_and_shown(tmp_path, monkeypatch, capsys) -> None:
+    rows = [f"Alive {i}?,hat,rat,map,{answer}" for i, answer in enumerate(["B", "rat"] * 10)]
+    (tmp_path / "quiz.csv").write_text("\n".join(["prompt,Option_A,Option_B,Option_C,correct_option", *rows]))
+    done = inside(monkeypatch, capsys, "data", "preview", "quiz.csv", "style=bare", "--json", folder=tmp_path)
+    found = json.loads(done.stdout)
+    assert found["keys"]["choices"] == "Option_A,Option_B,Option_C" and found["keys"]["matcher"] == "choice"
+    assert {one["gold"] for one in found["problems"]} == {"B"}
+    assert found["problems"][0]["prompt"].endswith("A) hat\nB) rat\nC) map\n")
+    (tmp_path / "quiz.csv").write_text("\n".join(["prompt,a,b,c,correct_option", "Alive?,hat,,rat,C"]))
+    done = inside(monkeypatch, capsys, "data", "preview", "quiz.csv", folder=tmp_path)
+    assert "columns a,b,c: an empty choice before one that is not; letters would shift" in done.stderr
+    (tmp_path / "odd.csv").write_text("x1,x2,x3\nu,v,w\n")
+    done = inside(monkeypatch, capsys, "data", "preview", "odd.csv", "style=bare", folder=tmp_path)
     assert done.returncode == 0 and "add prompt=COLUMN answer=COLUMN" in done.stdout
 
 

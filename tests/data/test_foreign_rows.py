@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rlvrlab.envs.agent.calls import call_in, final_answer
 from stored import changed
 from test_prepare import APPS, CLRS, CONTEST, GSM, HUMANEVAL, MATHS, ZEBRA
 
@@ -20,6 +19,7 @@ from rlvrlab.data import sources
 from rlvrlab.data.documents import read_documents
 from rlvrlab.data.presets import PRESETS, Preset
 from rlvrlab.envs.data_files import read_row
+from rlvrlab.envs.tool_calls import call_in, final_answer
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.judge.fusion.submissions import published
 from rlvrlab.registry import find

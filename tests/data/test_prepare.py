@@ -321,7 +321,7 @@ def test_any_set_of_the_hub_through_the_environment_of_own_answers(tmp_path: Pat
         (["twins.jsonl", "--env", "code", "--role", "dev"], "twins.jsonl:2: id 'MBPP/1' is also that of twins.jsonl:1"),
         (["spider"], "spider: give your copy, --from its folder"),
         (["olympiadbench"], "olympiadbench: is not on the hub in a readable form; give your copy with --from PATH"),
-        (["odd.jsonl", "--as", "sft"], "--as is for run folders"),
+        (["odd.jsonl", "--as", "sft"], "odd.jsonl: a file, not a run; name a run's folder"),
         (["gsm8k", "--from", "odd.jsonl", "colour=1"], "colour"),
     ],
 )  # fmt: skip

@@ -92,6 +92,16 @@ def test_a_budget_that_failures_hide_is_left_out(tmp_path: Path) -> None:
     assert found.bounds == pytest.approx((0.0, 10 / 60))
 
 
+def test_answers_until_one_is_right_are_compared_by_the_first(tmp_path: Path) -> None:
+    """Both sides are right from the second answer on: before, the mean over a problem's answers was half right."""
+    protocol = eval_at_budget(Budget("tokens", 8), n=3)
+    sides = [stored(tmp_path / name, lambda i, number: number > 0, protocol=protocol) for name in ("a", "b")]
+    found = compare_folders([sides[0]], [sides[1]])
+    assert row(found, "solved_at_budget").after == 1.0
+    assert row(found, "accepted@1").after == 0.0
+    assert "mean_accuracy" not in [one.what for one in found.measures], "the same as accepted@1 here"
+
+
 def test_the_heading_says_of_which_role_the_problems_are(tmp_path: Path) -> None:
     sides = [[stored(tmp_path / name, lambda i, _: True, size=5)] for name in ("a", "b")]
     assert compare_folders(*sides).about == "sums · 5 test problems on both sides"

@@ -156,6 +156,25 @@ def test_what_a_budget_buys() -> None:
     assert (found["solved_at_budget_low"], found["solved_at_budget_high"]) == pytest.approx(wilson(2, 3))
 
 
+def test_rates_are_of_first_answers_where_answers_are_drawn_until_one_is_right() -> None:
+    """A coin that is right half of the time, tossed until it is: the mean over the tosses of each problem is 0.69."""
+    rng, samples = np.random.default_rng(0), list[Sample]()
+    for problem in range(2000):
+        right = int(rng.geometric(0.5)) - 1
+        samples += [sample(str(problem), i, i == right, "none" if i == right else "syntax") for i in range(right + 1)]
+    found = dataset_metrics(samples, wall_s=10.0, until_solved=True)
+    for rate in ("accepted_at_1", "mean_accuracy", "pass_ratio_mean", "format_rate", "syntax_error_rate"):
+        assert found[rate] == pytest.approx(0.5, abs=0.04), rate
+    assert dataset_metrics(samples)["mean_accuracy"] == pytest.approx(np.log(2), abs=0.03)
+    assert found["samples"] == len(samples) and found["throughput"] == len(samples) / 10
+    assert found["cost_per_solved_tokens"] == pytest.approx(10 * len(samples) / 2000)
+
+
+def test_a_majority_does_not_depend_on_the_order_of_answers() -> None:
+    group = [sample("a", i, i != 1, "none", answer="7") for i in range(3)]
+    assert majority(group) == majority(group[::-1]) == majority([group[0], group[2], group[1]]) == pytest.approx(2 / 3)
+
+
 def test_an_answer_beyond_the_clock_does_not_count() -> None:
     samples = [sample("a", 0, True, "none", at_s=5.0), sample("b", 0, True, "none", at_s=11.0)]
     assert at_budget(samples, "wall_s", 10.0, 3)["solved_at_budget"] == 0.5

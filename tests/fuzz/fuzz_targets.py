@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from fuzz_inputs import bytes_of, text_of, value_of
-from rlvrlab.envs.agent.calls import call_in, final_answer
 
 from rlvrlab.engines.openai.wire import parse as parse_reply
 from rlvrlab.envs import arithmetic, python_trees
@@ -27,6 +26,7 @@ from rlvrlab.envs.answers import amount, squeezed
 from rlvrlab.envs.base import Environment
 from rlvrlab.envs.data_files import read_rows
 from rlvrlab.envs.mathematics import equality
+from rlvrlab.envs.tool_calls import call_in, final_answer
 from rlvrlab.errors import LabError, UserError
 from rlvrlab.evals.suites.plan_file import plan_from_text
 from rlvrlab.http_client import BadAnswer, Response
@@ -198,7 +198,7 @@ TARGETS = (
     Target("canonical_python", canonical_python.__wrapped__, "python"),
     Target("canonical_sql", canonical_sql, "sql"),
     Target("parses", python_trees.parses, "python"),
-    Target("sql order", lambda text: sql_text.ending_of(text, 1000), "sql"),
+    Target("sql order", lambda text: sql_text.ending_of.__wrapped__(text, 1000), "sql", (ValueError,)),
     Target("recipe", recipe, "toml", (LabError,)),
     Target("study", study, "toml", (LabError,)),
     Target("plan of a baseline", lambda text: plan_from_text(text, Path("p.toml"), Path()), "toml", (LabError,)),

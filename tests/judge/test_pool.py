@@ -299,14 +299,19 @@ def test_a_job_that_takes_long_does_not_hold_up_the_others() -> None:
     assert asyncio.run(asyncio.wait_for(go(), WAIT_S)) == ["short 0", "short 1", "short 2"]
 
 
-def test_places_are_lent_to_as_many_as_there_are_places() -> None:
+@pytest.mark.parametrize(("begin", "at_once"), [(True, 4), (False, 2)])
+def test_places_of_jobs_that_began_are_lent_to_as_many_as_there_are_places(begin: bool, at_once: int) -> None:
+    """A job that still waits for its worker to start takes long through no fault of its own, and lends nothing."""
+
     async def go() -> tuple[int, int]:
         places, running, most = Places(2), 0, 0
         end = asyncio.Event()
 
         async def job() -> None:
             nonlocal running, most
-            async with places.one():
+            async with places.one() as begins:
+                if begin:
+                    begins()
                 running += 1
                 most = max(most, running)
                 await end.wait()
@@ -319,4 +324,4 @@ def test_places_are_lent_to_as_many_as_there_are_places() -> None:
         await asyncio.gather(*jobs)
         return lent, most
 
-    assert asyncio.run(go()) == (4, 4)
+    assert asyncio.run(go()) == (at_once, at_once)

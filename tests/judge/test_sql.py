@@ -249,6 +249,16 @@ def test_a_slow_query_does_not_take_its_neighbours_down(judge: Judge, database: 
     assert verdicts[1].error is ErrorKind.TIMEOUT
 
 
+def test_a_gold_query_too_long_to_be_read_is_the_tasks_fault(judge: Judge, database: Path) -> None:
+    verdict = judge.verify(SqlTask(str(database), "SELECT 1" + " " * 100_000), "SELECT 1")
+    assert (verdict.correct, verdict.error) == (None, ErrorKind.BAD_TASK) and "100,008" in verdict.detail
+
+
+def test_numbers_that_count_nothing_are_no_rows_and_no_columns() -> None:
+    assert ending_of(f"SELECT a FROM t ORDER BY {'9' * 5000}", 9).columns is None
+    assert ending_of("SELECT a FROM t LIMIT 1 OFFSET ²", 9).offset is None
+
+
 def test_missing_database_and_bad_gold(judge: Judge, database: Path) -> None:
     missing = judge.verify(SqlTask(str(database.parent / "none.sqlite"), "SELECT 1"), "SELECT 1")
     assert missing.correct is not True and "none.sqlite" in missing.detail

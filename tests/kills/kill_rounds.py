@@ -23,7 +23,7 @@ from kill_works import WORKS
 MOST_KILLS = 3
 """In one round: the second and third meet a process that goes on after a kill."""
 SHARES = dict.fromkeys(WORKS, 1.0) | {"study": 0.4, "judge server": 1.0, "model server": 0.4}
-"""Of all kills: those that start processes which import everything anew get fewer."""
+"""Of all kills: work that loads a model, or starts processes which import everything anew, gets fewer."""
 KINDS = tuple(SHARES)
 
 

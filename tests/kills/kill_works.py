@@ -96,7 +96,7 @@ def told_of_an_evaluation(folder: Path) -> dict[str, Any]:
     keys = ("problem", "sample", "completion", "correct", "score", "error", "finish")
     return {
         "answers": sorted(json.dumps([row.get(key) for key in keys]) for row in found.rows),
-        "metrics": (folder / "kept" / "metrics.json").read_text(),
+        "metrics": untimed(json.loads((folder / "kept" / "metrics.json").read_text())),
     }
 
 
@@ -121,8 +121,11 @@ def told_of_data(folder: Path) -> dict[str, Any]:
 
 STUDY = HEAD.replace("[suites", "seeds = [0, 1]\n[suites").replace("size = 8", "size = 4")
 STUDY += '[[stages]]\nname = "a"\nfactors = { "grpo.learning_rate" = [0.1, 0.2] }\n'
-BY_THE_CLOCK = ("started", "updated", "time", "seconds", "attempts", "run", "where", "evaluations")
-"""Fields of study.json that hold times, names of folders made of times, or how often a trial was begun."""
+BY_THE_CLOCK = {
+    "started", "updated", "time", "seconds", "attempts", "run", "where", "evaluations", "avg_judge_time",
+    "p50_judge_time", "p95_judge_time", "throughput",
+}  # fmt: skip
+"""Fields that hold times, names of folders made of times, or how often a trial was begun."""
 
 
 def compare(folder: Path) -> None:

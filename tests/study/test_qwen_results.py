@@ -90,7 +90,7 @@ def test_recipes_are_what_ran(recipe, differs) -> None:
     ran = json.loads((STUDY / "results" / "grpo_s0.config.json").read_text())["recipe"]
     resolved = load_recipe(STUDY / f"{recipe}.toml", [])
     now = resolved.config()["recipe"]
-    for table in ("env", "data"):
+    for table in ("env", "data", "rollout"):
         for key in now[table].keys() - ran[table].keys():
             assert resolved.origins[f"{table}.{key}"] == "default"
             now[table].pop(key)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rlvrlab.train.credited import Credited, StepCredits
     from rlvrlab.types import Problem, Request, Rollout, Tokenizer, Verdict
 
-ESTIMATORS = ("leave_one_out", "prefix", "tail", "shapley", "banzhaf")
+ESTIMATORS = ("leave_one_out", "prefix", "tail", "shapley", "banzhaf", "bisect")
 INTERVENTIONS = ("delete", "truncate", "null", "reorder")
 """Interventions that need no policy."""
 UNKNOWN, NO_STEP = "?", ""

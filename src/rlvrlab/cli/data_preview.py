@@ -51,7 +51,7 @@ def _preview_file(path: Path, keys: tuple[str, ...], size: int, role: Any, seed:
     if raw.prepared:
         some = list(read_problems(path))[:size]
         rows = [{"id": p.id, "skill": p.skill, "prompt": p.prompt, "meta": dict(p.meta)} for p in some]
-    elif raw.keys:
+    elif raw.usable:
         environment = built("env", "answers", tuple(f"{key}={value}" for key, value in
                                                     {"path": str(path), **raw.keys}.items()))  # fmt: skip
         rows = [_seen(environment, problem) for problem in environment.problems(role, size, seed)]
@@ -63,7 +63,7 @@ def _preview_file(path: Path, keys: tuple[str, ...], size: int, role: Any, seed:
     click.echo(printable(f"{path}: {raw.rows} rows{', prepared' if raw.prepared else ''}"))
     Console().print(table(("column", "type", "empty", "for example"),
                           [(c.name, c.kind, c.empty or "", c.example) for c in raw.columns]))  # fmt: skip
-    if not raw.keys and not raw.prepared:
+    if not raw.usable and not raw.prepared:
         click.echo("which column asks, and which holds the answer? add prompt=COLUMN answer=COLUMN")
         return
     click.echo("\nin a recipe (guessed, so look at the problems below):" if not raw.prepared else "\nin a recipe:")

@@ -14,9 +14,10 @@ from rlvrlab.errors import UserError
 from rlvrlab.registry import names
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
-MADE_STEPS = "16              # the made questions need no more"
-OWN_STEPS = "60              # short answers need no more; watch the held-out accuracy"
-"""Of SFT, for a task with made questions and for one with data of the user's own."""
+MADE = {"SFT_STEPS": "16              # the made questions need no more", "GRPO_STEPS": "12"}
+OWN = {"SFT_STEPS": "30              # until some answers are right: GRPO needs right ones among wrong ones",
+       "GRPO_STEPS": "40"}  # fmt: skip
+"""Steps of a task with made questions, and of one with data of the user's own."""
 TEMPLATES = Path(__file__).parent / "templates"
 COLOURS = ("red", "blue", "green", "black", "white", "pink", "gray", "gold")
 THINGS = ("car", "hat", "cup", "dog", "box", "pen", "bag", "map", "key", "cat")
@@ -54,20 +55,20 @@ def task(name: str, keys: tuple[str, ...], data: Path | None, as_json: bool) -> 
         raw = look_at(data, {key: str(value) for key, value in parse_overrides(keys).items()})
         if raw.prepared:
             raise UserError(f"{data}: holds prepared problems; name it under [data] train_file")
-        if not {"prompt", "answer"} <= raw.keys.keys():
+        if not raw.usable:
             columns = ", ".join(column.name for column in raw.columns)
             remedy = f"add prompt=COLUMN answer=COLUMN; there are: {columns}"
             raise UserError(f"{data}: no guess which column asks and which answers; {remedy}")
         lines = raw.recipe_lines
     settings = [f"--set {line.replace(' = ', '=', 1)}" for line in lines[2:]]
     check = " ".join(["--env answers", *settings, "--set style=bare"]).replace('"', "")
+    recipe = _template("task.toml.txt").replace("ENV", "\n".join(lines))
+    for word, value in (OWN if data else MADE).items():
+        recipe = recipe.replace(word, value)
     files = {
         **made,
         f"{name}.py": _template("reward.py.txt").replace("CHECK", check).replace("NAME", name),
-        f"{name}.toml": _template("task.toml.txt")
-        .replace("ENV", "\n".join(lines))
-        .replace("STEPS", OWN_STEPS if data else MADE_STEPS)
-        .replace("NAME", name),
+        f"{name}.toml": recipe.replace("NAME", name),
     }
     _write(files, [f"rlvr train {name}.toml", "rlvr show"], as_json)
 

@@ -7,6 +7,7 @@ matcher = "exact"
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -23,8 +24,10 @@ LOOKED_AT = 200
 """Rows by which a column is judged; all rows are counted."""
 PROMPTS = ("question", "prompt", "problem", "query", "input", "instruction", "text", "content")
 ANSWERS = ("answer", "final_answer", "target", "label", "output", "response", "solution", "completion", "gold",
-           "expected", "tests", "test_list")  # fmt: skip
+           "expected", "tests", "test_list", "correct_answer", "correct_option", "correct", "key")  # fmt: skip
 CHOICES = ("choices", "options")
+CHOICE = re.compile(r"(?:options?|choices?|opt|answer)?[ _]?([a-j]|[0-9])", re.IGNORECASE)
+"""A column that holds one of the choices: `A`, `option_b`, `choice1`."""
 MARKS = ("\\frac", "\\sqrt", "^", "\\boxed", "$")
 
 
@@ -50,6 +53,11 @@ class Raw:
     """The rows are problems already: written by `rlvr data prepare` or `make`."""
     keys: dict[str, str]
     """Guessed keys of [env] type = "answers"; empty where no question or answer was recognised."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether it is known which column asks and which answers."""
+        return {"prompt", "answer"} <= self.keys.keys()
 
     @property
     def recipe_lines(self) -> list[str]:
@@ -80,12 +88,22 @@ def guessed(rows: Sequence[Row], given: Mapping[str, str]) -> dict[str, str]:
     answer = given.get("answer") or _named(ANSWERS, rest) or (rest[0] if len(rest) == 1 else None)
     if prompt is None or answer is None:
         return dict(given)
-    choices = _named(CHOICES, [name for name in rest if all(isinstance(row.get(name), list) for row in rows)])
+    lists = [name for name in rest if all(isinstance(row.get(name), list) for row in rows)]
+    choices = _named(CHOICES, lists) or _choice_columns([name for name in rest if name != answer])
     values = [row[answer] for row in rows if row.get(answer) not in (None, "")]  # none where a template is given
     keys = {"prompt": prompt, "answer": answer, "matcher": "choice" if choices else _matcher(values)}
     roles = [name for name in rest if all(str(row.get(name)).lower() in SPLITS for row in rows)]
     keys |= {"choices": choices} if choices else {}
     return keys | ({"split": roles[0]} if roles and roles[0] != "split" else {}) | dict(given)
+
+
+def _choice_columns(names: Sequence[str]) -> str | None:
+    """`a,b,c` where columns are named like choices one after the other."""
+    marks = {found[1].lower(): name for name in names if (found := CHOICE.fullmatch(name))}
+    for order in ("abcdefghij", "0123456789", "123456789"):
+        if 2 <= len(marks) <= len(order) and set(marks) == set(order[: len(marks)]):
+            return ",".join(marks[mark] for mark in order[: len(marks)])
+    return None
 
 
 def _named(wanted: Sequence[str], names: Sequence[str]) -> str | None:

@@ -88,7 +88,7 @@ class Answers(JudgedEnvironment, PluginTable):
     split: str = "split"
     """Column with train, dev or test; where there is none, file names or the content decide."""
     choices: str = ""
-    """Column with the list of choices, shown as A) … below the question."""
+    """Column with the list of choices, or a column for each ("a,b,c"), shown as A) … below the question."""
     skill: str = ""
     """Column with the name under which success is reported; empty: answers."""
     code: str = ""
@@ -207,7 +207,7 @@ class Answers(JudgedEnvironment, PluginTable):
         if not question:
             raise ValueError(f"column {self.prompt!r} is empty; fill it in or leave out the row")
         if self.choices:
-            listed = [str(one) for one in filled(self.choices, row) if one is not None]
+            listed = [str(one) for one in _listed(self.choices, row) if one is not None]
             question += "\n" + "\n".join(f"{letter}) {text}" for letter, text in zip(LETTERS, listed, strict=False))
             value = _letter(value, listed)
         try:
@@ -317,6 +317,18 @@ def _stamp(path: Path) -> tuple[tuple[str, int], ...]:
     if not path.exists():
         raise UserError(f"{path}: no such file; looked beside the recipe, in $RLVRLAB_DATA and in {Path().absolute()}")
     return tuple((str(one), one.stat().st_mtime_ns) for _, one in _files(path))
+
+
+def _listed(choices: str, row: Row) -> Sequence[Any]:
+    """The choices of a row: the list in a column, or the values of several columns, of which the last may be empty."""
+    if choices in row or "," not in choices:
+        found: Sequence[Any] = filled(choices, row)
+        return found
+    values = [row[name.strip()] for name in choices.split(",")]
+    there = [value for value in values if value not in (None, "")]
+    if values[: len(there)] != there:
+        raise ValueError(f"columns {choices}: an empty choice before one that is not; letters would shift")
+    return there
 
 
 def _letter(value: Any, listed: Sequence[str]) -> Any:

@@ -72,8 +72,9 @@ ACCEPTED = _if_judged(lambda one: float(one.accepted is True))
 """The share of right answers: accepted@1 of one answer, pass@1 of several."""
 
 
-def _first(answers: Sequence[Sample]) -> float | None:
-    return ACCEPTED([one for one in answers if one.sample == 0])
+def _of_first(score: Score) -> Score:
+    """The same of a problem's first answer: where answers are drawn until one is right, a mean over them flatters."""
+    return lambda answers: score([one for one in answers if one.sample == 0])
 
 
 MEASURES: dict[str, Score] = {
@@ -183,15 +184,16 @@ def compare_folders(
     after, paired = pairs(before, after, paired)
     sides = [[first_turns(stored) for stored in side] for side in (before, after)]
     names = {one.keys[problem.id]: problem for one in (*before, *after) for problem in one.problems}
-    accepted = _scores(sides, ACCEPTED)
     (question, score), others = _measures(before[0].examined["protocol"])
-    asked = accepted if score is ACCEPTED else _scores(sides, score)
+    asked = _scores(sides, score)
     if not asked.common:
         raise UserError("compare: no problem was judged on both sides; evaluate both with the same --size and --seed")
     if len({one.info.get("partial_credit") for one in (*before, *after)}) > 1:
         del others["mean_accuracy"]  # two yardsticks; the notes say so
-    tables = [(name, _scores(sides, score)) for name, score in others.items()]
-    rows = [_row(name, scores, paired) for name, scores in tables if scores.common and not scores.same_as(accepted)]
+    tables = {name: _scores(sides, score) for name, score in others.items()}
+    accepted = tables.get("accepted@1", asked)
+    told = {name: one for name, one in tables.items() if one.common and (one is accepted or not one.same_as(accepted))}
+    rows = [_row(name, scores, paired) for name, scores in told.items()]
     first = _row(question, asked, paired)
     bounds = _bounds(sides, score)
     if bounds:
@@ -218,7 +220,8 @@ def _measures(protocol: Mapping[str, Any]) -> tuple[tuple[str, Score], dict[str,
     """The question that a protocol asks, which is tested alone; and the other measures, adjusted together."""
     others = {name: score for name, score in MEASURES.items() if name != "accepted"}
     if protocol["budget"] is not None:
-        return ("solved_at_budget", _solved(**protocol["budget"])), {"accepted@1": _first, **others}
+        first = {name: _of_first(score) for name, score in {"accepted@1": ACCEPTED, **others}.items()}
+        return ("solved_at_budget", _solved(**protocol["budget"])), first
     others |= {f"pass@{k}": pass_at(k) for k in protocol["ks"] if k > 1}
     return ("pass@1" if protocol["n"] > 1 else "accepted@1", ACCEPTED), others
 

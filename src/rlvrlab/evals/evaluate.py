@@ -158,7 +158,7 @@ def greedy(engine: Engine, env: Environment, problems: Sequence[Problem], max_to
 
 def metrics_of(samples: Sequence[Sample], protocol: EvalProtocol, data: str, wall_s: float) -> dict[str, Any]:
     """One data set's numbers under a protocol; also for samples read back from a folder."""
-    metrics = dataset_metrics(samples, wall_s)
+    metrics = dataset_metrics(samples, wall_s, until_solved=protocol.budget is not None)
     if protocol.budget is not None:
         return metrics | at_budget(samples, protocol.budget.kind, protocol.budget.amount, protocol.n)
     return metrics | (at_k(samples, protocol.ks) if protocol.n > 1 else {})

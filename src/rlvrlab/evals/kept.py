@@ -149,16 +149,19 @@ def summarise(evaluation: Evaluation) -> dict[str, Any]:
         "protocol_hash": evaluation.protocol.hash,
         "wall_s": round(evaluation.wall_s, 3),
         "total": evaluation.metrics(),
-        "by_skill": _split(evaluation.samples, lambda s: s.skill),
-        "by_level": _split(evaluation.samples, lambda s: s.level),
+        "by_skill": _split(evaluation, lambda s: s.skill),
+        "by_level": _split(evaluation, lambda s: s.level),
         "unjudged_because": dict(sorted(failures.items(), key=lambda item: -item[1])[:20]),
         "retried": sum(one.answer.attempts > 1 for one in evaluation.judged),
         "findings": [one.text for one in findings(evaluation.metrics())],
     }
 
 
-def _split(samples: Sequence[Sample], key: Callable[[Sample], str]) -> dict[str, Any]:
+def _split(evaluation: Evaluation, key: Callable[[Sample], str]) -> dict[str, Any]:
     groups: dict[str, list[Sample]] = defaultdict(list)
-    for one in samples:
+    for one in evaluation.samples:
         groups[key(one)].append(one)
-    return {name: dataset_metrics(members) for name, members in sorted(groups.items()) if name}
+    until_solved = evaluation.protocol.budget is not None
+    return {
+        name: dataset_metrics(members, until_solved=until_solved) for name, members in sorted(groups.items()) if name
+    }

@@ -63,9 +63,16 @@ class Sample:
         return self.pass_ratio if self.accuracy is None else self.accuracy
 
 
-def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> dict[str, Any]:
-    """All single numbers of one data set, at one sample per problem or more; rates are those of first turns."""
-    everything, samples = samples, [s for s in samples if s.turn == 0]
+def dataset_metrics(
+    samples: Sequence[Sample], wall_s: float | None = None, *, until_solved: bool = False
+) -> dict[str, Any]:
+    """All single numbers of one data set, at one sample per problem or more; rates are those of first turns.
+
+    `until_solved`: answers were drawn until one was right. There are many where they are wrong, so rates over all of
+    them would tell of hard problems, and a problem's mean would flatter: rates are those of first answers.
+    """
+    everything, drawn = samples, [s for s in samples if s.turn == 0]
+    samples = [s for s in drawn if s.sample == 0] if until_solved else drawn
     judged, answered = [s for s in samples if s.accepted is not None], [s for s in samples if s.answered]
     first = [s for s in judged if s.sample == 0]
     ratios = np.array([s.pass_ratio for s in judged] or [0.0])
@@ -74,7 +81,7 @@ def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> d
     low, high = wilson(solved, len(first))
     out: dict[str, Any] = {
         "problems": len({s.problem_id for s in samples}),
-        "samples": len(samples),
+        "samples": len(drawn),
         "accepted_at_1": _share(solved, len(first)),
         "accepted_at_1_low": low,
         "accepted_at_1_high": high,
@@ -97,13 +104,13 @@ def dataset_metrics(samples: Sequence[Sample], wall_s: float | None = None) -> d
     out |= _failures(judged)
     out["cost_per_solved_tokens"] = tokens / right if right else None
     out["cost_per_solved_judge_time"] = seconds / right if right else None
-    out |= _unjudged(samples) | _recovery(everything)
+    out |= _unjudged(samples, drawn) | _recovery(everything)
     out["stopped_early"] = sum(s.stopped_early for s in judged)
     entropies = [s.entropy for s in samples if s.entropy is not None]
     if entropies:
         out["avg_entropy"] = float(np.mean(entropies))
     if wall_s:
-        out["throughput"] = len(answered) / wall_s
+        out["throughput"] = sum(s.answered for s in drawn) / wall_s
     return out
 
 
@@ -206,9 +213,8 @@ def majority(group: Sequence[Sample]) -> float:
     votes = Counter(s.answer for s in group if s.answer is not None)
     if not votes:
         return 0.0
-    top = [answer for answer, count in votes.items() if count == max(votes.values())]
-    right = {s.answer: s.accepted is True for s in group}
-    return sum(right[answer] for answer in top) / len(top)
+    top = {answer for answer, count in votes.items() if count == max(votes.values())}
+    return _mean([float(s.accepted is True) for s in group if s.answer in top])
 
 
 def _mean_accuracy(judged: Sequence[Sample]) -> dict[str, float]:
@@ -231,10 +237,11 @@ def _failures(judged: Sequence[Sample]) -> dict[str, float]:
     return out | {f"{kind}_error_rate": _share(counts[kind], len(judged)) for kind in kinds}
 
 
-def _unjudged(samples: Sequence[Sample]) -> dict[str, float]:
+def _unjudged(samples: Sequence[Sample], drawn: Sequence[Sample]) -> dict[str, float]:
+    """How many of all answers drawn could not be judged, and what that leaves open of the samples that rates count."""
     first = [s for s in samples if s.sample == 0]
     missing, right = sum(s.accepted is None for s in first), sum(s.accepted is True for s in first)
-    lost = [s for s in samples if s.accepted is None]
+    lost = [s for s in drawn if s.accepted is None]
     worst: dict[str, list[float]] = defaultdict(list)
     best: dict[str, list[float]] = defaultdict(list)
     for s in samples:
@@ -249,7 +256,7 @@ def _unjudged(samples: Sequence[Sample]) -> dict[str, float]:
         "mean_accuracy_if_unjudged_wrong": _mean([_mean(values) for values in worst.values()]),
         "mean_accuracy_if_unjudged_right": _mean([_mean(values) for values in best.values()]),
         "pass_ratio_mean_if_unjudged_wrong": ratio / len(samples) if samples else 0.0,
-        "pass_ratio_mean_if_unjudged_right": (ratio + len(lost)) / len(samples) if samples else 0.0,
+        "pass_ratio_mean_if_unjudged_right": (ratio + sum(s.accepted is None for s in samples)) / (len(samples) or 1),
     }
 
 

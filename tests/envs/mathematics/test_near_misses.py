@@ -17,7 +17,8 @@ SCALE_WORDS = ("hundred", "thousand", "million", "billion", "dozen")
 OTHER_WORDS = ("and a half", "thirds", "tenths", "or more", "or less", "at most", "and three quarters", "doubled")
 UNIT_PAIRS = [
     ("cm", "m"), ("hours", "minutes"), ("cm", "km"), ("dollars", "cents"), ("kg", "g"), ("feet", "inches"),
-    ("m/s", "km/h"), ("degrees", "radians"), ("May", "June"), ("Monday", "Friday"), ("square cm", "cubic cm"),
+    ("m/s", "km/h"), ("mW", "MW"), ("MHz", "mHz"), ("degrees", "radians"), ("May", "June"),
+    ("Monday", "Friday"), ("square cm", "cubic cm"),
 ]  # fmt: skip
 
 
@@ -215,7 +216,8 @@ EQUIVALENT = [
     ("\\frac{1}{10}", "10\\%"),
     ("5 \\text{ m/s}", "5"), ("5 \\text{ m/s}", "5 \\text{ m s}^{-1}"),
     ("5 \\text{ meters per second}", "5 \\text{ m/s}"),
-    ("x^2+C", "x^2+c"), ("\\text{Evelyn}", "\\text{evelyn}"), ("2\\pi", "6.0\\pi/3"), ("\\frac{5}{2}", "2.50"),
+    ("x^2+C", "x^2+c"), ("c_1 e^{x}+c_2", "C_1 e^{x}+C_2"), ("\\text{Evelyn}", "\\text{evelyn}"),
+    ("2\\pi", "6.0\\pi/3"), ("\\frac{5}{2}", "2.50"),
     ("2.5\\sqrt{2}", "\\frac{5\\sqrt{2}}{2}"), ("\\frac{5\\sqrt{2}}{2}", "2.5\\sqrt{2}"),
     ("\\$12 \\text{ per hour}", "\\$12"),
 ]  # fmt: skip

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.util
 import os
 import random
+import re
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,6 @@ from variants import Variants, near_misses, respellings
 from rlvrlab.envs.base import split_rows
 from rlvrlab.envs.mathematics import Mathematics
 from rlvrlab.envs.mathematics.environment import compared
-from rlvrlab.envs.mathematics.equality import exact
 from rlvrlab.judge.extract import boxed
 from rlvrlab.judge.modes.mathematics import exactly_equal
 from rlvrlab.types import Problem, Verdict
@@ -33,15 +34,17 @@ GOLDS = (
     "$\\left[\\begin{array}{rr}12 & -7 \\\\ -5 & 3\\end{array}\\right]$", "$\\sum_{k=1}^{30} 2^{k-1}$", "$2+\\pi$",
     "$\\cos (t)=0$ when $t=\\frac{\\pi}{2}+\\pi k$ for any integer $k$.", "\\{1\\pm\\sqrt{5},-2\\}", "$5 \\sqrt[3]{2}$",
     "radius: 1 , center: $(2,3,5)$", "$[-3,0) \\cup(0,4) \\cup[5, \\infty)$", "$x^{2}+50=0$", "$2 x^{5 / 2} / 5+C$",
-    "11:55 p.m. on 24 December 2014.", "204_5", "15\\mbox{ cm}^2", "$2\\frac58$", "October", "6.7E-5", "$-2,10$",
+    "11:55 p.m. on 24 December 2014.", "204_5", "15\\mbox{ cm}^2", "$2\\frac58$", "October", "6.7E-5",
+    "$-2,10$", "$2,600$", "0",
 )  # fmt: skip
-SUITES = ("math_suites/*_test.jsonl.gz", "math500/test.jsonl.gz", "svamp/SVAMP.json.gz")
+SUITES = ("math_suites/*.jsonl.gz", "math500/test.jsonl.gz", "svamp/SVAMP.json.gz")
 SAMPLE = 40
 """References of the suites that the judge's worker is asked about: each variant costs it a quarter of a second."""
 
 
+@cache
 def references() -> list[str]:
-    """Every reference of the suites that is neither a choice nor a plain number, once."""
+    """Every reference of the suites that is no choice, once."""
     beside = Path(__file__).resolve().parents[4] / "shared"
     root = Path(os.environ.get("RLVRLAB_DATA") or Path(os.environ.get("RLVRLAB_SHARED", beside)) / "data")
     paths = [path for pattern in SUITES for path in sorted(root.glob(pattern))]
@@ -52,9 +55,7 @@ def references() -> list[str]:
         env = Mathematics(path=str(path))
         for role, size in Counter(role for _, role in split_rows(env, path)).items():
             asked = [problem.reference for problem in env.problems(role, size, 0)]
-            found |= dict.fromkeys(
-                one["answer"] for one in asked if not one["choices"] and exact(one["answer"]) is None
-            )
+            found |= dict.fromkeys(one["answer"] for one in asked if not one["choices"])
     return list(found)
 
 
@@ -100,8 +101,51 @@ def test_what_only_looks_like_a_near_miss_is_none(gold: str, text: str) -> None:
 @pytest.mark.parametrize(("variants", "right"), [(near_misses, False), (respellings, True)])
 def test_all_references_of_all_suites(variants: Callable[[str], Variants], right: bool) -> None:
     golds = references()
-    assert len(golds) > 3000
+    assert len(golds) > 4500
     assert judged_wrongly(golds, variants, right) == []
+
+
+NOT_AN_EXPRESSION = re.compile(r"(?<!\\)\b[a-zA-Z]{3}|[=<>,;:]|approx|mbox|text|mathrm|circ|[0-9]_|[^$]\$.")
+"""Parts of such a reference have no value, and the parser passes them over."""
+
+
+def value_of(text: str) -> Any:
+    """What a formula comes to where each variable has a value of its own; None for anything but one expression."""
+    import math_verify
+    import sympy
+
+    wrapped = text if "$" in text else f"${text}$"
+    found = math_verify.parse(wrapped, [math_verify.LatexExtractionConfig()], parsing_timeout=None)
+    if not found or not isinstance(found[0], sympy.Expr):
+        return None
+    values = {one: sympy.Rational(7 * (sum(map(ord, one.name)) % 89) + 3, 7) for one in found[0].free_symbols}
+    number = found[0].subs(values).evalf(30)
+    return number if number.is_number and number.is_finite else None
+
+
+def differ_in_value(golds: list[str], variants: Callable[[str], Variants], kinds: set[str]) -> list[bool]:
+    """For every variant that is one expression, as its reference is: does it come to another value?"""
+    found = []
+    for gold in golds:
+        value = value_of(gold)
+        texts = [text for kind, text in variants(gold) if kind in kinds] if value is not None else []
+        pairs = [(value, other) for other in map(value_of, texts) if other is not None]
+        found += [bool(abs(one - other) > 1e-20 * (1 + abs(one))) for one, other in pairs]
+    return found
+
+
+@needs_math_verify
+@pytest.mark.slow
+def test_variants_are_what_they_claim_to_be_by_their_values() -> None:
+    """The generator against arithmetic: neither side knows the judge."""
+    plain = [gold for gold in references() if not NOT_AN_EXPRESSION.search(gold)]
+    golds = random.Random(1).sample(plain, 2 * SAMPLE)
+    same = differ_in_value(
+        golds, respellings, {"fraction", "exponent", "quotient", "product", "sum", "root", "decimals"}
+    )
+    other = differ_in_value(golds, near_misses, {"number", "sign", "letter", "function"})
+    assert len(same) > 20 and not any(same)
+    assert len(other) > 50 and all(other)
 
 
 @needs_math_verify

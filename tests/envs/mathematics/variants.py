@@ -22,7 +22,7 @@ OTHERS = {
     "\\arctan": "\\arcsin", "\\infty": "0", "\\theta": "\\phi", "\\alpha": "\\beta", "\\sum": "\\prod",
 }  # fmt: skip
 WORD_LIKE = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}(?![a-zA-Z])")
-CONSTANT = re.compile(r"(?:[+-]\s*|^\s*|[=(]\s*)(?:[cCkKAB](?![a-zA-Z])|\\?[cC]_)")
+CONSTANT = re.compile(r"(?:[+-]\s*|^\s*|[=(]\s*)[cCkKAB](?![a-zA-Z])|[cC]_")
 SCIENTIFIC = re.compile(r"[0-9]\s*$")
 
 SMALL_WORDS = {
@@ -64,6 +64,8 @@ def near_misses(gold: str) -> Variants:
     yield from (("list", text) for text in _other_lists(gold))
     if renamed := _renamed(gold):
         yield "renamed", renamed
+    if not re.search("[1-9a-zA-Z]", gold):
+        return  # a thousand times nothing, or a hundredth of it
     yield "scale", _appended(gold, " \\text{ thousand}")
     if "%" not in gold and "percent" not in gold:
         yield "percent", _appended(gold, "\\%")
@@ -152,7 +154,8 @@ def _is_variable(before: str, token: str, after: str) -> bool:
 
 def _is_constant(before: str, token: str, after: str) -> bool:
     """A constant of integration: it may have any name."""
-    return CONSTANT.search(before[-3:] + token + after[:1].replace("{", "")) is not None
+    near = before.replace("$", "").rstrip()[-1:] + token + after[:1].replace("{", "")
+    return CONSTANT.search(near) is not None
 
 
 def _other_case(before: str, token: str, after: str) -> str | None:
@@ -245,7 +248,7 @@ def _other_lists(gold: str) -> Iterator[str]:
 def _renamed(gold: str) -> str | None:
     """Another variable throughout the first of several formulas."""
     match = re.search(r"\$([^$]+)\$", gold)
-    if gold.count("$") < 4 or not match:
+    if not match or gold.count("$") < 4 or "$$" in gold:
         return None
     letter = re.search(r"(?<![\\a-zA-Z])[a-z](?![a-zA-Z])", WORDS.sub("", match.group(1)))
     new = next((one for one in "wqvj" if one not in gold), None)

@@ -26,9 +26,10 @@ def exact(text: str) -> Fraction | None:
         return None
     for decoration in ("\\!", "\\,", "\\ ", "{,}", "\\$"):
         text = text.replace(decoration, "," if decoration == "{,}" else "")
-    text = text.strip().strip("$")
-    value = latex_number(text)
-    return latex_number(text[:-1]) if value is None and text.endswith(".") and not text.endswith("..") else value
+    text = text.strip()
+    value = latex_number(text.strip("$"))
+    ended = value is None and text.endswith(".") and not text.endswith("..")
+    return latex_number(text[:-1].strip("$")) if ended else value
 
 
 def letters(text: str) -> str | None:

@@ -14,6 +14,8 @@ FILES = 64
 """Open descriptors."""
 LONGEST_S, LARGEST_MB = 1_000_000, 1 << 24
 """Largest limits that are accepted: more would be no limit, and might not fit the kernel's types."""
+LONGEST_SQL = 100_000
+"""Characters of a query."""
 ADDRESS_SPACE_SPARE = 600 * MEGABYTE
 MAIN_STACK = 64 * MEGABYTE
 UNLIMITED = 1 << 64

@@ -71,7 +71,12 @@ MONEY = {("dollar", 1), ("euro", 1)}
 PER = ("per", 1)
 DIVIDED = re.compile(r"[a-zA-Z]\.?\s*(?:/|\bper\b)\s*[a-zA-Z]|[a-zA-Z]\s*\^\s*\{?\s*-\s*[0-9]")
 """One unit by another: `m/s`, `miles per hour`, `m s^{-1}`."""
-CONSTANT = re.compile(r"\+\s*[cCkK]\s*\$?\s*$")
+CONSTANT = re.compile(r"\+\s*[cCkK]\s*\$?\s*$|(?<![a-zA-Z])[cC](?=\s*_)")
+"""Of an integral: the last summand, or one with an index."""
+SCIENTIFIC = re.compile(r"(?<=[0-9])[eE](?=[+-]?[0-9])", re.ASCII)
+"""The E of `1E5`, which may be small."""
+PREFIXED = re.compile(r"(?<![a-zA-Z\\])([mM])(W|V|A|J|N|T|Hz|Pa|eV)h?(?![a-zA-Z])")
+"""Units that are a billion times larger with a capital: `mW`, `MW`."""
 LONGEST_PRODUCT = 2
 """Letters in a row that are taken for variables; three may be a word."""
 RATES = {"mph": ("mi", "hour"), "kph": ("km", "hour"), "kmh": ("km", "hour")}
@@ -92,6 +97,9 @@ def differ(answer: str, gold: str) -> bool | None:
         words = [Counter(word.lower().rstrip("s") for word in CHANGING.findall(text)) for text in (one, other)]
         if words[0] != words[1]:
             return True
+    prefixed = [set(PREFIXED.findall(text)) for text in (one, other)]
+    if all(prefixed) and prefixed[0] != prefixed[1]:
+        return True
     if _other_units(answer, gold) or _other_case(answer, gold):
         return True
     if {_brackets(one), _brackets(other)} == {"()", "{}"}:
@@ -175,7 +183,7 @@ def _other_case(answer: str, gold: str) -> bool:
     """
     letters = []
     for text in (answer, gold):
-        plain = CONSTANT.sub("", COMMAND.sub(" ", WRAPPED.sub(" ", text)))
+        plain = CONSTANT.sub("", SCIENTIFIC.sub(" ", COMMAND.sub(" ", WRAPPED.sub(" ", text))))
         letters.append({letter for word in WORD.findall(plain) if len(word) <= LONGEST_PRODUCT for letter in word})
     one, other = letters
     return any(letter.swapcase() in other and letter not in other for letter in one)

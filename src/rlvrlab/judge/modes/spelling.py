@@ -14,12 +14,11 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from rlvrlab.judge.modes.quantities import RATES, UNITS
+from rlvrlab.judge.modes.quantities import LONGEST_ANSWER, RATES, SCIENTIFIC, UNITS
 
 CHARACTERS = {
     "−": "-", "–": "-", "π": "\\pi ", "∞": "\\infty ", "≤": "\\le ", "≥": "\\ge ", "≠": "\\ne ", "°": "^{\\circ}",
     "×": "\\times ", "·": "\\cdot ", "∪": "\\cup ", "∩": "\\cap ", "∈": "\\in ", "{,}": ",",
-    "\\sqrt[2]": "\\sqrt",
 }  # fmt: skip
 LAYOUT = re.compile(
     r"(\\\\)|\\(?:left|right)\s*(?:\.|(?![a-zA-Z]))|\\(?:displaystyle|limits|quad|qquad|hspace\s*\{[^{}]*\})(?![a-zA-Z])"
@@ -27,6 +26,7 @@ LAYOUT = re.compile(
 )
 """What only says how a formula looks, or the end of a row, whose second backslash begins nothing. The columns of an
 array are aligned by letters that mean nothing."""
+SQUARE_ROOT = re.compile(r"\\sqrt(?![a-zA-Z])(?!\s*\[)")
 ARRAY = "\\begin{array}"
 WRAPPED = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mbox|operatorname)\s*\{([^{}]*)\}")
 TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|[0-9]*\.[0-9]+|[0-9]+|[a-zA-Z]+|\S", re.ASCII | re.DOTALL)
@@ -51,12 +51,32 @@ WHOLE_NUMBERS = re.compile(r"integer|\\mathbb\s*\{?\s*Z|\\in\s*Z")
 COUNTERS = set("kmn")
 SUMMAND_ENDS = {"+", "-", ",", ")", "]", "=", "\\text", ";"}
 MINUS_ONE_TO = ["(", "-", "1", ")", "^", "{"]
-SMALL_WORDS = {"all", "any", "at", "by", "for", "if", "in", "is", "never", "no", "not", "of", "on", "or", "the", "to"}
+SMALL_WORDS = {
+    "all",
+    "any",
+    "at",
+    "by",
+    "for",
+    "if",
+    "in",
+    "is",
+    "never",
+    "no",
+    "not",
+    "of",
+    "on",
+    "or",
+    "the",
+    "to",
+    "up",
+}
 """They make a sentence of the words around them; without one, words behind a value name what is counted."""
 
 
 def same(answer: str, gold: str) -> bool | None:
     """True: spelled alike but for layout; False: alike but for one piece that matters; None: who knows."""
+    if max(len(answer), len(gold)) > LONGEST_ANSWER:
+        return True if answer.strip() == gold.strip() else None
     one, other = tokens(answer), tokens(gold)
     if one == other:
         return bool(one) or None
@@ -73,6 +93,7 @@ def tokens(text: str) -> list[str]:
     for character, meaning in CHARACTERS.items():
         text = text.replace(character, meaning)
     text = LAYOUT.sub(lambda found: found.group(1) or (ARRAY if "begin" in found.group() else " "), text)
+    text = SCIENTIFIC.sub("e", SQUARE_ROOT.sub(r"\\sqrt[2]", text))
     found = [SYNONYMS.get(piece, piece) for piece in _read(text)]
     if found[-1:] == ["."] and found[-2:-1] != ["."]:
         found.pop()

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 
 from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.finding import Failure, Finding, failure_of, records_of, tried, word
-from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.jail.limits import LONGEST_SQL, Limits
 from rlvrlab.judge.modes.sql_gold import gold_of, gold_queries
 from rlvrlab.judge.modes.sql_rows import Gold, Result, literals_of, same_result
 from rlvrlab.judge.modes.sql_text import ending_of
@@ -92,7 +92,8 @@ class SqlJudge:
         missing: dict[Query, SqlTask] = {}
         for task in tasks:
             for key in ((database, task.gold) for database in task.databases):
-                if key not in self._gold and key not in missing and Path(key[0]).is_file():
+                new = key not in self._gold and key not in missing
+                if new and len(task.gold) <= LONGEST_SQL and Path(key[0]).is_file():
                     missing[key] = task
         alike: dict[object, list[tuple[Query, SqlTask]]] = {}
         for key, task in missing.items():
@@ -172,7 +173,10 @@ class SqlJudge:
             return self._gold[key]
         if not Path(database).is_file():
             raise BadGold(f"no database {database}")
-        ending = ending_of(task.gold, task.most_rows)
+        try:
+            ending = ending_of(task.gold, task.most_rows)
+        except ValueError as error:
+            raise BadGold(f"the gold query cannot be read: {error}") from None
         queries = [(database, query) for query in gold_queries(task.gold, ending)]
         answer, *more = await self._answers(queries, task)
         if not isinstance(answer, Result):

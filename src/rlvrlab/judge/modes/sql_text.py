@@ -11,6 +11,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
+
+from rlvrlab.judge.jail.limits import LONGEST_SQL
 
 TOKEN = re.compile(
     r"""\s+ | --[^\n]* | /\*.*?(?:\*/|$) | '(?:[^']|'')*(?:'|$) | "(?:[^"]|"")*(?:"|$) | `[^`]*(?:`|$)
@@ -22,8 +25,7 @@ MOST_DIGITS = 9
 """Of a number that counts rows or columns."""
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """A token outside all brackets."""
 
     text: str
@@ -64,21 +66,23 @@ class Ending:
 
 def words(query: str) -> list[Word]:
     """The tokens of the outermost level; brackets and what is inside them are left out."""
-    depth, outer = 0, []
-    for match in TOKEN.finditer(query):
-        text = match.group()
+    depth, start, outer = 0, 0, []
+    for text in TOKEN.findall(query):
         if text == "(":
             depth += 1
         elif text == ")":
             depth -= 1
         elif depth == 0 and not text.isspace() and not text.startswith(("--", "/*")):
-            outer.append(Word(text, match.start()))
+            outer.append(Word(text, start))
+        start += len(text)
     return outer
 
 
 @lru_cache(maxsize=4096)
 def ending_of(query: str, most_rows: int) -> Ending:
-    """How the query ends; `most_rows` bounds the rows of `everything`."""
+    """How the query ends; `most_rows` bounds the rows of `everything`. A ValueError where it is too long to be run."""
+    if len(query) > LONGEST_SQL:
+        raise ValueError(f"a query of {len(query):,} characters; at most {LONGEST_SQL:,}")
     outer = words(query)
     upper = [word.text.upper() for word in outer]
     end = outer[upper.index(";")].start if ";" in upper else len(query)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
@@ -37,10 +37,11 @@ class Places:
         self._lendable = size
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[None]:
-        """Wait for a place and hold it, for `LONG_S` or until the job ends."""
+    async def one(self) -> AsyncIterator[Callable[[], None]]:
+        """Wait for a place and hold it until the job ends, or for `LONG_S` after it says that it begins."""
         await self._free.acquire()
         lent = False
+        timer: asyncio.TimerHandle | None = None
 
         def lend() -> None:
             nonlocal lent
@@ -49,11 +50,15 @@ class Places:
                 lent = True
                 self._free.release()
 
-        timer = asyncio.get_running_loop().call_later(LONG_S, lend)
+        def begins() -> None:
+            nonlocal timer
+            timer = asyncio.get_running_loop().call_later(LONG_S, lend)
+
         try:
-            yield
+            yield begins
         finally:
-            timer.cancel()
+            if timer:
+                timer.cancel()
             if lent:
                 self._lendable += 1
             else:
@@ -93,8 +98,9 @@ class Pool:
     @asynccontextmanager
     async def worker(self) -> AsyncIterator[Worker]:
         """Borrow a worker; waiting here is queueing, not running."""
-        async with self._places.one():
+        async with self._places.one() as begins:
             worker = await self._take()
+            begins()  # the start of a worker, which may take long on a busy machine, is no long job
             try:
                 yield worker
             finally:

@@ -95,7 +95,8 @@ class EvaluationRecord:
         table = next(iter(kept.values()), None) if isinstance(kept, dict) and kept else None
         if isinstance(table, dict):
             return table
-        return dataset_metrics(self.samples) if self.samples else {}
+        budget = as_table(self.examined.get("protocol")).get("budget")
+        return dataset_metrics(self.samples, until_solved=budget is not None) if self.samples else {}
 
 
 def tell_apart(sides: list[EvaluationRecord]) -> list[EvaluationRecord]:

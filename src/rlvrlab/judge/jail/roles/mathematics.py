@@ -27,6 +27,7 @@ GROUPED = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+", re.ASCII)
 BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 FORMULA = re.compile(r"\$+([^$]+)\$+")
 WORD = re.compile(r"[a-zA-Z]+")
+LETTER = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z](?![a-zA-Z])")
 APPROXIMATELY = re.compile(r"\\approx|≈")
 PRECISION = 60
 MOST_DIGITS = 24
@@ -149,8 +150,13 @@ def _formulas_equal(gold: str, answer: str) -> bool | None:
     if len(golds) < 2 or len(golds) != len(answers):
         return None
     words = [sorted(WORD.findall(FORMULA.sub(" ", text).lower())) for text in (gold, answer)]
-    pairs = zip(golds, answers, strict=True)
-    return words[0] == words[1] and all(a.strip() == b.strip() or _compared(a, b) == ("equal", True) for a, b in pairs)
+    if words[0] != words[1]:
+        return False
+    for one, other in zip(golds, answers, strict=True):
+        letters = [set(LETTER.findall(text)) for text in (one, other)]
+        if one.strip() != other.strip() and (letters[0] != letters[1] or _compared(one, other) != ("equal", True)):
+            return False
+    return True
 
 
 def run(job: Job, report: Report) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from rlvrlab.judge.jail import plain
 from rlvrlab.judge.jail.child import Job, Report
+from rlvrlab.judge.jail.limits import LONGEST_SQL
 
 ALLOWED_ACTIONS = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 REFUSED_FUNCTIONS = {"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"}
@@ -97,7 +98,7 @@ def _guarded(database: str, with_json: bool, in_memory: bool) -> sqlite3.Connect
         connection.execute(f"PRAGMA cache_size=-{HEAP_BYTES >> 10}")  # as much as may be sorted without a file
     for limit, value in (
         (sqlite3.SQLITE_LIMIT_LENGTH, 4 << 20),
-        (sqlite3.SQLITE_LIMIT_SQL_LENGTH, 100_000),
+        (sqlite3.SQLITE_LIMIT_SQL_LENGTH, LONGEST_SQL),
         (sqlite3.SQLITE_LIMIT_ATTACHED, 0),
         (sqlite3.SQLITE_LIMIT_EXPR_DEPTH, 500),
         (sqlite3.SQLITE_LIMIT_VDBE_OP, 250_000),
