@@ -117,8 +117,9 @@ class Agent(BaseEnvironment):
         call = self.gold_turns(problem)[0]
         return {
             "empty": "", "no mark": right, "two answers": f"### {right}\n### {right}", "list": f"### {right}, 0",
-            "call without an answer": call, "call and answer": f"{call}\n### {right}", "answer before the result": f"### {right}\n{call}\n<tool_response>\n1\n"
-            "</tool_response>\n", "not": f"### not {right}", "sum left open": f"### {right}+0",
+            "call without an answer": call, "call and answer": f"{call}\n### {right}",
+            "answer before the result": f"### {right}\n{call}\n<tool_response>\n1\n</tool_response>\n",
+            "not": f"### not {right}", "sum left open": f"### {right}+0",
             "other": f"### {right}1",
         }  # fmt: skip
 
