@@ -67,7 +67,7 @@ $(VERL)/.ready: tests/scale/verl_requirements.txt pyproject.toml
 verl-test: $(VERL)/.ready  ## the real verl trainer on a local Ray cluster on a CPU: our reward, credit, surgery, merge, eval
 	$(VERL)/bin/python -m pytest -m oracle tests/oracles/test_verl_*.py tests/scale/test_verl_run.py
 
-soak: $(VENV)/.dev  ## kill a run at 50 random moments and compare
+soak: $(VENV)/.dev  ## kill every kind of work at random moments and compare
 	$(BIN)/python -m pytest -m soak
 
 wheel: $(VENV)/.core  ## build the wheel and train from it in another folder, as after a `pip install`
