@@ -162,6 +162,8 @@ def test_an_endless_answer_is_ended(judge: Judge) -> None:
     assert verdict.correct is False and verdict.error in (ErrorKind.TIMEOUT, ErrorKind.MEMORY)
 
 
+@needs_math_verify
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gold", "answer", "right"),
     [
