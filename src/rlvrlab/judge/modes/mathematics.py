@@ -26,7 +26,7 @@ from rlvrlab.types import Verdict, bad_task, unjudged
 
 SCORER_VERSION = "mathematics-6"
 IMAGE = Image(preload=("math_verify",), roles=("mathematics",))
-PERCENT = re.compile(r"(?:\s*\\text\s*\{\s*per\s?cent\s*\}|\s+per\s?cent)$")
+PERCENT = re.compile(r"(?<!\s)(?:\s*\\text\s*\{\s*per\s?cent\s*\}|\s+per\s?cent)$")
 WHOLE = re.compile(r"(?<=[0-9])\.(?=\s*/)")
 """A decimal point with nothing behind it in a ratio: `1./3`."""
 MISSING = "math-verify is not installed: pip install 'rlvrlab[math]'"

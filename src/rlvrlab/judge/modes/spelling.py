@@ -103,6 +103,7 @@ def tokens(text: str) -> list[str]:
     """What LaTeX reads, with arguments in braces and without idle zeros, signs and indices."""
     for character, meaning in CHARACTERS.items():
         text = text.replace(character, meaning)
+    text = PRIME.sub(lambda found: "'" * max(1, found.group().count("\\prime")), text)
     text = LAYOUT.sub(lambda found: found.group(1) or (ARRAY if "begin" in found.group() else " "), text)
     text = SCIENTIFIC.sub("e", SQUARE_ROOT.sub(r"\\sqrt[2]", text))
     found = [SYNONYMS.get(piece, piece) for piece in _read(text)]
