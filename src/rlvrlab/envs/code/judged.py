@@ -90,7 +90,7 @@ class JudgedEnvironment(BaseEnvironment):
         return [traced.get(at, ()) for at in range(len(jobs))]
 
     def conclude(self, verdicts: Sequence[Verdict], program: str) -> Verdict:
-        """One verdict from those on an answer's jobs: the first that is not right, or the last, and the slowest's time."""
+        """One verdict of an answer's jobs: the first that is not right, or the last, with the slowest's CPU time."""
         worst = next((verdict for verdict in verdicts if not verdict.correct), verdicts[-1])
         compiled = worst.error not in (ErrorKind.FORMAT, ErrorKind.SYNTAX, ErrorKind.INFRA, ErrorKind.BAD_TASK)
         parts = {"format": float(compiled), "tests": worst.score, "correct": float(worst.correct is True)}
