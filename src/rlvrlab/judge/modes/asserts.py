@@ -131,6 +131,8 @@ async def judge_split(worker: Worker, code: str, task: TestsTask, every_test: bo
     while done < len(task.tests):
         candidate, tester = await _both(worker, code, replace(task, tests=task.tests[done:]))
         finding.spent(candidate, tester)
+        if done == 0 and ["complete", False] in (records_of(tester) or ()):
+            raise BadTask(f"the tests never call {task.entry_point}, and everything would pass them")
         ended: Outcome | None = None
         with finding.reading():
             reported, ended = _read_tester(finding, tester, candidate, task, first=done == 0)
