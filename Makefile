@@ -7,7 +7,7 @@ JOBS   ?= 2
 TORCH  ?= torch==2.13.0
 VERL   ?= .venv-verl
 
-.PHONY: help setup quick demo demo-llm test fast oracles verl-test soak wheel fuzz mutants lint types bench claims docs clean
+.PHONY: help hf setup quick demo demo-llm test fast oracles verl-test soak wheel fuzz mutants lint types bench claims docs clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,6 +27,8 @@ $(VENV)/.hf: $(VENV)/.core
 $(VENV)/.dev: $(VENV)/.hf
 	$(PIP) -e '.[dev]'
 	@touch $@
+
+hf: $(VENV)/.hf  ## torch and Transformers beside the light core, for language models
 
 setup: $(VENV)/.dev  ## a virtual environment with everything for development
 
@@ -65,7 +67,7 @@ $(VERL)/.ready: tests/scale/verl_requirements.txt pyproject.toml
 verl-test: $(VERL)/.ready  ## the real verl trainer on a local Ray cluster on a CPU: our reward, credit, surgery, merge, eval
 	$(VERL)/bin/python -m pytest -m oracle tests/oracles/test_verl_*.py tests/scale/test_verl_run.py
 
-soak: $(VENV)/.dev  ## kill a run at 50 random moments and compare
+soak: $(VENV)/.dev  ## kill every kind of work at random moments and compare
 	$(BIN)/python -m pytest -m soak
 
 wheel: $(VENV)/.core  ## build the wheel and train from it in another folder, as after a `pip install`

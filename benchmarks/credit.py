@@ -1,6 +1,6 @@
 """What step credit costs.
 
-    python benchmarks/credit.py [--json] [--engine toy|hf|smollm2] [--steps 12] [--sft 240]
+    python benchmarks/credit.py [--json] [--engine toy|hf|smollm2] [--steps 12] [--sft 240] [--arms grpo,tree,trace]
 
 Segmentation and altering in microseconds of CPU; then training steps of studies/paper_a_credit_assignment after a
 warm-up by SFT, with k = 4 and several choices of what is replayed: the share of a step that credit takes, in CPU
@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,10 +52,13 @@ PROGRAM = " x=[v for v in x if v>4]\n x=[1]+x\n for v in x:\n  if v:\n   x=x+[v]
 REPEATS, WARM = 300, 1
 DELETE = 'credit.intervention_types=["delete"]'
 CHOICES = ("all", "earning", "live")
-ARMS = {"delete, all": [DELETE], **{f"delete + truncate, {one}": [f"credit.examined={one}"] for one in CHOICES}}
+REPLAYS = {"delete, all": [DELETE], **{f"delete + truncate, {one}": [f"credit.examined={one}"] for one in CHOICES}}
+OTHERS = {name: [f"credit.type={name}"] for name in ("tree", "trace", "doubly_robust")}
+ARMS = {"grpo": ["credit.weight=0", "credit.estimator=step_groups"], **REPLAYS, **OTHERS}
+"""grpo is credit that changes nothing and replays nothing."""
 SLOW = ("delete + truncate, all", "delete + truncate, earning")
 """The arms of a model whose steps take half a minute."""
-COUNTED = ("examined", "replays", "verifier_calls", "hit_rate", "nonzero")
+COUNTED = ("examined", "replays", "verifier_calls", "hit_rate", "nonzero", "asked", "traced")
 
 
 def micros(work: Any) -> float:
@@ -85,7 +89,8 @@ def cpu_seconds(pid: int | None = None) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     total = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
     for task in Path(f"/proc/{pid}/task").iterdir():
-        total += sum(cpu_seconds(int(child)) for child in (task / "children").read_text().split())
+        with suppress(FileNotFoundError):  # a thread that ended meanwhile has no children any more
+            total += sum(cpu_seconds(int(child)) for child in (task / "children").read_text().split())
     return total
 
 
@@ -96,7 +101,7 @@ class Meter:
         self.step_s, self.credit_s, self.metrics = list[float](), list[float](), list[dict[str, float]]()
 
     def figures(self) -> dict[str, float]:
-        mean = {key: float(np.mean([m[f"credit/{key}"] for m in self.metrics])) for key in COUNTED}
+        mean = {key: float(np.mean([m.get(f"credit/{key}", 0.0) for m in self.metrics])) for key in COUNTED}
         return {
             "credit_share": round(sum(self.credit_s) / sum(self.step_s), 3),
             "step_cpu_s": round(float(np.mean(self.step_s)), 3),
@@ -105,13 +110,15 @@ class Meter:
         }
 
 
-def training(engine: str, steps: int, sft: int) -> dict[str, dict[str, float]]:
+def training(engine: str, steps: int, sft: int, names: str) -> dict[str, dict[str, float]]:
     """The arms take turns, step by step, on one policy, so that load and progress hit all alike."""
     words = WORDS[engine] + ([f"sft.steps={sft}"] if engine != "toy" else [])
     lab = build_lab(load_recipe(RECIPES[engine], words))
-    chosen = {name: more for name, more in ARMS.items() if engine != "smollm2" or name in SLOW}
+    wanted = names.split(",") if names else SLOW if engine == "smollm2" else REPLAYS
+    chosen = {name: ARMS[name] for name in wanted}
     arms = {name: replace(lab, resolved=load_recipe(RECIPES[engine], [*words, *more])) for name, more in chosen.items()}
     meters, whole, now = {name: Meter() for name in arms}, online.step_credits, Meter()
+    memories = {name: Memory() for name in arms}
 
     def timed(*given: Any) -> Any:
         started = cpu_seconds()
@@ -128,9 +135,9 @@ def training(engine: str, steps: int, sft: int) -> dict[str, dict[str, float]]:
         turns = [(turn, arm) for turn in range(WARM + steps) for arm in arms]
         for step, (turn, arm) in enumerate(turns):  # other problems each time: the judge remembers what it has judged
             now, started = (meters[arm] if turn >= WARM else Meter()), cpu_seconds()
-            outcome = phase.step(
-                arms[arm], phase.prepare(lab, Path(folder)), State(phase_step=step, step=step), Memory()
-            )
+            state = State(phase_step=step, step=step)
+            outcome = phase.step(arms[arm], phase.prepare(lab, Path(folder)), state, memories[arm])
+            memories[arm] = outcome.memory
             now.metrics.append(outcome.metrics)
             now.step_s.append(cpu_seconds() - started)
             print(f"{arm}, step {turn}: {now.credit_s[-1]:.2f} of {now.step_s[-1]:.2f} CPU s", file=sys.stderr)
@@ -143,9 +150,10 @@ def main() -> None:
     parser.add_argument("--engine", choices=tuple(RECIPES), default="toy")
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--sft", type=int, default=240)
+    parser.add_argument("--arms", default="", help="some of them, separated by commas; by default those of replays")
     asked = parser.parse_args()
     facts = {"rlvrlab": __version__, "python": platform.python_version(), "cores": os.cpu_count()}
-    result = {**facts, "parts": parts(), asked.engine: training(asked.engine, asked.steps, asked.sft)}
+    result = {**facts, "parts": parts(), asked.engine: training(asked.engine, asked.steps, asked.sft, asked.arms)}
     print(json.dumps(result, indent=None if asked.json else 2))
 
 

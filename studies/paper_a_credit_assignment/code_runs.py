@@ -61,12 +61,10 @@ def recipe(seed: int, words: list[str]) -> Any:
 
 def start(seed: int) -> None:
     """The policy that every arm of a seed begins with."""
-    from rlvrlab.engines.hf.store import export
-
     lab = build_lab(recipe(seed, ['phases=["sft"]']))
     deque(bare_steps(lab, lab.resolved.phase("sft"), WORK), maxlen=0)
     lab.engine.publish()
-    export(lab.engine, WORK / f"start_{seed}")
+    lab.engine.save(WORK / f"start_{seed}")
     print(f"start {seed}: {evaluate_skills(lab).value:.3f} of {HELD_OUT} held-out problems")
 
 
@@ -117,7 +115,7 @@ def run(arm: str, seed: int, output: Path, steps: int = 1000) -> None:
     torch.set_num_threads(1)
     words = [
         'phases=["grpo"]',
-        f"engine.model={WORK / f'start_{seed}'}",
+        f"engine.model={WORK / f'start_{seed}' / 'huggingface'}",
         "optimizer.warmup_steps=0",
         "optimizer.decay=constant",
         *ARMS[arm],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ from rlvrlab.train.plan import phase_plans
 from rlvrlab.types import Branch, Completion, ErrorKind, Finish, Problem, Request, Reward, Rollout, Sampling, Verdict
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "train"))
+import faults
 import runs
 
 END = 0
@@ -250,6 +252,23 @@ def test_a_run_on_trees_goes_on_exactly_after_an_interruption(tmp_path: Path, mo
         (late / "manifest.json").unlink()
     session.resume(broken, runs.quiet)
     runs.assert_same(whole, broken)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [TREE, ("credit.type=doubly_robust", "credit.segmentation=characters")])
+def test_a_run_that_is_killed_ends_as_one_that_was_not(tmp_path: Path, words: tuple[str, ...]) -> None:
+    whole = runs.run(tmp_path / "a", *words, text=runs.ONLINE).folder
+    resolved = runs.recipe(tmp_path / "b", *words, text=runs.ONLINE)
+
+    def work() -> session.Ended:
+        faults.kill_at_change(90)
+        return session.start(resolved, runs.quiet)
+
+    assert runs.in_child(work) == -signal.SIGKILL
+    killed = runs.only_run(tmp_path / "b")
+    assert killed is not None and any("tree/shared" in row or "credit/asked" in row for row in read_metrics(killed))
+    session.resume(killed, runs.quiet)
+    runs.assert_same(whole, killed)
 
 
 def test_as_many_answers_are_judged_as_without_a_tree_and_fewer_tokens_drawn(tmp_path: Path) -> None:

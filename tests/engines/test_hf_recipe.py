@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -81,3 +82,41 @@ def test_all_phases_and_a_resume_from_the_middle(tmp_path: Path, rank: int, phas
     assert metrics(cut) == metrics(whole.folder)
     last = f"checkpoints/global_step_{steps[-1]}/actor/engine.safetensors"
     assert (cut / last).read_bytes() == (whole.folder / last).read_bytes()
+
+
+TWO_SKILLS = """type = "mixture"
+members = [
+  {type = "countdown", label = "plus", numbers = [2], high = 9, operators = "+", style = "bare"},
+  {type = "countdown", label = "times", numbers = [2], high = 9, operators = "*", style = "bare"},
+]
+[protocol]
+type = "sequential"
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "guard",
+    [
+        ["guard.type=penalty", "guard.loss=kl_full", "guard.memory_per_skill=2"],
+        ["guard.type=proximal", "guard.gradient=kl_full", "guard.constraints=2", "guard.memory_per_skill=4"],
+        ["guard.type=average", "guard.decay=0.5", "guard.every=2"],
+    ],
+    ids=["exact KL", "proximal", "average"],
+)
+def test_guards_with_anchors_and_vectors_resume_exactly(tmp_path: Path, guard: list[str]) -> None:
+    """Cut two steps into the second stage; the exact KL is 0 in that stage's first update and not in its second."""
+    env = RECIPE[RECIPE.index('type = "countdown"') : RECIPE.index("[reward]")]
+    (tmp_path / "tiny.toml").write_text(RECIPE.replace(env, TWO_SKILLS))
+    keys = ["engine.type=hf", f"engine.model={tiny('llama')}", "engine.lora_rank=4", "engine.device=cpu", *guard]
+    keys += ['phases=["grpo"]', "grpo.steps=8", "eval.every=0", f"output_dir={tmp_path / 'out'}"]
+    whole = session.start(load_recipe(tmp_path / "tiny.toml", keys), quiet)
+    cut = Path(shutil.copytree(whole.folder, tmp_path / "copy" / whole.folder.name))
+    for step in (7, 8):
+        shutil.rmtree(cut / "checkpoints" / f"global_step_{step}", ignore_errors=True)
+    assert session.resume(cut, quiet).status == "finished"
+    assert metrics(cut) == metrics(whole.folder)
+    rows = [json.loads(line) for line in (whole.folder / "logs" / "metrics.jsonl").read_text().splitlines()]
+    losses = [row["guard/plus/loss"] for row in rows if "guard/plus/loss" in row]
+    assert "guard.type=penalty" not in guard or (losses[0] == 0.0 < losses[1] and len(losses) == 4)
+    assert any(key.startswith("guard/") for row in rows for key in row)

@@ -228,14 +228,18 @@ def test_failures_that_one_edit_mends_are_told_from_others() -> None:
     found = look_at_steps(tries, report(tries), env)
     assert (found.failures, found.mended.value, found.dead) == (4, 0.5, 0.0)
     assert found.steps == pytest.approx((2 + 3 + 2 + 4 + 2) / 5) and found.calls == env.asked > 8
-    assert "one edit mends 50% of 4 failures" in found.advice and "replays can pay" in found.advice
+    # Of the first three deletions and two exchanges one is right; of the second two deletions and one exchange.
+    assert found.edits_right.value == pytest.approx((1 / 5 + 1 / 3) / 4) and found.fresh_right == pytest.approx(1 / 6)
+    assert "one edit mends 50% of 4 failures" in found.advice and "too close" in found.advice
 
 
-def test_where_no_edit_mends_the_advice_is_what_costs_no_call() -> None:
-    tries = [one for i in range(60) for one in stepped(f"p{i}", ["c\nd\n", "a\nb\n"])]
-    found = look_at_steps(tries, report(tries), WantsAB())
+def test_replays_are_held_against_drawing_again() -> None:
+    hopeless = [one for i in range(60) for one in stepped(f"p{i}", ["c\nd\n", "a\nb\n"])]
+    found = look_at_steps(hopeless, report(hopeless), WantsAB())
     assert found.failures == MOST_FAILURES and found.mended.value == 0
-    assert "tree and trace" in found.advice and found.facts()["advice"] == found.advice
+    assert "less than drawing again; tree and trace" in found.advice and found.facts()["advice"] == found.advice
+    sparse = [one for i in range(60) for one in stepped(f"p{i}", ["b\na\n"] * 30 + (["a\nb\n"] if i == 0 else []))]
+    assert "can pay" in look_at_steps(sparse, report(sparse), WantsAB()).advice
     single = [one for i in range(3) for one in stepped(f"p{i}", ["c", "d"])]
     assert "single steps" in look_at_steps(single, report(single), WantsAB()).advice
     assert look_at_steps(tried("a", [0.0]), report(tried("a", [0.0])), WantsAB()) is None, "no text, no steps"

@@ -193,3 +193,11 @@ def test_the_sign_of_zero_does_not_change_where_a_value_is_sorted(got: Any, expe
 def test_a_tolerance_that_accepts_everything_is_refused(tolerance: float) -> None:
     with pytest.raises(ValueError, match="finite"):
         Comparison("float", abs_tol=tolerance)
+
+
+@pytest.mark.parametrize("value", [{10**5000, 1}, {10**5000: "a"}, [{"a": -(10**5000)}], (frozenset({10**5000}),)])
+def test_integers_that_cannot_be_written_as_text_are_compared_inside_sets_and_dicts(value: Any) -> None:
+    """Python refuses to write more than 4300 digits, which made right answers wrong."""
+    assert same_value(plain.encode(value), value, Comparison("python"))
+    assert not same_value(plain.encode({10**5000 + 1, 1}), {10**5000, 1}, Comparison("python"))
+    assert same_value(plain.encode({1e300, True}), {int(1e300), 1}, Comparison("python"))

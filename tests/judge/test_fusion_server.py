@@ -22,7 +22,8 @@ import pytest
 from rlvrlab.errors import UserError
 from rlvrlab.judge.fusion.datasets import Datasets
 from rlvrlab.judge.fusion.server import JudgeServer
-from rlvrlab.judge.fusion.wire import task_from_wire, task_to_wire
+from rlvrlab.judge.fusion.submissions import published
+from rlvrlab.judge.fusion.wire import deadline_s, limits_of, task_from_wire, task_to_wire
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, TestsTask
 from rlvrlab.judge.workers.orders import Order, Ran
 from rlvrlab.judge.workers.pool import Pool
@@ -392,3 +393,18 @@ def test_verls_reward_code_works_unchanged(running: Running) -> None:
         f"{running.url}/run_code", gate, 1024, "```python\ndef put(xs, x): return xs + [x]\n```", calls
     )
     assert score == 1.0, details
+
+
+def test_a_row_with_many_names_is_read_in_linear_time() -> None:
+    """Which function is tested is looked for among all calls, on the loop that serves everybody."""
+    text = " ".join(f"a{i}(" for i in range(20_000)) + " b( b("
+    solution = "\n".join(f"def c{i}(): pass" for i in range(20_000))
+    started = time.process_time()
+    assert published({"test": text, "canonical_solution": solution})["entry_point"] == "b"
+    assert time.process_time() - started < 1.0
+
+
+def test_a_timeout_beyond_all_numbers_is_the_callers_mistake() -> None:
+    for name in ("run_timeout", "compile_timeout"):
+        with pytest.raises(UserError, match=name):
+            deadline_s({name: 10**400}, limits_of({name: 10**400}))

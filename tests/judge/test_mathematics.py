@@ -178,3 +178,26 @@ def test_in_a_text_of_many_numbers_each_of_them_counts(judge: Judge, last: int, 
 def test_an_endless_answer_is_ended(judge: Judge) -> None:
     verdict = judge.verify(MathTask("5", Limits(cpu_s=1.0, memory_mb=1024)), "9^{9^{9^9}}")
     assert verdict.correct is False and verdict.error in (ErrorKind.TIMEOUT, ErrorKind.MEMORY)
+
+
+@needs_math_verify
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("gold", "answer", "right"),
+    [
+        ("P(1+r)^T", "P(1+r)", False),
+        ("2", "2^{T}", False),
+        ("P(1+r)^T", "P(r+1)^{T}", True),
+        ("f'(x)", "f(x)", False),
+        ("y''+y=0", "y'+y=0", False),
+        ("f'(x)=2x", "2x", True),
+        ("3/4", "3:4:1", False),
+        ("1:2:3", "2:4:6", True),
+        ("5", "5?", False),
+        ("5", "5\\text{ (false)}", False),
+        ("5", "5\\text{ apples}", True),
+    ],
+)
+def test_signs_that_math_verify_passes_over_in_silence_count(judge: Judge, gold: str, answer: str, right: bool) -> None:
+    """An exponent T, primes, the third term of a ratio, and words that take the number back."""
+    assert judge.verify(MathTask(gold), answer).correct is right

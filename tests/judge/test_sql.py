@@ -430,3 +430,13 @@ def test_texts_in_a_list_are_no_tags() -> None:
         assert same_result(Result(1, [[hostile]]), in_any_order(Result(1, [[hostile]])), 1e-9) == ""
     numbers = [["list", [["Decimal", "1.50"], 2.0]]], [["list", [1.5, 2.0000000000001]]]
     assert same_result(Result(1, [numbers[0]]), in_any_order(Result(1, [numbers[1]])), 1e-9) == ""
+
+
+def test_an_answers_own_reals_do_not_lead_from_golds_value_to_another() -> None:
+    """Each is within a hundredth of its neighbour, the last is twice gold's."""
+    gold = in_any_order(Result(1, [[1.0]] * 71))
+    stairs = [[1.01**step] for step in range(71)]
+    assert same_result(Result(1, stairs), gold, 0.01) != ""
+    near = [[1.0 + step / 10_000] for step in range(-35, 36)]
+    assert same_result(Result(1, near), gold, 0.01) == ""
+    assert same_result(Result(1, [[1e-13], [5.0]]), in_any_order(Result(1, [[5.0], [0.0]])), 1e-9) == ""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import sys
+import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,10 +76,22 @@ SERVED = {
 }  # fmt: skip
 
 
+def wait_for(port: int) -> None:
+    """Until a port can be used: what was killed may hold it for a moment, until all its threads are gone."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        with socket.socket() as place, suppress(OSError):
+            place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            place.bind(("127.0.0.1", port))
+            return
+        time.sleep(0.05)
+
+
 class Server:
     """`rlvr serve …` in a fork, which saves the imports."""
 
     def __init__(self, words: tuple[str, ...], port: int = 0) -> None:
+        wait_for(port)
         told, tell = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import runs
 from scipy.optimize import minimize
+from slow_cases import some_slow
 from test_guards import SEQUENTIAL, going_on, trained
 from test_protocols import SKILLS
 
@@ -86,7 +87,7 @@ def slope(function, theta: np.ndarray, direction: np.ndarray, size: float = 1e-5
     return (function(theta + size * direction) - function(theta - size * direction)) / (2 * size)
 
 
-@pytest.mark.parametrize("loss", ["likelihood", "accepted", "kl"])
+@pytest.mark.parametrize("loss", some_slow(["likelihood", "accepted", "kl"], ["likelihood"]))
 def test_a_penalty_is_the_gradient_of_the_remembered_answers_loss(tmp_path: Path, monkeypatch, loss: str) -> None:
     """Finite differences of the mean log-probability of what is in the memory, along random directions."""
     words = ["guard.type=penalty", f"guard.loss={loss}", "guard.coef=0.7", "guard.memory_per_skill=8"]
@@ -142,7 +143,7 @@ def test_fresh_prompts_join_the_stored_ones_at_the_same_strength(tmp_path: Path,
         trained(tmp_path, *PLAIN, "guard.type=penalty", "guard.fresh=3", until=1)
 
 
-@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("average", some_slow([False, True], [False]))
 def test_gem_raises_no_remembered_loss_by_its_gradient(tmp_path: Path, monkeypatch, average: bool) -> None:
     """⟨ℓ_s, d⟩ ≥ 0, and d is the projection of the plain gradient that a general solver finds."""
     words = ["guard.type=gem", f"guard.average={str(average).lower()}", 'guard.protected=["plus","times"]']
@@ -245,6 +246,7 @@ def test_without_constraints_the_proximal_step_is_a_spring_outside_the_optimiser
     assert all(outcome.metrics["guard/active"] == 0 for outcome in later)
 
 
+@pytest.mark.slow
 def test_one_constraint_without_a_spring_is_the_skill_safe_update(tmp_path: Path) -> None:
     words = [*PLAIN, "guard.memory_per_skill=8"]
     one, _ = trained(tmp_path, *words, "guard.type=proximal", "guard.kappa=0", "guard.constraints=1")

@@ -224,10 +224,11 @@ def _canonical(form: Any) -> Any:
 
 
 def _merged_leaf(form: Any) -> Any:
+    """Whole numbers stay in plain.py's encoding: as JSON, integers of more than 4300 digits cannot be written."""
     if type(form) is not list:
-        return int(form) if type(form) is bool or (type(form) is float and form.is_integer()) else form
+        return plain.encode(int(form)) if type(form) is bool or (type(form) is float and form.is_integer()) else form
     if form[0] == "int":
-        return int(form[1], 16)
+        return plain.encode(int(form[1], 16))
     if form[0] == "complex":
         parts = [_merged_leaf(plain.encode(float(part))) for part in form[1]]
         return parts[0] if parts[1] == 0 else ["complex", parts]
@@ -239,7 +240,7 @@ def _merged_leaf(form: Any) -> Any:
         return form
     value = Fraction(form[1])
     if value.denominator == 1:
-        return value.numerator
+        return plain.encode(value.numerator)
     return float(value) if Fraction(float(value)) == value else [form[0], str(value)]
 
 

@@ -1,8 +1,9 @@
 """Can step credit pay here? Steps per answer, dead groups, and how often a single edit mends a failed answer.
 
-Replays of a failed answer teach something new only where one edit mends it; trees and traces need several steps per
-answer, and groups that are not dead. Edits tried: each step deleted, and exchanged with its neighbour. A failed answer
-counts as mended when one of them is judged right.
+A verdict on an altered failure is well spent where it finds a right answer more often than a verdict on a fresh answer
+does: that is what replays of failures are held against. Trees and traces ask for no further verdict; they need several
+steps per answer, and groups that are not dead. Edits tried: each step deleted, and exchanged with its neighbour. A
+failed answer counts as mended when one of them is judged right.
 """
 
 from __future__ import annotations
@@ -22,8 +23,6 @@ MOST_EDITS = 24
 """Edits of one answer, spread evenly over its steps."""
 MOST_ANSWERS = 400
 """Different answers whose steps are counted."""
-MENDS = 0.10
-"""Share of failures from which on replays of failed answers are worth their calls."""
 FEW_STEPS = 2.0
 """With fewer steps an answer is as good as one step."""
 
@@ -38,6 +37,10 @@ class StepReport:
     """Failed answers that were altered."""
     mended: Measured
     """Share of them that one edit mends."""
+    edits_right: Measured
+    """Share of the edits of a failed answer that are right."""
+    fresh_right: float
+    """Share of fresh answers that are right."""
     calls: int
     """Altered answers that were judged for it."""
     dead: float
@@ -47,17 +50,23 @@ class StepReport:
     def advice(self) -> str:
         """Which step credit can pay, in words."""
         told = f"step credit: {self.steps:.1f} steps per answer, {self.dead:.0%} dead groups"
-        told += f", one edit mends {self.mended.value:.0%} of {self.failures} failures" if self.failures else ""
         if self.steps < FEW_STEPS:
             return f"{told}: answers are single steps, so it has nothing to tell apart"
-        if self.failures and self.mended.value >= MENDS:
-            return f"{told}: replays can pay (credit.type = counterfactual or doubly_robust), also in dead groups"
         free = "tree and trace ask for no further verdict" if self.dead < 1 else "and no group has signal"
-        return f"{told}: replays of failed answers would not pay (below {MENDS:.0%}); {free}"
+        if not self.failures:
+            return f"{told}: no failure to mend; {free}"
+        told += f", one edit mends {self.mended.value:.0%} of {self.failures} failures"
+        told += f"; {self.edits_right.value:.1%} of the edits are right, {self.fresh_right:.1%} of fresh answers"
+        if self.edits_right.low > self.fresh_right:
+            return f"{told}: replays of failures can pay (credit.type = counterfactual or doubly_robust)"
+        if self.edits_right.high < self.fresh_right:
+            return f"{told}: replays of failures find less than drawing again; {free}"
+        return f"{told}: too close to say whether replays of failures pay; {free}"
 
     def facts(self) -> dict[str, Any]:
         """Everything as plain JSON values."""
-        return {**vars(self), "mended": self.mended._asdict(), "advice": self.advice}
+        plain = {key: value._asdict() if isinstance(value, Measured) else value for key, value in vars(self).items()}
+        return {**plain, "advice": self.advice}
 
 
 def look_at_steps(tries: Sequence[Try], report: Report, env: Environment) -> StepReport | None:
@@ -69,11 +78,16 @@ def look_at_steps(tries: Sequence[Try], report: Report, env: Environment) -> Ste
     failed = _spread([one for one in formed.values() if one.correct is False])
     edits = [(at, one.problem, text) for at, one in enumerate(failed) for text in _edits(one.text)]
     verdicts = env.verify_many([(problem, text) for _, problem, text in edits])
-    mended = {at for (at, _, _), verdict in zip(edits, verdicts, strict=True) if verdict.correct}
+    right: list[list[bool]] = [[] for _ in failed]
+    for (at, _, _), verdict in zip(edits, verdicts, strict=True):
+        right[at].append(verdict.correct is True)
+    nothing = Measured(0.0, 0.0, 1.0)
     return StepReport(
         steps=sum(counts) / len(counts),
         failures=len(failed),
-        mended=measured([float(at in mended) for at in range(len(failed))]) if failed else Measured(0.0, 0.0, 1.0),
+        mended=measured([float(any(one)) for one in right]) if failed else nothing,
+        edits_right=measured([sum(one) / max(1, len(one)) for one in right]) if failed else nothing,
+        fresh_right=report.total.accuracy.value,
         calls=len(edits),
         dead=1 - report.total.mixed.value,
     )

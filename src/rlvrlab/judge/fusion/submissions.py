@@ -14,6 +14,7 @@ from __future__ import annotations
 import builtins
 import json
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from keyword import iskeyword
 from typing import Any
@@ -124,10 +125,10 @@ def _function_tested(row: Form) -> str | None:
     """The function of the reference solution that the tests call; without a solution, the one they call most."""
     tests = row.get("test_list") if isinstance(row.get("test_list"), list) else [row.get("test")]
     text = "\n".join(one for one in tests or [] if isinstance(one, str))
-    defined = re.findall(r"^def[ \t]+(\w+)", str(row.get("canonical_solution") or ""), re.MULTILINE)
+    defined = set(re.findall(r"^def[ \t]+(\w+)", str(row.get("canonical_solution") or ""), re.MULTILINE))
     called = [name for name in re.findall(r"(?<![\w.])([A-Za-z_]\w*)[ \t]*\(", text) if not hasattr(builtins, name)]
     known = [name for name in called if name in defined] or [name for name in called if not iskeyword(name)]
-    return max(known, key=known.count) if known else None
+    return Counter(known).most_common(1)[0][0] if known else None
 
 
 def _assert_task(row: Form, config: Form) -> TestsTask:

@@ -27,15 +27,17 @@ CHANGING = re.compile(
     rf"\b(?:(?:{'|'.join(SCALES)})s?|hal(?:f|ves)|(?:a|one|three) quarters?"
     r"|(?:third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|hundredth|thousandth|millionth|billionth)s?"
     r"|negative|minus|below zero|at least|at most|or (?:more|less|fewer|above|below)|(?:more|less|fewer|greater) than"
-    r"|about|approximately|roughly|nearly|almost|twice|doubled|tripled|cubed|factorial)\b",
+    r"|about|approximately|roughly|nearly|almost|maybe|perhaps|possibly|probably|false"
+    r"|twice|doubled|tripled|cubed|factorial)\b",
     re.IGNORECASE,
 )
 """Words that make another value of the number beside them."""
 SAYS_MORE = re.compile(
-    r"[<>≤≥≠≈]|\\(?:neq?|not|leq?|geq?|lt|gt|ll|gg|approx|sim|simeq|propto)(?![a-zA-Z])"
+    r"[<>≤≥≠≈?]|\\(?:neq?|not|leq?|geq?|lt|gt|ll|gg|approx|sim|simeq|propto)(?![a-zA-Z])"
     r"|(?:[-+*/^]|\\(?:times|cdot|div|pm|[lc]?dots)|\.\.)\s*$"
 )
-"""What makes more or less of a number than its value: a relation that is no equality, a sign with nothing behind it."""
+"""What makes more or less of a number than its value: a relation that is no equality, a question mark, a sign with
+nothing behind it."""
 COUNTED = {
     "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11,
     "twelve": 12, "sixteen": 16,
@@ -174,9 +176,10 @@ def _on_the_clock(answer: str, gold: str) -> bool | None:
 
 
 def _as_ratios(answer: str, gold: str) -> bool | None:
-    """Ratios such as 1:2:3 are the same where their terms are proportional."""
+    """Ratios such as 1:2:3 are the same where their terms are proportional; one of three or more is no number."""
     one, other = ([number(term) for term in text.split(":")] for text in (answer, gold))
-    if min(len(one), len(other)) < 2 or not all(one) or not all(other):
+    fewest, most = sorted((len(one), len(other)))
+    if (fewest < 2 and most < 3) or not all(one) or not all(other):
         return None
     factors = {a / b for a, b in zip(one, other, strict=False) if a and b}
     return len(one) != len(other) or len(factors) != 1
