@@ -161,6 +161,10 @@ def submission(completion: str, row: dict[str, Any], **config: Any) -> dict[str,
         ("/submit", submission(ADDS, {"id": 1, "test": [{"output": {"stdout": 3}}]}), 422),
         ("/submit", submission(ADDS, CONTEST, extra={"comparison": {"kind": "nonsense"}}), 422),
         ("/submit", submission(ADDS, {"id": 1, "test_list": 3, "entry_point": "f"}), 422),
+        *(
+            ("/submit", submission(ADDS, {"id": 1, "entry_point": "f", **tests}), 422)
+            for tests in ({}, {"test": None}, {"test": 5}, {"test": {"a": 1}})
+        ),
         ("/nowhere", {}, 404),
     ],
 )
@@ -325,6 +329,18 @@ def test_doors() -> None:
 )
 def test_tasks_survive_the_wire(task: Any) -> None:
     assert task_from_wire(json.loads(json.dumps(task_to_wire(task)))) == task
+
+
+def test_keys_that_share_a_hash_are_refused_before_a_table_is_made_of_them() -> None:
+    def read(expected: Any) -> Any:
+        call = {"plain": ["tuple", [["tuple", []], expected]]}
+        return task_from_wire({"kind": "calls", "entry_point": "f", "calls": [call]})
+
+    alike = [["int", hex(i * (2**61 - 1))] for i in range(1, 1502)]
+    for tagged in (["set", alike], ["frozenset", alike], ["dict", [[key, 1] for key in alike]]):
+        with pytest.raises(UserError, match="same hash"):
+            read(tagged)
+    assert read(["set", list(range(5000))]).calls[0].expected == set(range(5000))
 
 
 def test_the_real_client_works_unchanged(running: Running) -> None:

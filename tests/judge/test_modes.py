@@ -135,10 +135,10 @@ def test_assert_code(judge: Judge) -> None:
         ("assert abs(f(1) - 1) < 1e-6", "def f(x): return 1.0000001", True),
         ("for i in range(3):\n    assert f(i) == i", "def f(x): return x", True),
         ("def check(c):\n    'doc'\n    assert True\n    assert c(1) == 1\ncheck(f)", "def f(x): return 1", True),
-        ("def check(c):\n    assert c(1) == 1", "def f(x): return 2", True),
+        ("def check(c):\n    assert c(1) == 1", "def f(x): return 2", None),
     ],
 )
-def test_asserts_mean_the_same_as_data_and_as_code(judge: Judge, test: str, code: str, right: bool) -> None:
+def test_asserts_mean_the_same_as_data_and_as_code(judge: Judge, test: str, code: str, right: bool | None) -> None:
     """`as data` is only a faster way to the same verdict: a tester must agree."""
     assert judge.verify(TestsTask("f", (test,)), code).correct is right
     assert judge.verify(TestsTask("f", (f"if True:\n    pass\n{test}",)), code).correct is right

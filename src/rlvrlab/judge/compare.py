@@ -62,8 +62,10 @@ class Comparison:
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
             raise ValueError(f"comparison {self.kind!r}; allowed: {', '.join(get_args(Kind))}")
-        if not all(isinstance(tol, int | float) and tol >= 0 for tol in (self.abs_tol, self.rel_tol)):
-            raise ValueError(f"abs_tol and rel_tol must be numbers from 0 on: {self.abs_tol!r}, {self.rel_tol!r}")
+        if not all(isinstance(tol, int | float) and 0 <= tol < math.inf for tol in (self.abs_tol, self.rel_tol)):
+            raise ValueError(
+                f"abs_tol and rel_tol must be finite numbers from 0 on: {self.abs_tol!r}, {self.rel_tol!r}"
+            )
 
     def close(self, got: float, expected: float) -> bool:
         """Within tolerance; infinities only equal themselves, NaN equals NaN."""
@@ -267,7 +269,17 @@ def _arranged(form: Any, leaf: Callable[[Any], Any], tags: Mapping[str, str]) ->
 
 def _sort_key(form: Any, policy: Comparison) -> str:
     bags = dict.fromkeys(SEQUENCES, "bag") if policy.kind == "unordered" else {}
-    return json.dumps(_arranged(form, lambda leaf: leaf, bags))
+    return json.dumps(_arranged(form, _unsigned_zero, bags))
+
+
+def _unsigned_zero(leaf: Any) -> Any:
+    """0.0 for -0.0, also in the parts of a complex number: they are equal, and must be sorted alike."""
+    if type(leaf) is float and leaf == 0:
+        return 0.0
+    match leaf:
+        case ["complex", list(parts)]:
+            return ["complex", ["0.0" if part == "-0.0" else part for part in parts]]
+    return leaf
 
 
 def _real(form: Any) -> float | None:

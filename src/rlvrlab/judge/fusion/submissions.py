@@ -141,7 +141,9 @@ def _assert_task(row: Form, config: Form) -> TestsTask:
             raise UserError("provided_data.test_list: a list of assert statements is needed")
         setup = str(row["test_setup_code"])
         return TestsTask(name, tuple(map(str, row["test_list"])), setup=setup, preamble=setup, limits=limits)
-    test = str(row.get("test", ""))
+    test = row.get("test")
+    if not isinstance(test, str):
+        raise UserError("provided_data.test: test code, or a list of {input: {stdin}, output: {stdout}}, is needed")
     call = "" if f"check({name})" in test or "def check(" not in test else "\ncheck(candidate)"
     return TestsTask(name, (test + call,), setup=str(row.get("prompt", "")), limits=limits)
 

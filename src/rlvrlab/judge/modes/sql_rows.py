@@ -118,16 +118,22 @@ def _plain(cell: list[Any]) -> Any:
         return Decimal(content)
     if tag == "date":
         tag, content = "datetime", f"{content}T00:00:00"
-    return tag, json.dumps(_rounded(content))
+    return tag, json.dumps(_rounded([tag, content]))
 
 
-def _rounded(value: Any) -> Any:
-    """The reals within lists and structs, rounded: they have no neighbours to be compared with."""
-    if isinstance(value, list):
-        if len(value) == 2 and value[0] == "Decimal":
-            return _rounded(float(value[1]))
-        return [_rounded(item) for item in value]
-    return float(f"{value:.9g}") if isinstance(value, float) else value
+def _rounded(form: Any) -> Any:
+    """The reals within lists and structs, rounded: they have no neighbours to be compared with.
+
+    Read by its tags, as plain.py writes it: a list of texts may well begin with the text `Decimal`.
+    """
+    if type(form) is not list:
+        return float(f"{form:.9g}") if type(form) is float else form
+    tag, content = form
+    if tag == "Decimal":
+        return _rounded(float(content))
+    if tag == "dict":
+        return [tag, [[_rounded(key), _rounded(value)] for key, value in content]]
+    return [tag, [_rounded(item) for item in content] if type(content) is list else content]
 
 
 def literals_of(shown: Gold) -> list[Result]:

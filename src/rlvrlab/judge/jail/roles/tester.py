@@ -78,9 +78,11 @@ class Remote:
         self.broken = ""
         """Why the conversation ended early; empty when it did not."""
         self.raised: BaseException | None = None
+        self.called = False
 
     def __call__(self, *arguments: object, **named: object) -> Any:
         """Call the candidate's function over the wire; its exceptions are raised here."""
+        self.called = True
         try:
             request = [plain.encode(arguments, _number), plain.encode(named, _number)]
         except plain.TooDeep as error:  # no test is written like that: it came from the candidate
@@ -173,7 +175,7 @@ def run(job: Job, report: Report) -> None:
             report("candidate_gone", remote.broken)
             return
         report(*(("failed", noted) if noted is not None else raised or ("passed",)))
-    report("complete")
+    report("complete", remote.called)
 
 
 def _failure(piece: types.CodeType, module: types.ModuleType, remote: Remote) -> tuple[str, ...] | None:
