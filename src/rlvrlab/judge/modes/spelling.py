@@ -42,8 +42,6 @@ GOES_ON = {"\\overline", "\\bar", "\\dot", "\\dots", "\\ldots", "\\cdots"}
 """What continues the digits before it, so that a zero there counts: `1.20\\overline{3}` is not `1.2\\overline{3}`."""
 SHORTEST_WORD = 3
 """Letters in a row that are a word; fewer are variables beside each other."""
-PRIME = re.compile(r"(?<=[a-zA-Z)\]}'])\s*(?:['′]|\^\s*(?:\\prime(?![a-zA-Z])|\{\s*(?:\\prime\s*)+\}))")
-"""Behind a letter or a bracket: of a derivative, or of another point. math-verify does not see it."""
 NUMBER = re.compile(r"[0-9.]*[0-9]", re.ASCII)
 RELATIONS = {"<", ">", "=", "\\le", "\\ge", "\\ne", "\\in", "\\notin", "\\subset", "\\subseteq", "\\approx"}
 BORDERS = ({"(", "["}, {")", "]"})
@@ -86,8 +84,6 @@ def same(answer: str, gold: str) -> bool | None:
     one, other = tokens(answer), tokens(gold)
     if one == other:
         return bool(one) or None
-    if _primes(answer) != _primes(gold) and tokens(PRIME.sub("", answer)) == tokens(PRIME.sub("", gold)):
-        return False
     if len(one) == len(other):
         places = list(islice((i for i in range(len(one)) if one[i] != other[i]), 2))
         return False if len(places) == 1 and _matters(one, other, places[0], gold) else None
@@ -96,18 +92,10 @@ def same(answer: str, gold: str) -> bool | None:
     return False if negated and shorter != ["0"] else None
 
 
-def _primes(text: str) -> int:
-    """How many there are; a text in quotation marks has none."""
-    if text.lstrip("$ ").startswith("'"):
-        return 0
-    return sum(max(1, found.count("\\prime")) for found in PRIME.findall(text))
-
-
 def tokens(text: str) -> list[str]:
     """What LaTeX reads, with arguments in braces and without idle zeros, signs and indices."""
     for character, meaning in CHARACTERS.items():
         text = text.replace(character, meaning)
-    text = PRIME.sub(lambda found: "'" * max(1, found.group().count("\\prime")), text)
     text = LAYOUT.sub(lambda found: found.group(1) or (ARRAY if "begin" in found.group() else " "), text)
     text = SCIENTIFIC.sub("e", SQUARE_ROOT.sub(r"\\sqrt[2]", text))
     found = [SYNONYMS.get(piece, piece) for piece in _with_primes(_read(text))]
