@@ -302,7 +302,7 @@ def test_the_story_of_a_run_is_told_again_after_its_examination(run, tmp_path: P
 
 
 def test_fewer_problems_than_asked_for_are_all_taken_and_said_so(run, tmp_path: Path) -> None:
-    done = run("eval", "code", "--role", "test", "--engine", "toy", "-o", "e", "--max-tokens", "4")
+    done = run("eval", "code", "--role", "test", "--engine", "toy", "-o", "e", "--max-tokens", "4", "--size", "200")
     info = json.loads((tmp_path / "e" / "run_info.json").read_text())
     there = info["examined"]["problems"]
     assert 0 < there < 200 and done.returncode == 0, done.stderr
