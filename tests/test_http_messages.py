@@ -184,10 +184,16 @@ UNITS = (
     "null,",
     "[1000],",
     '{"a":[1,2],"b":{}},',
+    '"\u20ac",',
+    '"\U0001f600",',
 )
 
 
-@pytest.mark.parametrize("body", [f"[{unit * 5000}1]" for unit in UNITS] + [f"[{'[' * 900}{']' * 900}]"])
+WIDE = ('["\U0001f600' + "a" * 50_000 + '"]', '["\\ud83d\\ude00' + "a" * 50_000 + '"]', '["' + "\u20ac" * 50_000 + '"]')
+"""One character of four bytes makes four of every other in its string."""
+
+
+@pytest.mark.parametrize("body", [f"[{unit * 5000}1]" for unit in UNITS] + [f"[{'[' * 900}{']' * 900}]", *WIDE])
 def test_values_take_no_more_memory_than_was_estimated(body: str) -> None:
     size = parsed_size(body.encode())
     tracemalloc.start()

@@ -180,7 +180,7 @@ TARGETS = (
     Target("task", as_object(wire.task_from_wire), "value", (BadAnswer, UserError)),
     Target("model answer", as_object(parse_reply), "value", (BadAnswer,)),
     Target("submitted row", as_object(published), "value", (BadAnswer, UserError)),
-    Target("tool call", lambda text: (call_in(text, "chat", ("sql",)), final_answer(text)), "json"),
+    Target("tool call", lambda text: (call_in(text, "chat", ("sql",)), final_answer(text, "chat", ("sql",))), "json"),
     Target("program_in", lambda text: extract.program_in(text, "f", "def f(x):\n"), "python"),
     Target("query_in", extract.query_in, "sql"),
     Target("value_in", extract.value_in, "text"),

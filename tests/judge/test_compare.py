@@ -172,3 +172,32 @@ def test_a_relative_tolerance_is_relative_to_what_is_expected_alone() -> None:
     assert tenth.close(11.0, 10.0) and tenth.close(-9.0, -10.0)
     assert not tenth.close(11.05, 10.0) and not tenth.close(1e9, 0.0)
     assert Comparison("float", abs_tol=0.5, rel_tol=0.1).close(0.5, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "kind"),
+    [
+        ([-0.0, -1.0], [0.0, -1.0], "unordered"),
+        ({-0.0, -1.0}, {0.0, -1.0}, "exact"),
+        ({-0.0: 1, -1.0: 2}, {0.0: 1, -1.0: 2}, "exact"),
+        ({complex(-0.0, 1), complex(0, -1)}, {1j, -1j}, "exact"),
+        ([complex(-0.0, 1), complex(0, -1)], [1j, -1j], "unordered"),
+        ([{-0.0, -1.0}], [{0.0, -1.0}], "json"),
+    ],
+)
+def test_the_sign_of_zero_does_not_change_where_a_value_is_sorted(got: Any, expected: Any, kind: Any) -> None:
+    assert same_value(plain.encode(got), expected, Comparison(kind))
+
+
+@pytest.mark.parametrize("tolerance", [float("inf"), float("nan"), -1.0])
+def test_a_tolerance_that_accepts_everything_is_refused(tolerance: float) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        Comparison("float", abs_tol=tolerance)
+
+
+@pytest.mark.parametrize("value", [{10**5000, 1}, {10**5000: "a"}, [{"a": -(10**5000)}], (frozenset({10**5000}),)])
+def test_integers_that_cannot_be_written_as_text_are_compared_inside_sets_and_dicts(value: Any) -> None:
+    """Python refuses to write more than 4300 digits, which made right answers wrong."""
+    assert same_value(plain.encode(value), value, Comparison("python"))
+    assert not same_value(plain.encode({10**5000 + 1, 1}), {10**5000, 1}, Comparison("python"))
+    assert same_value(plain.encode({1e300, True}), {int(1e300), 1}, Comparison("python"))

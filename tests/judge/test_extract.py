@@ -51,7 +51,10 @@ def text_of(row: Row) -> str:
 
 def rows_of(kind: str) -> Any:
     rows = [row for row in ROWS if row["kind"] == kind]
-    return pytest.mark.parametrize("row", rows, ids=[row["what"] for row in rows])
+    long = {row["what"]: pytest.mark.slow for row in rows if "without end" in row["what"]}
+    return pytest.mark.parametrize(
+        "row", [pytest.param(row, id=row["what"], marks=long.get(row["what"], ())) for row in rows]
+    )
 
 
 class Handed(Exception):

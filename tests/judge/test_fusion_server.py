@@ -22,7 +22,8 @@ import pytest
 from rlvrlab.errors import UserError
 from rlvrlab.judge.fusion.datasets import Datasets
 from rlvrlab.judge.fusion.server import JudgeServer
-from rlvrlab.judge.fusion.wire import task_from_wire, task_to_wire
+from rlvrlab.judge.fusion.submissions import published
+from rlvrlab.judge.fusion.wire import deadline_s, limits_of, task_from_wire, task_to_wire
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, TestsTask
 from rlvrlab.judge.workers.orders import Order, Ran
 from rlvrlab.judge.workers.pool import Pool
@@ -160,6 +161,10 @@ def submission(completion: str, row: dict[str, Any], **config: Any) -> dict[str,
         ("/submit", submission(ADDS, {"id": 1, "test": [{"output": {"stdout": 3}}]}), 422),
         ("/submit", submission(ADDS, CONTEST, extra={"comparison": {"kind": "nonsense"}}), 422),
         ("/submit", submission(ADDS, {"id": 1, "test_list": 3, "entry_point": "f"}), 422),
+        *(
+            ("/submit", submission(ADDS, {"id": 1, "entry_point": "f", **tests}), 422)
+            for tests in ({}, {"test": None}, {"test": 5}, {"test": {"a": 1}})
+        ),
         ("/nowhere", {}, 404),
     ],
 )
@@ -326,6 +331,18 @@ def test_tasks_survive_the_wire(task: Any) -> None:
     assert task_from_wire(json.loads(json.dumps(task_to_wire(task)))) == task
 
 
+def test_keys_that_share_a_hash_are_refused_before_a_table_is_made_of_them() -> None:
+    def read(expected: Any) -> Any:
+        call = {"plain": ["tuple", [["tuple", []], expected]]}
+        return task_from_wire({"kind": "calls", "entry_point": "f", "calls": [call]})
+
+    alike = [["int", hex(i * (2**61 - 1))] for i in range(1, 1502)]
+    for tagged in (["set", alike], ["frozenset", alike], ["dict", [[key, 1] for key in alike]]):
+        with pytest.raises(UserError, match="same hash"):
+            read(tagged)
+    assert read(["set", list(range(5000))]).calls[0].expected == set(range(5000))
+
+
 def test_the_real_client_works_unchanged(running: Running) -> None:
     fusion = pytest.importorskip("sandbox_fusion", reason="needs the PyPI package sandbox-fusion")
     request = fusion.RunCodeRequest(code="print(6 * 7)", language="python", stdin="")
@@ -376,3 +393,18 @@ def test_verls_reward_code_works_unchanged(running: Running) -> None:
         f"{running.url}/run_code", gate, 1024, "```python\ndef put(xs, x): return xs + [x]\n```", calls
     )
     assert score == 1.0, details
+
+
+def test_a_row_with_many_names_is_read_in_linear_time() -> None:
+    """Which function is tested is looked for among all calls, on the loop that serves everybody."""
+    text = " ".join(f"a{i}(" for i in range(20_000)) + " b( b("
+    solution = "\n".join(f"def c{i}(): pass" for i in range(20_000))
+    started = time.process_time()
+    assert published({"test": text, "canonical_solution": solution})["entry_point"] == "b"
+    assert time.process_time() - started < 1.0
+
+
+def test_a_timeout_beyond_all_numbers_is_the_callers_mistake() -> None:
+    for name in ("run_timeout", "compile_timeout"):
+        with pytest.raises(UserError, match=name):
+            deadline_s({name: 10**400}, limits_of({name: 10**400}))

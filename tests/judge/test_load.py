@@ -153,6 +153,7 @@ def test_who_never_gets_a_processor_is_given_up(monkeypatch: pytest.MonkeyPatch)
         assert job.at(late, {1: (0.1, late)}) == ["starved"]
 
 
+@pytest.mark.slow
 def test_each_test_has_its_own_budget_when_a_tester_runs_them(judge: Judge) -> None:
     program = "import time\ndef f(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n"
     pieces = ("assert f(0.15) is (lambda: None)()",) * 4

@@ -30,6 +30,20 @@ needs_math_verify = pytest.mark.skipif(
         ("0.33333333", "\\frac{1}{3}", False),
         ("1.1\\overline{6}", "7/6", True),
         ("X", "x", False),
+        ("2(1/2)", "2\\frac{1}{2}", None),
+        ("x = 1.2\\overline{3}", "x = 1.20\\overline{3}", False),
+        ("x = 1.20", "x = 1.2", True),
+        ("BD", "BD_1", None),
+        ("204", "204_5", True),
+        ("f(x)", "f'(x)", False),
+        ("f''(x)", "f'(x)", False),
+        ("\\triangle ABC", "\\triangle A'BC", False),
+        ("f'(x) = 2x", "2x", None),
+        ("f^{\\prime}(x)", "f'(x)", True),
+        ("f^{\\prime\\prime}", "f''", True),
+        ("x = 3 \\pmod 5", "x \\equiv 3 \\pmod 5", True),
+        ("\\varnothing", "\\emptyset", True),
+        ("5 \\text{ inches}", "5 \\text{ in}", None),
         ("1e5 x", "1E5 x", True),
         ("5 \\mathrm{MW}", "5 \\mathrm{mW}", False),
         ("5 \\text{ kg}", "5 \\text{ Kg}", None),
@@ -136,6 +150,10 @@ def test_without_math_verify_symbols_stay_unjudged(judge: Judge) -> None:
         ("x=5=5", "x=5", True),
         ("\\binom{5}{2}", "10", True),
         ("\\binom{5}{2}", "11", False),
+        ("2(1/2)", "2\\frac{1}{2}", False),
+        ("2(1/2)", "1", True),
+        ("BD", "BD_1", False),
+        ("5 \\text{ inches}", "5 \\text{ in}", True),
         ("\\{0.\\overline{3}, 2\\}", "\\{2, \\frac{1}{3}\\}", True),
         ("\\sqrt{3}", "\\sqrt{2}", False),
         ("__import__('os').system('true')", "5", False),
@@ -160,3 +178,26 @@ def test_in_a_text_of_many_numbers_each_of_them_counts(judge: Judge, last: int, 
 def test_an_endless_answer_is_ended(judge: Judge) -> None:
     verdict = judge.verify(MathTask("5", Limits(cpu_s=1.0, memory_mb=1024)), "9^{9^{9^9}}")
     assert verdict.correct is False and verdict.error in (ErrorKind.TIMEOUT, ErrorKind.MEMORY)
+
+
+@needs_math_verify
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("gold", "answer", "right"),
+    [
+        ("P(1+r)^T", "P(1+r)", False),
+        ("2", "2^{T}", False),
+        ("P(1+r)^T", "P(r+1)^{T}", True),
+        ("f'(x)", "f(x)", False),
+        ("y''+y=0", "y'+y=0", False),
+        ("f'(x)=2x", "2x", True),
+        ("3/4", "3:4:1", False),
+        ("1:2:3", "2:4:6", True),
+        ("5", "5?", False),
+        ("5", "5\\text{ (false)}", False),
+        ("5", "5\\text{ apples}", True),
+    ],
+)
+def test_signs_that_math_verify_passes_over_in_silence_count(judge: Judge, gold: str, answer: str, right: bool) -> None:
+    """An exponent T, primes, the third term of a ratio, and words that take the number back."""
+    assert judge.verify(MathTask(gold), answer).correct is right

@@ -152,3 +152,10 @@ def test_tests_that_may_catch_a_failed_assert_run_as_they_are_and_it_is_said(jud
     assert (right.correct, right.flags) == (True, ("stops_at_failure",)), right
     caught = judge.verify(TestsTask("f", (test,)), "def f(i): return 1")
     assert caught.correct is ("except f" not in test), caught
+
+
+def test_tests_that_cannot_be_rewritten_run_as_they_are_and_it_is_said(judge: Judge) -> None:
+    """A sum of six hundred terms is nested too deeply for a tree to be written as text again."""
+    task = TestsTask("f", (f"assert f(0) == 0\nassert f(600) == {' + '.join(['1'] * 600)}",))
+    verdict = judge.verify(task, "def f(i): return i")
+    assert (verdict.correct, verdict.flags) == (True, ("stops_at_failure",)), verdict

@@ -410,6 +410,7 @@ def test_duckdb_is_read_only_too(judge: Judge, tmp_path: Path) -> None:
         "INSTALL httpfs",
         "SET enable_external_access = true",
         "SELECT 1; SELECT 2",
+        "CREATE TEMP TABLE copied AS SELECT * FROM person",
         "SELECT count(*) FROM range(1000000) a, range(1000000) b, range(1000000) c",
         "nonsense",
     ]
@@ -417,4 +418,25 @@ def test_duckdb_is_read_only_too(judge: Judge, tmp_path: Path) -> None:
         [(task, query) for query in ["SELECT name, count(id) FROM person GROUP BY ALL", *hostile]]
     )
     assert [verdict.correct for verdict in verdicts] == [True] + [False] * len(hostile)
+    counted = SqlTask(str(database), "SELECT count(*) FROM person", engine="duckdb", limits=limits)
+    assert judge.verify(counted, "CREATE TEMP TABLE copied AS SELECT * FROM person").correct is False
     assert database.read_bytes() == content
+
+
+def test_texts_in_a_list_are_no_tags() -> None:
+    gold = in_any_order(Result(1, [[["list", ["a", "b"]]]]))
+    for hostile in (["list", ["Decimal", "x"]], ["dict", [["k", ["list", ["Decimal", "x"]]]]], ["list", ["list", 1]]):
+        assert same_result(Result(1, [[hostile]]), gold, 1e-9) == "other rows"
+        assert same_result(Result(1, [[hostile]]), in_any_order(Result(1, [[hostile]])), 1e-9) == ""
+    numbers = [["list", [["Decimal", "1.50"], 2.0]]], [["list", [1.5, 2.0000000000001]]]
+    assert same_result(Result(1, [numbers[0]]), in_any_order(Result(1, [numbers[1]])), 1e-9) == ""
+
+
+def test_an_answers_own_reals_do_not_lead_from_golds_value_to_another() -> None:
+    """Each is within a hundredth of its neighbour, the last is twice gold's."""
+    gold = in_any_order(Result(1, [[1.0]] * 71))
+    stairs = [[1.01**step] for step in range(71)]
+    assert same_result(Result(1, stairs), gold, 0.01) != ""
+    near = [[1.0 + step / 10_000] for step in range(-35, 36)]
+    assert same_result(Result(1, near), gold, 0.01) == ""
+    assert same_result(Result(1, [[1e-13], [5.0]]), in_any_order(Result(1, [[5.0], [0.0]])), 1e-9) == ""

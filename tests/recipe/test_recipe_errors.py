@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from recipe_cases import SMALL, load, problem, problems
 
+from rlvrlab.errors import UserError
 from rlvrlab.recipe import Recipe
+from rlvrlab.recipe.parse import parse_toml
 from rlvrlab.recipe.schema import core_keys, sections
 
 
@@ -178,3 +180,8 @@ def test_hostile_names_cannot_name_a_folder(tmp_path, name: str) -> None:
 @pytest.mark.parametrize("name", ["a", "Toy_countdown-v1.2", "0", "x" * 80, "console"])
 def test_plain_names_are_fine(tmp_path, name: str) -> None:
     assert load(tmp_path, f'name = "{name}"').recipe.name == name
+
+
+def test_a_text_that_would_take_the_parser_long_is_refused() -> None:
+    with pytest.raises(UserError, match="1000000 characters; at most 300000"):
+        parse_toml("\n" * 1_000_000, "big.toml")

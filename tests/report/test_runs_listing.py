@@ -122,6 +122,7 @@ def test_search_tags_and_sort(tmp_path) -> None:
         change_tag(tmp_path / "beta", "../x y", True)
 
 
+@pytest.mark.slow
 def test_two_hundred_runs_in_a_second(quickly, tmp_path) -> None:
     text = lines([metrics_row(step, 0.5 if step % 10 == 0 else None) for step in range(600)])
     for i in range(200):

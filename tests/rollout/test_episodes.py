@@ -160,8 +160,10 @@ def test_calls_and_answers_are_read_strictly() -> None:
                  "<tool_call>{}</tool_call><tool_call>{}</tool_call>"):  # fmt: skip
         call = call_in(text, "chat", tools)
         assert call is not None and call.mistake
-    assert final_answer("### 1\n<tool_response>\nx\n</tool_response>\n") is None
-    assert final_answer("<tool_response>\n### 7\n</tool_response>\n### 8") == "8"
+    assert final_answer("### 1\n<tool_response>\nx\n</tool_response>\n", "chat", tools) is None
+    assert final_answer("<tool_response>\n### 7\n</tool_response>\n### 8", "chat", tools) == "8"
+    assert final_answer("<tool_call>{}</tool_call>\n### 8", "chat", tools) is None
+    assert final_answer("python: 1\n### 8", "bare", tools) is None
     assert printing("a = 1\na + 1").endswith("print(a + 1)") and printing("print(3)") == "print(3)"
 
 

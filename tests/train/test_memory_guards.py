@@ -246,6 +246,7 @@ def test_without_constraints_the_proximal_step_is_a_spring_outside_the_optimiser
     assert all(outcome.metrics["guard/active"] == 0 for outcome in later)
 
 
+@pytest.mark.slow
 def test_one_constraint_without_a_spring_is_the_skill_safe_update(tmp_path: Path) -> None:
     words = [*PLAIN, "guard.memory_per_skill=8"]
     one, _ = trained(tmp_path, *words, "guard.type=proximal", "guard.kappa=0", "guard.constraints=1")

@@ -19,7 +19,8 @@ KEPT = 200
 CURRENCY = ("\\$", "$", "€", "£", "¥")
 UNIT = re.compile(r"([^a-zA-Z%]*[0-9.])(?: ([a-zA-Z]{2,20})| ?(\\?%))", re.ASCII)
 NO_UNITS = re.compile(
-    "or|and|not|to|plus|times|over|point|quarters?|score|tens|mil|mn|bn|gross|double|triple|maybe|pi|root|squared|mod",
+    "or|and|not|to|plus|times|over|point|quarters?|score|tens|mil|mn|bn|gross|double|triple|pi|root|squared|mod|wrong"
+    "|incorrect",
     re.IGNORECASE,
 )
 """Words after a number that change its value, or hedge, besides those that CHANGING knows."""

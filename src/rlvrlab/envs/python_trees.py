@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -73,7 +74,7 @@ def tested(code: ast.Module, tests: Sequence[ast.Module]) -> str | None:
     defined = {node.name for node in ast.walk(code) if isinstance(node, ast.FunctionDef)}
     used = [node.id for test in tests for node in ast.walk(test) if isinstance(node, ast.Name)]
     called = [name for name in used if name in defined]
-    return max(called, key=called.count) if called else None
+    return Counter(called).most_common(1)[0][0] if called else None
 
 
 def size(text: str) -> int:

@@ -73,9 +73,9 @@ def written(call: Call, style: Style) -> str:
     return f"<tool_call>\n{json.dumps(plain, ensure_ascii=False)}\n</tool_call>"
 
 
-def final_answer(text: str) -> str | None:
-    """What follows the only ### of the last turn; None where there is none, or more than one."""
+def final_answer(text: str, style: Style, tools: Sequence[str]) -> str | None:
+    """What follows the only ### of the last turn; None where there is none, or more than one, or the turn is a call."""
     last = text.rpartition(END_OF_RESULT)[2]
-    if last.count(MARK) != 1:
+    if last.count(MARK) != 1 or call_in(last, style, tools) is not None:
         return None
     return last.partition(MARK)[2].strip() or None

@@ -22,7 +22,7 @@ from rlvrlab.judge.tasks import CallsTask, StdioTask, SyntaxTask, Task, TestsTas
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, bad_task
 
-SCORER_VERSION = "code-4"
+SCORER_VERSION = "code-5"
 LARGEST_PROGRAM = 2 << 20
 
 
@@ -41,7 +41,7 @@ class CodeJudge:
         if len(code) > LARGEST_PROGRAM:
             reason = f"a program of {len(code):,} characters; at most {LARGEST_PROGRAM:,}"
             return Finding(Outcome.COMPILE_ERROR, reason).verdict(isolation)
-        if not isinstance(task, SyntaxTask) and not (task.calls if isinstance(task, CallsTask) else task.tests):
+        if not _asks_something(task):
             return bad_task("it has no tests, and everything would pass them", isolation=isolation)
 
         async def find() -> Finding:
@@ -90,3 +90,14 @@ class CodeJudge:
         needed = [name for name in packages.needed_by(task) if name not in self.pool.image.preload]
         packages.check_known(needed, "task.packages")
         return self.pool.having(tuple(needed))
+
+
+def _asks_something(task: Task) -> bool:
+    match task:
+        case SyntaxTask():
+            return True
+        case CallsTask():
+            return bool(task.calls)
+        case TestsTask():
+            return any(piece.strip() for piece in task.tests)
+    return bool(task.tests)

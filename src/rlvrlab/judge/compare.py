@@ -62,8 +62,10 @@ class Comparison:
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
             raise ValueError(f"comparison {self.kind!r}; allowed: {', '.join(get_args(Kind))}")
-        if not all(isinstance(tol, int | float) and tol >= 0 for tol in (self.abs_tol, self.rel_tol)):
-            raise ValueError(f"abs_tol and rel_tol must be numbers from 0 on: {self.abs_tol!r}, {self.rel_tol!r}")
+        if not all(isinstance(tol, int | float) and 0 <= tol < math.inf for tol in (self.abs_tol, self.rel_tol)):
+            raise ValueError(
+                f"abs_tol and rel_tol must be finite numbers from 0 on: {self.abs_tol!r}, {self.rel_tol!r}"
+            )
 
     def close(self, got: float, expected: float) -> bool:
         """Within tolerance; infinities only equal themselves, NaN equals NaN."""
@@ -222,10 +224,11 @@ def _canonical(form: Any) -> Any:
 
 
 def _merged_leaf(form: Any) -> Any:
+    """Whole numbers stay in plain.py's encoding: as JSON, integers of more than 4300 digits cannot be written."""
     if type(form) is not list:
-        return int(form) if type(form) is bool or (type(form) is float and form.is_integer()) else form
+        return plain.encode(int(form)) if type(form) is bool or (type(form) is float and form.is_integer()) else form
     if form[0] == "int":
-        return int(form[1], 16)
+        return plain.encode(int(form[1], 16))
     if form[0] == "complex":
         parts = [_merged_leaf(plain.encode(float(part))) for part in form[1]]
         return parts[0] if parts[1] == 0 else ["complex", parts]
@@ -237,7 +240,7 @@ def _merged_leaf(form: Any) -> Any:
         return form
     value = Fraction(form[1])
     if value.denominator == 1:
-        return value.numerator
+        return plain.encode(value.numerator)
     return float(value) if Fraction(float(value)) == value else [form[0], str(value)]
 
 
@@ -266,7 +269,17 @@ def _arranged(form: Any, leaf: Callable[[Any], Any], tags: Mapping[str, str]) ->
 
 def _sort_key(form: Any, policy: Comparison) -> str:
     bags = dict.fromkeys(SEQUENCES, "bag") if policy.kind == "unordered" else {}
-    return json.dumps(_arranged(form, lambda leaf: leaf, bags))
+    return json.dumps(_arranged(form, _unsigned_zero, bags))
+
+
+def _unsigned_zero(leaf: Any) -> Any:
+    """0.0 for -0.0, also in the parts of a complex number: they are equal, and must be sorted alike."""
+    if type(leaf) is float and leaf == 0:
+        return 0.0
+    match leaf:
+        case ["complex", list(parts)]:
+            return ["complex", ["0.0" if part == "-0.0" else part for part in parts]]
+    return leaf
 
 
 def _real(form: Any) -> float | None:

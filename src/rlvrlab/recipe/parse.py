@@ -11,6 +11,8 @@ from typing import Any
 from rlvrlab.errors import UserError
 
 MAX_BYTES = 250_000
+MAX_LENGTH = 300_000
+"""Characters; a longer text takes the parser a second and more."""
 MAX_DOTS = 200
 """On one line: the parser's time grows with the square of a key's parts."""
 MAX_DEPTH = 10
@@ -43,6 +45,8 @@ def read_toml(path: Path) -> tuple[Tree, str]:
 
 def parse_toml(text: str, where: str) -> Tree:
     """The tables of a text; `where` begins the message of a UserError."""
+    if len(text) > MAX_LENGTH:
+        raise UserError(f"{where}: {len(text)} characters; at most {MAX_LENGTH}, data belongs into files of its own")
     if max(line.count(".") for line in text.split("\n")) > MAX_DOTS:
         raise UserError(f"{where}: more than {MAX_DOTS} dots on one line; nested too deeply")
     try:

@@ -37,9 +37,10 @@ def online_step(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: Sta
     if estimators.limits:
         estimators.limits.learn(rollouts, state.step)
     # credit of steps; a group without signal stays if its steps have some
-    with timed("credit"):
-        sampling = lab.sampling_in(now.stage)
-        credits = step_credits(lab, lab.credit, rollouts, sampling, memory.credit) if lab.credit else StepCredits()
+    credits = StepCredits()
+    if lab.credit:
+        with timed("credit"):
+            credits = step_credits(lab, lab.credit, rollouts, lab.sampling_in(now.stage), memory.credit)
         memory = replace(memory, credit=credits.remembered)
     metrics = metrics_of(rollouts, kinds) | told | credits.metrics
     metrics |= {"stage/index": float(now.stage.index)} if lab.protocol else {}

@@ -283,3 +283,9 @@ def test_answers_may_import_the_packages_that_the_recipe_names(tmp_path: Path) -
         assert env.verify(env.problems("train", 1, 0)[0], answer).error is error
     with pytest.raises(UserError, match=r"code: packages = \['nunpy'\]: .* did you mean 'numpy'"):
         Code(packages=("nunpy",))
+
+
+def test_an_answer_of_several_jobs_costs_what_its_slowest_did() -> None:
+    """Learnt time limits are ten times this: the last job alone would make them too short."""
+    jobs = [Verdict(True, 1.0, cost={"cpu_s": seconds, "wall_s": 1.0}) for seconds in (0.2, 0.9, 0.1)]
+    assert Code().conclude(jobs, "x").cost == {"cpu_s": 0.9, "wall_s": 1.0}

@@ -76,6 +76,7 @@ def test_every_way_to_write_a_number_has_its_value(value: Fraction) -> None:
 def test_a_word_that_changes_the_value_is_no_unit() -> None:
     changing = (
         "thousand thousands dozens hundreds millions lakh crores sixths ninths thousandths half twice negative bn tens"
+        " maybe perhaps wrong false"
     )
     assert [amount(f"5 {word}") for word in changing.split()] == [None] * len(changing.split())
     assert [amount(f"5 {word}") for word in ("dollars", "hours", "fewer", "tenants", "pints")] == [5] * 5

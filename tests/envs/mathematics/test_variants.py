@@ -97,6 +97,14 @@ def test_what_only_looks_like_a_near_miss_is_none(gold: str, text: str) -> None:
     assert text not in [one for _, one in near_misses(gold)]
 
 
+@pytest.mark.parametrize(
+    ("answer", "gold", "right"),
+    [("f^{\\prime}(x)", "f'(x)", True), ("y''", "y^{\\prime\\prime}", True), ("f(x)", "f'(x)", False)],
+)
+def test_primes_are_written_in_two_ways(answer: str, gold: str, right: bool) -> None:
+    assert at_once(answer, gold) is right
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("variants", "right"), [(near_misses, False), (respellings, True)])
 def test_all_references_of_all_suites(variants: Callable[[str], Variants], right: bool) -> None:

@@ -102,7 +102,7 @@ class Agent(BaseEnvironment):
 
     def verify(self, problem: Problem, text: str) -> Verdict:
         """The value after ### in the last turn, compared as a number or as a text; never raises on any text."""
-        answer = final_answer(text)
+        answer = final_answer(text, self.style, self.tools)
         if answer is None:
             return _verdict(ErrorKind.FORMAT, "no single ### with a value in the last turn", None, 0.0)
         right, value = problem.reference["answer"], amount(answer)
@@ -117,8 +117,9 @@ class Agent(BaseEnvironment):
         call = self.gold_turns(problem)[0]
         return {
             "empty": "", "no mark": right, "two answers": f"### {right}\n### {right}", "list": f"### {right}, 0",
-            "call without an answer": call, "answer before the result": f"### {right}\n{call}\n<tool_response>\n1\n"
-            "</tool_response>\n", "not": f"### not {right}", "sum left open": f"### {right}+0",
+            "call without an answer": call, "call and answer": f"{call}\n### {right}",
+            "answer before the result": f"### {right}\n{call}\n<tool_response>\n1\n</tool_response>\n",
+            "not": f"### not {right}", "sum left open": f"### {right}+0",
             "other": f"### {right}1",
         }  # fmt: skip
 

@@ -90,11 +90,13 @@ class JudgedEnvironment(BaseEnvironment):
         return [traced.get(at, ()) for at in range(len(jobs))]
 
     def conclude(self, verdicts: Sequence[Verdict], program: str) -> Verdict:
-        """One verdict from those on an answer's jobs: the first that is not right, or the last."""
+        """One verdict of an answer's jobs: the first that is not right, or the last, with the slowest's CPU time."""
         worst = next((verdict for verdict in verdicts if not verdict.correct), verdicts[-1])
         compiled = worst.error not in (ErrorKind.FORMAT, ErrorKind.SYNTAX, ErrorKind.INFRA, ErrorKind.BAD_TASK)
         parts = {"format": float(compiled), "tests": worst.score, "correct": float(worst.correct is True)}
-        return replace(worst, parts=parts, answer=program[:KEPT_ANSWER])
+        slowest = max((verdict.cost["cpu_s"] for verdict in verdicts if "cpu_s" in verdict.cost), default=None)
+        cost = worst.cost if slowest is None else {**worst.cost, "cpu_s": slowest}
+        return replace(worst, parts=parts, cost=cost, answer=program[:KEPT_ANSWER])
 
     def self_check(self) -> list[Check]:
         """Gold must be correct and every cheat must not, all judged at once."""

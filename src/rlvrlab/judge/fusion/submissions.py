@@ -14,6 +14,7 @@ from __future__ import annotations
 import builtins
 import json
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from keyword import iskeyword
 from typing import Any
@@ -124,10 +125,10 @@ def _function_tested(row: Form) -> str | None:
     """The function of the reference solution that the tests call; without a solution, the one they call most."""
     tests = row.get("test_list") if isinstance(row.get("test_list"), list) else [row.get("test")]
     text = "\n".join(one for one in tests or [] if isinstance(one, str))
-    defined = re.findall(r"^def[ \t]+(\w+)", str(row.get("canonical_solution") or ""), re.MULTILINE)
+    defined = set(re.findall(r"^def[ \t]+(\w+)", str(row.get("canonical_solution") or ""), re.MULTILINE))
     called = [name for name in re.findall(r"(?<![\w.])([A-Za-z_]\w*)[ \t]*\(", text) if not hasattr(builtins, name)]
     known = [name for name in called if name in defined] or [name for name in called if not iskeyword(name)]
-    return max(known, key=known.count) if known else None
+    return Counter(known).most_common(1)[0][0] if known else None
 
 
 def _assert_task(row: Form, config: Form) -> TestsTask:
@@ -140,7 +141,9 @@ def _assert_task(row: Form, config: Form) -> TestsTask:
             raise UserError("provided_data.test_list: a list of assert statements is needed")
         setup = str(row["test_setup_code"])
         return TestsTask(name, tuple(map(str, row["test_list"])), setup=setup, preamble=setup, limits=limits)
-    test = str(row.get("test", ""))
+    test = row.get("test")
+    if not isinstance(test, str):
+        raise UserError("provided_data.test: test code, or a list of {input: {stdin}, output: {stdout}}, is needed")
     call = "" if f"check({name})" in test or "def check(" not in test else "\ncheck(candidate)"
     return TestsTask(name, (test + call,), setup=str(row.get("prompt", "")), limits=limits)
 

@@ -50,7 +50,7 @@ def deadline_s(request: dict[str, Any], limits: Limits) -> float:
         compiling = float(request.get("compile_timeout") or 10)
         if not 0 <= compiling <= LONGEST_S:
             raise ValueError(f"from 0 to {LONGEST_S} seconds, got {compiling:g}")
-    except (TypeError, ValueError) as error:
+    except (ArithmeticError, TypeError, ValueError) as error:
         raise UserError(f"compile_timeout: {error}") from None
     return limits.cpu_s + compiling + CLIENTS_WAIT_S
 

@@ -109,8 +109,20 @@ def _items(items: Encoded, known: Known) -> list[Any]:
     return [decode(item, known) if type(item) is list else item for item in items]
 
 
+MOST_ALIKE = 1000
+
+
+def _spread(keys: list[Any]) -> list[Any]:
+    """The keys, unless so many share a hash that a table of them takes for ever: multiples of 2**61 - 1 all do."""
+    hashes = sorted(map(hash, keys))
+    if any(one == other for one, other in zip(hashes, hashes[MOST_ALIKE:], strict=False)):
+        raise ValueError(f"more than {MOST_ALIKE} keys with the same hash")
+    return keys
+
+
 def _pairs(items: Encoded, known: Known) -> list[tuple[Any, Any]]:
-    return [(decode(key, known), decode(item, known)) for key, item in items]
+    keys = _spread([decode(key, known) for key, _ in items])
+    return list(zip(keys, (decode(item, known) for _, item in items), strict=True))
 
 
 DECODERS: dict[str, Callable[[Any, Known], Any]] = {
@@ -122,8 +134,8 @@ DECODERS: dict[str, Callable[[Any, Known], Any]] = {
     "list": _items,
     "tuple": lambda items, known: tuple(_items(items, known)),
     "deque": lambda items, known: deque(_items(items, known)),
-    "set": lambda items, known: set(_items(items, known)),
-    "frozenset": lambda items, known: frozenset(_items(items, known)),
+    "set": lambda items, known: set(_spread(_items(items, known))),
+    "frozenset": lambda items, known: frozenset(_spread(_items(items, known))),
     "dict": lambda items, known: dict(_pairs(items, known)),
     "Counter": lambda items, known: Counter(dict(_pairs(items, known))),
     "OrderedDict": lambda items, known: OrderedDict(_pairs(items, known)),

@@ -135,6 +135,8 @@ async def judge_split(worker: Worker, code: str, task: TestsTask, every_test: bo
         with finding.reading():
             reported, ended = _read_tester(finding, tester, candidate, task, first=done == 0)
             done += reported + 1
+        if finding.outcome is Outcome.ACCEPTED and ["complete", False] in (records_of(tester) or ()):
+            raise BadTask(f"the tests never call {task.entry_point}, and everything would pass them")
         if ended is None or finding.stops(ended, every_test, len(task.tests) - done):
             break
     return finding

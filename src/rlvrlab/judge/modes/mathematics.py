@@ -24,11 +24,13 @@ from rlvrlab.judge.workers.orders import Image, Order
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, bad_task, unjudged
 
-SCORER_VERSION = "mathematics-5"
+SCORER_VERSION = "mathematics-6"
 IMAGE = Image(preload=("math_verify",), roles=("mathematics",))
-PERCENT = re.compile(r"(?:\s*\\text\s*\{\s*per\s?cent\s*\}|\s+per\s?cent)$")
+PERCENT = re.compile(r"(?<!\s)(?:\s*\\text\s*\{\s*per\s?cent\s*\}|\s+per\s?cent)$")
 WHOLE = re.compile(r"(?<=[0-9])\.(?=\s*/)")
 """A decimal point with nothing behind it in a ratio: `1./3`."""
+FACTOR = re.compile(r"(?<=[0-9])\s{0,9}\(\s{0,9}([0-9]{1,400})\s{0,9}/\s{0,9}([0-9]{1,400})\s{0,9}\)", re.ASCII)
+"""A bracketed ratio behind a number, which it multiplies."""
 MISSING = "math-verify is not installed: pip install 'rlvrlab[math]'"
 
 
@@ -73,6 +75,11 @@ def _number(text: str) -> tuple[Fraction, bool] | None:
     return None if value is None else (value, text.endswith("%"))
 
 
+def _readable(text: str) -> str:
+    """For math-verify, which reads `2(1/2)` as two and a half, and repeating decimals as if they ended."""
+    return FACTOR.sub(r" \\cdot (\1/\2)", without_repeating(text))
+
+
 @dataclass
 class MathJudge:
     """Answers against gold answers."""
@@ -95,7 +102,7 @@ class MathJudge:
         isolation = self.pool.image.isolation
         if find_spec("math_verify") is None:
             return unjudged(MISSING, isolation=isolation)
-        job = {"role": "mathematics", "gold": without_repeating(task.gold), "answer": without_repeating(answer)}
+        job = {"role": "mathematics", "gold": _readable(task.gold), "answer": _readable(answer)}
         finding = Finding(total=1)
 
         async def run() -> Sequence[Any]:

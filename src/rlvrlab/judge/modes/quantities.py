@@ -27,15 +27,17 @@ CHANGING = re.compile(
     rf"\b(?:(?:{'|'.join(SCALES)})s?|hal(?:f|ves)|(?:a|one|three) quarters?"
     r"|(?:third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|hundredth|thousandth|millionth|billionth)s?"
     r"|negative|minus|below zero|at least|at most|or (?:more|less|fewer|above|below)|(?:more|less|fewer|greater) than"
-    r"|about|approximately|roughly|nearly|almost|twice|doubled|tripled|cubed|factorial)\b",
+    r"|about|approximately|roughly|nearly|almost|maybe|perhaps|possibly|probably|false"
+    r"|twice|doubled|tripled|cubed|factorial)\b",
     re.IGNORECASE,
 )
 """Words that make another value of the number beside them."""
 SAYS_MORE = re.compile(
-    r"[<>≤≥≠≈]|\\(?:neq?|not|leq?|geq?|lt|gt|ll|gg|approx|sim|simeq|propto)(?![a-zA-Z])"
+    r"[<>≤≥≠≈?]|\\(?:neq?|not|leq?|geq?|lt|gt|ll|gg|approx|sim|simeq|propto)(?![a-zA-Z])"
     r"|(?:[-+*/^]|\\(?:times|cdot|div|pm|[lc]?dots)|\.\.)\s*$"
 )
-"""What makes more or less of a number than its value: a relation that is no equality, a sign with nothing behind it."""
+"""What makes more or less of a number than its value: a relation that is no equality, a question mark, a sign with
+nothing behind it."""
 COUNTED = {
     "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11,
     "twelve": 12, "sixteen": 16,
@@ -77,6 +79,10 @@ SCIENTIFIC = re.compile(r"(?<=[0-9])[eE](?=[+-]?[0-9])", re.ASCII)
 """The E of `1E5`, which may be small."""
 PREFIXED = re.compile(r"(?<![a-zA-Z\\])([mM])(W|V|A|J|N|T|Hz|Pa|eV)h?(?![a-zA-Z])")
 """Units that are a billion times larger with a capital: `mW`, `MW`."""
+PRIMED = re.compile(
+    r"([a-zA-Z)\]}])\s{0,9}('{1,9}(?!s\b)|\^\s{0,9}(?:\\prime(?![a-zA-Z])|\{(?:\s{0,9}\\prime(?![a-zA-Z])){1,9}\s{0,9}\}))"
+)
+"""A derivative or another point of the same name: `f'(x)`, `y^{\\prime}`, `A'`."""
 LONGEST_PRODUCT = 2
 """Letters in a row that are taken for variables; three may be a word."""
 RATES = {"mph": ("mi", "hour"), "kph": ("km", "hour"), "kmh": ("km", "hour")}
@@ -101,6 +107,8 @@ def differ(answer: str, gold: str) -> bool | None:
     if all(prefixed) and prefixed[0] != prefixed[1]:
         return True
     if _other_units(answer, gold) or _other_case(answer, gold):
+        return True
+    if _primed(answer, gold) != _primed(gold, answer):
         return True
     if {_brackets(one), _brackets(other)} == {"()", "{}"}:
         return True
@@ -129,7 +137,7 @@ def scaled(text: str) -> Fraction | None:
 
 def _in_base(answer: str, gold: str) -> bool | None:
     """Digits and base must be the same; an answer may leave the base out that gold names, not the other way round."""
-    one, other = BASED.fullmatch(answer), BASED.fullmatch(gold)
+    one, other = (_based(text) for text in (answer, gold))
     if not one and not other:
         return None
     digits, base = _digits_and_base(answer, one)
@@ -137,6 +145,13 @@ def _in_base(answer: str, gold: str) -> bool | None:
     if not (digits.isalnum() and expected.isalnum()):
         return None
     return digits != expected or (base != expected_base and base is not None and (expected_base or 10) != base)
+
+
+def _based(text: str) -> re.Match[str] | None:
+    """Digits with their base, each of them less than it: `204_5`, but not the segment `BD_1`."""
+    match = BASED.fullmatch(text)
+    base = _digits_and_base(text, match)[1] or 0
+    return match if match and all(int(digit, 36) < base for digit in match.group(1)) else None
 
 
 def _digits_and_base(text: str, match: re.Match[str] | None) -> tuple[str, int | None]:
@@ -161,9 +176,10 @@ def _on_the_clock(answer: str, gold: str) -> bool | None:
 
 
 def _as_ratios(answer: str, gold: str) -> bool | None:
-    """Ratios such as 1:2:3 are the same where their terms are proportional."""
+    """Ratios such as 1:2:3 are the same where their terms are proportional; one of three or more is no number."""
     one, other = ([number(term) for term in text.split(":")] for text in (answer, gold))
-    if min(len(one), len(other)) < 2 or not all(one) or not all(other):
+    fewest, most = sorted((len(one), len(other)))
+    if (fewest < 2 and most < 3) or not all(one) or not all(other):
         return None
     factors = {a / b for a, b in zip(one, other, strict=False) if a and b}
     return len(one) != len(other) or len(factors) != 1
@@ -217,6 +233,15 @@ def _units(text: str, shortest_outside: int) -> set[tuple[str, int]]:
             if name in RATES:
                 units.add(PER)
     return units | {PER} if units and DIVIDED.search(unwrapped(text)) else units
+
+
+def _primed(text: str, beside: str) -> set[tuple[str, int]]:
+    """What is marked with primes, and with how many: `f''` is not `f'`, but math-verify reads neither.
+
+    A name before what it equals does not count where the other text has none.
+    """
+    text = WRAPPED.sub(" ", text if "=" in beside else text.rpartition("=")[2])
+    return {(name, marks.count("'") + marks.count("prime")) for name, marks in PRIMED.findall(text)}
 
 
 def _brackets(text: str) -> str:

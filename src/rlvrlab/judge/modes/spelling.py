@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import islice
+from itertools import groupby, islice, pairwise
 
 from rlvrlab.judge.modes.quantities import LONGEST_ANSWER, RATES, SCIENTIFIC, UNITS
 
 CHARACTERS = {
     "−": "-", "–": "-", "π": "\\pi ", "∞": "\\infty ", "≤": "\\le ", "≥": "\\ge ", "≠": "\\ne ", "°": "^{\\circ}",
-    "×": "\\times ", "·": "\\cdot ", "∪": "\\cup ", "∩": "\\cap ", "∈": "\\in ", "{,}": ",",
+    "×": "\\times ", "·": "\\cdot ", "∪": "\\cup ", "∩": "\\cap ", "∈": "\\in ", "∅": "\\emptyset ", "≡": "=",
+    "{,}": ",",
 }  # fmt: skip
 LAYOUT = re.compile(
     r"(\\\\)|\\(?:left|right)\s*(?:\.|(?![a-zA-Z]))|\\(?:displaystyle|limits|quad|qquad|hspace\s*\{[^{}]*\})(?![a-zA-Z])"
@@ -34,12 +35,15 @@ SYNONYMS = {
     "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "\\leq": "\\le", "\\leqslant": "\\le",
     "\\geq": "\\ge", "\\geqslant": "\\ge", "\\neq": "\\ne", "\\lbrace": "\\{", "\\rbrace": "\\}", "\\%": "%",
     "\\rightarrow": "\\to", "\\lt": "<", "\\gt": ">", "*": "\\cdot",
+    "\\varnothing": "\\emptyset", "\\equiv": "=",
 }  # fmt: skip
 ARGUMENTS = {"^": 1, "_": 1, "\\sqrt": 1, "\\frac": 2}
+GOES_ON = {"\\overline", "\\bar", "\\dot", "\\dots", "\\ldots", "\\cdots"}
+"""What continues the digits before it, so that a zero there counts: `1.20\\overline{3}` is not `1.2\\overline{3}`."""
 SHORTEST_WORD = 3
 """Letters in a row that are a word; fewer are variables beside each other."""
 NUMBER = re.compile(r"[0-9.]*[0-9]", re.ASCII)
-RELATIONS = {"<", ">", "=", "\\le", "\\ge", "\\ne", "\\in", "\\notin", "\\subset", "\\subseteq", "\\approx", "\\equiv"}
+RELATIONS = {"<", ">", "=", "\\le", "\\ge", "\\ne", "\\in", "\\notin", "\\subset", "\\subseteq", "\\approx"}
 BORDERS = ({"(", "["}, {")", "]"})
 NAME = re.compile(
     r"\\(?:(?:arc)?(?:sin|cos|tan)|cot|sec|csc|(?:sin|cos|tan)h|ln|log|exp|pi|infty|alpha|beta|gamma|delta|epsilon|theta"
@@ -94,18 +98,22 @@ def tokens(text: str) -> list[str]:
         text = text.replace(character, meaning)
     text = LAYOUT.sub(lambda found: found.group(1) or (ARRAY if "begin" in found.group() else " "), text)
     text = SCIENTIFIC.sub("e", SQUARE_ROOT.sub(r"\\sqrt[2]", text))
-    found = [SYNONYMS.get(piece, piece) for piece in _read(text)]
+    found = [SYNONYMS.get(piece, piece) for piece in _with_primes(_read(text))]
     if found[-1:] == ["."] and found[-2:-1] != ["."]:
         found.pop()
     return _without_idle_signs(list(_with_arguments(list(_with_fractions(found)))))
 
 
 def _with_fractions(found: list[str]) -> Iterator[str]:
-    """A bracketed ratio of numbers as a fraction; behind a letter it may be the argument of a function."""
+    """A bracketed ratio of numbers as a fraction.
+
+    Behind a letter it may be the argument of a function; behind a number it is a factor, where a fraction is a summand.
+    """
     i = 0
     while i < len(found):
         bracket, above, stroke, below, end = (*found[i : i + 5], *[""] * 5)[:5]
-        free = bracket == "(" and not (i and (found[i - 1].isalpha() or NAME.fullmatch(found[i - 1])))
+        before = found[i - 1] if i else ""
+        free = bracket == "(" and not (before.isalpha() or NAME.fullmatch(before) or NUMBER.fullmatch(before))
         if free and stroke == "/" and end == ")" and above.isdigit() and below.isdigit():
             yield from ("\\frac", "{", above, "}", "{", below, "}")
             i += 5
@@ -114,12 +122,19 @@ def _with_fractions(found: list[str]) -> Iterator[str]:
             i += 1
 
 
+def _with_primes(found: Iterator[str]) -> Iterator[str]:
+    r"""`f'` as `f^{\prime}`."""
+    for is_prime, pieces in groupby(found, lambda piece: piece == "'"):
+        run = list(pieces)
+        yield from ("^", "{", *("\\prime" for _ in run), "}") if is_prime else run
+
+
 def _read(text: str) -> Iterator[str]:
     for i, stretch in enumerate(WRAPPED.split(text)):
-        for piece in TOKEN.findall(stretch):
+        for piece, after in pairwise([*TOKEN.findall(stretch), ""]):
             if i % 2 == 0 and piece.isalpha() and not _is_word(piece):
                 yield from piece
-            elif "." in piece and piece != ".":
+            elif "." in piece and piece != "." and after not in GOES_ON:
                 whole, _, part = piece.partition(".")
                 part = part.rstrip("0")
                 yield f"{whole or 0}.{part}" if part else whole or "0"
@@ -197,7 +212,7 @@ def _is_counted(found: list[str], place: int) -> bool:
 
 def _unit_or_word(word: str) -> str:
     """One name for a unit, however it is written; a word without the s of its plural."""
-    name = word.lower()
+    name = "inch" if word.lower() == "in" else word.lower()
     return UNITS.get(name) or UNITS.get(name.removesuffix("s")) or name.rstrip("s")
 
 

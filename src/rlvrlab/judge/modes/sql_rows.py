@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -58,7 +59,7 @@ def same_result(got: Result, gold: Gold, tolerance: float) -> str:
     if got.rows == gold.result.rows:
         return ""
     choices = [row for stretch in gold.stretches for row in stretch.choices]
-    keys = _comparable(got.rows + choices, got.columns, tolerance)
+    keys = _comparable(got.rows, choices, got.columns, tolerance)
     mine, theirs = iter(keys[: len(got.rows)]), iter(keys[len(got.rows) :])
     for stretch in gold.stretches:
         found = Counter(itertools.islice(mine, stretch.many))
@@ -67,32 +68,44 @@ def same_result(got: Result, gold: Gold, tolerance: float) -> str:
     return ""
 
 
-def _comparable(rows: list[Row], columns: int, tolerance: float) -> list[Key]:
-    """The rows in a form in which equal rows are equal tuples."""
-    if not rows:
+def _comparable(rows: list[Row], golds: list[Row], columns: int, tolerance: float) -> list[Key]:
+    """The rows, then gold's, in a form in which equal rows are equal tuples."""
+    both = rows + golds
+    if not both:
         return []
-    cells = [[_plain(row[i]) if type(row[i]) is list else row[i] for row in rows] for i in range(columns)]
-    return list(zip(*(_column(column, tolerance) for column in cells), strict=True))
+    cells = [[_plain(row[i]) if type(row[i]) is list else row[i] for row in both] for i in range(columns)]
+    return list(zip(*(_column(column, len(rows), tolerance) for column in cells), strict=True))
 
 
-def _column(cells: list[Any], tolerance: float) -> Iterable[Any]:
+def _column(cells: list[Any], mine: int, tolerance: float) -> Iterable[Any]:
+    """The first `mine` cells are the answer's, the others gold's."""
     if not any(type(cell) is float for cell in cells):
         return cells
     whole = {cell for cell in cells if type(cell) is int or type(cell) is bool}
-    reals = {cell for cell in cells if type(cell) is float or type(cell) is Decimal} - whole
-    places = _places(reals, tolerance)
+    own, golds = ({cell for cell in some if type(cell) is float or type(cell) is Decimal} - whole
+                  for some in (cells[:mine], cells[mine:]))  # fmt: skip
+    places = _places(own, sorted(golds), tolerance)
     return [places.get(cell, cell) if type(cell) is float or type(cell) is Decimal else cell for cell in cells]
 
 
-def _places(reals: Iterable[Any], tolerance: float) -> dict[Any, tuple[str, int]]:
-    """Which reals are the same: those next to each other in size whose distance is within the tolerance."""
+def _places(own: Iterable[Any], golds: list[Any], tolerance: float) -> dict[Any, tuple[str, int]]:
+    """Which reals are the same: gold's that are next to each other within the tolerance, and the answer's close to one.
+
+    An answer's reals are never measured against each other: a row of them could lead from gold's value to any other.
+    """
     places: dict[Any, tuple[str, int]] = {}
     place, last = 0, float("-inf")
-    for real in sorted(reals):
+    for real in golds:
         size = float(real)
         if size - last > max(tolerance * abs(size), SMALLEST):
             place += 1
         places[real], last = ("real", place), size
+    for real in own:
+        at, size = bisect_left(golds, real), float(real)
+        gaps = [(abs(float(gold) - size), gold) for gold in golds[max(0, at - 1) : at + 1]]
+        gap, nearest = min(gaps, default=(float("inf"), real))
+        if gap <= max(tolerance * max(abs(size), abs(float(nearest))), SMALLEST):
+            places[real] = places[nearest]
     return places
 
 
@@ -105,16 +118,22 @@ def _plain(cell: list[Any]) -> Any:
         return Decimal(content)
     if tag == "date":
         tag, content = "datetime", f"{content}T00:00:00"
-    return tag, json.dumps(_rounded(content))
+    return tag, json.dumps(_rounded([tag, content]))
 
 
-def _rounded(value: Any) -> Any:
-    """The reals within lists and structs, rounded: they have no neighbours to be compared with."""
-    if isinstance(value, list):
-        if len(value) == 2 and value[0] == "Decimal":
-            return _rounded(float(value[1]))
-        return [_rounded(item) for item in value]
-    return float(f"{value:.9g}") if isinstance(value, float) else value
+def _rounded(form: Any) -> Any:
+    """The reals within lists and structs, rounded: they have no neighbours to be compared with.
+
+    Read by its tags, as plain.py writes it: a list of texts may well begin with the text `Decimal`.
+    """
+    if type(form) is not list:
+        return float(f"{form:.9g}") if type(form) is float else form
+    tag, content = form
+    if tag == "Decimal":
+        return _rounded(float(content))
+    if tag == "dict":
+        return [tag, [[_rounded(key), _rounded(value)] for key, value in content]]
+    return [tag, [_rounded(item) for item in content] if type(content) is list else content]
 
 
 def literals_of(shown: Gold) -> list[Result]:

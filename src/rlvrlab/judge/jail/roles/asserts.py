@@ -44,8 +44,8 @@ def run(job: Job, report: Report) -> None:
             report("stopping")
         else:
             report("going", *(ast.unparse(ast.fix_missing_locations(Going().visit(tree))) for tree in trees))
-    except NOT_READ:
-        pass
+    except NOT_READ:  # no Python, or nested too deeply to be written again: they run as they are
+        report("stopping")
 
 
 def _may_catch_a_failure(node: ast.AST) -> bool:

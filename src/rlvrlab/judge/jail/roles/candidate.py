@@ -44,8 +44,18 @@ def run(job: Job, report: Report) -> None:
             result = function(*decode(arguments, held.find), **decode(named, held.find))
             answer = ["value", encode(result, held.number)]
         except plain.NotPlain as error:
-            answer = ["raised", "ValueError", str(error)]
+            answer = ["raised", *_described(ValueError(str(error)), held)]
         except BaseException as error:
             report.failure(error)
-            answer = ["raised", type(error).__name__, message_of(error)]
+            answer = ["raised", *_described(error, held)]
         peer.send(answer)
+
+
+def _described(error: BaseException, held: Held) -> tuple[list[str], str, plain.Encoded]:
+    """The names of an exception's type and of all that it is a kind of, its message, and its arguments."""
+    message = message_of(error)
+    try:
+        arguments = plain.encode(error.args, held.number)
+    except Exception:  # nested too deeply, or the program's own `args`
+        arguments = plain.encode((message,))
+    return [kind.__name__ for kind in type(error).__mro__], message, arguments

@@ -18,6 +18,8 @@ SETTINGS = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
 }
+QUERIES = ("SELECT", "MULTI")
+"""Kinds of statements that ask; MULTI is a PIVOT. `CREATE TEMP TABLE … AS` would answer with a number of rows."""
 ENGINE: Any = importlib.import_module("duckdb")
 # Opened before any fork: an engine that starts up in the jail asks /proc for its memory and dies of the refusal.
 CONNECTION: Any = ENGINE.connect(":memory:", config=SETTINGS)
@@ -31,8 +33,11 @@ def run(job: Job, report: Report) -> None:
         CONNECTION.execute(f"ATTACH '{quoted}' AS task (READ_ONLY)")
         for setting in ("USE task", "SET enable_external_access=false", "SET lock_configuration=true"):
             CONNECTION.execute(setting)
-        if len(CONNECTION.extract_statements(query)) != 1:
+        statements = CONNECTION.extract_statements(query)
+        if len(statements) != 1:
             raise ValueError("one statement at a time")
+        if statements[0].type.name not in QUERIES:
+            raise ValueError(f"not a query: {statements[0].type.name}")
         cursor = CONNECTION.execute(query)
         rows = cursor.fetchmany(most_rows + 1)
         if len(rows) > most_rows:

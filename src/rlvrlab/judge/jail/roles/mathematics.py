@@ -28,6 +28,10 @@ BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 FORMULA = re.compile(r"\$+([^$]+)\$+")
 WORD = re.compile(r"[a-zA-Z]+")
 LETTER = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z](?![a-zA-Z])")
+TO_THE_T = re.compile(r"\^\s*(?:T(?![a-zA-Z])|\{\s*T\s*\})")
+"""math-verify takes it for the sign of a transposed matrix, and `(1+r)^T` for `1+r`."""
+SMALL_T = "^{t}"
+"""All other letters are made small by math-verify as well; where both stand in a text, `quantities.py` has seen it."""
 APPROXIMATELY = re.compile(r"\\approx|≈")
 PRECISION = 60
 MOST_DIGITS = 24
@@ -165,7 +169,7 @@ def run(job: Job, report: Report) -> None:
         report("missing")
         return
     gold, answer = (job[name].replace("\\$", "").strip().removesuffix("\\,") for name in ("gold", "answer"))
-    report(*_compared(gold, answer))
+    report(*_compared(*(TO_THE_T.sub(SMALL_T, text) for text in (gold, answer))))
 
 
 if math_verify is not None:

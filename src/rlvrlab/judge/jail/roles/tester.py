@@ -1,7 +1,8 @@
 """The tests' side of `tests` mode: assert code runs here against a remote function.
 
 Nothing of the candidate's runs in this process: its results arrive as plain data or as opaque handles, its exceptions
-as built-in ones of the same name. So `==` here is Python's own, and the verdict is this process's to give.
+under their own name as the nearest built-in kind that they are of, so that `except ValueError` catches a
+JSONDecodeError. So `==` here is Python's own, and the verdict is this process's to give.
 
 Tests that were made to go on after a failed assert (roles/asserts.py) have it noted here.
 """
@@ -20,7 +21,8 @@ from rlvrlab.judge.jail.roles.asserts import NOTE_FAILURE
 
 NEVER_RAISED_HERE = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit, KeyboardInterrupt)
 """Exceptions that steer loops and processes: raised here, they could end `all(map(candidate, …))` early, as a pass."""
-
+NEVER_MADE_HERE = (UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError)
+"""Exceptions that read memory at the positions they are given, without a check; their common kind comes instead."""
 
 LONGEST_REASON = 200
 
@@ -33,8 +35,8 @@ class CannotCross(BaseException):
     """The tests hand over something that is not plain data."""
 
 
-class CandidateRaised(RuntimeError):
-    """The candidate raised something that has no name here."""
+class CandidateRaised(Exception):
+    """The candidate raised something that is of no kind that may be raised here."""
 
 
 class Handle:
@@ -76,9 +78,11 @@ class Remote:
         self.broken = ""
         """Why the conversation ended early; empty when it did not."""
         self.raised: BaseException | None = None
+        self.called = False
 
     def __call__(self, *arguments: object, **named: object) -> Any:
         """Call the candidate's function over the wire; its exceptions are raised here."""
+        self.called = True
         try:
             request = [plain.encode(arguments, _number), plain.encode(named, _number)]
         except plain.TooDeep as error:  # no test is written like that: it came from the candidate
@@ -98,14 +102,30 @@ class Remote:
         raise theirs
 
 
-def _exception(name: Any, message: Any) -> Exception:
-    kind = getattr(builtins, name, None) if type(name) is str else None
-    if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, NEVER_RAISED_HERE):
-        try:
-            return kind(str(message))
-        except TypeError:  # UnicodeDecodeError and its like want more than a message
-            return CandidateRaised(f"{name}: {message}")
-    return CandidateRaised(f"{name}: {message}")
+def _exception(names: list[str], message: str, arguments: plain.Encoded) -> Exception:
+    """The candidate's exception, of the first of these kinds that may be raised here and can be made of its parts."""
+    own, given = names[0], plain.decode(arguments, _handle)
+    for kind in filter(None, map(_raisable, names)):
+        called = kind if kind.__name__ == own else type(own, (kind,), {})
+        made = [one for parts in (given, (message,)) if (one := _made(called, parts)) is not None]
+        if made:
+            return next((one for one in made if message_of(one) == message), made[0])
+    return CandidateRaised(f"{own}: {message}")
+
+
+def _raisable(name: str) -> type[Exception] | None:
+    kind = getattr(builtins, name, None)
+    if not isinstance(kind, type) or not issubclass(kind, Exception):
+        return None
+    return None if issubclass(kind, NEVER_RAISED_HERE + NEVER_MADE_HERE) else kind
+
+
+def _made(kind: type[Exception], parts: tuple[object, ...]) -> Exception | None:
+    """None where the kind wants other parts: a group of exceptions cannot be made of a message."""
+    try:
+        return kind(*parts)
+    except Exception:
+        return None
 
 
 class Notes:
@@ -155,7 +175,7 @@ def run(job: Job, report: Report) -> None:
             report("candidate_gone", remote.broken)
             return
         report(*(("failed", noted) if noted is not None else raised or ("passed",)))
-    report("complete")
+    report("complete", remote.called)
 
 
 def _failure(piece: types.CodeType, module: types.ModuleType, remote: Remote) -> tuple[str, ...] | None:
