@@ -38,8 +38,15 @@ def test_evaluate_and_compare(run: Run) -> None:
     shown = re.findall(r"<th>(.*?)</th>", comparison._repr_html_())
     assert "".join(f"<th>{cell}</th>" for cell in shown) in NOTEBOOK.read_text(encoding="utf-8"), "make_notebook.py"
     assert rlvrlab.compare([before], [str(after.folder)]) == comparison
-    with pytest.raises(UserError, match="are the same folder"):
+    with pytest.raises(UserError, match="stands on both sides, so there is nothing to compare"):
         rlvrlab.compare(run, run)
+    assert before.checkpoint == "base" and f"EVAL@1, {after.checkpoint}, " in repr(after)
+    assert f"base against {after.checkpoint}" in repr(comparison)
+    assert rlvrlab.compare(f"{run.folder}@base", run).difference == comparison.difference
+    assert run.result["grpo"]["test"]["accuracy"] == after.accuracy
+    assert "Result: test " in (run.folder / "EXPERIMENT.md").read_text(encoding="utf-8")
+    with pytest.raises(UserError, match="not a run folder"):
+        rlvrlab.evaluate(run.folder.parent, progress=False)
 
 
 def test_protocols_roles_and_folders(run: Run, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -174,7 +175,7 @@ def test_the_same_thing_twice_is_no_second_seed(tmp_path: Path) -> None:
     after = [stored(tmp_path / f"b{s}", lambda i, _, s=s: (i + s) % 3 != 0) for s in range(2)]
     with pytest.raises(UserError, match="are the same folder; give every run once"):
         compare_folders(base, [*after, after[0]])
-    with pytest.raises(UserError, match="are the same folder"):
+    with pytest.raises(UserError, match=r"stands on both sides, so there is nothing to compare; .*RUN@base"):
         compare_folders(base, base)
     copied = read_evaluation(Path(shutil.copytree(after[0].folder, tmp_path / "elsewhere")))
     with pytest.raises(UserError, match="hold the same answers"):
@@ -236,6 +237,35 @@ def test_a_run_is_compared_by_its_newest_evaluation_that_matches(tmp_path: Path)
     stored(runs[1] / "evaluations" / "other", lambda i, _: True, 6, eval_at_1(8))
     with pytest.raises(UserError, match=r"no evaluation asks the same of all .*make one: `rlvr eval --run"):
         matching(runs[:1], runs[1:])
+
+
+def checkpointed(run: Path, steps: dict[str, tuple[int, int]]) -> Path:
+    """A run of 50 steps with evaluations by name: step and number of problems."""
+    (run / "checkpoints" / "global_step_50").mkdir(parents=True)
+    (run / "checkpoints" / "global_step_50" / "manifest.json").write_text("{}")
+    (run / "config.json").write_text("{}")
+    for name, (step, size) in steps.items():
+        stored(run / "evaluations" / name, lambda i, _, step=step: i % 50 < step, size)
+        path = run / "evaluations" / name / "run_info.json"
+        info = json.loads(path.read_text())
+        info["examined"]["who"] = {"run": run.name, "step": step}
+        path.write_text(json.dumps(info))
+    return run
+
+
+def test_a_run_stands_for_its_final_checkpoint_whatever_was_evaluated_later(tmp_path: Path) -> None:
+    one = checkpointed(tmp_path / "one", {"end": (50, 20), "look": (50, 6), "base": (0, 20), "early": (20, 20)})
+    two = checkpointed(tmp_path / "two", {"end": (50, 20), "look": (50, 6), "early": (20, 20)})
+    before, after = matching([one], [two])
+    assert [part.folder.name for part in (*before, *after)] == ["end", "end"]
+    assert compare_folders(before, after).about.endswith("step 50 against step 50")
+    found = compare_folders(*matching([Path(f"{one}@base")], [Path(f"{two}@20")]))
+    assert found.about.endswith("base against step 20") and found.facts()["checkpoints"] == ("base", "step 20")
+    assert "different stages of training: base before, step 20 after" in found.notes[0]
+    shutil.rmtree(one / "evaluations" / "end")
+    shutil.rmtree(one / "evaluations" / "look")
+    with pytest.raises(UserError, match=r"final checkpoint \(step 50\) has not been evaluated, only base, step 20"):
+        matching([one], [two])
 
 
 class TestRescore:

@@ -117,7 +117,7 @@ def test_a_run_before_and_after_training(run, monkeypatch, tmp_path: Path) -> No
     assert run("rescore", folder).returncode == 0
     assert "no checkpoint of step 77" in errors(run("eval", "--run", f"{folder}@77"))[0]
     # Training made it worse: the best was before it, and has no checkpoint.
-    monkeypatch.setattr("rlvrlab.train.policy.summarise", lambda _: {"grpo": {"best": {"step": 0}}})
+    monkeypatch.setattr("rlvrlab.train.policy.best_step", lambda _: 0)
     assert run("eval", "--run", f"{folder}@best", "--size", "4", "-o", "untrained").returncode == 0
     assert json.loads((tmp_path / "untrained/run_info.json").read_text())["examined"]["who"]["step"] == 0
 
@@ -302,7 +302,7 @@ def test_the_story_of_a_run_is_told_again_after_its_examination(run, tmp_path: P
 
 
 def test_fewer_problems_than_asked_for_are_all_taken_and_said_so(run, tmp_path: Path) -> None:
-    done = run("eval", "code", "--role", "test", "--engine", "toy", "-o", "e", "--max-tokens", "4")
+    done = run("eval", "code", "--role", "test", "--engine", "toy", "-o", "e", "--max-tokens", "4", "--size", "200")
     info = json.loads((tmp_path / "e" / "run_info.json").read_text())
     there = info["examined"]["problems"]
     assert 0 < there < 200 and done.returncode == 0, done.stderr

@@ -39,12 +39,45 @@ def test_test_comes_first_and_controls_are_nobodys_result(run: Path) -> None:
     assert headline_words(run).startswith("Result: test 76.7 % [0.0, 100.0], 120 problems, step 30; dev 87.5 %")
 
 
+def evaluated(run: Path, name: str, step: int, accepted: float, problems: int = 9, role: str = "test") -> None:
+    folder = run / "evaluations" / name
+    folder.mkdir(parents=True)
+    examined = {"data": "c", "roles": [role], "who": {"step": step}, "problems": problems}
+    (folder / "run_info.json").write_text(json.dumps({"schema": 1, "examined": examined, "ended": name}))
+    metrics = {"accepted_at_1": accepted, "accepted_at_1_low": 0.0, "accepted_at_1_high": 1.0, "problems": problems}
+    (folder / "metrics.json").write_text(json.dumps({"c": metrics}))
+
+
+def ended_at(run: Path, step: int, **state: object) -> None:
+    folder = run / "checkpoints" / f"global_step_{step}"
+    folder.mkdir(parents=True)
+    (folder / "manifest.json").write_text("{}")
+    (folder / "trainer.json").write_text(json.dumps({"step": step, **state}))
+
+
 def test_an_evaluation_of_the_trained_policy_on_test_problems_counts(run: Path) -> None:
-    for name, roles, step, accepted in (("a", ["test"], 30, 0.7), ("b", ["dev"], 30, 0.8), ("c", ["test"], 0, 0.0)):
-        folder = run / "evaluations" / name
-        folder.mkdir(parents=True)
-        examined = {"data": "c", "roles": roles, "who": {"step": step}}
-        (folder / "run_info.json").write_text(json.dumps({"schema": 1, "examined": examined, "ended": name}))
-        metrics = {"accepted_at_1": accepted, "accepted_at_1_low": 0.0, "accepted_at_1_high": 1.0, "problems": 9}
-        (folder / "metrics.json").write_text(json.dumps({"c": metrics}))
+    evaluated(run, "a", 30, 0.7)
+    evaluated(run, "b", 30, 0.8, role="dev")
+    evaluated(run, "c", 0, 0.0)
     assert headlines(run)[0][:2] == ("test", 0.7)
+
+
+def test_a_smaller_or_earlier_look_does_not_replace_the_result(run: Path) -> None:
+    ended_at(run, 30)
+    evaluated(run, "a", 30, 0.7, 36)
+    evaluated(run, "b", 30, 0.6, 10)
+    evaluated(run, "c", 20, 0.9, 36)
+    assert headline_words(run).startswith("Result: test 70.0 % [0.0, 100.0], 36 problems, step 30;")
+
+
+def test_a_result_of_an_earlier_step_alone_says_so(run: Path) -> None:
+    ended_at(run, 30)
+    evaluated(run, "c", 20, 0.9, 36)
+    assert "step 20 (the final checkpoint, step 30, was not tested)" in headline_words(run)
+
+
+def test_after_a_control_arm_the_final_policy_is_the_one_it_started_from(run: Path) -> None:
+    ended_at(run, 40, phase_step=0, origin=30)
+    evaluated(run, "a", 30, 0.7)
+    evaluated(run, "b", 40, 0.9)
+    assert headline_words(run).startswith("Result: test 70.0 %") and "not tested" not in headline_words(run)

@@ -27,8 +27,9 @@ from rlvrlab.evals.protocol import MOST_ANSWERS, Budget, Protocol, Spent, eval_a
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.evaluation import file_name, read_evaluation
 from rlvrlab.record.files import parsed
+from rlvrlab.record.final import checkpoint_words, split_run, standing
 from rlvrlab.train.lab import engine_alone
-from rlvrlab.train.policy import policy_of, split_run
+from rlvrlab.train.policy import policy_of
 from rlvrlab.types import Role
 
 Folder = str | PathLike[str]
@@ -55,6 +56,12 @@ class Evaluation:
     def protocol(self) -> str:
         """EVAL@1, EVAL@k or EVAL@budget."""
         return str(self._summary["protocol"])
+
+    @property
+    def checkpoint(self) -> str:
+        """Which checkpoint answered: `base` or `step 50`; the model or engine where it was none of a run."""
+        who = self._stored.examined["who"]
+        return checkpoint_words(who.get("step")) or name_of(who)
 
     @property
     def problems(self) -> int:
@@ -88,20 +95,22 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain JSON values."""
-        return {"folder": str(self.folder), **self._summary}
+        return {"folder": str(self.folder), "checkpoint": self.checkpoint, **self._summary}
 
     def __fspath__(self) -> str:
         return fspath(self.folder)
 
     def __repr__(self) -> str:
         shown = share(self.accuracy, *self.interval)
-        return f"Evaluation({self.data}, {self.protocol}, {self.problems} problems: {shown})"
+        return f"Evaluation({self.data}, {self.protocol}, {self.checkpoint}, {self.problems} problems: {shown})"
 
     def _repr_html_(self) -> str:
         parts = {self.data: self.metrics} | (self.by_skill if len(self.by_skill) > 1 else {})
         keys = ("accepted_at_1", "accepted_at_1_low", "accepted_at_1_high")
         rows = [(name, m["problems"], share(*(m[key] for key in keys))) for name, m in parts.items()]
-        return html_table(f"{self.data} · {self.protocol}", ("", "problems", "accepted@1 [95 %]"), rows)
+        return html_table(
+            f"{self.data} · {self.protocol} · {self.checkpoint}", ("", "problems", "accepted@1 [95 %]"), rows
+        )
 
 
 @dataclass(frozen=True)
@@ -140,7 +149,7 @@ class Comparison:
         low, high = (100 * value for value in self.interval)
         points = f"{100 * self.difference:+.1f} points [{low:+.1f}, {high:+.1f}]"
         points += "" if self.p is None else f", p = {self.p:.2g}"
-        return f"Comparison({self.data}, {self.problems} problems: {points}, {self.verdict})"
+        return f"Comparison({self.data}, {self.problems} problems{self.compared.stages}: {points}, {self.verdict})"
 
     def _repr_html_(self) -> str:
         head = ("", "before", "after", "difference [95 %]", "p", "")
@@ -200,9 +209,11 @@ def compare(
     anyway: bool = False,
     paired: bool | None = None,
 ) -> Comparison:
-    """A paired comparison of two evaluations or runs (their newest that match); several on a side are seeds.
+    """A paired comparison of two evaluations or runs; several on a side are seeds.
 
-    A run that has not been evaluated yet is evaluated on its test problems first.
+    A run stands for its last checkpoint, "DIR@20", "DIR@best" or "DIR@base" for another one; of its evaluations there,
+    those on the most test problems are taken that ask the same of both sides. A checkpoint that has not been evaluated
+    yet is evaluated on its run's test problems first.
     """
     sides: list[list[Folder]] = []
     for side in (before, after):
@@ -212,9 +223,9 @@ def compare(
         sides.append(named)
     if not all(sides):
         raise UserError("compare: name two evaluations or runs")
-    for run in [Path(fspath(one)) for side in sides for one in side]:
-        if (run / "config.json").is_file() and not (run / "evaluations").is_dir():
-            evaluate(run, progress=False)
+    for run, which in [split_run(fspath(one)) for side in sides for one in side]:
+        if (run / "config.json").is_file() and not standing(run, which):
+            evaluate(f"{run}@{which}", progress=False)
     first, second = ([Path(fspath(one)) for one in side] for side in sides)
     compared = compare_folders(*matching(first, second, anyway), anyway, paired)
     accepted = compared.measures[0]

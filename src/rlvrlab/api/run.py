@@ -21,7 +21,7 @@ from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.evaluation import evaluations_of
 from rlvrlab.record.files import read_lines, write_atomically
-from rlvrlab.record.headline import percent, summarise
+from rlvrlab.record.headline import percent, summarise, tested
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 from rlvrlab.record.summary import standing_warnings
 from rlvrlab.registry import PYTHON
@@ -91,8 +91,15 @@ class Run:
 
     @property
     def result(self) -> dict[str, Any]:
-        """Per phase: held-out accuracy before, best and last, with 95 % intervals."""
-        return summarise(self.folder)
+        """Per phase: held-out accuracy before, best and last, with 95 % intervals; the last phase has `test` too.
+
+        `test` is what the run is known by: accuracy, low, high, problems and step, with `final` where that step is not
+        the final one and `whole` where only a part of the test problems was asked. It is absent before the first test.
+        """
+        phases, test = summarise(self.folder), tested(self.folder)
+        if phases and test:
+            list(phases.values())[-1]["test"] = test._asdict()
+        return phases
 
     @property
     def warnings(self) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rlvrlab.cli.names import RUN_OR_OTHER, RunWord
+from rlvrlab.cli.names import RUN_AT_OR_OTHER, RunWord
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
@@ -24,11 +24,13 @@ def command(before: str, after: str, anyway: bool, paired: bool | None, as_json:
     """Compare two evaluations on the same problems.
 
     BEFORE and AFTER are each a run (its folder, a part of its name, or `latest`) that was evaluated by `rlvr eval --run
-    RUN`, an evaluation folder, or several of them separated by commas: the seeds of one arm. Of runs, the newest
-    evaluations are taken that ask the same of all of them. The difference is AFTER minus BEFORE.
+    RUN`, an evaluation folder, or several of them separated by commas: the seeds of one arm. A run stands for its last
+    checkpoint, RUN@STEP (or @best, @base) for another one; of its evaluations there, those on the most test problems
+    are taken that ask the same of all. The difference is AFTER minus BEFORE.
 
     \b
     rlvr compare toy_countdown_20261115 latest                two runs
+    rlvr compare latest@base latest                           a run before and after training
     rlvr compare evaluations/base evaluations/trained         two evaluations
     rlvr compare base_s0,base_s1 trained_s0,trained_s1        two arms of two seeds
     """
@@ -71,4 +73,4 @@ def _side(text: str) -> list[Path]:
     parts = [part for part in text.split(",") if part] if not Path(text).is_dir() else [text]
     if not parts:
         raise UserError("compare: name two evaluation folders or runs")
-    return [Path(RUN_OR_OTHER.convert(part, None, None)) for part in parts]
+    return [Path(RUN_AT_OR_OTHER.convert(part, None, None)) for part in parts]

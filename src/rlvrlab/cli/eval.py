@@ -73,8 +73,8 @@ def command(resume: Path | None, as_json: bool, **request: Any) -> int:
 
         from rlvrlab.cli.tables import metrics_table, split_table
         from rlvrlab.evals.judged import problems_of_roles
+        from rlvrlab.record.final import split_run
         from rlvrlab.record.looks import read_looks
-        from rlvrlab.train.policy import split_run
 
         console, protocol = Console(highlight=False), kept.evaluation.protocol
         asked = problems_of_roles({one.problem.role for one in kept.evaluation.judged})
@@ -91,8 +91,6 @@ def command(resume: Path | None, as_json: bool, **request: Any) -> int:
             times = "once" if len(looks) == 1 else f"{len(looks)} times"
             console.print(Text(f"Test problems were looked at {times} with this run (looks.jsonl).", "dim"))
         console.print(Text(printable(f"Everything: {kept.folder}"), "dim"), soft_wrap=True)
-    if request["run"]:
-        _retell(request["run"])
     from rlvrlab.evals.kept import track
 
     for trouble in track(kept, request["sinks"], kept.folder.name):
@@ -105,8 +103,8 @@ def _evaluate(request: dict[str, Any], as_json: bool) -> Kept:
     from rlvrlab.evals.hacks.impossible import impossible_problems
     from rlvrlab.evals.kept import evaluate_into
     from rlvrlab.judge.fusion.addresses import judge_at
+    from rlvrlab.record.final import split_run
     from rlvrlab.registry import find
-    from rlvrlab.train.policy import split_run
 
     judge_at(request["judges"], request["plain_sandbox"])
     for sink in request["sinks"]:
@@ -191,7 +189,7 @@ def _protocol(request: dict[str, Any], subject: Subject) -> Protocol:
 def _new_folder(request: dict[str, Any], data: str, protocol: str, who: str) -> Path:
     """`evaluations/<data>_<role>_<protocol>_<who>_<time>`, below the run where there is one."""
     from rlvrlab.record.evaluation import file_name
-    from rlvrlab.train.policy import split_run
+    from rlvrlab.record.final import split_run
 
     home = split_run(request["run"])[0] if request["run"] else Path()
     who = f"step_{who.rpartition('@')[2]}" if request["run"] else who
@@ -251,16 +249,3 @@ class AnswersBar:
         share = f"accepted {100 * self._solved / max(1, self._judged):.1f} %"
         facts = f"{share}  unjudged {self._unjudged}" if self._unjudged else share
         self._bars.update(self._task, advance=len(batch), facts=facts)
-
-
-def _retell(run: str) -> None:
-    """EXPERIMENT.md of a finished run with what was just examined; one that is being trained writes it itself."""
-    import os
-
-    from rlvrlab.record.experiment import write_experiment
-    from rlvrlab.record.run import read_info
-    from rlvrlab.train.policy import split_run
-
-    folder = split_run(run)[0]
-    if read_info(folder).get("status") == "finished" and os.access(folder, os.W_OK):
-        write_experiment(folder)

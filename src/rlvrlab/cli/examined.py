@@ -71,7 +71,7 @@ def subject_of(what: str | None, words: Sequence[str], run: str | None, engine: 
     """
     from rlvrlab.recipe import load_recipe
     from rlvrlab.recipe.parse import parse_overrides
-    from rlvrlab.train.policy import split_run
+    from rlvrlab.record.final import split_run
     from rlvrlab.train.session import resolved_of
 
     if what is None:
@@ -113,12 +113,17 @@ def problems_of(
 
     seed = subject.resolved.recipe.data.seed if subject.resolved else 0
     if data is None:
-        wanted = size or (subject.resolved.recipe.data.dev_size if subject.resolved else USUAL_SIZE)
+        usual = subject.resolved.recipe.data.dev_size if subject.resolved else USUAL_SIZE
+        wanted = size or usual
         problems = most_problems(subject.env, role, wanted, seed)
-        facts = {}
+        facts: dict[str, Any] = {}
         if len(problems) < wanted:
-            facts["fewer_problems"] = f"all {len(problems)} {role} problems there are; {wanted} were asked for"
-            click.echo(facts["fewer_problems"], err=True)
+            asked = f"{wanted} were asked for" if size else f"{wanted} are the usual number"
+            facts["fewer_problems"] = f"all {len(problems)} {role} problems there are; {asked}"
+            if size:
+                click.echo(facts["fewer_problems"], err=True)
+        elif wanted < usual and (whole := len(most_problems(subject.env, role, usual, seed))) > wanted:
+            facts["part_of"] = whole
         return problems, subject.env.name, facts
     from rlvrlab.data.loading import load
 
@@ -144,7 +149,8 @@ def answerer_of(subject: Subject, request: dict[str, Any]) -> Iterator[Answerer]
             yield answerer
         return
     if run is not None:
-        from rlvrlab.train.policy import policy_of, split_run
+        from rlvrlab.record.final import split_run
+        from rlvrlab.train.policy import policy_of
 
         policy = policy_of(*split_run(run))
         answers, facts = policy.engine, policy.facts

@@ -40,9 +40,9 @@ def command(run: str, problems: int, length: float, as_json: bool) -> None:
     rlvr interference latest
     rlvr interference experiments/RUN@best --problems 64
     """
+    from rlvrlab.record.final import split_run
     from rlvrlab.scale.session import on_verl
     from rlvrlab.train.interference import interference_of
-    from rlvrlab.train.policy import split_run
     from rlvrlab.train.session import resolved_of
 
     if length <= 0 or problems < 0:

@@ -91,8 +91,8 @@ def _examined(plan: PlanFile, folder: Path, members: Sequence[Ready], quiet: boo
     from rlvrlab.cli.eval import AnswersBar
     from rlvrlab.evals.suites import joint
     from rlvrlab.judge.fusion.addresses import judge_at
+    from rlvrlab.record.final import split_run
     from rlvrlab.registry import find
-    from rlvrlab.train.policy import split_run
 
     asked = plan.plan
     judge_at(asked.judge.servers, asked.judge.plain_sandbox)
@@ -131,7 +131,8 @@ def _answerer(model: ModelTable) -> Iterator[Answerer]:
         "timeout": model.timeout_s, "completions": model.completions, "system_prompt": model.system_prompt,
     }  # fmt: skip
     if model.run is not None:
-        from rlvrlab.train.policy import policy_of, split_run
+        from rlvrlab.record.final import split_run
+        from rlvrlab.train.policy import policy_of
 
         policy = policy_of(*split_run(model.run))
         yield EngineAnswerer(policy.engine, policy.facts, AT_ONCE, entropy=True, system=model.system_prompt)

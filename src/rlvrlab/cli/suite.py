@@ -125,7 +125,7 @@ def _models(options: dict[str, Any], stack: ExitStack) -> tuple[list[Model], lis
     from rlvrlab.cli.examined import name_of, served
     from rlvrlab.evals.suites.base import Skipped
     from rlvrlab.evals.suites.examine import Model
-    from rlvrlab.train.policy import split_run
+    from rlvrlab.record.final import split_run
 
     models, left_out = [], []
     home, which = split_run(options["models"] or "")

@@ -23,6 +23,7 @@ from rlvrlab.evals.replicates import pairs, refuse_repeats
 from rlvrlab.evals.statistics import Difference, compare_seeds, pass_at_k
 from rlvrlab.recipe.parse import flatten
 from rlvrlab.record.evaluation import Stored
+from rlvrlab.record.final import checkpoint_words
 
 Score = Callable[[Sequence[Sample]], float | None]
 """The number that a problem's answers earn; None where they have no value."""
@@ -121,6 +122,8 @@ class Comparison:
     data: str
     roles: tuple[str, ...]
     """What the problems are for: `test`, or `dev`, which also choose checkpoints and settings."""
+    checkpoints: tuple[str, str]
+    """Which checkpoints answered on each side: `base`, `step 50`, `step 40, step 50`; empty where it is not known."""
     problems: int
     """Problems that were answered and judged on both sides."""
     left_out: int
@@ -146,9 +149,17 @@ class Comparison:
 
     @property
     def about(self) -> str:
-        """The heading: data, how many problems, and of which role."""
+        """The heading: data, how many problems, of which role, and which checkpoints answered."""
         left = f", {self.left_out} left out" if self.left_out else ""
-        return f"{self.data} · {self.problems} {problems_of_roles(self.roles)} on both sides{left}"
+        return f"{self.data} · {self.problems} {problems_of_roles(self.roles)} on both sides{left}{self.stages}"
+
+    @property
+    def stages(self) -> str:
+        """The checkpoints in words, to end a heading with: ` · base against step 50`."""
+        if not any(self.checkpoints):
+            return ""
+        before, after = (side or "no run" for side in self.checkpoints)
+        return f" · {before} against {after}"
 
     @property
     def adjustment(self) -> str:
@@ -180,7 +191,7 @@ def compare_folders(
     they are stages of the same runs.
     """
     notes = _unlike([*before, *after], anyway)
-    notes += refuse_repeats(before, after)
+    notes += refuse_repeats(before, after) + _other_stages(before, after)
     after, paired = pairs(before, after, paired)
     sides = [[first_turns(stored) for stored in side] for side in (before, after)]
     names = {one.keys[problem.id]: problem for one in (*before, *after) for problem in one.problems}
@@ -202,6 +213,7 @@ def compare_folders(
     return Comparison(
         data=before[0].examined["data"],
         roles=tuple(sorted({role for one in (*before, *after) for role in one.examined.get("roles", ())})),
+        checkpoints=(_checkpoints(before), _checkpoints(after)),
         problems=len(asked.common),
         left_out=len(names) - len(asked.common),
         bounds=bounds,
@@ -321,6 +333,20 @@ def _contrast(one: Any, two: Any) -> str:
     first, second = dict(flatten(one)), dict(flatten(two))
     keys = [key for key in {**first, **second} if first.get(key) != second.get(key)]
     return "; ".join(f"{key} {first.get(key)} and {second.get(key)}" for key in keys) or "their versions"
+
+
+def _checkpoints(side: Sequence[Stored]) -> str:
+    steps = {one.examined["who"].get("step") for one in side}
+    return ", ".join(checkpoint_words(step) for step in sorted(step for step in steps if step is not None))
+
+
+def _other_stages(before: Sequence[Stored], after: Sequence[Stored]) -> list[str]:
+    """A note where different runs are compared at different steps: part of the difference may be how long they ran."""
+    runs = [{one.examined["who"].get("run") for one in side} for side in (before, after)]
+    first, second = _checkpoints(before), _checkpoints(after)
+    if not first or not second or first == second or runs[0] == runs[1]:
+        return []
+    return [f"The sides are at different stages of training: {first} before, {second} after."]
 
 
 def _unlike(folders: Sequence[Stored], anyway: bool) -> list[str]:

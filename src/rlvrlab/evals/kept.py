@@ -21,6 +21,7 @@ from rlvrlab.evals.metrics import Sample, dataset_metrics
 from rlvrlab.evals.protocol import Protocol
 from rlvrlab.evals.qa import qa_log
 from rlvrlab.record.evaluation import EvaluationFolder
+from rlvrlab.record.experiment import renew_experiment
 from rlvrlab.record.looks import note_look
 from rlvrlab.record.redact import redact
 from rlvrlab.record.sinks.base import Sink
@@ -47,7 +48,7 @@ def evaluate_into(
 ) -> Kept:  # fmt: skip
     """Evaluate into `folder`, new or begun before with the same questions; `facts` go into run_info.json.
 
-    `run` is the run folder whose policy answers: there a look at test problems is counted.
+    `run` is the run folder whose policy answers: there a look at test problems is counted, and EXPERIMENT.md renewed.
     """
     name, identity = data or env.name, answerer.identity()
     examined = examined_facts(identity, env, problems, protocol, seed, name)
@@ -71,6 +72,8 @@ def evaluate_into(
         rows, counts = qa_log(evaluation.judged, seed, name)
         kept.finish({name: metrics}, summary, {name: rows}, {name: counts})
         kept.info(answered_by=answerer.identity())
+    if run is not None:
+        renew_experiment(run)
     return Kept(folder, evaluation, metrics, summary)
 
 

@@ -1,14 +1,15 @@
-"""Of runs that were examined several times, the newest evaluations that ask the same of all of them."""
+"""Of runs that were examined several times, the evaluations of their final checkpoints that ask the same of all."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rlvrlab.errors import UserError
-from rlvrlab.record.evaluation import Stored, evaluation_facts, evaluations_of, read_evaluations
+from rlvrlab.record.evaluation import Stored, evaluation_facts, read_evaluations
+from rlvrlab.record.final import LAST, checkpoint_words, examined_of, final_step, split_run, standing
 
 
 class Candidate(NamedTuple):
@@ -22,13 +23,14 @@ class Candidate(NamedTuple):
     words: str
     """The same for people."""
     order: int
-    """Its place among those of its run: higher is newer."""
+    """Its place among those that may stand for its run: higher is better suited (record/final.py)."""
 
 
 def matching(before: Sequence[Path], after: Sequence[Path], anyway: bool = False) -> tuple[list[Stored], list[Stored]]:
-    """The evaluations to compare: a folder names itself, a run the newest of its own that all others can match."""
+    """The evaluations to compare: a folder names itself; a run the best suited of its final checkpoint, and RUN@STEP of
+    that one, that all others can match."""
     choices = [_candidates(folder) for folder in (*before, *after)]
-    chosen = _newest(choices, lambda one: one.asked + one.problems) or _newest(choices, lambda one: one.asked)
+    chosen = _best(choices, lambda one: one.asked + one.problems) or _best(choices, lambda one: one.asked)
     if not chosen:
         if not anyway and any(len(some) > 1 for some in choices):
             raise UserError(_nothing_matches([*before, *after], choices))
@@ -37,30 +39,50 @@ def matching(before: Sequence[Path], after: Sequence[Path], anyway: bool = False
     return stored[: len(before)], stored[len(before) :]
 
 
-def _newest(choices: Sequence[Sequence[Candidate]], key: Callable[[Candidate], str]) -> list[Candidate]:
-    """One candidate of each, all of one key, as new as there are; nothing where no key is everywhere."""
+def _best(choices: Sequence[Sequence[Candidate]], key: Callable[[Candidate], str]) -> list[Candidate]:
+    """One candidate of each, all of one key, as well suited as there are; nothing where no key is everywhere."""
     latest = [{key(one): one for one in some} for some in choices]
     shared = [asked for asked in latest[0] if all(asked in some for some in latest)]
     if not shared:
         return []
-    newest = max(shared, key=lambda asked: min(some[asked].order for some in latest))
-    return [some[newest] for some in latest]
+    best = max(shared, key=lambda asked: min(some[asked].order for some in latest))
+    return [some[best] for some in latest]
 
 
-def _candidates(folder: Path) -> list[Candidate]:
+def _candidates(named: Path) -> list[Candidate]:
+    folder, which = split_run(str(named))
     if not folder.is_dir():
-        raise UserError(f"{folder}: no such folder; give an evaluation folder or a run")
-    is_run = (folder / "config.json").exists()
-    inside = evaluations_of(folder) if is_run else [folder]
-    if not inside:
-        raise UserError(f"{folder}: this run has not been evaluated; `rlvr eval --run {folder}` does")
+        raise UserError(f"{named}: no such folder; give an evaluation folder or a run")
+    if (folder / "config.json").exists():
+        inside = [(one.folder, one.facts) for one in standing(folder, which)]
+        if not inside:
+            raise UserError(_not_examined(folder, which))
+    else:
+        if which != LAST:
+            raise UserError(f"{named}: {folder} is no run, so it has no checkpoint {which!r}; leave it out")
+        inside = [(folder, evaluation_facts(folder)["examined"])]
     found = []
-    for place, path in enumerate(inside):
-        facts: dict[str, Any] = evaluation_facts(path)["examined"]
+    for place, (path, facts) in enumerate(inside):
         asked = json.dumps([facts.get(key) for key in ("data", "roles", "protocol_hash", "scorer")], sort_keys=True)
         words = f"{facts['data']}, {facts.get('problems', '?')} problems, {facts['protocol']['name']}"
         found.append(Candidate(path, asked, str(facts.get("data_hash")), words, place - len(inside)))
     return found
+
+
+def _not_examined(run: Path, which: str) -> str:
+    """A run without an evaluation of the checkpoint that stands for it: what there is, and what to do."""
+    other = sorted({one.step for one in examined_of(run) if one.step is not None})
+    if which != LAST:
+        return f"{run}@{which}: this checkpoint has not been evaluated; `rlvr eval --run {run}@{which}` does"
+    if not other:
+        return f"{run}: this run has not been evaluated; `rlvr eval --run {run}` does"
+    at_end = checkpoint_words(final_step(run))
+    there = ", ".join(checkpoint_words(step) for step in other)
+    name = other[-1] or "base"
+    return (
+        f"{run}: its final checkpoint{f' ({at_end})' if at_end else ''} has not been evaluated, only {there}; "
+        f"`rlvr eval --run {run}` does, or name the other: {run}@{name}"
+    )
 
 
 def _nothing_matches(folders: Sequence[Path], choices: Sequence[Sequence[Candidate]]) -> str:

@@ -22,7 +22,12 @@ def refuse_repeats(before: Sequence[Stored], after: Sequence[Stored]) -> list[st
     The same answers on both sides are no false replicate, but returned as notes: their difference is 0 whatever was
     trained.
     """
-    _refuse([*before, *after], lambda one: str(one.folder.resolve()), "are the same folder")
+    both = {one.folder.resolve() for one in before} & {one.folder.resolve() for one in after}
+    if both:
+        told = f"{both.pop().name} stands on both sides, so there is nothing to compare"
+        raise UserError(f"compare: {told}; name another run, or another checkpoint of this one (RUN@base, RUN@20)")
+    for side in (before, after):
+        _refuse(side, lambda one: str(one.folder.resolve()), "are the same folder")
     groups = _same_texts([*before, *after])
     prints = {id(one): answers_of(one) for alike in groups for one in alike}
     same, why, notes = "hold the same answers", "one is a copy, or the same policy was asked twice", list[str]()

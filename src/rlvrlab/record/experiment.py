@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,12 @@ def write_experiment(folder: Path, so_far: Summary | None = None) -> None:
         _reproduce(folder, info, config),
     ]
     write_atomically(folder / "EXPERIMENT.md", "\n\n".join(s for s in sections if s) + "\n")
+
+
+def renew_experiment(folder: Path) -> None:
+    """EXPERIMENT.md of a run that has ended, with what was examined since; one that is trained writes it itself."""
+    if read_info(folder).get("status", "running") != "running" and os.access(folder, os.W_OK):
+        write_experiment(folder)
 
 
 def sparkline(values: list[float], width: int = 40) -> str:

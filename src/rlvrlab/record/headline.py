@@ -1,4 +1,4 @@
-"""The one number a run is known by: on test problems where there are any answers to them, else plainly on dev."""
+"""The one number a run is known by: its final checkpoint on the most test problems it was asked, else plainly dev."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlvrlab.record.evaluation import evaluation_facts, evaluations_of
 from rlvrlab.record.files import read_facts
+from rlvrlab.record.final import examined_of, final_step, standing
 from rlvrlab.record.run import read_metrics
 from rlvrlab.record.summary import Summary
 
 CARDS = Path("analysis") / "cards"
+Rank = tuple[bool, int, bool, int, int]
+"""How well a number is suited to be the result: own data, problems, one greedy answer, a card, how new."""
 
 
 class Headline(NamedTuple):
@@ -26,12 +28,22 @@ class Headline(NamedTuple):
     step: int
     source: str
     """The file it comes from, below the run."""
+    whole: int | None = None
+    """How many problems there would have been, where only a part of them was asked."""
+    final: int | None = None
+    """The final step, where the number is of an earlier one."""
 
     @property
     def words(self) -> str:
         """As `test 76.7 % [68.3, 83.3], 120 problems, step 230`."""
-        count = f", {self.problems} problems" if self.problems else ""
-        return f"{self.role} {percent(self._asdict())}{count}, step {self.step}"
+        part = f" of {self.whole}" if self.whole else ""
+        count = f", {self.problems}{part} problems" if self.problems else ""
+        return f"{self.role} {percent(self._asdict())}{count}, step {self.step}{self.lacks}"
+
+    @property
+    def lacks(self) -> str:
+        """What keeps it from being the result of the run, in words; nothing where it is of the final checkpoint."""
+        return f" (the final checkpoint, step {self.final}, was not tested)" if self.final else ""
 
 
 def headlines(folder: Path, so_far: Summary | None = None) -> list[Headline]:
@@ -49,8 +61,20 @@ def headlines(folder: Path, so_far: Summary | None = None) -> list[Headline]:
 
 
 def tested(folder: Path) -> Headline | None:
-    """The result on test problems: the last card's, else that of the newest evaluation of the trained policy."""
-    return _from_card(folder) or _from_evaluation(folder)
+    """The result on test problems: of the final checkpoint the one on the most of them, be it a card or an evaluation.
+
+    Where the final checkpoint was never tested, that of the latest step that was, which then says so.
+    """
+    found = [*_evaluated(folder), *_cards(folder)]
+    if not found:
+        return None
+    final = final_step(folder) or max(one.step for _, one in found)
+    stands = [one.folder for one in standing(folder)]
+    at_end = [pair for pair in found if pair[1].step == final]
+    at_end = at_end or [pair for pair in found if (folder / pair[1].source).parent in stands]
+    if at_end:
+        return max(at_end)[1]
+    return max(found, key=lambda pair: (pair[1].step, pair[0]))[1]._replace(final=final)
 
 
 def headline_words(folder: Path, so_far: Summary | None = None) -> str:
@@ -69,28 +93,31 @@ def in_words(found: Sequence[Headline], folder: Path) -> str:
     return f"Result: {told} (95 % interval over problems). No test result: {remedy}"
 
 
-def _from_card(folder: Path) -> Headline | None:
-    """The card of the policy that the run ended with; the baseline (card 0) and control arms are nobody's result."""
+def _cards(folder: Path) -> list[tuple[Rank, Headline]]:
+    """Cards of the phases' ends, in order; the baseline (card 0) and control arms are nobody's result."""
     numbered = {path: path.name.partition("_")[0] for path in (folder / CARDS).glob("*_*.json")}
     files = [path for path, index in numbered.items() if index.isdigit() and int(index) > 0]
-    for path in sorted(files, key=lambda path: int(numbered[path]), reverse=True):
+    found = []
+    for path in sorted(files, key=lambda path: int(numbered[path])):
         card = read_facts(path, "remove it; a resume makes it again") or {}
         metrics = card.get("metrics")
         if isinstance(metrics, dict) and "accepted_at_1" in metrics and not card.get("control"):
-            return _headline(metrics, int(card.get("step") or 0), path.relative_to(folder))
-    return None
+            rank = (True, metrics.get("problems") or 0, True, 1, int(numbered[path]))
+            found.append((rank, _headline(metrics, int(card.get("step") or 0), path.relative_to(folder))))
+    return found
 
 
-def _from_evaluation(folder: Path) -> Headline | None:
-    """The newest evaluation of a trained policy on test problems."""
-    for path in reversed(evaluations_of(folder)):
-        examined = evaluation_facts(path)["examined"]
-        step = examined["who"].get("step")
-        by_data = read_facts(path / "metrics.json", "evaluate again") or {}
-        metrics = by_data.get(examined["data"])
-        if examined.get("roles") == ["test"] and step and isinstance(metrics, dict) and "accepted_at_1" in metrics:
-            return _headline(metrics, int(step), (path / "metrics.json").relative_to(folder))
-    return None
+def _evaluated(folder: Path) -> list[tuple[Rank, Headline]]:
+    """Evaluations of trained policies on test problems."""
+    found = []
+    for one in examined_of(folder):
+        by_data = read_facts(one.folder / "metrics.json", "evaluate again") or {}
+        metrics = by_data.get(one.facts["data"])
+        own, on_test, problems, greedy, order = one.rank
+        if on_test and one.step and isinstance(metrics, dict) and "accepted_at_1" in metrics:
+            made = _headline(metrics, one.step, (one.folder / "metrics.json").relative_to(folder))
+            found.append(((own, problems, greedy, 0, order), made._replace(whole=one.info.get("part_of"))))
+    return found
 
 
 def _headline(metrics: dict[str, Any], step: int, source: Path) -> Headline:

@@ -14,6 +14,7 @@ from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.load import instantiate
 from rlvrlab.record.evaluation import file_name, read_evaluation
 from rlvrlab.record.files import write_json
+from rlvrlab.record.final import POLICY
 from rlvrlab.study.load import ON_TEST
 from rlvrlab.study.measures import Scores, scores_of
 from rlvrlab.study.schema import USUAL_SIZE, Suite
@@ -100,7 +101,7 @@ def examine(trial: Path, run: Path, ready: Prepared) -> dict[str, Any]:
     scores: dict[str, Scores] = {}
     for one in ready.members:
         folder = run / "evaluations" / (stem if one.name == ready.name else f"{stem}_{file_name(one.name)}")
-        facts = {"scorer_type": one.type, "scorer_folder": str(one.folder.resolve())}
+        facts = {"scorer_type": one.type, "scorer_folder": str(one.folder.resolve()), POLICY: suite.policy}
         asked = (answerer, one.env, one.problems, one.protocol)
         evaluate_into(folder, *asked, seed=suite.seed, data=one.name, facts=facts, run=run, reward=one.reward)
         folders[one.name] = folder.relative_to(trial).as_posix()

@@ -11,13 +11,10 @@ from typing import Any, NamedTuple
 from rlvrlab.engines.base import Engine
 from rlvrlab.errors import UserError
 from rlvrlab.recipe import Resolved
-from rlvrlab.record.headline import summarise
+from rlvrlab.record.final import ALLOWED, BASE, BEST, LAST, best_step
 from rlvrlab.train import checkpoint
 from rlvrlab.train.lab import engine_alone
 from rlvrlab.train.session import resolved_of
-
-BASE = "base"
-ALLOWED = "a step, best, last, base"
 
 
 class Policy(NamedTuple):
@@ -29,10 +26,10 @@ class Policy(NamedTuple):
     """Run, checkpoint and step."""
 
 
-def policy_of(run: Path, which: str = "last") -> Policy:
+def policy_of(run: Path, which: str = LAST) -> Policy:
     """`last` is the newest complete checkpoint, `best` that of the best held-out score, `base` before training."""
+    resolved = resolved_of(run)  # first, for it says what is no run
     path = checkpoint_of(run, which)
-    resolved = resolved_of(run)
     engine = engine_alone(resolved)
     facts: dict[str, Any] = {"run": run.name, "checkpoint": "none: before training", "step": 0}
     facts |= {"training_seed": resolved.recipe.seed}
@@ -42,21 +39,21 @@ def policy_of(run: Path, which: str = "last") -> Policy:
     return Policy(resolved, engine, facts)
 
 
-def checkpoint_of(run: Path, which: str = "last") -> Path | None:
+def checkpoint_of(run: Path, which: str = LAST) -> Path | None:
     """Its folder; None for the policy before training."""
-    if which == "last":
+    if which == LAST:
         found = checkpoint.complete(run / "checkpoints")
         if not found:
             raise UserError(f"{run}: no complete checkpoint yet; wait for one, or name another run")
         state = checkpoint.read_state(found[0])
         # A run that ends with a control arm has, as its result, the policy that the arm started from.
         return run / "checkpoints" / f"global_step_{state.origin}" if state.returns else found[0]
-    if which == "best":
-        phases = summarise(run)
-        if not phases:
+    if which == BEST:
+        best = best_step(run)
+        if best is None:
             raise UserError(f"{run}: has not been evaluated yet, so there is no best; try @last")
         # The policy before training may have been the best; it has no checkpoint.
-        which = str(list(phases.values())[-1]["best"]["step"] or BASE)
+        which = str(best or BASE)
     if which == BASE:
         return None
     if not which.isdigit():
@@ -66,11 +63,3 @@ def checkpoint_of(run: Path, which: str = "last") -> Path | None:
         there = checkpoint.steps(run / "checkpoints")
         raise UserError(f"{run}@{which}: no checkpoint of step {which}; there are {there or 'none'}, best, last, base")
     return path
-
-
-def split_run(text: str) -> tuple[Path, str]:
-    """`DIR@best` to the folder and which checkpoint; a folder may have an @ in its own name."""
-    folder, at, which = text.rpartition("@")
-    if not at or Path(text).is_dir():
-        return Path(text), "last"
-    return Path(folder), which

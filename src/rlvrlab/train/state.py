@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from rlvrlab.credit.base import Remembered
+from rlvrlab.record.final import policy_step
 from rlvrlab.surgery.base import Memory as SurgeryMemory
 from rlvrlab.train.grouping import Difficulty
 from rlvrlab.train.guards.base import Kept
@@ -78,7 +79,7 @@ class State:
     @property
     def returns(self) -> bool:
         """Does the next phase start from another policy than that of the newest checkpoint?"""
-        return self.phase_step == 0 and self.origin not in (None, self.step)
+        return policy_step(self.step, self.phase_step, self.origin) != self.step
 
     def covers(self, phase: int, phase_step: int) -> bool:
         """Had that step been recorded when this state was saved? A phase that has not begun has recorded nothing."""

@@ -174,7 +174,7 @@ def _caution(run: RunRecord, found: Change, tested: Sequence[Headline]) -> str:
         told.append(f"The run did not finish ({run.status}).")
     if found.role == "dev":
         measured = any(one.role == "test" for one in tested)
-        more = "the test result below has no earlier one" if measured else "eval.test_size adds a test result"
+        more = "the test result below is not part of this sentence" if measured else "eval.test_size adds a test result"
         told.append(f"On dev problems, which choose the checkpoint; {more}.")
     told.append("One run: how much seeds differ is not known.")
     return " ".join(told)

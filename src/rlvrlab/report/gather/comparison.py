@@ -10,7 +10,8 @@ from rlvrlab.errors import LabError
 from rlvrlab.evals.compare import compare_folders
 from rlvrlab.evals.matching import matching
 from rlvrlab.evals.statistics import compare_seeds
-from rlvrlab.record.evaluation import Stored, evaluations_of
+from rlvrlab.record.evaluation import Stored
+from rlvrlab.record.final import standing
 from rlvrlab.report.gather.arms import APART, Arms, arm_curves, arm_matrix, arm_pareto, arms_of, differing, settings
 from rlvrlab.report.gather.cards import CardRecord, last_card
 from rlvrlab.report.gather.evaluation import (
@@ -99,11 +100,11 @@ def _recipe_diff(arms: Arms) -> Section:
 
 
 def _paired_test(arms: Arms, folder: Folder) -> Section | None:
-    """The first two arms on the same problems, from their newest evaluations, else from their cards."""
+    """The first two arms on the same problems, from evaluations of their final checkpoints, else from their cards."""
     if len(arms) < 2:
         return None
     names, groups = list(arms)[:2], list(arms.values())[:2]
-    examined = [[run.root for run in group if evaluations_of(run.root)] for group in groups]
+    examined = [[run.root for run in group if standing(run.root)] for group in groups]
     found = _compared(lambda: matching(examined[0], examined[1]), names, folder) if all(examined) else None
     if found is not None:
         return found
@@ -189,9 +190,10 @@ def _answers(arms: Arms, answers: Answers) -> Section | None:
     runs = [(name, group[0]) for name, group in arms.items()][:4]
     sides = []
     for name, run in runs:
-        if below := evaluations_below(run.folder):
-            below[-1].side = f"{words(name, 60)} · evaluation"
-            sides.append(below[-1])
+        stands = [one.folder for one in standing(run.root)[-1:]]
+        for one in (record for record in evaluations_below(run.folder) if record.root in stands):
+            one.side = f"{words(name, 60)} · evaluation"
+            sides.append(one)
     if len(sides) == len(runs):
         shown_answers(sides, answers)
     share = (MOST - len(answers)) // len(runs)

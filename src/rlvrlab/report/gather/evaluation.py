@@ -10,6 +10,7 @@ from rlvrlab.errors import LabError
 from rlvrlab.evals.judged import from_row
 from rlvrlab.evals.metrics import Sample, at_k, dataset_metrics
 from rlvrlab.record.evaluation import INFO, SAMPLES, SCHEMA, Stored, read_evaluation
+from rlvrlab.record.final import checkpoint_words
 from rlvrlab.report.gather.reading import (
     STRANGE,
     Fact,
@@ -47,7 +48,7 @@ class EvaluationRecord:
         who = as_table(self.examined.get("who"))
         step = who.get("step")
         model = words(who.get("model") or who.get("engine") or self.root.resolve().name, 60)
-        self.side = model if step is None else f"step {step}" if step else "base"
+        self.side = checkpoint_words(step) or model
         """A short name of who answered."""
         self.stored: Stored | None = None
         self.samples: list[Sample] = []
