@@ -61,7 +61,7 @@ NAMED = {
     ("rescore", "tin"): "0 differences",
     ("eval", "--run", "tin@2", "--size", "4"): "4 test problems",
     ("probe", "--run", "tin@last", "--size", "2", "--n", "2"): "2 problems",
-    ("compare", "tin", "latest"): "are the same folder",
+    ("compare", "tin", "latest"): "its final checkpoint (step 4)",
     ("runs", "--add-tag", "tin", "mine"): "mine",
     ("data", "prepare", "tin", "--as", "sft"): "",
     ("model", "export", "tin@last", "-o", "m"): "holds no model",

@@ -58,9 +58,19 @@ def test_the_plan_counts_what_a_phase_draws_and_its_health_is_watched(
     assert set(health) & {key for row in rows for key in row}, "not one of its ranges has a metric"
 
 
+OF_PROGRAMS = [name for name in names("credit") if find("credit", name).follows]
+"""Credits that run programs, which the skills below are none of; tests/credit/test_trace_credit.py trains with them."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "name"), [(kind, name) for kind in ("guard", "credit", "surgery", "protocol") for name in names(kind)]
+    ("kind", "name"),
+    [
+        (kind, name)
+        for kind in ("guard", "credit", "surgery", "protocol")
+        for name in names(kind)
+        if kind != "credit" or name not in OF_PROGRAMS
+    ],
 )
 def test_the_plan_says_who_else_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, name: str) -> None:
     words = ["filter.dead_groups=drop", "grpo.batch_size=5"] + (["protocol.type=sequential"] if kind == "guard" else [])
