@@ -28,7 +28,7 @@ from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Completion, Loss, Objective, Request, Tokenizer, Told
 
 MICRO_TOKENS = {"cpu": 4096, "cuda": 32768}
-ONE_THREAD_BELOW = 20_000_000
+ONE_THREAD_BELOW = 2_000_000
 """Parameters of a model whose kernels are too small to share out: with two threads beside another busy process, each
 waits for the other's turn (docs/speed.md)."""
 USUAL_THREADS = torch.get_num_threads()
