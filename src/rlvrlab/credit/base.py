@@ -63,6 +63,8 @@ class StepCredit(ABC):
     """Learns from replay to replay what statements are worth: its memory is saved with every checkpoint."""
     samples: int = 1
     """Continuations per state, where the policy writes again."""
+    siblings: int = 1
+    """Right answers that a failed one is compared with, where programs are followed."""
     segmentation: Segmentation = "auto"
     """What a step is."""
     invalid: Invalid = "skip"
@@ -100,9 +102,6 @@ class StepCredit(ABC):
     def shape(self, answers: int) -> Shape:
         """The tree on which so many answers to a problem grow, where they do; UserError where they cannot."""
         raise NotImplementedError(f"{type(self).__name__} grows no trees")
-
-    siblings: int = 1
-    """Right answers that a failed one is compared with, where programs are followed."""
 
     def blamed(self, steps: int, step: int, gap: float) -> Floats:
         """Credit of the steps of a failed program where `step` is to blame for earning `gap` less than a right one."""

@@ -107,8 +107,10 @@ class Pool:
                 # A job that was cancelled half-way may have left children: the next job must not meet them.
                 if worker.children or not worker.alive:
                     self._drop(worker)
-                else:
+                elif len(self._idle) < self.size:
                     self._idle.append(worker)
+                else:  # started for a place that was lent, and nobody waits for one now
+                    self._end(worker)
 
     async def _take(self) -> Worker:
         while self._idle:
@@ -132,13 +134,14 @@ class Pool:
             return
         for pool in self._kinds.values():
             if pool._idle:
-                worker = pool._idle.popleft()
-                pool._workers.discard(worker)
-                worker.close()
+                pool._end(pool._idle.popleft())
                 return
 
     def _drop(self, worker: Worker) -> None:
         self.restarts += 1
+        self._end(worker)
+
+    def _end(self, worker: Worker) -> None:
         self._workers.discard(worker)
         worker.close()
 
