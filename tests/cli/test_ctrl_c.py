@@ -76,9 +76,12 @@ def test_while_the_command_itself_loads(tmp_path: Path, monkeypatch, capsys) -> 
 @pytest.mark.parametrize("after_s", [0.2, 0.5, 1.0, 2.0])
 def test_while_torch_loads(tmp_path: Path, verb: str, after_s: float) -> None:
     pytest.importorskip("torch", reason="a language model needs torch")
-    words = [verb, "toy_countdown", "engine.type=hf", "engine.model=nano"]
+    engine = ["engine.type=hf"] if verb == "train" else ["--engine", "hf"]
+    words = [verb, "toy_countdown", *engine, "engine.model=nano"]
     process = subprocess.Popen([*RLVR, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     time.sleep(after_s)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=120)
-    assert process.returncode == 130 and "Traceback" not in said and "interrupted" in said.splitlines()[-1]
+    # Python may end by the signal itself, where it interrupted an `exec`; for a shell that is 130, too.
+    assert process.returncode in (130, -signal.SIGINT), said
+    assert "Traceback" not in said and "interrupted" in said.splitlines()[-1]
