@@ -16,11 +16,6 @@ from rlvrlab.train import checkpoint, session
 from rlvrlab.train.state import State
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return runs.run(tmp_path_factory.mktemp("whole"), text=runs.ONLINE).folder
-
-
 @pytest.fixture
 def copy(whole: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(whole, tmp_path / whole.name))
