@@ -15,6 +15,7 @@ from rlvrlab.envs.base import Read
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment, refused
 from rlvrlab.envs.code.purity import is_pure
 from rlvrlab.envs.code.rows import CodeRow, Columns, Shape, fitting, read_shaped, shaped
+from rlvrlab.envs.code.shared_judge import settled
 from rlvrlab.envs.data_files import LocatedPath, Row
 from rlvrlab.errors import UserError, suggestion
 from rlvrlab.judge.extract import program_in, python_block
@@ -143,7 +144,9 @@ class FileEnvironment(JudgedEnvironment, LocatedPath):
         answers = [self.gold(one) or NO_ANSWER for one in coded]
         verdicts = self.verify_many(list(zip(coded, answers, strict=True)))
         tried = zip(coded, verdicts, strict=True)
-        return {one.id: verdict.detail for one, verdict in tried if verdict.error is ErrorKind.BAD_TASK}
+        return {
+            one.id: verdict.detail for one, verdict in tried if settled(verdict, one.id).error is ErrorKind.BAD_TASK
+        }
 
     def reference(self, row: CodeRow) -> dict[str, Any]:
         """What the verifier needs, in plain data."""
