@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 import subprocess
 import sys
@@ -74,21 +75,30 @@ def test_a_table_of_a_study_that_no_claim_prints_is_named(claim, tmp_path) -> No
 
 
 def test_a_table_of_a_document_that_nothing_measures_is_named(tmp_path) -> None:
-    """A claim prints it, or its own chapter has the command; tables of settings are none of numbers."""
+    """A claim prints it, or a test reads the page; tables of settings are none of numbers, a command is no result."""
     page = tmp_path / "docs" / "speed.md"
     page.parent.mkdir()
     settings = "| key | value | why |\n|---|---|---|\n| `n` | 8 | 16 answers cost more |\n"
     table = "| mode | checks/s | p95 |\n|---|---|---|\n| stdio | 594 | 9 ms |\n"
     page.write_text(f"# Speed\nRun `make bench`.\n\n{settings}\n## Figures\nThe arms\nmake their own.\n\n{table}")
-    why = "docs/speed.md: no claim prints | stdio | 594 | 9 ms |, and its chapter names no command that measures it"
+    why = "docs/speed.md: no claim prints | stdio | 594 | 9 ms |, and no test that its chapter names reads the page"
     assert list(script["unmeasured"]({}, tmp_path)) == [why]
     assert list(script["unmeasured"]({"x": table}, tmp_path)) == []
-    page.write_text(page.read_text() + "\n    python benchmarks/judge.py\n")
+    page.write_text(page.read_text() + "\n    python benchmarks/judge.py\n\n`pytest tests/judge`\n")
+    assert list(script["unmeasured"]({}, tmp_path)) == [why]
+    test = tmp_path / "tests" / "judge" / "test_table.py"
+    test.parent.mkdir(parents=True)
+    test.write_text('PAGE = "speed.md"\n')
     assert list(script["unmeasured"]({}, tmp_path)) == []
 
 
-def test_every_table_of_numbers_in_the_documents_is_measured_by_a_command() -> None:
-    assert list(script["unmeasured"]({})) == []
+@pytest.mark.parametrize("page", sorted(runpy.run_path(str(ROOT / "benchmarks" / "tables.py"))["PAGES"]))
+def test_every_page_with_measured_tables_has_a_claim_that_makes_them_again(page: str) -> None:
+    made = [claim for claim in CLAIMS.values() if claim["command"] == f"python benchmarks/tables.py {page}"]
+    assert [page in claim["tables"] for claim in made] == [True]
+    for file in made[0]["files"]:
+        kept = json.loads((ROOT / file).read_text(encoding="utf-8"))
+        assert kept["command"] and kept["measured"] and kept["code"]["commit"] and kept["machine"]["cores"], file
 
 
 def test_a_result_that_is_not_committed_is_no_result(claim, tmp_path) -> None:

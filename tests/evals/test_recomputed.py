@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from scipy import optimize, stats
+from own_statistics import Expected, jeffreys_or_wilson
+from scipy import stats
 from scripted import FAILED, Scripted, Sums, answer
 
 from rlvrlab.cli.compare import command as compare_command
@@ -90,59 +91,6 @@ def matrices(before: list[Path], after: list[Path], measure: str) -> tuple[np.nd
     common = [p for p in folders[0] if all(folder.get(p) is not None for folder in folders)]
     first, second = (np.array([[folder[p] for p in common] for folder in side], dtype=float) for side in sides)
     return first, second
-
-
-class Expected:
-    """h² = t(ν)² · V_seeds + t(P − 1)² · max(0, V_problems − V_answers), and at least t(P − 1)² · V_problems."""
-
-    def __init__(self, before: np.ndarray, after: np.ndarray, share: bool, paired: bool = False) -> None:
-        self.before, self.after, self.runs = before, after, (len(before), len(after))
-        delta = after.mean(axis=0) - before.mean(axis=0)
-        self.mean, problems = float(delta.mean()), len(delta)
-        self.problems_df = max(1, problems - 1)
-        if share:
-            moved = delta[np.abs(delta) > 1e-12]
-            size = math.sqrt(float((moved**2).mean())) if len(moved) else 1.0
-            longer = np.append(delta, [size, -size])
-            self.centre, self.by_problem = float(longer.mean()), float(longer.var()) / len(longer)
-        else:
-            self.centre = self.mean
-            self.by_problem = float(delta.var(ddof=1)) / problems if problems > 1 else math.inf
-        sides = [after - before] if paired else [before, after]
-        parts = [(float(one.mean(axis=1).var(ddof=1)) / len(one), len(one) - 1) for one in sides if len(one) > 1]
-        self.by_seed = sum(part for part, _ in parts)
-        if not share and self.by_problem + self.by_seed < 1e-20:  # nothing varies: one problem won, and one lost
-            largest = float(max(np.abs(before).max(), np.abs(after).max()))
-            self.by_problem = 2 * largest**2 / (self.problems_df + 3) ** 2
-        spread = [part**2 / df for part, df in parts if part]
-        self.seeds_df = self.by_seed**2 / sum(spread) if spread else sum(df for _, df in parts)
-        self.by_answer = sum(self.residual(one) for one in sides if len(one) > 1 and one.shape[1] > 1)
-
-    @staticmethod
-    def residual(score: np.ndarray) -> float:
-        """Two-way analysis of variance: the mean square of what neither run nor problem explains, over all answers."""
-        runs, problems = score.shape
-        fitted = score.mean(axis=1)[:, None] + score.mean(axis=0)[None, :] - score.mean()
-        return float(((score - fitted) ** 2).sum()) / ((runs - 1) * (problems - 1)) / (runs * problems)
-
-    def half(self, level: float) -> float:
-        of_problems = stats.t.ppf((1 + level) / 2, self.problems_df) ** 2
-        least = of_problems * self.by_problem
-        if not self.seeds_df:
-            return math.sqrt(least)
-        of_seeds = stats.t.ppf((1 + level) / 2, self.seeds_df) ** 2
-        more = of_seeds * self.by_seed + of_problems * max(0.0, self.by_problem - self.by_answer)
-        return math.sqrt(max(least, more))
-
-    def p(self, tests: int) -> float | None:
-        if 2 in self.runs:
-            return None
-        if self.centre == 0:
-            return 1.0
-        excess = lambda log_p: self.half(-math.expm1(log_p)) - abs(self.centre)  # noqa: E731
-        if excess(math.log(1e-15)) < 0:
-            return 0.0
-        return min(1.0, tests * math.exp(optimize.brentq(excess, math.log(1e-15), -1e-9, xtol=1e-12)))
 
 
 def compared(before: list[Path], after: list[Path], *more: str) -> dict[str, Any]:
@@ -238,15 +186,6 @@ def test_several_answers_a_problem(tmp_path: Path) -> None:
     told = check(before, after)
     assert {"pass@1", "pass@2", "pass@4"} <= {row["what"] for row in told["measures"]}
     check(before, after, "--paired", paired=True)
-
-
-def jeffreys_or_wilson(right: int, n: int) -> tuple[float, float]:
-    low, high = stats.binomtest(right, n).proportion_ci(method="wilson") if n else (0.0, 1.0)
-    if 0 < right < min(5, n - right):
-        low = min(low, stats.beta.ppf(0.025, right + 0.5, n - right + 0.5))
-    if 0 < n - right < min(5, right):
-        high = max(high, stats.beta.ppf(0.975, right + 0.5, n - right + 0.5))
-    return max(0.0, low), min(1.0, high)
 
 
 @pytest.mark.parametrize("right", [0, 1, 3, 4, 5, 17, 36, 38, 39, 40])
