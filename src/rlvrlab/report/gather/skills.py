@@ -21,6 +21,8 @@ ONE_RUN = {
     False: "this run recorded no counts per skill, so no cell has an interval and none is called significant.",
 }
 """What a note says about the cells of a single run, by whether they have intervals."""
+ALONE = "Each cell stands alone: where nothing happens, one of 20 is coloured by chance."
+"""Interval and colour of a cell agree, and neither is adjusted for the other cells."""
 
 
 class StageTable:
@@ -119,7 +121,7 @@ def stage_matrix(run: RunRecord) -> Section | None:
     data = {"rows": [stage["skill"] for stage in table.stages], "columns": table.skills, "cells": table.cells(),
             "row_title": "trained on", "column_title": "success on", "certain": table.certain}  # fmt: skip
     note = (
-        f"Change of held-out success while the row's skill was trained; {ONE_RUN[table.certain]} "
+        f"Change of held-out success while the row's skill was trained; {ONE_RUN[table.certain]} {ALONE} "
         "A report of several seeds has intervals over seeds."
     )
     return section("interference", "matrix", "Interference", data, METRICS, note)
