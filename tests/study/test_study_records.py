@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from rlvrlab.recipe import load_recipe
 from rlvrlab.recipe.shipped import files, home, not_run, shipped
 from rlvrlab.study.chain import Chain
 from rlvrlab.study.load import load_study
+from rlvrlab.study.settings import words
 
 STUDIES = {one.name: one for one in shipped() if one.kind == "study"}
 RECORDED = sorted(STUDIES.keys() - not_run().keys())
@@ -82,3 +84,18 @@ def test_a_record_has_every_trial_decision_and_look_at_test(name: str) -> None:
     scores = json.loads(record_path(name).with_name(f"{found['name']}.scores.json").read_text(encoding="utf-8"))
     measured = {(metric, trial) for trial, facts in found["trials"].items() for metric in facts["metrics"]}
     assert measured == {(metric, trial) for metric, by_trial in scores.items() for trial in by_trial}
+
+
+@pytest.mark.parametrize("name", sorted(name for name in STUDIES if name.startswith("npg_muse/")))
+def test_volumes_differ_in_nothing_but_their_problems(name: str) -> None:
+    """The same updates and answers, and the same references of SFT, which are the first of the training problems."""
+    chain = Chain(load_study(files()[name]))
+    stage = chain.order()[0]
+    budgets, references = set(), set()
+    for arm in chain.arms(stage):
+        trial = chain.trials(stage, arm.name, {})[0]
+        budgets.add((trial.budget.steps, trial.budget.answers))
+        resolved = load_recipe(chain.file.recipe, words(trial.settings))
+        if "sft" in resolved.recipe.phases:
+            references.add(min(resolved.recipe.data.train_size, resolved.phase("sft").references))
+    assert len(budgets) == 1 and len(references) <= 1
