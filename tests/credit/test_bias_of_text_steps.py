@@ -141,5 +141,6 @@ def test_unbiased_is_recorded_exactly_where_the_expected_gradient_is_the_true_on
 
 
 if __name__ == "__main__":
-    for how in CREDITS:
-        print(f"| {how} | {' | '.join(f'{measured(where, how)[0]:.3f}' for where in STEPS)} |")
+    for how in CREDITS:  # the table of docs/credit.md
+        cells = [f"{measured(where, how)[0]:.3f}".replace("-", "−") for where in STEPS]
+        print(f"| `{how}` | {' | '.join(cells)} |")

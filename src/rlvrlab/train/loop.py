@@ -53,7 +53,9 @@ def train(
     lab: Lab, run: Run, sinks: Sinks, state: State, interrupts: Interrupts, observe: Observer, patience: Patience
 ) -> State:
     """Run the phases from `state` on, until the end or until asked to stop."""
-    at = Watched(lab, run, sinks, Watch(read_metrics(run.folder)), observe, patience)
+    at = Watched(
+        lab, run, sinks, Watch(read_metrics(run.folder), read_info(run.folder).get("preset")), observe, patience
+    )
     memory = checkpoint.restore_memory(run.folder / "checkpoints", lab, state.step)
     _back_to_origin(at, state)
     while state.phase < len(lab.recipe.phases) and not interrupts.received:
