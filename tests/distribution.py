@@ -17,7 +17,7 @@ LONGEST = (
 )  # fmt: skip
 """How the paths of long files begin, the longest first; one of them begun last would keep one worker waiting."""
 TOGETHER = {
-    "Transformers": ("tests/engines/test_hf_",),
+    "Transformers": ("tests/engines/test_hf_", "tests/scale/test_verl_keys"),
     "all syntax trees": ("tests/test_idioms", "tests/test_layers", "tests/test_map", "tests/test_plugin_"),
     "scipy": (
         "tests/evals/test_statistics", "tests/evals/test_comparisons", "tests/skills/test_skill_metrics",
