@@ -60,18 +60,17 @@ UNITS = {
         "mm millimeter millimetre", "cm centimeter centimetre", "dm decimeter decimetre", "m meter metre",
         "km kilometer kilometre", "inch inches", "ft foot feet", "yd yard", "mi mile", "mg milligram", "g gram",
         "kg kilogram", "lb lbs pound", "oz ounce", "ton tonne", "ml milliliter millilitre", "l liter litre",
-        "gal gallon", "arcminute", "arcsecond",
-        "ms millisecond", "second sec s", "minute min", "hour hr hrs h", "day", "week", "month",
-        "year yr yrs", "cent", "dollar", "euro", "sterling", "yen", "degree deg", "radian rad", "am", "pm", "january", "february", "march",
-        "april", "may", "june", "july", "august", "september", "october", "november", "december", "monday", "tuesday",
-        "wednesday", "thursday",
+        "gal gallon", "ms millisecond", "second sec s", "minute min", "hour hr hrs h", "day", "week", "month",
+        "year yr yrs", "cent", "dollar", "euro", "sterling", "yen", "degree deg", "arcminute", "arcsecond",
+        "radian rad", "am", "pm", "january", "february", "march", "april", "may", "june", "july",
+        "august", "september", "october", "november", "december", "monday", "tuesday", "wednesday", "thursday",
         "friday", "saturday", "sunday",
     )
     for name in names.split()
 }  # fmt: skip
 SIGNS = {
-    "^\\circ": " degree ", "^{\\circ}": " degree ", "°": " degree ", "\\$": " dollar ", "€": " euro ", "£": " sterling ",
-    "¥": " yen ", "¢": " cent ",
+    "^\\circ": " degree ", "^{\\circ}": " degree ", "°": " degree ", "\\$": " dollar ", "€": " euro ",
+    "£": " sterling ", "¥": " yen ", "¢": " cent ",
 }  # fmt: skip
 MARKED = re.compile(
     r"(?<![\w{.])([0-9]+(?:\.[0-9]+)?)\s{0,9}"
