@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
+from rlvrlab.evals.by_skill import evaluate_skills
 from rlvrlab.evals.statistics import compare_seeds, holm, sign_flip
 from rlvrlab.recipe import load_recipe
-from rlvrlab.train.evaluation import evaluate_skills
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.loop import bare_steps
 from rlvrlab.types import Problem, Verdict
@@ -65,7 +65,8 @@ def start(seed: int) -> None:
     deque(bare_steps(lab, lab.resolved.phase("sft"), WORK), maxlen=0)
     lab.engine.publish()
     lab.engine.save(WORK / f"start_{seed}")
-    print(f"start {seed}: {evaluate_skills(lab).value:.3f} of {HELD_OUT} held-out problems")
+    found = evaluate_skills(lab.engine, lab.env, lab.dev, lab.recipe.rollout.max_tokens)
+    print(f"start {seed}: {found.value:.3f} of {HELD_OUT} held-out problems")
 
 
 class Spent:

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 from code_runs import WORK, Spent, examined, write
 
+from rlvrlab.evals.by_skill import evaluate_skills
 from rlvrlab.evals.statistics import holm
 from rlvrlab.recipe import load_recipe
 from rlvrlab.student import t_quantile
-from rlvrlab.train.evaluation import evaluate_skills
 from rlvrlab.train.lab import build_lab
 from rlvrlab.train.loop import bare_steps
 
@@ -60,7 +60,8 @@ def start(seed: int) -> None:
     lab = build_lab(recipe("grpo", 0, seed, ('phases=["sft"]',)))
     deque(bare_steps(lab, lab.resolved.phase("sft"), WORK), maxlen=0)
     lab.engine.save(WORK / f"equal_calls_start_{seed}")
-    print(f"start {seed}: {evaluate_skills(lab).value:.3f} of the held-out problems")
+    found = evaluate_skills(lab.engine, lab.env, lab.dev, lab.recipe.rollout.max_tokens)
+    print(f"start {seed}: {found.value:.3f} of the held-out problems")
 
 
 def run(arm: str, candidate: int, seed: int, output: Path, most_steps: int) -> None:

@@ -19,7 +19,7 @@ from slow_cases import some_slow
 
 from rlvrlab.credit.counterfactual import Counterfactual
 from rlvrlab.rewards.binary import Binary
-from rlvrlab.train.credit import credit_of
+from rlvrlab.train.credit.methods import credit_of
 from rlvrlab.types import Completion, ErrorKind, Finish, Problem, Request, Reward, Rollout, Sampling, Verdict
 
 END, LENGTH, POLICIES = 0, 4, 6

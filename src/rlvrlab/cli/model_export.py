@@ -77,12 +77,12 @@ def prove(folder: Path, resolved: Resolved, engine: Engine, count: int) -> list[
     if not worst <= TOLERANCE.get(engine.precision, 1e-3):
         raise CheckpointError(f"{folder.name}: the export scores differently (log-probs differ by up to {worst:.3g})")
     verdicts = env.verify_many([(problem, answer.text) for problem, answer in zip(problems, answers, strict=True)])
-    right = sum(verdict.correct is True for verdict in verdicts)
+    known = [verdict.correct for verdict in verdicts if verdict.correct is not None]
     return [
         f"Loaded by Transformers: {scores.parameters:,} parameters, all finite.",
         f"{len(pairs)} tokens of {len(answers)} greedy answers scored again: log-probs within {worst:.1e} of the "
         f"training engine's, {scores.greedy} of them the most likely token.",
-        f"{right} of these {len(answers)} held-out problems answered correctly, as judged by the verifier.",
+        f"{sum(known)} of {len(known)} held-out problems answered correctly, as judged by the verifier.",
     ]
 
 

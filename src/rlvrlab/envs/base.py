@@ -102,6 +102,8 @@ class BaseEnvironment(ABC):
     """Set it in the class, and change it whenever scoring changes."""
     style: str = ""
     """How prompts ask for an answer, where there is a choice; kept in manifests, so that prompts and recipe agree."""
+    runs_answers: bool = False
+    """Whether answers are programs or queries that are executed; only then is it told how many ran to their end."""
     uses_tools: bool = False
     """Whether answers are episodes with calls of tools in between."""
     gold_remedy: str = "leave the phase out"

@@ -7,7 +7,7 @@ failures among it as `bad_tasks`), with the bounds that would follow if all of i
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from rlvrlab.evals.statistics import check_k, estimate, pass_at_k, pass_hat_k, w
 from rlvrlab.types import ErrorKind
 
 RAN = tuple(str(kind) for kind in (ErrorKind.NONE, ErrorKind.WRONG, ErrorKind.RULE))
-"""Errors of answers that were run, or read, to their end. As text: an enum member equals its text, but their hashes
+"""Errors of answers that were run to their end. As text: an enum member equals its text, but their hashes
 differ."""
 
 
@@ -64,11 +64,19 @@ class Sample:
         return self.pass_ratio if self.accuracy is None else self.accuracy
 
 
+def card_columns(known: Collection[str]) -> tuple[str, ...]:
+    """The shares that tell most of a policy, in order: of answers that are run, how many ran to their end and how many
+    are no program at all; of others, how many had the demanded form."""
+    formed = ("exec_success_rate", "syntax_error_rate") if "exec_success_rate" in known else ("format_rate",)
+    return ("accepted_at_1", "pass_ratio_mean", *formed, "zero_reward_rate", "recovery_rate", "blind_recovery_rate")
+
+
 def dataset_metrics(
-    samples: Sequence[Sample], wall_s: float | None = None, *, until_solved: bool = False
+    samples: Sequence[Sample], wall_s: float | None = None, *, until_solved: bool = False, executed: bool = True
 ) -> dict[str, Any]:
     """All single numbers of one data set, at one sample per problem or more; rates are those of first turns.
 
+    `executed`: answers are run, so it is told how many ran to their end.
     `until_solved`: answers were drawn until one was right. There are many where they are wrong, so rates over all of
     them would tell of hard problems, and a problem's mean would flatter: rates are those of first answers.
     """
@@ -91,7 +99,7 @@ def dataset_metrics(
         "pass_ratio_p50": float(np.percentile(ratios, 50)),
         "pass_ratio_p90": float(np.percentile(ratios, 90)),
         "zero_reward_rate": _share(sum(s.pass_ratio == 0 for s in judged), len(judged)),
-        "exec_success_rate": _share(sum(s.error_type in RAN for s in judged), len(judged)),
+        **({"exec_success_rate": _share(sum(s.error_type in RAN for s in judged), len(judged))} if executed else {}),
         "truncated_rate": _share(sum(s.truncated for s in answered), len(answered)),
         "avg_judge_time": float(times.mean()),
         "p50_judge_time": float(np.percentile(times, 50)),
