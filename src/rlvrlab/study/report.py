@@ -14,8 +14,8 @@ SIGNS = (
     "*undecided*: neither, so the highest mean goes on, and nothing is claimed."
 )
 CELLS = (
-    "Cells: the mean, [95 % interval] for new seeds and new problems (of one seed: for new problems only), ± the standard "
-    "deviation of the runs over seeds."
+    "Cells: the mean, [95 % interval] for new seeds and new problems (of one seed: for new problems only), ± the "
+    "standard deviation of the runs over seeds."
 )
 ON_TEST = "Test problems, asked once everything was decided; nothing was chosen from them."
 RETENTION = ["stage", "arm", "what", "mean", "low", "high", "seeds"]
