@@ -155,7 +155,7 @@ def faults() -> list[str]:
     return [line for line in found("kills") if line.startswith("|")]
 
 
-PAGES = {f"docs/{make.__name__}.md": make for make in (speed, report, judge, scale, statistics)}
+PAGES = {f"docs/{make.__name__}.md": make for make in (speed, report, judge, scale, statistics, sql_math_logic)}
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in PAGES:
