@@ -123,9 +123,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("verb", choices=("start", "run", "report"))
     parser.add_argument("seeds", nargs="*", type=int)
-    parser.add_argument(
-        "--processes", type=int, default=1, help="runs at a time; lines already there are not run again"
-    )
+    parser.add_argument("--processes", type=int, default=1, help="runs at a time; finished ones are not run again")
     parser.add_argument("--steps", type=int, default=1000)
     asked = parser.parse_args()
     if asked.verb == "start":

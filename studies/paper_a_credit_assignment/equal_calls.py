@@ -17,6 +17,7 @@ import math
 import sys
 import time
 import traceback
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,37 @@ HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent))
 from job_lines import Row, rows_of, run_missing  # noqa: E402
 
-CALLS = 14_000
-TUNING, FINAL = (100, 101, 102), tuple(range(8))
+
+@dataclass(frozen=True)
+class Design:
+    """How large a comparison is; each has a declaration of its name."""
+
+    name: str
+    calls: int
+    """Verdicts per run."""
+    candidates: int
+    """So many settings of each arm are tried, the first ones listed."""
+    tuning: tuple[int, ...]
+    """Seeds that choose among them."""
+    final: tuple[int, ...]
+
+    def file(self, what: str) -> Path:
+        """A committed file of this comparison."""
+        return HERE / f"{self.name}_{what}.json"
+
+    @property
+    def runs(self) -> Path:
+        """Where finished runs are noted."""
+        return WORK / f"{self.name}_runs.jsonl"
+
+
+DESIGNS = {
+    one.name: one
+    for one in (
+        Design("equal_calls", 14_000, 3, (100, 101, 102), tuple(range(8))),
+        Design("equal_calls_small", 7_000, 2, (110, 111), tuple(range(20, 26))),
+    )
+}
 CANDIDATES: dict[str, tuple[tuple[str, ...], ...]] = {
     "grpo": (("grpo.learning_rate=5e-4",), ("grpo.learning_rate=1e-3",), ("grpo.learning_rate=2.5e-4",)),
     "tree": (
@@ -46,9 +76,8 @@ CANDIDATES: dict[str, tuple[tuple[str, ...], ...]] = {
     "doubly_robust": (("credit.weight=1",), ("credit.weight=0.5",), ("credit.weight=0.25",)),
 }
 """Three settings of each arm; the first is the default."""
-CHOSEN, RESULTS = HERE / "equal_calls_chosen.json", HERE / "equal_calls_results.json"
-STARTS, RUNS = WORK / "equal_calls_starts.jsonl", WORK / "equal_calls_runs.jsonl"
-Job = tuple[str, int, int, int]
+STARTS = WORK / "equal_calls_starts.jsonl"
+Job = tuple[Design, str, int, int, int]
 """Arm, candidate, seed and the most steps."""
 
 
@@ -82,7 +111,7 @@ def run(job: Job) -> Row:
 
 def attempt(job: Job) -> Row:
     """One run from its start."""
-    arm, candidate, seed, most_steps = job
+    design, arm, candidate, seed, most_steps = job
     one_thread()
     lab = build_lab(recipe(arm, candidate, seed, tuple(from_start(start_folder(seed), most_steps))))
     traced = tokens = 0.0
@@ -94,8 +123,8 @@ def attempt(job: Job) -> Row:
             written = float(sum(len(rollout.completion.tokens) for rollout in outcome.rollouts))
             tokens += outcome.metrics.get("tree/drawn_tokens", written)
             traced += outcome.metrics.get("credit/traced", 0.0)
-            if spent.calls >= CALLS or step + 1 == most_steps:
-                more = {"tokens": tokens, "traced": traced, "whole": spent.calls >= CALLS}
+            if spent.calls >= design.calls or step + 1 == most_steps:
+                more = {"tokens": tokens, "traced": traced, "whole": spent.calls >= design.calls}
                 row["end"] = examined(lab, spent, step + 1) | more
                 break
     return row
@@ -103,7 +132,7 @@ def attempt(job: Job) -> Row:
 
 def failed_twice(job: Job, words: str) -> Row:
     """As declared: it is reported, and counts with the accuracy of its start."""
-    arm, candidate, seed, _ = job
+    _, arm, candidate, seed, _ = job
     accuracy = next(row["accuracy"] for row in rows_of(STARTS) if row["seed"] == seed)
     end = {"step": 0, "tokens": 0.0, "accuracy": accuracy, "whole": True}
     return {"arm": arm, "candidate": candidate, "seed": seed, "machine": MACHINE, "end": end, "failed": words}
@@ -114,18 +143,18 @@ def whole(rows: list[Row]) -> list[Row]:
     return [row for row in rows if row["end"]["whole"]]
 
 
-def chosen(rows: list[Row]) -> dict[str, int]:
+def chosen(rows: list[Row], design: Design) -> dict[str, int]:
     """The best candidate of each arm on the tuning seeds; the first of equal ones."""
     best = {}
-    for arm, candidates in CANDIDATES.items():
+    for arm in CANDIDATES:
         means = []
-        for number in range(len(candidates)):
+        for number in range(design.candidates):
             own = [row for row in rows if (row["arm"], row["candidate"]) == (arm, number)]
             mine = {row["seed"]: row["end"]["accuracy"] for row in own}
-            missing = [seed for seed in TUNING if seed not in mine]
+            missing = [seed for seed in design.tuning if seed not in mine]
             if missing:
                 raise SystemExit(f"{arm}, candidate {number}: no run of tuning seeds {missing}; run `tuning` first")
-            means.append(float(np.mean([mine[seed] for seed in TUNING])))
+            means.append(float(np.mean([mine[seed] for seed in design.tuning])))
         best[arm] = int(np.argmax(means))
     return best
 
@@ -145,13 +174,13 @@ def difference(difference_S: np.ndarray) -> tuple[float, float, float]:
     return mean, mean - half, mean + half
 
 
-def report(rows: list[Row], settings: dict[str, int]) -> str:
+def report(rows: list[Row], settings: dict[str, int], design: Design) -> str:
     """Every arm minus GRPO of the same seed, over the final seeds."""
     by = {(row["arm"], row["seed"]): row["end"] for row in rows if row["candidate"] == settings[row["arm"]]}
     lines = ["| arm | setting | seeds | steps | tokens | accuracy | minus GRPO [95 %] | p (Holm) |", "|---" * 8 + "|"]
     versus, cells = dict[str, float](), list[list[str]]()
     for arm in CANDIDATES:
-        seeds = [seed for seed in FINAL if (arm, seed) in by and ("grpo", seed) in by]
+        seeds = [seed for seed in design.final if (arm, seed) in by and ("grpo", seed) in by]
         if not seeds:
             continue
         ends = [by[arm, seed] for seed in seeds]
@@ -169,23 +198,23 @@ def report(rows: list[Row], settings: dict[str, int]) -> str:
     return "\n".join(lines)
 
 
-def jobs(which: str, most_steps: int) -> dict[str, Job]:
+def jobs(design: Design, which: str, most_steps: int) -> dict[str, Job]:
     """The runs of the tuning or of the final seeds, by name."""
     if which == "tuning":
-        triples = [(arm, k, seed) for seed in TUNING for arm, some in CANDIDATES.items() for k in range(len(some))]
+        triples = [(arm, k, seed) for seed in design.tuning for arm in CANDIDATES for k in range(design.candidates)]
     else:
-        settings = json.loads(CHOSEN.read_text())
-        triples = [(arm, settings[arm], seed) for seed in FINAL for arm in CANDIDATES]
-    return {" ".join(map(str, one)): (*one, most_steps) for one in triples}
+        settings = json.loads(design.file("chosen").read_text())
+        triples = [(arm, settings[arm], seed) for seed in design.final for arm in CANDIDATES]
+    return {" ".join(map(str, one)): (design, *one, most_steps) for one in triples}
 
 
-def run_all(named: dict[str, Job], processes: int, seconds: float) -> None:
+def run_all(path: Path, named: dict[str, Job], processes: int, seconds: float) -> None:
     """What is missing: the starts of the seeds, then the runs."""
-    began, seeds = time.monotonic(), {str(seed): seed for _, _, seed, _ in named.values()}
+    began, seeds = time.monotonic(), {str(seed): seed for *_, seed, _ in named.values()}
     left = run_missing(STARTS, seeds, start, lambda row: str(row["seed"]), processes, seconds)
     if not left:
         seconds -= time.monotonic() - began
-        left = run_missing(RUNS, named, run, lambda r: f"{r['arm']} {r['candidate']} {r['seed']}", processes, seconds)
+        left = run_missing(path, named, run, lambda r: f"{r['arm']} {r['candidate']} {r['seed']}", processes, seconds)
     print(f"{left} left; the same command goes on" if left else f"all {len(named)} runs are there")
 
 
@@ -193,21 +222,22 @@ def main() -> None:
     """tuning, choose, final or report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("verb", choices=("tuning", "choose", "final", "report"))
-    parser.add_argument(
-        "--processes", type=int, default=1, help="runs at a time; lines already there are not run again"
-    )
+    parser.add_argument("--design", choices=DESIGNS, default="equal_calls")
+    parser.add_argument("--processes", type=int, default=1, help="runs at a time; finished ones are not run again")
     parser.add_argument("--seconds", type=float, default=math.inf, help="no run is started that would not end by then")
     parser.add_argument("--steps", type=int, default=1000, help="the most steps of a run")
     asked = parser.parse_args()
+    design, rows = DESIGNS[asked.design], whole(rows_of(DESIGNS[asked.design].runs))
+    settings, results = design.file("chosen"), design.file("results")
     if asked.verb == "choose":
-        CHOSEN.write_text(json.dumps(chosen(whole(rows_of(RUNS))), indent=1) + "\n")
-        print(CHOSEN.read_text(), end="")
+        settings.write_text(json.dumps(chosen(rows, design), indent=1) + "\n")
+        print(settings.read_text(), end="")
     elif asked.verb == "report":
-        if rows := whole(rows_of(RUNS)):
-            RESULTS.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
-        print(report(json.loads(RESULTS.read_text()), json.loads(CHOSEN.read_text())))
+        if rows:
+            results.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
+        print(report(json.loads(results.read_text()), json.loads(settings.read_text()), design))
     else:
-        run_all(jobs(asked.verb, asked.steps), asked.processes, asked.seconds)
+        run_all(design.runs, jobs(design, asked.verb, asked.steps), asked.processes, asked.seconds)
 
 
 if __name__ == "__main__":
