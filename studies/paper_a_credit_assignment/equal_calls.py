@@ -16,7 +16,6 @@ import json
 import math
 import sys
 import time
-import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,12 +100,12 @@ def run(job: Job) -> Row:
     """One run, up to the step in which its calls are spent; one that fails is begun again, once."""
     try:
         return attempt(job)
-    except Exception:
-        first = traceback.format_exc()
+    except Exception as error:
+        first = repr(error)
     try:
         return attempt(job) | {"failed": first}
-    except Exception:
-        return failed_twice(job, first + traceback.format_exc())
+    except Exception as error:
+        return failed_twice(job, f"{first}; {error!r}")
 
 
 def attempt(job: Job) -> Row:

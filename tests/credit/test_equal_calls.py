@@ -69,9 +69,8 @@ class Env:
 
 def test_what_is_spent_is_counted_once_and_only_inside_the_block() -> None:
     """A process makes several runs, one after the other."""
-    whole = Env.verify_many
+    whole, answers = Env.verify_many, [[SimpleNamespace(tokens=(1, 2, 3))] * 2]
     for _ in range(2):
-        answers = [[SimpleNamespace(tokens=(1, 2, 3))] * 2]
         lab = SimpleNamespace(env=Env(), engine=SimpleNamespace(sample=lambda requests: answers))
         with spending.spending(lab) as spent:
             assert lab.engine.sample([]) == answers and lab.env.verify_many([1, 2]) == [1, 2]
