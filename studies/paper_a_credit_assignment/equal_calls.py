@@ -5,6 +5,7 @@
     python studies/paper_a_credit_assignment/equal_calls.py final --processes 12
     python studies/paper_a_credit_assignment/equal_calls.py report          # and equal_calls_results.json
 
+`--design equal_calls_small` does the smaller comparison that equal_calls_small.md declares.
 Seeds are the units: one number per run, paired by seed, Student's t over the differences.
 """
 
@@ -42,7 +43,7 @@ class Design:
     calls: int
     """Verdicts per run."""
     candidates: int
-    """So many settings of each arm are tried, the first ones listed."""
+    """So many settings of each arm are tried, the first ones listed; with one there is nothing to tune."""
     tuning: tuple[int, ...]
     """Seeds that choose among them."""
     final: tuple[int, ...]
@@ -61,7 +62,7 @@ DESIGNS = {
     one.name: one
     for one in (
         Design("equal_calls", 14_000, 3, (100, 101, 102), tuple(range(8))),
-        Design("equal_calls_small", 7_000, 2, (110, 111), tuple(range(20, 26))),
+        Design("equal_calls_small", 7_000, 1, (), tuple(range(20, 28))),
     )
 }
 CANDIDATES: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -144,6 +145,8 @@ def whole(rows: list[Row]) -> list[Row]:
 
 def chosen(rows: list[Row], design: Design) -> dict[str, int]:
     """The best candidate of each arm on the tuning seeds; the first of equal ones."""
+    if design.candidates == 1:
+        return dict.fromkeys(CANDIDATES, 0)
     best = {}
     for arm in CANDIDATES:
         means = []
@@ -174,14 +177,14 @@ def difference(difference_S: np.ndarray) -> tuple[float, float, float]:
 
 
 def report(rows: list[Row], settings: dict[str, int], design: Design) -> str:
-    """Every arm minus GRPO of the same seed, over the final seeds."""
+    """Every arm minus GRPO of the same seed, over the final seeds that every arm has run on."""
     by = {(row["arm"], row["seed"]): row["end"] for row in rows if row["candidate"] == settings[row["arm"]]}
     lines = ["| arm | setting | seeds | steps | tokens | accuracy | minus GRPO [95 %] | p (Holm) |", "|---" * 8 + "|"]
     versus, cells = dict[str, float](), list[list[str]]()
+    seeds = [seed for seed in design.final if all((arm, seed) in by for arm in CANDIDATES)]
+    if not seeds:
+        raise SystemExit(f"{design.name}: no final seed has runs of all arms; run `final` first")
     for arm in CANDIDATES:
-        seeds = [seed for seed in design.final if (arm, seed) in by and ("grpo", seed) in by]
-        if not seeds:
-            continue
         ends = [by[arm, seed] for seed in seeds]
         gap_S = np.array([by[arm, seed]["accuracy"] - by["grpo", seed]["accuracy"] for seed in seeds])
         told = "" if arm == "grpo" else "{:+.1f} [{:+.1f}, {:+.1f}]".format(*(100 * one for one in difference(gap_S)))

@@ -49,10 +49,13 @@ def test_settings_are_chosen_on_tuning_seeds_and_judged_by_differences_of_seeds(
     final = [ended("grpo", 0, seed, 0.4) for seed in range(8)]
     final += [ended("tree", 1, seed, 0.4 + gap) for seed, gap in enumerate(gaps)]
     final += [ended("tree", 0, seed, 0.9) for seed in range(8)]
+    with pytest.raises(SystemExit, match="no final seed"):
+        equal_calls.report(rows + final, settings, LARGE)
+    final += [ended(arm, 0, seed, 0.4) for arm in ("trace", "doubly_robust") for seed in range(8)]
     line = next(
         line for line in equal_calls.report(rows + final, settings, LARGE).splitlines() if line.startswith("| tree")
     )
-    assert "+2.8 [+1.7, +3.8]" in line and "0.008 (0.008)" in line
+    assert "+2.8 [+1.7, +3.8]" in line and "0.008 (0.023)" in line
 
 
 def test_sign_flips_and_the_interval_by_hand() -> None:
