@@ -24,10 +24,10 @@ import numpy as np
 from tables import REFERENCE, ROUND_4, best_curves, report
 
 from rlvrlab.batch import batch_of
+from rlvrlab.evals.by_skill import evaluate_skills
 from rlvrlab.recipe import Resolved, load_recipe
 from rlvrlab.rollout.collect import collect
 from rlvrlab.skills.metrics import diversity
-from rlvrlab.train.evaluation import evaluate_skills
 from rlvrlab.train.interference import interference
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.loop import bare_steps, stage_ended
@@ -122,7 +122,8 @@ def one(resolved: Resolved) -> dict[str, Any]:
         else:
             logp, _ = lab.engine.logprobs(base[0])
             kl.append(float((base[1] - logp).sum(axis=1).mean()))
-        table.append([accuracy.value for accuracy in evaluate_skills(lab).skills.values()])
+        found = evaluate_skills(lab.engine, lab.env, lab.dev, lab.recipe.rollout.max_tokens)
+        table.append([accuracy.value for accuracy in found.skills.values()])
         facts = {"answers": answers, **means}
     return {"table": table, "kl_base": kl, **facts, **spread(lab), "cpu_s": round(time.process_time() - started, 2)}
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from spending import MACHINE, WORK, Spent, examined, from_start, one_thread, pretrained, spending
+from spending import MACHINE, WORK, Spent, examined, from_start, pretrained, spending
 
 from rlvrlab.evals.statistics import compare_seeds, holm, sign_flip
 from rlvrlab.recipe import load_recipe
@@ -64,7 +64,6 @@ def start(seed: int) -> Row:
 def run(job: tuple[str, int, int]) -> Row:
     """One arm of a seed, up to the step in which both budgets are spent, or to the last of `steps`."""
     arm, seed, steps = job
-    one_thread()
     lab = build_lab(recipe(seed, [*from_start(WORK / f"start_{seed}", steps), *ARMS[arm]]))
     lab.engine.freeze_reference()
     accuracy = []

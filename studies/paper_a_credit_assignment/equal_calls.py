@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from spending import MACHINE, WORK, examined, from_start, one_thread, pretrained, spending
+from spending import MACHINE, WORK, examined, from_start, pretrained, spending
 
 from rlvrlab.evals.statistics import holm
 from rlvrlab.recipe import load_recipe
@@ -117,7 +117,6 @@ def run(job: Job) -> Row:
 def attempt(job: Job) -> Row:
     """One run from its start."""
     design, arm, candidate, seed, most_steps = job
-    one_thread()
     lab = build_lab(recipe(arm, candidate, seed, tuple(from_start(start_folder(seed), most_steps))))
     traced = tokens = 0.0
     lab.engine.freeze_reference()

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.evals.answering import EngineAnswerer
+from rlvrlab.evals.by_skill import evaluate_skills
 from rlvrlab.evals.evaluate import evaluate
 from rlvrlab.evals.protocol import eval_at_1
 from rlvrlab.recipe import Resolved
-from rlvrlab.train.evaluation import evaluate_skills
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.loop import bare_steps
 from rlvrlab.types import Problem, Verdict
@@ -27,25 +27,17 @@ MACHINE = f"{os.sysconf('SC_NPROCESSORS_ONLN')} × {platform.machine()}"
 
 def pretrained(resolved: Resolved, folder: Path) -> float:
     """Train the SFT phase, save the policy that every arm of a seed begins with; its share of held-out problems."""
-    one_thread()
     lab = build_lab(resolved)
     deque(bare_steps(lab, lab.resolved.phase("sft"), WORK), maxlen=0)
     lab.engine.publish()
     lab.engine.save(folder)
-    return evaluate_skills(lab).value
+    return evaluate_skills(lab.engine, lab.env, lab.dev, lab.recipe.rollout.max_tokens).value
 
 
 def from_start(folder: Path, steps: int) -> list[str]:
     """The words of a recipe that go on with GRPO from a saved start, at a constant rate."""
     model = f"engine.model={folder / 'huggingface'}"
     return ['phases=["grpo"]', model, "optimizer.warmup_steps=0", "optimizer.decay=constant", f"grpo.steps={steps}"]
-
-
-def one_thread() -> None:
-    """Several runs share a machine, each with a core of its own."""
-    import torch
-
-    torch.set_num_threads(1)
 
 
 @dataclass

@@ -20,7 +20,7 @@ from slow_cases import some_slow
 
 from rlvrlab.credit.counterfactual import Counterfactual
 from rlvrlab.rewards.binary import Binary
-from rlvrlab.train.credit import credit_of
+from rlvrlab.train.credit.methods import credit_of
 from rlvrlab.types import Completion, ErrorKind, Finish, Problem, Request, Reward, Rollout, Sampling, Verdict
 
 LENGTH, POLICIES = 4, 6
@@ -124,5 +124,6 @@ def test_unbiased_is_recorded_exactly_where_the_expected_gradient_is_the_true_on
 
 
 if __name__ == "__main__":
-    for how in CREDITS:
-        print(f"| {how} | {' | '.join(f'{measured(where, how)[0]:.3f}' for where in STEPS)} |")
+    for how in CREDITS:  # the table of docs/credit.md
+        cells = [f"{measured(where, how)[0]:.3f}".replace("-", "−") for where in STEPS]
+        print(f"| `{how}` | {' | '.join(cells)} |")

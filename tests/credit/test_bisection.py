@@ -14,7 +14,7 @@ from rlvrlab.credit.counterfactual import Counterfactual
 from rlvrlab.credit.edits import COALITION, Edit
 from rlvrlab.envs.minicode.environment import Minicode
 from rlvrlab.rewards.binary import Binary
-from rlvrlab.train.credit import credit_of
+from rlvrlab.train.credit.methods import credit_of
 from rlvrlab.types import Problem, Sampling
 
 sys.path.insert(0, str(Path(__file__).parent))

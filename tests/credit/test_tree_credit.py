@@ -24,6 +24,7 @@ from rlvrlab.rollout.tree import grow
 from rlvrlab.scale.verl.refusals import refusals
 from rlvrlab.train import session
 from rlvrlab.train.batches import assemble
+from rlvrlab.train.checks import ready_lab
 from rlvrlab.train.plan import phase_plans
 from rlvrlab.types import Branch, Completion, ErrorKind, Finish, Problem, Request, Reward, Rollout, Sampling, Verdict
 
@@ -296,9 +297,9 @@ def test_what_cannot_grow_is_refused_with_a_remedy(tmp_path: Path, overrides: tu
 
 def test_turns_are_for_tools_and_lines_for_answers_of_one_turn(tmp_path: Path) -> None:
     with pytest.raises(UserError, match='"lines" or "tokens"'):
-        session.ready_lab(runs.recipe(tmp_path, "credit.type=tree", "credit.boundary=turns", text=runs.ONLINE))
+        ready_lab(runs.recipe(tmp_path, "credit.type=tree", "credit.boundary=turns", text=runs.ONLINE))
     agent = runs.ONLINE.replace('"countdown"\nnumbers = [2]\nhigh = 12', '"agent"').replace(
         '["sft", "grpo"]', '["grpo"]'
     )
     with pytest.raises(UserError, match='use "turns"'):
-        session.ready_lab(runs.recipe(tmp_path, "credit.type=tree", text=agent))
+        ready_lab(runs.recipe(tmp_path, "credit.type=tree", text=agent))

@@ -12,7 +12,7 @@ import runs
 import rlvrlab
 
 SOURCE = str(Path(rlvrlab.__file__).parent)
-MOST = 41
+MOST = 30
 """A reader has to open these to follow one step; whoever raises this makes the step harder to read."""
 
 

@@ -204,6 +204,8 @@ def compare_folders(
     tables = {name: _scores(sides, score) for name, score in others.items()}
     accepted = tables.get("accepted@1", asked)
     told = {name: one for name, one in tables.items() if one.common and (one is accepted or not one.same_as(accepted))}
+    empty = [name for name, one in tables.items() if not one.common and name not in PLAIN]
+    notes += [f"{name} is left out: no problem has enough judged answers in every folder." for name in empty]
     rows = [_row(name, scores, paired) for name, scores in told.items()]
     first = _row(question, asked, paired)
     bounds = _bounds(sides, score)

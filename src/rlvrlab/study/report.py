@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from rlvrlab.report.gather.study import KEPT
+
 SIGNS = (
     "Differences are turned so that plus is in the leader's favour, also where less is better. Intervals are for new "
     "seeds and new problems (Student's t), at a level shared by all pairs of arms, metrics and looks; p is adjusted "
@@ -72,7 +74,7 @@ def _kept(stage: dict[str, Any]) -> list[str]:
     rows = [(arm["name"], *(_points(arm.get("retention", {}).get(name)) for name in names)) for arm in stage["arms"]]
     told = "Skills on dev problems at the end of training, in points, mean [95 % t interval over seeds]"
     head = ("arm", *(name.replace("_", " ") for name in names))
-    return [f"{told}; lost: since each skill's peak.", "", *_table(head, rows), ""]
+    return [f"{told}. {KEPT}", "", *_table(head, rows), ""]
 
 
 def _points(number: dict[str, Any] | None) -> str:

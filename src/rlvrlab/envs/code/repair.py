@@ -29,6 +29,7 @@ from rlvrlab.envs.code.rewriting import same_program
 from rlvrlab.envs.code.rows import CodeRow, Columns, fitting
 from rlvrlab.envs.code.samples import REPAIR_ROWS
 from rlvrlab.envs.code.shapes import REPAIR
+from rlvrlab.envs.code.shared_judge import settled
 from rlvrlab.envs.data_files import Row
 from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import program_in, python_block
@@ -99,7 +100,7 @@ class CodeRepair(FileEnvironment):
         firsts = [group[0] for group in made.values()]
         golds = quick.verify_many([(problem, str(self.gold(problem))) for problem in firsts])
         for group, verdict in zip(list(made.values()), golds, strict=True):
-            if not verdict.correct:
+            if not settled(verdict, group[0].id).correct:
                 bad |= {problem.id: f"its own solution is refused: {verdict.detail}" for problem in group}
                 group.clear()
         return bad | quick.unnoticed(made)
@@ -115,7 +116,7 @@ class CodeRepair(FileEnvironment):
         ]:
             jobs = [(self.task(p.reference, p.reference["tests"]), str(p.reference["given"])) for _, p in batch]
             for (origin, problem), verdict in zip(batch, self.judge(jobs, [p.id for _, p in batch]), strict=True):
-                if verdict.correct is False and verdict.error is not ErrorKind.TIMEOUT:
+                if settled(verdict, problem.id).correct is False and verdict.error is not ErrorKind.TIMEOUT:
                     kept[origin] += 1
                     continue
                 endless = verdict.error is ErrorKind.TIMEOUT

@@ -80,7 +80,7 @@ def look_at_steps(tries: Sequence[Try], report: Report, env: Environment) -> Ste
     verdicts = env.verify_many([(problem, text) for _, problem, text in edits])
     right: list[list[bool]] = [[] for _ in failed]
     for (at, _, _), verdict in zip(edits, verdicts, strict=True):
-        right[at].append(verdict.correct is True)
+        right[at] += [verdict.correct] if verdict.correct is not None else []
     nothing = Measured(0.0, 0.0, 1.0)
     return StepReport(
         steps=sum(counts) / len(counts),

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from rlvrlab import __version__
+from rlvrlab.cli.ctrl_c import CtrlC
 from rlvrlab.cli.printing import fail, printable
 from rlvrlab.errors import InfrastructureError, LabError, RecipeError, suggestion
 
@@ -92,14 +93,14 @@ def rlvr() -> None:
     """
 
 
-def main() -> NoReturn:
-    """Run the command; deliberate errors become one line on stderr and an exit code."""
+def run(ctrl_c: CtrlC) -> NoReturn:
+    """Run the command; deliberate errors and Ctrl-C become one line on stderr and an exit code."""
     stdout = sys.stdout
     for stream in (stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal without ✓ gets \u2713, not a traceback
     try:
-        code = rlvr.main(standalone_mode=False) or 0
+        code = _result_of_verb(ctrl_c)
         sys.stdout.flush()
         sys.exit(code)
     except (click.exceptions.Abort, KeyboardInterrupt):
@@ -129,6 +130,16 @@ def main() -> NoReturn:
             raise
         place = f"{error.filename}: " if error.filename else ""
         fail(f"{place}{error.strerror}; choose another place, or free this one", 1)
+
+
+def _result_of_verb(ctrl_c: CtrlC) -> int:
+    """The verb's exit code; what a package made of an interruption is one all the same."""
+    try:
+        return rlvr.main(standalone_mode=False) or 0
+    except Exception as error:
+        if ctrl_c.pressed:
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _reader_left() -> NoReturn:
