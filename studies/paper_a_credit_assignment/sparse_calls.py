@@ -30,7 +30,8 @@ CALLS, LOOK_EVERY = 4800, 128
 """After so many a run is given up; after so many more it is looked at again."""
 TUNING, FINAL = (1100, 1101, 1102), tuple(range(100, 116))
 LINES, CHOSEN = HERE / "sparse_calls.jsonl", HERE / "sparse_calls_chosen.json"
-BASELINE = "grpo"
+BASELINE, STEADY = "grpo", 2
+"""GRPO's candidate that got there on every tuning seed is a second baseline: sparse_calls.md says why."""
 RATES = (0.02, 0.028, 0.04)
 TREE = ("rollout.type=tree", "credit.type=tree", "credit.boundary=tokens")
 REPLAYS = ("credit.type=doubly_robust", "credit.segmentation=characters")
@@ -79,11 +80,9 @@ def run(job: Job) -> Row:
         if reached or calls >= CALLS:
             break
     facts = {"reached": reached, "calls": calls if reached else CALLS, "answers": answers, "steps": step}
-    return {
-        **dict(zip(("arm", "candidate", "seed"), job, strict=True)),
-        **facts,
-        "cpu_s": time.process_time() - started,
-    }
+    arm, candidate, seed = job
+    seconds = round(time.process_time() - started, 2)
+    return {"arm": arm, "candidate": candidate, "seed": seed, **facts, "cpu_s": seconds}
 
 
 def name_of(row: Row) -> str:
@@ -100,30 +99,40 @@ def chosen(rows: list[Row]) -> dict[str, int]:
     }
 
 
+def contestants(settings: dict[str, int]) -> list[tuple[str, int]]:
+    """Arms with their settings; the baselines come first."""
+    others = [(arm, settings[arm]) for arm in CANDIDATES if arm != BASELINE]
+    return [*dict.fromkeys([(BASELINE, settings[BASELINE]), (BASELINE, STEADY)]), *others]
+
+
 def report(rows: list[Row], settings: dict[str, int]) -> str:
-    """What each arm took on the final seeds, and GRPO's calls over its own."""
-    by = {name_of(row): row for row in rows}
-    found = {arm: [by[f"{arm} {settings[arm]} {seed}"] for seed in FINAL] for arm in CANDIDATES}
-    gain = {
-        arm: np.log([one["calls"] for one in found[BASELINE]]) - np.log([one["calls"] for one in own])
-        for arm, own in found.items()
-        if arm != BASELINE
-    }
-    p = {arm: sign_flips(gain_S) for arm, gain_S in gain.items()}
+    """What each arm took on the final seeds, and the calls of either GRPO over its own."""
+    by, entered = {name_of(row): row for row in rows}, contestants(settings)
+    found = {(arm, k): [by[f"{arm} {k} {seed}"] for seed in FINAL] for arm, k in entered}
+    log_calls = {one: np.log([row["calls"] for row in own]) for one, own in found.items()}
+    bases = [one for one in entered if one[0] == BASELINE]
+    gain = {(one, base): log_calls[base] - log_calls[one] for one in entered if one not in bases for base in bases}
+    p = {pair: sign_flips(gain_S) for pair, gain_S in gain.items()}
     adjusted = dict(zip(p, holm(list(p.values())), strict=True))
     head = ["arm", "setting", "reached", "calls, median [least, most]", "answers, median"]
-    lines = [[*head, "× fewer calls than GRPO [95 %]", "p (Holm)"], ["---"] * (len(head) + 2)]
-    for arm, own in found.items():
-        calls = [one["calls"] for one in own]
+    head += [
+        f"× fewer calls than GRPO at {CANDIDATES[BASELINE][k][0].partition('=')[2]} [95 %], p (Holm)" for _, k in bases
+    ]
+    lines = [head, ["---"] * len(head)]
+    for one, own in found.items():
+        calls = [row["calls"] for row in own]
         spread = f"{np.median(calls):.0f} [{min(calls)}, {max(calls)}]"
-        versus = ["", ""]
-        if arm in gain:
-            mean, low, high = np.exp(difference(gain[arm]))
-            versus = [f"{mean:.2f} [{low:.2f}, {high:.2f}]", f"{p[arm]:.3f} ({adjusted[arm]:.3f})"]
-        reached = f"{sum(one['reached'] for one in own)}/{len(own)}"
-        setting = " ".join(word for word in CANDIDATES[arm][settings[arm]] if word not in (*TREE, *REPLAYS))
-        lines.append([arm, setting, reached, spread, f"{np.median([one['answers'] for one in own]):.0f}", *versus])
+        setting = " ".join(word for word in CANDIDATES[one[0]][one[1]] if word not in (*TREE, *REPLAYS))
+        facts = [one[0], setting, f"{sum(row['reached'] for row in own)}/{len(own)}", spread]
+        pairs = [(one, base) for base in bases]
+        versus = [_factor(gain[x], p[x], adjusted[x]) if x in gain else "" for x in pairs]
+        lines.append([*facts, f"{np.median([row['answers'] for row in own]):.0f}", *versus])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _factor(gain_S: np.ndarray, p: float, adjusted: float) -> str:
+    mean, low, high = np.exp(difference(gain_S))
+    return f"{mean:.2f} [{low:.2f}, {high:.2f}], {p:.3f} ({adjusted:.3f})"
 
 
 def main() -> None:
@@ -139,8 +148,8 @@ def main() -> None:
         print(report(rows_of(LINES), json.loads(CHOSEN.read_text())))
     else:
         tuning = [(arm, k, seed) for seed in TUNING for arm, some in CANDIDATES.items() for k in range(len(some))]
-        final = asked.verb == "final" and json.loads(CHOSEN.read_text())
-        jobs = [(arm, final[arm], seed) for seed in FINAL for arm in CANDIDATES] if final else tuning
+        settings = json.loads(CHOSEN.read_text()) if asked.verb == "final" else {}
+        jobs = [(*one, seed) for seed in FINAL for one in contestants(settings)] if settings else tuning
         run_missing(LINES, {" ".join(map(str, job)): job for job in jobs}, run, name_of, asked.processes)
 
 
