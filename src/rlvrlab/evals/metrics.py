@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rlvrlab.evals.pooled import estimate_pooled
 from rlvrlab.evals.statistics import check_k, estimate, pass_at_k, pass_hat_k, wilson
 from rlvrlab.types import ErrorKind
 
@@ -278,11 +279,8 @@ def _recovery(samples: Sequence[Sample]) -> dict[str, float]:
     blind = [s for s in samples if s.turn < 0 and s.accepted is not None]
     first = {(s.problem_id, s.sample) for s in samples if s.turn == 0 and s.accepted}
     tried = {(s.problem_id, s.sample) for s in samples if s.turn == 0 and s.accepted is not None}
-    low, high = wilson(len(mended), len(failed))
     return {
-        "recovery_rate": _share(len(mended), len(failed)),
-        "recovery_rate_low": low,
-        "recovery_rate_high": high,
+        **_rate("recovery_rate", [(problem, (problem, sample) in mended) for problem, sample in sorted(failed)]),
         "accepted_after_repair": _share(len(first | mended), len(tried)),
     } | _blind_recovery(blind)
 
@@ -291,10 +289,16 @@ def _blind_recovery(blind: Sequence[Sample]) -> dict[str, float]:
     """How many of the failed first tries one sample without feedback would have put right."""
     if not blind:
         return {}
-    right = sum(s.accepted is True for s in blind)
-    low, high = wilson(right, len(blind))
-    names = ("blind_recovery_rate", "blind_recovery_rate_low", "blind_recovery_rate_high")
-    return dict(zip(names, (_share(right, len(blind)), low, high), strict=True))
+    return _rate("blind_recovery_rate", [(s.problem_id, s.accepted is True) for s in blind])
+
+
+def _rate(name: str, tries: Sequence[tuple[str, bool]]) -> dict[str, float]:
+    """The share of tries that succeeded, each with its problem; the interval is for new problems."""
+    by_problem: dict[str, list[float]] = defaultdict(list)
+    for problem, right in tries:
+        by_problem[problem].append(float(right))
+    found = estimate_pooled(list(by_problem.values()))
+    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
 
 
 def _mean(values: Sequence[float]) -> float:

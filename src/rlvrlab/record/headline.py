@@ -136,6 +136,11 @@ def summarise(folder: Path) -> dict[str, Any]:
     return Summary(read_metrics(folder)).phases
 
 
+def highest(point: dict[str, Any]) -> str:
+    """The best accuracy of several, as `87.5 %`: it was chosen, so the interval of one evaluation is too high."""
+    return f"{100 * point['accuracy']:.1f} %"
+
+
 def percent(point: dict[str, Any]) -> str:
     """An accuracy with its interval, as `81.5 % [75.6, 86.2]`."""
     return f"{100 * point['accuracy']:.1f} % [{100 * point['low']:.1f}, {100 * point['high']:.1f}]"

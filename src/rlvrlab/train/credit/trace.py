@@ -19,7 +19,7 @@ from rlvrlab.credit.steps import Decode
 from rlvrlab.credit.trace import parting
 from rlvrlab.envs.base import Followed, FollowsPrograms
 from rlvrlab.rollout.segments import Segments
-from rlvrlab.train.credited import Credited, StepCredits, metrics_of_steps, segmented
+from rlvrlab.train.credit.credited import Credited, StepCredits, metrics_of_steps, segmented
 from rlvrlab.types import Environment, Problem, Rollout
 
 Answer = tuple[str, str]

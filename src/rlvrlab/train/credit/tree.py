@@ -17,7 +17,7 @@ from rlvrlab.credit.base import StepCredit
 from rlvrlab.credit.steps import Decode, token_spans
 from rlvrlab.rollout.replay import Trajectory
 from rlvrlab.rollout.segments import Segments
-from rlvrlab.train.credited import Credited, StepCredits, metrics_of_steps
+from rlvrlab.train.credit.credited import Credited, StepCredits, metrics_of_steps
 from rlvrlab.types import Rollout, Step
 
 

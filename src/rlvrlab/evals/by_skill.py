@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from rlvrlab.engines.base import Engine
 from rlvrlab.evals.answering import EngineAnswerer
 from rlvrlab.evals.evaluate import Accuracy, evaluate
 from rlvrlab.evals.protocol import eval_at_1
+from rlvrlab.skills.groups import skills_of
 from rlvrlab.stopwatch import timed
-from rlvrlab.train.lab import Lab
-from rlvrlab.train.protocols.base import skills_of
+from rlvrlab.types import Environment, Problem
 
 
 class BySkill(NamedTuple):
@@ -35,13 +37,13 @@ class BySkill(NamedTuple):
         return found
 
 
-def evaluate_skills(lab: Lab) -> BySkill:
-    """EVAL@1 on the held-out problems, under the environment's own judge limits; deterministic."""
-    protocol = replace(eval_at_1(lab.recipe.rollout.max_tokens), run_timeout_s=None, memory_mb=None)
+def evaluate_skills(engine: Engine, env: Environment, problems: Sequence[Problem], max_tokens: int) -> BySkill:
+    """EVAL@1 of a policy, under the environment's own judge limits; deterministic."""
+    protocol = replace(eval_at_1(max_tokens), run_timeout_s=None, memory_mb=None)
     with timed("evaluate"):
-        found = evaluate(EngineAnswerer(lab.engine), lab.env, lab.dev, protocol)
+        found = evaluate(EngineAnswerer(engine), env, problems, protocol)
     parts = {
         skill: replace(found, judged=tuple(one for one in found.judged if one.problem.skill == skill)).accuracy()
-        for skill in skills_of(lab.dev)
+        for skill in skills_of(problems)
     }
     return BySkill(found.accuracy(), parts)

@@ -1,17 +1,13 @@
-"""Step credit in training: which steps, which replays, and what the tokens get. Switched on by a [credit] table.
+"""Credit by altered answers: which steps are examined, which answers are replayed, and what that says of each step.
 
-judged rollouts -> steps -> plan -> replays (one call of the verifier) -> credit of steps -> advantages of tokens
+judged rollouts -> steps -> plan -> replays (one call of the verifier) -> credit of steps
 
-The group's advantage is computed as ever; credit is mapped onto it afterwards. A group whose answers all earned the
-same has no advantage, yet deleting a step may show what its answers are made of: such groups are kept when credit has
-something to say. Whatever is not known (not examined, not judged, no longer running) leaves the token its group's
-advantage, and is counted. Suffixes: B rows, T tokens, S steps, E edits.
+Suffixes: B rows, T tokens, S steps, E edits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from types import MappingProxyType
 
 import numpy as np
 
@@ -20,50 +16,25 @@ from rlvrlab.credit.base import Remembered, StepCredit
 from rlvrlab.credit.doubly_robust import known_of, learnt
 from rlvrlab.credit.edits import Replays, coalition
 from rlvrlab.credit.estimators import step_groups
-from rlvrlab.credit.steps import GLUE
+from rlvrlab.credit.steps import GLUE, Decode
 from rlvrlab.randomness import generator
 from rlvrlab.rollout.replay import COUNTED, Replayer, Trajectory
 from rlvrlab.rollout.segment import statements_of
-from rlvrlab.train.credited import Credited, StepCredits, metrics_of_steps, segmented
-from rlvrlab.train.lab import Lab
-from rlvrlab.train.trace_credit import trace_credits
-from rlvrlab.train.tree_credit import tree_credits
-from rlvrlab.types import Environment, RewardFunction, Rollout, Sampler, Sampling
-
-NOTHING: Remembered = MappingProxyType({})
+from rlvrlab.train.credit.credited import Credited, StepCredits, metrics_of_steps, segmented
+from rlvrlab.types import Rollout
 
 
-def step_credits(
-    lab: Lab, plugin: StepCredit, rollouts: Sequence[Rollout], sampling: Sampling, remembered: Remembered = NOTHING
+def replay_credits(
+    plugin: StepCredit, rollouts: Sequence[Rollout], replayer: Replayer, remembered: Remembered, decode: Decode
 ) -> StepCredits:
-    """Credit of every judged answer of a collection."""
-    return credit_of(plugin, rollouts, lab.env, lab.reward, lab.engine, sampling, remembered)
-
-
-def credit_of(
-    plugin: StepCredit,
-    rollouts: Sequence[Rollout],
-    env: Environment,
-    reward: RewardFunction,
-    sampler: Sampler,
-    sampling: Sampling,
-    remembered: Remembered = NOTHING,
-    *,
-    cached: bool = True,
-) -> StepCredits:
-    """Segment, plan, replay, solve; `remembered` is from earlier steps. `cached` is for tests: results are the same."""
-    if plugin.grows:
-        return tree_credits(plugin, rollouts, sampler.tokenizer.decode)
-    if plugin.follows:
-        return trace_credits(plugin, rollouts, env, sampler.tokenizer.decode)
-    replayer = Replayer(env, reward, sampler, sampling, plugin.samples, plugin.invalid, cached)
+    """Segment, plan, replay, solve; `remembered` is from earlier steps."""
     judged = [(rollout, rollout.reward.value) for rollout in rollouts if rollout.reward is not None]
     least: dict[str, float] = {}
     for rollout, value in judged:
         least[rollout.group_id] = min(value, least.get(rollout.group_id, value))
     # The others keep their group's advantage; answers that began alike are compared whatever they earned.
     examined = [r for r, value in judged if not plugin.needs_replays or plugin.examines(value, least[r.group_id])]
-    asked = list(segmented(examined, plugin.segmentation, sampler.tokenizer.decode))
+    asked = list(segmented(examined, plugin.segmentation, decode))
     plans, values = _replayed(replayer, asked, [_planned(plugin, one, remembered) for one in asked])
     solved, empty = _solved(plugin, asked, plans, values), _empty_values(plugin, replayer, asked, plans)
     answers = {}
