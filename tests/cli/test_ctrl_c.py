@@ -31,6 +31,15 @@ class Late:
 Late()
 raise RuntimeError("half loaded")
 """,
+    "drops it": """
+class Late:
+    def __del__(self):
+        press()
+
+Late()
+time.sleep(5)
+print("went on")
+""",
 }
 """What a package does that is interrupted while it loads."""
 PRESS = """

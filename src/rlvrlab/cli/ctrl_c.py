@@ -6,10 +6,14 @@ cannot raise. Who remembers that somebody has asked can tell whatever comes of i
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
 from types import FrameType
+
+AGAIN_S = 0.1
+"""Seconds after which an interruption that was dropped comes again."""
 
 
 class CtrlC:
@@ -35,5 +39,16 @@ class CtrlC:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.pressed = True
-        sys.unraisablehook = lambda _: None  # C code that cannot raise it would print it
+        sys.unraisablehook = self._again
         raise KeyboardInterrupt
+
+    def _again(self, dropped: sys.UnraisableHookArgs) -> None:
+        """C code and finalisers, which cannot raise, drop an interruption: it comes again a moment later."""
+        if issubclass(dropped.exc_type, KeyboardInterrupt):
+            later = threading.Timer(AGAIN_S, self._press)
+            later.daemon = True
+            later.start()
+
+    def _press(self) -> None:
+        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # the block has not been left
+            os.kill(os.getpid(), signal.SIGINT)
