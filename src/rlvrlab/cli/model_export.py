@@ -13,7 +13,7 @@ from rlvrlab.models import cache, resolve, smollm2
 from rlvrlab.models.card import Facts, Result, card
 from rlvrlab.models.inspection import PICKLES, licence
 from rlvrlab.models.shelf import BUILT_IN, HUB_ID, split_seed
-from rlvrlab.record.headline import percent, summarise
+from rlvrlab.record.headline import highest, percent, summarise
 from rlvrlab.record.run import read_config, read_info, read_metrics
 from rlvrlab.record.summary import accuracy_of
 
@@ -94,7 +94,7 @@ def facts_of(run: Path, config: dict[str, Any], step: int, proof: list[str]) -> 
     phase, score = here[-1] if here else ("", None)
     results = [
         Result(
-            name, percent(entry["before"]), percent(score) if score and name == phase else "", percent(entry["best"])
+            name, percent(entry["before"]), percent(score) if score and name == phase else "", highest(entry["best"])
         )
         for name, entry in summarise(run).items()
     ]
