@@ -1,6 +1,6 @@
 """What one endless program costs a step: nano samples for real, and a fixed mix of programs is judged in its place.
 
-    python benchmarks/endless.py [--problems 32] [--answers 16] [--steps 6] [--endless 0.01] [--without ARM ...] [--json]
+    python benchmarks/endless.py [--problems 32] [--answers 16] [--steps 6] [--endless 0.01] [--without ARM] [--json]
 
 Arms take turns step by step, in one process: no endless programs; some, with a fixed limit of 10 s and of 1 s; the
 same with learnt limits; and learnt limits in a pipeline of depth one. Each answer is its own program, so nothing comes
