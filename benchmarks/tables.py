@@ -112,9 +112,10 @@ def credit() -> list[str]:
         for name, one in arms.items()
     ]
     kinds = [
-        (f"`{name}`" if name != "grpo" else "none", f"{one['step_cpu_s']:.2f}", f"{100 * one['credit_share']:.1f} %",
+        (f"`{name}`", f"{one['step_cpu_s']:.2f}", f"{100 * one['credit_share']:.1f} %",
          f"{one['verifier_calls']:.0f}", f"{one['traced']:.0f}")
         for name, one in others.items()
+        if name != "grpo"  # credit that changes nothing: what the others are held against
     ]  # fmt: skip
     head = ("`credit.type`", "step, CPU s", "of it credit", "further verdicts per step", "unscored jobs per step")
     return table(("`examined`", "different programs judged per step", "share of the step"), rows) + table(head, kinds)
@@ -155,7 +156,7 @@ def faults() -> list[str]:
     return [line for line in found("kills") if line.startswith("|")]
 
 
-PAGES = {f"docs/{make.__name__}.md": make for make in (speed, report, judge, scale, statistics, sql_math_logic)}
+PAGES = {f"docs/{make.__name__}.md": make for make in (speed, report, judge, scale, statistics, sql_math_logic, credit)}
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in PAGES:
