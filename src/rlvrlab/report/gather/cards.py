@@ -77,8 +77,8 @@ def phases(run: RunRecord) -> Section | None:
     data = {"columns": columns, "rows": [key.replace("_", " ") for key in keys], "cells": cells,
             "steps": [_step(cards, i) for i in range(1, len(cards))]}  # fmt: skip
     note = (
-        "Test problems that nothing was tuned on, greedy, with 95 % intervals; differences are paired by problem, each by "
-        "itself."
+        "Test problems that nothing was tuned on, greedy, with 95 % intervals; differences are paired by problem, each "
+        "by itself."
     )
     return section("phases", "phases", "Phases", data, FOLDER, note)
 
