@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pieces import END, Pieces
 
 from rlvrlab.credit.base import Shape
 from rlvrlab.credit.tree import Tree, tree_credit
@@ -31,7 +32,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "train"))
 import faults
 import runs
 
-END = 0
 SHAPES = {
     "tokens": (("", "a"), 3, Shape((2, 2), "tokens", 1)),
     "more tokens": (("", "a", "b"), 2, Shape((2, 2), "tokens", 1)),
@@ -39,24 +39,6 @@ SHAPES = {
     "three ways": (("", "a"), 2, Shape((3, 2), "tokens", 1)),
 }
 TREE = ("rollout.type=tree", "credit.boundary=tokens", "credit.every=2", "grpo.steps=4")
-
-
-@dataclass
-class Pieces:
-    """A tokenizer of a few pieces of text."""
-
-    texts: tuple[str, ...]
-    end: int = END
-
-    @property
-    def vocab_size(self) -> int:
-        return len(self.texts)
-
-    def encode(self, text: str) -> tuple[int, ...]:
-        raise AssertionError("what was sampled is never tokenised again")
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        return "".join(self.texts[token] for token in tokens)
 
 
 @dataclass
