@@ -108,7 +108,7 @@ class Progress:
             about = f"{len(cards[0].outcomes)} test problems, per phase"
             cells = [[Text(cell) for cell in line] for line in lines]  # they have line breaks
             out.print(table(columns, cells, no_wrap=columns, title=about, **tight))
-            note = "In %, greedy, 95 % intervals; changes of accepted@1 are paired by problem. "
+            note = "In %, greedy, 95 % intervals; changes of accepted@1 are paired by problem, each by itself. "
             out.print(f"{note}One run: they hold for new problems, not for new seeds.", style="dim")
         if result := headline_words(ended.folder):
             out.print(Text(printable(result), "bold"), soft_wrap=True)

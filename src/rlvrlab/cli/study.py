@@ -29,6 +29,7 @@ def command() -> None:
     \b
     rlvr study plan studies/npg_muse/smoke.toml    what would run, what is reused, what it costs
     rlvr study run studies/npg_muse/smoke.toml     run it, or go on with it
+    rlvr recipes                                   the studies that come along, with their records
     """
 
 

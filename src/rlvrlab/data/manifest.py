@@ -90,6 +90,11 @@ def content_sha256(value: Any) -> str:
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
 
 
+def content_hash(problems: Sequence[Problem]) -> str:
+    """Hash of the problems' contents, in order: how runs and evaluations name what they were given."""
+    return hashlib.sha256("\n".join(problem.key for problem in problems).encode()).hexdigest()[:16]
+
+
 def path_of(path: Path) -> Path:
     """Where the manifest of a file lies."""
     return path.parent / FOLDER / f"{bare_name(path)}.jsonl"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from rlvrlab.data.manifest import content_hash
 from rlvrlab.errors import LabError, UserError
 from rlvrlab.evals.answering import Answerer
 from rlvrlab.evals.evaluate import Evaluation, Observer, evaluate
@@ -133,11 +133,6 @@ def scorer_of(env: Environment) -> dict[str, Any]:
 def who_of(identity: Mapping[str, Any]) -> dict[str, Any]:
     """Who answers, without what may differ between two halves of one evaluation: addresses and troubles."""
     return {k: v for k, v in identity.items() if k != "servers"}
-
-
-def content_hash(problems: Sequence[Problem]) -> str:
-    """Hash of the problems' contents, in order; as in a run's facts."""
-    return hashlib.sha256("\n".join(problem.key for problem in problems).encode()).hexdigest()[:16]
 
 
 def summarise(evaluation: Evaluation) -> dict[str, Any]:

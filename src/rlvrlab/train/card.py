@@ -192,7 +192,8 @@ def markdown(cards: list[Card]) -> str:
     count, seed = len(cards[0].outcomes), cards[0].seed
     seeded = "" if seed is None else f", seed {seed}"
     lines = [
-        f"{count} test problems{seeded}, greedy, in % with 95 % intervals; changes of accepted@1 are paired by problem."
+        f"{count} test problems{seeded}, greedy, in % with 95 % intervals; changes of accepted@1 are paired by "
+        "problem, each by itself."
     ]
     lines += ["", f"| {' | '.join(head).replace(chr(10), ' ')} |", "|---" * len(head) + "|"]
     lines += [f"| {' | '.join(cell.replace(chr(10), '<br>') for cell in row)} |" for row in rows]

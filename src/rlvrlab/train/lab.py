@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import Any, cast
 
 from rlvrlab.credit.base import Shape, StepCredit
 from rlvrlab.data.loading import load, load_all
+from rlvrlab.data.manifest import content_hash
 from rlvrlab.data.roles import Use, require
 from rlvrlab.engines.base import Engine, EngineTable
 from rlvrlab.envs.data_files import bare_name
@@ -130,10 +130,6 @@ class Lab:
         """The `step`-th slice of an endless stream that visits every training problem once per epoch, reshuffled."""
         return drawn(self.train, (self.recipe.seed, stream), step * size, (step + 1) * size)
 
-    def taught_before(self, phase: int) -> bool:
-        """Did an earlier phase show the policy right answers?"""
-        return shows_answers(self.resolved, phase)
-
     def data_facts(self) -> dict[str, Any]:
         """What was trained and evaluated on, by content."""
         facts = {
@@ -211,11 +207,6 @@ def _test_sets(resolved: Resolved, env: Environment, files: dict[str, Any]) -> d
     if len(set(names)) < len(names):
         raise UserError(f"data.test_file: {', '.join(sets)} share problems; name each set once")
     return sets
-
-
-def content_hash(problems: Sequence[Problem]) -> str:
-    """Hash of the problems' contents, in order."""
-    return hashlib.sha256("\n".join(problem.key for problem in problems).encode()).hexdigest()[:16]
 
 
 def _check_roles(train: list[Problem], dev: list[Problem]) -> None:

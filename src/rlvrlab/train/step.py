@@ -19,7 +19,7 @@ from rlvrlab.train.credit.credited import step_rows
 from rlvrlab.train.credit.methods import credit_of
 from rlvrlab.train.grouping import asked_in
 from rlvrlab.train.guards.base import Moment, Settled, protected_in
-from rlvrlab.train.lab import Lab
+from rlvrlab.train.lab import Lab, shows_answers
 from rlvrlab.train.phases.base import Estimators, OnlinePhase, StepOutcome
 from rlvrlab.train.protocols.base import stage_at
 from rlvrlab.train.state import Memory, State
@@ -52,7 +52,8 @@ def online_step(phase: OnlinePhase, lab: Lab, estimators: Estimators, state: Sta
     if not used or (silent and phase.critic is None):
         memory, more = settle(lab, now, memory, updated=False)
         metrics |= more
-        notes, steps = [kinds.why_silent(lab.taught_before(state.phase))], step_rows(credits) if credits else {}
+        notes = [kinds.why_silent(shows_answers(lab.resolved, state.phase))]
+        steps = step_rows(credits) if credits else {}
         return StepOutcome(metrics, memory, rollouts, silent=True, notes=notes, events=now.events, steps=steps)
     # advantages
     with timed("score"):

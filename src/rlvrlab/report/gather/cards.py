@@ -76,7 +76,10 @@ def phases(run: RunRecord) -> Section | None:
     cells = [[_measured(card, key) for card in cards] for key in keys]
     data = {"columns": columns, "rows": [key.replace("_", " ") for key in keys], "cells": cells,
             "steps": [_step(cards, i) for i in range(1, len(cards))]}  # fmt: skip
-    note = "Test problems that nothing was tuned on, greedy, with 95 % intervals; differences are paired by problem."
+    note = (
+        "Test problems that nothing was tuned on, greedy, with 95 % intervals; differences are paired by problem, each "
+        "by itself."
+    )
     return section("phases", "phases", "Phases", data, FOLDER, note)
 
 

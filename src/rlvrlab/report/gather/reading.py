@@ -139,6 +139,11 @@ def as_table(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def as_list(value: Any) -> list[Any]:
+    """`value` where it is a JSON list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
 def words(value: Any, longest: int = 400) -> str:
     """Anything as text of at most `longest` characters."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -6,7 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.report.gather.arms import arm_curves, arm_pareto
-from rlvrlab.report.gather.reading import Fact, Folder, Section, as_table, document, place, rounded, section, words
+from rlvrlab.report.gather.reading import (
+    Fact,
+    Folder,
+    Section,
+    as_list,
+    as_table,
+    document,
+    place,
+    rounded,
+    section,
+    words,
+)
 from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.gather.verdict import verdict
 
@@ -52,12 +63,8 @@ def gather_study(path: Path) -> dict[str, Any]:
     return document(folder, "study", title, sections, subtitle=told, status=words(study.get("status") or "unknown", 40))
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _tables(value: Any) -> list[dict[str, Any]]:
-    return [one for one in _list(value) if isinstance(one, dict)]
+    return [one for one in as_list(value) if isinstance(one, dict)]
 
 
 def _chain(study: dict[str, Any], stages: list[dict[str, Any]]) -> Section:
@@ -68,10 +75,10 @@ def _chain(study: dict[str, Any], stages: list[dict[str, Any]]) -> Section:
             "name": words(stage.get("name") or "?", 60),
             "question": words(stage.get("question") or "", 300),
             "status": words(stage.get("status") or "?", 30),
-            "needs": [words(one, 60) for one in _list(stage.get("needs"))],
+            "needs": [words(one, 60) for one in as_list(stage.get("needs"))],
             "arms": [
                 {"name": words(arm.get("name") or "?", 80), "dropped": words(arm.get("dropped") or "", 200),
-                 "chosen": arm.get("chosen") is True, "trials": len(_list(arm.get("trials")))}
+                 "chosen": arm.get("chosen") is True, "trials": len(as_list(arm.get("trials")))}
                 for arm in _tables(stage.get("arms"))
             ],
             "inputs": [
@@ -82,10 +89,10 @@ def _chain(study: dict[str, Any], stages: list[dict[str, Any]]) -> Section:
         }
         for stage in stages
     ]  # fmt: skip
-    caveats = [words(as_table(one).get("text") or one, 500) for one in _list(study.get("caveats"))]
+    caveats = [words(as_table(one).get("text") or one, 500) for one in as_list(study.get("caveats"))]
     failures = [
         f"{words(as_table(one).get('trial'), 40)}: {words(as_table(one).get('why'), 300)}"
-        for one in _list(study.get("failures"))
+        for one in as_list(study.get("failures"))
     ]
     data = {"stages": boxes, "caveats": caveats, "failures": failures, "from": place(STUDY, key="stages")}
     return section("chain", "chain", "Chain", data, STUDY)
@@ -97,7 +104,7 @@ def _stage(folder: Folder, study: dict[str, Any], stage: dict[str, Any], index: 
     arms = _tables(stage.get("arms"))
     runs: dict[str, list[RunRecord]] = {}
     for arm in arms:
-        for trial in _list(arm.get("trials")):
+        for trial in as_list(arm.get("trials")):
             run = as_table(as_table(study.get("trials")).get(str(trial))).get("run")
             path = (folder.root / run).resolve() if isinstance(run, str) else None
             # A study never reads outside its own folder, whatever its file says.
@@ -152,11 +159,11 @@ def _retention_table(arms: list[dict[str, Any]], name: str, index: int) -> Secti
 
 def _decisions(study: dict[str, Any]) -> Section | None:
     rows: list[Fact] = []
-    for index, one in enumerate(map(as_table, _list(study.get("decisions")))):
+    for index, one in enumerate(map(as_table, as_list(study.get("decisions")))):
         comparisons = [
             {key: words(compared.get(key), 80) for key in ("metric", "arm", "versus", "outcome")}
             | {key: rounded(compared.get(key)) for key in ("mean", "low", "high", "p")}
-            for compared in map(as_table, _list(one.get("comparisons")))
+            for compared in map(as_table, as_list(one.get("comparisons")))
         ]
         told: Fact = {key: words(one.get(key) if one.get(key) is not None else "", 500) for key in TOLD}
         source = place(STUDY, key=f"decisions[{index}]")

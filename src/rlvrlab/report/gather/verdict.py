@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlvrlab.report.gather.reading import Fact, Section, as_table, number, place, rounded, section, words
+from rlvrlab.report.gather.reading import Fact, Section, as_list, as_table, number, place, rounded, section, words
 
 STUDY = "study.json"
 TONES = {"better": "good", "undecided": "unclear", "equivalent": "unclear"}
@@ -12,8 +12,8 @@ TONES = {"better": "good", "undecided": "unclear", "equivalent": "unclear"}
 
 def verdict(study: dict[str, Any]) -> Section | None:
     """The top of a study's page."""
-    stages = [as_table(stage) for stage in _list(study.get("stages"))]
-    decisions = {str(one.get("id")): one for one in map(as_table, _list(study.get("decisions")))}
+    stages = [as_table(stage) for stage in as_list(study.get("stages"))]
+    decisions = {str(one.get("id")): one for one in map(as_table, as_list(study.get("decisions")))}
     forests = [forest for i, stage in enumerate(stages) if (forest := _forest(study, stage, i, decisions))]
     if not forests:
         return None
@@ -26,9 +26,9 @@ def verdict(study: dict[str, Any]) -> Section | None:
                 f"{last['chosen']} goes on from {last['name']}, undecided" if last else "Not yet decided",
         "sentence": _sentence(last, chosen[chosen.index(last) + 1 :]) if last else "",
         "forests": forests[::-1],
-        "caveats": [words(as_table(one).get("text") or one, 500) for one in _list(study.get("caveats"))],
+        "caveats": [words(as_table(one).get("text") or one, 500) for one in as_list(study.get("caveats"))],
         "failures": [f"{words(as_table(one).get('trial'), 40)}: {words(as_table(one).get('why'), 300)}"
-                     for one in _list(study.get("failures"))],
+                     for one in as_list(study.get("failures"))],
     }  # fmt: skip
     note = "Means with 95 % intervals; every dot is one seed. ★ is the arm that was chosen."
     return section("verdict", "verdict", "What came out", data, STUDY, note)
@@ -51,7 +51,7 @@ def _measured(forest: Fact) -> str:
 
 def _forest(study: dict[str, Any], stage: dict[str, Any], index: int, decisions: dict[str, Any]) -> Fact | None:
     """The arms of one stage by the first metric that its rule looks at."""
-    arms = [as_table(arm) for arm in _list(stage.get("arms"))]
+    arms = [as_table(arm) for arm in as_list(stage.get("arms"))]
     metric = next((key for arm in arms for key in as_table(arm.get("metrics"))), None)
     if metric is None:
         return None
@@ -74,14 +74,10 @@ def _forest(study: dict[str, Any], stage: dict[str, Any], index: int, decisions:
 def _seeds(study: dict[str, Any], arm: dict[str, Any], metric: str) -> list[Fact]:
     """One value per seed; a seed that was run again does not become a second one."""
     found: dict[str, Fact] = {}
-    for name in _list(arm.get("trials")):
+    for name in as_list(arm.get("trials")):
         trial = as_table(as_table(study.get("trials")).get(str(name)))
         value = number(as_table(as_table(trial.get("metrics")).get(metric)).get("value"))
         if value is not None:
             seed = words(trial.get("seed"), 20)
             found.setdefault(seed, {"seed": seed, "value": rounded(value)})
     return list(found.values())
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -77,6 +77,7 @@ class MaximumTriplet(Amount):
     """The heaviest three nodes that are all connected; node weights are the graph's labels."""
 
     name = "triplet"
+    least = 1
 
     def draw(self, random: Random, size: int) -> Instance | None:
         graph = scattered(random, size, random.uniform(4.0, 7.0))
@@ -94,9 +95,6 @@ class MaximumTriplet(Amount):
         best = max(totals, default=0)
         return Solution(best, best, "all triangles", f"{len(totals)} triangles compared")
 
-    def worth_asking(self, instance: Instance, solution: Solution) -> bool:
-        return bool(solution.optimum)
-
     def ask(self, instance: Instance) -> str:
         graph = instance.graphs[0]
         weights = " ".join(f"[{v}, {label}]" for v, label in enumerate(graph.labels))
@@ -112,6 +110,7 @@ class MaximumFlow(Amount):
     """The most that can flow from one node to another."""
 
     name = "flow"
+    least = 1
 
     def draw(self, random: Random, size: int) -> Instance | None:
         graph = weighted(random, scattered(random, size, random.uniform(3.0, 8.0), directed=True))
@@ -121,9 +120,6 @@ class MaximumFlow(Amount):
         flow = max_flow(instance.graphs[0].weighted(), *instance.query)
         proof = f"cut of the same capacity around {sorted(flow.side)}"
         return Solution(flow.value, flow.value, "augmenting paths", proof)
-
-    def worth_asking(self, instance: Instance, solution: Solution) -> bool:
-        return bool(solution.optimum)
 
     def ask(self, instance: Instance) -> str:
         source, sink = instance.query

@@ -95,6 +95,8 @@ class Task(ABC):
     """Fewest and most nodes at each of the five levels."""
     balanced: bool = False
     """Whether yes and no are to come equally often."""
+    least: int = 0
+    """The smallest optimum that is worth asking for; 0 asks for any."""
 
     @abstractmethod
     def draw(self, random: Random, size: int) -> Instance | None:
@@ -106,7 +108,7 @@ class Task(ABC):
 
     def worth_asking(self, instance: Instance, solution: Solution) -> bool:
         """Whether an instance that was drawn here is handed out; published ones are asked as they are."""
-        return True
+        return not self.least or bool(solution.optimum >= self.least)
 
     @abstractmethod
     def ask(self, instance: Instance) -> str:

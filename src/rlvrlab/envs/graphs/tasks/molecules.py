@@ -30,6 +30,7 @@ class EditDistance(Task):
     """Graph edit distance as the cheapest mapping of atoms."""
 
     name = "GED"
+    least = 1
     suite = "grapharena"
     sense = "min"
     bands: Bands = ((4, 7), (8, 9), (10, 11), (12, 13), (14, 16))
@@ -47,9 +48,6 @@ class EditDistance(Task):
         if not cheapest.proved:
             return None
         return Solution(cheapest.cost, list(cheapest.nodes), "edit branch and bound", "exhausted search")
-
-    def worth_asking(self, instance: Instance, solution: Solution) -> bool:
-        return bool(solution.optimum)
 
     def ask(self, instance: Instance) -> str:
         return asked(

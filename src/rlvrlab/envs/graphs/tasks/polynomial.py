@@ -27,6 +27,7 @@ class CommonNeighbours(NamedList):
     """All common neighbours of two nodes."""
 
     name = "Neighbor"
+    least = 1
     sense = "max"
     bands = WIDE
 
@@ -43,9 +44,6 @@ class CommonNeighbours(NamedList):
         adjacency, (a, b) = instance.graphs[0].adjacency(), instance.query
         shared = list(members(adjacency[a] & adjacency[b]))
         return Solution(len(shared), shared, "set intersection", PROOF)
-
-    def worth_asking(self, instance: Instance, solution: Solution) -> bool:
-        return bool(solution.optimum)
 
     def ask(self, instance: Instance) -> str:
         names, (a, b) = instance.names, instance.query
@@ -137,6 +135,7 @@ class Distance(Path):
     """A shortest path between two nodes."""
 
     name = "Distance"
+    least = 2
     sense = "min"
     bands = WIDE
 
@@ -148,9 +147,6 @@ class Distance(Path):
     def solve(self, instance: Instance) -> Solution | None:
         path = shortest_path(instance.graphs[0].adjacency(), *instance.query)
         return Solution(len(path) - 1, path, SEARCH, PROOF) if path else None
-
-    def worth_asking(self, instance: Instance, solution: Solution) -> bool:
-        return bool(solution.optimum > 1)
 
     def ask(self, instance: Instance) -> str:
         start, end = [instance.names[v] for v in instance.query]
@@ -173,6 +169,7 @@ class Diameter(Path):
     """A longest shortest path."""
 
     name = "Diameter"
+    least = 2
     sense = "max"
     bands = MEDIUM
 
@@ -187,9 +184,6 @@ class Diameter(Path):
         )
         path = shortest_path(adjacency, a, b)
         return Solution(longest, path, "breadth-first search from every node", PROOF)
-
-    def worth_asking(self, instance: Instance, solution: Solution) -> bool:
-        return bool(solution.optimum > 1)
 
     def ask(self, instance: Instance) -> str:
         return asked(

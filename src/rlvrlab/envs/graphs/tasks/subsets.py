@@ -44,9 +44,6 @@ class Subset(NamedList):
         best = self.best(instance.graphs[0].adjacency())
         return Solution(len(best), best, SOLVER, PROOF)
 
-    def worth_asking(self, instance: Instance, solution: Solution) -> bool:
-        return bool(solution.optimum >= self.least)
-
     @abstractmethod
     def best(self, adjacency: list[int]) -> list[int]:
         """An optimal set of nodes, found by exhaustive search."""
