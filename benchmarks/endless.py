@@ -1,6 +1,6 @@
 """What one endless program costs a step: nano samples for real, and a fixed mix of programs is judged in its place.
 
-    python benchmarks/endless.py [--problems 32] [--answers 16] [--steps 6] [--endless 0.01] [--json]
+    python benchmarks/endless.py [--problems 32] [--answers 16] [--steps 6] [--endless 0.01] [--without ARM] [--json]
 
 Arms take turns step by step, in one process: no endless programs; some, with a fixed limit of 10 s and of 1 s; the
 same with learnt limits; and learnt limits in a pipeline of depth one. Each answer is its own program, so nothing comes
@@ -105,12 +105,14 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--endless", type=float, default=0.01)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--without", nargs="*", default=[], choices=[*ARMS][1:], help="arms to leave out")
     options = parser.parse_args()
-    seconds: dict[str, list[float]] = {arm: [] for arm in ARMS}
-    parts: dict[str, list[dict[str, float]]] = {arm: [] for arm in ARMS}
+    arms = {arm: keys for arm, keys in ARMS.items() if arm not in options.without}
+    seconds: dict[str, list[float]] = {arm: [] for arm in arms}
+    parts: dict[str, list[dict[str, float]]] = {arm: [] for arm in arms}
     with tempfile.TemporaryDirectory() as home:
         running = {}
-        for arm, keys in ARMS.items():
+        for arm, keys in arms.items():
             folder = Path(home) / arm.replace(" ", "_").replace(",", "")
             folder.mkdir()
             sizes = {"problems": options.problems, "answers": options.answers, "steps": options.steps + 1}

@@ -144,7 +144,7 @@ def test_estimators_that_see_the_past_only_give_the_true_gradient_for_every_poli
 
 
 NAMES = {"delete": "delete, fixed suffix", "tail": "tail truncation", "prefix": "prefix difference",
-         "substitute": "substitute, fixed suffix", "resample": "resample, vine", "shapley": "Shapley",
+         "substitute": "substitute, fixed suffix", "resample": "resample", "vine": "vine", "shapley": "Shapley",
          "banzhaf": "Banzhaf", "half delete": "½ (R − E[R]) + ½ delete"}  # fmt: skip
 
 

@@ -72,6 +72,8 @@ def test_a_seed_gives_the_same_answers_and_n_of_them(server: LocalServer) -> Non
         ({"prompt": [True]}, 400, "token ids in 0…"),
         ({"prompt": None}, 400, "a text, or token ids"),
         ({"prompt": []}, 400, "a text, or token ids"),
+        ({"prompt": ""}, 400, "not nothing"),
+        ({"temperature": 1e-40}, 400, "at least 0.0001"),
         ({"max_tokens": 126}, 400, "do not fit the window of 128"),
         ({"max_tokens": 0}, 400, "from 1 to 128"),
         ({"n": True}, 400, "a number from 1"),
@@ -91,6 +93,23 @@ def test_a_seed_gives_the_same_answers_and_n_of_them(server: LocalServer) -> Non
 def test_what_it_cannot_do_is_refused(server: LocalServer, changes: Any, status: int, words: str) -> None:
     found, content = complete(server, **changes)
     assert found == status and words in content["detail"]
+
+
+def test_a_request_that_fails_does_not_fail_those_drawn_with_it(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample = server.server._sample
+
+    def fail_on_nine(adapter: str | None, requests: list[Any]) -> Any:
+        if any(request.tokens == (9,) for request in requests):
+            raise ValueError("nine")
+        return sample(adapter, requests)
+
+    monkeypatch.setattr(server.server, "_sample", fail_on_nine)
+    monkeypatch.setattr("rlvrlab.engines.hf.serving.GATHER_S", 0.2)
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda prompt: complete(server, prompt=prompt)[0], ([5], [9], [6])))
+    assert found == [200, 500, 200]
 
 
 def test_who_hangs_up_is_not_drawn_for(server: LocalServer, monkeypatch: pytest.MonkeyPatch) -> None:

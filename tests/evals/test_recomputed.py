@@ -230,3 +230,11 @@ def test_a_measure_without_a_common_problem_is_named(tmp_path: Path) -> None:
     told = compared([sides[0]], [sides[1]])
     assert "pass@4" not in [row["what"] for row in told["measures"]]
     assert any(note.startswith("pass@4 is left out") for note in told["notes"])
+
+
+def test_plus_minus_says_what_it_is(tmp_path: Path) -> None:
+    sides = [[examined(tmp_path / f"{name}{s}", drawn(s, 0.5)) for s in range(2)] for name in "ab"]
+    words = [",".join(map(str, side)) for side in sides]
+    told = CliRunner().invoke(compare_command, words).output
+    before = matrices(*sides, "accepted@1")[0].mean(axis=1).std(ddof=1)
+    assert f"(± standard deviation of accepted@1, in points): 2 ± {100 * before:.1f} before" in " ".join(told.split())

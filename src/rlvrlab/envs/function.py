@@ -226,7 +226,6 @@ def _problem(name: str, row: Row) -> Problem:
     answers = [column for column in ("answer", "reference") if column in row]
     own = [column for column in answers if column in given]
     # A table without any answers is fine: its verifier knows better. One with some has holes.
-    # A table without any answers is fine: its verifier knows better. One with some has holes.
     reference = filled((own or answers)[0], row) if answers else None
     role = given.get("role") or role_of(name, prompt, repr(reference))
     if role not in ROLES:

@@ -284,21 +284,15 @@ def _bounds(sides: Sequence[Sequence[Answers]], score: Score) -> tuple[float, fl
     the other way round."""
     folders = [folder for side in sides for folder in side]
     shared = [key for key in folders[0] if all(key in folder for folder in folders)]
-    answers = [one for folder in folders for key in shared for one in folder[key]]
-    if all(one.accepted is not None for one in answers):
+    if all(one.accepted is not None for folder in folders for key in shared for one in folder[key]):
         return None
 
     def mean(side: int, right: bool) -> float:
-        made = [score([_assumed(one, right) for one in folder[key]]) for folder in sides[side] for key in shared]
+        answers = [folder[key] for folder in sides[side] for key in shared]
+        made = [score([replace(s, accepted=right) if s.accepted is None else s for s in own]) for own in answers]
         return sum(value if value is not None else float(right) for value in made) / len(made)
 
     return mean(1, False) - mean(0, True), mean(1, True) - mean(0, False)
-
-
-def _assumed(one: Sample, right: bool) -> Sample:
-    if one.accepted is not None:
-        return one
-    return replace(one, accepted=right)
 
 
 def _row(what: str, scores: _Scores, paired: bool, keys: Sequence[str] | None = None) -> Row:

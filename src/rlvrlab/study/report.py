@@ -13,6 +13,10 @@ SIGNS = (
     "alike. *better*: the interval lies above 0. *equivalent*: it lies within the margin, so the cheaper arm is taken. "
     "*undecided*: neither, so the highest mean goes on, and nothing is claimed."
 )
+CELLS = (
+    "Cells: the mean, [95 % interval] for new seeds and new problems (of one seed: for new problems only), ± the "
+    "standard deviation of the runs over seeds."
+)
 ON_TEST = "Test problems, asked once everything was decided; nothing was chosen from them."
 RETENTION = ["stage", "arm", "what", "mean", "low", "high", "seeds"]
 MARK = {"waiting": "waits for a person", "blocked": "waits for an input", "failed": "failed"}
@@ -23,7 +27,7 @@ def report_page(made: dict[str, Any]) -> str:
     lines = [f"# {made['name']}", "", made["question"], ""] if made["question"] else [f"# {made['name']}", ""]
     count = sum(one["status"] == "finished" for one in made["trials"].values())
     lines += [f"{made['status']} · {count} of {len(made['trials'])} trials finished · seeds {made['seeds']} · "
-              f"launcher {made['launcher']} · rlvrlab {made['code']['version']}", ""]  # fmt: skip
+              f"launcher {made['launcher']} · rlvrlab {made['code']['version']}", "", CELLS, ""]  # fmt: skip
     for stage in made["stages"]:
         decision = next((one for one in made["decisions"] if one["id"] == stage["decision"]), None)
         lines += [f"## {stage['name']} — {_standing(stage, decision)}", ""]

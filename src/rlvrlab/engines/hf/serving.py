@@ -43,6 +43,8 @@ from rlvrlab.types import Completion, Request, Sampling
 GATHER_S = 0.004
 """How long the first of a batch waits for others."""
 MOST_ANSWERS = 4096
+LOWEST_TEMPERATURE = 1e-4
+"""Scores divided by less are not finite any more."""
 MOST_STOPS, LONGEST_STOP, LONGEST_NAME = 16, 1000, 1000
 GRACE_S = 20.0
 """For answers that are being drawn when it is told to stop."""
@@ -156,7 +158,9 @@ class ModelServer:
         elif isinstance(prompt, list) and prompt and all(type(t) is int and 0 <= t < self.vocab for t in prompt):
             tokens = tuple(prompt)
         else:
-            raise UserError(f"prompt: a text, or token ids in 0…{self.vocab - 1}")
+            tokens = ()
+        if not tokens:
+            raise UserError(f"prompt: a text, or token ids in 0…{self.vocab - 1}; not nothing")
         answers = await self._draw(form, tokens)
         return _sent(form, self._content(form, "text_completion", tokens, answers, self._choice))
 
@@ -196,10 +200,12 @@ class ModelServer:
     async def _decode(self, adapter: str | None, batch: list[Waiting]) -> None:
         try:
             drawn = await asyncio.to_thread(self._sample, adapter, [one.request for one in batch])
-        except Exception as error:  # the batch fails, the server goes on
-            for one in batch:
-                if not one.answer.done():
-                    one.answer.set_exception(error)
+        except Exception as error:  # one request's, which the others must not pay for
+            if len(batch) > 1:
+                for one in batch:
+                    await self._decode(adapter, [one])
+            elif not batch[0].answer.done():
+                batch[0].answer.set_exception(error)
             return
         for one, answers in zip(batch, drawn, strict=True):
             if not one.answer.done():
@@ -283,6 +289,10 @@ def request_of(form: Form, tokens: tuple[int, ...], window: int) -> Request:
     if (stop and not stops) or len(stops) > MOST_STOPS or not all(map(_is_stop, stops)):
         raise UserError(f"stop: a text of at most {LONGEST_STOP} characters, or a list of up to {MOST_STOPS} of them")
     temperature = _number(form, "temperature", 1.0, 0.0, 100.0, whole=False)
+    if 0 < temperature < LOWEST_TEMPERATURE:
+        raise UserError(
+            f"temperature: {temperature:g}; 0 for the most likely tokens, or at least {LOWEST_TEMPERATURE:g}"
+        )
     sampling = Sampling(most, temperature, _number(form, "top_p", 1.0, 1e-6, 1.0, whole=False), stops)
     named, seed = form.get("rlvr_key"), form.get("seed")
     chosen = _key(named) if isinstance(named, list) else ("seed", secrets.randbits(62) if seed is None else seed)

@@ -106,12 +106,17 @@ class FileEnvironment(JudgedEnvironment, LocatedPath):
         return given_out
 
     def read_row(self, row: Row) -> Read | None:
+        """A row as it is; None when the settings leave it out."""
+        read = self.shaped_row(row)
+        if read is None:
+            return None
+        return Read.by_text(read.text + (read.buggy or ""), lambda role: self.problems_of(read, role))
+
+    def shaped_row(self, row: Row) -> CodeRow | None:
         """A row in the wanted shape, or in the first that fits; None when the settings leave it out."""
         columns = Columns(row)
         read = fitting(columns, self.shapes)[1] if self.shape == "auto" else self.shapes[self.shape](columns)
-        if read.left_out or (read.inprocess and not self.inprocess):
-            return None
-        return Read.by_text(read.text + (read.buggy or ""), lambda role: self.problems_of(read, role))
+        return None if read.left_out or (read.inprocess and not self.inprocess) else read
 
     def gold(self, problem: Problem) -> str | None:
         """The reference answer of the row."""

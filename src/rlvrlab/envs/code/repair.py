@@ -26,7 +26,7 @@ from rlvrlab.envs.code.cheats import function_cheats
 from rlvrlab.envs.code.from_file import ANSWER_FUNCTION, FileEnvironment
 from rlvrlab.envs.code.judged import Jobs, refused
 from rlvrlab.envs.code.rewriting import same_program
-from rlvrlab.envs.code.rows import CodeRow, Columns, fitting
+from rlvrlab.envs.code.rows import CodeRow
 from rlvrlab.envs.code.samples import REPAIR_ROWS
 from rlvrlab.envs.code.shapes import REPAIR
 from rlvrlab.envs.code.shared_judge import settled
@@ -74,12 +74,9 @@ class CodeRepair(FileEnvironment):
 
     def read_row(self, row: Row) -> Read | None:
         """A row with a bug as it is; of a right program the bugs that could be made, each of them to be tried."""
-        columns = Columns(row)
-        read = fitting(columns, self.shapes)[1] if self.shape == "auto" else self.shapes[self.shape](columns)
-        if read.left_out or (read.inprocess and not self.inprocess):
-            return None
-        if read.buggy is not None:
-            return Read.by_text(read.text + read.buggy, lambda role: self.problems_of(read, role))
+        read = self.shaped_row(row)
+        if read is None or read.buggy is not None:
+            return super().read_row(row)
         if read.solution is None or not read.entry_point:
             return None
         made = [

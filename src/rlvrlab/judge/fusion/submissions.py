@@ -171,7 +171,7 @@ def _as_test(verdict: Verdict) -> Form:
         raise InfrastructureError(verdict.detail)
     status = "Success" if verdict.correct else "Failed"
     run = {
-        "status": "TimeLimitExceeded" if verdict.error == "timeout" else "Finished",
+        "status": "TimeLimitExceeded" if verdict.error is ErrorKind.TIMEOUT else "Finished",
         "execution_time": verdict.cost.get("wall_s"),
         "return_code": 0 if verdict.correct else 1,
         "stdout": "",

@@ -31,6 +31,8 @@ WHOLE = re.compile(r"(?<=[0-9])\.(?=\s*/)")
 """A decimal point with nothing behind it in a ratio: `1./3`."""
 FACTOR = re.compile(r"(?<=[0-9])\s{0,9}\(\s{0,9}([0-9]{1,400})\s{0,9}/\s{0,9}([0-9]{1,400})\s{0,9}\)", re.ASCII)
 """A bracketed ratio behind a number, which it multiplies."""
+CURRENCIES = dict.fromkeys(map(ord, "€£¥¢"))
+"""Signs that math-verify cannot read; quantities.py has seen them by then."""
 MISSING = "math-verify is not installed: pip install 'rlvrlab[math]'"
 
 
@@ -78,7 +80,7 @@ def _number(text: str) -> tuple[Fraction, bool] | None:
 
 def _readable(text: str) -> str:
     """For math-verify, which reads `2(1/2)` as two and a half, and repeating decimals as if they ended."""
-    return FACTOR.sub(r" \\cdot (\1/\2)", without_repeating(text))
+    return FACTOR.sub(r" \\cdot (\1/\2)", without_repeating(text.translate(CURRENCIES)))
 
 
 @dataclass

@@ -29,7 +29,7 @@ CHANGING = re.compile(
     r"|(?:third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|hundredth|thousandth|millionth|billionth)s?"
     r"|negative|minus|below zero|at least|at most|or (?:more|less|fewer|above|below)|(?:more|less|fewer|greater) than"
     r"|about|approximately|roughly|nearly|almost|maybe|perhaps|possibly|probably|false"
-    r"|twice|doubled|tripled|cubed|factorial)\b",
+    r"|twice|doubled|tripled|cubed|factorial)\b|‰",
     re.IGNORECASE,
 )
 """Words that make another value of the number beside them."""
@@ -60,16 +60,18 @@ UNITS = {
         "mm millimeter millimetre", "cm centimeter centimetre", "dm decimeter decimetre", "m meter metre",
         "km kilometer kilometre", "inch inches", "ft foot feet", "yd yard", "mi mile", "mg milligram", "g gram",
         "kg kilogram", "lb lbs pound", "oz ounce", "ton tonne", "ml milliliter millilitre", "l liter litre",
-        "gal gallon", "arcminute", "arcsecond",
-        "ms millisecond", "second sec s", "minute min", "hour hr hrs h", "day", "week", "month",
-        "year yr yrs", "cent", "dollar", "euro", "degree deg", "radian rad", "am", "pm", "january", "february", "march",
-        "april", "may", "june", "july", "august", "september", "october", "november", "december", "monday", "tuesday",
-        "wednesday", "thursday",
+        "gal gallon", "ms millisecond", "second sec s", "minute min", "hour hr hrs h", "day", "week", "month",
+        "year yr yrs", "cent", "dollar", "euro", "sterling", "yen", "degree deg", "arcminute", "arcsecond",
+        "radian rad", "am", "pm", "january", "february", "march", "april", "may", "june", "july",
+        "august", "september", "october", "november", "december", "monday", "tuesday", "wednesday", "thursday",
         "friday", "saturday", "sunday",
     )
     for name in names.split()
 }  # fmt: skip
-SIGNS = {"^\\circ": " degree ", "^{\\circ}": " degree ", "°": " degree ", "\\$": " dollar ", "€": " euro "}
+SIGNS = {
+    "^\\circ": " degree ", "^{\\circ}": " degree ", "°": " degree ", "\\$": " dollar ", "€": " euro ",
+    "£": " sterling ", "¥": " yen ", "¢": " cent ",
+}  # fmt: skip
 MARKED = re.compile(
     r"(?<![\w{.])([0-9]+(?:\.[0-9]+)?)\s{0,9}"
     r"(?:(''|\"|″)|['′]|\^\s{0,9}(?:\\prime(?![a-zA-Z])|\{\s{0,9}\\prime\s{0,9}(\\prime)?\s{0,9}\}))"
@@ -93,6 +95,8 @@ PRIMED = re.compile(
 """A derivative or another point of the same name: `f'(x)`, `y^{\\prime}`, `A'`."""
 LONGEST_PRODUCT = 2
 """Letters in a row that are taken for variables; three may be a word."""
+TRIGONOMETRIC = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![a-zA-Z])")
+"""Of 30 degrees it is another number than of 30; anywhere else a sign of degrees may be left out."""
 RATES = {"mph": ("mi", "hour"), "kph": ("km", "hour"), "kmh": ("km", "hour")}
 
 
@@ -111,6 +115,9 @@ def differ(answer: str, gold: str) -> bool | None:
         words = [Counter(word.lower().rstrip("s") for word in CHANGING.findall(text)) for text in (one, other)]
         if words[0] != words[1]:
             return True
+    degrees = ["degree" in {unit for unit, _ in _units(text, 2)} for text in (answer, gold)]
+    if degrees[0] != degrees[1] and TRIGONOMETRIC.search(one) and TRIGONOMETRIC.search(other):
+        return True
     prefixed = [set(PREFIXED.findall(text)) for text in (one, other)]
     if all(prefixed) and prefixed[0] != prefixed[1]:
         return True

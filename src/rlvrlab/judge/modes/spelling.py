@@ -113,7 +113,7 @@ def tokens(text: str) -> list[str]:
 def braced(text: str, scripts: bool = True) -> str:
     r"""Digits that are arguments in braces, one each as TeX takes them: `2^10` is `2^{1}0`, `\frac 1 23` is half of 3.
 
-    `scripts=False` leaves `^` and `_` alone. A sign is left as it is too, since `10^-3` can mean one thing only.
+    `scripts=False` leaves `^` and `_` alone. Letters, signs and commands are left as they are.
     """
     made: list[str] = []
     open_brackets: list[tuple[str, int]] = []

@@ -84,8 +84,8 @@ def _row(name: str | int, credits: Credits) -> list[Any]:
 
 def _sentences(run: RunRecord, kinds: dict[str, Credits], by_line: dict[int, Credits], answers: int) -> list[str]:
     every = Credits()
-    for kind in kinds.values():
-        for problem, values in kind.by_problem.items():
+    for own in kinds.values():
+        for problem, values in own.by_problem.items():
             every.by_problem[problem] += values
     steps, share = every.values, estimate_pooled([[float(v != 0) for v in own] for own in every.by_problem.values()])
     told = []
