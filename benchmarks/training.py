@@ -1,13 +1,14 @@
 """A GRPO step here and in TRL: same model, prompts, answers per prompt, new tokens, LoRA, loss; turn and turn about.
 
-    python benchmarks/training.py [--sizes 10m 135m] [--rounds 3] [--steps 4] [--threads 2] [--json FILE]
+    python benchmarks/training.py [--sizes 10m 135m] [--rounds 3] [--steps 4] [--threads N] [--json FILE]
     python benchmarks/training.py --device cuda --sizes 135m --rows 256 --group 16 --tokens 128 --alone      (one GPU)
 
 Each side runs in a process of its own, in alternation; ratios of the rounds' medians first, then seconds and peak
 memory. Weights are random and no answer may end early, so both do the same work; KL is off (β = 0). TRL is skipped
-where it is missing, and nothing is fetched. `phases` are two more steps of ours with a clock (and on a GPU a
-synchronisation) around each verb of the engine: sample, score, gradient, step, and the rest. `of_floor` is the time
-that reading the fewest bytes would take while sampling, at this machine's measured copy bandwidth, over the time taken.
+where it is missing, and nothing is fetched. Without --threads each side takes as many as it does for its users.
+`phases` are two more steps of ours with a clock (and on a GPU a synchronisation) around each verb of the engine:
+sample, score, gradient, step, and the rest. `of_floor` is the time that reading the fewest bytes would take while
+sampling, at this machine's measured copy bandwidth, over the time taken.
 """
 
 from __future__ import annotations
@@ -240,7 +241,7 @@ def in_child(side: str, folder: Path, a: Any) -> dict[str, float]:
     """One measurement in a fresh process."""
     words = [sys.executable, __file__, "--child", side, "--folder", str(folder), "--device", a.device]
     words += [f"--{key}={getattr(a, key)}" for key in ("rows", "group", "tokens", "steps", "threads")]
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": str(a.threads)}
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1"} | ({"OMP_NUM_THREADS": str(a.threads)} if a.threads else {})
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{side} failed:\n{done.stderr[-3000:]}")
@@ -280,7 +281,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--sizes", nargs="+", default=["10m", "135m"])
     parser.add_argument("--device", default="cpu")
-    for name, default in (("rounds", 3), ("steps", 4), ("threads", 2), ("rows", 32), ("group", 8), ("tokens", 0)):
+    for name, default in (("rounds", 3), ("steps", 4), ("threads", 0), ("rows", 32), ("group", 8), ("tokens", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--alone", action="store_true", help="without TRL, also where it is installed")
     parser.add_argument("--child")
@@ -290,7 +291,8 @@ def main() -> None:
     if a.child:
         import torch
 
-        torch.set_num_threads(a.threads)
+        if a.threads:
+            torch.set_num_threads(a.threads)
         print(json.dumps({"ours": ours, "trl": trl}[a.child](a.folder, a)))
         return
     from rlvrlab.record.facts import machine, package_versions

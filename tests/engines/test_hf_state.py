@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import signal
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +17,7 @@ from tiny_models import tiny
 
 from rlvrlab.batch import batch_of
 from rlvrlab.engines.hf.sampler import HfSampler
+from rlvrlab.engines.hf.threads import idle_cores, use_threads
 from rlvrlab.errors import CheckpointError, UserError
 from rlvrlab.models.rescoring import rescore
 from rlvrlab.notes import noting
@@ -194,11 +197,15 @@ def test_out_of_memory_while_sampling_halves_the_rows_and_is_remembered(error, m
 
 
 def test_a_small_model_computes_on_one_thread_and_a_run_keeps_its_number(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("rlvrlab.engines.hf.engine.USUAL_THREADS", 2)
+    monkeypatch.setattr("rlvrlab.engines.hf.threads.USUAL_THREADS", 2)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     engine = hf("llama", 4)(0)
     assert engine.threads == torch.get_num_threads() == 1
     engine.save(tmp_path / "one")
-    monkeypatch.setattr("rlvrlab.engines.hf.engine.ONE_THREAD_BELOW", 0)
+    monkeypatch.setattr("rlvrlab.engines.hf.threads.ONE_THREAD_BELOW", 0)
+    monkeypatch.setattr("rlvrlab.engines.hf.threads.idle_cores", lambda: 1.1)
+    assert hf("llama", 4)(0).threads == torch.get_num_threads() == 1, "another process works on the second core"
+    monkeypatch.setattr("rlvrlab.engines.hf.threads.idle_cores", lambda: 1.9)
     larger = hf("llama", 4)(0)
     assert larger.threads == torch.get_num_threads() == 2
     larger.load(tmp_path / "one")
@@ -210,3 +217,18 @@ def test_a_small_model_computes_on_one_thread_and_a_run_keeps_its_number(tmp_pat
     engine.load(tmp_path / "one")
     assert engine.threads == 2  # of an older version, which used torch's own number
     torch.set_num_threads(1)
+
+
+def test_one_thread_is_one_thread() -> None:
+    """The products of matrices, too: a process with one thread cannot use more CPU time than passes."""
+    use_threads(1)
+    x, weight = torch.randn(512, 256), torch.randn(512, 256)
+    torch.nn.functional.linear(x, weight)
+    wall, cpu = time.perf_counter(), time.process_time()
+    while time.perf_counter() < wall + 0.15:
+        torch.nn.functional.linear(x, weight)
+    assert time.process_time() - cpu <= 1.1 * (time.perf_counter() - wall)
+
+
+def test_idle_cores_are_read_from_the_system() -> None:
+    assert 0 <= idle_cores() <= (os.cpu_count() or 1) * 1.2

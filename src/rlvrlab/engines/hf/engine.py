@@ -13,7 +13,7 @@ from torch import Tensor
 
 from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.engines.base import Policy, Scope, ValueObjective
-from rlvrlab.engines.hf import load, store
+from rlvrlab.engines.hf import load, store, threads
 from rlvrlab.engines.hf.body import Body
 from rlvrlab.engines.hf.config import EMBEDDED, HfConfig
 from rlvrlab.engines.hf.critic import Critic
@@ -28,10 +28,6 @@ from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Completion, Loss, Objective, Request, Tokenizer, Told
 
 MICRO_TOKENS = {"cpu": 4096, "cuda": 32768}
-ONE_THREAD_BELOW = 2_000_000
-"""Parameters of a model whose kernels are too small to share out: with two threads beside another busy process, each
-waits for the other's turn (docs/speed.md)."""
-USUAL_THREADS = torch.get_num_threads()
 Result = TypeVar("Result")
 
 
@@ -50,8 +46,7 @@ class HfEngine:
         if config.gradient_checkpointing:
             self.model.gradient_checkpointing_enable({"use_reentrant": False})
         self.weights = Trainable(self.model)
-        small = sum(one.numel() for one in self.model.parameters()) < ONE_THREAD_BELOW
-        self._use_threads(1 if small else USUAL_THREADS)
+        self._use_threads(threads.threads_for(sum(one.numel() for one in self.model.parameters())))
         self.precision = str(self.weights.dtype).removeprefix("torch.")
         self.micro_tokens = config.micro_tokens or MICRO_TOKENS.get(self.device.type, MICRO_TOKENS["cuda"])
         self._halved = False
@@ -70,7 +65,7 @@ class HfEngine:
     def _use_threads(self, count: int) -> None:
         self.threads = count
         if self.device.type == "cpu":
-            torch.set_num_threads(count)
+            threads.use_threads(count)
 
     def fresh_optimizer(self) -> None:
         """Zero moments for policy and critic."""
@@ -231,7 +226,7 @@ class HfEngine:
             optimizer.restore({key.removeprefix(prefix): x for key, x in state.items() if key.startswith(prefix)})
         self.version = int(facts["version"])
         # Another number of threads rounds differently. A run of an older version used torch's own.
-        self._use_threads(int(facts.get("threads", USUAL_THREADS)))
+        self._use_threads(int(facts.get("threads", threads.USUAL_THREADS)))
         halved = facts.get("halved") or {}
         self.max_rows = halved.get("max_rows") or self.max_rows
         if self.max_rows and self._sampler is not None:
