@@ -149,8 +149,8 @@ def training_table(exams: Exams) -> str:
     forms = {"entropy": "{:.2f}", "dead_groups": "{:.2f}", "right": "{:.2f}", "tokens": "{:.0f}", "step_s": "{:.1f}"}
     rows = []
     for arm, facts in exams.arms.items():
-        curves = facts.get("curves") or {}
-        if not curves:
+        curves = facts.get("curves")
+        if not curves:  # base, and SFT, which draws no answers
             continue
         cells = [
             f"{form.format(np.mean(curves[key][:3]))} → {form.format(np.mean(curves[key][-5:]))}"
