@@ -117,7 +117,7 @@ def training(engine: str, steps: int, sft: int, names: str) -> dict[str, dict[st
     wanted = names.split(",") if names else SLOW if engine == "smollm2" else REPLAYS
     chosen = {name: ARMS[name] for name in wanted}
     arms = {name: replace(lab, resolved=load_recipe(RECIPES[engine], [*words, *more])) for name, more in chosen.items()}
-    meters, whole, now = {name: Meter() for name in arms}, online.step_credits, Meter()
+    meters, whole, now = {name: Meter() for name in arms}, online.credit_of, Meter()
     memories = {name: Memory() for name in arms}
 
     def timed(*given: Any) -> Any:
@@ -126,7 +126,7 @@ def training(engine: str, steps: int, sft: int, names: str) -> dict[str, dict[st
         now.credit_s.append(cpu_seconds() - started)
         return found
 
-    online.step_credits = timed
+    online.credit_of = timed
     with tempfile.TemporaryDirectory() as folder:
         for name in lab.recipe.phases:
             phase = lab.resolved.phase(name)

@@ -1,13 +1,13 @@
 """What one endless program costs a step: a model samples for real, and a fixed mix of programs is judged in its place.
 
-    python benchmarks/endless.py [--problems 32] [--answers 16] [--steps 6] [--endless 0.01] [--json]
+    python benchmarks/endless.py [--problems 32] [--answers 16] [--steps 6] [--endless 0.01] [--without ARM] [--json]
     python benchmarks/endless.py --model FOLDER --lora 32 --tokens 320 --micro-tokens 16384 --prompts mbpp.jsonl \\
-        --arms "no endless programs" "learnt limits" "learnt limits, lag 1"                    (one GPU)
+        --without "limit 10 s" "limit 1 s"                                                     (one GPU)
 
 Arms take turns step by step, in one process: no endless programs; some, with a fixed limit of 10 s and of 1 s; the
 same with learnt limits; and learnt limits in a pipeline of depth one. Each answer is its own program, so nothing comes
-from the judge's cache. `ratio` is the median step beside that of the first arm, usually the one without endless
-programs. With --prompts the model answers the questions of that file: its answers are as long as they are in training.
+from the judge's cache. `ratio` is the median step beside that of the arm without endless programs. With --prompts the
+model answers the questions of that file: its answers are as long as they are in training.
 """
 
 from __future__ import annotations
@@ -121,10 +121,10 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=96, help="longest answer")
     parser.add_argument("--micro-tokens", type=int, default=0)
     parser.add_argument("--prompts", type=Path, help="questions, asked with the model's chat template")
-    parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=list(ARMS))
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--without", nargs="*", default=[], choices=[*ARMS][1:], help="arms to leave out")
     options = parser.parse_args()
-    arms = {arm: ARMS[arm] for arm in options.arms}
+    arms = {arm: keys for arm, keys in ARMS.items() if arm not in options.without}
     seconds: dict[str, list[float]] = {arm: [] for arm in arms}
     parts: dict[str, list[dict[str, float]]] = {arm: [] for arm in arms}
     with tempfile.TemporaryDirectory() as home:

@@ -16,8 +16,19 @@ LONGEST = (
     "scale/", "train/test_exact_resume", "engines/", "fuzz/", "test_idioms",
 )  # fmt: skip
 """How the paths of long files begin, the longest first; one of them begun last would keep one worker waiting."""
-TOGETHER = ("tests/engines/test_hf_", "tests/test_idioms", "tests/test_layers", "tests/test_map", "tests/test_plugin_")
-"""Files of one of these beginnings share what takes seconds and is needed once: Transformers, and all syntax trees."""
+TOGETHER = {
+    "Transformers": ("tests/engines/test_hf_", "tests/scale/test_verl_keys"),
+    "all syntax trees": ("tests/test_idioms", "tests/test_layers", "tests/test_map", "tests/test_plugin_"),
+    "scipy": (
+        "tests/evals/test_statistics", "tests/evals/test_comparisons", "tests/skills/test_skill_metrics",
+        "tests/surgery/", "tests/train/test_memory_guards",
+    ),
+    "records of every kind": (
+        "tests/report/test_gather", "tests/report/test_page", "tests/report/test_terminal_verbs",
+        "tests/report/test_views",
+    ),
+}  # fmt: skip
+"""What takes a second or more and is needed once -> how the paths of the files begin that share it."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -38,10 +49,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
     from xdist.scheduler import LoadFileScheduling
 
     config.option.loadscopereorder = False  # by the number of tests, which says little about their time
-    together = TOGETHER if "not slow" in config.option.markexpr else ()
+    together = TOGETHER if "not slow" in config.option.markexpr else {}
 
     class SharedPreparations(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "together" if nodeid.startswith(together) else super()._split_scope(nodeid)
+            shared = (what for what, files in together.items() if nodeid.startswith(files))
+            return next(shared, None) or super()._split_scope(nodeid)
 
     return SharedPreparations(config, log)

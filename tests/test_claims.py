@@ -6,7 +6,6 @@ import json
 import runpy
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -76,21 +75,30 @@ def test_a_table_of_a_study_that_no_claim_prints_is_named(claim, tmp_path) -> No
 
 
 def test_a_table_of_a_document_that_nothing_measures_is_named(tmp_path) -> None:
-    """A claim prints it, or its own chapter has the command; tables of settings are none of numbers."""
+    """A claim prints it, or a test reads the page; tables of settings are none of numbers, a command is no result."""
     page = tmp_path / "docs" / "speed.md"
     page.parent.mkdir()
     settings = "| key | value | why |\n|---|---|---|\n| `n` | 8 | 16 answers cost more |\n"
     table = "| mode | checks/s | p95 |\n|---|---|---|\n| stdio | 594 | 9 ms |\n"
     page.write_text(f"# Speed\nRun `make bench`.\n\n{settings}\n## Figures\nThe arms\nmake their own.\n\n{table}")
-    why = "docs/speed.md: no claim prints | stdio | 594 | 9 ms |, and its chapter names no command that measures it"
+    why = "docs/speed.md: no claim prints | stdio | 594 | 9 ms |, and no test that its chapter names reads the page"
     assert list(script["unmeasured"]({}, tmp_path)) == [why]
     assert list(script["unmeasured"]({"x": table}, tmp_path)) == []
-    page.write_text(page.read_text() + "\n    python benchmarks/judge.py\n")
+    page.write_text(page.read_text() + "\n    python benchmarks/judge.py\n\n`pytest tests/judge`\n")
+    assert list(script["unmeasured"]({}, tmp_path)) == [why]
+    test = tmp_path / "tests" / "judge" / "test_table.py"
+    test.parent.mkdir(parents=True)
+    test.write_text('PAGE = "speed.md"\n')
     assert list(script["unmeasured"]({}, tmp_path)) == []
 
 
-def test_every_table_of_numbers_in_the_documents_is_measured_by_a_command() -> None:
-    assert list(script["unmeasured"]({})) == []
+@pytest.mark.parametrize("page", sorted(runpy.run_path(str(ROOT / "benchmarks" / "tables.py"))["PAGES"]))
+def test_every_page_with_measured_tables_has_a_claim_that_makes_them_again(page: str) -> None:
+    made = [claim for claim in CLAIMS.values() if claim["command"] == f"python benchmarks/tables.py {page}"]
+    assert [page in claim["tables"] for claim in made] == [True]
+    for file in made[0]["files"]:
+        kept = json.loads((ROOT / file).read_text(encoding="utf-8"))
+        assert kept["command"] and kept["measured"] and kept["code"]["commit"] and kept["machine"]["cores"], file
 
 
 def test_a_result_that_is_not_committed_is_no_result(claim, tmp_path) -> None:
@@ -101,47 +109,6 @@ def test_a_result_that_is_not_committed_is_no_result(claim, tmp_path) -> None:
 def test_unknown_keys_are_refused() -> None:
     with pytest.raises(SystemExit, match="claim x: unknown"):
         script["claims"]('```toml\n[claim.x]\nfiles = ["a"]\ncommand = "b"\nprint = ["c"]\n```\n')
-
-
-def test_records_of_studies_have_trials_decisions_looks_and_seeds() -> None:
-    records = sorted(ROOT.glob("studies/*/results/*.study.json"))
-    assert records
-    for path in records:
-        made = json.loads(path.read_text())
-        assert made["status"] == "finished" and made["code"]["commit"] and made["seeds"] and made["decisions"]
-        assert all(trial["status"] == "finished" for trial in made["trials"].values())
-        asked = {
-            trial
-            for stage in made["stages"]
-            if stage["kind"] == "final"
-            for arm in stage["arms"]
-            for trial in arm["trials"]
-        }
-        assert {look["trial"] for look in made["test_looks"]} == asked
-
-
-def test_studies_without_a_record_are_these_and_their_pages_say_why() -> None:
-    """Too long for ten CPU minutes, or in need of a GPU. A study that is run is taken off this list by its record."""
-    missing = {}
-    for path in sorted(ROOT.glob("studies/*/*.toml")):
-        made = tomllib.loads(path.read_text(encoding="utf-8"))
-        if "stages" in made and not (path.parent / "results" / f"{made['name']}.study.json").is_file():
-            missing[path.relative_to(ROOT / "studies").as_posix()] = path
-    assert set(missing) == {
-        "coding_five_phase/dense_sparse.toml",
-        "countdown_gsm8k/smollm2_cpu.toml",
-        "countdown_gsm8k/study.toml",
-        "interference/nano_study.toml",
-        "npg_muse/cpu.toml",
-        "npg_muse/cpu_at_once.toml",
-        "npg_muse/full.toml",
-        "npg_muse/full_at_once.toml",
-        "paper_a_credit_assignment/study.toml",
-    }
-    for path in missing.values():
-        told = (path.parent / "README.md").read_text(encoding="utf-8").split("\n\n")
-        why = [part for part in told if f"`{path.name}`" in part and "**No record**" in part]
-        assert any("GPU" in part or "CPU minutes" in part for part in why), path
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from rlvrlab.cli.main import rlvr
+from rlvrlab.cli.verbs import rlvr
 from rlvrlab.recipe.parse import flatten
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -18,7 +18,7 @@ FOREIGN_PRIVATE = {
     "engines/hf/": "Transformers and torch keep some of what an engine must know behind an underscore",
     "judge/hacks/battery.py": "os._exit",
     "judge/jail/": "os._exit, and the ends of threading and atexit",
-    "train/patience.py": "os._exit, to leave a main thread that never comes back",
+    "train/stopping.py": "os._exit, to leave a main thread that never comes back",
     "scale/verl/": "hooks that override verl's own methods and registries",
 }
 """Where names with an underscore belong to other people's packages."""

@@ -44,6 +44,7 @@ PURE = {"advantages", "credit", "objectives", "surgery", "skills"}
 IMPURE = {"os", "pathlib", "time", "socket", "subprocess", "random"}
 UNSAFE_MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle"}
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__"}
+TYPING_ONLY = "TYPE_CHECKING"
 MAY_EXECUTE = "judge/jail/"
 """The only place that runs foreign code, inside the jail."""
 MAY_MARSHAL = {"judge/workers/worker.py", "judge/jail/zygote.py", "judge/jail/child.py"}
@@ -76,6 +77,11 @@ def own_imports() -> list[Import]:
     return imports(SOURCE)
 
 
+def imports_below(root: Path) -> list[Import]:
+    """Those of the package are looked for once; a planted file may change."""
+    return own_imports() if root == SOURCE else imports(root)
+
+
 def _visit(tree: ast.AST, eager: bool, typing_only: bool) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool, bool]]:
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -84,7 +90,7 @@ def _visit(tree: ast.AST, eager: bool, typing_only: bool) -> Iterator[tuple[ast.
         if isinstance(node, ast.expr):  # no statement, and so no import, inside
             continue
         inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        guard = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        guard = isinstance(node, ast.If) and TYPING_ONLY in (vars(node.test).get("id"), vars(node.test).get("attr"))
         yield from _visit(node, eager and not inside, typing_only or guard)
 
 
@@ -171,7 +177,7 @@ def impure(found: list[Import]) -> list[str]:
 def unsafe(root: Path) -> list[str]:
     wrong = [
         f"{one.file}:{one.line}: imports {one.target}"
-        for one in imports(root)
+        for one in imports_below(root)
         if one.target.partition(".")[0] in UNSAFE_MODULES and not (one.target == "marshal" and one.file in MAY_MARSHAL)
     ]
     for file, tree in files(root):
@@ -201,7 +207,7 @@ def file_cycles(root: Path) -> list[list[str]]:
         for file, _ in files(root)
     }
     graph = networkx.DiGraph()
-    for one in imports(root):
+    for one in imports_below(root):
         whole, module = one.target, one.target.rpartition(".")[0]
         target = modules.get(whole) or modules.get(module)
         if target is not None and target != one.file:

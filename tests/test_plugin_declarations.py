@@ -10,13 +10,12 @@ from rlvrlab.advantages.base import AdvantageEstimator
 from rlvrlab.credit.base import Label, Segmentation, StepCredit
 from rlvrlab.credit.counterfactual import Counterfactual
 from rlvrlab.credit.edits import Invalid
-from rlvrlab.objectives.aggregate import Aggregation
 from rlvrlab.objectives.base import PolicyObjective
 from rlvrlab.objectives.regularise import Regularised
 from rlvrlab.registry import find, names
 from rlvrlab.skills.groups import Strategy
 from rlvrlab.surgery.base import Surgery
-from rlvrlab.types import Couples
+from rlvrlab.types import Aggregation, Couples
 
 
 @pytest.mark.parametrize("name", names("advantage"))

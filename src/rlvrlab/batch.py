@@ -7,10 +7,10 @@ A row `P0 P1 | A0 A1 E A2 #` (prompt | answer, tool output E, answer, padding) h
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,3 +165,27 @@ def batch_of(
         pair_B=pair_B,
         **arrays,
     )
+
+
+def micro_batches(batch: TokenBatch, couples: Literal["row", "pair", "batch"], rows: int) -> Iterator[Ints]:
+    """Row indices in chunks of about `rows`; coupled rows stay together."""
+    if couples == "batch" or rows <= 0 or len(batch) <= rows:
+        yield np.arange(len(batch))
+        return
+    if couples == "row" or batch.pair_B is None:
+        yield from np.split(np.arange(len(batch)), range(rows, len(batch), rows))
+        return
+    chunk: list[int] = []
+    for pair in np.unique(batch.pair_B):
+        chunk.extend(np.flatnonzero(batch.pair_B == pair))
+        if len(chunk) >= rows:
+            yield np.array(chunk)
+            chunk = []
+    if chunk:
+        yield np.array(chunk)
+
+
+def add_metrics(total: dict[str, float], part: dict[str, float]) -> None:
+    """Sum metrics over micro-batches; each part already carries the global normaliser."""
+    for key, value in part.items():
+        total[key] = total.get(key, 0.0) + value

@@ -41,13 +41,9 @@ def same_code(recorded: str, now: str) -> bool:
 def without_fingerprints(table: Any) -> Any:
     """Plain tables without the fingerprints on record (key `code`), so that the functions of now are taken."""
     if isinstance(table, Mapping):
-        kept = {key: value for key, value in table.items() if not (key == "code" and _is_fingerprint(value))}
+        kept = {key: value for key, value in table.items() if not (key == "code" and RECORDED.fullmatch(str(value)))}
         return {key: without_fingerprints(value) for key, value in kept.items()}
     return [without_fingerprints(one) for one in table] if isinstance(table, list) else table
-
-
-def _is_fingerprint(value: object) -> bool:
-    return isinstance(value, str) and RECORDED.fullmatch(value) is not None
 
 
 def _content(value: Any, above: tuple[object, ...]) -> object:

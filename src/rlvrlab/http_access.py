@@ -78,7 +78,8 @@ def read_token(variable: str, file: Path | None) -> str | None:
     if file is not None:
         where = str(file)
         try:
-            text = file.read_text(encoding="utf-8")[: LONGEST_TOKEN + 1]
+            with file.open(encoding="utf-8") as opened:
+                text = opened.read(LONGEST_TOKEN + 1)
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(f"--token-file {file}: cannot be read ({error})") from None
     if text is None:

@@ -92,7 +92,8 @@ class Host:
     def __init__(self, url: str, key: str | None = None) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UserError(f"server {url!r}: an http:// or https:// address is needed, e.g. http://127.0.0.1:8000")
+            shown = url.rpartition("@")[2]  # what stands before it may be a password
+            raise UserError(f"server {shown!r}: an http:// or https:// address is needed, e.g. http://127.0.0.1:8000")
         if parts.username or parts.password or parts.query or parts.fragment:
             raise UserError("server: no user, password or query in an address; keys come from the environment")
         self._secure, self._name = parts.scheme == "https", parts.hostname

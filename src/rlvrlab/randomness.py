@@ -11,6 +11,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from rlvrlab.types import Problem
+
 T = TypeVar("T")
 
 
@@ -27,3 +29,15 @@ def generator(*key: object) -> np.random.Generator:
 def shuffled(items: Sequence[T], *key: object) -> list[T]:
     """A new list in a keyed random order."""
     return [items[i] for i in generator(*key).permutation(len(items))]
+
+
+def drawn(problems: Sequence[Problem], key: tuple[object, ...], first: int, last: int) -> list[Problem]:
+    """Places `first` … `last` of an endless stream that visits every problem once per epoch, reshuffled.
+
+    Over the edge of two epochs a problem may come twice; it is kept once, so that its answers are one group.
+    """
+    chosen: list[Problem] = []
+    for epoch in range(first // len(problems), (last - 1) // len(problems) + 1) if last > first else ():
+        offset = epoch * len(problems)
+        chosen += shuffled(problems, *key, "epoch", epoch)[max(0, first - offset) : last - offset]
+    return list({problem.id: problem for problem in chosen}.values())

@@ -344,7 +344,7 @@ class StreamingSampler(Protocol):
 
 Couples = Literal["row", "pair", "batch"]
 Aggregation = Literal["token-mean", "token-sum", "seq-mean-token-mean", "seq-mean-token-sum", "seq-mean-token-sum-norm"]
-"""How token losses become one number; objectives/aggregate.py has the formulas."""
+"""How token losses become one number; objectives/base.py has the formulas."""
 
 
 class Objective(Protocol):

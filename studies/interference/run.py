@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +24,18 @@ import numpy as np
 from tables import REFERENCE, ROUND_4, best_curves, report
 
 from rlvrlab.batch import batch_of
+from rlvrlab.evals.by_skill import evaluate_skills
 from rlvrlab.recipe import Resolved, load_recipe
 from rlvrlab.rollout.collect import collect
 from rlvrlab.skills.metrics import diversity
-from rlvrlab.train.evaluation import evaluate_skills
 from rlvrlab.train.interference import interference
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.loop import bare_steps, stage_ended
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent))
+from job_lines import Row, run_missing  # noqa: E402
+
 RESULTS = HERE / "results"
 TUNING, TEST, FRESH = (100, 101), (0, 1, 2, 3, 4, 5), (6, 7, 8, 9, 10, 11)
 ANCHORED = "sequential, kl 0.1 throughout"
@@ -119,7 +122,8 @@ def one(resolved: Resolved) -> dict[str, Any]:
         else:
             logp, _ = lab.engine.logprobs(base[0])
             kl.append(float((base[1] - logp).sum(axis=1).mean()))
-        table.append([accuracy.value for accuracy in evaluate_skills(lab).skills.values()])
+        found = evaluate_skills(lab.engine, lab.env, lab.dev, lab.recipe.rollout.max_tokens)
+        table.append([accuracy.value for accuracy in found.skills.values()])
         facts = {"answers": answers, **means}
     return {"table": table, "kl_base": kl, **facts, **spread(lab), "cpu_s": round(time.process_time() - started, 2)}
 
@@ -140,32 +144,30 @@ def spread(lab: Lab) -> dict[str, Any]:
     return {"diversity": diversity(right, [[r.completion.text for r in group] for group in groups])}
 
 
-def known(path: Path) -> set[tuple[str, ...]]:
-    """What is there already."""
-    if not path.exists():
-        return set()
-    return {(row["variant"], row["name"], str(row["seed"])) for row in map(json.loads, path.read_text().splitlines())}
-
-
 Job = tuple[str, str, int, list[str]]
 
 
-def line(job: Job) -> str:
+def measured(job: Job) -> Row:
     """One run, as a line of the results."""
     variant, name, seed, words = job
-    row = one(load_recipe(HERE / "toy.toml", overrides(seed, words)))
-    return json.dumps({"variant": variant, "name": name, "seed": seed, **row}) + "\n"
+    return {
+        "variant": variant,
+        "name": name,
+        "seed": seed,
+        **one(load_recipe(HERE / "toy.toml", overrides(seed, words))),
+    }
 
 
-def run_all(path: Path, jobs: list[Job], processes: int) -> None:
+def name_of(row: Row) -> str:
+    """What tells a run from all others."""
+    return f"{row['variant']} | {row['name']} | {row['seed']}"
+
+
+def run_all(path: Path, jobs: list[Job], processes: int, seconds: float = math.inf) -> None:
     """Run what is missing; a line is written as soon as its run is over."""
-    path.parent.mkdir(exist_ok=True)
-    done = known(path)
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        missing = [pool.submit(line, job) for job in jobs if (job[0], job[1], str(job[2])) not in done]
-        for finished in as_completed(missing):
-            with path.open("a") as file:
-                file.write(finished.result())
+    named = {name_of({"variant": job[0], "name": job[1], "seed": job[2]}): job for job in jobs}
+    if left := run_missing(path, named, measured, name_of, processes, seconds):
+        print(f"{left} of {len(named)} runs left; the same command goes on")
 
 
 def fourth_round(path: Path) -> list[Job]:

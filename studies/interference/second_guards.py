@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from run import HALF, Job, line, run_all
+from run import HALF, Job, measured, run_all
 from tables import REFERENCE, SHOWN, Rows, interval, table
 
 from rlvrlab.evals.statistics import holm
@@ -161,7 +162,7 @@ def cost() -> str:
 
 
 def _seconds(name: str, words: list[str]) -> float:
-    return float(json.loads(line((VARIANT, name, TUNING[0], [*COMMON, *words])))["cpu_s"])
+    return float(measured((VARIANT, name, TUNING[0], [*COMMON, *words]))["cpu_s"])
 
 
 def main() -> None:
@@ -169,15 +170,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["tune", "test", "report", "cost"])
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="no run is started that would not end by then")
     asked = parser.parse_args()
     if asked.what == "cost":
         print(cost())
     elif asked.what == "tune":
-        run_all(LINES, jobs({m: list(own) for m, own in MECHANISMS.items()}, TUNING), asked.processes)
+        run_all(LINES, jobs({m: list(own) for m, own in MECHANISMS.items()}, TUNING), asked.processes, asked.seconds)
     elif asked.what == "test":
         chosen = choose(read(TUNING))
         print("chosen on the tuning seeds:", json.dumps(chosen, indent=1))
-        run_all(LINES, jobs(chosen, FRESH), asked.processes)
+        run_all(LINES, jobs(chosen, FRESH), asked.processes, asked.seconds)
     else:
         text = report(read(FRESH))
         (RESULTS / "second_guards.md").write_text(text)

@@ -1,9 +1,8 @@
 """Step credit against GRPO on minicode with nano: equal generated tokens, and equal calls of the verifier.
 
-    python studies/paper_a_credit_assignment/code_runs.py start 0 1 2 3            # SFT, once per seed
-    python studies/paper_a_credit_assignment/code_runs.py list 0 1 2 3 | xargs -P 2 -L 1 \\
-        python studies/paper_a_credit_assignment/code_runs.py run                  # every arm from the same start
-    python studies/paper_a_credit_assignment/code_runs.py report                   # code_results.json and the table
+    python studies/paper_a_credit_assignment/code_runs.py start 0 1 2 3 --processes 2    # SFT, once per seed
+    python studies/paper_a_credit_assignment/code_runs.py run 0 1 2 3 --processes 2      # every arm from the same start
+    python studies/paper_a_credit_assignment/code_runs.py report                         # the table, code_results.json
 
 An arm trains until it has spent both budgets, and is examined (greedy, held-out problems) where it spends each of them.
 Tokens are those generated, continuations included; calls are different programs handed to the verifier, the answers'
@@ -14,25 +13,23 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
-import time
-from collections import deque
-from dataclasses import replace
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from spending import MACHINE, WORK, Spent, examined, from_start, pretrained, spending
 
 from rlvrlab.evals.statistics import compare_seeds, holm, sign_flip
 from rlvrlab.recipe import load_recipe
-from rlvrlab.train.evaluation import evaluate_skills
-from rlvrlab.train.lab import Lab, build_lab
+from rlvrlab.train.lab import build_lab
 from rlvrlab.train.loop import bare_steps
-from rlvrlab.types import Problem, Verdict
 
 HERE = Path(__file__).parent
-WORK = HERE.parents[1] / ".cache" / "paper_a"
+sys.path.append(str(HERE.parent))
+from job_lines import Row, rows_of, run_missing  # noqa: E402
+
+STARTS, RUNS, RESULTS = WORK / "starts.jsonl", WORK / "runs.jsonl", HERE / "code_results.json"
 TOKENS, CALLS = 350_000, 14_000
 """GRPO spends the tokens in about 130 steps of 32 problems with 8 answers each, the calls in about 180."""
 BUDGETS = {"tokens": TOKENS, "calls": CALLS}
@@ -59,96 +56,31 @@ def recipe(seed: int, words: list[str]) -> Any:
     return load_recipe(HERE / "code_grpo.toml", given)
 
 
-def start(seed: int) -> None:
+def start(seed: int) -> Row:
     """The policy that every arm of a seed begins with."""
-    lab = build_lab(recipe(seed, ['phases=["sft"]']))
-    deque(bare_steps(lab, lab.resolved.phase("sft"), WORK), maxlen=0)
-    lab.engine.publish()
-    lab.engine.save(WORK / f"start_{seed}")
-    print(f"start {seed}: {evaluate_skills(lab).value:.3f} of {HELD_OUT} held-out problems")
+    return {"seed": seed, "accuracy": pretrained(recipe(seed, ['phases=["sft"]']), WORK / f"start_{seed}")}
 
 
-class Spent:
-    """Counts what an arm asks for, from outside."""
-
-    def __init__(self, lab: Lab) -> None:
-        self.tokens = self.calls = 0
-        sample, verify_many = lab.engine.sample, type(lab.env).verify_many
-        self.on = True
-
-        def sampled(requests: Any) -> Any:
-            found = sample(requests)
-            self.tokens += self.on * sum(len(answer.tokens) for group in found for answer in group)
-            return found
-
-        def verified(env: Any, items: list[tuple[Problem, str]]) -> list[Verdict]:
-            self.calls += self.on * len(items)
-            return verify_many(env, items)
-
-        lab.engine.sample = sampled
-        type(lab.env).verify_many = verified
-
-    def within(self, budget: str) -> bool:
-        """Is some of it left?"""
-        return getattr(self, budget) < BUDGETS[budget]
-
-
-def examined(lab: Lab, spent: Spent, step: int, started: float) -> dict[str, Any]:
-    """Greedy answers to the held-out problems; not counted."""
-    from rlvrlab.evals.answering import EngineAnswerer
-    from rlvrlab.evals.evaluate import evaluate
-    from rlvrlab.evals.protocol import eval_at_1
-
-    spent.on = False
-    protocol = replace(eval_at_1(lab.recipe.rollout.max_tokens), run_timeout_s=None, memory_mb=None)
-    found = evaluate(EngineAnswerer(lab.engine), lab.env, lab.dev, protocol)
-    spent.on = True
-    right = "".join("01"[one.verdict.correct is True] for one in sorted(found.judged, key=lambda one: one.problem.id))
-    facts = {"step": step, "tokens": spent.tokens, "calls": spent.calls, "seconds": round(time.time() - started, 1)}
-    return {**facts, "accuracy": right.count("1") / len(right), "right": right}
-
-
-def run(arm: str, seed: int, output: Path, steps: int = 1000) -> None:
-    """One arm; written after every examination, so that a run cut short has its results."""
-    import torch
-
-    torch.set_num_threads(1)
-    words = [
-        'phases=["grpo"]',
-        f"engine.model={WORK / f'start_{seed}' / 'huggingface'}",
-        "optimizer.warmup_steps=0",
-        "optimizer.decay=constant",
-        *ARMS[arm],
-    ]
-    lab = build_lab(recipe(seed, [*words, f"grpo.steps={steps}"]))
-    phase, spent, started = lab.resolved.phase("grpo"), Spent(lab), time.time()
+def run(job: tuple[str, int, int]) -> Row:
+    """One arm of a seed, up to the step in which both budgets are spent, or to the last of `steps`."""
+    arm, seed, steps = job
+    lab = build_lab(recipe(seed, [*from_start(WORK / f"start_{seed}", steps), *ARMS[arm]]))
     lab.engine.freeze_reference()
-    found = {"start": examined(lab, spent, 0, started)}
-    row = {
-        "arm": arm,
-        "seed": seed,
-        "machine": f"{os.sysconf('SC_NPROCESSORS_ONLN')} × {platform.machine()}",
-        "examined": found,
-    }
-    accuracy, path = [], output / f"{arm.replace(', ', '_').replace(' ', '')}_{seed}.json"
-    for step, outcome in enumerate(bare_steps(lab, phase, WORK)):
-        accuracy.append(round(outcome.metrics.get("train/acc", float("nan")), 4))
-        for budget in [budget for budget in BUDGETS if budget not in found]:
-            if not spent.within(budget):
-                found[budget] = examined(lab, spent, step + 1, started)
-        if step % 10 == 9:
-            write(path, {**row, "train": accuracy})
-        if found.keys() >= BUDGETS.keys():
-            break
-    write(path, {**row, "train": accuracy})
-    print(f"{arm} {seed}: {len(accuracy)} steps, {(time.time() - started) / len(accuracy):.2f} s each")
+    accuracy = []
+    with spending(lab) as spent:
+        found = {"start": examined(lab, spent, 0)}
+        for step, outcome in enumerate(bare_steps(lab, lab.resolved.phase("grpo"), WORK)):
+            accuracy.append(round(outcome.metrics.get("train/acc", float("nan")), 4))
+            for budget in [budget for budget in BUDGETS if budget not in found and not within(budget, spent)]:
+                found[budget] = examined(lab, spent, step + 1)
+            if found.keys() >= BUDGETS.keys():
+                break
+    return {"arm": arm, "seed": seed, "machine": MACHINE, "examined": found, "train": accuracy}
 
 
-def write(path: Path, row: dict[str, Any]) -> None:
-    """Whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.with_suffix(".draft").write_text(json.dumps(row))
-    path.with_suffix(".draft").replace(path)
+def within(budget: str, spent: Spent) -> bool:
+    """Is some of it left?"""
+    return {"tokens": spent.tokens, "calls": spent.calls}[budget] < BUDGETS[budget]
 
 
 def bits(row: dict[str, Any], at: str) -> np.ndarray:
@@ -186,26 +118,22 @@ def report(rows: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """start, list, run or report."""
+    """start, run or report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=("start", "list", "run", "report"))
-    parser.add_argument("names", nargs="*", help="seeds; of run: arm and seed")
-    parser.add_argument("--output", type=Path, default=WORK / "runs")
+    parser.add_argument("verb", choices=("start", "run", "report"))
+    parser.add_argument("seeds", nargs="*", type=int)
+    parser.add_argument("--processes", type=int, default=1, help="runs at a time; finished ones are not run again")
     parser.add_argument("--steps", type=int, default=1000)
     asked = parser.parse_args()
     if asked.verb == "start":
-        for seed in asked.names:
-            start(int(seed))
-    elif asked.verb == "list":
-        print("\n".join(f'"{arm}" {seed}' for seed in asked.names for arm in ARMS))
+        run_missing(STARTS, {str(s): s for s in asked.seeds}, start, lambda row: str(row["seed"]), asked.processes)
     elif asked.verb == "run":
-        run(asked.names[0], int(asked.names[1]), asked.output, asked.steps)
+        jobs = {f"{arm} {seed}": (arm, seed, asked.steps) for seed in asked.seeds for arm in ARMS}
+        run_missing(RUNS, jobs, run, lambda row: f"{row['arm']} {row['seed']}", asked.processes)
     else:
-        rows = [json.loads(path.read_text()) for path in sorted(asked.output.glob("*.json"))]
-        kept = HERE / "code_results.json"
-        if rows:
-            kept.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
-        print(report(json.loads(kept.read_text())))
+        if rows := rows_of(RUNS):
+            RESULTS.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
+        print(report(json.loads(RESULTS.read_text())))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,11 @@
 """Step credit against GRPO at equal verifier calls, as equal_calls.md declares it.
 
-    python studies/paper_a_credit_assignment/equal_calls.py start 100 101 102 0 1 2 3 4 5 6 7    # SFT, once per seed
-    python studies/paper_a_credit_assignment/equal_calls.py list tuning | xargs -P 2 -L 1 \\
-        python studies/paper_a_credit_assignment/equal_calls.py run
+    python studies/paper_a_credit_assignment/equal_calls.py tuning --processes 12    # SFT once per seed, then the runs
     python studies/paper_a_credit_assignment/equal_calls.py choose          # writes equal_calls_chosen.json: commit it
-    python studies/paper_a_credit_assignment/equal_calls.py list final | xargs -P 2 -L 1 \\
-        python studies/paper_a_credit_assignment/equal_calls.py run
+    python studies/paper_a_credit_assignment/equal_calls.py final --processes 12
     python studies/paper_a_credit_assignment/equal_calls.py report          # and equal_calls_results.json
 
+`--design equal_calls_small` does the smaller comparison that equal_calls_small.md declares.
 Seeds are the units: one number per run, paired by seed, Student's t over the differences.
 """
 
@@ -16,24 +14,57 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
+import sys
 import time
-from collections import deque
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from code_runs import WORK, Spent, examined, write
+from spending import MACHINE, WORK, examined, from_start, pretrained, spending
 
 from rlvrlab.evals.statistics import holm
 from rlvrlab.recipe import load_recipe
 from rlvrlab.student import t_quantile
-from rlvrlab.train.evaluation import evaluate_skills
 from rlvrlab.train.lab import build_lab
 from rlvrlab.train.loop import bare_steps
 
 HERE = Path(__file__).parent
-CALLS = 14_000
-TUNING, FINAL = (100, 101, 102), tuple(range(8))
+sys.path.append(str(HERE.parent))
+from job_lines import Row, rows_of, run_missing  # noqa: E402
+
+
+@dataclass(frozen=True)
+class Design:
+    """How large a comparison is; each has a declaration of its name."""
+
+    name: str
+    calls: int
+    """Verdicts per run."""
+    candidates: int
+    """So many settings of each arm are tried, the first ones listed; with one there is nothing to tune."""
+    tuning: tuple[int, ...]
+    """Seeds that choose among them."""
+    final: tuple[int, ...]
+
+    def file(self, what: str) -> Path:
+        """A committed file of this comparison."""
+        return HERE / f"{self.name}_{what}.json"
+
+    @property
+    def runs(self) -> Path:
+        """Where finished runs are noted."""
+        return WORK / f"{self.name}_runs.jsonl"
+
+
+DESIGNS = {
+    one.name: one
+    for one in (
+        Design("equal_calls", 14_000, 3, (100, 101, 102), tuple(range(8))),
+        Design("equal_calls_small", 3_000, 1, (), tuple(range(20, 28))),
+    )
+}
 CANDIDATES: dict[str, tuple[tuple[str, ...], ...]] = {
     "grpo": (("grpo.learning_rate=5e-4",), ("grpo.learning_rate=1e-3",), ("grpo.learning_rate=2.5e-4",)),
     "tree": (
@@ -45,8 +76,9 @@ CANDIDATES: dict[str, tuple[tuple[str, ...], ...]] = {
     "doubly_robust": (("credit.weight=1",), ("credit.weight=0.5",), ("credit.weight=0.25",)),
 }
 """Three settings of each arm; the first is the default."""
-CHOSEN, RESULTS = HERE / "equal_calls_chosen.json", HERE / "equal_calls_results.json"
-Row = dict[str, Any]
+STARTS = WORK / "equal_calls_starts.jsonl"
+Job = tuple[Design, str, int, int, int]
+"""Arm, candidate, seed and the most steps."""
 
 
 def recipe(arm: str, candidate: int, seed: int, words: tuple[str, ...] = ()) -> Any:
@@ -55,58 +87,80 @@ def recipe(arm: str, candidate: int, seed: int, words: tuple[str, ...] = ()) -> 
     return load_recipe(HERE / f"equal_calls_{arm}.toml", given)
 
 
-def start(seed: int) -> None:
-    """The policy that every arm of a seed begins with."""
-    lab = build_lab(recipe("grpo", 0, seed, ('phases=["sft"]',)))
-    deque(bare_steps(lab, lab.resolved.phase("sft"), WORK), maxlen=0)
-    lab.engine.save(WORK / f"equal_calls_start_{seed}")
-    print(f"start {seed}: {evaluate_skills(lab).value:.3f} of the held-out problems")
+def start_folder(seed: int) -> Path:
+    """Where the policy lies that every arm of a seed begins with."""
+    return WORK / f"equal_calls_start_{seed}"
 
 
-def run(arm: str, candidate: int, seed: int, output: Path, most_steps: int) -> None:
-    """One run, up to the step in which its calls are spent."""
-    import torch
+def start(seed: int) -> Row:
+    """Make that policy."""
+    return {"seed": seed, "accuracy": pretrained(recipe("grpo", 0, seed, ('phases=["sft"]',)), start_folder(seed))}
 
-    torch.set_num_threads(1)
-    model = f"engine.model={WORK / f'equal_calls_start_{seed}' / 'huggingface'}"
-    words = ('phases=["grpo"]', model, "optimizer.warmup_steps=0", "optimizer.decay=constant")
-    lab = build_lab(recipe(arm, candidate, seed, (*words, f"grpo.steps={most_steps}")))
-    spent, began, traced, tokens = Spent(lab), time.time(), 0.0, 0.0
+
+def start_accuracy(seed: int) -> float:
+    """What it solves of the held-out problems."""
+    return next(row["accuracy"] for row in rows_of(STARTS) if row["seed"] == seed)
+
+
+def run(job: Job) -> Row:
+    """One run, up to the step in which its calls are spent; one that fails is begun again, once."""
+    try:
+        return attempt(job)
+    except Exception as error:
+        first = repr(error)
+    try:
+        return attempt(job) | {"failed": first}
+    except Exception as error:
+        return failed_twice(job, f"{first}; {error!r}")
+
+
+def attempt(job: Job) -> Row:
+    """One run from its start."""
+    design, arm, candidate, seed, most_steps = job
+    lab = build_lab(recipe(arm, candidate, seed, tuple(from_start(start_folder(seed), most_steps))))
+    traced = tokens = 0.0
     lab.engine.freeze_reference()
-    row: Row = {"arm": arm, "candidate": candidate, "seed": seed, "start": examined(lab, spent, 0, began)}
-    for step, outcome in enumerate(bare_steps(lab, lab.resolved.phase("grpo"), WORK)):
-        written = float(sum(len(rollout.completion.tokens) for rollout in outcome.rollouts))
-        tokens += outcome.metrics.get("tree/drawn_tokens", written)
-        traced += outcome.metrics.get("credit/traced", 0.0)
-        if spent.calls >= CALLS or step + 1 == most_steps:
-            more = {"tokens": tokens, "traced": traced, "whole": spent.calls >= CALLS}
-            row["end"] = examined(lab, spent, step + 1, began) | more
-            break
-    write(output / f"{arm}_{candidate}_{seed}.json", row)
-    first, last = row["start"]["accuracy"], row["end"]["accuracy"]
-    print(f"{arm} {candidate} {seed}: {first:.3f} → {last:.3f}, {row['end']['step']} steps")
+    row: Row = {"arm": arm, "candidate": candidate, "seed": seed, "machine": MACHINE, "start": start_accuracy(seed)}
+    with spending(lab) as spent:
+        for step, outcome in enumerate(bare_steps(lab, lab.resolved.phase("grpo"), WORK)):
+            written = float(sum(len(rollout.completion.tokens) for rollout in outcome.rollouts))
+            tokens += outcome.metrics.get("tree/drawn_tokens", written)
+            traced += outcome.metrics.get("credit/traced", 0.0)
+            if spent.calls >= design.calls or step + 1 == most_steps:
+                more = {"tokens": tokens, "traced": traced, "whole": spent.calls >= design.calls}
+                row["end"] = examined(lab, spent, step + 1) | more
+                break
+    return row
 
 
-def rows_in(output: Path) -> list[Row]:
+def failed_twice(job: Job, words: str) -> Row:
+    """As declared: it is reported, and counts with the accuracy of its start."""
+    _, arm, candidate, seed, _ = job
+    known = start_accuracy(seed)
+    end = {"step": 0, "tokens": 0.0, "accuracy": known, "whole": True}
+    facts = {"arm": arm, "candidate": candidate, "seed": seed, "machine": MACHINE}
+    return facts | {"start": known, "end": end, "failed": words}
+
+
+def whole(rows: list[Row]) -> list[Row]:
     """The runs that came to their end."""
-    rows = [json.loads(path.read_text()) for path in sorted(output.glob("*.json"))]
     return [row for row in rows if row["end"]["whole"]]
 
 
-def chosen(rows: list[Row]) -> dict[str, int]:
+def chosen(rows: list[Row], design: Design) -> dict[str, int]:
     """The best candidate of each arm on the tuning seeds; the first of equal ones."""
+    if design.candidates == 1:
+        return dict.fromkeys(CANDIDATES, 0)
     best = {}
-    for arm, candidates in CANDIDATES.items():
+    for arm in CANDIDATES:
         means = []
-        for number in range(len(candidates)):
+        for number in range(design.candidates):
             own = [row for row in rows if (row["arm"], row["candidate"]) == (arm, number)]
             mine = {row["seed"]: row["end"]["accuracy"] for row in own}
-            missing = [seed for seed in TUNING if seed not in mine]
+            missing = [seed for seed in design.tuning if seed not in mine]
             if missing:
-                raise SystemExit(
-                    f"{arm}, candidate {number}: no run of tuning seeds {missing}; run `list tuning` first"
-                )
-            means.append(float(np.mean([mine[seed] for seed in TUNING])))
+                raise SystemExit(f"{arm}, candidate {number}: no run of tuning seeds {missing}; run `tuning` first")
+            means.append(float(np.mean([mine[seed] for seed in design.tuning])))
         best[arm] = int(np.argmax(means))
     return best
 
@@ -126,15 +180,15 @@ def difference(difference_S: np.ndarray) -> tuple[float, float, float]:
     return mean, mean - half, mean + half
 
 
-def report(rows: list[Row], settings: dict[str, int]) -> str:
-    """Every arm minus GRPO of the same seed, over the final seeds."""
+def report(rows: list[Row], settings: dict[str, int], design: Design) -> str:
+    """Every arm minus GRPO of the same seed, over the final seeds that every arm has run on."""
     by = {(row["arm"], row["seed"]): row["end"] for row in rows if row["candidate"] == settings[row["arm"]]}
     lines = ["| arm | setting | seeds | steps | tokens | accuracy | minus GRPO [95 %] | p (Holm) |", "|---" * 8 + "|"]
     versus, cells = dict[str, float](), list[list[str]]()
+    seeds = [seed for seed in design.final if all((arm, seed) in by for arm in CANDIDATES)]
+    if not seeds:
+        raise SystemExit(f"{design.name}: no final seed has runs of all arms; run `final` first")
     for arm in CANDIDATES:
-        seeds = [seed for seed in FINAL if (arm, seed) in by and ("grpo", seed) in by]
-        if not seeds:
-            continue
         ends = [by[arm, seed] for seed in seeds]
         gap_S = np.array([by[arm, seed]["accuracy"] - by["grpo", seed]["accuracy"] for seed in seeds])
         told = "" if arm == "grpo" else "{:+.1f} [{:+.1f}, {:+.1f}]".format(*(100 * one for one in difference(gap_S)))
@@ -150,42 +204,46 @@ def report(rows: list[Row], settings: dict[str, int]) -> str:
     return "\n".join(lines)
 
 
-def listed(which: str) -> list[str]:
-    """Arm, candidate and seed of every run."""
+def jobs(design: Design, which: str, most_steps: int) -> dict[str, Job]:
+    """The runs of the tuning or of the final seeds, by name."""
     if which == "tuning":
-        return [
-            f"{arm} {number} {seed}"
-            for seed in TUNING
-            for arm, some in CANDIDATES.items()
-            for number in range(len(some))
-        ]
-    settings = json.loads(CHOSEN.read_text())
-    return [f"{arm} {settings[arm]} {seed}" for seed in FINAL for arm in CANDIDATES]
+        triples = [(arm, k, seed) for seed in design.tuning for arm in CANDIDATES for k in range(design.candidates)]
+    else:
+        settings = json.loads(design.file("chosen").read_text())
+        triples = [(arm, settings[arm], seed) for seed in design.final for arm in CANDIDATES]
+    return {" ".join(map(str, one)): (design, *one, most_steps) for one in triples}
+
+
+def run_all(path: Path, named: dict[str, Job], processes: int, seconds: float) -> None:
+    """What is missing: the starts of the seeds, then the runs."""
+    began, seeds = time.monotonic(), {str(seed): seed for *_, seed, _ in named.values()}
+    left = run_missing(STARTS, seeds, start, lambda row: str(row["seed"]), processes, seconds)
+    if not left:
+        seconds -= time.monotonic() - began
+        left = run_missing(path, named, run, lambda r: f"{r['arm']} {r['candidate']} {r['seed']}", processes, seconds)
+    print(f"{left} left; the same command goes on" if left else f"all {len(named)} runs are there")
 
 
 def main() -> None:
-    """start, list, run, choose or report."""
+    """tuning, choose, final or report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=("start", "list", "run", "choose", "report"))
-    parser.add_argument("names", nargs="*", help="seeds; of list: tuning or final; of run: arm, candidate and seed")
-    parser.add_argument("--output", type=Path, default=WORK / "equal_calls")
-    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("verb", choices=("tuning", "choose", "final", "report"))
+    parser.add_argument("--design", choices=DESIGNS, default="equal_calls")
+    parser.add_argument("--processes", type=int, default=1, help="runs at a time; finished ones are not run again")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="no run is started that would not end by then")
+    parser.add_argument("--steps", type=int, default=1000, help="the most steps of a run")
     asked = parser.parse_args()
-    if asked.verb == "start":
-        for seed in asked.names:
-            start(int(seed))
-    elif asked.verb == "list":
-        print("\n".join(listed(asked.names[0])))
-    elif asked.verb == "run":
-        run(asked.names[0], int(asked.names[1]), int(asked.names[2]), asked.output, asked.steps)
-    elif asked.verb == "choose":
-        CHOSEN.write_text(json.dumps(chosen(rows_in(asked.output)), indent=1) + "\n")
-        print(CHOSEN.read_text(), end="")
-    else:
-        rows = rows_in(asked.output)
+    design, rows = DESIGNS[asked.design], whole(rows_of(DESIGNS[asked.design].runs))
+    settings, results = design.file("chosen"), design.file("results")
+    if asked.verb == "choose":
+        settings.write_text(json.dumps(chosen(rows, design), indent=1) + "\n")
+        print(settings.read_text(), end="")
+    elif asked.verb == "report":
         if rows:
-            RESULTS.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
-        print(report(json.loads(RESULTS.read_text()), json.loads(CHOSEN.read_text())))
+            results.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
+        print(report(json.loads(results.read_text()), json.loads(settings.read_text()), design))
+    else:
+        run_all(design.runs, jobs(design, asked.verb, asked.steps), asked.processes, asked.seconds)
 
 
 if __name__ == "__main__":

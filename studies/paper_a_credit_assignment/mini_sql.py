@@ -38,8 +38,8 @@ OUTPUTS = {
 CONDITIONS = {
     "{}>{}": ("above {1} {0}", "more than {1} {0}"),
     "{}<{}": ("below {1} {0}", "less than {1} {0}"),
-    "{}%2=0": ("even {0}", "no odd {0}"),
-    "{}%2=1": ("odd {0}", "no even {0}"),
+    "{}%2=0": ("even {0}",),
+    "{}%2=1": ("odd {0}",),
 }
 DATABASES, ROWS, LARGEST = 4, 16, 9
 FRUITLESS = 5000

@@ -22,7 +22,7 @@ from rlvrlab.cli.credit import NoPolicy, _of_run
 from rlvrlab.credit.counterfactual import Counterfactual
 from rlvrlab.envs.minicode import Minicode
 from rlvrlab.rewards.binary import Binary
-from rlvrlab.train.credit import StepCredits, credit_of
+from rlvrlab.train.credit.methods import StepCredits, credit_of
 from rlvrlab.types import Completion, Problem, Reward, Rollout, Sampling
 
 SHAPLEY = Counterfactual(estimator="shapley")

@@ -8,12 +8,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rlvrlab.advantages.base import whitened_BT
 from rlvrlab.advantages.gae import Gae
-from rlvrlab.advantages.groups import whitened_BT
-from rlvrlab.advantages.grpo import DrGrpo, Grpo
-from rlvrlab.advantages.opo import Opo
+from rlvrlab.advantages.grpo import DrGrpo, Grpo, Opo, Rloo
 from rlvrlab.advantages.reinforce_pp import ReinforcePP, ReinforcePPBaseline
-from rlvrlab.advantages.rloo import Rloo
 from rlvrlab.batch import RewardBatch
 from rlvrlab.errors import UserError
 

@@ -108,8 +108,21 @@ def test_report_and_export(run: Run, tmp_path: Path) -> None:
 def test_opening_what_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="not a run folder"):
         Run(tmp_path)
-    with pytest.raises(UserError, match="no such folder"):
+    with pytest.raises(UserError, match="no run 'a' below"):
         rlvrlab.compare(tmp_path / "a", tmp_path / "b")
+
+
+def test_a_misspelt_run_is_told_with_the_nearest_names(run: Run) -> None:
+    folder = run.folder.parent
+    with pytest.raises(UserError) as error:
+        rlvrlab.evaluate(f"{run.folder}x@best", progress=False)
+    assert f"{run.folder}x: no such run folder" in str(error.value) and f"nearest: {run.folder.name}" in str(
+        error.value
+    )
+    with pytest.raises(UserError, match=rf"no run 'zzzz' below {folder}/ \(newest: {run.folder.name}"):
+        rlvrlab.evaluate(folder / "zzzz", progress=False)
+    with pytest.raises(UserError, match=r"no recipe of that name \(did you mean 'toy_countdown'"):
+        rlvrlab.evaluate("toy_countdwn", progress=False)
 
 
 def test_recipes_of_files_texts_and_dicts(tmp_path: Path) -> None:

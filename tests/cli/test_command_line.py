@@ -14,9 +14,9 @@ import pytest
 from click.testing import CliRunner
 from command_line import RLVR, errors, inside, rlvr, tiny
 
-from rlvrlab.cli.main import VERBS
-from rlvrlab.cli.main import rlvr as program
 from rlvrlab.cli.printing import printable
+from rlvrlab.cli.verbs import VERBS
+from rlvrlab.cli.verbs import rlvr as program
 
 ANSI = re.compile(r"\x1b|\x9b")
 

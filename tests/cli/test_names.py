@@ -12,8 +12,8 @@ import pytest
 from click.shell_completion import ShellComplete
 from command_line import TINY, errors, inside, rlvr, tiny
 
-from rlvrlab.cli.main import rlvr as program
 from rlvrlab.cli.names import RUN_AT, RUN_OR_OTHER, RunName, run_folder
+from rlvrlab.cli.verbs import rlvr as program
 from rlvrlab.errors import UserError
 from rlvrlab.recipe.shipped import files, home, recipe_file, shipped
 

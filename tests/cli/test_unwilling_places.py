@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rlvrlab.cli import doctor
-from rlvrlab.cli.main import main, rlvr
+from rlvrlab.cli import doctor, main
+from rlvrlab.cli.verbs import rlvr
 from rlvrlab.errors import RunError
 from rlvrlab.record.lock import Lock
 

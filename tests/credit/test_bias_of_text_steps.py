@@ -15,14 +15,15 @@ from functools import cache
 
 import numpy as np
 import pytest
+from pieces import END, CountedPieces, Pieces
 from slow_cases import some_slow
 
 from rlvrlab.credit.counterfactual import Counterfactual
 from rlvrlab.rewards.binary import Binary
-from rlvrlab.train.credit import credit_of
+from rlvrlab.train.credit.methods import credit_of
 from rlvrlab.types import Completion, ErrorKind, Finish, Problem, Request, Reward, Rollout, Sampling, Verdict
 
-END, LENGTH, POLICIES = 0, 4, 6
+LENGTH, POLICIES = 4, 6
 WORDS = ("", "a ", "b ")
 CHARACTERS = ("", "a", " ")
 PIECES = ("", "a", "b ", "\n")
@@ -38,24 +39,6 @@ CREDITS = {
     "delete": {"intervention_types": ("delete",)},
     "step_groups": {"estimator": "step_groups"},
 }
-
-
-@dataclass
-class Pieces:
-    """A tokenizer of a few pieces of text."""
-
-    texts: tuple[str, ...]
-    end: int = END
-
-    @property
-    def vocab_size(self) -> int:
-        return len(self.texts)
-
-    def encode(self, text: str) -> tuple[int, ...]:
-        return (1,) * len(text)  # only counted, and this reward does not count
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        return "".join(self.texts[token] for token in tokens)
 
 
 @dataclass
@@ -90,7 +73,7 @@ def answers(size: int) -> list[tuple[int, ...]]:
 
 def cosine(texts: tuple[str, ...], plugin: Counterfactual, number: int) -> tuple[float, float]:
     """Of the expected gradient of the credit with that of the reward, and what the metrics say of its bias."""
-    env, tokenizer, rng = Chance(number), Pieces(texts), np.random.default_rng(number)
+    env, tokenizer, rng = Chance(number), CountedPieces(texts), np.random.default_rng(number)
     policy: dict[tuple[int, ...], np.ndarray] = {}
     for answer in answers(len(texts)):
         for t in range(len(answer)):
@@ -141,5 +124,6 @@ def test_unbiased_is_recorded_exactly_where_the_expected_gradient_is_the_true_on
 
 
 if __name__ == "__main__":
-    for how in CREDITS:
-        print(f"| {how} | {' | '.join(f'{measured(where, how)[0]:.3f}' for where in STEPS)} |")
+    for how in CREDITS:  # the table of docs/credit.md
+        cells = [f"{measured(where, how)[0]:.3f}".replace("-", "−") for where in STEPS]
+        print(f"| `{how}` | {' | '.join(cells)} |")

@@ -141,3 +141,18 @@ def test_estimators_that_see_the_past_only_give_the_true_gradient_for_every_poli
     """And each of the others leads some policy elsewhere."""
     least = min(measured(kind, 1.0)[name][1] for kind in ("set", "stack"))
     assert (name in ("tail", "resample", "vine")) == (least > 1 - 1e-9)
+
+
+NAMES = {"delete": "delete, fixed suffix", "tail": "tail truncation", "prefix": "prefix difference",
+         "substitute": "substitute, fixed suffix", "resample": "resample", "vine": "vine", "shapley": "Shapley",
+         "banzhaf": "Banzhaf", "half delete": "½ (R − E[R]) + ½ delete"}  # fmt: skip
+
+
+if __name__ == "__main__":  # the table of docs/credit.md
+    columns = [measured(*where) for where in (("set", 0.0), ("set", 1.0), ("stack", 1.0))]
+    variances = {name: one[2] / columns[2]["reward"][2] for name, one in columns[2].items()}
+    least = [f"{min(column['reward'][0], column['baseline'][0]):.3f}" for column in columns]
+    print(f"| R, R − E[R] | {' | '.join(least)} | {variances['reward']:.2f}, {variances['baseline']:.2f} |")
+    for name, words in NAMES.items():
+        cosines = " | ".join(f"{column[name][0]:.3f}" for column in columns)
+        print(f"| {words} | {cosines} | {variances[name]:.2f} |")

@@ -14,11 +14,12 @@ from rlvrlab.credit.counterfactual import Counterfactual
 from rlvrlab.credit.edits import COALITION, Edit
 from rlvrlab.envs.minicode.environment import Minicode
 from rlvrlab.rewards.binary import Binary
-from rlvrlab.train.credit import credit_of
+from rlvrlab.train.credit.methods import credit_of
 from rlvrlab.types import Problem, Sampling
 
 sys.path.insert(0, str(Path(__file__).parent))
-from test_bias_of_text_steps import Pieces, Silent
+from pieces import CountedPieces
+from test_bias_of_text_steps import Silent
 from test_trace_credit import judged
 
 
@@ -73,7 +74,7 @@ def test_programs_by_halves_and_one_by_one_get_the_same_credit() -> None:
     def found(**settings: object):
         plugin = Counterfactual(counterfactual_k=0, intervention_types=("delete",), **settings)
         return credit_of(
-            plugin, rollouts, env, Binary(), Silent(Pieces(tuple(map(chr, range(128))))), Sampling(max_tokens=64)
+            plugin, rollouts, env, Binary(), Silent(CountedPieces(tuple(map(chr, range(128))))), Sampling(max_tokens=64)
         )
 
     halved, single = found(estimator="bisect"), found(examined="earning")

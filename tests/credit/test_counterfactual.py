@@ -15,8 +15,8 @@ from rlvrlab.engines.toy.features import ToyTokenizer
 from rlvrlab.recipe import load_recipe
 from rlvrlab.rewards.binary import Binary
 from rlvrlab.train.batches import assemble
-from rlvrlab.train.credit import credit_of
-from rlvrlab.train.credited import StepCredits
+from rlvrlab.train.credit.credited import StepCredits
+from rlvrlab.train.credit.methods import credit_of
 from rlvrlab.types import Completion, ErrorKind, Finish, Problem, Request, Reward, Rollout, Sampling, Verdict, unjudged
 
 SAMPLING = Sampling(max_tokens=64)

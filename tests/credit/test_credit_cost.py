@@ -11,7 +11,7 @@ from rlvrlab.envs.minicode import Minicode
 from rlvrlab.rewards.binary import Binary
 from rlvrlab.rollout.python_steps import HEADER, canonical_python
 from rlvrlab.rollout.unseen import unseen
-from rlvrlab.train.credit import credit_of
+from rlvrlab.train.credit.methods import credit_of
 from rlvrlab.types import Completion, Rollout
 
 BLOCKED = "load crash solve print"

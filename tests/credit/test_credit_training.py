@@ -17,7 +17,7 @@ from rlvrlab.record.run import read_metrics
 from rlvrlab.rollout.replay import Trajectory
 from rlvrlab.rollout.segment import segment
 from rlvrlab.train import session
-from rlvrlab.train.credited import Credited, StepCredits, step_rows
+from rlvrlab.train.credit.credited import Credited, StepCredits, step_rows
 from rlvrlab.types import Completion, ErrorKind, Problem, Reward, Rollout, Verdict
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "train"))

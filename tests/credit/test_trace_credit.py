@@ -17,7 +17,8 @@ from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, TestsTask
 from rlvrlab.record.run import read_metrics
 from rlvrlab.train import session
-from rlvrlab.train.trace_credit import trace_credits
+from rlvrlab.train.checks import ready_lab
+from rlvrlab.train.credit.trace import trace_credits
 from rlvrlab.types import Completion, Problem, Reward, Rollout
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "train"))
@@ -139,7 +140,7 @@ def test_a_program_that_cannot_be_followed_is_left_to_its_group(problem: Problem
 
 def test_environments_without_programs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="runs none"):
-        session.ready_lab(runs.recipe(tmp_path, "credit.type=trace", text=runs.ONLINE))
+        ready_lab(runs.recipe(tmp_path, "credit.type=trace", text=runs.ONLINE))
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pieces import END, Pieces
 
 from rlvrlab.credit.base import Shape
 from rlvrlab.credit.tree import Tree, tree_credit
@@ -23,6 +24,7 @@ from rlvrlab.rollout.tree import grow
 from rlvrlab.scale.verl.refusals import refusals
 from rlvrlab.train import session
 from rlvrlab.train.batches import assemble
+from rlvrlab.train.checks import ready_lab
 from rlvrlab.train.plan import phase_plans
 from rlvrlab.types import Branch, Completion, ErrorKind, Finish, Problem, Request, Reward, Rollout, Sampling, Verdict
 
@@ -30,7 +32,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "train"))
 import faults
 import runs
 
-END = 0
 SHAPES = {
     "tokens": (("", "a"), 3, Shape((2, 2), "tokens", 1)),
     "more tokens": (("", "a", "b"), 2, Shape((2, 2), "tokens", 1)),
@@ -38,24 +39,6 @@ SHAPES = {
     "three ways": (("", "a"), 2, Shape((3, 2), "tokens", 1)),
 }
 TREE = ("rollout.type=tree", "credit.boundary=tokens", "credit.every=2", "grpo.steps=4")
-
-
-@dataclass
-class Pieces:
-    """A tokenizer of a few pieces of text."""
-
-    texts: tuple[str, ...]
-    end: int = END
-
-    @property
-    def vocab_size(self) -> int:
-        return len(self.texts)
-
-    def encode(self, text: str) -> tuple[int, ...]:
-        raise AssertionError("what was sampled is never tokenised again")
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        return "".join(self.texts[token] for token in tokens)
 
 
 @dataclass
@@ -314,9 +297,9 @@ def test_what_cannot_grow_is_refused_with_a_remedy(tmp_path: Path, overrides: tu
 
 def test_turns_are_for_tools_and_lines_for_answers_of_one_turn(tmp_path: Path) -> None:
     with pytest.raises(UserError, match='"lines" or "tokens"'):
-        session.ready_lab(runs.recipe(tmp_path, "credit.type=tree", "credit.boundary=turns", text=runs.ONLINE))
+        ready_lab(runs.recipe(tmp_path, "credit.type=tree", "credit.boundary=turns", text=runs.ONLINE))
     agent = runs.ONLINE.replace('"countdown"\nnumbers = [2]\nhigh = 12', '"agent"').replace(
         '["sft", "grpo"]', '["grpo"]'
     )
     with pytest.raises(UserError, match='use "turns"'):
-        session.ready_lab(runs.recipe(tmp_path, "credit.type=tree", text=agent))
+        ready_lab(runs.recipe(tmp_path, "credit.type=tree", text=agent))

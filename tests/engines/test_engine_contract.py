@@ -9,8 +9,7 @@ import pytest
 from engine_factories import ENGINES, toy
 from slow_cases import some_slow
 
-from rlvrlab.batch import batch_of
-from rlvrlab.engines.base import add_metrics, micro_batches
+from rlvrlab.batch import add_metrics, batch_of, micro_batches
 from rlvrlab.engines.contract import CHECKS, run_contract
 from rlvrlab.engines.toy.engine import ToyEngine
 from rlvrlab.objectives.sft import Sft

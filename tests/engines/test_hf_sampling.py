@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from needs_torch import torch
 
+from rlvrlab.engines.hf import blocks
 from rlvrlab.engines.hf import sampler as sampling
 from rlvrlab.engines.hf.sampler import HfSampler
 from rlvrlab.engines.hf.weights import obstacle
@@ -180,6 +181,33 @@ def test_answers_are_told_as_rows_end(llama: tuple[Any, HfSampler], stop: tuple[
     assert told == {(i, sample): one for i, group in enumerate(whole) for sample, one in enumerate(group)}
     assert sum(map(len, heard)) == len(told) and len(heard) > 2, "each once, and not all at the end"
     assert min(len(one.tokens) for *_, one in heard[0]) < max(len(one.tokens) for *_, one in heard[-1])
+
+
+def branches(stems: Sequence[int], base: int = 20) -> list[Request]:
+    """Answers to one prompt that have begun in different ways, among other requests."""
+    begun = [prompt(base) + prompt(length, seed=1) for length in stems]
+    grown = [Request(one, 2, ("g", i), Sampling(12), begun=stems[i]) for i, one in enumerate(begun)]
+    return [RAGGED[0], *grown, Request(prompt(base), 2, ("whole",), Sampling(12)), RAGGED[2]]
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen3"])
+def test_what_comes_before_several_begun_answers_is_computed_once(
+    name: str, graphs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed, heads = [], blocks.heads
+
+    def counted(weights: Any, layer: Any, x_NI: Any, *more: Any) -> Any:
+        computed.append(len(x_NI))
+        return heads(weights, layer, x_NI, *more)
+
+    monkeypatch.setattr(blocks, "heads", counted)  # decoding has it under a name of its own
+    model = model_of(name)
+    requests = branches((1, 9, 4))
+    answers = HfSampler(model, Letters(), "cpu", graphs=graphs).sample(requests, 0)
+    assert worst_gap(model, requests, answers) < TOLERANCE
+    assert sum(computed) / len(model.model.layers) == 3 + 1 + 20 + (20 + 1 + 9 + 4)
+    alone = HfSampler(model, Letters(), "cpu", graphs=graphs).sample(requests[2:3], 0)
+    assert tokens_of(alone) == tokens_of(answers)[2:3]
 
 
 def test_more_samples_begin_with_the_fewer(llama: tuple[Any, HfSampler]) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch", reason="the hf engine needs torch")
+if not torch.cuda.is_available():  # asked first: every worker comes here, and Transformers take a second
+    pytest.skip("needs a GPU", allow_module_level=True)
 pytest.importorskip("transformers", reason="the hf engine needs Transformers")
 pytest.importorskip("triton", reason="the kernels need Triton")
-if not torch.cuda.is_available():
-    pytest.skip("needs a GPU", allow_module_level=True)
 
 from test_hf_sampling import END, RAGGED, VOCAB, Letters, model_of, prompt, tokens_of  # noqa: E402
 

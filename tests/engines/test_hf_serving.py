@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import socket
+import threading
+import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +72,8 @@ def test_a_seed_gives_the_same_answers_and_n_of_them(server: LocalServer) -> Non
         ({"prompt": [True]}, 400, "token ids in 0…"),
         ({"prompt": None}, 400, "a text, or token ids"),
         ({"prompt": []}, 400, "a text, or token ids"),
+        ({"prompt": ""}, 400, "not nothing"),
+        ({"temperature": 1e-40}, 400, "at least 0.0001"),
         ({"max_tokens": 126}, 400, "do not fit the window of 128"),
         ({"max_tokens": 0}, 400, "from 1 to 128"),
         ({"n": True}, 400, "a number from 1"),
@@ -77,11 +83,62 @@ def test_a_seed_gives_the_same_answers_and_n_of_them(server: LocalServer) -> Non
         ({"top_k": 20}, 400, "top_k: 20 is not supported"),
         ({"repetition_penalty": 1.1}, 400, "repetition_penalty"),
         ({"model": "gone"}, 404, "does not exist"),
+        ({"model": []}, 400, "model: a text"),
+        ({"prompt": [5] * 129}, 400, "129 tokens do not fit"),
+        ({"stop": [""]}, 400, "stop: a text"),
+        ({"stop": ["x"] * 17}, 400, "up to 16"),
+        ({"stop": "x" * 1001}, 400, "at most 1000 characters"),
     ],
 )
 def test_what_it_cannot_do_is_refused(server: LocalServer, changes: Any, status: int, words: str) -> None:
     found, content = complete(server, **changes)
     assert found == status and words in content["detail"]
+
+
+def test_a_request_that_fails_does_not_fail_those_drawn_with_it(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample = server.server._sample
+
+    def fail_on_nine(adapter: str | None, requests: list[Any]) -> Any:
+        if any(request.tokens == (9,) for request in requests):
+            raise ValueError("nine")
+        return sample(adapter, requests)
+
+    monkeypatch.setattr(server.server, "_sample", fail_on_nine)
+    monkeypatch.setattr("rlvrlab.engines.hf.serving.GATHER_S", 0.2)
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda prompt: complete(server, prompt=prompt)[0], ([5], [9], [6])))
+    assert found == [200, 500, 200]
+
+
+def test_who_hangs_up_is_not_drawn_for(server: LocalServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise requests that nobody waits for any more would hold up all others, and fill the memory."""
+    free, batches, sample = threading.Event(), [], server.server._sample
+
+    def patient(adapter: str | None, requests: list[Any]) -> Any:
+        batches.append(len(requests))
+        assert free.wait(60)
+        return sample(adapter, requests)
+
+    def until(holds: Callable[[], bool]) -> None:
+        ends = time.monotonic() + 60
+        while not holds() and time.monotonic() < ends:
+            time.sleep(0.01)
+        assert holds()
+
+    monkeypatch.setattr(server.server, "_sample", patient)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(complete, server)
+        until(lambda: batches == [1])
+        body = json.dumps({"model": "base", "prompt": [5], "max_tokens": 4}).encode()
+        head = f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}"
+        with socket.create_connection(("127.0.0.1", server.server.port)) as caller:
+            caller.sendall(f"{head}\r\nContent-Type: application/json\r\n\r\n".encode() + body)
+            until(lambda: len(server.server.waiting) == 1)
+        until(lambda: not server.server.waiting)
+        free.set()
+        assert first.result()[0] == 200 and batches == [1]
 
 
 @pytest.mark.parametrize(
@@ -151,6 +208,7 @@ def test_adapters_come_and_go_and_the_base_stays(server: LocalServer, adapter: P
     assert post(server, "/v1/unload_lora_adapter", {"lora_name": "a"})[0] == 200
     assert complete(server, model="a")[0] == 404 and tokens(server, "base") == base
     assert post(server, "/v1/unload_lora_adapter", {"lora_name": "a"})[0] == 404
+    assert post(server, "/v1/unload_lora_adapter", {"lora_name": []})[0] == 400
     settings = json.loads((adapter / "adapter_config.json").read_text())
     other = adapter.with_name("other")
     shutil.copytree(adapter, other)

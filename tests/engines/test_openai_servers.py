@@ -321,7 +321,18 @@ def test_redirects_are_not_followed() -> None:
         assert other.requests == 0
 
 
-@pytest.mark.parametrize("url", ["ftp://x", "127.0.0.1:8000", "http://", "http://user:secret@x", "http://x/?q=1"])
+ODD = [
+    "ftp://x",
+    "127.0.0.1:8000",
+    "http://",
+    "http://user:secret@x",
+    "http://x/?q=1",
+    "ftp://user:secret@x",
+    "a:secret@x",
+]
+
+
+@pytest.mark.parametrize("url", ODD)
 def test_odd_addresses_are_refused(url: str) -> None:
     with pytest.raises(UserError) as told:
         Servers([url])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
 import pytest
 
 from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.function import BadVerdict, said_by
 from rlvrlab.errors import UserError
 from rlvrlab.registry import find
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict
@@ -41,6 +43,30 @@ def test_a_verifier_that_raises_leaves_the_answer_unjudged() -> None:
     assert before.correct is after.correct is True
     assert failed.correct is None and failed.error is ErrorKind.INFRA
     assert failed.detail == "Fragile.verify raised RuntimeError: broken"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (Verdict(True, math.nan), "the score nan; a score is a number from 0 to 1"),
+        (Verdict(False, math.inf), "the score inf;"),
+        (Verdict(True, 7.0), "the score 7.0;"),
+        (Verdict(False, -0.5), "the score -0.5;"),
+        (Verdict(True, "1"), "the score '1';"),
+        (Verdict(True, 1.0, parts={"speed": math.nan}), "the part 'speed' as nan; a part is a finite number"),
+        (0.5, "float, not a Verdict"),
+    ],
+)
+def test_a_verdict_that_would_spoil_every_mean_leaves_its_answer_unjudged(given, words: str) -> None:
+    class Odd(Fragile):
+        def verify(self, problem: Problem, text: str) -> Verdict:
+            return given
+
+    [verdict] = Odd().verify_many([(Odd().problems("train", 1, 0)[0], "a")])
+    assert verdict.correct is None and verdict.error is ErrorKind.INFRA and words in verdict.detail
+    if isinstance(given, Verdict):
+        with pytest.raises(BadVerdict, match="gave the"):
+            said_by("own", lambda problem, text: given, Odd().problems("train", 1, 0)[0], "a")
 
 
 def test_self_check_reports_accepted_cheats_and_a_raising_verifier() -> None:

@@ -139,7 +139,7 @@ def test_a_run_before_and_after_training(run, monkeypatch, tmp_path: Path) -> No
         (("eval", *WORDS, "--server", "nonsense"), "http://"),
         (("eval", *WORDS, "--run", "nowhere"), "no run 'nowhere'"),
         (("eval", "--resume", "nowhere"), "no evaluation folder"),
-        (("compare", "nowhere", "elsewhere"), "no such folder"),
+        (("compare", "nowhere", "elsewhere"), "no run 'nowhere'"),
         (("rescore", "nowhere"), "no evaluation folder"),
         (("serve", "model", "./nowhere"), "no such folder"),
     ],

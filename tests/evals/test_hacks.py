@@ -128,7 +128,7 @@ def test_other_is_never_equal(value: object) -> None:
 @pytest.mark.parametrize("mode", ["conflicting", pytest.param("one_off", marks=pytest.mark.slow)])
 def test_no_honest_answer_and_no_known_cheat_passes_the_impossible(mode) -> None:
     minicode = Minicode(skills=("gen", "fix", "min"), levels=(1,))
-    for env, problems in ((minicode, minicode.problems("train", 6, 0)), (Code(), Code().problems("train", 4, 0))):
+    for env, problems in ((minicode, minicode.problems("train", 3, 0)), (Code(), Code().problems("train", 2, 0))):
         asked = impossible_problems(problems, mode)
         assert len(asked) == len(problems)
         golds = [(problem, str(env.gold(problem))) for problem in asked]

@@ -14,7 +14,7 @@ from rlvrlab.envs.countdown import Countdown
 from rlvrlab.errors import UserError
 from rlvrlab.evals.answering import Ask
 from rlvrlab.evals.evaluate import evaluate
-from rlvrlab.evals.metrics import Sample, at_budget, at_k, dataset_metrics, majority
+from rlvrlab.evals.metrics import Sample, at_budget, at_k, card_columns, dataset_metrics, majority
 from rlvrlab.evals.protocol import eval_at_1
 from rlvrlab.evals.statistics import wilson
 from rlvrlab.rewards.binary import BinaryFormat
@@ -42,6 +42,15 @@ def test_the_bounds_of_mean_accuracy_are_those_of_the_reward() -> None:
     console = Console(file=StringIO(), width=200)
     console.print(metrics_table(found))
     assert "mean accuracy between 0.0 % and 50.0 %" in console.file.getvalue()
+
+
+def test_how_many_answers_ran_is_told_only_of_answers_that_are_run() -> None:
+    run, compared = (dataset_metrics(SAMPLES, executed=executed) for executed in (True, False))
+    assert "exec_success_rate" not in compared and run.items() >= compared.items()
+    assert {"exec_success_rate", "syntax_error_rate"} <= set(card_columns(run)) and "format_rate" not in card_columns(
+        run
+    )
+    assert set(card_columns(compared)) & {"exec_success_rate", "syntax_error_rate", "format_rate"} == {"format_rate"}
 
 
 def test_by_hand() -> None:

@@ -39,6 +39,21 @@ def test_answers_that_could_not_be_judged_are_said_at_once() -> None:
     assert [finding.metric for finding in one.found] == ["groups/unjudged_rows"]
 
 
+@pytest.mark.parametrize(
+    ("preset", "norm", "odd"),
+    [("hf/full/nano", 0.9, False), ("toy", 0.13, False), ("hf/full/100m", 3.8, False), ("hf/lora/1b", 0.27, False),
+     ("hf/full/1b", 0.9, True), ("hf/full/nano", 40.0, True), ("toy", 30.0, True), ("", 40.0, False),
+     (None, 40.0, False)],
+)  # fmt: skip
+def test_the_gradient_is_held_against_what_policies_of_its_kind_train_at(
+    preset: str | None, norm: float, odd: bool
+) -> None:
+    standing = Standing(preset)
+    for step in range(PERSISTS):
+        news = standing.add(ONLINE, row(step, GOOD, **{"actor/grad_norm": norm}))
+    assert [one.metric for one in news.found] == (["actor/grad_norm"] if odd else [])
+
+
 @pytest.mark.parametrize("cut", range(1, 11))
 def test_a_resumed_watch_knows_what_the_first_one_knew(cut: int) -> None:
     rows = [row(step, value) for step, value in enumerate([BAD] * 4 + [GOOD] * 7)]

@@ -14,7 +14,7 @@ import pytest
 from rlvrlab.cli import eval as eval_verb  # noqa: F401  imported before the fork
 from rlvrlab.cli import main, probe  # noqa: F401
 from rlvrlab.envs.countdown import Countdown
-from rlvrlab.train import patience
+from rlvrlab.train import stopping
 
 EVAL = ["eval", "countdown", "--engine", "toy", "--size", "2", "-o", "kept"]
 PROBE = ["probe", "countdown", "--engine", "toy", "--size", "2", "--n", "2"]
@@ -41,7 +41,7 @@ def attempt(folder: Path, words: list[str], verify: Any = hang) -> tuple[int, li
             os.dup2(errors, 2)
             sys.stderr = os.fdopen(2, "w", closefd=False)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            patience.GRACE_S, patience.LAST_S, patience.LOOK_S = 0.2, 0.5, 0.05
+            stopping.GRACE_S, stopping.LAST_S, stopping.LOOK_S = 0.2, 0.5, 0.05
             Countdown.verify_many = verify  # type: ignore[method-assign]
             sys.argv = ["rlvr", *words]
             main()
@@ -66,4 +66,4 @@ def test_sigterm_is_heeded_and_says_how_to_go_on(tmp_path: Path) -> None:
     code, said = attempt(tmp_path, EVAL, hang_and_be_asked_to_stop)
     assert code == 143 and said[-1] == "error: the evaluation was asked to stop"
     assert said[-2] == "what is judged is kept; go on with: rlvr eval --resume kept"
-    assert patience.GRACE_S + patience.LAST_S < 10, "what the product waits, not what this test does"
+    assert stopping.GRACE_S + stopping.LAST_S < 10, "what the product waits, not what this test does"

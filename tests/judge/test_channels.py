@@ -422,6 +422,35 @@ def test_a_job_does_not_see_how_many_children_its_worker_had(lonely: Judge) -> N
     assert details[0] == details[2] and "returned" in details[0]
 
 
+COUNTED = (
+    "(lambda gc, sys: (gc.get_count()[0], len(gc.get_objects()), gc.get_freeze_count(), sys.getallocatedblocks()))"
+    "(__import__('gc'), __import__('sys'))"
+)
+BESIDE_EACH_OTHER = "[threading.Thread(target=time.sleep, args=(0.3,)).start() for _ in range(60)]"
+
+
+@pytest.mark.parametrize("act", ["1", MAKE.format(3), "time.sleep(0.15)", BESIDE_EACH_OTHER], ids=range(4))
+def test_what_a_worker_had_to_watch_is_not_seen_in_its_memory(lonely: Judge, act: str) -> None:
+    """A worker that keeps what it freed has more of it after a job with many threads, and later jobs could count it."""
+    seen(lonely, "1", MAKE.format(1), COUNTED)
+    before, _, after = seen(lonely, COUNTED, act, COUNTED)
+    assert before == after and before.count(",") == 3
+
+
+def test_descriptors_do_not_tell_that_files_were_written(lonely: Judge) -> None:
+    """A child finds the numbers of its worker's descriptors in the frames that it was forked with."""
+    program = (
+        "import sys\ndef f():\n    frame = sys._getframe()\n    while frame.f_code.co_name != '_start':\n"
+        "        frame = frame.f_back\n    return repr((frame.f_locals['descriptors'], "
+        "sorted(frame.f_locals['self'].walls._rules.values())))\n"
+    )
+    task, details = CallsTask("f", (Call((), None),)), []
+    for number in range(2):
+        details.append(lonely.verify(task, f"{program}# {number}").detail)
+        seen(lonely, MAKE.format(2))
+    assert details[0] == details[1] and "[32" in details[0]
+
+
 FREE = "struct.unpack('hhqqi', fcntl.fcntl(f, fcntl.F_GETLK, struct.pack('hhqqi', 1, 0, 0, 0, 0)))[0] == 2"
 
 

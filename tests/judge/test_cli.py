@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 
 from rlvrlab.cli.judge import command
 from rlvrlab.errors import UserError
+from rlvrlab.types import Verdict, bad_task, unjudged
 
 ADD_TASK = {"kind": "calls", "entry_point": "add", "calls": [{"arguments": [1, 2], "expected": 3}]}
 
@@ -45,6 +46,17 @@ def test_verdicts_for_a_reader(folder: Path) -> None:
     result = run(folder / "bad.py", folder / "prose.md", "-p", folder / "task.json")
     assert result.return_value == 1
     assert "wrong_answer: call 1 of 1: returned '-1'" in result.output and "only prose" in result.output
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code"),
+    [(unjudged("no memory"), 3), (bad_task("no tests"), 2), (Verdict(False), 1), (Verdict(True), 0)],
+)
+def test_the_exit_code_says_whose_failure_it_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, verdict: Verdict, code: int
+) -> None:
+    monkeypatch.setattr("rlvrlab.judge.judge.Judge.verify", lambda *_: verdict)
+    assert run(folder / "good.py", "-p", folder / "task.json").return_value == code
 
 
 def test_json_and_folders(folder: Path) -> None:

@@ -157,8 +157,47 @@ def test_a_tolerance_is_a_number(tolerance: Any) -> None:
 
 def test_a_fraction_has_no_exponent() -> None:
     """With one, eleven characters make a number of ten million digits, and whoever decodes it stands still."""
-    with pytest.raises(ValueError, match="invalid literal"):
+    with pytest.raises(ValueError, match="no whole number"):
         plain.decode(["Fraction", "1e3000"])
+
+
+HUGE = 10**5000
+"""More digits than Python writes out."""
+
+
+@pytest.mark.parametrize("kind", ["exact", "json", "python", "float", "unordered"])
+@pytest.mark.parametrize(
+    ("value", "other"),
+    [
+        (range(HUGE), range(HUGE + 1)),
+        (Fraction(1, HUGE), Fraction(1, HUGE + 1)),
+        (Fraction(HUGE + 1, 3), Fraction(HUGE + 3, 3)),
+        ({Fraction(-1, HUGE)}, {Fraction(1, HUGE)}),
+    ],
+)
+def test_numbers_of_any_length_cross_and_are_compared(kind: Any, value: Any, other: Any) -> None:
+    encoded = json.loads(json.dumps(plain.encode(value)))
+    assert plain.decode(encoded) == value
+    assert same_value(encoded, value, Comparison(kind))
+    assert not same_value(encoded, other, Comparison(kind))
+
+
+def test_fractions_are_what_they_equal() -> None:
+    python = Comparison("python")
+    for value, expected in ((Fraction(1, 2), 0.5), (Fraction(4, 2), 2), (Fraction(2, 1), 2.0), (0.5, Fraction(1, 2))):
+        assert same_value(plain.encode(value), expected, python)
+    assert not same_value(plain.encode(Fraction(1, 3)), 1 / 3, python)
+    assert not same_value(["Fraction", [2, 4]], Fraction(1, 2), EXACT)
+
+
+def test_a_fraction_too_long_to_be_reduced_is_refused(quickly: Any) -> None:
+    above, below = 3 ** (plain.MOST_FRACTION_BITS), 2 ** (plain.MOST_FRACTION_BITS + 1)
+    with pytest.raises(plain.NotPlain):
+        plain.encode(Fraction(1, below))
+    long = ["Fraction", [plain.encode(above**4), plain.encode(below**4)]]
+    with pytest.raises(ValueError, match="too many digits"):
+        quickly(0.5, lambda: plain.decode(long))
+    quickly(0.5, lambda: same_value(long, Fraction(1, 3), Comparison("python")))
 
 
 def test_a_policy_for_values_is_not_one_for_text() -> None:

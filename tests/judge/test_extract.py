@@ -31,7 +31,7 @@ from rlvrlab.judge.extract import (
     value_in,
 )
 from rlvrlab.judge.fusion.datasets import Datasets
-from rlvrlab.judge.fusion.submissions import judge_submission
+from rlvrlab.judge.fusion.submissions import Executed, judge_submission
 from rlvrlab.rollout.segment import segment
 from rlvrlab.types import Problem, Verdict
 
@@ -92,8 +92,8 @@ def read_by_training(text: str, begun: str) -> str | None:
 
 
 def read_by_submit(text: str, begun: str) -> str | None:
-    async def run_code(form: Row) -> Row:
-        return {"status": "Failed", "code": form["code"]}
+    async def execute(form: Row) -> Executed:
+        return Executed(b"", {"status": "Failed", "code": form["code"]})
 
     class NoWorkers(CodeJudge):
         async def judge(self, code: str, task: Any) -> Verdict:
@@ -102,7 +102,7 @@ def read_by_submit(text: str, begun: str) -> str | None:
     contest = {"test": [{"input": {"stdin": ""}, "output": {"stdout": ""}}]}
     row = {"test": "assert f(1)", "entry_point": "f", "prompt": begun} if begun else contest
     form = {"id": 1, "completion": text, "config": {"provided_data": row}}
-    answer = asyncio.run(judge_submission(form, run_code, NoWorkers(), Datasets()))
+    answer = asyncio.run(judge_submission(form, execute, NoWorkers(), Datasets()))
     if answer["extracted_type"] == "empty":
         return None
     info = answer["tests"][0]["exec_info"]

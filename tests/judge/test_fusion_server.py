@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from rlvrlab.errors import UserError
+from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.judge.fusion.datasets import Datasets
 from rlvrlab.judge.fusion.server import JudgeServer
 from rlvrlab.judge.fusion.submissions import published
@@ -27,6 +27,7 @@ from rlvrlab.judge.fusion.wire import deadline_s, limits_of, task_from_wire, tas
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, TestsTask
 from rlvrlab.judge.workers.orders import Order, Ran
 from rlvrlab.judge.workers.pool import Pool
+from rlvrlab.judge.workers.worker import Worker
 from rlvrlab.types import Problem
 
 
@@ -220,6 +221,58 @@ def test_submit_contest(running: Running) -> None:
     assert [test["passed"] for test in first["tests"]] == [False], "all are run, the first failed one is told"
     _, prose, _ = running.post("/submit", submission("I do not know.", CONTEST))
     assert prose["accepted"] is False and prose["extracted_code"] == ""
+
+
+@pytest.mark.parametrize(
+    ("printed", "wanted", "accepted"),
+    [
+        ("\\xff", "\ufffd", False),
+        ("\\xef\\xbf\\xbd", "\ufffd", True),
+        ("\\xff", "\udcff", True),
+        ("?", "\udcff", False),
+    ],
+)
+def test_outputs_are_compared_as_bytes(running: Running, printed: str, wanted: str, accepted: bool) -> None:
+    """Bytes that are no text are not the sign that stands for them."""
+    row = {"id": 1, "test": [{"input": {"stdin": ""}, "output": {"stdout": wanted}}]}
+    program = f"```python\nimport sys\nsys.stdout.buffer.write(b'{printed}')\n```"
+    assert running.post("/submit", submission(program, row))[1]["accepted"] is accepted
+
+
+@pytest.mark.parametrize("test", [{"input": {"stdin": "\ud800"}}, {"output": {"stdout": "\ud800"}}])
+def test_half_a_character_is_the_rows_fault(running: Running, test: dict[str, Any]) -> None:
+    status, answer, _ = running.post("/submit", submission(ADDS, {"id": 1, "test": [test]}))
+    assert status == 422 and "surrogate" in answer["detail"]
+
+
+ASSERTS = {"id": 1, "test": "def check(candidate):\n    assert candidate(1) == 2\n", "entry_point": "f"}
+RIGHT = "```python\ndef f(x):\n    return x + 1\n```"
+
+
+def test_submit_keeps_wrong_answers_bad_rows_and_machine_failures_apart(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SandboxFusion's server answers 500 where its sandbox failed; `accepted: false` is for answers alone."""
+    broken = {**ASSERTS, "test": "import nothing_of_this_name\n" + str(ASSERTS["test"])}
+    assert running.post("/submit", submission(RIGHT, ASSERTS))[1]["accepted"] is True
+    assert running.post("/submit", submission(RIGHT.replace("1", "2"), ASSERTS))[1]["accepted"] is False
+    status, answer, _ = running.post("/submit", submission(RIGHT, broken))
+    assert status == 422 and "bad task" in answer["detail"]
+
+    async def fail(*_: object) -> Any:
+        raise InfrastructureError("no process numbers are left")
+
+    monkeypatch.setattr(Worker, "run", fail)
+    monkeypatch.setattr(Worker, "start", fail)
+    for completion, row in ((ADDS, CONTEST), (RIGHT, {**ASSERTS, "test": f"{ASSERTS['test']}\nimport math\n"})):
+        status, answer, _ = running.post("/submit", submission(completion, row))
+        assert status == 500 and "the machine failed, not the answer" in answer["detail"], answer
+    assert running.post("/run_code", {"code": "1", "language": "python"})[1]["status"] == "SandboxError"
+    fusion = pytest.importorskip("sandbox_fusion", reason="needs the PyPI package sandbox-fusion")
+    form = submission(ADDS, CONTEST)
+    form["config"] = fusion.TestConfig(**form["config"])
+    with pytest.raises(Exception, match="responded with code 500"):
+        fusion.submit(fusion.SubmitRequest(**form), endpoint=running.url, max_attempts=1)
 
 
 def test_submit_asserts_cannot_be_passed_by_leaving(running: Running) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
 from rlvrlab.judge.compare import Comparison
@@ -43,6 +45,8 @@ def test_every_plain_type_crosses_exactly(judge: Judge) -> None:
         frozenset({1}),
         1 + 2j,
         range(3),
+        range(10**5000),
+        Fraction(1, 10**5000),
     ]
     task = CallsTask("same", tuple(Call((value,), value) for value in values))
     verdict = judge.verify(task, "def same(x): return x")

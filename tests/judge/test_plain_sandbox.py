@@ -13,7 +13,7 @@ from rlvrlab.judge.fusion.client import FusionClient
 from rlvrlab.judge.fusion.plain_sandbox import WEAK, judge_plain
 from rlvrlab.judge.fusion.server import run_code
 from rlvrlab.judge.isolation import probe
-from rlvrlab.judge.tasks import Call, CallsTask, SyntaxTask, Task, TestsTask
+from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, Task, TestsTask
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import ErrorKind, Verdict
 
@@ -53,6 +53,15 @@ def test_when_allowed_it_judges_assert_code_and_says_that_it_is_weak() -> None:
     assert broken.error is ErrorKind.SYNTAX and raises.error is ErrorKind.RUNTIME
     assert all(WEAK in verdict.flags for verdict in (right, wrong, early, broken))
     assert [v.correct for v in judged("x = 1", "x = = 1", task=SyntaxTask())] == [True, False]
+
+
+def test_what_stands_for_unreadable_bytes_is_no_expected_output() -> None:
+    async def run(*_: object, **__: object) -> dict[str, Any]:
+        return {"status": "Success", "run_result": {"stdout": "\ufffd", "status": "Finished", "return_code": 0}}
+
+    task = StdioTask((("", "\ufffd"),))
+    verdict = asyncio.run(judge_plain(run, "", task, every_test=True, allowed=False))
+    assert (verdict.correct, verdict.error) == (None, ErrorKind.BAD_TASK)
 
 
 @pytest.mark.parametrize("task", [TASK, SyntaxTask(), CallsTask("double", (Call((2,), 4),))])

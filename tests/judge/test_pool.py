@@ -252,6 +252,23 @@ def test_a_worker_nobody_waits_for_any_more_is_ended() -> None:
     assert asyncio.run(go()) == (1, 0)
 
 
+def test_the_end_of_a_worker_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def go() -> tuple[float, bool]:
+        pool = Pool(size=1)
+        await pool.warm()
+        [worker] = pool._workers
+        reap = worker.reap
+        monkeypatch.setattr(worker, "reap", lambda: (time.sleep(0.3), reap()))
+        started = time.monotonic()
+        pool._end(worker)
+        took = time.monotonic() - started
+        pool.close()
+        return took, worker.process.poll() is not None
+
+    took, gone = asyncio.run(go())
+    assert took < 0.25 and gone
+
+
 def test_cancelled_jobs_leave_no_child() -> None:
     async def go() -> None:
         pool = Pool(size=1)

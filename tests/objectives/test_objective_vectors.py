@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from objective_cases import ADVANTAGE_BT, LOGP_BT, MASK_BT, REFERENCE_BT, make, vector
 
-from rlvrlab.objectives.aggregate import aggregate
+from rlvrlab.objectives.base import aggregate
 from rlvrlab.objectives.cispo import Cispo
 from rlvrlab.objectives.dpo import Dpo
 from rlvrlab.objectives.gspo import Gspo

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from oracle_cases import EXACT, HORIZON, NEAR, SEEDS, agree, random_case
 
-from rlvrlab.objectives.aggregate import aggregate
+from rlvrlab.objectives.base import aggregate
 from rlvrlab.objectives.cispo import Cispo
 from rlvrlab.objectives.correction import Correction
 from rlvrlab.objectives.dpo import Dpo

@@ -15,7 +15,7 @@ from rlvrlab.scale.verl import PLAN, job
 from rlvrlab.scale.verl.advantages import estimator
 from rlvrlab.scale.verl.export import export
 from rlvrlab.scale.verl.trainer import TrainerHooks
-from rlvrlab.train.credit import credit_of
+from rlvrlab.train.credit.methods import credit_of
 from rlvrlab.types import Sampling
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,9 @@ from rlvrlab.record.files import write_rows
 from rlvrlab.train.lab import build_problems
 from rlvrlab.train.session import start
 
-pytest.importorskip("torch")
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.skipif(find_spec("torch") is None, reason="could not import 'torch'"),
     pytest.mark.skipif(probe().best == "weak", reason="this machine cannot isolate programs"),
 ]
 RECIPES = Path(__file__).parents[2] / "recipes"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.cli.main import rlvr
+from rlvrlab.cli.verbs import rlvr
 
 ARMS = ("small", "large")
 

@@ -9,10 +9,21 @@ from typing import Any
 import pytest
 from run_folders import lines, made_run, metrics_row
 
+from rlvrlab.envs.countdown import Countdown
+from rlvrlab.evals.answering import Answer
+from rlvrlab.evals.compare import compare_folders
+from rlvrlab.evals.evaluate import Evaluation
+from rlvrlab.evals.judged import Judged, as_row
+from rlvrlab.evals.kept import examined_facts
+from rlvrlab.evals.matching import matching
+from rlvrlab.evals.protocol import eval_at_1
+from rlvrlab.record.evaluation import EvaluationFolder
+from rlvrlab.record.headline import headlines
 from rlvrlab.report.csv_tables import write_tables
 from rlvrlab.report.figures.drawing import figures_of
 from rlvrlab.report.gather import gather
 from rlvrlab.report.gather.verdict import verdict
+from rlvrlab.types import Completion, Problem, Verdict
 
 
 def told(folder: Path) -> dict[str, Any]:
@@ -64,6 +75,49 @@ def test_a_test_result_that_is_there_is_not_asked_for(tmp_path) -> None:
     card(folder, 1, "grpo", 30)  # no card from before training, so the sentence stays on dev
     found = told(folder)
     assert found["role"] == "dev" and "eval.test_size" not in found["caution"] and "below" in found["caution"]
+
+
+def examined(folder: Path, name: str, step: int, right: int, of: int = 60, part_of: int | None = None) -> None:
+    """An evaluation of a run at a step, on its first problems, as `rlvr eval --run RUN@STEP` leaves it."""
+    protocol = eval_at_1(8)
+    problems = [Problem(f"q{i}", "countdown", "", f"prompt {i}", None, {}, "test") for i in range(of)]
+    answer = Answer(Completion("x", (), ()), 1)
+    judged = [Judged(one, 0, answer, Verdict(i < right), 0.0, 0.0) for i, one in enumerate(problems)]
+    found = Evaluation("countdown", protocol, tuple(judged), 1.0)
+    facts = examined_facts({"step": step, "run": str(folder)}, Countdown(), problems, protocol, 0, "countdown")
+    store = EvaluationFolder.begin(folder / "evaluations" / name, problems, facts, {"part_of": part_of})
+    store.append([as_row(one) for one in judged])
+    store.finish({"countdown": found.metrics()}, {}, {}, {})
+    store.close()
+
+
+def test_the_sentence_is_about_the_evaluation_that_stands_for_the_run_as_on_the_terminal(tmp_path) -> None:
+    folder = made_run(tmp_path, "run")
+    card(folder, 0, "baseline", 10, of=20)
+    card(folder, 1, "grpo", 18, of=20)
+    examined(folder, "after", 5, right=45)
+    found = told(folder)
+    assert (found["before"]["value"], found["after"]["value"]) == (0.5, 0.9), "nothing to pair the evaluation with"
+    assert f"The result of the run: {headlines(folder)[0].words}." in found["caution"]
+    examined(folder, "before", 0, right=15)
+    found, [row, *_] = told(folder), compare_folders(*matching([Path(f"{folder}@base")], [folder])).measures
+    assert (found["before"]["value"], found["after"]["value"], found["about"]) == (0.25, 0.75, "60 problems, 1 seed")
+    assert found["difference"]["low"] == pytest.approx(row.difference.low, abs=1e-4), "as `rlvr compare` has it"
+    assert "The result of the run" not in found["caution"] and found["after"]["from"]["file"].endswith(
+        "after/metrics.json"
+    )
+
+
+def test_an_earlier_step_and_a_part_of_the_problems_are_told_on_the_page_too(tmp_path) -> None:
+    folder = made_run(tmp_path, "run")
+    (folder / "checkpoints/global_step_9").mkdir(parents=True)
+    (folder / "checkpoints/global_step_9/manifest.json").write_text("{}")
+    examined(folder, "before", 0, right=5, of=20, part_of=60)
+    examined(folder, "early", 5, right=15, of=20, part_of=60)
+    data = gather(folder)["sections"][0]["data"]
+    [test] = [one for one in data["result"] if one["role"] == "test"]
+    assert test["asked"] == "20 of 60 problems" and "step 9, was not tested" in test["lacks"]
+    assert data["answer"]["about"] == "20 of 60 problems, 1 seed" and "was not tested" in data["answer"]["caution"]
 
 
 @pytest.mark.parametrize(("status", "tone"), [("failed", "unclear"), ("finished", "good")])

@@ -34,7 +34,7 @@ def skills_document() -> dict[str, Any]:
     cells = [[_measured(0.3), _measured(-0.2)], [_measured(0.05), _measured(0.4)]]
     matrix = {"rows": ["a", "b"], "columns": ["a", "b"], "cells": cells, "certain": True}
     curve = {"name": "a", "key": "k", "x": [0, 5, 9], "y": [0.1, 0.8, 0.5], "line": [1, 2, 3], "points": True}
-    forgotten = {"curves": [curve | {"peak": [5, 0.8], "lost": 0.3}], "marks": [], "numbers": []}
+    forgotten = {"curves": [curve | {"peak": [5, 0.8], "lost": _measured(0.3)}], "marks": [], "numbers": []}
     point = {"name": "p", "group": "g", "front": True, "x": _measured(0.5), "y": _measured(0.9), "from": {"file": "a"}}
     views = {
         "matrix": matrix | {"row_title": "trained on", "column_title": "success on"},

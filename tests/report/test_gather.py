@@ -1,42 +1,25 @@
-"""What a folder holds becomes one document, whatever state the folder is in."""
+"""What a folder holds becomes one document."""
 
 from __future__ import annotations
 
 import json
 import random
-import shutil
-from copy import deepcopy
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from gathered import line_of, sections
+from hypothesis import given
 from hypothesis import strategies as st
 from record_makers import ARMS
 
-from rlvrlab.errors import RunError, UserError
-from rlvrlab.evals.compare import compare_folders
-from rlvrlab.evals.monitors import RANGES, health_of
-from rlvrlab.evals.statistics import compare, wilson
-from rlvrlab.record.evaluation import evaluations_of, read_evaluation
-from rlvrlab.record.files import to_json
+from rlvrlab.evals.monitors import health_of, ranges_of
+from rlvrlab.evals.statistics import wilson
 from rlvrlab.record.headline import summarise
-from rlvrlab.record.lock import Lock
 from rlvrlab.report.gather import gather
 from rlvrlab.report.gather.newcombe import change
 from rlvrlab.report.gather.reading import Folder
 from rlvrlab.report.gather.rollouts import LONGEST, MOST, Answers, spread, training_answers
-
-
-def sections(document: dict[str, Any]) -> dict[str, Any]:
-    assert json.loads(to_json(document)) is not None
-    assert len({one["id"] for one in document["sections"]}) == len(document["sections"]), "addresses are unique"
-    return {one["id"]: one["data"] for one in document["sections"]}
-
-
-def line_of(folder: Path, source: dict[str, Any]) -> dict[str, Any]:
-    return json.loads((folder / source["file"]).read_text().splitlines()[source["line"] - 1])
 
 
 def test_a_run_tells_what_the_record_says_and_where(records) -> None:
@@ -73,7 +56,7 @@ def test_a_run_tells_what_the_record_says_and_where(records) -> None:
 def test_every_light_is_held_against_its_range(records) -> None:
     lights = {one["metric"]: one for one in sections(gather(records / "run"))["health"]["lights"]}
     rows = [json.loads(line) for line in (records / "run/logs/metrics.jsonl").read_text().splitlines()]
-    for watched in RANGES:
+    for watched in ranges_of("toy"):
         values = [
             row[watched.metric] for row in rows if watched.metric in row and watched.metric in health_of(row["phase"])
         ]
@@ -106,127 +89,6 @@ def test_answers_lead_back_to_their_lines(records) -> None:
     assert "training" in sides and len(sides) == 2, "the run's own evaluation is there too"
 
 
-FILES = ("config.json", "run_info.json", "logs/metrics.jsonl", "logs/events.jsonl", "rollouts/step_5.jsonl",
-         "analysis/cards/0_baseline.json")  # fmt: skip
-DAMAGE = {
-    "gone": None,
-    "empty": b"",
-    "torn": b'{"step": 3, "phase": "gr',
-    "binary": bytes(range(256)) * 4,
-    "a list": b"[1, 2, 3]\n",
-    "deep": b"[" * 100_000,
-    "strange values": b'{"step": 1, "phase": {"a": []}, "schema": "old", "recipe": [], "metrics": 7, "text": {}}\n',
-}
-
-
-@pytest.fixture(scope="module")
-def whole_sections(records) -> set[str]:
-    return set(sections(gather(records / "run")))
-
-
-@pytest.mark.parametrize("file", FILES)
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_file_costs_only_what_it_held(run_folder, whole_sections, file: str, damage: str) -> None:
-    path = run_folder / file
-    if DAMAGE[damage] is None:
-        path.unlink()
-    else:
-        path.write_bytes(DAMAGE[damage])
-    document = gather(run_folder)
-    found = set(sections(document))
-    assert "overview" in found and len(found) >= len(whole_sections) - 7
-    if damage in ("torn", "binary", "deep"):
-        assert any(one["what"].startswith(file) for one in document["missing"]), document["missing"]
-
-
-def test_a_run_in_progress_shows_all_but_the_torn_line(run_folder) -> None:
-    path = run_folder / "logs/metrics.jsonl"
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) - 30])
-    info = json.loads((run_folder / "run_info.json").read_text())
-    (run_folder / "run_info.json").write_text(json.dumps({**info, "status": "running"}))
-    document = gather(run_folder)
-    lines = whole.count(b"\n")
-    assert document["missing"] == [{"what": f"logs/metrics.jsonl:{lines}", "why": document["missing"][0]["why"]}]
-    assert "torn" in document["missing"][0]["why"]
-    progress = sections(document)["overview"]["progress"]
-    assert progress["step"] == 7 and progress["total"] == 8
-    assert document["status"] == "killed" and progress["left_s"] is None, "nobody holds its lock"
-    lock = Lock(run_folder)
-    document = gather(run_folder)
-    lock.release()
-    seconds = sorted(
-        row["time/step_s"] for row in map(json.loads, path.read_text().splitlines()[:-1]) if "time/step_s" in row
-    )
-    left = sections(document)["overview"]["progress"]["left_s"]
-    assert document["status"] == "running" and left == pytest.approx(seconds[len(seconds) // 2], rel=0.01)
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=6,
-)
-FIXTURES = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-
-
-@pytest.mark.slow
-@settings(suppress_health_check=FIXTURES)
-@given(strange=JSON, place=st.randoms(use_true_random=False), many=st.integers(1, 12))
-def test_no_strange_value_stops_it(records, tmp_path_factory, strange: Any, place: random.Random, many: int) -> None:
-    folder = tmp_path_factory.mktemp("strange")
-    for name in FILES:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        rows = (
-            [json.loads(line) for line in (records / "run" / name).read_text().splitlines()]
-            if name.endswith("l")
-            else [json.loads((records / "run" / name).read_text())]
-        )
-        for _ in range(many):
-            row = place.choice(rows)
-            while isinstance(row, dict) and row:
-                if not (keys := sorted(row.keys() - {"schema"})):  # another schema is refused, see below
-                    break
-                key = place.choice(keys)
-                if not isinstance(row[key], dict) or place.random() < 0.3:
-                    row[key] = deepcopy(strange)
-                    break
-                row = row[key]
-        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    sections(gather(folder))
-    shutil.rmtree(folder)
-
-
-def test_a_record_of_another_version_is_refused_by_name(run_folder) -> None:
-    config = json.loads((run_folder / "config.json").read_text())
-    (run_folder / "config.json").write_text(json.dumps({**config, "schema": 99, "news": {"a": 1}}))
-    with pytest.raises(RunError, match=r"config\.json: schema 99, this version reads 1"):
-        gather(run_folder)
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda path: path / "nowhere", "no such folder"),
-        (lambda path: (path / "a/config.json", path)[1], "holds 1 runs"),
-        (lambda path: (path / "notes.txt", path)[1], "neither of"),
-    ],
-)
-def test_what_is_no_record_is_refused_in_one_line(tmp_path, make, words: str) -> None:
-    (tmp_path / ("a" if "holds" in words else "b")).mkdir()
-    (tmp_path / ("a/config.json" if "holds" in words else "notes.txt")).write_text("{}")
-    with pytest.raises(UserError, match=words) as refused:
-        gather(make(tmp_path))
-    assert "\n" not in str(refused.value)
-
-
-def test_an_empty_folder_is_a_page_that_says_so(tmp_path) -> None:
-    document = gather(tmp_path)
-    assert document["sections"] == [] and {"config.json", "logs/metrics.jsonl"} <= {
-        m["what"] for m in document["missing"]
-    }
-
-
 def test_pass_at_k_is_that_of_the_evaluation(records) -> None:
     [curve] = sections(gather(records / "best"))["passk"]["curves"]
     kept = json.loads((records / "best/metrics.json").read_text())["countdown"]
@@ -237,121 +99,6 @@ def test_pass_at_k_is_that_of_the_evaluation(records) -> None:
                 pytest.approx(kept[f"pass@{k}"], rel=1e-4),
                 pytest.approx(kept[f"pass@{k}_low"], rel=1e-4),
             )
-
-
-def test_an_unfinished_evaluation_is_shown_from_its_answers(records, tmp_path) -> None:
-    folder = Path(shutil.copytree(records / "best", tmp_path / "best"))
-    for name in ("metrics.json", "summary.json"):
-        (folder / name).unlink()
-    samples = (folder / "samples.jsonl").read_bytes()
-    (folder / "samples.jsonl").write_bytes(samples[: len(samples) // 2])
-    document = gather(folder)
-    found = sections(document)
-    assert found["overview"]["samples"] < 48 and found["overview"]["source"] == "samples.jsonl"
-    assert any("samples.jsonl:" in one["what"] for one in document["missing"])
-
-
-def test_two_evaluations_are_compared_as_rlvr_compare_does(records) -> None:
-    found = sections(gather([records / "base", records / "best"]))
-    truth = compare_folders([read_evaluation(records / "base")], [read_evaluation(records / "best")])
-    shown = {row["what"]: row for row in found["paired"]["tables"][0]["rows"]}
-    for row in truth.measures:
-        assert (
-            shown[row.what]["difference"]["mean"] == row.difference.mean
-            and shown[row.what]["difference"]["p"] == row.difference.p
-        )
-    texts, columns = found["rollouts"]["texts"], found["rollouts"]["columns"]
-    prompts = {
-        side: {p for p, s in zip(columns["prompt"], columns["side"], strict=True) if s == side}
-        for side in set(columns["side"])
-    }
-    one, other = prompts.values()
-    assert one == other and len(one) == 12 and len({texts[side] for side in prompts}) == 2
-
-
-def test_runs_are_arms_and_seeds(records) -> None:
-    document = gather([records / name for name in ("run", "seed", "changed")])
-    found = sections(document)
-    assert document["subtitle"] == "3 runs in 2 arms"
-    assert [row[0] for row in found["recipe"]["rows"]] == ["grpo.learning_rate"]
-    two, one = found["curves"]["main"]["series"]
-    rows = [
-        [json.loads(line) for line in (records / name / "logs/metrics.jsonl").read_text().splitlines()]
-        for name in ("run", "seed")
-    ]
-    for step, mean, low, high in zip(two["x"], two["y"], two["low"], two["high"], strict=True):
-        values = [
-            row["val-core/countdown/acc"]
-            for run in rows
-            for row in run
-            if row["step"] == step and "val-core/countdown/acc" in row
-        ]
-        assert mean == pytest.approx(sum(values) / len(values), rel=1e-4)
-        assert (low, high) == (pytest.approx(min(values), rel=1e-4), pytest.approx(max(values), rel=1e-4))
-    assert "seeds" not in one and two["seeds"] == 2
-    sides = [
-        [read_evaluation(evaluations_of(records / n)[-1]) for n in names] for names in (("run", "seed"), ("changed",))
-    ]
-    truth = compare_folders(*sides)
-    assert found["paired"]["tables"][0]["rows"][0]["difference"]["mean"] == truth.measures[0].difference.mean
-
-
-def test_runs_without_verdicts_on_the_same_problems_have_no_paired_test(records, tmp_path) -> None:
-    folders = []
-    for name in ("run", "changed"):
-        folders.append(Path(shutil.copytree(records / name, tmp_path / name)))
-        shutil.rmtree(folders[-1] / "evaluations")
-    assert sections(gather(folders))["paired"]["notes"][0] == "12 test problems.", "the cards have them"
-    for folder in folders:
-        shutil.rmtree(folder / "analysis/cards")
-    document = gather(folders)
-    assert "paired" not in sections(document) and any(m["what"] == "paired test" for m in document["missing"])
-
-
-def test_the_cards_that_are_compared_are_those_of_the_final_policies(records, tmp_path) -> None:
-    """The eleventh card is after the second, a control's card is nobody's result, and evaluations apart are no help."""
-    folders = [Path(shutil.copytree(records / name, tmp_path / name)) for name in ("run", "changed")]
-    names = sorted(json.loads((folders[0] / "analysis/cards/1_sft.json").read_text())["outcomes"])
-    truth = ({name: float(i < 3) for i, name in enumerate(names)}, {name: float(i < 9) for i, name in enumerate(names)})
-    for folder, outcomes, index in zip(folders, truth, ("10", "3"), strict=True):
-        card = {"phase": "late", "step": 99, "metrics": {}, "outcomes": outcomes, "control": False}
-        (folder / f"analysis/cards/{index}_late.json").write_text(json.dumps(card))
-        (folder / "analysis/cards/11_control.json").write_text(json.dumps(card | {"control": True, "phase": "control"}))
-        for path in folder.glob("evaluations/*/samples.jsonl"):
-            path.unlink()
-    shown = sections(gather(folders))["paired"]
-    [row] = shown["tables"][0]["rows"]
-    assert (row["before"], row["after"], row["difference"]["mean"]) == (0.25, 0.75, 0.5)
-    assert row["difference"]["p"] == compare([0.0] * 12, [1.0] * 6 + [0.0] * 6).p < 0.05, "six won, none lost"
-    assert "run: late, step 99; changed: late, step 99" in shown["notes"][1]
-    for folder in folders:
-        [path] = folder.glob("analysis/cards/*_late.json")
-        path.write_text(json.dumps({"outcomes": {f"{folder.name} {name}": 1.0 for name in names}}))
-    document = gather(folders)
-    assert "paired" not in sections(document)
-    assert any("different problems" in one["why"] for one in document["missing"])
-
-
-def test_compared_runs_share_the_room_for_answers_and_say_whose_steps_are_left_out(
-    records, tmp_path, monkeypatch
-) -> None:
-    folders = [Path(shutil.copytree(records / name, tmp_path / name)) for name in ("run", "changed")]
-    for folder in folders:
-        shutil.rmtree(folder / "evaluations")
-        line = next((folder / "rollouts").glob("step_*.jsonl")).read_text(encoding="utf-8").splitlines()[0]
-        for step in range(1, 9):
-            (folder / f"rollouts/step_{step}.jsonl").write_text(f"{line}\n" * 4, encoding="utf-8")
-    monkeypatch.setattr("rlvrlab.report.gather.comparison.MOST", 24)
-    shown = sections(gather(folders))["rollouts"]
-    sides = [shown["texts"][index] for index in shown["columns"]["side"]]
-    assert len(sides) == 24 and all(sides.count(side) == 12 for side in set(sides)) and len(set(sides)) == 2
-    assert [note.partition(": ")[2][:6] for note in shown["notes"]] == ["3 of 8", "3 of 8"]
-    assert {note.partition(": ")[0] for note in shown["notes"]} == set(sides)
-
-
-def test_runs_and_evaluations_do_not_mix(records) -> None:
-    with pytest.raises(UserError, match="side by side"):
-        gather([records / "run", records / "base"])
 
 
 def test_a_study_shows_chain_arms_and_decisions_and_stays_in_its_folder(records) -> None:
@@ -492,10 +239,3 @@ def test_a_page_holds_so_many_answers_and_so_much_text(tmp_path) -> None:
     assert whole == 2_000_000 and answers.texts[place] == "x" * LONGEST
     steps = sorted(set(answers.columns["step"]))
     assert steps[0] == 1 and steps[-1] == 79 and "50 of 79" in answers.notes[0]
-
-
-def test_a_seed_that_is_there_twice_is_no_second_seed(records, tmp_path) -> None:
-    again = Path(shutil.copytree(records / "run", tmp_path / "again"))
-    document = gather([records / "run", again])
-    assert "2 seeds" not in document["title"] and document["subtitle"] == "2 runs in 2 arms"
-    assert [row[0] for row in sections(document)["arms"]["rows"]][1].endswith("(again)")

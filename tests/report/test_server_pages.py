@@ -51,9 +51,24 @@ def test_the_token_opens_once_and_becomes_a_cookie(runs) -> None:
     assert (answer.status_code, answer.headers["location"]) == (303, "/run/alpha?x=1")
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie and "samesite=strict" in cookie
+    assert TOKEN.lower() not in cookie, "browsers send it to every server of this machine"
     assert browser.get("/").status_code == 200  # by the cookie now
     other = PageClient(runs, "another", {}, cookies=browser.cookies)
     assert other.get("/").status_code == 403
+
+
+@pytest.mark.parametrize("beside", ['a=b"c', "=", "a b=c", 'x="', "rlvr_report_=1", "é=1"])
+def test_cookies_of_other_servers_do_not_shut_anybody_out(runs, beside: str) -> None:
+    """A browser sends those of every port of this machine, in whatever form they were set."""
+    browser = client(runs, known=False)
+    browser.get(f"/?token={TOKEN}")
+    ours = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+    browser.cookies.clear()
+    for cookie in (f"{beside}; {ours}", f"{ours}; {beside}"):
+        assert browser.get("/", headers={"cookie": cookie}).status_code == 200
+    name, _, _ = ours.partition("=")
+    for wrong in (TOKEN, "", '""', "0" * 64):
+        assert browser.get("/", headers={"cookie": f"{name}={wrong}"}).status_code == 403
 
 
 def test_an_open_redirect_is_not_to_be_had(runs) -> None:

@@ -28,8 +28,8 @@ from rlvrlab.rollout.episodes import demonstrations, metrics_of_turns
 from rlvrlab.scale.verl.refusals import refusals
 from rlvrlab.skills.groups import labels
 from rlvrlab.train.batches import assemble
+from rlvrlab.train.checks import check_phases
 from rlvrlab.train.lab import build_lab
-from rlvrlab.train.session import check_phases
 from rlvrlab.types import Completion, Finish, Problem, Request, Sampling
 
 needs_jail = pytest.mark.skipif(probe().best == "weak", reason="this machine cannot isolate programs")

@@ -8,12 +8,14 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
+from click.testing import CliRunner
 from command_line import RLVR
 from hypothesis import given
 from hypothesis import strategies as st
 from judge_servers import DOUBLE, RIGHT, WRONG, JudgeProcess, isolated, wait_until
 
-from rlvrlab.errors import JudgeLost
+from rlvrlab.cli.serve import command as serve
+from rlvrlab.errors import JudgeLost, UserError
 from rlvrlab.http_messages import Request, Response
 from rlvrlab.http_server import HttpServer
 from rlvrlab.judge.fusion.client import FusionClient
@@ -167,3 +169,9 @@ def test_a_token_on_the_command_line_is_refused_with_the_remedy(kind: str) -> No
     done = subprocess.run(words, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2 and f"RLVR_{kind.upper()}_TOKEN" in done.stderr and "--token-file" in done.stderr
     assert "secret" not in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("words", [["--api-key", "secret"], ["--api-key=secret"], ["--api_key=secret"]], ids=str)
+def test_nor_behind_the_words_that_go_to_a_model_server(words: list[str]) -> None:
+    told = CliRunner().invoke(serve, ["model", "nano", "--", *words], standalone_mode=False).exception
+    assert isinstance(told, UserError) and "RLVR_MODEL_TOKEN" in str(told) and "secret" not in str(told)

@@ -17,7 +17,6 @@ from rlvrlab.scale.verl.data import in_order
 from rlvrlab.scale.verl.export import export
 from rlvrlab.scale.verl.job import Job
 from rlvrlab.train.lab import build_lab
-from rlvrlab.train.protocols.base import stages_of
 
 RECIPE = """
 phases = ["grpo"]
@@ -255,7 +254,7 @@ def test_a_protocol_is_written_as_the_order_of_problems(recipe: Path) -> None:
     order = in_order(lab, phase, lab.protocol)  # type: ignore[arg-type]
     assert len(order) == phase.steps * phase.batch_size
     assert [problem.skill for problem in order] == ["out"] * 24 + ["gen"] * 24
-    stage = stages_of(lab.protocol, lab.train, phase.steps)[0]
+    stage = lab.stages(phase.steps)[0]
     first = lab.protocol.problems(lab.train, lab.recipe.seed, stage, "grpo", 0, 8)  # type: ignore[union-attr]
     assert [p.id for p in order[:8]] == [p.id for p in first]
     assert settings(recipe)["data.shuffle"] is False

@@ -12,7 +12,6 @@ from rlvrlab.study.load import load_study
 from rlvrlab.study.plan import plan_study
 from rlvrlab.study.settings import layered, rung_settings, words
 from rlvrlab.train.lab import build_lab
-from rlvrlab.train.protocols.base import stages_of
 
 CHAIN = """
 [[stages]]
@@ -197,7 +196,7 @@ protocol = { type = "curriculum", lengths = [8, 10, 12, 14, 16] }
     budgets = {arm.name: made.trials(stage, arm.name, {"volume": "v20"})[0].budget for arm in made.arms(stage)}
     assert budgets["mixed"] == budgets["curriculum"] == (10, 40, 640) and budgets["lengths"].tokens == 40 * 12
     lab = build_lab(made.resolved(made.settings(stage, "lengths", {"volume": "v20"})))
-    stages = stages_of(lab.protocol, lab.train, lab.resolved.phase("grpo").steps)
+    stages = lab.stages(lab.resolved.phase("grpo").steps)
     assert [(one.last - one.first, one.max_tokens) for one in stages] == [(2, 8), (2, 10), (2, 12), (2, 14), (2, 16)]
     unfair = write_study(tmp_path, text.replace('"answers"]', '"tokens"]'), recipe)
     problems = Chain(load_study(unfair)).check(stage.model_copy(update={"parity": ["tokens"]}), {"volume": "v20"})

@@ -31,6 +31,7 @@ def made() -> dict:
 
 def test_the_report_and_its_table_have_worst_skill_and_forgetting() -> None:
     page = report_page(made())
+    assert "± the standard deviation of the runs over seeds" in page
     assert "| arm | worst | forgetting |" in page and "| old record | – | – |" in page
     assert "| plain | 25.0 [-38.5, 88.5] | 10.0 |" in page
     rows = retention_rows(made())

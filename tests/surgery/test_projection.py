@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy
 from gradients import nearest_by_enumeration, rows
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 
 from rlvrlab.surgery.projection import REACH, correction_norm, gem_multipliers, project, tolerances
 
@@ -150,7 +150,7 @@ def test_gems_multipliers_are_those_of_a_general_solver(margin: float) -> None:
             continue
         bent += 1
         start, bounds = np.full(len(J), margin + 1.0), [(margin, None)] * len(J)
-        reference = minimize(half_square, start, (J, u), jac=slope_of_half_square, bounds=bounds).x
+        reference = scipy.optimize.minimize(half_square, start, (J, u), jac=slope_of_half_square, bounds=bounds).x
         # Duplicate rows leave v open but not the step.
         np.testing.assert_allclose(u + found @ J, u + reference @ J, atol=1e-3 * np.linalg.norm(u))
         assert half_square(found, J, u) <= half_square(reference, J, u) + 1e-9 and (found >= margin - 1e-12).all()

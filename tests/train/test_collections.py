@@ -129,8 +129,8 @@ def grpo(folder: Path) -> list[dict]:
     return [row for row in runs.read_metrics(folder) if row["phase"] == "grpo" and row["phase_step"]]
 
 
-def test_refill_asks_other_problems(tmp_path: Path) -> None:
-    drop = grpo(runs.run(tmp_path / "drop", text=runs.ONLINE).folder)
+def test_refill_asks_other_problems(whole: Path, tmp_path: Path) -> None:
+    drop = grpo(whole)
     folder = runs.run(tmp_path / "refill", "filter.dead_groups=refill", "filter.max_refills=2", text=runs.ONLINE).folder
     refill = grpo(folder)
     assert all(row["groups/collected"] == 4 for row in drop)

@@ -9,16 +9,12 @@ from pathlib import Path
 
 import pytest
 import runs
+from slow_cases import some_slow
 
 from rlvrlab.errors import RunError, UserError
 from rlvrlab.record.files import read_lines
 from rlvrlab.train import checkpoint, session
 from rlvrlab.train.state import State
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return runs.run(tmp_path_factory.mktemp("whole"), text=runs.ONLINE).folder
 
 
 @pytest.fixture
@@ -49,7 +45,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", DAMAGES)
+@pytest.mark.parametrize("name", some_slow(DAMAGES, DAMAGES.keys() - {"one bit", "half a manifest", "other state"}))
 def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_taken(whole: Path, copy: Path, name: str) -> None:
     damage, words = DAMAGES[name]
     last = runs.last_checkpoint(copy)

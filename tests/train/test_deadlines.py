@@ -14,7 +14,7 @@ import runs
 from slow_cases import some_slow
 
 from rlvrlab.envs.countdown import Countdown
-from rlvrlab.train import patience, session
+from rlvrlab.train import session, stopping
 
 
 def hang() -> None:
@@ -48,7 +48,7 @@ def attempt(folder: Path, act: Callable[[], None], *overrides: str, asked_after_
     resolved = runs.recipe(folder, *overrides, text=runs.ONLINE)
 
     def work() -> session.Ended:
-        patience.GRACE_S, patience.LAST_S = 0.3, 0.5
+        stopping.GRACE_S, stopping.LAST_S = 0.3, 0.5
         spoil(act, calls, asked_after_s)
         signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
         return session.start(resolved, runs.quiet)
@@ -73,7 +73,7 @@ def test_a_hanging_verifier_is_told_and_ended_by_the_deadline(tmp_path: Path, ac
 
 @pytest.mark.parametrize("act", some_slow([hang, hang_for_good], {hang_for_good}))
 def test_sigterm_is_heeded_though_a_verifier_hangs(tmp_path: Path, act: Callable[[], None]) -> None:
-    assert patience.GRACE_S + patience.LAST_S < 10
+    assert stopping.GRACE_S + stopping.LAST_S < 10
     assert attempt(tmp_path, act, asked_after_s=0.5) == 143
     folder = runs.only_run(tmp_path)
     assert runs.read_info(folder)["status"] == "preempted"

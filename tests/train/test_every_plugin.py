@@ -12,7 +12,7 @@ from test_repair import FEEDBACK_ENV, TURNS
 
 from rlvrlab.engines.toy.engine import ToyEngine
 from rlvrlab.errors import RecipeError
-from rlvrlab.evals.monitors import RANGES
+from rlvrlab.evals.monitors import ranges_of
 from rlvrlab.recipe import load_recipe
 from rlvrlab.registry import find, keys_of, names
 from rlvrlab.scale.verl.refusals import refusals
@@ -54,7 +54,7 @@ def test_the_plan_counts_what_a_phase_draws_and_its_health_is_watched(
         assert drawn == planned.answers == planned.most_answers
     rows = [row for row in runs.read_metrics(folder) if row["phase"] == name and row["phase_step"]]
     health = find("phase", name).health
-    assert health and set(health) <= {watched.metric for watched in RANGES}
+    assert health and set(health) <= {watched.metric for watched in ranges_of("toy")}
     assert set(health) & {key for row in rows for key in row}, "not one of its ranges has a metric"
 
 

@@ -68,7 +68,7 @@ def test_the_uninterrupted_run_covers_every_phase(whole: Whole) -> None:
     assert whole.changes > 5 * POINTS
 
 
-@pytest.mark.parametrize("nth", some_slow(range(POINTS), {4, 7}))
+@pytest.mark.parametrize("nth", some_slow(range(POINTS), {7}))
 def test_killed_at_a_change_of_files(whole: Whole, tmp_path: Path, nth: int) -> None:
     """Points spread evenly from the first change of a file to the last."""
     point = 1 + (whole.changes - 1) * nth // (POINTS - 1)
@@ -83,7 +83,7 @@ def test_killed_in_the_middle_of_a_line(whole: Whole, tmp_path: Path, line: int)
     assert runs.events(runs.only_run(tmp_path), "torn_line")
 
 
-@pytest.mark.parametrize("nth", some_slow(range(POINTS), {3, 8}))
+@pytest.mark.parametrize("nth", some_slow(range(POINTS), {3}))
 def test_the_power_fails_and_only_what_was_synced_is_left(whole: Whole, tmp_path: Path, nth: int) -> None:
     point, image = 1 + (whole.changes - 1) * nth // (POINTS - 1), tmp_path / "image"
     cut = lambda: faults.cut_power_at(point, tmp_path / "out", image)  # noqa: E731

@@ -23,11 +23,6 @@ from rlvrlab.train import checkpoint, loop, run_folder, session
 MEGABYTES = 48
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return runs.run(tmp_path_factory.mktemp("whole"), text=runs.ONLINE).folder
-
-
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """A small file system of our own."""

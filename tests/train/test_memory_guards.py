@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import runs
-from scipy.optimize import minimize
+import scipy
 from slow_cases import some_slow
 from test_guards import SEQUENTIAL, going_on, trained
 from test_protocols import SKILLS
@@ -167,7 +167,7 @@ def test_gem_raises_no_remembered_loss_by_its_gradient(tmp_path: Path, monkeypat
         bent += 1
         basis = np.linalg.qr(np.stack([*against, plain]).T)[0]
         small, start = against @ basis, plain @ basis
-        reference = minimize(
+        reference = scipy.optimize.minimize(
             lambda x, at=start: 0.5 * ((x - at) ** 2).sum(), start, jac=lambda x, at=start: x - at,
             constraints=[{"type": "ineq", "fun": lambda x, A=small: A @ x, "jac": lambda x, A=small: A}],
             method="SLSQP", options={"ftol": 1e-16},
@@ -225,7 +225,7 @@ def test_the_proximal_step_is_the_nearest_harmless_one_to_the_step_drawn_back(tm
         assert metrics["guard/plus/epsilon"] == pytest.approx(epsilon.min(), abs=1e-9)
         basis = np.linalg.qr(np.stack([*uphill, drawn_back]).T)[0]
         A, start = uphill @ basis, drawn_back @ basis
-        reference = minimize(
+        reference = scipy.optimize.minimize(
             lambda x, at=start: 0.5 * ((x - at) ** 2).sum(), start, jac=lambda x, at=start: x - at,
             constraints=[{"type": "ineq", "fun": lambda x, A=A, e=epsilon: A @ x + e, "jac": lambda x, A=A: A}],
             method="SLSQP", options={"ftol": 1e-16},

@@ -10,7 +10,7 @@ import runs
 from rlvrlab.errors import OwnCodeError, RunTouched, UserError
 from rlvrlab.record.run import read_config
 from rlvrlab.train import session
-from rlvrlab.train.acceptance import accept_code
+from rlvrlab.train.session import accept_code
 
 BROKEN = """
 def reward(problem, completion, verdict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,32 +13,36 @@ from rlvrlab.record.files import read_lines
 from rlvrlab.train import session
 
 ODD = Path(__file__).with_name("odd_plugins.py")
+WRONG = (f"env.type={ODD}:AlwaysWrong", "checkpoint.every=1", "checkpoint.keep=9")
+
+
+@pytest.fixture(scope="module")
+def wrong(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run in which no answer is ever right. Read only."""
+    return runs.run(tmp_path_factory.mktemp("wrong"), *WRONG, text=runs.ONLINE).folder
 
 
 def grpo_rows(folder: Path) -> list[dict]:
     return [row for row in runs.read_metrics(folder) if row["phase"] == "grpo" and row["phase_step"]]
 
 
-def test_all_wrong_means_no_update_and_one_warning(tmp_path: Path) -> None:
-    folder = runs.run(tmp_path, f"env.type={ODD}:AlwaysWrong", "checkpoint.every=1", text=runs.ONLINE).folder
-    rows = grpo_rows(folder)
+def test_all_wrong_means_no_update_and_one_warning(wrong: Path) -> None:
+    rows = grpo_rows(wrong)
     assert len(rows) == 6
     assert all(row["groups/zero_variance"] == 1 and row["groups/all_wrong"] == 4 for row in rows)
     assert not any("actor/grad_norm" in row for row in rows)
-    warnings = [text for text in runs.events(folder, "warning") if text.startswith("no signal")]
+    warnings = [text for text in runs.events(wrong, "warning") if text.startswith("no signal")]
     assert len(warnings) == 1 and "all wrong" in warnings[0] and "SFT" in warnings[0]
-    assert warnings[0] in (folder / "EXPERIMENT.md").read_text()
+    assert warnings[0] in (wrong / "EXPERIMENT.md").read_text()
 
 
-def test_the_policy_does_not_move_without_signal(tmp_path: Path) -> None:
-    settings = [f"env.type={ODD}:AlwaysWrong", "checkpoint.every=1", "checkpoint.keep=9"]
-    folder = runs.run(tmp_path, *settings, text=runs.ONLINE).folder
-    first, last = (runs.arrays(folder / "checkpoints" / f"global_step_{n}")["theta"] for n in (6, 11))
+def test_the_policy_does_not_move_without_signal(wrong: Path) -> None:
+    first, last = (runs.arrays(wrong / "checkpoints" / f"global_step_{n}")["theta"] for n in (6, 11))
     assert (first == last).all()
 
 
-def test_a_warning_is_not_repeated_by_a_resume(tmp_path: Path) -> None:
-    folder = runs.run(tmp_path, f"env.type={ODD}:AlwaysWrong", text=runs.ONLINE).folder
+def test_a_warning_is_not_repeated_by_a_resume(wrong: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(wrong, tmp_path / wrong.name))
     before = runs.events(folder, "warning")
     for path in (folder / "checkpoints").glob("*"):
         (path / "manifest.json").unlink()
@@ -103,11 +108,8 @@ def test_answers_the_sampler_lost(tmp_path: Path) -> None:
     assert len(lost) == 4 and all(a["correct"] is None and a["reward"] is None for a in lost)
 
 
-def test_sft_is_not_advised_after_sft(tmp_path: Path) -> None:
-    wrong = f"env.type={Path(__file__).parent / 'odd_plugins.py'}:AlwaysWrong"
-    told = {}
-    for phases in ("['grpo']", "['sft', 'grpo']"):
-        folder = runs.run(tmp_path / str(len(told)), wrong, f"phases={phases}", text=runs.ONLINE).folder
-        told[phases] = " ".join(runs.events(folder, "warning"))
-    assert "do SFT first" in told["['grpo']"]
-    assert "do SFT first" not in told["['sft', 'grpo']"] and "give SFT more steps" in told["['sft', 'grpo']"]
+def test_sft_is_not_advised_after_sft(wrong: Path, tmp_path: Path) -> None:
+    alone = runs.run(tmp_path, *WRONG, "phases=['grpo']", "grpo.steps=3", text=runs.ONLINE).folder
+    assert "do SFT first" in " ".join(runs.events(alone, "warning"))
+    after = " ".join(runs.events(wrong, "warning"))
+    assert "do SFT first" not in after and "give SFT more steps" in after

@@ -15,11 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvrlab.errors import UserError
+from rlvrlab.randomness import drawn
+from rlvrlab.train.checks import ready_lab
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.loop import stage_ended
-from rlvrlab.train.protocols.base import cut, drawn, stage_at, stages_of
+from rlvrlab.train.protocols.base import cut, stage_at
 from rlvrlab.train.protocols.mixed import dealt
-from rlvrlab.train.session import ready_lab
 from rlvrlab.train.state import Memory, State
 from rlvrlab.train.step import enter
 from rlvrlab.types import Problem, Request
@@ -88,7 +89,7 @@ def skills_drawn(lab, phase, step: int, size: int = 6) -> Counter:
 
 
 def problems_at(lab, phase, step: int, size: int = 6) -> list[Problem]:
-    stage = stage_at(stages_of(lab.protocol, lab.train, phase.steps), step)
+    stage = stage_at(lab.stages(phase.steps), step)
     return lab.protocol.problems(lab.train, lab.recipe.seed, stage, "grpo", step - stage.first, size)
 
 
@@ -99,7 +100,7 @@ def entered(lab, phase, step: int, memory: Memory | None = None) -> Memory:
 def test_sequential_trains_one_skill_after_the_other(tmp_path: Path) -> None:
     words = ["protocol.type=sequential", 'protocol.order=["times","plus"]', "protocol.shares=[2,1]"]
     lab, phase = lab_of(tmp_path, *words)
-    stages = stages_of(lab.protocol, lab.train, phase.steps)
+    stages = lab.stages(phase.steps)
     assert [(s.name, s.first, s.last) for s in stages] == [("times", 0, 4), ("plus", 4, 6)]
     assert set(skills_drawn(lab, phase, 3)) == {"times"} and set(skills_drawn(lab, phase, 4)) == {"plus"}
     assert [stage_ended(lab, phase, i) for i in range(1, 7)] == [False, False, False, True, False, True]
@@ -146,7 +147,7 @@ def test_curriculum_has_levels_lengths_and_keeps_the_optimiser(tmp_path: Path) -
     words = ["protocol.type=curriculum", "protocol.lengths=[4,6]", "sft.references=40"]
     lab = build_lab(runs.recipe(tmp_path, *words, text=text))
     phase = lab.resolved.phase("grpo")
-    stages = stages_of(lab.protocol, lab.train, phase.steps)
+    stages = lab.stages(phase.steps)
     assert [(s.name, s.carry, s.max_tokens) for s in stages] == [("level2", False, 4), ("level3", True, 6)]
     memory = entered(lab, phase, 0)
     assert {p.meta["level"] for p in problems_at(lab, phase, 0)} == {2}

@@ -15,11 +15,6 @@ from rlvrlab.train import checkpoint, session
 from rlvrlab.train.stopping import Interrupts
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return runs.run(tmp_path_factory.mktemp("whole"), text=runs.ONLINE).folder
-
-
 def at_row(number: int, *signals: int) -> Callable[..., None]:
     """An observer that sends this process signals at its n-th call."""
     left = [number]

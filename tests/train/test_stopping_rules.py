@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import runs
 
+from rlvrlab.evals.by_skill import BySkill
 from rlvrlab.evals.evaluate import Accuracy
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.train import checkpoint, loop
-from rlvrlab.train.evaluation import BySkill
 from rlvrlab.train.state import Best, State
 from rlvrlab.train.update import learning_rate
 

@@ -1,11 +1,15 @@
-"""What an advantage estimator says about itself, so that the loop need not know it by name."""
+"""What an advantage estimator says about itself, so that the loop need not know it by name; and whitening."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from rlvrlab.batch import Advantages, RewardBatch
+import numpy as np
+
+from rlvrlab.batch import Advantages, Bools, Floats, RewardBatch
+
+VARIANCE_FLOOR = 1e-8
 
 
 class AdvantageEstimator(ABC):
@@ -23,3 +27,16 @@ class AdvantageEstimator(ABC):
     @abstractmethod
     def __call__(self, batch: RewardBatch) -> Advantages:
         """Advantage of each token, 0 outside the mask and on unjudged rows."""
+
+
+def whitened_BT(x_BT: Floats, mask_BT: Bools) -> Floats:
+    """Mean 0 and standard deviation 1 (n − 1, plus 1e-8 under the root, as verl) inside the mask, 0 outside.
+
+    Trap: the mean is over tokens, so long rows weigh more; with fewer than two tokens there is no spread and all is 0.
+    """
+    tokens = int(mask_BT.sum())
+    if tokens < 2:
+        return np.zeros_like(x_BT)
+    centred_BT = np.where(mask_BT, x_BT - x_BT[mask_BT].mean(), 0.0)
+    variance = float((centred_BT**2).sum()) / (tokens - 1)
+    return np.asarray(centred_BT / np.sqrt(variance + VARIANCE_FLOOR))

@@ -16,8 +16,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from rlvrlab.advantages.base import AdvantageEstimator
-from rlvrlab.advantages.groups import groups_of, judged_rewards_BT, whitened_BT
+from rlvrlab.advantages.base import AdvantageEstimator, whitened_BT
+from rlvrlab.advantages.grpo import groups_of, judged_rewards_BT
 from rlvrlab.batch import Advantages, Bools, Floats, RewardBatch
 from rlvrlab.errors import UserError
 from rlvrlab.registry import register

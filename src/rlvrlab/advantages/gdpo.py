@@ -17,9 +17,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from rlvrlab.advantages.base import AdvantageEstimator
-from rlvrlab.advantages.groups import Singleton, groups_of, whitened_BT
-from rlvrlab.advantages.grpo import Grpo
+from rlvrlab.advantages.base import AdvantageEstimator, whitened_BT
+from rlvrlab.advantages.grpo import Grpo, Singleton, groups_of
 from rlvrlab.batch import Advantages, RewardBatch
 from rlvrlab.errors import UserError, suggestion
 from rlvrlab.registry import register

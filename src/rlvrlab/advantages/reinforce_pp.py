@@ -19,8 +19,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from rlvrlab.advantages.base import AdvantageEstimator
-from rlvrlab.advantages.groups import Singleton, groups_of, judged_rewards_BT, whitened_BT
+from rlvrlab.advantages.base import AdvantageEstimator, whitened_BT
+from rlvrlab.advantages.grpo import Singleton, groups_of, judged_rewards_BT
 from rlvrlab.batch import Advantages, Bools, Floats, RewardBatch
 from rlvrlab.registry import register
 from rlvrlab.types import Fraction01

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -16,8 +16,9 @@ from rlvrlab.api.short_errors import short_errors
 from rlvrlab.api.shown import frame, html_table, share
 from rlvrlab.cli.eval import AnswersBar
 from rlvrlab.cli.examined import AT_ONCE, name_of, problems_of, subject_of_recipe
+from rlvrlab.cli.names import RUN_AT, run_folder
 from rlvrlab.engines.base import Engine
-from rlvrlab.errors import RunError, UserError
+from rlvrlab.errors import RunError, UserError, suggestion
 from rlvrlab.evals.answering import EngineAnswerer
 from rlvrlab.evals.compare import Comparison as Compared
 from rlvrlab.evals.compare import compare_folders
@@ -25,6 +26,7 @@ from rlvrlab.evals.kept import evaluate_into
 from rlvrlab.evals.matching import matching
 from rlvrlab.evals.protocol import MOST_ANSWERS, Budget, Protocol, Spent, eval_at_1, eval_at_budget, eval_at_k
 from rlvrlab.recipe import Resolved
+from rlvrlab.recipe.shipped import ENDING, files, named_file
 from rlvrlab.record.evaluation import file_name, read_evaluation
 from rlvrlab.record.files import parsed
 from rlvrlab.record.final import checkpoint_words, split_run, standing
@@ -215,18 +217,19 @@ def compare(
     those on the most test problems are taken that ask the same of both sides. A checkpoint that has not been evaluated
     yet is evaluated on its run's test problems first.
     """
-    sides: list[list[Folder]] = []
+    sides: list[list[str]] = []
     for side in (before, after):
         named = [side] if isinstance(side, str | PathLike) else list(side) if isinstance(side, Sequence) else [side]
         if odd := [one for one in named if not isinstance(one, str | PathLike)]:
             raise UserError(f"compare: an evaluation, a run, a folder or a list of them, not {odd[0]!r:.60}")
-        sides.append(named)
+        sides.append([fspath(one) for one in named])
     if not all(sides):
         raise UserError("compare: name two evaluations or runs")
-    for run, which in [split_run(fspath(one)) for side in sides for one in side]:
+    sides = [[RUN_AT.convert(one, None, None) for one in side] for side in sides]
+    for run, which in [split_run(one) for side in sides for one in side]:
         if (run / "config.json").is_file() and not standing(run, which):
             evaluate(f"{run}@{which}", progress=False)
-    first, second = ([Path(fspath(one)) for one in side] for side in sides)
+    first, second = ([Path(one) for one in side] for side in sides)
     compared = compare_folders(*matching(first, second, anyway), anyway, paired)
     accepted = compared.measures[0]
     gap = accepted.difference
@@ -238,13 +241,24 @@ def compare(
 
 def _examined(what: RecipeLike) -> tuple[Path, Resolved, Engine, dict[str, Any]]:
     """Where results go, the recipe, the policy and what is recorded about it."""
-    if not isinstance(what, Mapping | Resolved) and not is_toml_text(what):
+    if isinstance(what, str | PathLike) and not is_toml_text(what):
         run, which = split_run(fspath(what))
-        if run.is_dir():
+        if run.suffix != ENDING and named_file(run) is None and not run.is_file():
+            run = _run_named(run)
             policy = policy_of(run, which)
             return run, policy.resolved, policy.engine, policy.facts
     resolved = refuse_unnamed_env(load_recipe(what))
     return Path(), resolved, engine_alone(resolved), {"keys": resolved.recipe.engine, "weights": "fresh"}
+
+
+def _run_named(word: Path) -> Path:
+    """A run by its folder or a part of its name, as every verb takes it; `word` is no recipe."""
+    try:
+        return run_folder(str(word))
+    except UserError as error:
+        near = suggestion(str(word), files())
+        near = f" ({near.removeprefix('; ')})" if "did you mean" in near else ""
+        raise UserError(f"{word}: no such run folder, and no recipe of that name{near}: {error}") from None
 
 
 def _protocol(

@@ -36,7 +36,8 @@ def load_recipe(recipe: RecipeLike, overrides: Overrides = ()) -> Resolved:
 def _unchecked(recipe: RecipeLike) -> tuple[Tables, Path]:
     """A recipe's tables and folder; overrides and functions may still complete it, so nothing is checked yet."""
     if isinstance(recipe, Resolved):
-        return Tables(recipe.given(), _set_by(recipe)), recipe.folder
+        origins = {key: recipe.origins[key] for key, _ in flatten(recipe.given())}
+        return Tables(recipe.given(), origins), recipe.folder
     if isinstance(recipe, Mapping):
         return extended(_tree(recipe), Path(), "dict"), Path()
     if is_toml_text(recipe):
@@ -110,8 +111,3 @@ def _tree(tables: Mapping[str, Any]) -> Tree:
     for key, value in flatten(dict(tables)):
         place(tree, key, value)
     return tree
-
-
-def _set_by(loaded: Resolved) -> dict[str, str]:
-    """Dotted key -> origin, for the keys that somebody has set."""
-    return {key: loaded.origins[key] for key, _ in flatten(loaded.given())}

@@ -21,7 +21,7 @@ from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.evaluation import evaluations_of
 from rlvrlab.record.files import read_lines, write_atomically
-from rlvrlab.record.headline import percent, summarise, tested
+from rlvrlab.record.headline import highest, percent, summarise, tested
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 from rlvrlab.record.summary import standing_warnings
 from rlvrlab.registry import PYTHON
@@ -187,7 +187,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         rows = [
-            (name, percent(entry["before"]), percent(entry["best"]), entry["best"]["step"], percent(entry["last"]))
+            (name, percent(entry["before"]), highest(entry["best"]), entry["best"]["step"], percent(entry["last"]))
             for name, entry in self.result.items()
         ]
         head = ("phase", "before", "best", "step", "last")

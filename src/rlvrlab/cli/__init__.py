@@ -1,5 +1,5 @@
 """The `rlvr` command: one file per verb, imported only when it is used, so that `rlvr --help` answers at once."""
 
-from rlvrlab.cli.main import main
+from rlvrlab.cli.entry import main
 
 __all__ = ["main"]

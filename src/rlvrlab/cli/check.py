@@ -38,7 +38,7 @@ def recipe(path: Path, overrides: tuple[str, ...], as_json: bool) -> int:
     from rlvrlab.recipe import load_recipe
     from rlvrlab.recipe.explain import unusual
     from rlvrlab.recipe.parse import flatten
-    from rlvrlab.train.lookups import lookups
+    from rlvrlab.train.checks import lookups
 
     resolved = load_recipe(path, overrides)
     found = lookups(resolved)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rlvrlab.cli.names import RUN_AT_OR_OTHER, RunWord
+from rlvrlab.cli.names import RUN_AT, RunWord
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
@@ -73,4 +73,4 @@ def _side(text: str) -> list[Path]:
     parts = [part for part in text.split(",") if part] if not Path(text).is_dir() else [text]
     if not parts:
         raise UserError("compare: name two evaluation folders or runs")
-    return [Path(RUN_AT_OR_OTHER.convert(part, None, None)) for part in parts]
+    return [Path(RUN_AT.convert(part, None, None)) for part in parts]

@@ -21,7 +21,7 @@ def command(shell: str, as_json: bool) -> None:
     zsh    rlvr completion zsh >> ~/.zshrc
     fish   rlvr completion fish > ~/.config/fish/completions/rlvr.fish
     """
-    from rlvrlab.cli.main import rlvr
+    from rlvrlab.cli.verbs import rlvr
 
     completion = get_completion_class(shell)
     if completion is None:

@@ -15,7 +15,7 @@ from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
 
 if TYPE_CHECKING:
-    from rlvrlab.train.credited import Credited, StepCredits
+    from rlvrlab.train.credit.credited import Credited, StepCredits
     from rlvrlab.types import Problem, Request, Rollout, Tokenizer, Verdict
 
 ESTIMATORS = ("leave_one_out", "prefix", "tail", "shapley", "banzhaf", "bisect")
@@ -84,7 +84,7 @@ def _of_file(plugin: Any, path: Path, problem: Path | None) -> StepCredits:
     from rlvrlab.cli.judge import PROSE, read_task, read_text
     from rlvrlab.evals.recovery import score
     from rlvrlab.judge.judge import Judge
-    from rlvrlab.train.credit import credit_of
+    from rlvrlab.train.credit.methods import credit_of
     from rlvrlab.types import Problem, Sampling
 
     if problem is None:
@@ -103,7 +103,7 @@ def _of_file(plugin: Any, path: Path, problem: Path | None) -> StepCredits:
 def _of_run(plugin: Any, folder: Path, step: int | None, take: int) -> StepCredits:
     """Recorded answers, replayed under the run's own environment and reward."""
     from rlvrlab.record.files import read_lines
-    from rlvrlab.train.credit import credit_of
+    from rlvrlab.train.credit.methods import credit_of
     from rlvrlab.train.session import resolved_of
     from rlvrlab.types import ErrorKind, Problem, Sampling, Verdict
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rlvrlab.types import Verdict
 
 PROSE = {".md", ".txt"}
+NOT_JUDGED = 3
+"""Exit code where the machine failed: neither a wrong answer (1) nor a wrong task (2)."""
 
 
 @click.command("judge", short_help="Judge solutions against a problem.")
@@ -45,12 +47,13 @@ def command(
                 "calls": [{"arguments": [1, 2], "expected": 3}]}
 
     Kinds: stdio {tests: [[input, output], …]}, calls, tests {entry_point, tests: ["assert …"]}, syntax.
-    The exit code is 0 when all are accepted and 1 otherwise.
+    The exit code is 0 when all are accepted, 1 when one is not, 2 when the task is at fault, 3 when the machine is.
     """
     from rlvrlab.judge.extract import Found, program_in
     from rlvrlab.judge.finding import Finding
     from rlvrlab.judge.judge import Judge
     from rlvrlab.judge.outcomes import Outcome
+    from rlvrlab.types import ErrorKind
 
     task = read_task(problem, cpu_s, memory_mb)
     verdicts: dict[str, Verdict] = {}
@@ -73,6 +76,10 @@ def command(
             tests = f"{verdict.passed}/{verdict.total} tests"
             flags = f" [{', '.join(verdict.flags)}]" if verdict.flags else ""
             click.echo(printable(f"{mark} {name}: {verdict.detail} ({tests}, {cost}){flags}"))
+    if any(verdict.error is ErrorKind.INFRA for verdict in verdicts.values()):
+        return NOT_JUDGED
+    if any(verdict.error is ErrorKind.BAD_TASK for verdict in verdicts.values()):
+        return UserError.exit_code
     return 0 if all(verdict.correct for verdict in verdicts.values()) else 1
 
 

@@ -13,7 +13,7 @@ from rlvrlab.models import cache, resolve, smollm2
 from rlvrlab.models.card import Facts, Result, card
 from rlvrlab.models.inspection import PICKLES, licence
 from rlvrlab.models.shelf import BUILT_IN, HUB_ID, split_seed
-from rlvrlab.record.headline import percent, summarise
+from rlvrlab.record.headline import highest, percent, summarise
 from rlvrlab.record.run import read_config, read_info, read_metrics
 from rlvrlab.record.summary import accuracy_of
 
@@ -77,12 +77,12 @@ def prove(folder: Path, resolved: Resolved, engine: Engine, count: int) -> list[
     if not worst <= TOLERANCE.get(engine.precision, 1e-3):
         raise CheckpointError(f"{folder.name}: the export scores differently (log-probs differ by up to {worst:.3g})")
     verdicts = env.verify_many([(problem, answer.text) for problem, answer in zip(problems, answers, strict=True)])
-    right = sum(verdict.correct is True for verdict in verdicts)
+    known = [verdict.correct for verdict in verdicts if verdict.correct is not None]
     return [
         f"Loaded by Transformers: {scores.parameters:,} parameters, all finite.",
         f"{len(pairs)} tokens of {len(answers)} greedy answers scored again: log-probs within {worst:.1e} of the "
         f"training engine's, {scores.greedy} of them the most likely token.",
-        f"{right} of these {len(answers)} held-out problems answered correctly, as judged by the verifier.",
+        f"{sum(known)} of {len(known)} held-out problems answered correctly, as judged by the verifier.",
     ]
 
 
@@ -94,7 +94,7 @@ def facts_of(run: Path, config: dict[str, Any], step: int, proof: list[str]) -> 
     phase, score = here[-1] if here else ("", None)
     results = [
         Result(
-            name, percent(entry["before"]), percent(score) if score and name == phase else "", percent(entry["best"])
+            name, percent(entry["before"]), percent(score) if score and name == phase else "", highest(entry["best"])
         )
         for name, entry in summarise(run).items()
     ]

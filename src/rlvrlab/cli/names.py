@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,7 +17,9 @@ RUNS = Path("experiments")
 """Where runs are looked for that are named without a folder."""
 LATEST = "latest"
 SHOWN = 4
-"""Runs that are named where a word fits several."""
+"""Runs that are named where a word fits several, or none."""
+ALIKE = 0.6
+"""Share of characters in common from which a name is taken for a misspelling."""
 
 
 def run_folder(word: str, root: Path = RUNS) -> Path:
@@ -25,9 +28,32 @@ def run_folder(word: str, root: Path = RUNS) -> Path:
     if found is not None and not found.is_dir():
         raise UserError(f"{found}: a file, not a run; name a run's folder or a part of its name, or say `{LATEST}`")
     if found is None:
-        where = f"below {root}/; `rlvr runs` lists them" if root.is_dir() else f"and no folder {root}/ here"
-        raise UserError(f"no run {word or LATEST!r} {where}; `rlvr train RECIPE` makes one")
+        name, root = _below(word, root)
+        where = f"below {root}/{_nearest(name, root)}" if root.is_dir() else f"and no folder {root}/ here"
+        raise UserError(f"no run {name or LATEST!r} {where}; `rlvr train RECIPE` makes one")
     return found
+
+
+def _below(word: str, root: Path) -> tuple[str, Path]:
+    """A name and the folder to look in: `experiments/toy` is the beginning of a path, as a shell leaves it."""
+    path = Path(word)
+    return (path.name, path.parent) if path.name != word and path.parent.is_dir() else (word, root)
+
+
+def _nearest(word: str, root: Path) -> str:
+    """The runs that were probably meant, else the newest, in words; names end in a date, which nobody types whole."""
+    from rlvrlab.report.runs import find_runs
+    from rlvrlab.report.status import last_news
+
+    def alike(name: str) -> float:
+        ends = (len(word), len(name))
+        return max(difflib.SequenceMatcher(None, word.lower(), name[:end].lower()).ratio() for end in ends)
+
+    folders = sorted(find_runs(root), key=last_news, reverse=True)
+    names = [str(folder.relative_to(root)) for folder in folders if folder != root]
+    near = sorted((name for name in names if alike(name) >= ALIKE), key=alike, reverse=True)[:SHOWN]
+    told = f"nearest: {', '.join(near)}" if near else f"newest: {', '.join(names[:SHOWN])}" if names else ""
+    return f" ({told}; `rlvr runs` lists all)" if told else ""
 
 
 def find_run(word: str, root: Path = RUNS) -> Path | None:
@@ -37,9 +63,7 @@ def find_run(word: str, root: Path = RUNS) -> Path | None:
 
     if word and os.path.lexists(word):
         return Path(word)
-    path = Path(word)
-    if path.name != word and path.parent.is_dir():  # the beginning of a path, as a shell leaves it
-        word, root = path.name, path.parent
+    word, root = _below(word, root)
     folders = find_runs(root)
     if word in ("", LATEST):
         runs = [folder for folder in folders if kind_at(folder) == "run"] or folders

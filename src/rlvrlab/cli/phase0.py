@@ -201,7 +201,7 @@ def _show(joint: Joint, page: Path) -> None:
         more += [f"solved {_percent(m['solved_at_budget'])}"] if "solved_at_budget" in m else []
         rows.append([
             name, str(m["problems"]), f"{share} [{low}, {high}]", f"{m['pass_ratio_mean']:.3f}",
-            _percent(m["exec_success_rate"]), _percent(m.get("recovery_rate")), f"{m['avg_gen_tokens']:.1f}",
+            _percent(m.get("exec_success_rate")), _percent(m.get("recovery_rate")), f"{m['avg_gen_tokens']:.1f}",
             f"{m['throughput']:.2f}" if "throughput" in m else "–", f"{m['unjudged']:.0f}", ", ".join(more),
         ])  # fmt: skip
     console.print(table(head, rows, no_wrap=("data", "accepted@1"), padding=(0, 1, 0, 0)))

@@ -15,7 +15,7 @@ from rich.text import Text
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.going_on import going_on
-from rlvrlab.record.headline import headline_words, headlines, percent
+from rlvrlab.record.headline import headline_words, headlines, highest, percent
 from rlvrlab.record.profile import profile_of
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 from rlvrlab.record.summary import accuracy_of, standing_warnings
@@ -95,8 +95,8 @@ class Progress:
             return
         rows = []
         for name, entry in ended.summary.items():
-            before, best, last = (percent(entry[key]).replace(" %", "") for key in ("before", "best", "last"))
-            rows.append((name, before, best, entry["best"]["step"], last))
+            before, last = (percent(entry[key]).replace(" %", "") for key in ("before", "last"))
+            rows.append((name, before, highest(entry["best"]).replace(" %", ""), entry["best"]["step"], last))
         out, title = Console(), Text(printable(f"{ended.folder.name}: {ended.status}"))
         head = ("phase", "before", "best", "step", "last")
         tight: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "title_justify": "left"}

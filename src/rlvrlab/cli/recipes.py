@@ -41,7 +41,7 @@ def command(context: click.Context, as_json: bool) -> None:
 
 
 def _print(rows: Sequence[dict[str, str]]) -> None:
-    """Two or three lines for each: name and engine, its question, what to expect."""
+    """Two to four lines for each: name and engine, its question, what to expect, where a study's record is."""
     from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
@@ -50,7 +50,7 @@ def _print(rows: Sequence[dict[str, str]]) -> None:
     for row in rows:
         needs = f", needs {row['needs']}" if row["needs"] else ""
         console.print(Text.assemble((row["name"], "bold"), f"  ({row['engine']}{needs})"), soft_wrap=True)
-        for words in (row["question"], row["about"]):
+        for words in (row["question"], row["about"], row["record"]):
             if words:
                 console.print(Padding(Text(printable(words), "dim"), (0, 0, 0, 4)))
 

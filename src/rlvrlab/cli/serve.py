@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
@@ -17,13 +17,18 @@ from rlvrlab.errors import InfrastructureError, UserError
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def refuse_spoken_token(option: str, variable: str) -> NoReturn:
+    """A token on the command line is everybody's."""
+    why = "every user of this machine can read its command lines"
+    raise UserError(f"{option}: {why}; put the token into {variable}, or into a file named by --token-file")
+
+
 def token_options(variable: str) -> Callable[[F], F]:
     """--token-file, and the refusal of a token on the command line."""
 
     def refuse(context: click.Context, parameter: click.Parameter, given: str | None) -> None:
         if given is not None:
-            why = "every user of this machine can read its command lines"
-            raise UserError(f"--token: {why}; put the token into {variable}, or into a file named by --token-file")
+            refuse_spoken_token("--token", variable)
 
     def add(function: F) -> F:
         hidden = click.option("--token", hidden=True, expose_value=False, is_eager=True, callback=refuse)
@@ -128,6 +133,9 @@ def model(
     from rlvrlab.http_access import read_token
     from rlvrlab.models import resolve
 
+    for word in extra:
+        if word.partition("=")[0].replace("_", "-") == "--api-key":
+            refuse_spoken_token("--api-key", TOKEN_ENV)
     folder = str(resolve(path))
     chosen = choose_backend() if backend == "auto" else backend
     fleet = Fleet(folder, replicas, chosen, host, port, extra, adapters, read_token(TOKEN_ENV, token_file))

@@ -144,8 +144,8 @@ def _show_run(console: Console, details: dict[str, Any]) -> None:
     from rlvrlab.train.card import card_table
 
     results = [
-        [one["data"], one["phase"], _point(one["before"]), _point(one["best"]), one["best"]["from"].get("step", ""),
-         _point(one["last"])]
+        [one["data"], one["phase"], _point(one["before"]), _point({"value": one["best"]["value"]}),
+         one["best"]["from"].get("step", ""), _point(one["last"])]
         for one in details["headline"]
     ]  # fmt: skip
     head = ["data", "phase", "before", "best", "step", "last"]

@@ -22,8 +22,7 @@ def patient(what: str, deadline_s: float) -> Iterator[Callable[[], None]]:
     Raises DeadlineExceeded after so many seconds of silence, and AskedToStop within 10 s of SIGTERM or SIGHUP. Ctrl-C
     interrupts at once, as everywhere.
     """
-    from rlvrlab.train.patience import Abandoned, Patience
-    from rlvrlab.train.stopping import Interrupts
+    from rlvrlab.train.stopping import Abandoned, Interrupts, Patience
 
     def tell(kind: str, words: str) -> None:
         click.echo(f"{kind}: {printable(words)}", err=True)

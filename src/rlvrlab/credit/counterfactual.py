@@ -90,7 +90,7 @@ class Counterfactual(StepCredit):
     def label(self) -> Label:
         """Is the expected update still the policy gradient, or has it been shaped?
 
-        "unbiased" also takes that every step is one token, which train/credit.py looks at in the answers.
+        "unbiased" also takes that every step is one token, which train/credit/replays.py looks at in the answers.
         """
         linear = self.credit_normalization == "signed" and self.mapping in ("add", "replace") and self.length == "token"
         truncates = self.intervention_types == ("truncate",) and self.replay == "fixed"

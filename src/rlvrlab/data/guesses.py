@@ -129,12 +129,10 @@ def _matcher(values: Sequence[Any]) -> str:
     return "json" if any(isinstance(value, list) for value in values) else "exact"
 
 
+KINDS = {str: "text", bool: "boolean", int: "number", float: "number", list: "list", dict: "object"}
+
+
 def _column(name: str, values: Sequence[Any]) -> Column:
     there = [value for value in values if value not in (None, "")]
-    kinds = dict.fromkeys(_kind(value) for value in there)
+    kinds = dict.fromkeys(KINDS.get(type(value), type(value).__name__) for value in there)
     return Column(name, " or ".join(kinds) or "empty", str(there[0])[:80] if there else "", len(values) - len(there))
-
-
-def _kind(value: Any) -> str:
-    names = {str: "text", bool: "boolean", int: "number", float: "number", list: "list", dict: "object"}
-    return names.get(type(value), type(value).__name__)

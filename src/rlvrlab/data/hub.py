@@ -43,8 +43,8 @@ def is_stored(repository: str, kind: Literal["datasets", "models"] = "datasets")
 
 def _reachable() -> bool:
     """Whether the hub, or the proxy that leads to it, takes a connection in time; a name may take long to look up."""
-    proxy = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy")
-    address = urlsplit(proxy if proxy else _endpoint())
+    given = next(filter(None, map(os.environ.get, ("HTTPS_PROXY", "https_proxy", ENDPOINT))), None)
+    address = urlsplit(given or str(importlib.import_module("huggingface_hub.constants").ENDPOINT))
     answered = threading.Event()
 
     def ask() -> None:
@@ -59,8 +59,3 @@ def _reachable() -> bool:
     asking.start()
     asking.join(PATIENCE_S)
     return answered.is_set()
-
-
-def _endpoint() -> str:
-    given = os.environ.get(ENDPOINT)
-    return given or str(importlib.import_module("huggingface_hub.constants").ENDPOINT)

@@ -46,7 +46,8 @@ def load(path: Path, use: Use, env: Environment, size: int | None = None, seed: 
         "manifest": hashlib.sha256(home.read_bytes()).hexdigest() if manifest else None,
     }
     chosen = problems if size is None else tuple(shuffled(problems, seed, "file", path.name)[:size])
-    return Loaded(tuple(_adopted(env, chosen)), facts)
+    adopted = tuple(env.adopted(problem) for problem in chosen) if isinstance(env, BaseEnvironment) else chosen
+    return Loaded(adopted, facts)
 
 
 def load_all(paths: Sequence[Path], use: Use, env: Environment, size: int | None = None, seed: int = 0) -> Loaded:
@@ -82,10 +83,6 @@ def _judge_of(env: Environment, problem: Problem) -> Environment | None:
     if isinstance(env, BaseEnvironment):
         return env.judge_of(problem)
     return env if problem.source == env.name else None
-
-
-def _adopted(env: Environment, problems: Sequence[Problem]) -> Sequence[Problem]:
-    return [env.adopted(problem) for problem in problems] if isinstance(env, BaseEnvironment) else problems
 
 
 def _refuse_strangers(path: Path, problems: Sequence[Problem], env: Environment, manifest: Manifest | None) -> None:

@@ -10,16 +10,14 @@ Clipping needs no verb: the norm of Σ wᵢgᵢ is √(wᵀGw) with the Gramian 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, Self
 
-import numpy as np
-
-from rlvrlab.batch import Floats, Ints, TokenBatch
+from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.extras import Lookup
 from rlvrlab.recipe.schema import Optimizer, PluginTable
-from rlvrlab.types import Couples, Objective, Sampler
+from rlvrlab.types import Objective, Sampler
 
 Vector = Any
 """A point or direction in the engine's trainable parameters; only the engine that made it can read it."""
@@ -148,27 +146,3 @@ class EngineTable(PluginTable, ABC):
     def cannot_learn(self, train: Sequence[str], dev: Sequence[str]) -> str:
         """Why this policy cannot learn from these training prompts what these held-out ones ask; empty if it may."""
         return ""
-
-
-def micro_batches(batch: TokenBatch, couples: Couples, rows: int) -> Iterator[Ints]:
-    """Row indices in chunks of about `rows`; coupled rows stay together."""
-    if couples == "batch" or rows <= 0 or len(batch) <= rows:
-        yield np.arange(len(batch))
-        return
-    if couples == "row" or batch.pair_B is None:
-        yield from np.split(np.arange(len(batch)), range(rows, len(batch), rows))
-        return
-    chunk: list[int] = []
-    for pair in np.unique(batch.pair_B):
-        chunk.extend(np.flatnonzero(batch.pair_B == pair))
-        if len(chunk) >= rows:
-            yield np.array(chunk)
-            chunk = []
-    if chunk:
-        yield np.array(chunk)
-
-
-def add_metrics(total: dict[str, float], part: dict[str, float]) -> None:
-    """Sum metrics over micro-batches; each part already carries the global normaliser."""
-    for key, value in part.items():
-        total[key] = total.get(key, 0.0) + value

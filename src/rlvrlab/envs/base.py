@@ -8,10 +8,12 @@ verifier's failure and not the answer's, so the answer stays unjudged instead of
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from numbers import Real
 from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -100,6 +102,8 @@ class BaseEnvironment(ABC):
     """Set it in the class, and change it whenever scoring changes."""
     style: str = ""
     """How prompts ask for an answer, where there is a choice; kept in manifests, so that prompts and recipe agree."""
+    runs_answers: bool = False
+    """Whether answers are programs or queries that are executed; only then is it told how many ran to their end."""
     uses_tools: bool = False
     """Whether answers are episodes with calls of tools in between."""
     gold_remedy: str = "leave the phase out"
@@ -175,11 +179,27 @@ class BaseEnvironment(ABC):
 
     def _verify_safely(self, problem: Problem, text: str) -> Verdict:
         try:
-            return self.verify(problem, text)
+            verdict = self.verify(problem, text)
         except JudgeLost:  # no answer can be judged any more: stop instead of masking them all
             raise
         except (Exception, SystemExit) as error:
             return unjudged(f"{type(self).__name__}.verify raised {type(error).__name__}: {error}")
+        wrong = unsound(verdict)
+        return unjudged(f"{type(self).__name__}.verify gave {wrong}") if wrong else verdict
+
+
+def unsound(verdict: object) -> str:
+    """What no mean may be taken over, in words: one such number would spoil those of all answers. Empty where sound."""
+    if not isinstance(verdict, Verdict):
+        return f"{type(verdict).__name__}, not a Verdict"
+    if not _is_number(verdict.score) or not 0 <= verdict.score <= 1:
+        return f"the score {verdict.score!r}; a score is a number from 0 to 1"
+    odd = next((name for name, value in verdict.parts.items() if not _is_number(value)), None)
+    return "" if odd is None else f"the part {odd!r} as {verdict.parts[odd]!r}; a part is a finite number"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and math.isfinite(value)
 
 
 class DataSetEnvironment(BaseEnvironment, LocatedPath):

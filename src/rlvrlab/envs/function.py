@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NoReturn, get_args
 
 import numpy as np
 
-from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.base import BaseEnvironment, unsound
 from rlvrlab.envs.data_files import Row, filled, read_row, read_rows
 from rlvrlab.envs.split import ROLES, Asked, each_once, role_of
 from rlvrlab.errors import JudgeLost, OwnCodeError, UserError, defined_at, refuse_other_arguments, told
@@ -48,6 +48,8 @@ def said_by(name: str, judge: Verifier, problem: Problem, text: str) -> Verdict:
     """What a plain function says about an answer, as a verdict."""
     value = judge(problem, text)
     if isinstance(value, Verdict):
+        if wrong := unsound(value):
+            raise BadVerdict(f"verify of {name!r} ({defined_at(judge)}) gave {wrong}, for problem {problem.id}")
         return value
     score = float(value) if isinstance(value, Real | np.bool_) else math.nan
     if not 0 <= score <= 1:
@@ -223,7 +225,6 @@ def _problem(name: str, row: Row) -> Problem:
         raise ValueError("answer and reference mean the same; give one of them")
     answers = [column for column in ("answer", "reference") if column in row]
     own = [column for column in answers if column in given]
-    # A table without any answers is fine: its verifier knows better. One with some has holes.
     # A table without any answers is fine: its verifier knows better. One with some has holes.
     reference = filled((own or answers)[0], row) if answers else None
     role = given.get("role") or role_of(name, prompt, repr(reference))

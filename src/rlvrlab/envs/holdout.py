@@ -57,6 +57,11 @@ class Holdout(BaseEnvironment):
         """The other environment, built from its table."""
         return _built(json.dumps(self.of, sort_keys=True))
 
+    @property
+    def runs_answers(self) -> bool:  # type: ignore[override]
+        """As the other environment."""
+        return isinstance(self.inner, BaseEnvironment) and self.inner.runs_answers
+
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """The other environment's, with their tests split."""
         problems = []

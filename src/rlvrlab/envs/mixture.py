@@ -75,6 +75,11 @@ class Mixture(BaseEnvironment):
         _ = self.environments  # a mistake in a member is told at once
 
     @property
+    def runs_answers(self) -> bool:  # type: ignore[override]
+        """Whether a member does."""
+        return any(isinstance(env, BaseEnvironment) and env.runs_answers for env in self.environments)
+
+    @property
     def uses_tools(self) -> bool:  # type: ignore[override]
         """Whether a member does."""
         return any(isinstance(env, BaseEnvironment) and env.uses_tools for env in self.environments)

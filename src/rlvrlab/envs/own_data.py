@@ -116,6 +116,11 @@ class Answers(JudgedEnvironment, PluginTable):
         """What the answer column means; a function gets it as it is."""
         return MATCHERS.get(self.matcher, _PLAIN)
 
+    @property
+    def runs_answers(self) -> bool:  # type: ignore[override]
+        """Programs and queries are run; other answers are only compared."""
+        return bool(self.how.block)
+
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Those of this role in keyed order: `size` of them, or as many as there are."""
         if not self.path:

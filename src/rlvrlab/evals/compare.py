@@ -204,6 +204,8 @@ def compare_folders(
     tables = {name: _scores(sides, score) for name, score in others.items()}
     accepted = tables.get("accepted@1", asked)
     told = {name: one for name, one in tables.items() if one.common and (one is accepted or not one.same_as(accepted))}
+    empty = [name for name, one in tables.items() if not one.common and name not in PLAIN]
+    notes += [f"{name} is left out: no problem has enough judged answers in every folder." for name in empty]
     rows = [_row(name, scores, paired) for name, scores in told.items()]
     first = _row(question, asked, paired)
     bounds = _bounds(sides, score)
@@ -282,21 +284,15 @@ def _bounds(sides: Sequence[Sequence[Answers]], score: Score) -> tuple[float, fl
     the other way round."""
     folders = [folder for side in sides for folder in side]
     shared = [key for key in folders[0] if all(key in folder for folder in folders)]
-    answers = [one for folder in folders for key in shared for one in folder[key]]
-    if all(one.accepted is not None for one in answers):
+    if all(one.accepted is not None for folder in folders for key in shared for one in folder[key]):
         return None
 
     def mean(side: int, right: bool) -> float:
-        made = [score([_assumed(one, right) for one in folder[key]]) for folder in sides[side] for key in shared]
+        answers = [folder[key] for folder in sides[side] for key in shared]
+        made = [score([replace(s, accepted=right) if s.accepted is None else s for s in own]) for own in answers]
         return sum(value if value is not None else float(right) for value in made) / len(made)
 
     return mean(1, False) - mean(0, True), mean(1, True) - mean(0, False)
-
-
-def _assumed(one: Sample, right: bool) -> Sample:
-    if one.accepted is not None:
-        return one
-    return replace(one, accepted=right)
 
 
 def _row(what: str, scores: _Scores, paired: bool, keys: Sequence[str] | None = None) -> Row:

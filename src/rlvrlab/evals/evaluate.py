@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from rlvrlab.engines.base import Engine
+from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.errors import InfrastructureError, ModelChanged, UserError
 from rlvrlab.evals.answering import BLIND, Answerer, Ask, EngineAnswerer, Ready
 from rlvrlab.evals.hacks.signals import answer_metrics
@@ -48,6 +49,8 @@ class Evaluation:
     judged: tuple[Judged, ...]
     """Judged answers in the order of the problems, then of the samples."""
     wall_s: float
+    executed: bool = True
+    """Whether the answers are programs or queries that are run."""
 
     @property
     def samples(self) -> list[Sample]:
@@ -57,7 +60,7 @@ class Evaluation:
     def metrics(self) -> dict[str, Any]:
         """Every number, under the field's names; hack/… where answers are programs."""
         hacks = answer_metrics([(one.problem, one.verdict) for one in self.judged])
-        return metrics_of(self.samples, self.protocol, self.data, self.wall_s) | hacks
+        return metrics_of(self.samples, self.protocol, self.wall_s, executed=self.executed) | hacks
 
     def accuracy(self) -> Accuracy:
         """Counts of what was solved, for training."""
@@ -160,7 +163,8 @@ def evaluate(
         raise
     order = {problem.id: index for index, problem in enumerate(problems)}
     judged = sorted(session.judged.values(), key=lambda one: (order[one.problem.id], one.sample, one.turn))
-    return Evaluation(data or env.name, protocol, tuple(judged), session.clock())
+    executed = isinstance(env, BaseEnvironment) and env.runs_answers
+    return Evaluation(data or env.name, protocol, tuple(judged), session.clock(), executed)
 
 
 def greedy(engine: Engine, env: Environment, problems: Sequence[Problem], max_tokens: int) -> Accuracy:
@@ -169,9 +173,11 @@ def greedy(engine: Engine, env: Environment, problems: Sequence[Problem], max_to
     return evaluate(EngineAnswerer(engine), env, problems, protocol).accuracy()
 
 
-def metrics_of(samples: Sequence[Sample], protocol: EvalProtocol, data: str, wall_s: float) -> dict[str, Any]:
+def metrics_of(
+    samples: Sequence[Sample], protocol: EvalProtocol, wall_s: float, *, executed: bool = True
+) -> dict[str, Any]:
     """One data set's numbers under a protocol; also for samples read back from a folder."""
-    metrics = dataset_metrics(samples, wall_s, until_solved=protocol.budget is not None)
+    metrics = dataset_metrics(samples, wall_s, until_solved=protocol.budget is not None, executed=executed)
     if protocol.budget is not None:
         return metrics | at_budget(samples, protocol.budget.kind, protocol.budget.amount, protocol.n)
     return metrics | (at_k(samples, protocol.ks) if protocol.n > 1 else {})

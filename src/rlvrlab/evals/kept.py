@@ -166,5 +166,7 @@ def _split(evaluation: Evaluation, key: Callable[[Sample], str]) -> dict[str, An
         groups[key(one)].append(one)
     until_solved = evaluation.protocol.budget is not None
     return {
-        name: dataset_metrics(members, until_solved=until_solved) for name, members in sorted(groups.items()) if name
+        name: dataset_metrics(members, until_solved=until_solved, executed=evaluation.executed)
+        for name, members in sorted(groups.items())
+        if name
     }

@@ -7,17 +7,18 @@ failures among it as `bad_tasks`), with the bounds that would follow if all of i
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from rlvrlab.evals.pooled import estimate_pooled
 from rlvrlab.evals.statistics import check_k, estimate, pass_at_k, pass_hat_k, wilson
 from rlvrlab.types import ErrorKind
 
 RAN = tuple(str(kind) for kind in (ErrorKind.NONE, ErrorKind.WRONG, ErrorKind.RULE))
-"""Errors of answers that were run, or read, to their end. As text: an enum member equals its text, but their hashes
+"""Errors of answers that were run to their end. As text: an enum member equals its text, but their hashes
 differ."""
 
 
@@ -63,11 +64,19 @@ class Sample:
         return self.pass_ratio if self.accuracy is None else self.accuracy
 
 
+def card_columns(known: Collection[str]) -> tuple[str, ...]:
+    """The shares that tell most of a policy, in order: of answers that are run, how many ran to their end and how many
+    are no program at all; of others, how many had the demanded form."""
+    formed = ("exec_success_rate", "syntax_error_rate") if "exec_success_rate" in known else ("format_rate",)
+    return ("accepted_at_1", "pass_ratio_mean", *formed, "zero_reward_rate", "recovery_rate", "blind_recovery_rate")
+
+
 def dataset_metrics(
-    samples: Sequence[Sample], wall_s: float | None = None, *, until_solved: bool = False
+    samples: Sequence[Sample], wall_s: float | None = None, *, until_solved: bool = False, executed: bool = True
 ) -> dict[str, Any]:
     """All single numbers of one data set, at one sample per problem or more; rates are those of first turns.
 
+    `executed`: answers are run, so it is told how many ran to their end.
     `until_solved`: answers were drawn until one was right. There are many where they are wrong, so rates over all of
     them would tell of hard problems, and a problem's mean would flatter: rates are those of first answers.
     """
@@ -90,7 +99,7 @@ def dataset_metrics(
         "pass_ratio_p50": float(np.percentile(ratios, 50)),
         "pass_ratio_p90": float(np.percentile(ratios, 90)),
         "zero_reward_rate": _share(sum(s.pass_ratio == 0 for s in judged), len(judged)),
-        "exec_success_rate": _share(sum(s.error_type in RAN for s in judged), len(judged)),
+        **({"exec_success_rate": _share(sum(s.error_type in RAN for s in judged), len(judged))} if executed else {}),
         "truncated_rate": _share(sum(s.truncated for s in answered), len(answered)),
         "avg_judge_time": float(times.mean()),
         "p50_judge_time": float(np.percentile(times, 50)),
@@ -270,11 +279,8 @@ def _recovery(samples: Sequence[Sample]) -> dict[str, float]:
     blind = [s for s in samples if s.turn < 0 and s.accepted is not None]
     first = {(s.problem_id, s.sample) for s in samples if s.turn == 0 and s.accepted}
     tried = {(s.problem_id, s.sample) for s in samples if s.turn == 0 and s.accepted is not None}
-    low, high = wilson(len(mended), len(failed))
     return {
-        "recovery_rate": _share(len(mended), len(failed)),
-        "recovery_rate_low": low,
-        "recovery_rate_high": high,
+        **_rate("recovery_rate", [(problem, (problem, sample) in mended) for problem, sample in sorted(failed)]),
         "accepted_after_repair": _share(len(first | mended), len(tried)),
     } | _blind_recovery(blind)
 
@@ -283,10 +289,16 @@ def _blind_recovery(blind: Sequence[Sample]) -> dict[str, float]:
     """How many of the failed first tries one sample without feedback would have put right."""
     if not blind:
         return {}
-    right = sum(s.accepted is True for s in blind)
-    low, high = wilson(right, len(blind))
-    names = ("blind_recovery_rate", "blind_recovery_rate_low", "blind_recovery_rate_high")
-    return dict(zip(names, (_share(right, len(blind)), low, high), strict=True))
+    return _rate("blind_recovery_rate", [(s.problem_id, s.accepted is True) for s in blind])
+
+
+def _rate(name: str, tries: Sequence[tuple[str, bool]]) -> dict[str, float]:
+    """The share of tries that succeeded, each with its problem; the interval is for new problems."""
+    by_problem: dict[str, list[float]] = defaultdict(list)
+    for problem, right in tries:
+        by_problem[problem].append(float(right))
+    found = estimate_pooled(list(by_problem.values()))
+    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlvrlab.errors import UnknownName
 from rlvrlab.evals.hacks.signals import Finding, Trend, findings, rollout_metrics
+from rlvrlab.recipe.presets import PRESETS
 from rlvrlab.registry import find
 from rlvrlab.types import Rollout
 
 if TYPE_CHECKING:
     from rlvrlab.record.run import Run
 
-__all__ = ["ONLINE", "RANGES", "Finding", "Range", "Standing", "Watch", "examine", "health_of"]
+__all__ = ["ONLINE", "RANGES", "Finding", "Range", "Standing", "Watch", "examine", "health_of", "ranges_of"]
 
 
 PERSISTS = 3
@@ -50,8 +51,6 @@ class Range(NamedTuple):
 RANGES = (
     Range("actor/entropy", 0.01, None, "mode collapse: the policy hardly varies its answers any more",
           "lower the learning rate, set entropy.coef or kl.coef, or go back to an earlier checkpoint", alarm=True),
-    Range("actor/grad_norm", 0.05, 0.2, "outside the range large models train in; small policies run higher",
-          "compare with earlier steps rather than with the range; a sudden jump wants a lower learning rate"),
     Range("groups/zero_variance", None, 0.95, "nearly all groups earned one and the same reward: little is learnt",
           "all wrong: more SFT or easier problems; all right: harder ones; or filter.dead_groups=refill", alarm=True),
     Range("response_length/clip_ratio", None, 0.5, "most answers are cut off before they end",
@@ -70,12 +69,26 @@ RANGES = (
     Range("dpo/chosen_reward", -1.0, None, "chosen answers become less likely, together with rejected ones",
           "raise dpo.sft_coef or dpo.beta, or lower the learning rate"),
 )  # fmt: skip
+"""What is normal whatever is trained."""
 AFTER = {one.metric: one.after for one in RANGES}
 ONLINE = (
     "actor/entropy", "actor/grad_norm", "groups/zero_variance", "response_length/clip_ratio", "actor/pg_clipfrac",
     "actor/kl", "groups/unjudged_rows", "tree/shared", "tree/beside",
 )  # fmt: skip
 """What on-line phases are watched by. Every phase says which ranges hold for it (`Phase.health`)."""
+
+
+def ranges_of(preset: object) -> tuple[Range, ...]:
+    """What is normal for a policy of this engine, size and way of tuning; `preset` is the name that a run recorded.
+
+    Where it is not known, nothing is said of what depends on it.
+    """
+    known = PRESETS.get(str(preset))
+    if known is None:
+        return RANGES
+    norm = Range("actor/grad_norm", *known.grad_norm, f"outside what a policy of its kind ({known.name}) trains at",
+                 "compare with earlier steps: a sudden jump wants a lower learning rate")  # fmt: skip
+    return (*RANGES, norm)
 
 
 def health_of(phase: object) -> tuple[str, ...]:
@@ -107,7 +120,8 @@ class News(NamedTuple):
 class Standing:
     """Findings that persist: each counts after some steps in a row that show it, until RECOVERS in a row do not."""
 
-    def __init__(self) -> None:
+    def __init__(self, preset: object = None) -> None:
+        self._ranges = ranges_of(preset)
         self.now: dict[str, Finding] = {}
         self.ever: set[str] = set()
         self._bad: Counter[str] = Counter()
@@ -119,7 +133,7 @@ class Standing:
         if row.get("phase") != self._phase:
             self._phase, self._bad, self._good = row.get("phase"), Counter(), Counter()
         measured = {key for key, value in row.items() if isinstance(value, int | float)}
-        seen = {finding.metric: finding for finding in examine(health, row) + findings(row)}
+        seen = {finding.metric: finding for finding in examine(health, row, self._ranges) + findings(row)}
         for metric in seen:
             self._bad[metric], self._good[metric] = self._bad[metric] + 1, 0
         for metric in (measured - seen.keys()) & {*self._bad, *self.now}:
@@ -136,9 +150,9 @@ class Standing:
 class Watch:
     """The monitors of a run: health ranges, and whether the reward is earned (see hacks/)."""
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]] = ()) -> None:
+    def __init__(self, rows: Iterable[Mapping[str, Any]] = (), preset: object = None) -> None:
         rows = list(rows)
-        self._trend, self._standing = Trend(rows), Standing()
+        self._trend, self._standing = Trend(rows), Standing(preset)
         for row in rows:
             self._standing.add(health_of(row.get("phase")), row)
 
@@ -151,9 +165,9 @@ class Watch:
         return self._standing.add(health, row)
 
 
-def examine(health: Collection[str], metrics: Mapping[str, Any]) -> list[Finding]:
+def examine(health: Collection[str], metrics: Mapping[str, Any], ranges: Sequence[Range] = RANGES) -> list[Finding]:
     """Metrics of one step that are outside the ranges named in `health`."""
-    outside = [(r, metrics[r.metric]) for r in RANGES if r.metric in health and metrics.get(r.metric) is not None]
+    outside = [(r, metrics[r.metric]) for r in ranges if r.metric in health and metrics.get(r.metric) is not None]
     return [
         Finding(r.metric, value, f"{r.metric} is {value:.3g}: {r.meaning}; {r.remedy}", r.alarm)
         for r, value in outside

@@ -240,6 +240,13 @@ def _share_interval(mean: float, half: float, level: float) -> Interval:
     return _score_interval(mean, mean * (1 - mean) * z * z / (half * half), z)
 
 
+def share_estimate(mean: float, half: float, score_P: Floats, level: float = LEVEL) -> Estimate:
+    """A share whose t interval has this half-width, as one run on these problems has it: inside 0 and 1, and never
+    certain."""
+    interval = _with_overlooked(mean, _share_interval(mean, half, level), score_P, level)
+    return Estimate(mean, *interval, len(score_P), 1, None)
+
+
 def _with_overlooked(mean: float, interval: Interval, score_P: Floats, level: float) -> Interval:
     """The same, with room for problems worse than the worst seen or better than the best: right up to 0 and 1, and as
     many of them as can be overlooked by chance (Wilson's bound of 0 of n). An independent error, added as such."""

@@ -20,6 +20,7 @@ import math
 import numbers
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, get_args
@@ -38,8 +39,8 @@ MOST_DIMENSIONS, MOST_EMPTY = 64, 100
 ARRAYS_ARE_LISTS = {"json", "float", "unordered"}
 INTEGER = re.compile(r"[+-]?[0-9]{1,400}", re.ASCII)
 DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?", re.ASCII)
-RATIO = re.compile(r"-?[0-9]{1,400}(?:/[0-9]{1,400}|(?:\.[0-9]{1,400})?(?:E[+-][0-9]{1,3})?)", re.ASCII)
-"""How Fraction and Decimal write themselves, without exponents that would fill the memory."""
+SHORT_DECIMAL = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:E[+-][0-9]{1,3})?", re.ASCII)
+"""How a Decimal writes itself, without exponents that would fill the memory."""
 LONGEST_NUMBER = 400
 DEEPEST = 3 * plain.DEEPEST + 3
 """Lists within lists; a level of a value is at most three of them: [tag, [[key, item]]]."""
@@ -81,11 +82,8 @@ RSTRIP_LINES = Comparison("rstrip_lines")
 
 
 def same_text(got: bytes, expected: str, policy: Comparison) -> bool:
-    """Did the program print what it should?"""
-    try:
-        text = got.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
+    """Did the program print what it should? Bytes that are no text only equal themselves, escaped as Python does it."""
+    text = got.decode("utf-8", "surrogateescape")
     match policy.kind:
         case "exact":
             return text == expected
@@ -235,20 +233,38 @@ def _merged_leaf(form: Any) -> Any:
     if form[0] == "bytearray":
         return ["bytes", form[1]]
     if form[0] == "range":
-        return ["range", _ends(range(*form[1]))]
-    if form[0] not in ("Fraction", "Decimal") or not RATIO.fullmatch(form[1]):
-        return form
-    value = Fraction(form[1])
-    if value.denominator == 1:
-        return plain.encode(value.numerator)
-    return float(value) if Fraction(float(value)) == value else [form[0], str(value)]
+        return ["range", _ends(range(*map(plain.whole, form[1])))]
+    ratio = _ratio(form)
+    return form if ratio is None else _merged_ratio(form[0], *ratio)
 
 
-def _ends(numbers: range) -> list[int]:
+def _ratio(form: Any) -> tuple[int, int] | None:
+    """Numerator and denominator of a fraction, as it was sent, or of a decimal number that is not too long."""
+    match form:
+        case ["Fraction", [above, below]]:
+            return plain.whole(above), plain.whole(below)
+        case ["Decimal", str(text)] if SHORT_DECIMAL.fullmatch(text):
+            return Fraction(text).as_integer_ratio()
+    return None
+
+
+def _merged_ratio(tag: str, above: int, below: int) -> Any:
+    """The whole number or the float that it equals, or its two parts; not reduced: that costs what its sender likes."""
+    if below == 1:
+        return plain.encode(above)
+    with suppress(OverflowError):
+        value = above / below
+        if value.as_integer_ratio() == (above, below):
+            return value
+    return [tag, [plain.encode(above), plain.encode(below)]]
+
+
+def _ends(numbers: range) -> list[Any]:
     """What two ranges of the same numbers have in common: range(0, 3, 2) is range(0, 4, 2)."""
     if not numbers:
         return []
-    return [numbers[0], numbers[-1], numbers.step if numbers[0] != numbers[-1] else 0]
+    ends = numbers[0], numbers[-1], numbers.step if numbers[0] != numbers[-1] else 0
+    return [plain.encode(end) for end in ends]
 
 
 def _arranged(form: Any, leaf: Callable[[Any], Any], tags: Mapping[str, str]) -> Any:
@@ -291,9 +307,8 @@ def _real(form: Any) -> float | None:
             return float(int(digits, 16))
         case ["float", str(text)]:
             return float(text)
-        case ["Fraction" | "Decimal", str(text)] if RATIO.fullmatch(text):
-            return float(Fraction(text))
-    return None
+    ratio = _ratio(form)
+    return ratio[0] / ratio[1] if ratio else None
 
 
 def _same(got: Any, expected: Any, policy: Comparison) -> bool:

@@ -17,11 +17,18 @@ import numpy as np
 
 from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.errors import UserError
-from rlvrlab.objectives.aggregate import Aggregation, aggregate, masked, needed, token_mean
-from rlvrlab.objectives.base import PolicyObjective
-from rlvrlab.objectives.ratio import exponential, log_ratio_BT, policy_metrics
+from rlvrlab.objectives.base import (
+    PolicyObjective,
+    aggregate,
+    exponential,
+    log_ratio_BT,
+    masked,
+    needed,
+    policy_metrics,
+    token_mean,
+)
 from rlvrlab.registry import register
-from rlvrlab.types import Loss, NonNegative, Positive
+from rlvrlab.types import Aggregation, Loss, NonNegative, Positive
 
 
 @register("objective", "cispo")

@@ -19,8 +19,7 @@ import numpy as np
 
 from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.errors import UserError
-from rlvrlab.objectives.aggregate import needed
-from rlvrlab.objectives.ratio import exponential
+from rlvrlab.objectives.base import exponential, needed
 from rlvrlab.types import NonNegative, Positive
 
 

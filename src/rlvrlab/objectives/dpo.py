@@ -22,8 +22,7 @@ from annotated_types import Ge, Lt
 
 from rlvrlab.batch import Floats, Ints, TokenBatch
 from rlvrlab.errors import UserError
-from rlvrlab.objectives.aggregate import masked, missing, needed, token_mean
-from rlvrlab.objectives.base import PolicyObjective
+from rlvrlab.objectives.base import PolicyObjective, masked, missing, needed, token_mean
 from rlvrlab.registry import register
 from rlvrlab.types import Couples, Loss, NonNegative, Positive
 

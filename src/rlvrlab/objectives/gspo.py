@@ -19,11 +19,20 @@ from typing import Literal
 import numpy as np
 
 from rlvrlab.batch import Floats, TokenBatch
-from rlvrlab.objectives.aggregate import Aggregation, aggregate, needed, token_mean
-from rlvrlab.objectives.base import PolicyObjective
-from rlvrlab.objectives.ratio import Ratio, Surrogate, clipped_surrogate, exponential, log_ratio_BT, policy_metrics
+from rlvrlab.objectives.base import (
+    PolicyObjective,
+    Ratio,
+    Surrogate,
+    aggregate,
+    clipped_surrogate,
+    exponential,
+    log_ratio_BT,
+    needed,
+    policy_metrics,
+    token_mean,
+)
 from rlvrlab.registry import register
-from rlvrlab.types import Fraction01, Loss, NonNegative
+from rlvrlab.types import Aggregation, Fraction01, Loss, NonNegative
 
 
 @register("objective", "gspo")

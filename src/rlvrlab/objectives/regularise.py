@@ -15,11 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlvrlab.batch import Floats, TokenBatch
-from rlvrlab.objectives.aggregate import Aggregation, aggregate, masked, needed, weights_BT
-from rlvrlab.objectives.base import PolicyObjective
+from rlvrlab.objectives.base import PolicyObjective, aggregate, masked, needed, reference_metrics, weights_BT
 from rlvrlab.objectives.kl import KlEstimator, kl_BT, kl_slope_BT
-from rlvrlab.objectives.ratio import reference_metrics
-from rlvrlab.types import Couples, Loss, NonNegative
+from rlvrlab.types import Aggregation, Couples, Loss, NonNegative
 
 
 @dataclass(frozen=True)

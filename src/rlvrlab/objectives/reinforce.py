@@ -12,11 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rlvrlab.batch import Floats, TokenBatch
-from rlvrlab.objectives.aggregate import Aggregation, aggregate, masked, needed
-from rlvrlab.objectives.base import PolicyObjective
-from rlvrlab.objectives.ratio import policy_metrics
+from rlvrlab.objectives.base import PolicyObjective, aggregate, masked, needed, policy_metrics
 from rlvrlab.registry import register
-from rlvrlab.types import Loss
+from rlvrlab.types import Aggregation, Loss
 
 
 @register("objective", "reinforce")

@@ -14,10 +14,9 @@ from typing import ClassVar
 import numpy as np
 
 from rlvrlab.batch import Floats, TokenBatch
-from rlvrlab.objectives.aggregate import Aggregation, aggregate, token_mean
-from rlvrlab.objectives.base import PolicyObjective
+from rlvrlab.objectives.base import PolicyObjective, aggregate, token_mean
 from rlvrlab.registry import register
-from rlvrlab.types import Loss
+from rlvrlab.types import Aggregation, Loss
 
 
 @register("objective", "sft")

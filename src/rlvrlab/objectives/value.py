@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rlvrlab.batch import Floats, TokenBatch
-from rlvrlab.objectives.aggregate import Aggregation, masked, needed, token_mean, weights_BT
+from rlvrlab.objectives.base import masked, needed, token_mean, weights_BT
+from rlvrlab.types import Aggregation
 
 
 class ValueLoss(NamedTuple):

@@ -30,6 +30,8 @@ class Shipped(NamedTuple):
     question: str
     about: str
     """What it needs and what to expect, from the comment at its head."""
+    record: str
+    """Of a study: the file with its trials and decisions, or why there is none; empty for a recipe."""
 
 
 def home() -> Path:
@@ -83,11 +85,25 @@ def plan_file(path: Path) -> Path:
 
 def shipped() -> Iterator[Shipped]:
     """Everything that comes along, recipes first; a file's own words win over those of the file it builds on."""
+    missing = not_run()
     for name, path in files().items():
         tree, text = tables_of(path)
         kind = "study" if "stages" in tree else "recipe"
+        record = record_of(name, path, tree["name"], missing) if kind == "study" else ""
         engine = tree.get("engine", {}).get("type", Recipe().engine["type"])
-        yield Shipped(name, path, kind, engine, tree.get("question", ""), _about(text))
+        yield Shipped(name, path, kind, engine, tree.get("question", ""), _about(text), record)
+
+
+def not_run() -> dict[str, str]:
+    """Name -> why nobody has run it, for the studies that come along without a record."""
+    return dict(read_toml(home() / "studies" / f"not_run{ENDING}")[0])
+
+
+def record_of(name: str, path: Path, study: str, missing: dict[str, str]) -> str:
+    """Where the record of a study that comes along is, or that it was not run and why."""
+    if name in missing:
+        return f"not run: no record; {missing[name]}"
+    return f"record: {path.parent.name}/results/{study}.study.json"
 
 
 def tables_of(path: Path) -> tuple[Tree, str]:

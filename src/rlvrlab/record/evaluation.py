@@ -38,7 +38,7 @@ from rlvrlab.record.shapes import Record, read_records
 from rlvrlab.types import ErrorKind, Finish, Problem
 
 SCHEMA = 1
-INFO, SAMPLES, PROBLEMS = "run_info.json", "samples.jsonl", "problems.jsonl"
+INFO, SAMPLES, PROBLEMS, METRICS = "run_info.json", "samples.jsonl", "problems.jsonl", "metrics.json"
 LEFTOVERS = {".lock", SAMPLES, PROBLEMS}
 """What a kill before the first answer may leave."""
 
@@ -145,7 +145,7 @@ class EvaluationFolder:
             write_rows(logs / f"{file_name(data)}_qa.jsonl", rows)
         write_json(logs / "qa_summary.json", qa_summary)
         write_json(self.folder / "summary.json", summary)
-        write_json(self.folder / "metrics.json", metrics)
+        write_json(self.folder / METRICS, metrics)
         self.info(status="finished", ended=utc_now())
 
     def close(self) -> None:
@@ -217,9 +217,9 @@ def evaluations_of(folder: Path) -> list[Path]:
 
     def ended(evaluation: Path) -> tuple[str, int]:
         # The record's time is in seconds, in which a script may evaluate twice.
-        return str((_info_if_any(evaluation) or {}).get("ended", "")), (evaluation / "metrics.json").stat().st_mtime_ns
+        return str((_info_if_any(evaluation) or {}).get("ended", "")), (evaluation / METRICS).stat().st_mtime_ns
 
-    return sorted((path.parent for path in folder.glob("evaluations/*/metrics.json")), key=ended)
+    return sorted((path.parent for path in folder.glob(f"evaluations/*/{METRICS}")), key=ended)
 
 
 def newest(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -35,10 +35,20 @@ class StorageError(InfrastructureError):
 
 def to_json(value: Any) -> str:
     """One line; NaN and infinity become null, because JSON has neither."""
-    return json.dumps(_finite(value), ensure_ascii=False, separators=(", ", ": "), default=str)
+    try:
+        line = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+        line.encode()
+    except (TypeError, ValueError):  # a key, a number or a text in it cannot be written as it is
+        return json.dumps(_finite(value), ensure_ascii=False, default=str)
+    return line
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else str(value)
 
 
 def _finite(value: Any) -> Any:
+    """Looks at every value, which takes longer than writing them."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

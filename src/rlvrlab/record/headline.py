@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rlvrlab.record.evaluation import METRICS
 from rlvrlab.record.files import read_facts
 from rlvrlab.record.final import examined_of, final_step, standing
 from rlvrlab.record.run import read_metrics
@@ -36,9 +37,14 @@ class Headline(NamedTuple):
     @property
     def words(self) -> str:
         """As `test 76.7 % [68.3, 83.3], 120 problems, step 230`."""
-        part = f" of {self.whole}" if self.whole else ""
-        count = f", {self.problems}{part} problems" if self.problems else ""
+        count = f", {self.asked}" if self.asked else ""
         return f"{self.role} {percent(self._asdict())}{count}, step {self.step}{self.lacks}"
+
+    @property
+    def asked(self) -> str:
+        """As `120 problems`, or `36 of 120 problems` where only a part was asked; empty where nobody counted."""
+        part = f" of {self.whole}" if self.whole else ""
+        return f"{self.problems}{part} problems" if self.problems else ""
 
     @property
     def lacks(self) -> str:
@@ -111,11 +117,11 @@ def _evaluated(folder: Path) -> list[tuple[Rank, Headline]]:
     """Evaluations of trained policies on test problems."""
     found = []
     for one in examined_of(folder):
-        by_data = read_facts(one.folder / "metrics.json", "evaluate again") or {}
+        by_data = read_facts(one.folder / METRICS, "evaluate again") or {}
         metrics = by_data.get(one.facts["data"])
         own, on_test, problems, greedy, order = one.rank
         if on_test and one.step and isinstance(metrics, dict) and "accepted_at_1" in metrics:
-            made = _headline(metrics, one.step, (one.folder / "metrics.json").relative_to(folder))
+            made = _headline(metrics, one.step, (one.folder / METRICS).relative_to(folder))
             found.append(((own, problems, greedy, 0, order), made._replace(whole=one.info.get("part_of"))))
     return found
 
@@ -128,6 +134,11 @@ def _headline(metrics: dict[str, Any], step: int, source: Path) -> Headline:
 def summarise(folder: Path) -> dict[str, Any]:
     """Per phase: held-out accuracy before, best and last, with 95 % intervals."""
     return Summary(read_metrics(folder)).phases
+
+
+def highest(point: dict[str, Any]) -> str:
+    """The best accuracy of several, as `87.5 %`: it was chosen, so the interval of one evaluation is too high."""
+    return f"{100 * point['accuracy']:.1f} %"
 
 
 def percent(point: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Where the time of a run's steps went, phase by phase, and what follows from it.
 
 Read from the `time/…_s` metrics that every step records: the parts of a step never overlap, so they add up to it.
-Answers are judged while others are being drawn (rollout/judging.py), so judging costs only what is waited for in the
+Answers are judged while others are being drawn (rollout/collect.py), so judging costs only what is waited for in the
 end.
 """
 

@@ -42,11 +42,9 @@ def fork(folder: Path, observe: Observer, command: Sequence[str], *, accept_code
 
 def accept_code(folder: Path) -> None:
     """Take the user's own functions as they are now for the rest of a run; the change is recorded."""
-    from rlvrlab.train import acceptance
-
     if on_verl(resolved_of(folder, accept_code=True)):
         raise UserError(f"{folder}: verl's workers have the functions of its start; start a new run")
-    acceptance.accept_code(folder)
+    session.accept_code(folder)
 
 
 def extend(folder: Path, words: Sequence[str]) -> None:

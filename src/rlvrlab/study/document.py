@@ -70,17 +70,14 @@ def document(board: Board, survey: Survey, status: str, launcher: str) -> dict[s
 def test_looks(board: Board, survey: Survey) -> list[dict[str, Any]]:
     """Every look at test problems with a policy of this study, from the looks that its runs have counted."""
     rows: list[dict[str, Any]] = []
+    home = f"{board.folder.resolve()}/"
     for name, (trial, _) in survey.wanted.items():
         result = (board.states.get(name) or TrialState()).result
         if result:
             looks = read_looks(board.folder / "trials" / name / result["run"])
-            rows += [{"trial": name, "seed": trial.seed, **one, "where": _below(board, one["where"])} for one in looks]
+            own = {"trial": name, "seed": trial.seed}
+            rows += [{**own, **one, "where": one["where"].removeprefix(home)} for one in looks]
     return rows
-
-
-def _below(board: Board, where: str) -> str:
-    """A place inside the study folder without the folder's own path."""
-    return where.removeprefix(f"{board.folder.resolve()}/")
 
 
 def shown_metrics(board: Board, view: StageView) -> list[str]:

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from rlvrlab.report.gather.study import KEPT
+
 SIGNS = (
     "Differences are turned so that plus is in the leader's favour, also where less is better. Intervals are for new "
     "seeds and new problems (Student's t), at a level shared by all pairs of arms, metrics and looks; p is adjusted "
     "alike. *better*: the interval lies above 0. *equivalent*: it lies within the margin, so the cheaper arm is taken. "
     "*undecided*: neither, so the highest mean goes on, and nothing is claimed."
+)
+CELLS = (
+    "Cells: the mean, [95 % interval] for new seeds and new problems (of one seed: for new problems only), ± the "
+    "standard deviation of the runs over seeds."
 )
 ON_TEST = "Test problems, asked once everything was decided; nothing was chosen from them."
 RETENTION = ["stage", "arm", "what", "mean", "low", "high", "seeds"]
@@ -21,7 +27,7 @@ def report_page(made: dict[str, Any]) -> str:
     lines = [f"# {made['name']}", "", made["question"], ""] if made["question"] else [f"# {made['name']}", ""]
     count = sum(one["status"] == "finished" for one in made["trials"].values())
     lines += [f"{made['status']} · {count} of {len(made['trials'])} trials finished · seeds {made['seeds']} · "
-              f"launcher {made['launcher']} · rlvrlab {made['code']['version']}", ""]  # fmt: skip
+              f"launcher {made['launcher']} · rlvrlab {made['code']['version']}", "", CELLS, ""]  # fmt: skip
     for stage in made["stages"]:
         decision = next((one for one in made["decisions"] if one["id"] == stage["decision"]), None)
         lines += [f"## {stage['name']} — {_standing(stage, decision)}", ""]
@@ -72,7 +78,7 @@ def _kept(stage: dict[str, Any]) -> list[str]:
     rows = [(arm["name"], *(_points(arm.get("retention", {}).get(name)) for name in names)) for arm in stage["arms"]]
     told = "Skills on dev problems at the end of training, in points, mean [95 % t interval over seeds]"
     head = ("arm", *(name.replace("_", " ") for name in names))
-    return [f"{told}; lost: since each skill's peak.", "", *_table(head, rows), ""]
+    return [f"{told}. {KEPT}", "", *_table(head, rows), ""]
 
 
 def _points(number: dict[str, Any] | None) -> str:

@@ -117,8 +117,10 @@ def assemble(rollouts: Sequence[Rollout], horizon: int) -> TokenBatch:
         group_B=np.array([ids[r.group_id] for r in rollouts]),
     )
     judged_B = np.array([r.reward is not None for r in rollouts])
-    own_BT = without(batch.loss_BT, [r.completion.given for r in rollouts])
-    return replace(batch, loss_BT=own_BT & judged_B[:, None]).rescaled()
+    own_BT = batch.loss_BT & judged_B[:, None]
+    if any(r.completion.turns for r in rollouts):
+        own_BT = without(own_BT, [r.completion.given for r in rollouts])
+    return replace(batch, loss_BT=own_BT).rescaled()
 
 
 def score(batch: TokenBatch, engine: Engine, recipe: Recipe, *, reused: bool, critic: bool) -> TokenBatch:
@@ -157,6 +159,20 @@ def with_advantages(
         weight_BT, facts = Correction(level=recipe.correction.level, high=recipe.correction.cap)(batch)
         batch, metrics = replace(batch, weight_BT=weight_BT), metrics | facts
     return batch, metrics
+
+
+def training_batch(
+    rollouts: Sequence[Rollout],
+    engine: Engine,
+    recipe: Recipe,
+    advantage: AdvantageEstimator,
+    *,
+    reused: bool = False,
+    critic: bool = False,
+) -> tuple[TokenBatch, dict[str, float]]:
+    """Judged rollouts with all that an objective asks for; `reused` batches are updated on more than once."""
+    batch = score(assemble(rollouts, recipe.rollout.max_tokens), engine, recipe, reused=reused, critic=critic)
+    return with_advantages(batch, rollouts, advantage, recipe)
 
 
 def minibatches(batch: TokenBatch, count: int, epochs: int, *key: object) -> Iterator[TokenBatch]:

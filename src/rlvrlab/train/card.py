@@ -20,6 +20,7 @@ from rlvrlab.envs.base import GivesFeedback
 from rlvrlab.evals.answering import EngineAnswerer
 from rlvrlab.evals.evaluate import Evaluation, evaluate
 from rlvrlab.evals.judged import Judged
+from rlvrlab.evals.metrics import card_columns
 from rlvrlab.evals.protocol import eval_at_1, eval_at_k
 from rlvrlab.evals.recovery import Recovery, recovery
 from rlvrlab.evals.statistics import Difference, compare
@@ -33,16 +34,8 @@ from rlvrlab.train.lab import Lab
 from rlvrlab.types import Rollout
 
 BASELINE = "baseline"
-COLUMNS = {
-    "accepted_at_1": "accepted@1",
-    "pass_ratio_mean": "pass_ratio",
-    "exec_success_rate": "exec_success_rate",
-    "syntax_error_rate": "syntax_error_rate",
-    "zero_reward_rate": "zero_reward_rate",
-    "recovery_rate": "recovery_rate",
-    "blind_recovery_rate": "blind resample",
-}
-"""Metric -> heading of the table that compares phases."""
+HEADINGS = {"accepted_at_1": "accepted@1", "pass_ratio_mean": "pass_ratio", "blind_recovery_rate": "blind resample"}
+"""Metric -> its heading in the table that compares phases, where that is another name."""
 PASS_AT_N = re.compile(r"pass@(?!1$)\d+")
 
 
@@ -165,7 +158,7 @@ def _distinct(drawn: Evaluation) -> float:
 def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
     """Headings (one column per phase) and lines: the goals in per cent, their 95 % intervals, and the change."""
     known = {name for card in cards for name in card.metrics}
-    names = [name for name in COLUMNS if name in known]
+    names = [name for name in card_columns(known) if name in known]
     names += sorted(name for name in known if PASS_AT_N.fullmatch(name))
     sets = dict.fromkeys(name.rpartition("/")[0] for name in sorted(known) if name.endswith("/accepted_at_1"))
     names += [f"{one}/{name}" for one in sets for name in names if f"{one}/{name}" in known]
@@ -190,7 +183,7 @@ def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
 def _heading(name: str) -> str:
     """`accepted@1`, or `humaneval_test: accepted@1` for one of several test sets."""
     part, _, metric = name.rpartition("/")
-    return f"{part}: {COLUMNS.get(metric, metric)}" if part else COLUMNS.get(metric, metric)
+    return f"{part}: {HEADINGS.get(metric, metric)}" if part else HEADINGS.get(metric, metric)
 
 
 def markdown(cards: list[Card]) -> str:

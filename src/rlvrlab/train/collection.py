@@ -16,13 +16,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from rlvrlab.rollout.collect import Asked, ask, judged_rollouts
-from rlvrlab.rollout.judging import Judging
+from rlvrlab.rollout.collect import Asked, Judging, ask, judged_rollouts
 from rlvrlab.train.batches import Sorted, sort_groups
 from rlvrlab.train.guards.base import Moment, protected_in
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Estimators, OnlinePhase
-from rlvrlab.train.protocols.base import stage_at, stages_of
+from rlvrlab.train.protocols.base import stage_at
 from rlvrlab.train.state import InFlight, Memory
 from rlvrlab.types import Branch, Completion, Finish, Problem, Rollout, Turn
 
@@ -56,13 +55,14 @@ def collect_groups(lab: Lab, phase: OnlinePhase, estimators: Estimators, now: Mo
         kinds = sort_groups(rollouts, by_parts=by_parts)
         if not kinds.dead or len(kinds.live) >= size * lab.recipe.rollout.n:
             break
-    seconds = phase.second_tries(lab, rollouts, now.phase_step, lab.sampling_in(now.stage))
-    kinds = sort_groups([*rollouts, *seconds], by_parts=by_parts) if seconds else kinds
-    return Collected([*rollouts, *seconds], kinds, memory, {})
+    if phase.tries > 1:
+        rollouts += phase.second_tries(lab, rollouts, now.phase_step, lab.sampling_in(now.stage))
+        kinds = sort_groups(rollouts, by_parts=by_parts)
+    return Collected(rollouts, kinds, memory, {})
 
 
 def pipelined(lab: Lab, phase: OnlinePhase, estimators: Estimators, now: Moment, memory: Memory) -> Collected:
-    """This step's answers, judged while those of the next step are drawn (train/pipeline.py)."""
+    """This step's answers, judged while those of the next step are drawn."""
 
     def draw(at: Moment, problems: Sequence[Problem], judging: Judging | None) -> Asked:
         key, n = (lab.recipe.seed, phase.name, at.phase_step), lab.recipe.rollout.n
@@ -88,7 +88,7 @@ def pipelined(lab: Lab, phase: OnlinePhase, estimators: Estimators, now: Moment,
 
 def next_moment(lab: Lab, phase: OnlinePhase, now: Moment) -> Moment:
     """Where the step after this one stands."""
-    stages = stages_of(lab.protocol, lab.train, phase.steps)
+    stages = lab.stages(phase.steps)
     stage = stage_at(stages, now.phase_step + 1)
     protected = protected_in(stage, stages, lab.guard) if lab.guard else ()
     return replace(now, stage=stage, protected=protected, phase_step=now.phase_step + 1, step=now.step + 1)

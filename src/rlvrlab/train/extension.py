@@ -23,7 +23,6 @@ from rlvrlab.record.seal import seal_of
 from rlvrlab.record.summary import accuracy_of
 from rlvrlab.train import checkpoint, run_folder
 from rlvrlab.train.lab import build_lab
-from rlvrlab.train.protocols.base import stages_of
 from rlvrlab.train.session import resolved_of
 from rlvrlab.train.update import learning_rate
 
@@ -91,7 +90,7 @@ def _check_schedule(before: Resolved, after: Resolved) -> None:
     if before.recipe.protocol is None or not old.online:
         return
     lab = build_lab(before)
-    cut, recut = ([stage.last for stage in stages_of(lab.protocol, lab.train, n)][:-1] for n in (old.steps, new.steps))
+    cut, recut = ([stage.last for stage in lab.stages(n)][:-1] for n in (old.steps, new.steps))
     if cut != recut:
         raise UserError(
             f"{name}.steps: protocol.type = {before.recipe.protocol['type']!r} cuts the phase into stages by its "

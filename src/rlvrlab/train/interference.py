@@ -12,17 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvrlab.batch import Floats, Ints, TokenBatch
+from rlvrlab.batch import Floats, Ints
 from rlvrlab.engines.base import Vector
 from rlvrlab.errors import UserError
+from rlvrlab.skills.groups import skills_of
 from rlvrlab.skills.interference import Agreement, agreement, first_order, measured
 from rlvrlab.surgery.conflict import cosines
 from rlvrlab.train import checkpoint
-from rlvrlab.train.batches import assemble, score, sort_groups, with_advantages
+from rlvrlab.train.batches import sort_groups, training_batch
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.phases.base import OnlinePhase
 from rlvrlab.train.policy import checkpoint_of
-from rlvrlab.train.protocols.base import skills_of
 from rlvrlab.train.session import resolved_of
 from rlvrlab.train.update import problem_halves
 from rlvrlab.types import Rollout
@@ -71,7 +71,9 @@ def interference(
     halves: dict[str, list[Vector]] = {}
     for skill in asked:
         if live := sort_groups(answers(skill, "gradient")).live:
-            objective, batch = phase.estimators(lab.resolved).objective, _batch(lab, phase, live)
+            estimators, critic = phase.estimators(lab.resolved), phase.critic is not None
+            objective = estimators.objective
+            batch, _ = training_batch(live, lab.engine, lab.recipe, estimators.advantage, critic=critic)
             halves[skill] = [lab.engine.gradient(half, objective)[0] for half in problem_halves(batch)]
     if len(halves) < 2:
         raise UserError(f"interference: {len(halves)} skills have a gradient, two are needed; train a little first")
@@ -103,9 +105,3 @@ def _self_cosines(halves_AA: Floats, owner_A: Ints, skills: int) -> Floats:
         if len(both) == 2:
             own[skill] = cosine_AA[both[0], both[1]]
     return own
-
-
-def _batch(lab: Lab, phase: OnlinePhase, rollouts: list[Rollout]) -> TokenBatch:
-    batch = assemble(rollouts, lab.recipe.rollout.max_tokens)
-    batch = score(batch, lab.engine, lab.recipe, reused=False, critic=phase.critic is not None)
-    return with_advantages(batch, rollouts, phase.advantage(lab.resolved), lab.recipe)[0]

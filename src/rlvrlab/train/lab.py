@@ -15,14 +15,14 @@ from rlvrlab.data.roles import Use, require
 from rlvrlab.engines.base import Engine, EngineTable
 from rlvrlab.envs.data_files import bare_name
 from rlvrlab.errors import UserError
-from rlvrlab.randomness import shuffled
+from rlvrlab.randomness import drawn, shuffled
 from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.rewards.function import AbsentReward
 from rlvrlab.rollout.collect import collect
 from rlvrlab.surgery.base import Surgery
 from rlvrlab.train.grouping import Grouping
 from rlvrlab.train.guards.base import Guard
-from rlvrlab.train.protocols.base import Stage, TrainingProtocol, drawn
+from rlvrlab.train.protocols.base import Stage, TrainingProtocol, stages_of
 from rlvrlab.types import Environment, Problem, RewardFunction, Role, Rollout, Sampling
 
 
@@ -85,6 +85,17 @@ class Lab:
     def grouping(self) -> Grouping:
         """Which problems belong together, for surgery."""
         return Grouping(self.surgery, self.train, self.recipe.seed)
+
+    @cached_property
+    def _stages(self) -> dict[int, list[Stage]]:
+        """By the number of steps of a phase: what has been worked out so far."""
+        return {}
+
+    def stages(self, steps: int) -> list[Stage]:
+        """The stages of an on-line phase of so many steps; worked out once, since that reads all training problems."""
+        if steps not in self._stages:
+            self._stages[steps] = stages_of(self.protocol, self.train, steps)
+        return self._stages[steps]
 
     @property
     def remembers(self) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlvrlab.errors import NothingToLearn, TrainingDiverged
+from rlvrlab.evals.by_skill import BySkill, evaluate_skills
 from rlvrlab.evals.monitors import PERSISTS, Watch
 from rlvrlab.recipe.schema import Stop
 from rlvrlab.record.experiment import write_experiment
@@ -22,13 +23,10 @@ from rlvrlab.rollout.collect import as_row
 from rlvrlab.stopwatch import watching
 from rlvrlab.train import checkpoint
 from rlvrlab.train.card import BASELINE, write_card
-from rlvrlab.train.evaluation import BySkill, evaluate_skills
 from rlvrlab.train.lab import Lab
-from rlvrlab.train.patience import Abandoned, Patience
 from rlvrlab.train.phases.base import Phase, StepOutcome
-from rlvrlab.train.protocols.base import stages_of
 from rlvrlab.train.state import Memory, State
-from rlvrlab.train.stopping import Interrupts
+from rlvrlab.train.stopping import Abandoned, Interrupts, Patience
 
 Observer = Callable[[Phase, State, dict[str, Any]], None]
 MAX_SKIPPED = 3
@@ -55,7 +53,9 @@ def train(
     lab: Lab, run: Run, sinks: Sinks, state: State, interrupts: Interrupts, observe: Observer, patience: Patience
 ) -> State:
     """Run the phases from `state` on, until the end or until asked to stop."""
-    at = Watched(lab, run, sinks, Watch(read_metrics(run.folder)), observe, patience)
+    at = Watched(
+        lab, run, sinks, Watch(read_metrics(run.folder), read_info(run.folder).get("preset")), observe, patience
+    )
     memory = checkpoint.restore_memory(run.folder / "checkpoints", lab, state.step)
     _back_to_origin(at, state)
     while state.phase < len(lab.recipe.phases) and not interrupts.received:
@@ -90,16 +90,18 @@ def train(
             spent["evaluate"] = time.perf_counter() - stepped
             outcome.metrics.update({f"time/{name}_s": round(s, 4) for name, s in spent.items() if s > SHORTEST_S})
             state = state.evaluated(evaluation.value) if evaluation else state
-            ended = time.perf_counter()
-            row = _record(at, phase, state, outcome, evaluation, ended - started)
-            if last or stops_early(lab.recipe.stop, state):
+            done = time.perf_counter()
+            row = _record(at, phase, state, outcome, evaluation, done - started)
+            ended = last or stops_early(lab.recipe.stop, state)
+            if ended:
                 state = _end(at, phase, state)
                 state = replace(state, unended=unended if state.phase == len(lab.recipe.phases) else None)
             best = state.best is not None and state.best.step == state.step
             if over or best or state.phase_step % lab.recipe.checkpoint.every == 0:
                 memory = _checkpoint(at, state, memory)
-            _back_to_origin(at, state)
-            recording_s = time.perf_counter() - ended  # told with the next step's line
+            if ended:
+                _back_to_origin(at, state)
+            recording_s = time.perf_counter() - done  # told with the next step's line
             observe(phase, state, row)
     if interrupts.received and state.phase_step:
         _checkpoint(at, state, memory)
@@ -108,13 +110,12 @@ def train(
 
 def _evaluated(at: Watched, state: State) -> BySkill:
     with at.patience.over(f"the evaluation after step {state.step}"):
-        return evaluate_skills(at.lab)
+        return evaluate_skills(at.lab.engine, at.lab.env, at.lab.dev, at.lab.recipe.rollout.max_tokens)
 
 
 def stage_ended(lab: Lab, phase: Phase, phase_step: int) -> bool:
     """Is a stage over after so many steps?"""
-    stages = stages_of(lab.protocol, lab.train, phase.steps) if phase.online else []
-    return any(stage.last == phase_step for stage in stages)
+    return phase.online and any(stage.last == phase_step for stage in lab.stages(phase.steps))
 
 
 def stops_early(stop: Stop, state: State) -> bool:
@@ -206,7 +207,8 @@ def _record(
     if outcome.skipped:
         run.event("skipped_update", SKIPPED_UPDATE, step=state.step)
     run.sync()
-    at.sinks.log(row)
+    if lab.recipe.record.sinks:
+        at.sinks.log(row)
     if evaluation:
         write_experiment(run.folder, run.so_far)
     refuse_divergence(state, phase.name, run.folder)

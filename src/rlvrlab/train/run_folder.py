@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import InfrastructureError, LabError, OwnCodeError, RunTouched, TrainingDiverged, UserError
-from rlvrlab.evals.monitors import RANGES
+from rlvrlab.evals.monitors import ranges_of
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.experiment import write_experiment
 from rlvrlab.record.facts import code_state, machine, package_versions
@@ -24,12 +24,15 @@ from rlvrlab.train.lab import Lab
 def create(lab: Lab, command: Sequence[str]) -> Run:
     """A new folder with all that a resume needs."""
     resolved = lab.resolved
+    preset = resolved.build("engine").preset()
+    kind = preset.name if preset else ""
     config = {**resolved.config(), "folder": str(resolved.folder.resolve())}  # a resume may start elsewhere
     facts = {
         "command": list(command),
         "data": lab.data_facts(),
         "started": utc_now(),
-        "watched": [str(r) for r in RANGES],
+        "preset": kind,
+        "watched": [str(r) for r in ranges_of(kind)],
     }
     return Run.create(Path(resolved.recipe.output_dir), resolved.recipe.name, config, facts)
 

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.envs.base import BaseEnvironment, FollowsPrograms, ShowsTurns
 from rlvrlab.errors import RunError, UserError
 from rlvrlab.fingerprint import without_fingerprints
 from rlvrlab.notes import noting
@@ -20,16 +19,11 @@ from rlvrlab.record.headline import summarise
 from rlvrlab.record.run import Run, read_config, read_info
 from rlvrlab.record.sinks.base import Sinks, find_sinks
 from rlvrlab.train import checkpoint, integrity, run_folder
-from rlvrlab.train.grouping import Difficulty
-from rlvrlab.train.guards.base import protected_in
-from rlvrlab.train.lab import Lab, build_lab
+from rlvrlab.train.checks import hidden_keys, ready_lab, refuse_secrets
+from rlvrlab.train.lab import Lab
 from rlvrlab.train.loop import Observer, train
-from rlvrlab.train.own_code import hidden_keys, refuse_secrets, try_own_code
-from rlvrlab.train.patience import Abandoned, Patience
-from rlvrlab.train.phases.base import Phase
-from rlvrlab.train.protocols.base import check_skills, stages_of
 from rlvrlab.train.state import State
-from rlvrlab.train.stopping import Interrupts
+from rlvrlab.train.stopping import Abandoned, Interrupts, Patience
 
 
 @dataclass(frozen=True)
@@ -106,72 +100,6 @@ def fork(folder: Path, observe: Observer, command: Sequence[str] = (), *, accept
         return _go(lab, run, state, observe)
 
 
-def ready_lab(resolved: Resolved) -> Lab:
-    """Everything a run needs; what cannot work together is refused here, before anything is trained."""
-    lab = build_lab(resolved)
-    check_phases(lab)
-    if words := lab.table.cannot_learn([p.prompt for p in lab.train], [p.prompt for p in lab.dev]):
-        raise UserError(words)
-    try_own_code(lab)
-    return lab
-
-
-def check_phases(lab: Lab) -> None:
-    """Whatever cannot work in an on-line phase is said before anything is trained.
-
-    Stages must fit the phase and the data, and a guard must have something to protect.
-    """
-    phases = [lab.resolved.phase(name) for name in lab.recipe.phases]
-    _check_followed(lab)
-    _check_grown(lab)
-    if isinstance(lab.env, BaseEnvironment) and lab.env.uses_tools:
-        _check_tools(lab, phases)
-    if lab.surgery is not None and not lab.surgery.needs_pass_rates:
-        lab.grouping.names(lab.train, Difficulty())  # a problem whose group is not known is told before training
-    for phase in phases:
-        phase.check(lab)
-        if not phase.online or not lab.remembers:
-            continue
-        stages = stages_of(lab.protocol, lab.train, phase.steps)
-        if lab.guard is None:
-            continue
-        check_skills("guard.protected", lab.guard.protected, lab.train)
-        if not any(protected_in(stage, stages, lab.guard) for stage in stages):
-            raise UserError(
-                f"guard: nothing to protect: {phase.name} trains {', '.join(stages[-1].skills)} in one stage; list "
-                'other skills in guard.protected, set protocol.type = "sequential", or take guard.type = "skill_safe", '
-                "which also protects skills that are trained together from each other"
-            )
-
-
-def _check_followed(lab: Lab) -> None:
-    """Credit by execution needs programs that are run."""
-    if lab.credit is not None and lab.credit.follows and not isinstance(lab.env, FollowsPrograms):
-        why = f"compares what programs do, and {lab.env.name!r} runs none"
-        raise UserError(f"credit.type: {why}; take an environment of programs, or another credit")
-
-
-def _check_grown(lab: Lab) -> None:
-    """Answers branch between turns where there are tools, and within the one turn where there are none."""
-    tools = isinstance(lab.env, BaseEnvironment) and lab.env.uses_tools
-    if lab.shape is not None and tools != (lab.shape.boundary == "turns"):
-        why = f"{lab.env.name!r} has {'tools' if tools else 'no tools, so its answers are one turn'}"
-        allowed = '"turns"' if tools else '"lines" or "tokens"'
-        raise UserError(f'credit.boundary: "{lab.shape.boundary}": {why}; use {allowed}')
-
-
-def _check_tools(lab: Lab, phases: Sequence[Phase]) -> None:
-    """What would train on the results of tools as if the policy had written them is refused."""
-    shown = isinstance(lab.env, ShowsTurns)
-    blind = [phase.name for phase in phases if not (phase.trains_turns and (phase.online or shown))]
-    if blind:
-        remedy = "allowed: on-line phases" + (" and sft" if shown else "")
-        raise UserError(f"phases: {blind[0]!r} trains on whole answers, and {lab.env.name!r} has tools; {remedy}")
-    if lab.credit is not None and lab.credit.needs_sampling:
-        remedy = "with tools take an estimator and interventions that only cut"
-        raise UserError(f"credit: as set here it writes answers anew in one turn; {remedy}")
-
-
 def resolved_of(folder: Path, *, accept_code: bool = False) -> Resolved:
     """The recipe a run was started with, exactly; `accept_code` takes the user's own functions as they are now."""
     config = read_config(folder)
@@ -185,6 +113,29 @@ def resolved_of(folder: Path, *, accept_code: bool = False) -> Resolved:
         raise UserError(f"{folder}: {', '.join(hidden)} held a secret, which is not stored; {remedy}")
     again = resolve(without_fingerprints(given) if accept_code else given, {}, home)
     return Resolved(again.recipe, origins, again.folder)
+
+
+def accept_code(folder: Path) -> dict[str, Any]:
+    """Record the user's own functions of now as those of the run; returns key -> fingerprints from and to, if changed.
+
+    config.json gets the new fingerprints and keeps the old ones in its history, and an event says after which step the
+    new functions judge and pay. What was trained before stays as it was.
+    """
+    now = resolved_of(folder, accept_code=True)
+    changed = integrity.changed_code(read_config(folder)["recipe"], now.recipe.model_dump())
+    if not changed:
+        return changed
+    with closing(Run.open(folder)) as run:
+        run_folder.refuse_edited(folder, "its code is accepted")
+        found = checkpoint.complete(folder / "checkpoints")
+        step = checkpoint.read_state(found[0]).step if found else 0
+        told = ", ".join(f"{key} {one['from']} → {one['to']}" for key, one in changed.items())
+        words = f"own code accepted as it is now: {told}; it judges and pays what follows step {step}"
+        run_folder.change_recipe(run, now, changed, words, kind="code_accepted")
+        data = read_info(folder).get("data", {})
+        if data.get("version") == changed.get("env.code", {}).get("from", ""):  # functions that score are a version
+            run.info(data={**data, "version": changed["env.code"]["to"]})
+    return changed
 
 
 def _go(lab: Lab, run: Run, state: State, observe: Observer) -> Ended:

@@ -13,22 +13,22 @@ import numpy as np
 from rlvrlab.batch import TokenBatch
 from rlvrlab.stopwatch import timed
 from rlvrlab.surgery.base import Scene
-from rlvrlab.train.batches import assemble, metrics_of, minibatches, score, with_advantages
+from rlvrlab.train.batches import metrics_of, minibatches, training_batch
 from rlvrlab.train.collection import aged, collect_groups
-from rlvrlab.train.credit import step_credits
-from rlvrlab.train.credited import StepCredits, step_rows
+from rlvrlab.train.credit.credited import step_rows
+from rlvrlab.train.credit.methods import credit_of
 from rlvrlab.train.grouping import asked_in
 from rlvrlab.train.guards.base import Moment, Settled, protected_in
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Estimators, OnlinePhase, StepOutcome
-from rlvrlab.train.protocols.base import stage_at, stages_of
+from rlvrlab.train.protocols.base import stage_at
 from rlvrlab.train.state import Memory, State
 from rlvrlab.train.update import Applied, apply, gradients, learning_rate, mean_metrics, operate, shares
 from rlvrlab.types import Objective, Problem, Rollout
 
 
-def online_step(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: State, memory: Memory) -> StepOutcome:
-    """One collection and the updates on it."""
+def online_step(phase: OnlinePhase, lab: Lab, estimators: Estimators, state: State, memory: Memory) -> StepOutcome:
+    """One collection and the updates on it; the `step` of every on-line phase."""
     recipe, engine = lab.recipe, lab.engine
     now, memory = enter(lab, phase, estimators, state, memory)
     # collect and judge
@@ -36,29 +36,29 @@ def online_step(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: Sta
     memory = observe(lab, now, memory, rollouts)
     if estimators.limits:
         estimators.limits.learn(rollouts, state.step)
+    metrics = metrics_of(rollouts, kinds) | told
     # credit of steps; a group without signal stays if its steps have some
-    credits = StepCredits()
+    credits, spoken = None, list[Rollout]()
     if lab.credit:
         with timed("credit"):
-            credits = step_credits(lab, lab.credit, rollouts, lab.sampling_in(now.stage), memory.credit)
-        memory = replace(memory, credit=credits.remembered)
-    metrics = metrics_of(rollouts, kinds) | told | credits.metrics
+            sampling = lab.sampling_in(now.stage)
+            credits = credit_of(lab.credit, rollouts, lab.env, lab.reward, engine, sampling, memory.credit)
+        memory, spoken = replace(memory, credit=credits.remembered), credits.speaking(kinds.dead)
+        metrics |= credits.metrics
     metrics |= {"stage/index": float(now.stage.index)} if lab.protocol else {}
     # filter
-    spoken = credits.speaking(kinds.dead)
     used = rollouts if recipe.filter.dead_groups == "keep" else [*kinds.live, *spoken]
     silent = not kinds.live and not spoken
     if not used or (silent and phase.critic is None):
         memory, more = settle(lab, now, memory, updated=False)
         metrics |= more
-        notes, steps = [kinds.why_silent(lab.taught_before(state.phase))], step_rows(credits)
+        notes, steps = [kinds.why_silent(lab.taught_before(state.phase))], step_rows(credits) if credits else {}
         return StepOutcome(metrics, memory, rollouts, silent=True, notes=notes, events=now.events, steps=steps)
     # advantages
     with timed("score"):
-        batch = assemble(used, recipe.rollout.max_tokens)
-        batch = score(batch, engine, recipe, reused=phase.updates_per_step > 1, critic=phase.critic is not None)
-        batch, counts = with_advantages(batch, used, estimators.advantage, recipe)
-        batch = credits.on(batch, used)
+        reused, critic = phase.updates_per_step > 1, phase.critic is not None
+        batch, counts = training_batch(used, engine, recipe, estimators.advantage, reused=reused, critic=critic)
+        batch = credits.on(batch, used) if credits else batch
     # update
     applied: list[Applied] = []
     with timed("update"):
@@ -69,14 +69,14 @@ def online_step(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: Sta
     metrics |= counts | mean_metrics([one.metrics for one in applied]) | phase.fit_critic(engine, batch)
     memory, more = settle(lab, now, memory, updated=True)
     metrics |= more
-    skipped, steps = any(one.skipped for one in applied), step_rows(credits, batch, used)
+    skipped, steps = any(one.skipped for one in applied), step_rows(credits, batch, used) if credits else {}
     return StepOutcome(metrics, memory, rollouts, silent=silent, skipped=skipped, events=now.events, steps=steps)
 
 
 def enter(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: State, memory: Memory) -> tuple[Moment, Memory]:
     """Where this step stands; begins a stage where one is due."""
-    stages = stages_of(lab.protocol, lab.train, phase.steps)
-    stage = stage_at(stages, state.phase_step)
+    stages = lab.stages(phase.steps)
+    stage = stage_at(stages, state.phase_step) if lab.protocol else stages[0]
 
     def ask(problems: Sequence[Problem], key: tuple[object, ...], greedy: bool) -> list[Rollout]:
         if greedy:
@@ -84,9 +84,8 @@ def enter(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: State, me
         return lab.ask(problems, key, lab.sampling_in(stage))
 
     def policy_loss(rollouts: list[Rollout]) -> tuple[TokenBatch, Objective]:
-        batch = score(assemble(rollouts, lab.recipe.rollout.max_tokens), lab.engine, lab.recipe,
-                      reused=False, critic=phase.critic is not None)  # fmt: skip
-        batch, _ = with_advantages(batch, rollouts, estimators.advantage, lab.recipe)
+        critic = phase.critic is not None
+        batch, _ = training_batch(rollouts, lab.engine, lab.recipe, estimators.advantage, critic=critic)
         return batch, estimators.objective
 
     now = Moment(
@@ -117,7 +116,8 @@ def enter(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: State, me
 def observe(lab: Lab, now: Moment, memory: Memory, rollouts: Sequence[Rollout]) -> Memory:
     """What guard and grouping learn from judged answers, before they are trained on."""
     kept = lab.guard.observe(now, memory.guard, rollouts) if lab.guard else memory.guard
-    return replace(memory, guard=kept, difficulty=lab.grouping.observed(memory.difficulty, rollouts))
+    difficulty = lab.grouping.observed(memory.difficulty, rollouts) if lab.surgery else memory.difficulty
+    return replace(memory, guard=kept, difficulty=difficulty)
 
 
 def settle(lab: Lab, now: Moment, memory: Memory, *, updated: bool) -> tuple[Memory, dict[str, float]]:

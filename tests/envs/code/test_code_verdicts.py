@@ -114,6 +114,23 @@ def told(env: Any, name: str, text: str) -> str:
     return str(env.second_turn(problem, text, env.verify(problem, text)))
 
 
+@pytest.mark.parametrize("program", ["return min(max(v, l), h)", "return v", "import time; return v + time.time()"])
+def test_how_a_program_fails_on_hidden_tests_does_not_reach_the_next_prompt(program: str) -> None:
+    """It could raise, loop or fill the memory depending on what it reads there."""
+    env = Code(**QUICK)
+    problem, text = problem_of(env, "sample/0"), f"```python\ndef clamp(v, l, h):\n    {program}\n```"
+    kinds = set(ErrorKind) - {ErrorKind.FORMAT, ErrorKind.RULE}  # which are found without running it
+    assert len({env.second_turn(problem, text, Verdict(False, error=kind)) for kind in kinds}) == 1
+
+
+def test_a_program_that_may_remember_is_told_no_kind_of_failure() -> None:
+    env = Code(**QUICK)
+    ways = ("raise ValueError", "import os\n    os._exit(3)", "import time\n    return time.time()", "while os: pass")
+    programs = [f"import os\ndef clamp(v, l, h):\n    {way}\n" for way in ways]
+    said = [told(env, "sample/0", f"```python\n{one}```").replace(one.strip(), "") for one in programs]
+    assert len(set(said)) == 1 and "On the examples: it is wrong." in said[0]
+
+
 def test_second_turn_tells_what_happened_on_public_examples_only() -> None:
     env = Code(**QUICK)
     wrong = "```python\ndef clamp(value, low, high):\n    return value\n```"
@@ -122,16 +139,16 @@ def test_second_turn_tells_what_happened_on_public_examples_only() -> None:
     assert "return value" in said and "On the examples: wrong_answer" in said and said.endswith("Try again.\n")
     only_hidden = "def clamp(v, l, h):\n    return {12: 9, -3: 0}.get(v, SECRET)\nSECRET = 77\n"
     said = told(env, "sample/0", only_hidden)
-    assert "right on the examples, but wrong on other tests" in said
+    assert "right on the examples, but not on all other tests" in said
     leak = (
         "def clamp(v, l, h):\n    if v in (12, -3): return {12: 9, -3: 0}[v]\n    raise ValueError(f'leak {v} {l}')\n"
     )
     said = told(env, "sample/0", leak)
-    assert "ends with an error on other tests" in said and "leak 4" not in said and "leak 7" not in said
+    assert "not on all other tests" in said and "leak 4" not in said and "leak 7" not in said
     assert "does not compile" in told(env, "sample/0", "```python\ndef clamp(:\n```")
     assert "no program" in told(env, "sample/0", "I do not know")
     slow = "def clamp(v, l, h):\n    while v not in (12, -3): pass\n    return {12: 9, -3: 0}[v]\n"
-    assert "too long on other tests" in told(env, "sample/0", slow)
+    assert "not on all other tests" in told(env, "sample/0", slow)
 
 
 def test_a_forged_compile_error_carries_nothing_out() -> None:

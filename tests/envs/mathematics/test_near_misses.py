@@ -31,6 +31,47 @@ def near_misses() -> Iterator[tuple[str, str]]:
     yield from _other_letters()
     yield from _percentages()
     yield from _rates()
+    yield from _bare_arguments()
+    yield from _marks_of_arc()
+    yield from _inequalities()
+
+
+def _bare_arguments() -> Iterator[tuple[str, str]]:
+    """TeX takes one digit as an argument: `2^10` is twice nothing, and `\\frac 1 23` is half of three."""
+    for above, below in (("1", "23"), ("2", "35"), ("7", "10")):
+        for command in ("\\frac", "\\dfrac", "\\tfrac"):
+            yield f"{command} {above} {below}", f"\\frac{{{above}}}{{{below}}}"
+            yield f"{command}{{{above}}}{below}", f"\\frac{{{above}}}{{{below}}}"
+            yield f"-{command} {above}{below}", f"-\\frac{{{above}}}{{{below}}}"
+    for base, exponent, value in (("2", "10", "1024"), ("3", "12", "531441"), ("x", "15", ""), ("\\pi", "24", "")):
+        yield f"{base}^{exponent}", value or f"{base}^{{{exponent}}}"
+        yield f"{base}^{exponent}", f"{base}^{{{exponent}}}"
+    for radicand, value in (("12", "2\\sqrt{3}"), ("25", "5"), ("10", "\\sqrt{10}")):
+        yield f"\\sqrt{radicand}", value
+        yield f"\\sqrt {radicand}", value
+    yield "1A3_16", "1A3_{16}"
+    yield "a_12", "a_{12}"
+    yield "\\binom 1 02", "\\binom{10}{2}"
+
+
+def _marks_of_arc() -> Iterator[tuple[str, str]]:
+    """A mark behind a number is a unit."""
+    degrees = ("90^\\circ", "90^{\\circ}", "90°", "90 \\text{ degrees}")
+    marks = ("90'", "90''", "90^\\prime", "90^{\\prime\\prime}", '90"')
+    yield from ((one, other) for pair in ((d, m) for d in degrees for m in marks) for one, other in (pair, pair[::-1]))
+    yield from (("90'", "90''"), ("90''", "90'"), ("5'", "5 \\text{ inches}"), ("5''", "5 \\text{ feet}"))
+    yield from (("50^\\circ 30'", "50^\\circ 31'"), ("50^\\circ 30''", "50^\\circ 30'"))
+
+
+def _inequalities() -> Iterator[tuple[str, str]]:
+    """An inequality for an interval with another border, another side or another end."""
+    for gold, wrongs in {
+        "[3,\\infty)": ("x>3", "x\\le3", "x\\ge4", "x\\ge-3", "3\\ge x", "x=3"),
+        "(-\\infty,3]": ("x<3", "x\\ge3", "x\\le2"),
+        "[1,2)": ("1<x<2", "1\\le x\\le2", "1\\le x<3", "x<2", "2\\le x<1"),
+        "(-\\infty,1)\\cup(2,\\infty)": ("1<x<2", "x<1", "x\\ne1"),
+    }.items():
+        yield from ((wrong, gold) for wrong in wrongs)
 
 
 def _numbers() -> Iterator[tuple[str, str]]:
@@ -220,6 +261,13 @@ EQUIVALENT = [
     ("2\\pi", "6.0\\pi/3"), ("\\frac{5}{2}", "2.50"),
     ("2.5\\sqrt{2}", "\\frac{5\\sqrt{2}}{2}"), ("\\frac{5\\sqrt{2}}{2}", "2.5\\sqrt{2}"),
     ("\\$12 \\text{ per hour}", "\\$12"),
+    ("[3,\\infty)", "x\\ge3"), ("[3,\\infty)", "x \\geq 3"), ("[3,\\infty)", "x≥3"), ("(3,\\infty)", "x>3"),
+    ("(-\\infty,3]", "x\\le3"), ("[1,2)", "1\\le x<2"), ("[3,\\infty)", "3 \\leqslant x"), ("x\\ge3", "[3,\\infty)"),
+    ("3:30", "3{:}30"), ("3{:}30", "3:30"), ("3:30 p.m.", "3\\colon30 \\text{ p.m.}"), ("3:30", "03:30"),
+    ("3:30 p.m.", "15{:}30"), ("5'", "5"), ("5'", "5 \\text{ feet}"), ("5'", "5 \\text{ minutes}"), ("5'", "5^\\prime"),
+    ("50^\\circ 30'", "50^{\\circ}30'"), ("5''", "5 \\text{ in}"), ("2^{10}", "1024"), ("2^10", "1024"),
+    ("2^10", "2^{10}"),
+    ("\\frac{5}{9}", "\\frac 59"), ("\\frac{1}{72}", "\\frac1{72}"), ("\\sqrt{2}", "\\sqrt2"),
 ]  # fmt: skip
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention, silu
 
+from rlvrlab.batch import Ints
 from rlvrlab.engines.hf.weights import Layer, Weights
 
 PREFILL_TOKENS = {"cpu": 4096, "cuda": 65536}
@@ -69,44 +71,84 @@ def new_cache(weights: Weights, groups: int, length: int, rows: int, new_tokens:
     return Cache(*(list(kv[:, half]) for kv in (prefix_kv, own_kv) for half in (0, 1)))
 
 
-def prefill(weights: Weights, prompts: Sequence[tuple[int, ...]], cache: Cache) -> Tensor:
-    """Fill the prompts' keys and values; the scores after each prompt (G, V)."""
+class Part(NamedTuple):
+    """Tokens that are to be computed in one row of the cache, behind those that are known there."""
+
+    row: int
+    known: int
+    tokens: tuple[int, ...]
+
+
+def prefill(weights: Weights, prompts: Sequence[tuple[int, ...]], begun_G: Sequence[int], cache: Cache) -> Tensor:
+    """Fill the prompts' keys and values; the scores after each prompt (G, V).
+
+    So many of a prompt's last tokens are an answer that has begun. What comes before them is computed once for all
+    prompts that share it, such as the branches of a tree."""
+    shared = _shared(prompts, begun_G)
+    known = {row: len(base) for base, rows in shared.items() for row in rows}
+    if shared:
+        _fill(weights, [Part(rows[0], 0, base) for base, rows in shared.items()], cache)
+        source = torch.tensor([rows[0] for rows in shared.values() for _ in rows], device=weights.device)
+        to, longest = torch.tensor(list(known), device=weights.device), max(known.values())
+        for kv in (*cache.prefix_k, *cache.prefix_v):
+            kv[to, :, :longest] = kv[source, :, :longest]
+    parts = [Part(row, known.get(row, 0), prompt[known.get(row, 0) :]) for row, prompt in enumerate(prompts)]
+    return _fill(weights, parts, cache)
+
+
+def _shared(prompts: Sequence[tuple[int, ...]], begun_G: Sequence[int]) -> dict[tuple[int, ...], list[int]]:
+    """What comes before answers that have begun -> the rows of the prompts that share it, where these are several."""
+    rows: dict[tuple[int, ...], list[int]] = {}
+    for row, (prompt, begun) in enumerate(zip(prompts, begun_G, strict=True)):
+        if 0 < begun < len(prompt):
+            rows.setdefault(prompt[: len(prompt) - begun], []).append(row)
+    return {base: own for base, own in rows.items() if len(own) > 1}
+
+
+def _fill(weights: Weights, parts: Sequence[Part], cache: Cache) -> Tensor:
+    """Compute the parts, so many tokens at once; the scores after each."""
     logits, start, budget = [], 0, PREFILL_TOKENS.get(weights.device.type, 4096)
-    while start < len(prompts):
+    while start < len(parts):
         stop, tokens = start, 0
-        while stop < len(prompts) and (stop == start or tokens + len(prompts[stop]) <= budget):
-            tokens += len(prompts[stop])
+        while stop < len(parts) and (stop == start or tokens + len(parts[stop].tokens) <= budget):
+            tokens += len(parts[stop].tokens)
             stop += 1
-        logits.append(_prefill(weights, prompts[start:stop], cache, start))
+        logits.append(_compute(weights, parts[start:stop], cache))
         start = stop
     return torch.cat(logits)
 
 
-def _prefill(weights: Weights, prompts: Sequence[tuple[int, ...]], cache: Cache, first: int) -> Tensor:
-    """Packed: linear maps see no padding. Prompts are padded on the right for attention alone, where the causal mask
+def _compute(weights: Weights, parts: Sequence[Part], cache: Cache) -> Tensor:
+    """Packed: linear maps see no padding. Parts are padded on the right for attention alone, where the causal mask
     already hides what comes later."""
-    length_G = np.array([len(p) for p in prompts])
-    length = int(length_G.max())
-    position = np.concatenate([np.arange(n) for n in length_G])
-    place = torch.from_numpy(np.repeat(np.arange(len(prompts)) * length, length_G) + position).to(weights.device)
-    tokens = torch.from_numpy(np.concatenate([np.asarray(p, dtype=np.int64) for p in prompts])).to(weights.device)
-    at = torch.from_numpy(position).to(weights.device)
+    length_G, known_G, row_G = np.array([(len(part.tokens), part.known, part.row) for part in parts]).T
+    length, total = int(length_G.max()), int((known_G + length_G).max())
+    step_N = np.concatenate([np.arange(n) for n in length_G])
+    tokens_N = np.concatenate([np.asarray(part.tokens, dtype=np.int64) for part in parts])
+    numbers = np.stack([np.repeat(start_G, length_G) for start_G in (np.arange(len(parts)) * length, known_G, row_G)])
+    numbers[:2] += step_N
+    place, at, row, tokens, rows, last = (
+        torch.from_numpy(one).to(weights.device)
+        for one in (*numbers, tokens_N, np.ascontiguousarray(row_G), np.cumsum(length_G) - 1)
+    )
+    seen = _seen(known_G, length, total, weights.device) if known_G.any() else None
     cos_ND, sin_ND = weights.cos_TD[at], weights.sin_TD[at]
     x_NI = weights.embedding[tokens]
     for i, layer in enumerate(weights.layers):
         q, k, v = heads(weights, layer, x_NI, cos_ND, sin_ND)
-        padded = [_pad(t, place, len(prompts), length) for t in (q, k, v)]
-        chosen = slice(first, first + len(prompts))
-        cache.prefix_k[i][chosen, :, :length] = padded[1]
-        cache.prefix_v[i][chosen, :, :length] = padded[2]
-        attended = (
-            _causal(padded[0], padded[1], padded[2], weights.shape.scale)
-            .transpose(1, 2)
-            .reshape(-1, q.shape[1] * q.shape[2])
-        )
-        x_NI = finish_block(weights, layer, x_NI, attended[place])
-    last = torch.from_numpy(np.cumsum(length_G) - 1).to(weights.device)
+        cache.prefix_k[i][row, :, at], cache.prefix_v[i][row, :, at] = k, v
+        asked, keys, values = (_pad(one, place, len(parts), length) for one in (q, k, v))
+        if seen is not None:
+            keys, values = cache.prefix_k[i][rows, :, :total], cache.prefix_v[i][rows, :, :total]
+        attended = _attend(asked, keys, values, weights.shape.scale, seen).transpose(1, 2)
+        x_NI = finish_block(weights, layer, x_NI, attended.reshape(-1, q.shape[1] * q.shape[2])[place])
     return weights.logits(x_NI[last])
+
+
+def _seen(known_G: Ints, length: int, total: int, device: torch.device) -> Tensor:
+    """(G, 1, L new positions, all positions): each new token sees what is known and what is new up to itself."""
+    own_GL = known_G[:, None] + np.arange(length)
+    return torch.from_numpy(np.arange(total) <= own_GL[:, None, :, None]).to(device)
 
 
 def _pad(x_NHD: Tensor, place_N: Tensor, groups: int, length: int) -> Tensor:
@@ -116,11 +158,13 @@ def _pad(x_NHD: Tensor, place_N: Tensor, groups: int, length: int) -> Tensor:
     return padded.view(groups, length, *x_NHD.shape[1:]).transpose(1, 2)
 
 
-def _causal(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+def _attend(q: Tensor, k: Tensor, v: Tensor, scale: float, seen: Tensor | None) -> Tensor:
+    """Attention to what is seen; None: to everything up to the token itself, from the first position on."""
+    mask: dict[str, Any] = {"is_causal": True} if seen is None else {"attn_mask": seen}
     if q.shape[1] == k.shape[1]:
-        return scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
-    if q.device.type == "cuda":
-        return scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=True)
+        return scaled_dot_product_attention(q, k, v, scale=scale, **mask)
+    if q.device.type == "cuda" and seen is None:
+        return scaled_dot_product_attention(q, k, v, scale=scale, enable_gqa=True, **mask)
     repeat = q.shape[1] // k.shape[1]
     k, v = k.repeat_interleave(repeat, 1), v.repeat_interleave(repeat, 1)
-    return scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
+    return scaled_dot_product_attention(q, k, v, scale=scale, **mask)

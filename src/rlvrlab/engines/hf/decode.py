@@ -128,7 +128,7 @@ def decode(weights: Weights, wave: Wave, stopped: Stopped | None, ended: Ended |
     uniform_RT = torch.from_numpy(wave.uniform_RT).to(weights.device)
     token_RT = torch.zeros(len(rows), wave.new_tokens, dtype=torch.long, device=weights.device)
     logp_RT = torch.zeros(token_RT.shape, device=weights.device)
-    logits_RV = prefill(weights, wave.prompts, cache)[rows.group]
+    logits_RV = prefill(weights, wave.prompts, wave.begun_G, cache)[rows.group]
     for t in range(wave.new_tokens):
         z_RV = scaled(logits_RV, rows.temperature, rows.top_p)
         token_R, logp_R = draw(z_RV, uniform_RT[rows.id, t], rows.temperature == 0 if rows.greedy else None)

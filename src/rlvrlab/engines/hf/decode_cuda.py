@@ -77,7 +77,7 @@ class GraphDecoder:
         room = self._fitting(wave)
         room.load(wave)
         rows, nucleus = len(wave.group_R), bool((wave.top_p_R < 1).any())
-        logits_GV = prefill(self.weights, wave.prompts, room.cache)
+        logits_GV = prefill(self.weights, wave.prompts, wave.begun_G, room.cache)
         self.ops.choose(logits_GV[room.state.group[:rows].long()], room.state, nucleus)
         alive = rows
         for t in range(wave.new_tokens - 1):

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlvrlab.batch import Floats, Ints, TokenBatch
-from rlvrlab.engines.base import add_metrics
+from rlvrlab.batch import Floats, Ints, TokenBatch, add_metrics
 from rlvrlab.engines.hf.body import Body
 from rlvrlab.engines.hf.head import Scored
 from rlvrlab.engines.hf.packing import Layout, token_batches

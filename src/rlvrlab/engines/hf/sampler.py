@@ -144,7 +144,8 @@ class HfSampler:
         for r, row in enumerate(rows):
             uniform_RT[r, : limit_R[r]] = uniform[row.request][row.sample]
         wave = Wave(
-            prompts=tuple(tokens for tokens, _ in place),
+            prompts=tuple(tokens for tokens, *_ in place),
+            begun_G=tuple(begun for *_, begun in place),
             group_R=np.array([place[prefix] for prefix in prefixes]),
             limit_R=limit_R,
             temperature_R=np.array([s.temperature for s in settings]),
@@ -189,6 +190,6 @@ class HfSampler:
             yield Completion(text, tuple(tokens), tuple(logp[: len(tokens)]), finish, version)
 
 
-def _prefix(request: Request) -> tuple[tuple[int, ...], int]:
+def _prefix(request: Request) -> tuple[tuple[int, ...], int, int]:
     """Requests that agree in this are one group: their prompt is computed once, as for pass@k in an evaluation."""
-    return request.tokens, request.sampling.max_tokens
+    return request.tokens, request.sampling.max_tokens, request.begun

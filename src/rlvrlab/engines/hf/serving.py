@@ -43,6 +43,9 @@ from rlvrlab.types import Completion, Request, Sampling
 GATHER_S = 0.004
 """How long the first of a batch waits for others."""
 MOST_ANSWERS = 4096
+LOWEST_TEMPERATURE = 1e-4
+"""Scores divided by less are not finite any more."""
+MOST_STOPS, LONGEST_STOP, LONGEST_NAME = 16, 1000, 1000
 GRACE_S = 20.0
 """For answers that are being drawn when it is told to stop."""
 NEUTRAL: dict[str, tuple[Any, ...]] = {
@@ -130,8 +133,8 @@ class ModelServer:
 
     async def _load(self, request: HttpRequest) -> str:
         form = request.json()
-        name, path = form.get("lora_name"), form.get("lora_path")
-        if not (isinstance(name, str) and name and isinstance(path, str) and path):
+        name, path = _name(form, "lora_name"), form.get("lora_path")
+        if not (name and isinstance(path, str) and path and "\0" not in path):
             raise UserError("Both 'lora_name' and 'lora_path' must be provided.")
         if name in self.merging.folders or name == self.name:
             raise UserError(f"The lora adapter '{name}' has {ALREADY}.")
@@ -139,7 +142,7 @@ class ModelServer:
         return f"Success: LoRA adapter '{name}' added successfully."
 
     async def _unload(self, request: HttpRequest) -> str:
-        name = request.json().get("lora_name")
+        name = _name(request.json(), "lora_name")
         if name not in self.merging.folders:
             raise HttpError(404, f"The lora adapter '{name}' cannot be found.")
         self.merging.drop(name)
@@ -150,10 +153,14 @@ class ModelServer:
         prompt = form.get("prompt")
         if isinstance(prompt, str):
             tokens: tuple[int, ...] = self.tokenizer.encode_prompt(self._short_text("prompt", prompt))
+        elif isinstance(prompt, list) and len(prompt) > self.window:
+            raise UserError(f"prompt: {len(prompt)} tokens do not fit the window of {self.window}")
         elif isinstance(prompt, list) and prompt and all(type(t) is int and 0 <= t < self.vocab for t in prompt):
             tokens = tuple(prompt)
         else:
-            raise UserError(f"prompt: a text, or token ids in 0…{self.vocab - 1}")
+            tokens = ()
+        if not tokens:
+            raise UserError(f"prompt: a text, or token ids in 0…{self.vocab - 1}; not nothing")
         answers = await self._draw(form, tokens)
         return _sent(form, self._content(form, "text_completion", tokens, answers, self._choice))
 
@@ -179,21 +186,26 @@ class ModelServer:
     async def _draw(self, form: Form, tokens: tuple[int, ...]) -> list[Completion]:
         """Wait for a place in a batch."""
         request = request_of(form, tokens, self.window)
-        wanted = form.get("model", self.name)
+        wanted = _name(form, "model", self.name)
         if wanted != self.name and wanted not in self.merging.folders:
             raise HttpError(404, f"The model `{wanted}` does not exist.")
         future: asyncio.Future[list[Completion]] = asyncio.get_running_loop().create_future()
-        self.waiting.append(Waiting(None if wanted == self.name else str(wanted), request, future))
+        self.waiting.append(Waiting(None if wanted == self.name else wanted, request, future))
         self._arrived.set()
-        return await future
+        try:
+            return await future
+        finally:  # who has hung up is not drawn for
+            self.waiting = [one for one in self.waiting if one.answer is not future]
 
     async def _decode(self, adapter: str | None, batch: list[Waiting]) -> None:
         try:
             drawn = await asyncio.to_thread(self._sample, adapter, [one.request for one in batch])
-        except Exception as error:  # the batch fails, the server goes on
-            for one in batch:
-                if not one.answer.done():
-                    one.answer.set_exception(error)
+        except Exception as error:  # one request's, which the others must not pay for
+            if len(batch) > 1:
+                for one in batch:
+                    await self._decode(adapter, [one])
+            elif not batch[0].answer.done():
+                batch[0].answer.set_exception(error)
             return
         for one, answers in zip(batch, drawn, strict=True):
             if not one.answer.done():
@@ -274,13 +286,29 @@ def request_of(form: Form, tokens: tuple[int, ...], window: int) -> Request:
         raise UserError(f"a prompt of {len(tokens)} tokens and max_tokens {most} do not fit the window of {window}")
     stop: Any = form.get("stop") or ()
     stops = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, list) else ()
-    if (stop and not stops) or not all(isinstance(one, str) for one in stops):
-        raise UserError("stop: a text, or a list of texts")
+    if (stop and not stops) or len(stops) > MOST_STOPS or not all(map(_is_stop, stops)):
+        raise UserError(f"stop: a text of at most {LONGEST_STOP} characters, or a list of up to {MOST_STOPS} of them")
     temperature = _number(form, "temperature", 1.0, 0.0, 100.0, whole=False)
+    if 0 < temperature < LOWEST_TEMPERATURE:
+        raise UserError(
+            f"temperature: {temperature:g}; 0 for the most likely tokens, or at least {LOWEST_TEMPERATURE:g}"
+        )
     sampling = Sampling(most, temperature, _number(form, "top_p", 1.0, 1e-6, 1.0, whole=False), stops)
     named, seed = form.get("rlvr_key"), form.get("seed")
     chosen = _key(named) if isinstance(named, list) else ("seed", secrets.randbits(62) if seed is None else seed)
     return Request(tokens, n, chosen, sampling)
+
+
+def _is_stop(text: Any) -> bool:
+    return isinstance(text, str) and 0 < len(text) <= LONGEST_STOP
+
+
+def _name(form: Form, key: str, usual: str = "") -> str:
+    """The name of a model or an adapter."""
+    name = form.get(key, usual)
+    if not isinstance(name, str) or len(name) > LONGEST_NAME:
+        raise UserError(f"{key}: a text of at most {LONGEST_NAME} characters is needed")
+    return name
 
 
 def _key(parts: Any) -> Any:

@@ -44,7 +44,7 @@ def use_threads(count: int) -> None:
     if platform.machine() == "aarch64":
         # Arm's library, which oneDNN asks for products of matrices there, takes all cores whatever torch was told.
         # OpenBLAS keeps to the number and is as fast (docs/speed.md).
-        torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
+        torch.backends.mkldnn.enabled = False
 
 
 def _idle_s() -> float:

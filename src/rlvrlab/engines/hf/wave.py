@@ -23,6 +23,8 @@ class Wave:
 
     prompts: tuple[tuple[int, ...], ...]
     """The tokens of one prompt per group."""
+    begun_G: tuple[int, ...]
+    """How many of a prompt's last tokens are an answer that has begun."""
     group_R: Ints
     """Group of each row, ascending."""
     limit_R: Ints

@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from rlvrlab.batch import Floats, Ints, TokenBatch
-from rlvrlab.engines.base import EngineTable, Policy, Scope, ValueObjective, add_metrics, micro_batches
+from rlvrlab.batch import Floats, Ints, TokenBatch, add_metrics, micro_batches
+from rlvrlab.engines.base import EngineTable, Policy, Scope, ValueObjective
 from rlvrlab.engines.toy.features import ToyTokenizer, contexts_of, view_prompts
 from rlvrlab.engines.toy.policy import Inputs, Layout, Published, backward, entropy, from_logits, log_softmax, sample
 from rlvrlab.errors import CheckpointError

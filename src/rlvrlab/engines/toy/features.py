@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvrlab.batch import Floats, Ints, TokenBatch
+from rlvrlab.batch import Floats, Ints, TokenBatch, pad
 
 END = 0
 UNKNOWN = 1
@@ -84,12 +84,13 @@ def view_prompts(prompts: Sequence[Sequence[int]], tokenizer: ToyTokenizer, slot
     """Slots, dense features and shape hash of each prompt."""
     unique = {prompt: i for i, prompt in enumerate(dict.fromkeys(tuple(p) for p in prompts))}
     slots_NM = np.full((len(unique), slots), -1, dtype=np.int64)
-    shape_N = np.zeros(len(unique), dtype=np.int64)
     for prompt, i in unique.items():
         numbers = [t for t in prompt if tokenizer.number_of_token[t] >= 0][:slots]
         slots_NM[i, : len(numbers)] = numbers
-        for token in prompt:
-            shape_N[i : i + 1] = advance(shape_N[i : i + 1], slots_NM[i : i + 1], np.array([token]))
+    token_NT, length_N = pad(list(unique), np.int64), np.array([len(prompt) for prompt in unique])
+    shape_N = np.zeros(len(unique), dtype=np.int64)
+    for t in range(token_NT.shape[1]):
+        shape_N = np.where(t < length_N, advance(shape_N, slots_NM, token_NT[:, t]), shape_N)
     values_NM = np.where(slots_NM >= 0, tokenizer.number_of_token[slots_NM], 0)
     linear = (np.ones((len(values_NM), 1)), values_NM / scale, np.log(np.maximum(values_NM, 1)) / np.log(scale))
     base = np.concatenate(linear, axis=1)

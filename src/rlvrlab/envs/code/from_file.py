@@ -15,6 +15,7 @@ from rlvrlab.envs.base import Read
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment, refused
 from rlvrlab.envs.code.purity import is_pure
 from rlvrlab.envs.code.rows import CodeRow, Columns, Shape, fitting, read_shaped, shaped
+from rlvrlab.envs.code.shared_judge import settled
 from rlvrlab.envs.data_files import LocatedPath, Row
 from rlvrlab.errors import UserError, suggestion
 from rlvrlab.judge.extract import program_in, python_block
@@ -30,26 +31,14 @@ ANSWER_FUNCTION = "Answer with the whole function in one ```python block."
 ANSWER_PROGRAM = (
     "Read standard input and print to standard output. Answer with the whole program in one ```python block."
 )
-WHAT_HAPPENED = {
+NOT_RUN = {
     ErrorKind.FORMAT: "There was no program in it.",
-    ErrorKind.RUNTIME: "It is right on the examples, but ends with an error on other tests.",
-    ErrorKind.TIMEOUT: "It is right on the examples, but takes too long on other tests.",
-    ErrorKind.MEMORY: "It is right on the examples, but needs too much memory on other tests.",
-    ErrorKind.OUTPUT: "It is right on the examples, but prints too much on other tests.",
-    ErrorKind.WRONG: "It is right on the examples, but wrong on other tests.",
     ErrorKind.RULE: "It does not keep to what was asked.",
 }
-ON_EXAMPLES = {
-    ErrorKind.RUNTIME: "it ends with an error",
-    ErrorKind.TIMEOUT: "it takes too long",
-    ErrorKind.MEMORY: "it needs too much memory",
-    ErrorKind.OUTPUT: "it prints too much",
-}
-"""What is told of a program that may know more than its input: nothing that it has written itself."""
+"""What is told of an answer that was refused for its text."""
 NO_ANSWER = python_block("pass\n")
 BESIDE = "tests that must run beside the answer (inprocess = true)"
 MOST_NAMED = 40
-NOT_RUN = (ErrorKind.FORMAT, ErrorKind.SYNTAX, ErrorKind.RULE)
 
 
 @dataclass(frozen=True)
@@ -117,12 +106,17 @@ class FileEnvironment(JudgedEnvironment, LocatedPath):
         return given_out
 
     def read_row(self, row: Row) -> Read | None:
+        """A row as it is; None when the settings leave it out."""
+        read = self.shaped_row(row)
+        if read is None:
+            return None
+        return Read.by_text(read.text + (read.buggy or ""), lambda role: self.problems_of(read, role))
+
+    def shaped_row(self, row: Row) -> CodeRow | None:
         """A row in the wanted shape, or in the first that fits; None when the settings leave it out."""
         columns = Columns(row)
         read = fitting(columns, self.shapes)[1] if self.shape == "auto" else self.shapes[self.shape](columns)
-        if read.left_out or (read.inprocess and not self.inprocess):
-            return None
-        return Read.by_text(read.text + (read.buggy or ""), lambda role: self.problems_of(read, role))
+        return None if read.left_out or (read.inprocess and not self.inprocess) else read
 
     def gold(self, problem: Problem) -> str | None:
         """The reference answer of the row."""
@@ -143,7 +137,9 @@ class FileEnvironment(JudgedEnvironment, LocatedPath):
         answers = [self.gold(one) or NO_ANSWER for one in coded]
         verdicts = self.verify_many(list(zip(coded, answers, strict=True)))
         tried = zip(coded, verdicts, strict=True)
-        return {one.id: verdict.detail for one, verdict in tried if verdict.error is ErrorKind.BAD_TASK}
+        return {
+            one.id: verdict.detail for one, verdict in tried if settled(verdict, one.id).error is ErrorKind.BAD_TASK
+        }
 
     def reference(self, row: CodeRow) -> dict[str, Any]:
         """What the verifier needs, in plain data."""
@@ -184,21 +180,31 @@ class FileEnvironment(JudgedEnvironment, LocatedPath):
         )
 
     def second_turn(self, problem: Problem, text: str, verdict: Verdict) -> str:
-        """The prompt of another try after a failed one; what happened on hidden tests is told by its kind alone."""
+        """The prompt of another try after a failed one."""
         found = program_in(text, problem.reference["entry_point"], problem.reference["begun"])
         own = f"\n\nYour last answer:\n```python\n{found.code.strip()}\n```" if found.code else ""
-        told = WHAT_HAPPENED.get(verdict.error, "It was not accepted.")
-        examples = problem.meta.get("examples") or []
-        if found.code and verdict.error is ErrorKind.SYNTAX:
-            # Compiled once more, away from hidden tests: a program that ran could have forged the message.
-            [compiled] = self.judge([(SyntaxTask(), found.code)], [problem.id])
-            told = "It was not accepted." if compiled.correct else f"It does not compile: {compiled.detail}."
-        elif found.code and examples and verdict.error not in NOT_RUN:
-            [public] = self.judge([(self.task(problem.reference, examples), found.code)], [problem.id])
-            if public.correct is False:
-                seen = public.detail if is_pure(found.code) else ON_EXAMPLES.get(public.error, "it is wrong")
-                told = f"On the examples: {seen}."
+        told = NOT_RUN.get(verdict.error) or self._told(problem, found.code or "", verdict)
         return f"{problem.prompt.rstrip()}{own}\n\n{told} Try again.\n"
+
+    def _told(self, problem: Problem, program: str, verdict: Verdict) -> str:
+        """What a program that was run is told: how it does on public examples, in a run of their own.
+
+        Not how it failed on hidden tests, not even in kind: it could choose between an error and a loop by what it
+        read there, and so carry hidden inputs into the next prompt. A program that may have kept something from an
+        earlier run is told no kind at all.
+        """
+        if verdict.error is ErrorKind.SYNTAX:  # compiled once more: a program that ran could have forged the message
+            [compiled] = self.judge([(SyntaxTask(), program)], [problem.id])
+            if compiled.correct is False:
+                return f"It does not compile: {compiled.detail}."
+        examples = problem.meta.get("examples") or []
+        jobs = [(self.task(problem.reference, examples), program)] if examples else []
+        public = next(iter(self.judge(jobs, [problem.id])), None)
+        if public is None or public.correct is None:
+            return "It is not right on all tests."
+        if public.correct:
+            return "It is right on the examples, but not on all other tests."
+        return f"On the examples: {public.detail if is_pure(program) else 'it is wrong'}."
 
     def self_check(self) -> list[Check]:
         """The usual check; our own problems run quickly, so a short time limit ends endless loops soon."""

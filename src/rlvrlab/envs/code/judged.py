@@ -31,6 +31,7 @@ Jobs: TypeAlias = "tuple[Item, ...]"
 class JudgedEnvironment(BaseEnvironment):
     """An environment behind the shared judge."""
 
+    runs_answers = True
     every_test: bool = True
     """Go on after a test that ended the program, so that the score is the true share of tests passed."""
 

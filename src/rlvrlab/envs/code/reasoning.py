@@ -22,8 +22,8 @@ from rlvrlab.envs.code.judged import Jobs, accepted, refused
 from rlvrlab.envs.code.rows import CodeRow
 from rlvrlab.envs.code.samples import GENERATION_ROWS
 from rlvrlab.envs.code.shapes import GENERATION
+from rlvrlab.envs.code.shared_judge import settled
 from rlvrlab.envs.python_trees import NOT_PYTHON, example_of, literal
-from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.compare import RSTRIP_LINES, same_text
 from rlvrlab.judge.extract import after_thinking, value_in
 from rlvrlab.registry import register
@@ -46,11 +46,8 @@ class CodeReasoning(FileEnvironment):
         """Rows with a solution that is right on its first public example."""
         rows = [row for row in super().rows() if row.solution is not None and row.examples]
         jobs = [(self.task(self.reference(row), row.examples[:1]), row.solution or "") for row in rows]
-        verdicts = self.judge(jobs, [row.id for row in rows])
-        for row, verdict in zip(rows, verdicts, strict=True):
-            if verdict.correct is None and "bad_task" not in verdict.flags:  # or the data would depend on the machine
-                raise InfrastructureError(f"{self.name}: the example of {row.id} could not be tried: {verdict.detail}")
-        return [row for row, verdict in zip(rows, verdicts, strict=True) if verdict.correct]
+        tried = zip(rows, self.judge(jobs, [row.id for row in rows]), strict=True)
+        return [row for row, verdict in tried if settled(verdict, f"{self.name}: the example of {row.id}").correct]
 
     def problems_of(self, row: CodeRow, role: Role) -> list[Problem]:
         """One question about the row's solution."""

@@ -26,9 +26,10 @@ from rlvrlab.envs.code.cheats import function_cheats
 from rlvrlab.envs.code.from_file import ANSWER_FUNCTION, FileEnvironment
 from rlvrlab.envs.code.judged import Jobs, refused
 from rlvrlab.envs.code.rewriting import same_program
-from rlvrlab.envs.code.rows import CodeRow, Columns, fitting
+from rlvrlab.envs.code.rows import CodeRow
 from rlvrlab.envs.code.samples import REPAIR_ROWS
 from rlvrlab.envs.code.shapes import REPAIR
+from rlvrlab.envs.code.shared_judge import settled
 from rlvrlab.envs.data_files import Row
 from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import program_in, python_block
@@ -73,12 +74,9 @@ class CodeRepair(FileEnvironment):
 
     def read_row(self, row: Row) -> Read | None:
         """A row with a bug as it is; of a right program the bugs that could be made, each of them to be tried."""
-        columns = Columns(row)
-        read = fitting(columns, self.shapes)[1] if self.shape == "auto" else self.shapes[self.shape](columns)
-        if read.left_out or (read.inprocess and not self.inprocess):
-            return None
-        if read.buggy is not None:
-            return Read.by_text(read.text + read.buggy, lambda role: self.problems_of(read, role))
+        read = self.shaped_row(row)
+        if read is None or read.buggy is not None:
+            return super().read_row(row)
         if read.solution is None or not read.entry_point:
             return None
         made = [
@@ -99,7 +97,7 @@ class CodeRepair(FileEnvironment):
         firsts = [group[0] for group in made.values()]
         golds = quick.verify_many([(problem, str(self.gold(problem))) for problem in firsts])
         for group, verdict in zip(list(made.values()), golds, strict=True):
-            if not verdict.correct:
+            if not settled(verdict, group[0].id).correct:
                 bad |= {problem.id: f"its own solution is refused: {verdict.detail}" for problem in group}
                 group.clear()
         return bad | quick.unnoticed(made)
@@ -115,7 +113,7 @@ class CodeRepair(FileEnvironment):
         ]:
             jobs = [(self.task(p.reference, p.reference["tests"]), str(p.reference["given"])) for _, p in batch]
             for (origin, problem), verdict in zip(batch, self.judge(jobs, [p.id for _, p in batch]), strict=True):
-                if verdict.correct is False and verdict.error is not ErrorKind.TIMEOUT:
+                if settled(verdict, problem.id).correct is False and verdict.error is not ErrorKind.TIMEOUT:
                     kept[origin] += 1
                     continue
                 endless = verdict.error is ErrorKind.TIMEOUT

@@ -12,8 +12,8 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rlvrlab.errors import LabError
-from rlvrlab.types import Verdict, unjudged
+from rlvrlab.errors import InfrastructureError, LabError
+from rlvrlab.types import ErrorKind, Verdict, unjudged
 
 if TYPE_CHECKING:
     from rlvrlab.judge.judge import Item, Judge
@@ -54,6 +54,13 @@ def judged(items: Sequence[Item]) -> list[Verdict]:
         return shared_judge().verify_many(items) if items else []
     except (LabError, OSError) as error:
         return [unjudged(f"the judge failed: {error}") for _ in items]
+
+
+def settled(verdict: Verdict, what: str) -> Verdict:
+    """The verdict, while data is prepared: InfrastructureError where the data would depend on a machine that failed."""
+    if verdict.error is ErrorKind.INFRA:
+        raise InfrastructureError(f"{what} could not be tried: {verdict.detail}")
+    return verdict
 
 
 @atexit.register

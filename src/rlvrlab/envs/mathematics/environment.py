@@ -57,7 +57,7 @@ class Mathematics(DataSetEnvironment):
     style: Literal["plain", "think"] = "plain"
     """think: the reasoning stands in <think> tags, the answer after them."""
 
-    version = "3"
+    version = "4"
 
     def __post_init__(self) -> None:
         if self.style not in PROMPTS:

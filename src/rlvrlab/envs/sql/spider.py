@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rlvrlab.envs.answers import squeezed
-from rlvrlab.envs.code.shared_judge import judged
+from rlvrlab.envs.code.shared_judge import judged, settled
 from rlvrlab.envs.data_files import Row, read_each
 from rlvrlab.envs.split import role_in_training_set, role_of
 from rlvrlab.envs.sql.databases import prepared
-from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.errors import UserError
 from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.judge.modes.sql_separation import BadQuestion
 from rlvrlab.types import Role
@@ -66,9 +66,7 @@ def asked_by_role(folder: Path) -> dict[Role, list[Asked]]:
     by_role: dict[Role, list[Asked]] = {"train": [], "dev": [], "test": []}
     taken = {_content(row) for row in held} if train else set()
     for row, verdict in zip(rows, probes, strict=True):
-        if verdict.correct is None and "bad_task" not in verdict.flags:  # or the data would depend on the machine
-            raise InfrastructureError(f"sql: the gold query of {row.question!r} could not be run: {verdict.detail}")
-        if verdict.correct is not False:
+        if settled(verdict, f"sql: the gold query of {row.question!r}").correct is not False:
             continue
         role = role_of("spider", *_content(row))
         if train:

@@ -71,7 +71,8 @@ class StepReport:
 
 def look_at_steps(tries: Sequence[Try], report: Report, env: Environment) -> StepReport | None:
     """Segment some answers and mend some failed ones; None where no answer is in the demanded form."""
-    formed = {(one.problem.id, one.text): one for one in tries if one.formed and one.text and not _has_tools(one)}
+    alone = [one for one in tries if one.formed and one.text and "tools" not in one.problem.meta]
+    formed = {(one.problem.id, one.text): one for one in alone}
     if not formed:
         return None
     counts = [len(segment(one.text)) for one in list(formed.values())[:MOST_ANSWERS]]
@@ -80,7 +81,7 @@ def look_at_steps(tries: Sequence[Try], report: Report, env: Environment) -> Ste
     verdicts = env.verify_many([(problem, text) for _, problem, text in edits])
     right: list[list[bool]] = [[] for _ in failed]
     for (at, _, _), verdict in zip(edits, verdicts, strict=True):
-        right[at].append(verdict.correct is True)
+        right[at] += [verdict.correct] if verdict.correct is not None else []
     nothing = Measured(0.0, 0.0, 1.0)
     return StepReport(
         steps=sum(counts) / len(counts),
@@ -91,10 +92,6 @@ def look_at_steps(tries: Sequence[Try], report: Report, env: Environment) -> Ste
         calls=len(edits),
         dead=1 - report.total.mixed.value,
     )
-
-
-def _has_tools(one: Try) -> bool:
-    return "tools" in one.problem.meta
 
 
 def _spread(failed: Sequence[Try]) -> list[Try]:

@@ -1,16 +1,126 @@
 """The suites by name, and the members of one or several of them.
 
 rlvr suite graphs --tier fast --models experiments/
+
+graphs   What is made here has proved answers, and the same seed gives the same problems everywhere: six NP-hard tasks,
+         four others of GraphArena's kind (`p_tasks`), nine of GraphWiz's kind (`wiz_tasks`), node and link prediction.
+         The published ones of GraphArena, GraphWiz and NLGraph are read from your copy; numbers on one kind are no
+         numbers on the other.
+math     Small hard sets by pass@k, large ones by pass@1. All read the publisher's files; none is shipped.
+logic    Logic grids and textbook algorithms: made here, and the published ones.
+coding   Countdown, GSM8K and programs. MBPP_reg are MBPP's prompt and validation rows, for regression: dev, never test.
 """
 
 from __future__ import annotations
 
 from rlvrlab.errors import UnknownName
-from rlvrlab.evals.suites.base import Member, Suite
-from rlvrlab.evals.suites.coding import CODING
-from rlvrlab.evals.suites.graphs import GRAPHS
-from rlvrlab.evals.suites.logic import LOGIC
-from rlvrlab.evals.suites.mathematics import MATHEMATICS
+from rlvrlab.evals.suites.base import ENDINGS, Member, Suite, published, test_file
+
+LONG = 8192
+ROWS = "{}, as lines of JSON (docs/graphs.md)"
+NP_TASKS = ("TSP", "GED", "MCP", "MIS", "MVC", "MCS")
+QWEN = "github.com/QwenLM/Qwen2.5-Math, evaluation/data/{}"
+LIVE = "huggingface.co/datasets/opencompass/LiveMathBench"
+AT_K = {
+    # name: (problems, k); both tiers draw k answers, the fast one to fewer problems
+    "aime24": (30, 64), "aime25": (30, 64), "math500": (500, 8), "lmb": (238, 8), "minerva_math": (272, 8),
+    "gaokao2023en": (385, 8), "gaokao2024_mix": (91, 8),
+}  # fmt: skip
+AT_1 = {
+    "college_math": 2818, "cmath": 600, "gsm8k": 1319, "svamp": 1000, "asdiv": 2215, "mawps": 2065, "sat_math": 32,
+    "aqua": 254, "tabmwp": 1000, "amc23": 40, "mmlu_stem": 3018,
+}  # fmt: skip
+SVAMP = ("svamp/SVAMP.json", "svamp/SVAMP.json.gz")
+FAST_AT_K, FAST_AT_1 = 30, 60
+
+
+def _named(*stems: str) -> tuple[str, ...]:
+    return tuple(f"{stem}{ending}" for stem in stems for ending in ENDINGS)
+
+
+GRAPHS = Suite(
+    "graphs",
+    "graph tasks",
+    (
+        *(
+            Member(f"np_{task.lower()}", "graph", 100, 10, {"tasks": [task]}, max_tokens=LONG, group="NP, in task")
+            for task in NP_TASKS
+        ),
+        Member("p_tasks", "graph_p", 400, 40, max_tokens=LONG, group="P, cross task"),
+        Member("wiz_tasks", "graphwiz", 900, 45, max_tokens=LONG, group="cross task"),
+        Member(
+            "node_classification", "graph_learning", 200, 20, {"tasks": ["node_classification"]}, max_tokens=LONG,
+            group="cross task",
+        ),
+        Member(
+            "link_prediction", "graph_learning", 200, 20, {"tasks": ["link_prediction"]}, max_tokens=LONG,
+            group="cross task",
+        ),
+        Member(
+            "nlgraph", "nlgraph", 1000, 40, files=("nlgraph",), folder_key="folder", max_tokens=LONG,
+            group="cross task", source="github.com/Arthur-Heng/NLGraph (folder NLGraph, one sub-folder per task)",
+        ),
+        published("grapharena", 10_000, 60, ROWS.format("github.com/squareRoot3/GraphArena"), max_tokens=LONG,
+                  group="published"),
+        published("graphinstruct", 3600, 45, ROWS.format("huggingface.co/datasets/GraphWiz/GraphInstruct-Test"),
+                  max_tokens=LONG, group="published"),
+    ),
+)  # fmt: skip
+
+MATHEMATICS = Suite(
+    "math",
+    "mathematics",
+    (
+        *(
+            published(
+                name, size, min(size, FAST_AT_K), LIVE if name == "lmb" else QWEN.format(name), n=k, max_tokens=LONG,
+                group="pass@k",
+            )
+            for name, (size, k) in AT_K.items()
+        ),
+        *(
+            published(
+                name, size, min(size, FAST_AT_1), QWEN.format(name), max_tokens=LONG, group="pass@1",
+                files=test_file(name, *(SVAMP if name == "svamp" else ())),
+            )
+            for name, size in AT_1.items()
+        ),
+    ),
+)  # fmt: skip
+
+LOGIC = Suite(
+    "logic",
+    "zebra puzzles and CLRS algorithms",
+    (
+        Member("zebra", "zebra", 200, 20, {"style": "plain", "levels": [1, 2, 3, 4]}, max_tokens=LONG, group="made"),
+        published("zebralogic", 1000, 40, keys={"style": "plain"}, max_tokens=LONG, group="published"),
+        Member("clrs", "clrs", 260, 52, group="made"),
+        published(
+            "clrs_text", 1000, 60, preset="clrs_test", group="published",
+            files=(*test_file("clrs_test"), *test_file("clrs_text"), "clrs_text_sample.jsonl"),
+        ),
+    ),
+)  # fmt: skip
+
+CODING = Suite(
+    "coding",
+    "arithmetic and programs",
+    (
+        Member("countdown", "countdown", 1000, 100, group="arithmetic"),
+        published("gsm8k", 1319, 100, group="arithmetic"),
+        published(
+            "humaneval", 164, 40, group="programs", files=(*_named("humaneval/HumanEval"), *test_file("humaneval")),
+        ),
+        published("mbpp_reg", 100, 50, role="dev", group="programs", files=_named("mbpp_reg_dev", "mbpp/mbpp")),
+        published(
+            "codecontests_valid", 117, 30, preset="codecontests", role="dev", group="programs",
+            files=_named("codecontests/valid", "codecontests_dev"),
+        ),
+        published(
+            "codecontests_test", 165, 30, preset="codecontests", group="programs", files=test_file("codecontests"),
+        ),
+    ),
+)  # fmt: skip
 
 SUITES: dict[str, Suite] = {suite.name: suite for suite in (GRAPHS, MATHEMATICS, LOGIC, CODING)}
 

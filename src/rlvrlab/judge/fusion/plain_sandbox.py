@@ -19,10 +19,11 @@ from rlvrlab.judge import compare
 from rlvrlab.judge.finding import Finding
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.tasks import StdioTask, SyntaxTask, Task, TestsTask
-from rlvrlab.types import Verdict
+from rlvrlab.types import Verdict, bad_task
 
 RunCode = Callable[..., Awaitable[dict[str, Any]]]
 WEAK = "integrity: weak"
+UNREADABLE = "\ufffd"
 REMEDY = (
     "start `rlvr serve judge` in its place, or allow it with --plain-sandbox (RLVR_JUDGE_PLAIN=1, judge.plain_sandbox "
     "in a plan): answers can forge such verdicts, and each is flagged"
@@ -51,6 +52,8 @@ print(given["word"], "complete", flush=True)
 async def judge_plain(run_code: RunCode, code: str, task: Task, every_test: bool, allowed: bool) -> Verdict:
     """The verdict on one program; JudgeLost where such a server cannot be trusted with the task."""
     options = {"run_timeout": task.limits.wall_or_default_s, "memory_limit_MB": task.limits.memory_mb}
+    if isinstance(task, StdioTask) and any(UNREADABLE in expected for _, expected in task.tests):
+        return bad_task("an expected output holds U+FFFD, which this server also writes for bytes that are no text")
     if isinstance(task, StdioTask) and task.checker is None:
         return (await _stdio(run_code, code, task, every_test, options)).verdict("remote")
     if allowed and isinstance(task, TestsTask):
@@ -69,7 +72,7 @@ async def _stdio(run_code: RunCode, code: str, task: StdioTask, every_test: bool
         answer = await run_code(code, given, **options)
         run = answer["run_result"]
         if answer["status"] == "Success":
-            if compare.same_text(run["stdout"].encode("utf-8", "replace"), expected, task.comparison):
+            if compare.same_text(run["stdout"].encode("utf-8", "surrogatepass"), expected, task.comparison):
                 finding.passed += 1
             else:
                 finding.fail(Outcome.WRONG_ANSWER, "another output")

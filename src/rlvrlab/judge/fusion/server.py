@@ -22,7 +22,7 @@ from rlvrlab.judge.code import SCORER_VERSION, CodeJudge
 from rlvrlab.judge.finding import tried
 from rlvrlab.judge.fusion import wire
 from rlvrlab.judge.fusion.datasets import Datasets
-from rlvrlab.judge.fusion.submissions import judge_submission
+from rlvrlab.judge.fusion.submissions import Executed, judge_submission
 from rlvrlab.judge.statistics import Stopwatch
 from rlvrlab.judge.workers.orders import Order
 from rlvrlab.judge.workers.pool import Pool
@@ -133,9 +133,13 @@ class JudgeServer:
             return await run_code(self.pool, form)
 
     async def _submit(self, request: Request) -> dict[str, Any]:
+        """SandboxFusion's own server answers with 500 where its sandbox failed, and its clients then ask again."""
         form = request.json()
         async with self._place():
-            return await judge_submission(form, lambda one: run_code(self.pool, one), self.judge, self.datasets)
+            try:
+                return await judge_submission(form, lambda one: execute(self.pool, one), self.judge, self.datasets)
+            except InfrastructureError as error:
+                raise HttpError(500, f"the machine failed, not the answer: {error}") from None
 
     async def _judge(self, request: Request) -> dict[str, Any]:
         items = request.json().get("items")
@@ -154,7 +158,16 @@ class JudgeServer:
 
 
 async def run_code(pool: Pool, form: dict[str, Any]) -> dict[str, Any]:
-    """One program, as SandboxFusion runs it."""
+    """One program, as SandboxFusion runs it; a SandboxError, which clients retry, where the machine failed."""
+    try:
+        return (await execute(pool, form)).response
+    except InfrastructureError as error:
+        nothing: dict[str, Any] = {"compile_result": None, "run_result": None, "files": {}}
+        return {"status": "SandboxError", "message": str(error), **nothing}
+
+
+async def execute(pool: Pool, form: dict[str, Any]) -> Executed:
+    """Run the program of a request to /run_code; InfrastructureError where the machine did not let it end."""
     code, language = form.get("code"), form.get("language")
     if not isinstance(code, str):
         raise UserError("code: a string is needed")
@@ -165,6 +178,10 @@ async def run_code(pool: Pool, form: dict[str, Any]) -> dict[str, Any]:
     if not (isinstance(stdin, str) and isinstance(files, dict) and isinstance(fetched, list)):
         raise UserError("stdin: a string; files: an object; fetch_files: a list")
     names = [str(name) for name in fetched]
+    try:
+        given = stdin.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise UserError("stdin: half a character (a lone surrogate) is no text") from None
     job = {
         "role": "program",
         "code": code,
@@ -172,18 +189,14 @@ async def run_code(pool: Pool, form: dict[str, Any]) -> dict[str, Any]:
         "fetch_files": names,
     }
 
-    async def run() -> dict[str, Any]:
-        ran = await pool.run(Order(job, limits, stdin.encode("utf-8", "surrogatepass")))
-        return wire.run_code_response(ran, limits, pool.image.isolation, names)
+    async def run() -> Executed:
+        ran = await pool.run(Order(job, limits, given))
+        return Executed(ran.stdout, wire.run_code_response(ran, limits, pool.image.isolation, names))
 
     deadline = wire.deadline_s(form, limits)
     try:
         async with asyncio.timeout(deadline):
             return await tried(run)
     except TimeoutError:
-        trouble = f"the machine is too busy: the program was not done after {deadline:g} s, nor had it used up its time"
-    except InfrastructureError as error:
-        trouble = str(error)
-    # The machine failed, not the program: clients retry this.
-    nothing: dict[str, Any] = {"compile_result": None, "run_result": None, "files": {}}
-    return {"status": "SandboxError", "message": trouble, **nothing}
+        late = f"the program was not done after {deadline:g} s, nor had it used up its time"
+        raise InfrastructureError(f"the machine is too busy: {late}") from None

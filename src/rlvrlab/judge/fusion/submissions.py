@@ -7,6 +7,9 @@ test_list: ["assert add(1, 2) == 3"], entry_point: "add"         MBPP
 Rows as SandboxFusion's own data sets have them (sandbox/datasets) keep some of it elsewhere: HumanEval is {task_id,
 prompt, test, entry_point} or {id, content, test, labels: {entry_point}}, MBPP is {id, content, test_list, labels:
 {test_setup_code}} without any entry_point; labels and test_list may be JSON in a string.
+
+An answer that is wrong is `accepted: false`. A row that cannot be judged is a UserError (422), a machine that failed an
+InfrastructureError (500): neither says anything about the answer.
 """
 
 from __future__ import annotations
@@ -17,23 +20,34 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from keyword import iskeyword
-from typing import Any
+from typing import Any, NamedTuple
 
-from rlvrlab.errors import UserError
+from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.judge.code import CodeJudge
 from rlvrlab.judge.compare import RSTRIP_LINES, Comparison, same_text
 from rlvrlab.judge.extract import program_in
 from rlvrlab.judge.fusion import wire
 from rlvrlab.judge.fusion.datasets import Datasets
-from rlvrlab.judge.modes.stdio import TEXT_KINDS
+from rlvrlab.judge.modes.stdio import TEXT_KINDS, no_output
 from rlvrlab.judge.tasks import TestsTask
-from rlvrlab.types import Verdict
+from rlvrlab.types import ErrorKind, Verdict
 
 Form = dict[str, Any]
-RunCode = Callable[[Form], Awaitable[Form]]
 
 
-async def judge_submission(form: Form, run_code: RunCode, judge: CodeJudge, kept: Datasets) -> Form:
+class Executed(NamedTuple):
+    """A program that has run."""
+
+    stdout: bytes
+    """What it wrote, before anything was replaced in it to make it text."""
+    response: Form
+    """As /run_code answers."""
+
+
+Execute = Callable[[Form], Awaitable[Executed]]
+
+
+async def judge_submission(form: Form, execute: Execute, judge: CodeJudge, kept: Datasets) -> Form:
     """SandboxFusion's EvalResult, for a row that the caller brings along or one that the server keeps."""
     config = _table(form, "config")
     provided = config.get("provided_data")
@@ -55,14 +69,14 @@ async def judge_submission(form: Form, run_code: RunCode, judge: CodeJudge, kept
     if found.code is None:
         return {**result, "accepted": False, "tests": [], "extra": {"reason": found.reason}}
     if isinstance(row.get("test"), list):
-        tests = await _contest(found.code, row["test"], config, run_code)
+        tests = await _contest(found.code, row["test"], config, execute)
     else:
         tests = [_as_test(await judge.judge(found.code, _assert_task(row, config)))]
     complete = isinstance(row.get("test"), str) or "test_list" in row or len(tests) == len(row["test"])
     return {**result, "accepted": complete and all(test["passed"] for test in tests), "tests": tests}
 
 
-async def _contest(code: str, tests: list[Any], config: Form, run_code: RunCode) -> list[Form]:
+async def _contest(code: str, tests: list[Any], config: Form, execute: Execute) -> list[Form]:
     extra = _table(config, "extra")
     try:
         policy = Comparison(**extra["comparison"]) if "comparison" in extra else RSTRIP_LINES
@@ -80,9 +94,11 @@ async def _contest(code: str, tests: list[Any], config: Form, run_code: RunCode)
         given, wanted = _table(test, "input").get("stdin", ""), _table(test, "output").get("stdout", "")
         if not isinstance(wanted, str):
             raise UserError(f"provided_data.test: output.stdout is {wanted!r:.80}; a string is needed")
+        if no_output(wanted):
+            raise UserError("provided_data.test: output.stdout holds half a character (a lone surrogate)")
         request = {"code": code, "language": "python", "stdin": given, "run_timeout": config.get("run_timeout")}
-        ran = await run_code({**request, "memory_limit_MB": extra.get("memory_limit_MB")})
-        right = ran["status"] == "Success" and same_text(ran["run_result"]["stdout"].encode(), wanted, policy)
+        stdout, ran = await execute({**request, "memory_limit_MB": extra.get("memory_limit_MB")})
+        right = ran["status"] == "Success" and same_text(stdout, wanted, policy)
         done.append({"passed": right, "exec_info": ran, "test_info": test if extra.get("return_full_case") else None})
         # A wrong output must not decide whether another test is started: the program could tell.
         if ran["status"] != "Success" and not everything:
@@ -149,9 +165,13 @@ def _assert_task(row: Form, config: Form) -> TestsTask:
 
 
 def _as_test(verdict: Verdict) -> Form:
-    status = "SandboxError" if verdict.correct is None else "Success" if verdict.correct else "Failed"
+    if verdict.error is ErrorKind.BAD_TASK:
+        raise UserError(f"provided_data: {verdict.detail}")
+    if verdict.correct is None:
+        raise InfrastructureError(verdict.detail)
+    status = "Success" if verdict.correct else "Failed"
     run = {
-        "status": "TimeLimitExceeded" if verdict.error == "timeout" else "Finished",
+        "status": "TimeLimitExceeded" if verdict.error is ErrorKind.TIMEOUT else "Finished",
         "execution_time": verdict.cost.get("wall_s"),
         "return_code": 0 if verdict.correct else 1,
         "stdout": "",
@@ -159,4 +179,4 @@ def _as_test(verdict: Verdict) -> Form:
     }
     info = {"status": status, "message": verdict.detail, "run_result": run, "files": {}}
     told = {"verdict": wire.verdict_to_wire(verdict)}
-    return {"passed": verdict.correct is True, "exec_info": info, "test_info": told}
+    return {"passed": verdict.correct, "exec_info": info, "test_info": told}

@@ -1,6 +1,7 @@
 """Plain data across the wall: a closed set of exact types as JSON, everything else refused.
 
     [1, 2.5] -> ["list", [1, 2.5]]     {"a": (1,)} -> ["dict", [["a", ["tuple", [1]]]]]     2**80 -> ["int", "0x1000…"]
+    Fraction(1, 3) -> ["Fraction", [1, 3]]     range(2**80) -> ["range", [0, ["int", "0x1000…"], 1]]
 
 Scalars stay themselves; a container is [tag, items]. The judge compares encodings (compare.py) and never decodes, so a
 hostile value cannot make it build a hostile hash table.
@@ -17,6 +18,8 @@ from typing import Any
 
 DEEPEST = 100
 LARGEST_PLAIN_INT = 1 << 53
+MOST_FRACTION_BITS = 1 << 18
+"""Of the numerator and the denominator of a fraction, about 79,000 digits: reducing one of more would take seconds."""
 
 Encoded = Any
 Other = Callable[[object], Encoded]
@@ -50,6 +53,15 @@ def _named(tag: str, parts: Any) -> Any:
     return lambda value, other, depth: [tag, parts(value)]
 
 
+def _fraction(value: Fraction, other: Other, depth: int) -> Encoded:
+    parts = value.numerator, value.denominator
+    return ["Fraction", [encode(part) for part in parts]] if _reducible(*parts) else other(value)
+
+
+def _reducible(above: int, below: int) -> bool:
+    return max(above.bit_length(), below.bit_length()) <= MOST_FRACTION_BITS
+
+
 def _itself(value: Any, other: Other, depth: int) -> Encoded:
     return value
 
@@ -72,8 +84,8 @@ ENCODERS: dict[type, Any] = {
     Counter: _mapping("Counter"),
     OrderedDict: _mapping("OrderedDict"),
     defaultdict: _mapping("defaultdict"),
-    range: _named("range", lambda value: [value.start, value.stop, value.step]),
-    Fraction: _named("Fraction", str),
+    range: _named("range", lambda value: [encode(part) for part in (value.start, value.stop, value.step)]),
+    Fraction: _fraction,
     Decimal: _named("Decimal", str),
     datetime.date: _named("date", datetime.date.isoformat),
     datetime.datetime: _named("datetime", datetime.datetime.isoformat),
@@ -120,6 +132,23 @@ def _spread(keys: list[Any]) -> list[Any]:
     return keys
 
 
+def whole(form: Encoded) -> int:
+    """The integer of an encoding; ValueError where it is none."""
+    match form:
+        case ["int", str(text)]:
+            return int(text, 16)
+        case int() if not isinstance(form, bool):
+            return form
+    raise ValueError("no whole number")
+
+
+def _fraction_of(parts: Encoded) -> Fraction:
+    above, below = map(whole, parts)
+    if not _reducible(above, below):
+        raise ValueError("a fraction of too many digits")
+    return Fraction(above, below)
+
+
 def _pairs(items: Encoded, known: Known) -> list[tuple[Any, Any]]:
     keys = _spread([decode(key, known) for key, _ in items])
     return list(zip(keys, (decode(item, known) for _, item in items), strict=True))
@@ -140,8 +169,8 @@ DECODERS: dict[str, Callable[[Any, Known], Any]] = {
     "Counter": lambda items, known: Counter(dict(_pairs(items, known))),
     "OrderedDict": lambda items, known: OrderedDict(_pairs(items, known)),
     "defaultdict": lambda items, known: defaultdict(None, _pairs(items, known)),
-    "range": lambda parts, known: range(*parts),
-    "Fraction": lambda text, known: Fraction(*map(int, text.split("/"))),  # Fraction("1e9999999") would take for ever
+    "range": lambda parts, known: range(*map(whole, parts)),
+    "Fraction": lambda parts, known: _fraction_of(parts),
     "Decimal": lambda text, known: Decimal(text),
     "date": lambda text, known: datetime.date.fromisoformat(text),
     "datetime": lambda text, known: datetime.datetime.fromisoformat(text),

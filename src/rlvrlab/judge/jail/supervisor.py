@@ -112,6 +112,10 @@ class Crew:
         self._seen: dict[int, tuple[int, int]] = {}
         self._lost_share = (0.0, 0.0)
 
+    def rest(self) -> None:
+        """Forget the last job."""
+        self._begin(0.0)
+
     def watch(self, number: int, limits: Limits, report: int, first_look_s: float) -> Watch:
         """Prepare for one more child; with the first one the clock starts."""
         now = monotonic()

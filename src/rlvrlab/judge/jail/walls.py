@@ -7,6 +7,7 @@ the jail is a short list of calls whose arguments already lie in memory; the chi
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import resource
 import struct
@@ -20,6 +21,8 @@ from rlvrlab.judge.jail.seccomp import SET_MODE_FILTER, Filter
 from rlvrlab.judge.jail.supervisor import nap_s
 
 MOST_RULESETS = 16
+LOWEST_RULESET = 32
+"""Rulesets have numbers of their own, which do not depend on what was open when they were made."""
 HIGHEST_OWN = limits.FILES
 """The zygote has no descriptor from here on (RLIMIT_NOFILE), so `Way.enter` closes only those below."""
 
@@ -82,6 +85,13 @@ class Walls:
         self._rules.clear()
         self.ways.clear()
 
+    def renew(self) -> None:
+        """The same ways to a new scratch directory, at once: one that is made by the next job would show it."""
+        known = list(self.ways)
+        self.forget()
+        for terms in known:
+            self.way(terms)
+
     def _prepare(self, budget: tuple[Any, ...], readable: tuple[str, ...], writable: bool) -> Way:
         budgets = limits.Limits(*budget)
         calls: list[tuple[Callable[..., int], tuple[Any, ...]]] = [
@@ -97,7 +107,9 @@ class Walls:
             if key not in self._rules:
                 executable = ["/usr", "/bin", "/lib", "/lib64", sys.base_prefix] if self.isolation == "bwrap" else []
                 scratch = [self.scratch, os.devnull] if writable else [os.devnull]
-                self._rules[key] = landlock.ruleset([*self.readable, *readable], scratch, executable)
+                rules = landlock.ruleset([*self.readable, *readable], scratch, executable)
+                self._rules[key] = fcntl.fcntl(rules, fcntl.F_DUPFD_CLOEXEC, LOWEST_RULESET)
+                os.close(rules)
             calls.append((syscall, (kernel.NUMBERS["capset"], self.rights.header, self.rights.sets)))
             calls.append((syscall, (restrict, self._rules[key], 0)))
             calls.append((syscall, (filtered, SET_MODE_FILTER, 0, self.filter.header)))

@@ -148,8 +148,11 @@ class Zygote:
                     os.kill(-1, signal.SIGKILL)  # everybody in this pid namespace but ourselves
             if self.scratch.used:
                 self.scratch.renew()
-                self.walls.forget()
+                self.walls.renew()
             self.numbers.ask()
+            # Nor any trace in this memory, which the next job is forked from: free lists grow with what was watched.
+            self.crew.rest()
+            gc.collect()
         self.control.send(ended)
 
     def close(self) -> None:

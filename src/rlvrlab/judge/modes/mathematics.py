@@ -18,19 +18,21 @@ from rlvrlab.judge.finding import Finding, failure_of, records_of, tried
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.modes.expressions import without_repeating
 from rlvrlab.judge.modes.quantities import LONGEST_ANSWER, differ, scaled
-from rlvrlab.judge.modes.spelling import same
+from rlvrlab.judge.modes.spelling import braced, same
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.workers.orders import Image, Order
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, bad_task, unjudged
 
-SCORER_VERSION = "mathematics-6"
+SCORER_VERSION = "mathematics-7"
 IMAGE = Image(preload=("math_verify",), roles=("mathematics",))
 PERCENT = re.compile(r"(?<!\s)(?:\s*\\text\s*\{\s*per\s?cent\s*\}|\s+per\s?cent)$")
 WHOLE = re.compile(r"(?<=[0-9])\.(?=\s*/)")
 """A decimal point with nothing behind it in a ratio: `1./3`."""
 FACTOR = re.compile(r"(?<=[0-9])\s{0,9}\(\s{0,9}([0-9]{1,400})\s{0,9}/\s{0,9}([0-9]{1,400})\s{0,9}\)", re.ASCII)
 """A bracketed ratio behind a number, which it multiplies."""
+CURRENCIES = dict.fromkeys(map(ord, "€£¥¢"))
+"""Signs that math-verify cannot read; quantities.py has seen them by then."""
 MISSING = "math-verify is not installed: pip install 'rlvrlab[math]'"
 
 
@@ -48,6 +50,7 @@ def exactly_equal(answer: str, gold: str, percent: bool = False) -> bool | None:
     """The fast path: True or False for plain numbers, True for equal text, None where it takes more to know."""
     if len(answer) > LONGEST_ANSWER:
         return None
+    answer = braced(answer)
     one, other = _number(answer), _number(gold)
     if one and other:
         (value, in_percent), (expected, expected_in_percent) = one, other
@@ -77,7 +80,7 @@ def _number(text: str) -> tuple[Fraction, bool] | None:
 
 def _readable(text: str) -> str:
     """For math-verify, which reads `2(1/2)` as two and a half, and repeating decimals as if they ended."""
-    return FACTOR.sub(r" \\cdot (\1/\2)", without_repeating(text))
+    return FACTOR.sub(r" \\cdot (\1/\2)", without_repeating(text.translate(CURRENCIES)))
 
 
 @dataclass
@@ -102,7 +105,9 @@ class MathJudge:
         isolation = self.pool.image.isolation
         if find_spec("math_verify") is None:
             return unjudged(MISSING, isolation=isolation)
-        job = {"role": "mathematics", "gold": _readable(task.gold), "answer": _readable(answer)}
+        # An answer is what TeX makes of it. A gold answer with `2^10` in it is no LaTeX, and means two to the ten.
+        gold, answer = braced(task.gold, scripts=False), braced(answer)
+        job = {"role": "mathematics", "gold": _readable(gold), "answer": _readable(answer)}
         finding = Finding(total=1)
 
         async def run() -> Sequence[Any]:

@@ -18,6 +18,7 @@ WRAPPED = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operato
 COMMAND = re.compile(r"\\[a-zA-Z]+")
 WORD = re.compile(r"[a-zA-Z]+")
 HALF_DAY = re.compile(r"\b([ap])\.?\s?m\b\.?", re.IGNORECASE)
+COLON = re.compile(r"\{:\}|\\colon(?![a-zA-Z])")
 SCALES = {
     "hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12,
     "lakh": 10**5, "crore": 10**7,
@@ -28,7 +29,7 @@ CHANGING = re.compile(
     r"|(?:third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|hundredth|thousandth|millionth|billionth)s?"
     r"|negative|minus|below zero|at least|at most|or (?:more|less|fewer|above|below)|(?:more|less|fewer|greater) than"
     r"|about|approximately|roughly|nearly|almost|maybe|perhaps|possibly|probably|false"
-    r"|twice|doubled|tripled|cubed|factorial)\b",
+    r"|twice|doubled|tripled|cubed|factorial)\b|‰",
     re.IGNORECASE,
 )
 """Words that make another value of the number beside them."""
@@ -60,15 +61,24 @@ UNITS = {
         "km kilometer kilometre", "inch inches", "ft foot feet", "yd yard", "mi mile", "mg milligram", "g gram",
         "kg kilogram", "lb lbs pound", "oz ounce", "ton tonne", "ml milliliter millilitre", "l liter litre",
         "gal gallon", "ms millisecond", "second sec s", "minute min", "hour hr hrs h", "day", "week", "month",
-        "year yr yrs", "cent", "dollar", "euro", "degree deg", "radian rad", "am", "pm", "january", "february", "march",
-        "april", "may", "june", "july", "august", "september", "october", "november", "december", "monday", "tuesday",
-        "wednesday", "thursday",
+        "year yr yrs", "cent", "dollar", "euro", "sterling", "yen", "degree deg", "arcminute", "arcsecond",
+        "radian rad", "am", "pm", "january", "february", "march", "april", "may", "june", "july",
+        "august", "september", "october", "november", "december", "monday", "tuesday", "wednesday", "thursday",
         "friday", "saturday", "sunday",
     )
     for name in names.split()
 }  # fmt: skip
-SIGNS = {"^\\circ": " degree ", "^{\\circ}": " degree ", "°": " degree ", "\\$": " dollar ", "€": " euro "}
-INCH = re.compile(r"\{\s*in\.?\s*\}")
+SIGNS = {
+    "^\\circ": " degree ", "^{\\circ}": " degree ", "°": " degree ", "\\$": " dollar ", "€": " euro ",
+    "£": " sterling ", "¥": " yen ", "¢": " cent ",
+}  # fmt: skip
+MARKED = re.compile(
+    r"(?<![\w{.])([0-9]+(?:\.[0-9]+)?)\s{0,9}"
+    r"(?:(''|\"|″)|['′]|\^\s{0,9}(?:\\prime(?![a-zA-Z])|\{\s{0,9}\\prime\s{0,9}(\\prime)?\s{0,9}\}))"
+)
+"""A number with marks behind it: minutes of arc or feet with one, seconds or inches with two."""
+MARKS = {"arcminute": ("minute", "ft"), "arcsecond": ("second", "inch")}
+"""What a mark may stand for where the other text says it in words."""
 MONEY = {("dollar", 1), ("euro", 1)}
 PER = ("per", 1)
 DIVIDED = re.compile(r"[a-zA-Z]\.?\s*(?:/|\bper\b)\s*[a-zA-Z]|[a-zA-Z]\s*\^\s*\{?\s*-\s*[0-9]")
@@ -85,6 +95,8 @@ PRIMED = re.compile(
 """A derivative or another point of the same name: `f'(x)`, `y^{\\prime}`, `A'`."""
 LONGEST_PRODUCT = 2
 """Letters in a row that are taken for variables; three may be a word."""
+TRIGONOMETRIC = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![a-zA-Z])")
+"""Of 30 degrees it is another number than of 30; anywhere else a sign of degrees may be left out."""
 RATES = {"mph": ("mi", "hour"), "kph": ("km", "hour"), "kmh": ("km", "hour")}
 
 
@@ -103,6 +115,9 @@ def differ(answer: str, gold: str) -> bool | None:
         words = [Counter(word.lower().rstrip("s") for word in CHANGING.findall(text)) for text in (one, other)]
         if words[0] != words[1]:
             return True
+    degrees = ["degree" in {unit for unit, _ in _units(text, 2)} for text in (answer, gold)]
+    if degrees[0] != degrees[1] and TRIGONOMETRIC.search(one) and TRIGONOMETRIC.search(other):
+        return True
     prefixed = [set(PREFIXED.findall(text)) for text in (one, other)]
     if all(prefixed) and prefixed[0] != prefixed[1]:
         return True
@@ -118,7 +133,8 @@ def differ(answer: str, gold: str) -> bool | None:
 
 def unwrapped(text: str) -> str:
     r"""Without dollars around it and with the words of `\text{…}` in plain sight."""
-    return HALF_DAY.sub(r"\1m", WRAPPED.sub(r" \1 ", text.strip().strip("$")).replace("~", " ")).strip()
+    text = WRAPPED.sub(r" \1 ", text.strip().strip("$")).replace("~", " ")
+    return HALF_DAY.sub(r"\1m", COLON.sub(":", text)).strip()
 
 
 def scaled(text: str) -> Fraction | None:
@@ -189,7 +205,15 @@ def _other_units(answer: str, gold: str) -> bool:
     """Do both name units, and not the same ones? A sign of money may stand for all of `dollars per hour`."""
     marked = bool(_units(answer, 2) or _units(gold, 2))
     one, other = (_units(text, 1 if marked else 2) for text in (answer, gold))
+    one, other = _spelled_out(one, other), _spelled_out(other, one)
     return bool(one and other) and one != other and not (one <= other and one <= MONEY)
+
+
+def _spelled_out(units: set[tuple[str, int]], beside: set[tuple[str, int]]) -> set[tuple[str, int]]:
+    """The units with marks as what the other text calls them."""
+    return {
+        (next((name for name in MARKS.get(unit, ()) if (name, power) in beside), unit), power) for unit, power in units
+    }
 
 
 def _other_case(answer: str, gold: str) -> bool:
@@ -210,12 +234,10 @@ def _units(text: str, shortest_outside: int) -> set[tuple[str, int]]:
 
     Inside `\\text{…}` a single letter is a unit; elsewhere it may be a variable, and only those of a length count.
     """
-    text = (
-        HALF_DAY.sub(r"\1m", text)
-        .replace("^\\circ", " degree ")
-        .replace("^{\\circ}", " degree ")
-        .replace("\\$", " dollar ")
-    )
+    text = MARKED.sub(lambda found: f"{found[1]} {'arcsecond' if found[2] or found[3] else 'arcminute'} ", text)
+    text = HALF_DAY.sub(r"\1m", text)
+    for sign, name in SIGNS.items():
+        text = text.replace(sign, name)
     inside = " ".join(
         f"{words}{power}" for words, power in re.findall(WRAPPED.pattern + r"\s*(\^\s*\{?\s*[0-9])?", text)
     )

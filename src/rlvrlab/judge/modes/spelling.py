@@ -19,7 +19,7 @@ from rlvrlab.judge.modes.quantities import LONGEST_ANSWER, RATES, SCIENTIFIC, UN
 CHARACTERS = {
     "−": "-", "–": "-", "π": "\\pi ", "∞": "\\infty ", "≤": "\\le ", "≥": "\\ge ", "≠": "\\ne ", "°": "^{\\circ}",
     "×": "\\times ", "·": "\\cdot ", "∪": "\\cup ", "∩": "\\cap ", "∈": "\\in ", "∅": "\\emptyset ", "≡": "=",
-    "{,}": ",",
+    "{,}": ",", "{:}": ":",
 }  # fmt: skip
 LAYOUT = re.compile(
     r"(\\\\)|\\(?:left|right)\s*(?:\.|(?![a-zA-Z]))|\\(?:displaystyle|limits|quad|qquad|hspace\s*\{[^{}]*\})(?![a-zA-Z])"
@@ -35,9 +35,14 @@ SYNONYMS = {
     "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "\\leq": "\\le", "\\leqslant": "\\le",
     "\\geq": "\\ge", "\\geqslant": "\\ge", "\\neq": "\\ne", "\\lbrace": "\\{", "\\rbrace": "\\}", "\\%": "%",
     "\\rightarrow": "\\to", "\\lt": "<", "\\gt": ">", "*": "\\cdot",
-    "\\varnothing": "\\emptyset", "\\equiv": "=",
+    "\\varnothing": "\\emptyset", "\\equiv": "=", "\\colon": ":",
 }  # fmt: skip
-ARGUMENTS = {"^": 1, "_": 1, "\\sqrt": 1, "\\frac": 2}
+ARGUMENTS = {
+    "^": 1, "_": 1, "\\sqrt": 1,
+    **dict.fromkeys(("\\frac", "\\dfrac", "\\tfrac", "\\cfrac", "\\binom", "\\dbinom", "\\tbinom"), 2),
+}  # fmt: skip
+DIGITS = set("0123456789")
+PIECE = re.compile(r"\\[a-zA-Z]+|\\.|\s+|.", re.DOTALL)
 GOES_ON = {"\\overline", "\\bar", "\\dot", "\\dots", "\\ldots", "\\cdots"}
 """What continues the digits before it, so that a zero there counts: `1.20\\overline{3}` is not `1.2\\overline{3}`."""
 SHORTEST_WORD = 3
@@ -94,6 +99,7 @@ def same(answer: str, gold: str) -> bool | None:
 
 def tokens(text: str) -> list[str]:
     """What LaTeX reads, with arguments in braces and without idle zeros, signs and indices."""
+    text = braced(text)
     for character, meaning in CHARACTERS.items():
         text = text.replace(character, meaning)
     text = LAYOUT.sub(lambda found: found.group(1) or (ARRAY if "begin" in found.group() else " "), text)
@@ -102,6 +108,33 @@ def tokens(text: str) -> list[str]:
     if found[-1:] == ["."] and found[-2:-1] != ["."]:
         found.pop()
     return _without_idle_signs(list(_with_arguments(list(_with_fractions(found)))))
+
+
+def braced(text: str, scripts: bool = True) -> str:
+    r"""Digits that are arguments in braces, one each as TeX takes them: `2^10` is `2^{1}0`, `\frac 1 23` is half of 3.
+
+    `scripts=False` leaves `^` and `_` alone. Letters, signs and commands are left as they are.
+    """
+    made: list[str] = []
+    open_brackets: list[tuple[str, int]] = []
+    wanted, before = 0, ""
+    for piece in PIECE.findall(text):
+        if piece.isspace():
+            made.append(piece)
+            continue
+        if piece == "{" or (piece == "[" and before == "\\sqrt"):
+            open_brackets.append(("}", max(0, wanted - 1)) if piece == "{" else ("]", wanted))
+            wanted = 0
+        elif open_brackets and piece == open_brackets[-1][0]:
+            wanted = open_brackets.pop()[1]
+        elif piece in ARGUMENTS and (scripts or piece not in ("^", "_")):
+            wanted = ARGUMENTS[piece]
+        elif wanted:
+            wanted -= 1
+            piece = f"{{{piece}}}" if piece in DIGITS else piece
+        made.append(piece)
+        before = piece
+    return "".join(made)
 
 
 def _with_fractions(found: list[str]) -> Iterator[str]:
@@ -143,7 +176,7 @@ def _read(text: str) -> Iterator[str]:
 
 
 def _with_arguments(found: list[str]) -> Iterator[str]:
-    """`x^2` as `x^{2}` and `\\frac12` as `\\frac{1}{2}`: a bare argument is one letter, digit or command."""
+    """`x^a` as `x^{a}` and `\\frac ab` as `\\frac{a}{b}`: a bare argument is one letter or command."""
     open_brackets: list[tuple[str, int]] = []
     wanted, before = 0, ""
     for piece in found:
@@ -154,11 +187,6 @@ def _with_arguments(found: list[str]) -> Iterator[str]:
         elif open_brackets and piece == open_brackets[-1][0]:
             wanted = open_brackets.pop()[1]
             yield piece
-        elif wanted and NUMBER.fullmatch(piece):
-            digits, rest = piece[:wanted], piece[wanted:]
-            wanted -= len(digits)
-            yield from (part for digit in digits for part in ("{", digit, "}"))
-            yield from (rest,) if rest else ()
         elif wanted:
             wanted -= 1
             yield from ("{", piece, "}")

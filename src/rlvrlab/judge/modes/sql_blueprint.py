@@ -93,7 +93,7 @@ def _declared(connection: sqlite3.Connection, name: str, tables: Sequence[Table]
 
 def _linked(tables: Sequence[Table], declared: dict[str, dict[str, tuple[str, str]]]) -> list[Table]:
     keys = [(table.name, column.name, set(column.values)) for table in tables for column in table.columns
-            if column.values and _distinct(column)]  # fmt: skip
+            if column.values and (column.unique or len(set(column.values)) == len(column.values))]  # fmt: skip
     linked = []
     for table in tables:
         columns = []
@@ -104,10 +104,6 @@ def _linked(tables: Sequence[Table], declared: dict[str, dict[str, tuple[str, st
             columns.append(column._replace(reference=reference if reference != (table.name, column.name) else None))
         linked.append(table._replace(columns=tuple(columns)))
     return linked
-
-
-def _distinct(column: Column) -> bool:
-    return column.unique or len(set(column.values)) == len(column.values)
 
 
 def _guessed(table: Table, column: Column, keys: list[tuple[str, str, set[Any]]]) -> tuple[str, str] | None:

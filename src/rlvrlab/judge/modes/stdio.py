@@ -29,11 +29,14 @@ async def judge_stdio(worker: Worker, code: str, task: StdioTask, every_test: bo
     """Run the program once per test and compare what it prints."""
     if task.checker is None and task.comparison.kind not in TEXT_KINDS:
         raise BadTask(f"comparison {task.comparison.kind!r} is for values; for text: {', '.join(TEXT_KINDS)}")
+    if any(no_output(given) or no_output(expected) for given, expected in task.tests):
+        raise BadTask("a test holds half a character (a lone surrogate), which no program can read or print")
     finding = Finding(total=len(task.tests))
     limits = replace(task.limits, job_cpu_s=task.limits.cpu_s)
     waiting: dict[int, bytes] = {}
     for number, (given, expected) in enumerate(task.tests):
-        ran = await worker.run(Order({"role": "program", "code": code}, limits, given.encode("utf-8", "replace")))
+        job = {"role": "program", "code": code}
+        ran = await worker.run(Order(job, limits, given.encode("utf-8", "surrogateescape")))
         finding.spent(ran)
         failure: Failure | None = None
         with finding.reading():
@@ -54,6 +57,17 @@ async def judge_stdio(worker: Worker, code: str, task: StdioTask, every_test: bo
     return finding
 
 
+def no_output(text: str) -> bool:
+    """Is it nothing that a program could read or print? Bytes that are no text may stand in it, escaped by Python."""
+    if text.isascii():
+        return False
+    try:
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
 def _judge_output(finding: Finding, number: int, output: bytes, right: bool) -> None:
     if right:
         finding.passed += 1
@@ -67,7 +81,7 @@ async def _accepted_by_checker(worker: Worker, task: StdioTask, number: int, out
     A task without an expected output is not tried with it: a program could print nothing, and stay unjudged.
     """
     given, expected = task.tests[number]
-    question = {"input": given, "output": output.decode("utf-8", "replace"), "expected": expected}
+    question = {"input": given, "output": output.decode("utf-8", "surrogateescape"), "expected": expected}
     checked = await _checked(worker, task, json.dumps(question))
     if isinstance(checked, bool):
         return checked

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -75,6 +76,8 @@ class Pool:
     """Workers that had to be replaced."""
     _idle: deque[Worker] = field(default_factory=deque)
     _workers: set[Worker] = field(default_factory=set)
+    _ending: list[Worker] = field(default_factory=list)
+    """Told to end, and not gone yet."""
     places: Places | None = None
     """Shared with other pools; by default this pool's own."""
     _kinds: dict[tuple[str, ...], Pool] = field(default_factory=dict)
@@ -142,8 +145,11 @@ class Pool:
         self._end(worker)
 
     def _end(self, worker: Worker) -> None:
+        """Its end, a tenth of a second on a busy machine, is waited for in a thread: all other jobs go on meanwhile."""
         self._workers.discard(worker)
-        worker.close()
+        worker.dismiss()
+        self._ending = [one for one in self._ending if one.process.poll() is None] + [worker]
+        threading.Thread(target=worker.reap, name="rlvr-judge-reaper", daemon=True).start()
 
     async def run(self, order: Order) -> Ran:
         """One child in any free worker."""
@@ -161,5 +167,7 @@ class Pool:
         for pool in self._kinds.values():
             for worker in pool._workers:
                 worker.close()
+            for worker in pool._ending:
+                worker.reap()
             pool._workers.clear()
             pool._idle.clear()

@@ -266,10 +266,18 @@ class Worker:
         return self.children.get(child.number) is child
 
     def close(self) -> None:
-        """End the zygote and everything below it."""
+        """End the zygote and everything below it, and wait until it is gone."""
+        self.dismiss()
+        self.reap()
+
+    def dismiss(self) -> None:
+        """Tell the zygote to end."""
         with suppress(ValueError, OSError):
             asyncio.get_running_loop().remove_reader(self.control.fileno())
         self.control.close()
+
+    def reap(self) -> None:
+        """Wait until it has ended; may be called from any thread, and again."""
         try:
             self.process.wait(timeout=5)
         except subprocess.TimeoutExpired:

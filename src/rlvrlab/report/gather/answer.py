@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
+from rlvrlab.errors import LabError
+from rlvrlab.evals.compare import compare_folders
+from rlvrlab.evals.matching import matching
+from rlvrlab.record.evaluation import METRICS as EVALUATED
+from rlvrlab.record.final import BASE
 from rlvrlab.record.headline import Headline
 from rlvrlab.report.gather import newcombe
-from rlvrlab.report.gather.cards import baseline, cards_of, change, last_card
-from rlvrlab.report.gather.reading import Fact, number, place, rounded
+from rlvrlab.report.gather.cards import baseline, cards_of, change
+from rlvrlab.report.gather.reading import STRANGE, Fact, as_table, number, place, rounded
 from rlvrlab.report.gather.record import METRICS, RunRecord
 
+ACCEPTED = "accepted@1"
 MOST_REASONS = 3
 TONES = {"higher": "good", "lower": "bad", "not shown": "unclear"}
 WORDS = {
@@ -31,6 +38,8 @@ class Change(NamedTuple):
     low: float | None
     high: float | None
     problems: int | None
+    source: str
+    """The file of the number after training."""
     detectable: float | None = None
     """Smallest true difference that such a comparison would find 4 times out of 5; None where it is not known."""
 
@@ -45,7 +54,7 @@ class Change(NamedTuple):
 def answer(run: RunRecord, spans: Sequence[Fact], troubles: Sequence[Fact], tested: Sequence[Headline]) -> Fact:
     """The sentence. `spans`: held-out accuracy before and after each phase; `troubles`: health lights that are on."""
     kept = [one for one in spans if one["phase"] not in run.controls]
-    found = _on_test(run) or _on_dev(kept)
+    found = _on_test(run, tested) or _on_dev(kept)
     if found is None:
         return _alone(run, tested, troubles)
     verdict, ended = found.verdict, run.status not in ("running", "stale", "not started")
@@ -54,7 +63,9 @@ def answer(run: RunRecord, spans: Sequence[Fact], troubles: Sequence[Fact], test
     if tone == "good" and run.status in ("failed", "killed", "damaged"):
         tone = "unclear"
     word = "No" if nothing_right and ended else WORDS[verdict]
+    standing = next((one for one in tested if one.source == found.source and one.problems == found.problems), None)
     count = f"{found.problems} problems" if found.problems else "problems that chose the checkpoint"
+    count = standing.asked if standing and standing.asked else count
     return {
         "tone": tone,
         "word": word if ended else f"So far: {word[0].lower()}{word[1:]}",
@@ -69,9 +80,52 @@ def answer(run: RunRecord, spans: Sequence[Fact], troubles: Sequence[Fact], test
     }
 
 
-def _on_test(run: RunRecord) -> Change | None:
-    """The card of the final policy against the card of the policy before training, problem by problem."""
-    first, last = baseline(run), last_card(run)
+def _on_test(run: RunRecord, tested: Sequence[Headline]) -> Change | None:
+    """The result of the run against the policy before training, problem by problem.
+
+    Where the result is an evaluation, the one of the policy before training that asked the same, as `rlvr compare
+    RUN@base RUN` takes it; without one, or where it is a card, the cards.
+    """
+    result = next((one for one in tested if one.role == "test"), None)
+    if result is None:
+        return None
+    return _by_evaluations(run, result) or _by_cards(run, result)
+
+
+def _by_evaluations(run: RunRecord, result: Headline) -> Change | None:
+    folder = (run.root / result.source).parent
+    if Path(result.source).name != EVALUATED:
+        return None
+    try:
+        first, last = matching([Path(f"{run.root}@{BASE}")], [folder])
+        compared = compare_folders(first, last)
+    except (LabError, OSError, *STRANGE):  # nobody asked before training, or other problems, or it cannot be read
+        return None
+    row = next((one for one in compared.measures if one.what == ACCEPTED), None)
+    if row is None:  # the mean of several sampled answers is another number than the one that the run is known by
+        return None
+    gap = row.difference
+    before, after = (
+        _measured(run, one.folder.relative_to(run.root) / EVALUATED, value, step)
+        for one, value, step in ((first[0], row.before, 0), (last[0], row.after, result.step))
+    )
+    return Change("test", before, after, gap.mean, gap.low, gap.high, compared.problems, result.source, gap.detectable)
+
+
+def _measured(run: RunRecord, file: Path, value: float, step: int) -> Fact:
+    """A share over the problems compared; its interval is that of all problems asked, so it is left out where they
+    differ."""
+    metrics = as_table(next(iter(run.folder.table(file.as_posix()).values()), None))
+    same = rounded(metrics.get("accepted_at_1")) == rounded(value)
+    bounds = {side: rounded(metrics.get(f"accepted_at_1_{side}")) if same else None for side in ("low", "high")}
+    return {"value": rounded(value), **bounds, "from": place(file.as_posix(), step=step)}
+
+
+def _by_cards(run: RunRecord, result: Headline) -> Change | None:
+    """The newest card up to the step of the result; `result` may be an evaluation of more problems."""
+    ends = [card for card in cards_of(run) if card.order > 0 and card.outcomes and not card.control]
+    upto = [card for card in ends if card.file == result.source or (card.step or 0) <= result.step]
+    first, last = baseline(run), upto[-1] if upto else None
     paired = change(first, last) if first and last else None
     if first is None or last is None or paired is None:
         return None
@@ -81,7 +135,8 @@ def _on_test(run: RunRecord) -> Change | None:
          "from": place(card.file, step=card.step)}
         for card in (first, last)
     )  # fmt: skip
-    return Change("test", before, after, paired.mean, paired.low, paired.high, paired.problems, paired.detectable)
+    interval = (paired.mean, paired.low, paired.high)
+    return Change("test", before, after, *interval, paired.problems, last.file, paired.detectable)
 
 
 def _on_dev(spans: Sequence[Fact]) -> Change | None:
@@ -94,7 +149,7 @@ def _on_dev(spans: Sequence[Fact]) -> Change | None:
     if old is None or new is None:
         return None
     told = newcombe.change((old, _bounds(before)), (new, _bounds(after)))
-    return Change("dev", before, after, told["value"], told["low"], told["high"], None)
+    return Change("dev", before, after, told["value"], told["low"], told["high"], None, METRICS)
 
 
 def _last_phase(run: RunRecord, spans: Sequence[Fact]) -> str:
@@ -140,7 +195,9 @@ def _alone(run: RunRecord, tested: Sequence[Headline], troubles: Sequence[Fact])
         bounds = {"low": rounded(one.low), "high": rounded(one.high)}
         told |= {"role": one.role, "after": {"value": rounded(one.accuracy), **bounds, "from": source}}
         told["tone"] = "bad" if one.accuracy == 0 and ended else told["tone"]
+        told["about"] = one.asked
         told["caution"] = "Measured once only: nothing to compare it with. eval.test_size measures before and after."
+        told["caution"] += f" Of step {one.step}{one.lacks}." if one.lacks else ""
     elif ended:
         told["why"] = [_reason(one) for one in troubles[:MOST_REASONS]]
         told["caution"] = "No held-out evaluation is recorded: set eval.every and eval.test_size."
@@ -172,9 +229,11 @@ def _caution(run: RunRecord, found: Change, tested: Sequence[Headline]) -> str:
     told = []
     if run.status in ("failed", "killed", "damaged", "interrupted", "preempted"):
         told.append(f"The run did not finish ({run.status}).")
+    result = next((one for one in tested if one.role == "test"), None)
+    if result and found.role == "test" and (result.lacks or rounded(result.accuracy) != found.after["value"]):
+        told.append(f"The result of the run: {result.words}.")
     if found.role == "dev":
-        measured = any(one.role == "test" for one in tested)
-        more = "the test result below is not part of this sentence" if measured else "eval.test_size adds a test result"
+        more = "the test result below is not part of this sentence" if result else "eval.test_size adds a test result"
         told.append(f"On dev problems, which choose the checkpoint; {more}.")
     told.append("One run: how much seeds differ is not known.")
     return " ".join(told)

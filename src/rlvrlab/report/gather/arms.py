@@ -13,7 +13,7 @@ from rlvrlab.report.gather.curves import FIRST, clock, marks, panel, skill_curve
 from rlvrlab.report.gather.overview import accuracy_keys
 from rlvrlab.report.gather.reading import Fact, Section, as_table, rounded, section, words
 from rlvrlab.report.gather.record import METRICS, RunRecord
-from rlvrlab.report.gather.skills import ONE_RUN, StageTable, interval
+from rlvrlab.report.gather.skills import ALONE, ONE_RUN, StageTable, interval
 from rlvrlab.skills.metrics import Retention
 from rlvrlab.skills.pareto import front
 
@@ -127,7 +127,7 @@ def arm_matrix(arms: Arms) -> list[Section]:
         data = {"rows": [stage["skill"] for stage in first.stages], "columns": first.skills, "cells": cells,
                 "row_title": "trained on", "column_title": "success on", "certain": certain}  # fmt: skip
         how = f"95 % t interval over {len(tables)} seeds." if len(tables) > 1 else ONE_RUN[certain]
-        note = f"{name}: change of held-out success while the row's skill was trained; {how}"
+        note = f"{name}: change of held-out success while the row's skill was trained; {how} {ALONE}"
         title = "Interference" if len(arms) == 1 else f"Interference: {words(name, 60)}"
         matrices.append(section(f"interference_{number}", "matrix", title, data, METRICS, note))
     return matrices

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from rlvrlab.evals.metrics import card_columns
 from rlvrlab.evals.statistics import Difference, compare
 from rlvrlab.report.gather.reading import Fact, Section, as_table, number, place, rounded, section, words
 from rlvrlab.report.gather.record import RunRecord
 
 FOLDER = "analysis/cards/"
-ROWS = ("accepted_at_1", "pass_ratio_mean", "exec_success_rate", "syntax_error_rate", "zero_reward_rate",
-        "recovery_rate", "blind_recovery_rate")  # fmt: skip
 
 
 class CardRecord(NamedTuple):
@@ -70,7 +69,7 @@ def phases(run: RunRecord) -> Section | None:
     extra = sorted({key for card in cards for key in card.metrics if key.startswith("pass@") and key[5:].isdigit()})
     names = {key for card in cards for key in card.metrics}
     sets = sorted({key.rpartition("/")[0] for key in names if key.endswith("/accepted_at_1")})
-    rows = [*ROWS, *extra]
+    rows = [*card_columns(names), *extra]
     rows += [f"{one}/{key}" for one in sets for key in rows]
     keys = [key for key in rows if any(number(card.metrics.get(key)) is not None for card in cards)]
     columns = [f"{card.phase}{' (control)' if card.control else ''}" for card in cards]

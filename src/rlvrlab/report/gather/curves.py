@@ -87,12 +87,18 @@ def count_key(key: str) -> str:
     return f"{key.removesuffix('/acc')}/n"
 
 
-def bounds(row: Mapping[str, Any], key: str) -> tuple[float, float] | None:
-    """95 % Wilson interval of a skill's accuracy in one line of metrics; None where no count is recorded."""
+def counts(row: Mapping[str, Any], key: str) -> tuple[int, int] | None:
+    """Right answers and all behind a skill's accuracy in one line of metrics; None where no count is recorded."""
     share, count = number(row.get(key)), number(row.get(count_key(key)))
     if share is None or not count or count < 0 or not 0 <= share <= 1:
         return None
-    return wilson(round(share * count), round(count))
+    return round(share * count), round(count)
+
+
+def bounds(row: Mapping[str, Any], key: str) -> tuple[float, float] | None:
+    """95 % Wilson interval of a skill's accuracy in one line of metrics; None where no count is recorded."""
+    counted = counts(row, key)
+    return None if counted is None else wilson(*counted)
 
 
 def skill_curve(run: RunRecord, key: str) -> Fact:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 from rlvrlab.errors import LabError
-from rlvrlab.evals.monitors import RANGES, Standing, health_of
+from rlvrlab.evals.monitors import Standing, health_of, ranges_of
 from rlvrlab.record.going_on import going_on
 from rlvrlab.record.headline import Headline, tested
 from rlvrlab.record.summary import WITHDRAWN
@@ -45,7 +45,14 @@ def overview(run: RunRecord) -> Section:
         "answer": answer(run, spans, troubles(lights), known),
         "progress": progress,
         "result": [
-            {**one._asdict(), "value": rounded(one.accuracy), "from": place(one.source, step=one.step)} for one in known
+            {
+                **one._asdict(),
+                "asked": one.asked,
+                "lacks": one.lacks,
+                "value": rounded(one.accuracy),
+                "from": place(one.source, step=one.step),
+            }
+            for one in known
         ],
         "headline": spans,
         "facts": _facts(run),
@@ -164,10 +171,11 @@ def _lights(run: RunRecord) -> list[Fact]:
     A light is on while what it watches persists; an alarm that has recovered is a notice.
     """
     lights: list[Fact] = []
-    standing = Standing()
+    preset = run.info.get("preset")
+    standing = Standing(preset)
     for line in run.metrics:
         standing.add(health_of(line.row.get("phase")), line.row)
-    for watched in RANGES:
+    for watched in ranges_of(preset):
         key = watched.metric
         rows = [line for line in run.metrics if key in health_of(line.row.get("phase"))]
         seen = [(line, line.row[key]) for line in rows if isinstance(line.row.get(key), int | float)]

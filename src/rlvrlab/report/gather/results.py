@@ -11,7 +11,7 @@ import numpy as np
 
 from rlvrlab.report.gather.arms import retention_pareto
 from rlvrlab.report.gather.reading import Folder, Section, document, section, words
-from rlvrlab.report.gather.skills import interval, mean_matrix
+from rlvrlab.report.gather.skills import ALONE, interval, mean_matrix
 from rlvrlab.skills.metrics import Retention, retention
 
 MATRIX, GUARDS = "matrix.jsonl", "guards.jsonl"
@@ -48,7 +48,7 @@ def _matrix(rows: list[dict[str, Any]], kind: str, how: str, name: str, when: st
     names = counts.most_common(1)[0][0]  # a seed in which a skill had no gradient has a smaller matrix
     matrices = [row[kind] for row in rows if _skills(row, kind) == names]
     left = f" ({len(rows) - len(matrices)} with other skills left out)" if len(matrices) < len(rows) else ""
-    seeds = f"95 % t interval over {len(matrices)} seeds{left}. Grey: the interval holds 0."
+    seeds = f"95 % t interval over {len(matrices)} seeds{left}. Grey: the interval holds 0. {ALONE}"
     note = f"Change of reward per unit of step length, {how}; {seeds}"
     return mean_matrix(list(names), matrices, f"Interference {when}, {how}", MATRIX, note, f"matrix_{name}")
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from rlvrlab.evals.noise import LEVEL
 from rlvrlab.report.gather.curves import bounds, skill_curve, skill_keys, stages
 from rlvrlab.report.gather.newcombe import Bounds, change
+from rlvrlab.report.gather.peaks import losses, skill_courses
 from rlvrlab.report.gather.reading import Fact, Section, rounded, section
 from rlvrlab.report.gather.record import METRICS, RunRecord
 from rlvrlab.skills.metrics import Retention, retention
@@ -19,6 +21,8 @@ ONE_RUN = {
     False: "this run recorded no counts per skill, so no cell has an interval and none is called significant.",
 }
 """What a note says about the cells of a single run, by whether they have intervals."""
+ALONE = "Each cell stands alone: where nothing happens, one of 20 is coloured by chance."
+"""Interval and colour of a cell agree, and neither is adjusted for the other cells."""
 
 
 class StageTable:
@@ -86,15 +90,13 @@ def forgetting(run: RunRecord) -> Section | None:
     keys = skill_keys(run)
     if len(keys) < 2:
         return None
-    curves = []
+    lost, curves = losses(skill_courses(run)), []
     for skill, key in keys:
-        curve = {"name": skill, "key": key, **skill_curve(run, key), "points": True}
-        if not curve["y"]:
-            continue
-        peak = max(range(len(curve["y"])), key=lambda i: curve["y"][i])
-        curves.append(
-            curve | {"peak": [curve["x"][peak], curve["y"][peak]], "lost": rounded(curve["y"][peak] - curve["y"][-1])}
-        )
+        if skill in lost:
+            curve = {"name": skill, "key": key, **skill_curve(run, key), "points": True}
+            one = lost[skill]
+            told = {"value": rounded(one.value), "low": rounded(one.low), "high": rounded(one.high)}
+            curves.append(curve | {"peak": [one.peak.step, rounded(one.peak.share)], "lost": told})
     retained = StageTable(run).retention()
     measured = {} if retained is None else {name: rounded(value) for name, value in retained._asdict().items()}
     numbers = [{"name": n.replace("_", " "), "value": value} for n, value in measured.items() if value is not None]
@@ -104,8 +106,9 @@ def forgetting(run: RunRecord) -> Section | None:
         "numbers": numbers,
     }
     note = (
-        "A ring marks each skill's peak; the label at the end says what is lost since. "
-        "Bands, where the counts are recorded: 95 % Wilson intervals."
+        "A ring marks each skill's peak; the label at the end says what is lost since, where that is more than chance. "
+        "The peak is the best of several evaluations, so the end lies below it without any change: intervals of the "
+        "loss count that choice in, for all skills together. Bands, where counts are recorded: 95 % Wilson intervals."
     )
     return section("forgetting", "forgetting", "Forgetting", data, METRICS, note)
 
@@ -118,18 +121,19 @@ def stage_matrix(run: RunRecord) -> Section | None:
     data = {"rows": [stage["skill"] for stage in table.stages], "columns": table.skills, "cells": table.cells(),
             "row_title": "trained on", "column_title": "success on", "certain": table.certain}  # fmt: skip
     note = (
-        f"Change of held-out success while the row's skill was trained; {ONE_RUN[table.certain]} "
+        f"Change of held-out success while the row's skill was trained; {ONE_RUN[table.certain]} {ALONE} "
         "A report of several seeds has intervals over seeds."
     )
     return section("interference", "matrix", "Interference", data, METRICS, note)
 
 
-def interval(values: list[float]) -> dict[str, Any]:
-    """Mean and 95 % t interval over seeds; a single seed has no bounds."""
+def interval(values: list[float], level: float = LEVEL) -> dict[str, Any]:
+    """Mean and t interval over seeds. One seed has no bounds, nor have seeds that are all equal: a spread that was not
+    seen is not known to be 0."""
     n, mean = len(values), float(np.mean(values))
-    if n < 2:
+    if n < 2 or np.ptp(values) <= 1e-12 * abs(mean):
         return {"value": rounded(mean, 4), "low": None, "high": None, "n": n}
-    half = t_quantile(0.95, n - 1) * float(np.std(values, ddof=1)) / math.sqrt(n)
+    half = t_quantile(level, n - 1) * float(np.std(values, ddof=1)) / math.sqrt(n)
     return {"value": rounded(mean, 4), "low": rounded(mean - half, 4), "high": rounded(mean + half, 4), "n": n}
 
 

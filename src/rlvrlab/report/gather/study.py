@@ -13,6 +13,11 @@ from rlvrlab.report.gather.verdict import verdict
 STUDY, SCHEMA = "study.json", 2
 MOST_RUNS = 60
 """A stage of more runs than this gets no curves: reading them would take too long."""
+KEPT = (
+    "lost: since each skill's peak, the best of its evaluations; lost by chance: what that would be had no skill "
+    "moved; forgetting takes the best of several stages, too. Backward transfer chooses nothing."
+)
+"""How to read what a run kept: numbers that were chosen as the best of several are never negative."""
 TOLD = (
     "time",
     "stage",
@@ -141,7 +146,7 @@ def _retention_table(arms: list[dict[str, Any]], name: str, index: int) -> Secti
         for table in kept
     ]  # fmt: skip
     data = {"columns": names, "rows": [words(arm.get("name") or "?", 80) for arm in arms], "cells": cells}
-    note = "Skills on dev problems at the end of training; 95 % t intervals over seeds. lost: since each skill's peak."
+    note = f"Skills on dev problems at the end of training; 95 % t intervals over seeds. {KEPT}"
     return section(f"retention_{index}", "grid", f"{name}: what was kept", data, STUDY, note)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rlvrlab.evals.metrics import card_columns
 from rlvrlab.record.evaluation import INFO, SAMPLES
 from rlvrlab.report.gather.evaluation import EvaluationRecord, costs, error_bars, shown_answers, tell_apart
 from rlvrlab.report.gather.reading import Folder, Section, document, place, rounded, section, words
@@ -15,6 +16,7 @@ COLUMNS = {
     "pass_ratio_mean": "pass ratio",
     "exec_success_rate": "ran to the end",
     "syntax_error_rate": "syntax errors",
+    "format_rate": "in the demanded form",
     "zero_reward_rate": "scored 0",
     "truncated_rate": "cut off",
     "recovery_rate": "recovered",
@@ -50,7 +52,7 @@ def gather_suite(path: Path) -> dict[str, Any]:
 
 
 def _table(sides: list[EvaluationRecord]) -> Section | None:
-    measured = [(one, one.numbers()) for one in sides]
+    measured = [(one, _telling(one.numbers())) for one in sides]
     further = sorted({k for _, m in measured for k in m if k.startswith("pass@") and k[5:].isdigit()}, key=_k)
     keys = [key for key in (*COLUMNS, *further) if any(m.get(key) is not None for _, m in measured)]
     if not keys:
@@ -64,6 +66,14 @@ def _table(sides: list[EvaluationRecord]) -> Section | None:
     data = {"columns": [COLUMNS.get(key, key) for key in keys], "rows": rows, "cells": cells}
     note = "Shares with 95 % intervals over problems; the number of problems is in brackets."
     return section("suite", "grid", "Data sets", data, "metrics.json", note)
+
+
+def _telling(metrics: dict[str, Any]) -> dict[str, Any]:
+    """Without the shares that say nothing about answers of this kind (`card_columns`)."""
+    kept = card_columns(metrics)
+    return {
+        key: value for key, value in metrics.items() if key not in ("syntax_error_rate", "format_rate") or key in kept
+    }
 
 
 def _k(name: str) -> int:

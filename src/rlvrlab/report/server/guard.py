@@ -1,15 +1,14 @@
 """Who may ask: only with GET, and only with the token. (Only under this machine's names: http_server.py sees to that.)
 
 The token stops other users of this machine and their programs. It comes once in the address (`/?token=…`), is turned
-into a cookie that scripts and other sites cannot use, and is gone from the address bar.
+into a cookie that scripts and other sites cannot use, and is gone from the address bar. The cookie holds a secret made
+from the token: browsers send it to every server under 127.0.0.1, whatever its port.
 """
 
 from __future__ import annotations
 
-import hashlib
-from contextlib import suppress
+import hmac
 from dataclasses import replace
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, quote, urlencode
 
 from rlvrlab.http_access import bearer_of, same_token
@@ -41,7 +40,9 @@ class Guard:
 
     def __init__(self, handler: Handler, token: str) -> None:
         self._handler, self._token = handler, token
-        self._cookie = f"rlvr_report_{hashlib.sha256(token.encode()).hexdigest()[:8]}"  # cookies are not bound to ports
+        self._secret = hmac.digest(token.encode(), b"cookie", "sha256").hex()
+        name = hmac.digest(token.encode(), b"name", "sha256").hex()[:8]  # servers at other ports share the jar
+        self._cookie = f"rlvr_report_{name}"
 
     def admit(self, request: Request) -> None:
         """Before anything of a request is kept: who may not look must not fill the memory."""
@@ -49,11 +50,11 @@ class Guard:
             raise Refused(READ_ONLY, 405)
         if self._asked_with_token(request) or same_token(bearer_of(request), self._token):
             return
-        jar: SimpleCookie = SimpleCookie()
-        with suppress(CookieError):
-            jar.load(request.headers.get("cookie", ""))
-        if self._cookie not in jar or not same_token(jar[self._cookie].value, self._token):
-            raise Refused(NO_TOKEN, 403)
+        for part in request.headers.get("cookie", "").split(";"):  # whatever other servers have put beside ours
+            name, _, value = part.strip().partition("=")
+            if name == self._cookie and same_token(value, self._secret):
+                return
+        raise Refused(NO_TOKEN, 403)
 
     async def __call__(self, request: Request) -> Response:
         """The first visit, with the token in the address, is sent on to the same address without it."""
@@ -61,9 +62,8 @@ class Guard:
             return _sealed(await self._handler(request))
         rest = urlencode([(key, value) for key, value in _pairs(request) if key != "token"])
         path = "/" + quote(request.path.lstrip("/"), safe="/%")  # never //elsewhere
-        jar = SimpleCookie({self._cookie: self._token})
-        jar[self._cookie].update({"httponly": "yes", "path": "/", "samesite": "strict"})
-        headers = {"location": f"{path}?{rest}" if rest else path, "set-cookie": jar[self._cookie].OutputString()}
+        cookie = f"{self._cookie}={self._secret}; HttpOnly; Path=/; SameSite=Strict"
+        headers = {"location": f"{path}?{rest}" if rest else path, "set-cookie": cookie}
         return _sealed(Response(b"", 303, headers, TEXT))
 
     def _asked_with_token(self, request: Request) -> bool:

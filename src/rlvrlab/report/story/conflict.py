@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from math import comb
+from statistics import fmean
 from typing import Any
 
+import numpy as np
+
+from rlvrlab.evals.noise import LEVEL
 from rlvrlab.report.gather.conflict import LAST, pair_of, pairs_in
+from rlvrlab.report.gather.reading import rounded
 from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.gather.skills import interval
 from rlvrlab.report.story import pictures
@@ -13,6 +19,7 @@ from rlvrlab.report.story.part import Part, bracket
 RATE, FLOOR, PERMUTATION, SELF = (
     "surgery/conflict_rate", "surgery/noise_floor", "surgery/permutation_p", "surgery/self_cosine/",
 )  # fmt: skip
+MOST_STRETCHES = 10
 
 
 def conflict(run: RunRecord) -> Part | None:
@@ -20,7 +27,7 @@ def conflict(run: RunRecord) -> Part | None:
     pairs = pairs_in(run)
     if not pairs:
         return None
-    found = {pair_of(key): _within(-1.0, 1.0, _last(run, key)) for key in pairs}
+    found = {pair_of(key): _over_steps(_last(run, key), -1.0, 1 - (1 - LEVEL) / len(pairs)) for key in pairs}
     names = sorted({name for pair in found for name in pair})
     cell = {pair: one["value"] for pair, one in found.items()}
     cells = [[cell.get((row, column), cell.get((column, row))) for column in names] for row in names]
@@ -45,22 +52,41 @@ def _last(run: RunRecord, key: str) -> list[float]:
     return values[-max(1, round(LAST * len(values))) :]
 
 
-def _within(least: float, most: float, values: list[float]) -> dict[str, Any]:
-    """Mean and t interval, cut to what the quantity can be."""
-    found = interval(values)
+def _over_steps(values: list[float], least: float, level: float = LEVEL) -> dict[str, Any]:
+    """Mean and t interval, at most 1. Neighbouring steps are alike, so many steps count as ten stretches of them."""
+    found = interval([fmean(part) for part in np.array_split(values, min(MOST_STRETCHES, len(values)))], level)
+    found |= {"value": rounded(fmean(values), 4), "n": len(values)}
     if found["low"] is None:
         return found
-    return found | {"low": max(least, found["low"]), "high": min(most, found["high"])}
+    return found | {"low": max(least, found["low"]), "high": min(1.0, found["high"])}
+
+
+def _disagreeing(rates: list[float]) -> str:
+    if not rates:
+        return ""
+    rate = _over_steps(rates, 0.0)
+    share = f"{100 * rate['value']:.0f} %{bracket(rate['low'], rate['high'], 100, 0)}"
+    return f"In a step {share} of the pairs of groups disagree. "
+
+
+def chance_of(small: int, checks: int) -> float:
+    """How often so many checks, or more, have p < 0.05 where there is nothing to find."""
+    return sum(comb(checks, i) * 0.05**i * 0.95 ** (checks - i) for i in range(small, checks + 1))
+
+
+def more_than_noise(small: int, checks: int) -> bool:
+    """Whether so many checks with p < 0.05 are more than random groups have in 95 runs of 100."""
+    return chance_of(small, checks) <= 0.05
 
 
 def _sentences(run: RunRecord, found: dict[tuple[str, str], dict[str, Any]]) -> list[str]:
-    rate = _within(0.0, 1.0, [value for _, value, _ in run.series(RATE)])
+    rates = [value for _, value, _ in run.series(RATE)]
     lowest = min(found, key=lambda pair: found[pair]["value"])
     worst = found[lowest]
     said = (
-        f"**Conflict.** In a step {100 * rate['value']:.0f} %{bracket(rate['low'], rate['high'], 100, 0)} of the pairs "
-        f"of groups disagree. The pair that disagrees most at the end is {lowest[0]} and {lowest[1]}: mean cosine "
-        f"{worst['value']:+.2f}{bracket(worst['low'], worst['high'])} over {worst['n']} steps."
+        f"**Conflict.** {_disagreeing(rates)}The pair that disagrees most at the end is {lowest[0]} and {lowest[1]}: "
+        f"mean cosine {worst['value']:+.2f}{bracket(worst['low'], worst['high'])} over {worst['n']} steps"
+        f"{f', as the lowest of {len(found)} pairs' if len(found) > 1 else ''}."
     )
     floors = [value for _, value, _ in run.series(FLOOR)]
     ps = [value for _, value, _ in run.series(PERMUTATION)]
@@ -68,7 +94,7 @@ def _sentences(run: RunRecord, found: dict[tuple[str, str], dict[str, Any]]) -> 
     if not floors or not ps or not own:
         return [said, "What a cosine is worth was not measured (`surgery.noise_every = 0`)."]
     floor, small, agree = sum(floors) / len(floors), sum(p < 0.05 for p in ps), sum(own) / len(own)
-    real = small > 0.2 * len(ps)
+    real = more_than_noise(small, len(ps))
     reading = "so the conflict is more than noise" if real else "so nothing here tells this conflict from noise"
     return [said, (
         f"Random groups reach cosines of ±{floor:.2f} (noise floor), a group agrees with its own other half by "

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from statistics import fmean
 from typing import Any
 
-from rlvrlab.evals.statistics import wilson
+from rlvrlab.evals.pooled import estimate_pooled
 from rlvrlab.report.gather.reading import as_table
 from rlvrlab.report.gather.record import RunRecord
-from rlvrlab.report.gather.skills import interval
 from rlvrlab.report.stored_lines import decoded
 from rlvrlab.report.story import pictures
 from rlvrlab.report.story.part import Part, bracket
@@ -37,12 +37,30 @@ def credit(run: RunRecord) -> Part | None:
     return Part(tables, shown, _sentences(run, kinds, by_line, answers))
 
 
-def _examined(run: RunRecord) -> tuple[dict[str, list[float]], dict[int, list[float]], int]:
+class Credits:
+    """Credits of steps of one kind, or in one line, problem by problem."""
+
+    def __init__(self) -> None:
+        self.by_problem: dict[str, list[float]] = defaultdict(list)
+
+    @property
+    def values(self) -> list[float]:
+        """The credits of all steps."""
+        return [value for own in self.by_problem.values() for value in own]
+
+    def interval(self) -> tuple[float, float | None, float | None]:
+        """Mean, and the interval for new problems: the steps and answers of one problem are alike."""
+        found = estimate_pooled(list(self.by_problem.values()), share=False)
+        certain = found.problems > 1 and found.high > found.low
+        return found.value, found.low if certain else None, found.high if certain else None
+
+
+def _examined(run: RunRecord) -> tuple[dict[str, Credits], dict[int, Credits], int]:
     files = [path for path in (run.root / "rollouts").glob("step_*.jsonl") if path.stem[5:].isdigit()]
     files.sort(key=lambda path: int(path.stem[5:]))
     some = [files[i * len(files) // min(MOST_FILES, len(files))] for i in range(min(MOST_FILES, len(files)))]
-    kinds: dict[str, list[float]] = defaultdict(list)
-    by_line: dict[int, list[float]] = defaultdict(list)
+    kinds: dict[str, Credits] = defaultdict(Credits)
+    by_line: dict[int, Credits] = defaultdict(Credits)
     answers = 0
     for path in some:
         for line in path.read_bytes().splitlines():
@@ -51,39 +69,41 @@ def _examined(run: RunRecord) -> tuple[dict[str, list[float]], dict[int, list[fl
             row: dict[str, Any] = as_table(decoded(line))
             known = [step for step in row.get("steps") or () if step.get("credit") is not None]
             answers += bool(known)
+            problem = str(row.get("problem"))
             for step in known:
-                kinds[str(step.get("kind") or "?")].append(float(step["credit"]))
-                by_line[str(row.get("completion", "")).count("\n", 0, step["start"]) + 1].append(float(step["credit"]))
+                line_number = str(row.get("completion", "")).count("\n", 0, step["start"]) + 1
+                for place in (kinds[str(step.get("kind") or "?")], by_line[line_number]):
+                    place.by_problem[problem].append(float(step["credit"]))
     return kinds, by_line, answers
 
 
-def _row(name: str | int, values: list[float]) -> list[Any]:
-    found = interval(values)
-    return [name, found["value"], found["low"], found["high"], len(values), sum(map(bool, values)) / len(values)]
+def _row(name: str | int, credits: Credits) -> list[Any]:
+    values = credits.values
+    return [name, *credits.interval(), len(values), sum(map(bool, values)) / len(values)]
 
 
-def _sentences(
-    run: RunRecord, kinds: dict[str, list[float]], by_line: dict[int, list[float]], answers: int
-) -> list[str]:
-    every = [value for values in kinds.values() for value in values]
-    share = wilson(sum(map(bool, every)), len(every))
-    ranked = sorted(kinds, key=lambda kind: -sum(kinds[kind]) / len(kinds[kind]))
+def _sentences(run: RunRecord, kinds: dict[str, Credits], by_line: dict[int, Credits], answers: int) -> list[str]:
+    every = Credits()
+    for own in kinds.values():
+        for problem, values in own.by_problem.items():
+            every.by_problem[problem] += values
+    steps, share = every.values, estimate_pooled([[float(v != 0) for v in own] for own in every.by_problem.values()])
     told = []
-    for kind in ranked[:6]:
-        found = interval(kinds[kind])
-        told.append(f"{kind} {found['value']:+.2f}{bracket(found['low'], found['high'])} ({len(kinds[kind])})")
-    first, last = (interval(by_line[line])["value"] for line in (min(by_line), max(by_line)))
+    for kind in sorted(kinds, key=lambda kind: -fmean(kinds[kind].values))[:6]:
+        mean, low, high = kinds[kind].interval()
+        told.append(f"{kind} {mean:+.2f}{bracket(low, high)} ({len(kinds[kind].values)})")
+    first, last = (fmean(by_line[line].values) for line in (min(by_line), max(by_line)))
     said = [
-        f"**Step credit** was measured on {len(every)} steps of {answers} stored answers: "
-        f"{100 * sum(map(bool, every)) / len(every):.0f} % of them{bracket(share[0], share[1], 100, 0)} earn or cost "
-        f"something. Mean credit by kind of step, with 95 % intervals and counts: {', '.join(told)}. By place: "
+        f"**Step credit** was measured on {len(steps)} steps of {answers} stored answers to {share.problems} problems: "
+        f"{100 * share.value:.0f} % of them{bracket(share.low, share.high, 100, 0)} earn or cost something. "
+        f"Mean credit by kind of step, with 95 % intervals for new problems, and counts: {', '.join(told)}. By place: "
         f"{first:+.2f} on line {min(by_line)}, {last:+.2f} on line {max(by_line)}."
     ]
     replays = sum(value for _, value, _ in run.series("credit/replays"))
-    steps = len(run.series("credit/replays"))
-    if steps:
+    examined = len(run.series("credit/replays"))
+    if examined:
         said.append(
-            f"It took {replays:.0f} replays in {steps} steps; whether that pays is a comparison with the same recipe "
-            "without `[credit]` (`rlvr compare`)."
+            f"It took {replays:.0f} replays in {examined} steps; whether that pays is a comparison with the same "
+            "recipe without `[credit]` (`rlvr compare`)."
         )
     return said

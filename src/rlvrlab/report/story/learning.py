@@ -18,7 +18,7 @@ SIGNAL = {
     "actor/entropy": "token entropy",
     "response_length/clip_ratio": "answers cut off",
 }
-WHEN = ("before", "best", "last")
+WHEN = ("before", "last")
 FEW = 5
 """Steps at either end of a run that a sentence compares."""
 
@@ -28,10 +28,16 @@ def phases(run: RunRecord) -> Part | None:
     found = Summary(line.row for line in run.metrics).phases
     if not found:
         return None
-    head = ["phase", *(f"{when}{side}" for when in WHEN for side in ("", "_low", "_high")), "best_step"]
+    head = ["phase", *(f"{when}{side}" for when in WHEN for side in ("", "_low", "_high")), "best", "best_step"]
     rows = [
-        [name, *(entry[when][key] for when in WHEN for key in ("accuracy", "low", "high")), entry["best"]["step"]]
+        [
+            name,
+            *(entry[when][key] for when in WHEN for key in ("accuracy", "low", "high")),
+            best["accuracy"],
+            best["step"],
+        ]
         for name, entry in found.items()
+        for best in [entry["best"]]
     ]
     curves = {key.removeprefix("val-core/"): [(x, y) for x, y, _ in run.series(key)] for key in accuracy_keys(run)}
     course = [[name, x, y] for name, curve in curves.items() for x, y in curve]

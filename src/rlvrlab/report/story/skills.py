@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import NamedTuple
 
-from rlvrlab.report.gather.curves import bounds, skill_keys, stages
-from rlvrlab.report.gather.newcombe import Bounds, change
+from rlvrlab.evals.noise import LEVEL
+from rlvrlab.report.gather.curves import stages
+from rlvrlab.report.gather.peaks import Loss, Measured, losses, skill_courses
 from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.gather.skills import StageTable
 from rlvrlab.report.story import pictures
 from rlvrlab.report.story.part import Part, Table, bracket, points
-
-Measured = tuple[int, float, Bounds]
-"""Step, share and its Wilson interval."""
 
 
 class End(NamedTuple):
@@ -26,45 +25,54 @@ class End(NamedTuple):
     end_high: float | None
     lost: float
     lost_low: float | None
+    """Above 0 only where the loss is more than picking the best of several evaluations explains."""
     lost_high: float | None
 
 
 def skills(run: RunRecord) -> Part | None:
     """None where fewer than two skills were examined."""
-    curves = _curves(run)
-    if len(curves) < 2:
+    courses = skill_courses(run)
+    if len(courses) < 2:
         return None
     table, marks = StageTable(run), [(stage["x"], stage["skill"]) for stage in stages(run)]
-    ends = [_end(skill, curve) for skill, curve in curves.items()]
-    course = [[s, x, y, *(span or (None, None))] for s, curve in curves.items() for x, y, span in curve]
+    lost = losses(courses)
+    ends = [_end(skill, course, lost[skill]) for skill, course in courses.items()]
+    measured = [
+        [skill, one.step, one.share, *(one.bounds() or (None, None))]
+        for skill, course in courses.items()
+        for one in course
+    ]
     tables: dict[str, Table] = {
-        "forgetting_curves": (["skill", "step", "success", "low", "high"], course),
+        "forgetting_curves": (["skill", "step", "success", "low", "high"], measured),
         "skills_end": (list(End._fields), ends),
     }
-    drawn = {skill: [(x, y) for x, y, _ in curve] for skill, curve in curves.items()}
-    lost = [(one.skill, -one.lost, _negative(one.lost_high), _negative(one.lost_low)) for one in ends]
+    drawn = {skill: [(one.step, one.share) for one in course] for skill, course in courses.items()}
+    changes = [(one.skill, -one.lost, _negative(one.lost_high), _negative(one.lost_low)) for one in ends]
     shown = {
         "forgetting_curves": pictures.lines("Success on every skill", drawn, "held-out success", marks),
-        "skills_end": pictures.bars("Change since each skill's peak", lost, "end − peak"),
+        "skills_end": pictures.bars("Change since each skill's peak", changes, "end − peak"),
     }
     if table.complete:
         names = ["before", *(f"after {stage['skill']}" for stage in table.stages)]
         tables["retention"] = (["stage", *table.skills], [[n, *row] for n, row in zip(names, table.rows, strict=True)])
         shown["retention"] = pictures.heat("Success after every stage", names, table.skills, table.rows)
-    return Part(tables, shown, _sentences(table, ends))
+    return Part(tables, shown, _sentences(table, courses, ends))
 
 
 def kept(run: RunRecord) -> dict[str, float]:
     """What a run kept of its skills, as shares; empty where fewer than two were examined.
 
-    `lost` is the mean loss since each skill's peak. The names of skills/metrics.py are there where one skill was
-    trained after the other.
+    `lost` is the mean loss since each skill's peak, and `lost_by_chance` what it would be had no skill moved. The names
+    of skills/metrics.py are there where one skill was trained after the other.
     """
-    ends = [_end(skill, curve) for skill, curve in _curves(run).items()]
-    if len(ends) < 2:
+    courses = skill_courses(run)
+    if len(courses) < 2:
         return {}
-    last, lost = [one.end for one in ends], [one.lost for one in ends]
-    told = {"average": sum(last) / len(last), "worst": min(last), "lost": sum(lost) / len(lost)}
+    last, lost = [course[-1].share for course in courses.values()], losses(courses).values()
+    told = {"average": fmean(last), "worst": min(last), "lost": fmean(one.value for one in lost)}
+    chances = [one.by_chance for one in lost if one.by_chance is not None]
+    if len(chances) == len(courses):
+        told["lost_by_chance"] = fmean(chances)
     retained = StageTable(run).retention()
     if retained is not None:
         told |= {"forgetting": retained.forgetting, "backward_transfer": retained.backward_transfer}
@@ -72,39 +80,33 @@ def kept(run: RunRecord) -> dict[str, float]:
     return told
 
 
-def _curves(run: RunRecord) -> dict[str, list[Measured]]:
-    curves: dict[str, list[Measured]] = {}
-    for skill, key in skill_keys(run):
-        rows = [line.row for line in run.metrics if isinstance(line.row.get(key), int | float)]
-        if rows:
-            curves[skill] = [(row["step"], float(row[key]), bounds(row, key)) for row in rows]
-    return curves
-
-
-def _end(skill: str, curve: list[Measured]) -> End:
-    peak, last = max(curve, key=lambda one: one[1]), curve[-1]
-    lost = change((last[1], last[2]), (peak[1], peak[2]))
-    low, high = last[2] or (None, None)
-    return End(skill, curve[0][1], peak[1], last[1], low, high, lost["value"], lost["low"], lost["high"])
+def _end(skill: str, course: list[Measured], lost: Loss) -> End:
+    low, high = course[-1].bounds() or (None, None)
+    shares = (course[0].share, lost.peak.share, course[-1].share)
+    return End(skill, *shares, low, high, lost.value, lost.low, lost.high)
 
 
 def _negative(value: float | None) -> float | None:
     return None if value is None else -value
 
 
-def _sentences(table: StageTable, ends: list[End]) -> list[str]:
+def _sentences(table: StageTable, courses: dict[str, list[Measured]], ends: list[End]) -> list[str]:
     worst = min(ends, key=lambda one: one.end)
+    low, high = courses[worst.skill][-1].bounds(1 - (1 - LEVEL) / len(ends)) or (None, None)
     average = sum(one.end for one in ends) / len(ends)
     moved = [f"{one.skill} {points(one.end - one.start)}" for one in ends]
     said = [
         f"**Skills.** The average over {len(ends)} skills ends at {100 * average:.1f} %; the worst is {worst.skill} "
-        f"with {100 * worst.end:.1f} %{bracket(worst.end_low, worst.end_high, 100, 1)}. From start to end, in points: "
+        f"with {100 * worst.end:.1f} %{bracket(low, high, 100, 1)}. From start to end, in points: "
         f"{', '.join(moved)}."
     ]
     fallen = [one for one in ends if one.lost_low is not None and one.lost_low > 0]
-    if fallen:
+    if all(one.lost_low is None for one in ends):
+        said.append("**Forgetting.** The record does not tell whether a loss since a peak is more than chance.")
+    elif fallen:
         lost = [f"{one.skill} {100 * one.lost:.1f}{bracket(one.lost_low, one.lost_high, 100, 1)}" for one in fallen]
-        said.append(f"**Forgetting.** Lost since the peak beyond chance, in points: {', '.join(lost)}.")
+        held = "intervals hold for all skills together and count the choice of the peak in"
+        said.append(f"**Forgetting.** Lost since the peak beyond chance, in points: {', '.join(lost)}; {held}.")
     else:
         said.append("**Forgetting.** No skill lost more since its peak than chance explains.")
     retained = table.retention()

@@ -17,7 +17,7 @@ from rlvrlab.train.guards.base import Place, protected_in
 from rlvrlab.train.guards.memory import RemembersSkills
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import OnlinePhase
-from rlvrlab.train.protocols.base import TrainingProtocol, stages_of
+from rlvrlab.train.protocols.base import TrainingProtocol
 from rlvrlab.types import Problem
 
 
@@ -37,7 +37,7 @@ def write_data(lab: Lab, phase: OnlinePhase, folder: Path) -> None:
 
 def in_order(lab: Lab, phase: OnlinePhase, protocol: TrainingProtocol) -> list[Problem]:
     """Every step's problems under the recipe's protocol and guard, each step exactly one batch."""
-    seed, stages, order = lab.recipe.seed, stages_of(protocol, lab.train, phase.steps), []
+    seed, stages, order = lab.recipe.seed, lab.stages(phase.steps), []
     for stage in stages:
         protected = protected_in(stage, stages, lab.guard) if lab.guard else ()
         for step in range(stage.last - stage.first):
@@ -58,7 +58,7 @@ def memory(lab: Lab, phase: OnlinePhase) -> dict[str, list[tuple[str, str]]]:
     guard = lab.guard
     if not (isinstance(guard, RemembersSkills) and guard.needs_answers):
         return {}
-    stages = stages_of(lab.protocol, lab.train, phase.steps)
+    stages = lab.stages(phase.steps)
     skills = dict.fromkeys(skill for stage in stages for skill in protected_in(stage, stages, guard))
     problems, answers = guard.problems(lab.train, lab.recipe.seed), {}
     for skill in skills:

@@ -21,8 +21,8 @@ from rlvrlab.scale.verl.refusals import online_phase
 from rlvrlab.scale.verl.scripts import CLUSTER, NODE, README, REWARD, array
 from rlvrlab.scale.verl.spelling import is_known, override, suggested
 from rlvrlab.scale.verl.validate import composed, installed
+from rlvrlab.train.checks import ready_lab
 from rlvrlab.train.lab import Lab
-from rlvrlab.train.session import ready_lab
 
 HERE = "${HERE}"
 """The folder, as the launch scripts find it."""

@@ -11,7 +11,7 @@ from rlvrlab.errors import InfrastructureError, LabError
 from rlvrlab.evals.monitors import Watch
 from rlvrlab.record.experiment import write_experiment
 from rlvrlab.record.files import parsed
-from rlvrlab.record.run import Run, read_metrics
+from rlvrlab.record.run import Run, read_info, read_metrics
 from rlvrlab.record.shapes import Record, refuse_other
 from rlvrlab.record.sinks.base import Sinks
 from rlvrlab.record.summary import accuracy_of
@@ -72,7 +72,7 @@ class Follower:
     def __init__(self, job: Job, run: Run, sinks: Sinks, state: State, observe: Observer, python: str) -> None:
         self._job, self._run, self._sinks, self._observe, self._python = job, run, sinks, observe, python
         self.state = state
-        self._watch = Watch(read_metrics(run.folder))
+        self._watch = Watch(read_metrics(run.folder), read_info(run.folder).get("preset"))
         self._read = 0
         self._refused: set[int] = set()
 

@@ -34,8 +34,9 @@ from rlvrlab.scale.verl.refusals import online_phase
 from rlvrlab.scale.verl.spelling import override
 from rlvrlab.scale.verl.validate import INSTALL
 from rlvrlab.train import run_folder
+from rlvrlab.train.checks import ready_lab
 from rlvrlab.train.loop import Observer
-from rlvrlab.train.session import Ended, ready_lab, resolved_of
+from rlvrlab.train.session import Ended, resolved_of
 from rlvrlab.train.state import State
 from rlvrlab.train.stopping import Interrupts
 

@@ -123,7 +123,7 @@ class Desk:
                 taken, self._waiting = self._waiting, []
             try:
                 verdicts = self._job.env.verify_many([(problem, text) for problem, text, _ in taken])
-            except InfrastructureError as error:  # the judge is lost; verl would drop what raises without a count
+            except (InfrastructureError, OSError, MemoryError) as error:  # verl drops what raises without a count
                 verdicts = [unjudged(str(error))] * len(taken)
             except BaseException as error:
                 for _, _, answer in taken:

@@ -14,6 +14,7 @@ from typing import Any
 
 from rlvrlab.batch import batch_of, pad
 from rlvrlab.errors import InfrastructureError
+from rlvrlab.evals.by_skill import BySkill
 from rlvrlab.evals.evaluate import Accuracy
 from rlvrlab.rollout.collect import as_row
 from rlvrlab.scale.verl.actor import FACTS, GROUP
@@ -22,9 +23,8 @@ from rlvrlab.scale.verl.collection import Collection
 from rlvrlab.scale.verl.grouping import Labels
 from rlvrlab.scale.verl.job import Job, current
 from rlvrlab.train.batches import metrics_of, sort_groups
-from rlvrlab.train.credit import credit_of
-from rlvrlab.train.credited import StepCredits, step_rows
-from rlvrlab.train.evaluation import BySkill
+from rlvrlab.train.credit.credited import StepCredits, step_rows
+from rlvrlab.train.credit.methods import credit_of
 from rlvrlab.types import Sampling
 
 UNJUDGED_SHARE = 0.5

@@ -18,8 +18,8 @@ from rlvrlab.engines.base import Snapshot, Trainable
 from rlvrlab.randomness import generator, shuffled
 from rlvrlab.rollout.trainable import verified
 from rlvrlab.skills.embedding import centres, features, nearest
+from rlvrlab.skills.groups import skills_of
 from rlvrlab.train.guards.base import Guard, Kept, Moment
-from rlvrlab.train.protocols.base import skills_of
 from rlvrlab.types import Problem, Rollout
 
 

@@ -27,7 +27,7 @@ from rlvrlab.train.state import Memory, State
 from rlvrlab.types import Count, Objective, Positive, Rollout, Sampling
 
 StepRow = dict[str, Any]
-"""A step of an answer with its credit, see train/credit.py."""
+"""A step of an answer with its credit, see train/credit/credited.py."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Phase(ABC):
         return None
 
     @abstractmethod
-    def step(self, lab: Lab, data: Any, state: State, memory: Memory) -> StepOutcome:
+    def step(self, lab: Lab, data: Any, state: State, memory: Memory, /) -> StepOutcome:
         """One step on what `prepare` gave; a pure function of recipe, policy, state and memory."""
 
 

@@ -14,8 +14,7 @@ from typing import ClassVar
 from rlvrlab.registry import register
 from rlvrlab.rollout.turns import Context, try_again
 from rlvrlab.train.lab import Lab
-from rlvrlab.train.phases.base import Estimators, OnlinePhase, StepOutcome
-from rlvrlab.train.state import Memory, State
+from rlvrlab.train.phases.base import OnlinePhase
 from rlvrlab.train.step import online_step
 from rlvrlab.types import Rollout, Sampling
 
@@ -27,10 +26,7 @@ class Grpo(OnlinePhase):
 
     default_advantage: ClassVar[str] = "grpo"
     default_objective: ClassVar[str] = "ppo_clip"
-
-    def step(self, lab: Lab, data: Estimators, state: State, memory: Memory) -> StepOutcome:
-        """The on-line step."""
-        return online_step(lab, self, data, state, memory)
+    step = online_step
 
 
 @register("phase", "grpo_turns")

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from rlvrlab.errors import UserError, suggestion
-from rlvrlab.randomness import shuffled
+from rlvrlab.randomness import drawn
+from rlvrlab.skills.groups import skills_of
 from rlvrlab.types import Problem
 
 
@@ -77,23 +78,6 @@ def stages_of(protocol: TrainingProtocol | None, train: Sequence[Problem], steps
 def stage_at(stages: Sequence[Stage], phase_step: int) -> Stage:
     """The stage that a step belongs to."""
     return next((stage for stage in stages if stage.first <= phase_step < stage.last), stages[-1])
-
-
-def drawn(problems: Sequence[Problem], key: tuple[object, ...], first: int, last: int) -> list[Problem]:
-    """Places `first` … `last` of an endless stream that visits every problem once per epoch, reshuffled.
-
-    Over the edge of two epochs a problem may come twice; it is kept once, so that its answers are one group.
-    """
-    chosen: list[Problem] = []
-    for epoch in range(first // len(problems), (last - 1) // len(problems) + 1) if last > first else ():
-        offset = epoch * len(problems)
-        chosen += shuffled(problems, *key, "epoch", epoch)[max(0, first - offset) : last - offset]
-    return list({problem.id: problem for problem in chosen}.values())
-
-
-def skills_of(problems: Sequence[Problem]) -> list[str]:
-    """The skills in order of first appearance."""
-    return list(dict.fromkeys(problem.skill for problem in problems))
 
 
 def levels_of(problems: Sequence[Problem]) -> list[int]:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlvrlab.errors import UserError
+from rlvrlab.randomness import drawn
 from rlvrlab.registry import register
+from rlvrlab.skills.groups import skills_of
 from rlvrlab.train.protocols.base import (
     Stage,
     TrainingProtocol,
     checked_shares,
     cut,
-    drawn,
     levels_of,
-    skills_of,
 )
 from rlvrlab.types import Count, Positive, Problem
 

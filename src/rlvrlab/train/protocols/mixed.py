@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import floor
 
+from rlvrlab.randomness import drawn
 from rlvrlab.registry import register
+from rlvrlab.skills.groups import skills_of
 from rlvrlab.train.protocols.base import (
     Stage,
     TrainingProtocol,
     check_skills,
-    drawn,
-    skills_of,
 )
 from rlvrlab.types import Positive, Problem
 

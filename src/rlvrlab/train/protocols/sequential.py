@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlvrlab.registry import register
+from rlvrlab.skills.groups import skills_of
 from rlvrlab.train.protocols.base import (
     Stage,
     TrainingProtocol,
     check_skills,
     checked_shares,
     cut,
-    skills_of,
 )
 from rlvrlab.types import Positive, Problem
 

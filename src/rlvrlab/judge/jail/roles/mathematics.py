@@ -45,7 +45,8 @@ def _parsed(text: str) -> Any:
 
 
 def _equal(gold: Any, answer: Any) -> bool:
-    return bool(math_verify.verify(gold, answer, timeout_seconds=None))
+    """Also `x \\ge 3` for `[3, \\infty)`, and the other way round."""
+    return bool(math_verify.verify(gold, answer, allow_set_relation_comp=True, timeout_seconds=None))
 
 
 def _split(text: str, separator: str) -> list[str]:

@@ -111,7 +111,7 @@ function resultTiles(data) {
   const tiles = [];
   const tested = data.result.find((one) => one.role === "test");
   if (tested) {
-    const note = `${number(tested.problems)} test problems, which chose nothing; step ${tested.step}`;
+    const note = `${tested.asked || "test problems"}, which chose nothing; step ${tested.step}${tested.lacks}`;
     tiles.push(headlineTile("result · test", tested, note));
   }
   data.headline.forEach((one, i) => {

@@ -80,6 +80,14 @@ function viewMatrix(data) {
   ];
 }
 
+function lostSince(lost) {
+  const points = (value) => (100 * value).toFixed(1);
+  if (lost.value === 0) return "nothing";
+  if (lost.low === null) return `−${points(lost.value)} points`;
+  const chance = lost.low > 0 ? "" : ", which may be chance";
+  return `−${points(lost.value)} points [${points(lost.low)}, ${points(lost.high)}]${chance}`;
+}
+
 function viewForgetting(data) {
   const rings = (svg, { toX, toY, box }) =>
     data.curves.forEach((curve, i) => {
@@ -92,7 +100,7 @@ function viewForgetting(data) {
           style: { stroke: colour(i) },
         }),
       );
-      const lost = curve.lost > 0 ? `−${(100 * curve.lost).toFixed(0)}` : "";
+      const lost = curve.lost.low > 0 ? `−${(100 * curve.lost.value).toFixed(0)}` : "";
       svg.append(
         s(
           "text",
@@ -124,7 +132,7 @@ function viewForgetting(data) {
           step: curve.x[curve.x.length - 1],
           key: curve.key,
         }),
-        curve.lost > 0 ? `−${(100 * curve.lost).toFixed(1)} points` : "nothing",
+        lostSince(curve.lost),
       ]),
     ),
     data.numbers.length

@@ -1,0 +1,185 @@
+"""The tables of measured numbers in the documents, made from the files in benchmarks/results.
+
+    python benchmarks/tables.py docs/PAGE.md
+
+`make claims` runs this for every page and fails where a row of the page is another one. Each result file has the
+command that measured it (`python benchmarks/keep.py NAME -- COMMAND` makes it anew), commit, machine and load.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).resolve().parent / "results"
+Rows = Iterable[Iterable[object]]
+
+
+def found(name: str) -> Any:
+    """What the measurement printed."""
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["found"]
+
+
+def table(head: Iterable[str], rows: Rows) -> list[str]:
+    """As Markdown; the first column of the head may be empty."""
+    head = list(head)
+    cells = [head, ["---"] * len(head), *(list(map(str, row)) for row in rows)]
+    return ["| " + " | ".join(row) + " |" if row[0] != "---" else "|" + "---|" * len(head) for row in cells] + [""]
+
+
+def speed() -> list[str]:
+    """GRPO steps beside TRL's."""
+    sizes = {"training_10m": "10.6 million, idle, three rounds", "training_135m": "135 million, idle, one round",
+             "training_10m_busy": "10.6 million beside one busy process, one round"}  # fmt: skip
+    rows = []
+    for name, words in sizes.items():
+        [one] = found(name)
+        ours, trl = one["ours"], one["trl"]
+        ratios = [_range(one[f"trl/ours {key}"]) for key in ("wall_s", "cpu_s", "peak_mb")]
+        rows.append((words, f"{ours['wall_s']:.1f} s", f"{trl['wall_s']:.1f} s", *ratios))
+    head = ("parameters", "a step here", "a step in TRL", "TRL / here, wall time", "CPU time", "memory")
+    return table(head, rows) + on_h200()
+
+
+def on_h200() -> list[str]:
+    """Steps and a whole evaluation on one GPU, alone on it."""
+    [small] = found("h200_training_135m")
+    ours, first, *others = small["ours"], *found("h200_endless")["rows"]
+    parts = "sampling {sample_s:.1f}, waiting {waited_s:.1f}, update {update_s:.1f}"
+    step = (
+        f"1.5B, LoRA r32, 512 answers of about {first['tokens_per_answer']:.0f} tokens: a GRPO step, no endless program"
+    )
+    rows = [
+        ("135M shape, LoRA r8, 256 answers of 128 tokens: a GRPO step", f"{ours['wall_s']:.2f} s",
+         f"sampling {ours['sample_s']:.2f}, gradient {ours['gradient_s']:.2f}"),
+        (step, f"{first['s_per_step']:.1f} s", parts.format(**first)),
+    ]  # fmt: skip
+    for one in others:
+        rows.append((f"the same, 1 % endless, {one['arm']}", f"{one['s_per_step']:.1f} s", parts.format(**one)))
+    for time, one in zip(("first", "second"), found("h200_humaneval"), strict=True):
+        took = f"asking and judging {one['asking_and_judging_s']:.1f}"
+        what = f"1.5B, HumanEval, greedy, {one['problems']} problems, the whole command, {time} time"
+        rows.append((what, f"{one['command_s']:.1f} s", took))
+    return table(("work on one H200", "seconds", "of which"), rows)
+
+
+def report() -> list[str]:
+    """What a page costs to make and to look at."""
+    one = found("report")
+    rows = [
+        (f"page of {one['bytes'] / 1e6:.1f} MB gathered and written", f"{one['write_s']:.2f} s",
+         f"{one['write_cpu_s']:.2f} s"),
+        ("`rlvr report RUN`, start-up, figures and CSV tables included", "", f"{one['command_cpu_s']:.1f} s"),
+        ("opened in Chromium", f"{one['ready_ms'] / 1000:.2f} s", f"{one['ready_cpu_ms'] / 1000:.2f} s"),
+        ("slowest filter", f"{one['filter_ms']:.0f} ms", f"{one['filter_cpu_ms']:.0f} ms"),
+    ]  # fmt: skip
+    return table(("", "wall time", "CPU time"), rows)
+
+
+def _range(three: list[float]) -> str:
+    """`2.16 (1.97–2.18)`, or one number where there was one round."""
+    middle, low, high = three
+    return f"{middle:.2f}" if low == high else f"{middle:.2f} ({low:.2f}–{high:.2f})"
+
+
+def judge() -> list[str]:
+    """CPU time of a check in every mode, and of a bare subprocess: wall times would be those of the machine's load."""
+    figures = found("judge")["figures"]
+    bare = next(one["cpu_ms"] for one in figures if "subprocess" in one["name"])
+    rows = [(one["name"], f"{one['cpu_ms']:.2f} ms", f"{bare / one['cpu_ms']:.1f}") for one in figures]
+    return table(("mode", "CPU per check", "checks in the CPU time of a bare subprocess"), rows)
+
+
+def judge_promises() -> list[str]:
+    """Memory and descriptors of every process while a judge works through many programs."""
+    points = [one for one in found("judge_endurance") if isinstance(one, dict)]
+    rows = []
+    for one in points:
+        own, *others = one["resident_mb"]
+        spread = f"{min(others):.1f}–{max(others):.1f}"
+        rows.append((f"{one['checks']:,}", f"{own:.1f}", spread, f"{sum(others):.0f}", sum(one["descriptors"])))
+    head = ("after", "the judge itself", "each worker and keeper", "all of them", "descriptors in all")
+    return table(head, rows)
+
+
+def scale() -> list[str]:
+    """A thousand requests at once."""
+    runs = [found(name) for name in ("judge_server_10_1", "judge_server_1_1", "judge_server_10_2")]
+    lines: dict[str, Callable[[Any], str]] = {
+        "lost / wrong": lambda one: f"{one['lost']} / {one['wrong']}",
+        "most in the queue (limit 256)": lambda one: str(one["most_in_queue"]),
+        "turned away and asked again": lambda one: str(one["turned_away"]),
+        "p50 / p95 / p99 of a caller's wait": lambda one: (
+            " / ".join(f"{one[f'p{p}_ms'] / 1000:.1f}" for p in (50, 95, 99)) + " s"
+        ),
+        "requests per second": lambda one: f"{one['requests_per_s']:.0f}",
+        "client CPU per request": lambda one: f"{one['client_cpu_ms_each']:.1f} ms",
+        "server's peak memory": lambda one: f"{one['server_peak_mb']} MB",
+    }
+    rows = [(name, *(shown(one) for one in runs)) for name, shown in lines.items()]
+    return table(
+        ("1,000 requests at once", "10 clients, 1 server", "1 client, 1 server", "10 clients, 2 servers"), rows
+    )
+
+
+def credit() -> list[str]:
+    """What step credit costs of a training step."""
+    replays, others = found("credit_replays")["hf"], found("credit_kinds")["hf"]
+    arms = {name: replays[f"delete + truncate, {name}"] for name in ("all", "earning", "live")}
+    rows = [
+        (f"`{name}`", f"{one['verifier_calls']:.0f}", f"{100 * one['credit_share']:.0f} %")
+        for name, one in arms.items()
+    ]
+    kinds = [
+        (f"`{name}`" if name != "grpo" else "none", f"{one['step_cpu_s']:.2f}", f"{100 * one['credit_share']:.1f} %",
+         f"{one['verifier_calls']:.0f}", f"{one['traced']:.0f}")
+        for name, one in others.items()
+    ]  # fmt: skip
+    head = ("`credit.type`", "step, CPU s", "of it credit", "further verdicts per step", "unscored jobs per step")
+    return table(("`examined`", "different programs judged per step", "share of the step"), rows) + table(head, kinds)
+
+
+def interference() -> list[str]:
+    """What surgery and guards cost of an update."""
+    measured = found("interference")["hf"]
+    named = {
+        "pcgrad": "`pcgrad`, against pooled gradients per skill",
+        "upgrad": "`upgrad`",
+        "skill_safe, refresh 5": "`skill_safe`, `refresh = 5`, three skills protected, 32 problems each",
+    }
+    rows = []
+    for key, words in named.items():
+        rounds = ", ".join(f"{100 * one:+.0f}".replace("-", "−") for one in measured[key]["overhead_of_update"])
+        whole = f"{100 * measured[key]['overhead_of_step']:+.1f}".replace("-", "−")
+        rows.append((words, f"{rounds} %", f"{whole} %"))
+    return table(("", "over the same update without", "over the whole step"), rows)
+
+
+def sql_math_logic() -> list[str]:
+    """Answers judged and problems made per CPU second."""
+    rows = [
+        (name, f"{one['judged_per_s']:,}", f"{one['made_per_s']:,}")
+        for name, one in found("sql_math_logic")["here"].items()
+    ]
+    return table(("", "answers judged per CPU second", "problems made per CPU second"), rows)
+
+
+def statistics() -> list[str]:
+    """Error rates of intervals and tests: the tables as they were printed."""
+    return [line for name in ("seed_statistics", "chosen_statistics") for line in found(name) if line.startswith("|")]
+
+
+def faults() -> list[str]:
+    """Kills by kind of work."""
+    return [line for line in found("kills") if line.startswith("|")]
+
+
+PAGES = {f"docs/{make.__name__}.md": make for make in (speed, report, judge, scale, statistics, sql_math_logic)}
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2 or sys.argv[1] not in PAGES:
+        raise SystemExit(f"{__doc__}\nPages: {', '.join(PAGES)}")
+    print("\n".join(PAGES[sys.argv[1]]()))

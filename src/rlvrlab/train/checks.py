@@ -1,0 +1,137 @@
+"""What is found out about a recipe, its data and the user's own code before a run folder is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rlvrlab.data.roles import Use
+from rlvrlab.envs.base import BaseEnvironment, FollowsPrograms, ShowsTurns
+from rlvrlab.errors import UserError
+from rlvrlab.extras import Lookup
+from rlvrlab.recipe import Resolved
+from rlvrlab.recipe.parse import flatten
+from rlvrlab.recipe.schema import PLUGIN_TABLES
+from rlvrlab.record.redact import HIDDEN, redact
+from rlvrlab.registry import is_own
+from rlvrlab.rollout.trial import tried
+from rlvrlab.train.grouping import Difficulty
+from rlvrlab.train.guards.base import protected_in
+from rlvrlab.train.lab import Lab, build_lab
+from rlvrlab.train.phases.base import Phase
+from rlvrlab.train.protocols.base import check_skills
+from rlvrlab.types import Role
+
+ROLES: dict[Role, Use] = {"train": "train", "dev": "tune"}
+
+
+def lookups(resolved: Resolved) -> list[Lookup]:
+    """Everything that can be looked up without loading a model; problems are read from one of each role."""
+    found = list(resolved.build("engine").lookups())
+    try:
+        env = resolved.build("env")
+    except UserError as error:
+        return [*found, Lookup("env", "wrong", str(error))]
+    return found + [_problems(resolved, env, role) for role in ROLES]
+
+
+def _problems(resolved: Resolved, env: Any, role: Role) -> Lookup:
+    """The file of a role where the recipe has one, else a first problem of the environment's own."""
+    file = getattr(resolved.recipe.data, f"{role}_file")
+    if file is not None:
+        path = resolved.folder / file
+        there = path.is_file()
+        remedy = "" if there else "; no such file: make it with `rlvr data prepare`, or name another"
+        return Lookup(f"data.{role}_file", "found" if there else "wrong", f"{path}{remedy}")
+    try:
+        env.problems(role, 1, resolved.recipe.data.seed)
+    except UserError as error:
+        return Lookup(f"env, {role} problems", "wrong", str(error))
+    return Lookup(f"env, {role} problems", "found", f"{env.name} has some")
+
+
+def ready_lab(resolved: Resolved) -> Lab:
+    """Everything a run needs; what cannot work together is refused here, before anything is trained."""
+    lab = build_lab(resolved)
+    check_phases(lab)
+    if words := lab.table.cannot_learn([p.prompt for p in lab.train], [p.prompt for p in lab.dev]):
+        raise UserError(words)
+    try_own_code(lab)
+    return lab
+
+
+def check_phases(lab: Lab) -> None:
+    """Whatever cannot work in an on-line phase is said before anything is trained.
+
+    Stages must fit the phase and the data, and a guard must have something to protect.
+    """
+    phases = [lab.resolved.phase(name) for name in lab.recipe.phases]
+    _check_followed(lab)
+    _check_grown(lab)
+    if isinstance(lab.env, BaseEnvironment) and lab.env.uses_tools:
+        _check_tools(lab, phases)
+    if lab.surgery is not None and not lab.surgery.needs_pass_rates:
+        lab.grouping.names(lab.train, Difficulty())  # a problem whose group is not known is told before training
+    for phase in phases:
+        phase.check(lab)
+        if not phase.online or not lab.remembers:
+            continue
+        stages = lab.stages(phase.steps)
+        if lab.guard is None:
+            continue
+        check_skills("guard.protected", lab.guard.protected, lab.train)
+        if not any(protected_in(stage, stages, lab.guard) for stage in stages):
+            raise UserError(
+                f"guard: nothing to protect: {phase.name} trains {', '.join(stages[-1].skills)} in one stage; list "
+                'other skills in guard.protected, set protocol.type = "sequential", or take guard.type = "skill_safe", '
+                "which also protects skills that are trained together from each other"
+            )
+
+
+def _check_followed(lab: Lab) -> None:
+    """Credit by execution needs programs that are run."""
+    if lab.credit is not None and lab.credit.follows and not isinstance(lab.env, FollowsPrograms):
+        why = f"compares what programs do, and {lab.env.name!r} runs none"
+        raise UserError(f"credit.type: {why}; take an environment of programs, or another credit")
+
+
+def _check_grown(lab: Lab) -> None:
+    """Answers branch between turns where there are tools, and within the one turn where there are none."""
+    tools = isinstance(lab.env, BaseEnvironment) and lab.env.uses_tools
+    if lab.shape is not None and tools != (lab.shape.boundary == "turns"):
+        why = f"{lab.env.name!r} has {'tools' if tools else 'no tools, so its answers are one turn'}"
+        allowed = '"turns"' if tools else '"lines" or "tokens"'
+        raise UserError(f'credit.boundary: "{lab.shape.boundary}": {why}; use {allowed}')
+
+
+def _check_tools(lab: Lab, phases: Sequence[Phase]) -> None:
+    """What would train on the results of tools as if the policy had written them is refused."""
+    shown = isinstance(lab.env, ShowsTurns)
+    blind = [phase.name for phase in phases if not (phase.trains_turns and (phase.online or shown))]
+    if blind:
+        remedy = "allowed: on-line phases" + (" and sft" if shown else "")
+        raise UserError(f"phases: {blind[0]!r} trains on whole answers, and {lab.env.name!r} has tools; {remedy}")
+    if lab.credit is not None and lab.credit.needs_sampling:
+        remedy = "with tools take an estimator and interventions that only cut"
+        raise UserError(f"credit: as set here it writes answers anew in one turn; {remedy}")
+
+
+def try_own_code(lab: Lab) -> None:
+    """Call the user's own verifier and reward on one problem; a built-in one needs no trial."""
+    tables = lab.recipe.env, lab.recipe.reward
+    own_env, own_reward = (any(is_own(value) for _, value in flatten(table)) for table in tables)
+    if own_env or own_reward:
+        tried(lab.env, lab.reward, lab.train[0], lab.engine.tokenizer.encode, own_env=own_env)
+
+
+def refuse_secrets(resolved: Resolved) -> None:
+    """Refuse a key that would be stored as [redacted]: such a run could neither be evaluated nor resumed."""
+    tables = {kind: resolved.recipe.model_dump()[kind] or {} for kind in PLUGIN_TABLES}
+    if hidden := hidden_keys(redact(tables)):
+        remedy = "let the plug-in read it from the environment, or rename the key if it is no secret"
+        raise UserError(f"{', '.join(hidden)}: looks like a secret, which no run stores; {remedy}")
+
+
+def hidden_keys(tables: dict[str, Any]) -> list[str]:
+    """Keys whose value was redacted."""
+    return [key for key, value in flatten(tables) if HIDDEN in str(value)]

@@ -1,0 +1,87 @@
+"""Ctrl-C is one line and exit code 130 at any moment: while the command loads, and while a heavy package does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import pytest
+from command_line import RLVR, inside, tiny
+
+LOADS = {
+    "lets it pass": """
+press()
+""",
+    "makes an error of it": """
+try:
+    press()
+except KeyboardInterrupt:
+    raise ImportError("half loaded") from None
+""",
+    "prints what it cannot raise": """
+class Late:
+    def __del__(self):
+        press()
+
+Late()
+raise RuntimeError("half loaded")
+""",
+}
+"""What a package does that is interrupted while it loads."""
+PRESS = """
+import os, signal, time
+
+def press():
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(5)
+"""
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_whatever_a_package_makes_of_it(tmp_path: Path, monkeypatch, capsys, name: str) -> None:
+    (tmp_path / "heavy.py").write_text(PRESS + LOADS[name])
+    tiny(tmp_path)
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+    before = signal.getsignal(signal.SIGINT)
+    done = inside(monkeypatch, capsys, "train", "tiny.toml", "env.type=heavy.py:Heavy", folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "error: interrupted")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+class _Pressed:
+    """Presses Ctrl-C when the verbs are looked for."""
+
+    def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
+        if name == "rlvrlab.cli.verbs":
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(5)
+        return None
+
+
+def test_while_the_command_itself_loads(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.delitem(sys.modules, "rlvrlab.cli.verbs", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [_Pressed(), *sys.meta_path])
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+    done = inside(monkeypatch, capsys, "--version", folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "error: interrupted")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", ["train", "eval", "probe"])
+@pytest.mark.parametrize("after_s", [0.2, 0.5, 1.0, 2.0])
+def test_while_torch_loads(tmp_path: Path, verb: str, after_s: float) -> None:
+    pytest.importorskip("torch", reason="a language model needs torch")
+    engine = ["engine.type=hf"] if verb == "train" else ["--engine", "hf"]
+    words = [verb, "toy_countdown", *engine, "engine.model=nano"]
+    process = subprocess.Popen([*RLVR, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(after_s)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+    # Python may end by the signal itself, where it interrupted an `exec`; for a shell that is 130, too.
+    assert process.returncode in (130, -signal.SIGINT), said
+    assert "Traceback" not in said and "interrupted" in said.splitlines()[-1]

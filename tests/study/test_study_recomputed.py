@@ -1,0 +1,68 @@
+"""The committed records of studies again, from the score of every problem, with scipy and code of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from own_statistics import Expected, arm_interval
+
+RECORDS = sorted(Path(__file__).parents[2].glob("studies/*/results/*.study.json"))
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    scores = path.with_name(path.name.replace(".study.", ".scores."))
+    return json.loads(path.read_text(encoding="utf-8")), json.loads(scores.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.name)
+def test_every_arm_has_the_mean_spread_and_interval_of_its_scores(path: Path) -> None:
+    made, scores = read(path)
+    for arm in (arm for stage in made["stages"] for arm in stage["arms"]):
+        for metric, told in arm["metrics"].items():
+            trials = [trial for trial in arm["trials"] if trial in scores[metric]]
+            table = np.array([scores[metric][trial] for trial in trials])
+            assert (told["seeds"], told["problems"]) == table.shape
+            assert told["value"] == pytest.approx(table.mean(), abs=1e-4)
+            if len(table) > 1 and table.max() <= 1:
+                assert told["spread"] == pytest.approx(table.mean(axis=1).std(ddof=1), abs=1e-4)
+                assert (told["low"], told["high"]) == pytest.approx(arm_interval(table), abs=2e-4), (
+                    arm["name"],
+                    metric,
+                )
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.name)
+def test_every_comparison_on_test_follows_from_the_scores(path: Path) -> None:
+    made, scores = read(path)
+    for stage in made["stages"]:
+        trials = {arm["name"]: arm["trials"] for arm in stage["arms"]}
+        pairs = len(trials) * (len(trials) - 1) // 2
+        for told in stage.get("comparisons", ()):
+            column = scores[told["metric"]]
+            sides = [np.array([column[trial] for trial in trials[told[side]]]) for side in ("versus", "arm")]
+            want = Expected(*sides, share=True)
+            half = want.half(1 - 0.05 / pairs)
+            ends = (max(-1.0, want.centre - half), min(1.0, want.centre + half))
+            assert (told["low"], told["high"]) == pytest.approx(ends, abs=2e-4)
+            p = want.p(pairs)
+            assert told["p"] == (None if p is None else pytest.approx(p, rel=0.02))
+            assert told["outcome"] == ("better" if ends[0] > 0 else told["outcome"])
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.name)
+def test_every_decision_takes_what_its_rule_says(path: Path) -> None:
+    """The means, costs and chosen arm of each decision; its intervals are decided again by studies/study_records.py."""
+    made, scores = read(path)
+    for one in made["decisions"]:
+        for rival in one["candidates"]:
+            for metric, value in rival["metrics"].items():
+                if metric in scores:
+                    table = np.array([scores[metric][trial] for trial in rival["trials"]])
+                    assert value == pytest.approx(table.mean(), abs=1e-4)
+        best = max(one["candidates"], key=lambda rival: rival["score"])
+        if one["rule"] == "weighted" and one["outcome"] == "undecided" and len(one["candidates"]) > 1:
+            assert one["recommended"] == best["arm"], "an undecided stage goes on with the highest mean"
