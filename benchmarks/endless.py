@@ -1,10 +1,13 @@
-"""What one endless program costs a step: nano samples for real, and a fixed mix of programs is judged in its place.
+"""What one endless program costs a step: a model samples for real, and a fixed mix of programs is judged in its place.
 
     python benchmarks/endless.py [--problems 32] [--answers 16] [--steps 6] [--endless 0.01] [--without ARM] [--json]
+    python benchmarks/endless.py --model FOLDER --lora 32 --tokens 320 --micro-tokens 16384 --prompts mbpp.jsonl \\
+        --without "limit 10 s" "limit 1 s"                                                     (one GPU)
 
 Arms take turns step by step, in one process: no endless programs; some, with a fixed limit of 10 s and of 1 s; the
 same with learnt limits; and learnt limits in a pipeline of depth one. Each answer is its own program, so nothing comes
-from the judge's cache. `ratio` is the median step beside that of the mix without endless programs, in the same turn.
+from the judge's cache. `ratio` is the median step beside that of the arm without endless programs. With --prompts the
+model answers the questions of that file: its answers are as long as they are in training.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import argparse
 import hashlib
 import json
 import statistics
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -41,18 +45,22 @@ class EndlessMix(Code):
     """Three tests per problem; which program an answer stands for follows from its text."""
 
     endless: float = 0.01
+    prompts: str = ""
+    """Lines of JSON whose `prompt` (or `text`, as MBPP's own) is asked in place of a short line."""
     name: ClassVar[str] = "endless_mix"
 
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """`size` functions that differ in a constant."""
         made = []
         first = {"train": 0, "dev": 10**6, "test": 2 * 10**6}[role]
+        rows = [json.loads(line) for line in Path(self.prompts).read_text().splitlines()] if self.prompts else []
+        questions = [row.get("prompt") or row["text"] for row in rows]
         for k in range(first, first + size):
             tests = [f"assert f({n}, {k}) == {[x * k for x in range(n) if x % 3]}" for n in range(5, 5 + TESTS)]
             reference = {"entry_point": "f", "tests": tests, "setup": "", "begun": "", "inprocess": False}
             solution = f"```python\ndef f(n, k):\n{RIGHT}\n```"
-            made.append(Problem(f"{role}/{k}", self.name, self.name, f"{k} = ?\n", reference, {"solution": solution},
-                                role))  # fmt: skip
+            asked = questions[k % len(questions)] if questions else f"{k} = ?\n"
+            made.append(Problem(f"{role}/{k}", self.name, self.name, asked, reference, {"solution": solution}, role))
         return made
 
     def prepare(self, problem: Problem, text: str) -> Jobs | Verdict:
@@ -71,16 +79,20 @@ phases = ["grpo"]
 [env]
 type = "{file}:EndlessMix"
 endless = {endless}
+prompts = "{prompts}"
 timeout_s = {timeout}
 [engine]
 type = "hf"
-model = "nano"
+model = "{model}"
+lora_rank = {lora}
+chat = {chat}
+micro_tokens = {micro_tokens}
 [data]
 train_size = {problems}
 dev_size = 2
 [rollout]
 n = {answers}
-max_tokens = 96
+max_tokens = {tokens}
 [pipeline]
 lag = {lag}
 limits = "{limits}"
@@ -104,6 +116,11 @@ def main() -> None:
     parser.add_argument("--answers", type=int, default=16)
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--endless", type=float, default=0.01)
+    parser.add_argument("--model", default="nano")
+    parser.add_argument("--lora", type=int, default=0, help="rank; 0 trains every parameter")
+    parser.add_argument("--tokens", type=int, default=96, help="longest answer")
+    parser.add_argument("--micro-tokens", type=int, default=0)
+    parser.add_argument("--prompts", type=Path, help="questions, asked with the model's chat template")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--without", nargs="*", default=[], choices=[*ARMS][1:], help="arms to leave out")
     options = parser.parse_args()
@@ -115,8 +132,14 @@ def main() -> None:
         for arm, keys in arms.items():
             folder = Path(home) / arm.replace(" ", "_").replace(",", "")
             folder.mkdir()
-            sizes = {"problems": options.problems, "answers": options.answers, "steps": options.steps + 1}
-            text = RECIPE.format(file=Path(__file__).resolve(), **{"endless": options.endless, **sizes, **keys})
+            given = {
+                "file": Path(__file__).resolve(), "problems": options.problems, "answers": options.answers,
+                "steps": options.steps + 1, "endless": options.endless, "model": options.model, "lora": options.lora,
+                "tokens": options.tokens, "micro_tokens": options.micro_tokens,
+                "chat": "true" if options.prompts else "false",
+                "prompts": options.prompts.resolve() if options.prompts else "",
+            }  # fmt: skip
+            text = RECIPE.format(**{**given, **keys})
             (folder / "recipe.toml").write_text(text)
             resolved = load_recipe(folder / "recipe.toml")
             running[arm] = bare_steps(build_lab(resolved), resolved.phase("grpo"), folder)
@@ -124,25 +147,31 @@ def main() -> None:
             for arm, steps in running.items():
                 started = time.perf_counter()
                 with watching() as spent:
-                    next(steps)
+                    outcome = next(steps)
+                took = time.perf_counter() - started
+                print(f"turn {turn}, {arm}: {took:.2f} s {outcome.metrics.get('response_length/mean', 0):.0f} tokens",
+                      file=sys.stderr, flush=True)  # fmt: skip
                 if turn:
-                    seconds[arm].append(time.perf_counter() - started)
-                    parts[arm].append(dict(spent))
-    usual = statistics.median(seconds["no endless programs"])
+                    seconds[arm].append(took)
+                    parts[arm].append({**spent, "tokens": outcome.metrics.get("response_length/mean", 0.0)})
+    usual = statistics.median(seconds[next(iter(arms))])
     rows = []
     for arm, times in seconds.items():
-        waited = statistics.median(one.get("judge", 0.0) for one in parts[arm])
-        drawn = statistics.median(one.get("sample", 0.0) for one in parts[arm])
+        named = {"sample_s": "sample", "waited_s": "judge", "update_s": "update", "tokens_per_answer": "tokens"}
+        middles = {name: statistics.median(one.get(part, 0.0) for one in parts[arm]) for name, part in named.items()}
         middle = statistics.median(times)
-        rows.append({"arm": arm, "s_per_step": middle, "ratio": middle / usual, "sample_s": drawn, "waited_s": waited})
-    facts = {"programs": options.problems * options.answers, "endless": options.endless, "machine": machine()}
+        rows.append({"arm": arm, "s_per_step": middle, "ratio": middle / usual, "steps_s": times, **middles})
+    facts = {
+        "programs": options.problems * options.answers, "endless": options.endless, "model": options.model,
+        "lora": options.lora, "max_tokens": options.tokens, "micro_tokens": options.micro_tokens, "machine": machine(),
+    }  # fmt: skip
     if options.json:
         print(json.dumps({"rows": rows, **facts}, indent=2))
         return
     print(f"{facts['programs']} programs, {options.endless:.0%} endless, {TESTS} tests each; {facts['machine']}")
     for row in rows:
         print("{arm:22} {ratio:5.2f} ×  {s_per_step:6.2f} s a step: sampling {sample_s:.2f}, "
-              "then waiting {waited_s:.2f}".format(**row))  # fmt: skip
+              "then waiting {waited_s:.2f}, update {update_s:.2f}".format(**row))  # fmt: skip
 
 
 if __name__ == "__main__":

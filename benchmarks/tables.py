@@ -41,7 +41,29 @@ def speed() -> list[str]:
         ratios = [_range(one[f"trl/ours {key}"]) for key in ("wall_s", "cpu_s", "peak_mb")]
         rows.append((words, f"{ours['wall_s']:.1f} s", f"{trl['wall_s']:.1f} s", *ratios))
     head = ("parameters", "a step here", "a step in TRL", "TRL / here, wall time", "CPU time", "memory")
-    return table(head, rows)
+    return table(head, rows) + on_h200()
+
+
+def on_h200() -> list[str]:
+    """Steps and a whole evaluation on one GPU, alone on it."""
+    [small] = found("h200_training_135m")
+    ours, first, *others = small["ours"], *found("h200_endless")["rows"]
+    parts = "sampling {sample_s:.1f}, waiting {waited_s:.1f}, update {update_s:.1f}"
+    step = (
+        f"1.5B, LoRA r32, 512 answers of about {first['tokens_per_answer']:.0f} tokens: a GRPO step, no endless program"
+    )
+    rows = [
+        ("135M shape, LoRA r8, 256 answers of 128 tokens: a GRPO step", f"{ours['wall_s']:.2f} s",
+         f"sampling {ours['sample_s']:.2f}, gradient {ours['gradient_s']:.2f}"),
+        (step, f"{first['s_per_step']:.1f} s", parts.format(**first)),
+    ]  # fmt: skip
+    for one in others:
+        rows.append((f"the same, 1 % endless, {one['arm']}", f"{one['s_per_step']:.1f} s", parts.format(**one)))
+    for time, one in zip(("first", "second"), found("h200_humaneval"), strict=True):
+        took = f"asking and judging {one['asking_and_judging_s']:.1f}"
+        what = f"1.5B, HumanEval, greedy, {one['problems']} problems, the whole command, {time} time"
+        rows.append((what, f"{one['command_s']:.1f} s", took))
+    return table(("work on one H200", "seconds", "of which"), rows)
 
 
 def report() -> list[str]:

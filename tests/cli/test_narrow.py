@@ -48,7 +48,7 @@ def test_the_last_table_of_a_run_fits(monkeypatch, capsys, tmp_path) -> None:
         monkeypatch.setattr(f"rlvrlab.cli.progress.{name}", lambda *_: [])
     Progress(load_recipe(tiny(tmp_path)), as_json=False).end(Ended(tmp_path, "finished", 0, phases))
     told = capsys.readouterr().out
-    assert told.count(WIDEST) == 4 and "…" not in told, "before and last of two phases; the best has no interval"
+    assert told.count(WIDEST) == 4 and "100.0  " in told and "…" not in told
 
 
 @pytest.mark.slow

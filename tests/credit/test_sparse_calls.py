@@ -31,11 +31,12 @@ def test_settings_come_from_tuning_seeds_and_the_factor_from_the_final_ones() ->
     settings = sparse_calls.chosen(tuning)
     assert set(settings.values()) == {4}
     final = [ended("grpo", k, seed, calls) for seed in sparse_calls.FINAL for k, calls in ((4, 2000), (2, 1500))]
-    final += [ended("tree", 4, seed, 1000 + 10 * (seed % 2)) for seed in sparse_calls.FINAL]
+    final += [ended("tree", k, seed, 1000 + 10 * (seed % 2)) for seed in sparse_calls.FINAL for k in (4, 1)]
     final += [ended("doubly_robust", 4, seed, sparse_calls.CALLS) for seed in sparse_calls.FINAL]
-    *_, grpo, steady, tree, robust = sparse_calls.report(tuning + final, settings).splitlines()
+    *_, grpo, steady, tree, robust, afterwards = sparse_calls.report(tuning + final, settings).splitlines()
     assert "| 16/16 | 2000 [2000, 2000] |" in grpo and "| 16/16 | 1500 [1500, 1500] |" in steady
     assert "| 1.99 [1.98, 2.00], 0.000 (0.000) | 1.49 [1.49, 1.50], 0.000 (0.000) |" in tree
+    assert "| 1.99 [1.98, 2.00], not tested |" in afterwards
     assert "| 0/16 | 4800 [4800, 4800] |" in robust and "| 0.42 [0.42, 0.42], 0.000 (0.000) |" in robust
 
 

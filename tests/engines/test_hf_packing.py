@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvrlab.batch import TokenBatch, batch_of
-from rlvrlab.engines.hf.packing import Layout, layout_of, token_batches
+from rlvrlab.engines.hf.packing import LAST_PART, Layout, layout_of, token_batches
 from rlvrlab.errors import UserError
 
 TOKEN = st.integers(1, 3)
@@ -82,12 +82,21 @@ def test_micro_batches_by_tokens(rows, couples: str, budget: int) -> None:
             assert (np.unique(pair_B[part], return_counts=True)[1] == 2).all()
         size = sum(map(len, {rows[i][0] for i in part})) + sum(len(rows[i][1]) for i in part)
         units = 1 if couples == "batch" else len(part) // (2 if couples == "pair" else 1)
-        assert size <= budget or units == 1
+        assert size <= budget + (budget // LAST_PART if part is parts[-1] else 0) or units == 1
 
 
 def test_groups_stay_neighbours_so_that_their_prompt_is_shared() -> None:
     rows = [((1, 1), (2, 3)), ((2, 2), (2, 3)), ((1, 1), (3, 3)), ((2, 2), (3, 3))]
     assert [p.tolist() for p in token_batches(batch_from(rows), range(4), "row", 6)] == [[0, 2], [1, 3]]
+
+
+def test_a_small_remainder_gets_no_pass_of_its_own() -> None:
+    """256 answers of 128 tokens and their prompts are a little more than the 32,768 tokens of a pass."""
+    rows = [((1 + i // 16, 2), (3,) * 8) for i in range(64)]  # 64 × 8 + 4 × 2 = 520 inputs
+    counts = {
+        budget: [len(p) for p in token_batches(batch_from(rows), range(64), "row", budget)] for budget in (512, 400)
+    }
+    assert counts == {512: [64], 400: [49, 15]}
 
 
 def test_what_no_model_can_score_is_refused() -> None:

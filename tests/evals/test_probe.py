@@ -18,7 +18,7 @@ from rlvrlab.evals.probe.picture import bands, scatter
 from rlvrlab.evals.probe.report import Try, measured, report
 from rlvrlab.evals.probe.steps import MOST_FAILURES, look_at_steps
 from rlvrlab.evals.probe.verdict import advise
-from rlvrlab.types import ErrorKind, Problem, Verdict
+from rlvrlab.types import ErrorKind, Problem, Verdict, unjudged
 
 
 def tried(name: str, rewards: list[float | None], level: int = 1, skill: str = "s", **facts) -> list[Try]:
@@ -231,6 +231,16 @@ def test_failures_that_one_edit_mends_are_told_from_others() -> None:
     # Of the first three deletions and two exchanges one is right; of the second two deletions and one exchange.
     assert found.edits_right.value == pytest.approx((1 / 5 + 1 / 3) / 4) and found.fresh_right == pytest.approx(1 / 6)
     assert "one edit mends 50% of 4 failures" in found.advice and "too close" in found.advice
+
+
+def test_edits_that_could_not_be_judged_count_for_nothing() -> None:
+    class Failing(WantsAB):
+        def verify_many(self, items: list[tuple[Problem, str]]) -> list[Verdict]:
+            verdicts = super().verify_many(items)
+            return [verdict if verdict.correct else unjudged("no worker") for verdict in verdicts]
+
+    tries = stepped("p", ["a\nb\n", "b\na\n"])
+    assert look_at_steps(tries, report(tries), Failing()).edits_right.value == 1.0
 
 
 def test_replays_are_held_against_drawing_again() -> None:

@@ -117,6 +117,7 @@ def test_an_earlier_step_and_a_part_of_the_problems_are_told_on_the_page_too(tmp
     data = gather(folder)["sections"][0]["data"]
     [test] = [one for one in data["result"] if one["role"] == "test"]
     assert test["asked"] == "20 of 60 problems" and "step 9, was not tested" in test["lacks"]
+    assert data["answer"]["last_phase"].startswith("The last phase alone (grpo, dev problems): 25.0 → 50.0 %")
     assert data["answer"]["about"] == "20 of 60 problems, 1 seed" and "was not tested" in data["answer"]["caution"]
 
 

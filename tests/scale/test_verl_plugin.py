@@ -207,6 +207,20 @@ def test_an_addition_follows_its_module(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.delitem(sys.modules, "host")
 
 
+@pytest.mark.parametrize("error", [OSError("no descriptors"), MemoryError()])
+def test_a_failing_machine_leaves_answers_unjudged(planned, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """verl drops an answer whose reward raises, without a count."""
+
+    def fail(*_: object) -> None:
+        raise error
+
+    problem = next(iter(planned.problems.values()))
+    monkeypatch.setattr(reward, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(type(planned.env), "verify_many", fail)
+    found = asked(problem, "an answer")
+    assert math.isnan(found["score"]) and found["judged"] == 0.0
+
+
 def test_a_lost_judge_server_leaves_answers_unjudged(planned, monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs go to the named server; without one there is no verdict, and so no reward."""
     from rlvrlab.envs.code import shared_judge

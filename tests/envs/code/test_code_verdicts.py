@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +163,15 @@ def test_examples_that_could_not_be_tried_are_no_reason_to_drop_a_row(monkeypatc
     monkeypatch.setattr(CodeReasoning, "judge", lambda self, jobs, labels: [unjudged("no worker") for _ in jobs])
     with pytest.raises(InfrastructureError, match="could not be tried: no worker"):
         CodeReasoning().problems("train", 1, 0)
+
+
+@pytest.mark.parametrize("env", [Code(), CodeRepair()], ids=["code", "code_repair"])
+def test_a_machine_that_failed_makes_no_task_bad_and_none_good(env: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(env), "judge", lambda self, jobs, labels: [unjudged("no worker") for _ in jobs])
+    problem = problem_of(env, "sample/0")
+    for one in (problem, replace(problem, id=f"{problem.id}:bug0")):
+        with pytest.raises(InfrastructureError, match="could not be tried: no worker"):
+            env.bad_tasks([one])
 
 
 def test_second_turn_of_programs_that_print() -> None:

@@ -21,6 +21,10 @@ from rlvrlab.batch import Bools, Floats, Ints, TokenBatch
 from rlvrlab.errors import UserError
 from rlvrlab.types import Couples
 
+LAST_PART = 8
+"""A remainder of up to this fraction of a forward pass gets none of its own: on a GPU it would take nearly as long as a
+full one, because starting the kernels takes longer than what they do."""
+
 
 class Shared(NamedTuple):
     """What attention needs to know of a packed row; indices into N, padded with 0."""
@@ -105,7 +109,10 @@ def layout_of(batch: TokenBatch, window: int, *, packed: bool) -> Layout:
 
 
 def token_batches(batch: TokenBatch, rows: Sequence[int], couples: Couples, budget: int) -> Iterator[Ints]:
-    """Row indices in chunks of about `budget` inputs; coupled rows stay together, rows of one prompt are neighbours."""
+    """Row indices in chunks of about `budget` inputs; coupled rows stay together, rows of one prompt are neighbours.
+
+    What is left goes along with the chunk before where that makes it larger by an eighth at most.
+    """
     first: dict[tuple[int, ...], int] = {}
     for i in rows:
         first.setdefault(batch.prompts[i], i)
@@ -120,19 +127,23 @@ def token_batches(batch: TokenBatch, rows: Sequence[int], couples: Couples, budg
         units = list(pairs.values())
     units.sort(key=lambda unit: first[batch.prompts[unit[0]]])
     length_B = batch.seen_BT.sum(axis=1)
+
+    def inputs(some: Sequence[list[int]], known: set[tuple[int, ...]]) -> int:
+        """Of these units, beside prompts that are known already."""
+        new = {batch.prompts[i] for unit in some for i in unit} - known
+        return sum(int(length_B[unit].sum()) for unit in some) + sum(map(len, new))
+
     chunk: list[int] = []
     prompts: set[tuple[int, ...]] = set()
     size = 0
-    for unit in units:
-        new = {batch.prompts[i] for i in unit}
-        cost = int(length_B[unit].sum()) + sum(map(len, new - prompts))
-        if chunk and size + cost > budget:
+    for j, unit in enumerate(units):
+        full = chunk and size + inputs([unit], prompts) > budget
+        if full and size + inputs(units[j:], prompts) > budget + budget // LAST_PART:
             yield np.array(chunk)
             chunk, prompts, size = [], set(), 0
-            cost = int(length_B[unit].sum()) + sum(map(len, new))
+        size += inputs([unit], prompts)
         chunk += unit
-        prompts |= new
-        size += cost
+        prompts |= {batch.prompts[i] for i in unit}
     if chunk:
         yield np.array(chunk)
 

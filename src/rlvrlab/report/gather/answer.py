@@ -160,7 +160,7 @@ def _last_phase(run: RunRecord, spans: Sequence[Fact]) -> str:
         name, before, after = cards[-1].phase, *(sum(c.outcomes.values()) / len(c.outcomes) for c in cards[-2:])
         gap = (paired.mean, paired.low, paired.high)
     elif len(spans) > 1 and not cards and (found := _on_dev(spans[-1:])) is not None:
-        name, before, after = spans[-1]["phase"], found.before["value"], found.after["value"]
+        name, before, after = f"{spans[-1]['phase']}, dev problems", found.before["value"], found.after["value"]
         gap = (found.mean, found.low, found.high)
     else:
         return ""
