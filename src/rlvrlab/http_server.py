@@ -22,6 +22,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from inspect import isawaitable
 from typing import Any, TypeVar
 
 from rlvrlab.errors import UserError
@@ -70,8 +71,8 @@ class JsonRoutes:
     A function that answers in another way returns a Response.
     """
 
-    routes: Mapping[tuple[str, str], Callable[[Request], Awaitable[Any]]]
-    """E.g. {("GET", "/health"): health}."""
+    routes: Mapping[tuple[str, str], Callable[[Request], Any]]
+    """E.g. {("GET", "/health"): health}; what is awaitable is awaited."""
     mistake: int = 400
     """Status of a UserError."""
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -84,7 +85,8 @@ class JsonRoutes:
             known = any(path == request.path for _, path in self.routes)
             raise HttpError(405 if known else 404, f"no {request.method} {request.path}")
         try:
-            made = await route(request)
+            made = route(request)
+            made = await made if isawaitable(made) else made
             return made if isinstance(made, Response) else Response.of_json(made, headers=self.headers)
         except UserError as error:
             raise HttpError(self.mistake, str(error)) from None

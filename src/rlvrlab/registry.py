@@ -243,14 +243,9 @@ def _not_there(kind: str, path: Path, attribute: str, found: object) -> str:
     if found is not None:
         return f"{attribute!r} in {path} is {type(found).__name__}, which is no {kind}; name a function or a class"
     there = own_names(path)
-    what = "functions and classes" if kind in _adapters else "classes"
-    return f"{path} has no {attribute!r}; its {what}: {', '.join(there) or 'none'}{_near(attribute, there)}"
-
-
-def _near(name: str, known: list[str]) -> str:
-    """`; did you mean 'reward'?` where something is close."""
-    hint = suggestion(name, known)
-    return hint if "did you mean" in hint else ""
+    what, hint = "functions and classes" if kind in _adapters else "classes", suggestion(attribute, there)
+    near = hint if "did you mean" in hint else ""
+    return f"{path} has no {attribute!r}; its {what}: {', '.join(there) or 'none'}{near}"
 
 
 def own_names(path: Path) -> list[str]:

@@ -74,7 +74,9 @@ def with_functions(recipe: RecipeLike, reward: Any, env: Any, data: Any, overrid
     if reward is not None:
         given["reward"] = reward_table(reward, folder)
     if env is not None or data is not None:
-        asked = _with_changes(tree, changes)
+        asked = copy.deepcopy(tree)
+        for key, value in changes.items():
+            place(asked, key, value)
         output = Path(str(asked.get("output_dir", Recipe().output_dir)))
         given["env"] = env_table(asked.get("env", Recipe().env) if env is None else env, data, folder, output)
     for kind, table in given.items():
@@ -82,13 +84,6 @@ def with_functions(recipe: RecipeLike, reward: Any, env: Any, data: Any, overrid
         origins = {key: origin for key, origin in origins.items() if not key.startswith(f"{kind}.")}
         origins |= {key: "python" for key, _ in flatten({kind: table})}
     return load_changed(Tables(tree, origins, sources), changes, folder)
-
-
-def _with_changes(tree: Tree, changes: Mapping[str, Any]) -> Tree:
-    changed = copy.deepcopy(tree)
-    for key, value in changes.items():
-        place(changed, key, value)
-    return changed
 
 
 def as_words(overrides: Overrides) -> list[str]:

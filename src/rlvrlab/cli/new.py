@@ -18,7 +18,6 @@ MADE = {"SFT_STEPS": "16              # the made questions need no more", "GRPO_
 OWN = {"SFT_STEPS": "30              # until some answers are right: GRPO needs right ones among wrong ones",
        "GRPO_STEPS": "40"}  # fmt: skip
 """Steps of a task with made questions, and of one with data of the user's own."""
-TEMPLATES = Path(__file__).parent / "templates"
 COLOURS = ("red", "blue", "green", "black", "white", "pink", "gray", "gold")
 THINGS = ("car", "hat", "cup", "dog", "box", "pen", "bag", "map", "key", "cat")
 SIZES = ("big", "small", "old", "new", "wet", "dry", "long", "flat")
@@ -120,7 +119,7 @@ def _made_questions() -> str:
 
 
 def _template(file: str) -> str:
-    return (TEMPLATES / file).read_text(encoding="utf-8")
+    return (Path(__file__).parent / "templates" / file).read_text(encoding="utf-8")
 
 
 def _refuse_name(name: str, what: str) -> None:

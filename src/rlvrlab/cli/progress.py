@@ -64,7 +64,9 @@ class Progress:
             words = percent(measured) if self._wide or not self._live else percent(measured).partition(" [")[0]
             if lost := row.get(UNJUDGED):
                 words += f" ({lost.partition(':')[0] if self._live else lost})"
-                self._tell_once(lost)
+                if self._live and not self._told:  # above the bars, in full
+                    self._console.print(Text(printable(f"warning: {lost}"), "yellow"), soft_wrap=True)
+                    self._told = True
             self._last = (f"held-out {words}", f"held-out at {row['phase_step']}: {words}")
         facts = [self._last[0] if measured else self._last[1]] if measured or self._live or self._notebook else []
         if self._wide or not self._live:
@@ -78,12 +80,6 @@ class Progress:
             self._notebook.show(phase.name, row["phase_step"], phase.steps, line)
         elif not self._as_json and (measured or (self._interval and row["phase_step"] % self._interval == 0)):
             print(f"{phase.name} {row['phase_step']}/{phase.steps}  {line}", file=sys.stderr, flush=True)
-
-    def _tell_once(self, lost: str) -> None:
-        """On a terminal, above the bars and in full, why answers could not be judged."""
-        if self._live and not self._told:
-            self._console.print(Text(printable(f"warning: {lost}"), "yellow"), soft_wrap=True)
-            self._told = True
 
     def end(self, ended: Ended) -> None:
         """Show the result, warnings, and where to read more."""

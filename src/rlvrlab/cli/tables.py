@@ -52,11 +52,6 @@ BOUNDED = (
 )
 
 
-def _bounds(metrics: Mapping[str, Any], key: str) -> str:
-    """What a share would be with everything unjudged counted as wrong, and as right."""
-    return f"{100 * metrics[key + WRONG]:.1f} % and {100 * metrics[key + RIGHT]:.1f} %"
-
-
 def metrics_table(metrics: Mapping[str, Any]) -> Table:
     """One data set: shares in per cent with 95 % intervals where there is one."""
     table = Table(box=None, show_header=False)
@@ -78,7 +73,7 @@ def metrics_table(metrics: Mapping[str, Any]) -> Table:
     if metrics["unjudged"]:
         bad = f", {metrics['bad_tasks']:.0f} of them bad tasks" if metrics.get("bad_tasks") else ""
         bounds = [
-            f"{words} between {_bounds(metrics, key)}"
+            f"{words} between {100 * metrics[key + WRONG]:.1f} % and {100 * metrics[key + RIGHT]:.1f} %"
             for key, words in BOUNDED
             if f"{key}{WRONG}" in metrics and not (several and key == "accepted_at_1")
         ]

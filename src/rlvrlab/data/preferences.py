@@ -17,8 +17,6 @@ from rlvrlab.data.roles import refuse_roles
 from rlvrlab.envs.data_files import read_rows
 from rlvrlab.errors import UserError
 
-SIDES = ("prompt", "chosen", "rejected")
-
 
 class Preference(NamedTuple):
     """One pair of answers to one prompt."""
@@ -35,7 +33,7 @@ def read_preferences(path: Path, held_out: Mapping[str, str]) -> list[Preference
     pairs, wrong = [], []
     for number, row in read_rows(path):
         where = f"{path}:{number}"
-        prompt, chosen, rejected = (_text(row.get(side), where, side) for side in SIDES)
+        prompt, chosen, rejected = (_text(row.get(side), where, side) for side in ("prompt", "chosen", "rejected"))
         extra = row.get("extra_info")
         problem = str(extra.get("problem", number)) if isinstance(extra, dict) else str(number)
         if held := protected.get(prompt_sha256(prompt)):

@@ -12,11 +12,11 @@ from typing import TypeVar
 
 from rlvrlab.judge.modes.expressions import number
 from rlvrlab.judge.modes.quantities import CHANGING
+from rlvrlab.types import ErrorKind, Verdict
 
 T = TypeVar("T")
 KEPT = 200
 """Characters of an answer kept in a verdict."""
-CURRENCY = ("\\$", "$", "€", "£", "¥")
 UNIT = re.compile(r"([^a-zA-Z%]*[0-9.])(?: ([a-zA-Z]{2,20})| ?(\\?%))", re.ASCII)
 NO_UNITS = re.compile(
     "or|and|not|to|plus|times|over|point|quarters?|score|tens|mil|mn|bn|gross|double|triple|pi|root|squared|mod|wrong"
@@ -53,13 +53,24 @@ def squeezed(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
+def same(
+    right: bool, answer: str | None, error: ErrorKind = ErrorKind.WRONG, detail: str = "another answer"
+) -> Verdict:
+    """The verdict of a comparison."""
+    parts = {"format": float(right or error is ErrorKind.WRONG), "correct": float(right)}
+    kept = answer and answer[:KEPT]
+    if right:
+        return Verdict(True, 1.0, parts=parts, answer=kept)
+    return Verdict(False, 0.0, error, parts, answer=kept, detail=detail)
+
+
 def amount(text: str) -> Fraction | None:
     """The exact value of a number with a currency sign, thousands separators or one plain unit; None otherwise."""
     if len(text) > KEPT:
         return None
     sign = "-" if text.startswith(("-", "−")) else ""
     bare = text[len(sign) :]
-    for symbol in CURRENCY:
+    for symbol in ("\\$", "$", "€", "£", "¥"):
         bare = bare.removeprefix(symbol)
     if match := UNIT.fullmatch(bare):
         unit = match.group(2) or ""

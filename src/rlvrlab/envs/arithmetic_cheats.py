@@ -8,10 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-_FULL_WIDTH = str.maketrans("0123456789", "０１２３４５６７８９")
-_ARABIC_INDIC = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
-_LOOKALIKES = str.maketrans("+-*/", "＋–∗⁄")
-
 
 def expression_cheats(numbers: Sequence[int], target: int, solution: str) -> dict[str, str]:
     """Cheats in what stands where the expression belongs."""
@@ -49,9 +45,9 @@ def expression_cheats(numbers: Sequence[int], target: int, solution: str) -> dic
         "code beside the answer": f"{solution}+0*len(__import__('os').environ)",
         "attribute walk": "().__class__.__base__.__subclasses__()",
         "object equal to everything": "type('X',(),{'__eq__':lambda *_:True})()",
-        "full-width digits": solution.translate(_FULL_WIDTH),
-        "Arabic-Indic digits": solution.translate(_ARABIC_INDIC),
-        "operator lookalikes": solution.translate(_LOOKALIKES),
+        "full-width digits": solution.translate(str.maketrans("0123456789", "０１２３４５６７８９")),
+        "Arabic-Indic digits": solution.translate(str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")),
+        "operator lookalikes": solution.translate(str.maketrans("+-*/", "＋–∗⁄")),
         "two lines": f"{solution}\n{solution}",
         "NUL": f"{solution}\0",
         "words after it": f"{solution} is right",

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from rlvrlab.envs.answers import KEPT, amount, in_turn, squeezed, unthought
+from rlvrlab.envs.answers import amount, in_turn, same, squeezed, unthought
 from rlvrlab.envs.base import DataSetEnvironment, Read
 from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.gsm_synthetic import MOST_STEPS, Story, stories
@@ -84,13 +84,11 @@ class Gsm8k(DataSetEnvironment):
         tail = after_thinking(text, must_think=self.style == "think")
         answer = None if tail is None else hashed(tail)
         if answer is None:
-            return _refused(ErrorKind.FORMAT, "no single #### with an answer after the thinking", None, 0.0)
+            return same(False, None, ErrorKind.FORMAT, "no single #### with an answer after the thinking")
         value = amount(answer)
         if value is None:
-            return _refused(ErrorKind.SYNTAX, "what follows #### is not one number", answer, 0.0)
-        if value != amount(problem.reference):
-            return _refused(ErrorKind.WRONG, "another number", answer, 1.0)
-        return Verdict(True, 1.0, parts={"format": 1.0, "correct": 1.0}, answer=answer)
+            return same(False, answer, ErrorKind.SYNTAX, "what follows #### is not one number")
+        return same(value == amount(problem.reference), answer, detail="another number")
 
     def cheats(self, problem: Problem) -> Mapping[str, str]:
         """Ways to ask for the reward without answering."""
@@ -131,9 +129,3 @@ class Gsm8k(DataSetEnvironment):
             meta={"level": story.level, "solution": story.solution},
             role=role,
         )
-
-
-def _refused(error: ErrorKind, detail: str, answer: str | None, format: float) -> Verdict:
-    return Verdict(
-        False, 0.0, error, {"format": format, "correct": 0.0}, answer=answer and answer[:KEPT], detail=detail
-    )

@@ -29,7 +29,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlvrlab.envs.answers import KEPT, amount, squeezed
+from rlvrlab.envs.answers import amount, same, squeezed
 from rlvrlab.envs.data_files import Row, json_fault
 from rlvrlab.envs.mathematics.environment import compared
 from rlvrlab.envs.mathematics.equality import letters
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 LONGEST = 4000
 """Characters of an answer that is compared as a value."""
 FULL_MATCH = "import re\n\n\ndef matches(pattern, text):\n    return re.fullmatch(pattern, text) is not None\n"
-REGEX_LIMITS = Limits(cpu_s=0.5, memory_mb=256)
 SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
 
 
@@ -82,14 +81,6 @@ class Matcher(ABC):
         """An answer that is not right."""
         right = self.gold(reference) or "right"
         return f"{right}x"
-
-
-def same(right: bool, answer: str, error: ErrorKind = ErrorKind.WRONG, detail: str = "another answer") -> Verdict:
-    """The verdict of a comparison."""
-    parts = {"format": float(right or error is ErrorKind.WRONG), "correct": float(right)}
-    if right:
-        return Verdict(True, 1.0, parts=parts, answer=answer[:KEPT])
-    return Verdict(False, 0.0, error, parts, answer=answer[:KEPT], detail=detail)
 
 
 class Exact(Matcher):
@@ -173,7 +164,7 @@ class Regex(Matcher):
         if len(answer) > LONGEST:
             return same(False, answer, ErrorKind.SYNTAX, f"an answer of {len(answer):,} characters")
         call = Call((reference, answer), True)
-        return CallsTask("matches", (call,), limits=REGEX_LIMITS), FULL_MATCH
+        return CallsTask("matches", (call,), limits=Limits(cpu_s=0.5, memory_mb=256)), FULL_MATCH
 
     def gold(self, reference: Any) -> str | None:
         """The expression itself where it has no special sign."""

@@ -22,13 +22,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
-from rlvrlab.envs.answers import KEPT, squeezed, unthought
+from rlvrlab.envs.answers import KEPT, same, squeezed, unthought
 from rlvrlab.envs.base import Read
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment
 from rlvrlab.envs.code.rows import SPLITS
 from rlvrlab.envs.data_files import ENDINGS, Row, bare_name, filled, located, read_row, read_rows
 from rlvrlab.envs.function import all_said_by
-from rlvrlab.envs.matchers import LONGEST, MATCHERS, Exact, Matcher, in_block, same
+from rlvrlab.envs.matchers import LONGEST, MATCHERS, Exact, Matcher, in_block
 from rlvrlab.envs.mathematics.shapes import LETTERS
 from rlvrlab.envs.split import ROLES, Asked, each_once, role_in_training_set, role_of
 from rlvrlab.errors import UserError, refuse_other_arguments, suggestion
@@ -125,7 +125,11 @@ class Answers(JudgedEnvironment, PluginTable):
         """Those of this role in keyed order: `size` of them, or as many as there are."""
         if not self.path:
             raise UserError('answers: no path; write path = "FILE" under [env], `rlvr data preview FILE` shows how')
-        found = _by_role(self, _stamp(Path(self.path)))
+        path = Path(self.path)
+        if not path.exists():
+            where = f"looked beside the recipe, in $RLVRLAB_DATA and in {Path().absolute()}"
+            raise UserError(f"{path}: no such file; {where}")
+        found = _by_role(self, tuple((str(one), one.stat().st_mtime_ns) for _, one in _files(path)))
         if not found[role]:
             counts = ", ".join(f"{len(found[one])} {one}" for one in reversed(ROLES))
             remedy = f"add rows, a column {self.split!r} that says so, or a file {role}.jsonl in a folder"
@@ -283,12 +287,6 @@ def _files(path: Path) -> Iterator[tuple[Role | None, Path]]:
     if "train" not in there.values():
         raise UserError(f"{path}: a folder needs train.jsonl (or {', '.join(ENDINGS[1:])}), and may have dev and test")
     yield from ((role, one) for one, role in there.items() if role is not None)
-
-
-def _stamp(path: Path) -> tuple[tuple[str, int], ...]:
-    if not path.exists():
-        raise UserError(f"{path}: no such file; looked beside the recipe, in $RLVRLAB_DATA and in {Path().absolute()}")
-    return tuple((str(one), one.stat().st_mtime_ns) for _, one in _files(path))
 
 
 def _listed(choices: str, row: Row) -> Sequence[Any]:

@@ -23,7 +23,6 @@ ARGUMENT = {"python": "code", "sql": "query"}
 """Tool -> the name of its one argument."""
 CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 RESULT = "<tool_response>\n{}\n</tool_response>\n"
-END_OF_RESULT = "</tool_response>"
 MARK = "###"
 
 
@@ -75,7 +74,7 @@ def written(call: Call, style: Style) -> str:
 
 def final_answer(text: str, style: Style, tools: Sequence[str]) -> str | None:
     """What follows the only ### of the last turn; None where there is none, or more than one, or the turn is a call."""
-    last = text.rpartition(END_OF_RESULT)[2]
+    last = text.rpartition("</tool_response>")[2]
     if last.count(MARK) != 1 or call_in(last, style, tools) is not None:
         return None
     return last.partition(MARK)[2].strip() or None

@@ -203,7 +203,10 @@ def compare_folders(
         del others["mean_accuracy"]  # two yardsticks; the notes say so
     tables = {name: _scores(sides, score) for name, score in others.items()}
     accepted = tables.get("accepted@1", asked)
-    told = {name: one for name, one in tables.items() if one.common and (one is accepted or not one.same_as(accepted))}
+    # Without partial credit, accepted and mean accuracy are one.
+    told = {
+        name: one for name, one in tables.items() if one.common and (one is accepted or one.sides != accepted.sides)
+    }
     empty = [name for name, one in tables.items() if not one.common and name not in PLAIN]
     notes += [f"{name} is left out: no problem has enough judged answers in every folder." for name in empty]
     rows = [_row(name, scores, paired) for name, scores in told.items()]
@@ -267,10 +270,6 @@ class _Scores:
         """One row per seed and one column per problem."""
         chosen = self.common if keys is None else keys
         return np.array([[folder[key] for key in chosen] for folder in self.sides[side]], dtype=np.float64)
-
-    def same_as(self, other: _Scores) -> bool:
-        """Whether the two measures are one here, as accepted and mean accuracy are without partial credit."""
-        return self.sides == other.sides
 
 
 def _scores(sides: Sequence[Sequence[Answers]], score: Score) -> _Scores:

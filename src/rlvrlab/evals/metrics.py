@@ -279,17 +279,12 @@ def _recovery(samples: Sequence[Sample]) -> dict[str, float]:
     blind = [s for s in samples if s.turn < 0 and s.accepted is not None]
     first = {(s.problem_id, s.sample) for s in samples if s.turn == 0 and s.accepted}
     tried = {(s.problem_id, s.sample) for s in samples if s.turn == 0 and s.accepted is not None}
+    without_feedback = [(s.problem_id, s.accepted is True) for s in blind]
     return {
         **_rate("recovery_rate", [(problem, (problem, sample) in mended) for problem, sample in sorted(failed)]),
         "accepted_after_repair": _share(len(first | mended), len(tried)),
-    } | _blind_recovery(blind)
-
-
-def _blind_recovery(blind: Sequence[Sample]) -> dict[str, float]:
-    """How many of the failed first tries one sample without feedback would have put right."""
-    if not blind:
-        return {}
-    return _rate("blind_recovery_rate", [(s.problem_id, s.accepted is True) for s in blind])
+        **(_rate("blind_recovery_rate", without_feedback) if blind else {}),
+    }
 
 
 def _rate(name: str, tries: Sequence[tuple[str, bool]]) -> dict[str, float]:

@@ -15,7 +15,6 @@ from rlvrlab.evals.judged import Judged
 from rlvrlab.randomness import shuffled
 
 PER_STRATUM = 3
-LENGTHS = ("short", "medium", "long")
 
 
 def qa_log(judged: Sequence[Judged], *key: object) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -26,7 +25,7 @@ def qa_log(judged: Sequence[Judged], *key: object) -> tuple[list[dict[str, Any]]
     for one in judged:
         correct = one.verdict.correct
         outcome = "unjudged" if correct is None else "accepted" if correct else str(one.verdict.error)
-        length = LENGTHS[sum(one.answer.gen_tokens > edge for edge in edges)]
+        length = ("short", "medium", "long")[sum(one.answer.gen_tokens > edge for edge in edges)]
         strata[outcome, one.problem.skill, length].append(one)
     rows, counts = [], []
     for stratum, members in sorted(strata.items()):

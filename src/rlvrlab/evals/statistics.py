@@ -203,7 +203,10 @@ def estimate(score_SP: Scores, *, share: bool | None = None, level: float = LEVE
     spread = float(means_S.std(ddof=1)) if seeds > 1 else None
     kinds = np.unique(scores_SP.round(9))
     if share and seeds == 1 and len(kinds) < 3:
-        interval = _of_two_kinds(score_P, float(kinds[0]), float(kinds[-1]), level)
+        # Scores are either `least` or `most`, as right or wrong ones are: a share between the two.
+        least, most = float(kinds[0]), float(kinds[-1])
+        low, high = wilson(int((score_P > (least + most) / 2).sum()), problems, level)
+        interval = Interval(least + (most - least) * low, least + (most - least) * high)
     else:
         _, by_problem = over_problems(score_P, share=False)
         by_problem = _with_one_more(score_P, by_problem) if share and seeds == 1 else by_problem
@@ -212,12 +215,6 @@ def estimate(score_SP: Scores, *, share: bool | None = None, level: float = LEVE
             return Estimate(mean, *never_certain(noise, scores_SP).interval(level), problems, seeds, spread)
         interval = _share_interval(mean, noise.half_width(level), level)
     return Estimate(mean, *_with_overlooked(mean, interval, score_P, level), problems, seeds, spread)
-
-
-def _of_two_kinds(score_P: Floats, least: float, most: float, level: float) -> Interval:
-    """Scores that are either `least` or `most`, as right or wrong ones are: a share between the two."""
-    low, high = wilson(int((score_P > (least + most) / 2).sum()), len(score_P), level)
-    return Interval(least + (most - least) * low, least + (most - least) * high)
 
 
 def _with_one_more(score_P: Floats, by_problem: tuple[float, float]) -> tuple[float, float]:

@@ -13,14 +13,12 @@ from typing import Any
 
 import rlvrlab
 
-PACKAGES = ("numpy", "pydantic", "torch", "transformers", "peft", "trl", "verl", "vllm", "ray")
-
 
 @cache
 def package_versions() -> dict[str, str]:
     """Versions of the installed packages that can change a result."""
     versions = {"rlvrlab": rlvrlab.__version__}
-    for name in PACKAGES:
+    for name in ("numpy", "pydantic", "torch", "transformers", "peft", "trl", "verl", "vllm", "ray"):
         try:
             versions[name] = version(name)
         except PackageNotFoundError:

@@ -12,7 +12,6 @@ from rlvrlab.record.final import examined_of, final_step, standing
 from rlvrlab.record.run import read_metrics
 from rlvrlab.record.summary import Summary
 
-CARDS = Path("analysis") / "cards"
 Rank = tuple[bool, int, bool, int, int]
 """How well a number is suited to be the result: own data, problems, one greedy answer, a card, how new."""
 
@@ -101,7 +100,7 @@ def in_words(found: Sequence[Headline], folder: Path) -> str:
 
 def _cards(folder: Path) -> list[tuple[Rank, Headline]]:
     """Cards of the phases' ends, in order; the baseline (card 0) and control arms are nobody's result."""
-    numbered = {path: path.name.partition("_")[0] for path in (folder / CARDS).glob("*_*.json")}
+    numbered = {path: path.name.partition("_")[0] for path in (folder / "analysis" / "cards").glob("*_*.json")}
     files = [path for path, index in numbered.items() if index.isdigit() and int(index) > 0]
     found = []
     for path in sorted(files, key=lambda path: int(numbered[path])):

@@ -24,7 +24,6 @@ QUIET_S = 900.0
 LOCKS = Path("/proc/locks")
 ACTIVE = ("running", "stale")
 """States of a run that may still write something."""
-NEWS = ("logs/metrics.jsonl", "logs/events.jsonl", "samples.jsonl", "run_info.json", "config.json")
 
 
 class Held(NamedTuple):
@@ -72,7 +71,7 @@ def state_of(folder: Path, info: Mapping[str, Any], held: list[Held] | None = No
 def last_news(folder: Path) -> float:
     """When something was last written, in seconds since 1970; 0 when nothing is there."""
     times = [0.0]
-    for name in NEWS:
+    for name in ("logs/metrics.jsonl", "logs/events.jsonl", "samples.jsonl", "run_info.json", "config.json"):
         with suppress(OSError):
             times.append((folder / name).stat().st_mtime)
     return max(times)

@@ -15,7 +15,7 @@ Which answers there are depends on recipe, policy and key alone, as for answers 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -82,13 +82,12 @@ def grow(sampler: Sampler, requests: Sequence[Request], shape: Shape) -> list[li
     drawn = iter(sampler.sample([request for request in beside if request.n]))
     return [
         [_completion(stem, sampler) for stem in by_key[request.key]]
-        + [replace(one, branches=(Branch((-1 - at,), len(one.tokens), 1),)) for at, one in _whole(drawn, more.n)]
+        + [
+            replace(one, branches=(Branch((-1 - at,), len(one.tokens), 1),))
+            for at, one in enumerate(next(drawn) if more.n else [])
+        ]
         for request, more in zip(requests, beside, strict=True)
     ]
-
-
-def _whole(drawn: Iterator[list[Completion]], wanted: int) -> list[tuple[int, Completion]]:
-    return list(enumerate(next(drawn))) if wanted else []
 
 
 def _step(sampler: Sampler, stems: Sequence[Stem], ways: int, share: int, shape: Shape, last: bool) -> list[list[Stem]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rlvrlab.errors import UserError
@@ -56,7 +56,8 @@ def rung_settings(ladder: list[Settings], rung: int, now: Mapping[str, Any]) -> 
         for key, value in step.items():
             before = added.get(key, now.get(key))
             if isinstance(value, list) and isinstance(before, list | tuple):
-                added[key] = _joined(before, value)
+                # Of two items `key=value` with the same key the later one counts.
+                added[key] = list({str(item).partition("=")[0]: item for item in (*before, *value)}.values())
                 continue
             if value != HALF:
                 added[key] = value
@@ -65,9 +66,3 @@ def rung_settings(ladder: list[Settings], rung: int, now: Mapping[str, Any]) -> 
                 raise UserError(f"ladder: {key} is {before!r}, which cannot be halved; give the rung a number")
             added[key] = before // 2
     return added
-
-
-def _joined(before: Sequence[Any], more: Sequence[Any]) -> list[Any]:
-    """Both lists; of two items `key=value` with the same key the later one counts."""
-    items = {str(item).partition("=")[0]: item for item in (*before, *more)}
-    return list(items.values())

@@ -202,8 +202,11 @@ def _record(
     for kind, words in outcome.events:
         run.event(kind, words, step=state.step)
     _warn(at, phase, state, outcome, row)
-    if evaluation:
-        _tell_unjudged(at, state, evaluation.whole.unjudged_words)
+    if evaluation and (lost := evaluation.whole.unjudged_words):
+        text = f"held-out answers are left out of the accuracy, not counted wrong: {lost}"
+        run.warn(UNJUDGED, text, step=state.step)
+    elif evaluation:
+        run.withdraw(UNJUDGED, "all held-out answers are judged again", step=state.step)
     if outcome.skipped:
         run.event("skipped_update", SKIPPED_UPDATE, step=state.step)
     run.sync()
@@ -232,15 +235,6 @@ def _warn(at: Watched, phase: Phase, state: State, outcome: StepOutcome, row: di
     elif phase.online and state.phase_step and not outcome.silent:
         at.run.withdraw(NO_SIGNAL, "there is signal again: groups with different rewards", step=state.step)
     at.watch.examine(phase.health, row).tell(at.run, state.step)
-
-
-def _tell_unjudged(at: Watched, state: State, words: str) -> None:
-    """Warn of a held-out accuracy that leaves answers out, until one leaves out none."""
-    if words:
-        text = f"held-out answers are left out of the accuracy, not counted wrong: {words}"
-        at.run.warn(UNJUDGED, text, step=state.step)
-    else:
-        at.run.withdraw(UNJUDGED, "all held-out answers are judged again", step=state.step)
 
 
 def _checkpoint(at: Watched, state: State, memory: Memory) -> Memory:

@@ -155,7 +155,11 @@ class Patience:
                 if now - self._broken_off[0] > LAST_S:
                     self._leave(self._broken_off[1])
             elif late or (self._asked and now - max(self._asked, unit.began) > GRACE_S):
-                self._break_off(unit, now)
+                words = self._words(unit, now)
+                self._tell("waiting", f"{words}; it is given up")
+                self._broken_off = now, words
+                if self._main:
+                    signal.pthread_kill(threading.main_thread().ident or 0, WAKE)
             elif self._deadline_s and now - unit.began > TELL * self._deadline_s and self._told != unit.name:
                 self._told = unit.name
                 self._tell("waiting", self._words(unit, now))
@@ -164,13 +168,6 @@ class Patience:
         part = running()
         what = f" for {part[0]} ({now - part[1]:.0f} s)" if part else ""
         return f"{unit.name} has waited since {unit.since}, {now - unit.began:.0f} s by now{what}"
-
-    def _break_off(self, unit: Unit, now: float) -> None:
-        words = self._words(unit, now)
-        self._tell("waiting", f"{words}; it is given up")
-        self._broken_off = now, words
-        if self._main:
-            signal.pthread_kill(threading.main_thread().ident or 0, WAKE)
 
     def _leave(self, words: str) -> None:
         """The main thread does not come back: close the record from here and end the process."""

@@ -20,7 +20,7 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -92,8 +92,8 @@ class ModelServer:
         self.merging = Merging(model, self.largest_rank)
         self.sampler = embedded_sampler(model, self.tokenizer, device)
         self._arrived = asyncio.Event()
-        routes: dict[tuple[str, str], Callable[[HttpRequest], Awaitable[Any]]] = {
-            ("GET", "/health"): self._health,
+        routes: dict[tuple[str, str], Callable[[HttpRequest], Any]] = {
+            ("GET", "/health"): lambda request: {},
             ("GET", "/v1/models"): self._models,
             ("POST", COMPLETIONS): self._completions,
             ("POST", CHAT): self._chat,
@@ -120,10 +120,7 @@ class ModelServer:
         finally:
             await self.http.close()
 
-    async def _health(self, _: HttpRequest) -> Form:
-        return {}
-
-    async def _models(self, _: HttpRequest) -> Form:
+    def _models(self, _: HttpRequest) -> Form:
         base = {"id": self.name, "object": "model", "owned_by": OWNER, "root": self.config.model}
         adapters = [
             {"id": name, "object": "model", "owned_by": OWNER, "root": str(folder), "parent": self.name}
@@ -141,7 +138,7 @@ class ModelServer:
         await asyncio.to_thread(self.merging.add, name, Path(path))
         return f"Success: LoRA adapter '{name}' added successfully."
 
-    async def _unload(self, request: HttpRequest) -> str:
+    def _unload(self, request: HttpRequest) -> str:
         name = _name(request.json(), "lora_name")
         if name not in self.merging.folders:
             raise HttpError(404, f"The lora adapter '{name}' cannot be found.")
@@ -286,7 +283,8 @@ def request_of(form: Form, tokens: tuple[int, ...], window: int) -> Request:
         raise UserError(f"a prompt of {len(tokens)} tokens and max_tokens {most} do not fit the window of {window}")
     stop: Any = form.get("stop") or ()
     stops = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, list) else ()
-    if (stop and not stops) or len(stops) > MOST_STOPS or not all(map(_is_stop, stops)):
+    texts = all(isinstance(text, str) and 0 < len(text) <= LONGEST_STOP for text in stops)
+    if (stop and not stops) or len(stops) > MOST_STOPS or not texts:
         raise UserError(f"stop: a text of at most {LONGEST_STOP} characters, or a list of up to {MOST_STOPS} of them")
     temperature = _number(form, "temperature", 1.0, 0.0, 100.0, whole=False)
     if 0 < temperature < LOWEST_TEMPERATURE:
@@ -297,10 +295,6 @@ def request_of(form: Form, tokens: tuple[int, ...], window: int) -> Request:
     named, seed = form.get("rlvr_key"), form.get("seed")
     chosen = _key(named) if isinstance(named, list) else ("seed", secrets.randbits(62) if seed is None else seed)
     return Request(tokens, n, chosen, sampling)
-
-
-def _is_stop(text: Any) -> bool:
-    return isinstance(text, str) and 0 < len(text) <= LONGEST_STOP
 
 
 def _name(form: Form, key: str, usual: str = "") -> str:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlvrlab.envs.agent.tools import Bench, used
-from rlvrlab.envs.answers import KEPT, amount, in_turn
+from rlvrlab.envs.answers import amount, in_turn, same
 from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.envs.split import role_of
 from rlvrlab.envs.sql.databases import filled, stored
@@ -104,12 +104,10 @@ class Agent(BaseEnvironment):
         """The value after ### in the last turn, compared as a number or as a text; never raises on any text."""
         answer = final_answer(text, self.style, self.tools)
         if answer is None:
-            return _verdict(ErrorKind.FORMAT, "no single ### with a value in the last turn", None, 0.0)
+            return same(False, None, ErrorKind.FORMAT, "no single ### with a value in the last turn")
         right, value = problem.reference["answer"], amount(answer)
-        same = value == amount(right) if amount(right) is not None else answer == right
-        if not same:
-            return _verdict(ErrorKind.WRONG, "another value", answer, 1.0)
-        return Verdict(True, 1.0, parts={"format": 1.0, "correct": 1.0}, answer=answer[:KEPT])
+        equal = value == amount(right) if amount(right) is not None else answer == right
+        return same(equal, answer, detail="another value")
 
     def cheats(self, problem: Problem) -> Mapping[str, str]:
         """Ways to ask for the reward without answering."""
@@ -206,9 +204,3 @@ def _single(made: Made) -> str | None:
     if len(rows) != 1 or len(rows[0]) != 1 or not isinstance(rows[0][0], int | str):
         return None
     return str(rows[0][0])
-
-
-def _verdict(error: ErrorKind, detail: str, answer: str | None, format: float) -> Verdict:
-    return Verdict(
-        False, 0.0, error, {"format": format, "correct": 0.0}, answer=answer and answer[:KEPT], detail=detail
-    )

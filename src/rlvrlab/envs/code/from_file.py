@@ -36,7 +36,6 @@ NOT_RUN = {
     ErrorKind.RULE: "It does not keep to what was asked.",
 }
 """What is told of an answer that was refused for its text."""
-NO_ANSWER = python_block("pass\n")
 BESIDE = "tests that must run beside the answer (inprocess = true)"
 MOST_NAMED = 40
 
@@ -134,7 +133,7 @@ class FileEnvironment(JudgedEnvironment, LocatedPath):
     def bad_tasks(self, problems: Sequence[Problem]) -> dict[str, str]:
         """Problems whose own code (preamble, setup, tests) fails; tried with the gold answer, or one that is none."""
         coded = [problem for problem in problems if problem.reference.get("entry_point")]
-        answers = [self.gold(one) or NO_ANSWER for one in coded]
+        answers = [self.gold(one) or python_block("pass\n") for one in coded]
         verdicts = self.verify_many(list(zip(coded, answers, strict=True)))
         tried = zip(coded, verdicts, strict=True)
         return {

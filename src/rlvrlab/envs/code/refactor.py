@@ -32,7 +32,6 @@ from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict
 
 LONGEST_LINE = 120
-FORBIDDEN = ("eval", "exec")
 ASKED = {
     "document": f"Give every function of this program a docstring and keep lines within {LONGEST_LINE} characters.",
     "shorten": "Make this program shorter: leave out what is not needed.",
@@ -110,7 +109,7 @@ class CodeRefactor(FileEnvironment):
             functions=(reference["signature"],),
             docstrings=documenting,
             longest_line=LONGEST_LINE if documenting else None,
-            forbidden=tuple(name for name in FORBIDDEN if f"{name}(" not in reference["given"]),
+            forbidden=tuple(name for name in ("eval", "exec") if f"{name}(" not in reference["given"]),
         )
         return ((form, code), (self.task(reference, reference["tests"], self.seconds(problem, self.timeout_s)), code))
 

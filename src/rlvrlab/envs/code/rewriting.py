@@ -10,7 +10,6 @@ import ast
 from rlvrlab.envs.python_trees import NOT_PYTHON, parsed
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-UNUSED = "not_needed"
 RESULT = "value_to_return"
 
 
@@ -64,7 +63,7 @@ def inflated(program: str) -> str:
     """With an unused variable in every function, and every returned value assigned to a name first."""
     tree = _NameResults().visit(parsed(program))
     for node in _functions(tree):
-        node.body.insert(0, ast.Assign([ast.Name(UNUSED, ast.Store())], ast.Constant(None)))
+        node.body.insert(0, ast.Assign([ast.Name("not_needed", ast.Store())], ast.Constant(None)))
     return _text(tree)
 
 

@@ -26,7 +26,6 @@ SIZES = (4, 8, 16, 32)
 """Group sizes whose expected share of useful groups is told."""
 USEFUL_VARIANCE = 0.05
 """A problem is useful when the variance of its rewards is above this."""
-FORMLESS = (ErrorKind.FORMAT, ErrorKind.SYNTAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +170,7 @@ def try_problems(
                 one.problem,
                 verdict.correct,
                 None if verdict.correct is None else reward(one.problem, completion, verdict).value,
-                formed=verdict.error not in FORMLESS,
+                formed=verdict.error not in (ErrorKind.FORMAT, ErrorKind.SYNTAX),
                 truncated=completion.finish is Finish.LENGTH,
                 gen_tokens=one.answer.gen_tokens,
                 entropy=one.answer.entropy,

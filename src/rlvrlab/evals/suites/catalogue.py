@@ -18,7 +18,6 @@ from rlvrlab.evals.suites.base import ENDINGS, Member, Suite, published, test_fi
 
 LONG = 8192
 ROWS = "{}, as lines of JSON (docs/graphs.md)"
-NP_TASKS = ("TSP", "GED", "MCP", "MIS", "MVC", "MCS")
 QWEN = "github.com/QwenLM/Qwen2.5-Math, evaluation/data/{}"
 LIVE = "huggingface.co/datasets/opencompass/LiveMathBench"
 AT_K = {
@@ -44,7 +43,7 @@ GRAPHS = Suite(
     (
         *(
             Member(f"np_{task.lower()}", "graph", 100, 10, {"tasks": [task]}, max_tokens=LONG, group="NP, in task")
-            for task in NP_TASKS
+            for task in ("TSP", "GED", "MCP", "MIS", "MVC", "MCS")
         ),
         Member("p_tasks", "graph_p", 400, 40, max_tokens=LONG, group="P, cross task"),
         Member("wiz_tasks", "graphwiz", 900, 45, max_tokens=LONG, group="cross task"),

@@ -21,8 +21,6 @@ from rlvrlab.record.evaluation import file_name
 from rlvrlab.record.files import utc_now
 from rlvrlab.record.looks import note_look
 
-AVERAGE = "average"
-
 
 @dataclass(frozen=True)
 class Model:
@@ -171,7 +169,7 @@ def _average(model: str, cells: Sequence[Cell]) -> Cell:
     above = math.sqrt(sum((cell.high - cell.value) ** 2 for cell in cells)) / len(cells)
     problems, missing = sum(cell.problems for cell in cells), sum(cell.unjudged for cell in cells)
     bounds = float(np.mean([cell.bounds[0] for cell in cells])), float(np.mean([cell.bounds[1] for cell in cells]))
-    return Cell(model, AVERAGE, "", "mean", mean, mean - below, mean + above, problems, missing, bounds, "")
+    return Cell(model, "average", "", "mean", mean, mean - below, mean + above, problems, missing, bounds, "")
 
 
 def _mean(scores: Scores) -> float:

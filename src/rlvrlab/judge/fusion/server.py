@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,18 +56,19 @@ class JudgeServer:
         self.hasty = CodeJudge(self.pool, every_test=False, reader=self.judge.reader)
         self.stopwatch = Stopwatch()
         self.load = self.most_load = self.refused = 0
-        routes: dict[tuple[str, str], Callable[[Request], Awaitable[Any]]] = {
-            ("GET", "/v1/ping"): self._ping,
+        routes: dict[tuple[str, str], Callable[[Request], Any]] = {
+            ("GET", "/v1/ping"): lambda request: "pong",
             ("GET", "/v1/load"): self._report,
-            ("GET", "/list_datasets"): self._list_datasets,
-            ("POST", "/list_ids"): self._list_ids,
-            ("POST", "/get_prompts"): self._get_prompts,
-            ("POST", "/get_prompt_by_id"): self._get_prompt,
+            ("GET", "/list_datasets"): lambda request: self.datasets.names(),
+            ("POST", "/list_ids"): lambda request: self.datasets.ids(request.json()),
+            ("POST", "/get_prompts"): lambda request: self.datasets.prompts(request.json()),
+            ("POST", "/get_prompt_by_id"): lambda request: self.datasets.prompt(request.json()),
             ("POST", "/run_code"): self._run_code,
             ("POST", "/submit"): self._submit,
             ("POST", "/judge"): self._judge,
         }
-        self.http = HttpServer(JsonRoutes(routes, mistake=422, headers=MARK), self._admit, self.hosts)
+        answer = JsonRoutes(routes, mistake=422, headers=MARK)
+        self.http = HttpServer(answer, lambda head: admit_token(head, self.token), self.hosts)
 
     async def start(self) -> None:
         """Start workers and listen; `port` becomes the real one when it was 0."""
@@ -78,10 +79,6 @@ class JudgeServer:
         """Turn new requests away, finish what runs within `grace_s`, end connections and workers."""
         await self.http.close(grace_s)
         self.pool.close()
-
-    def _admit(self, request: Request) -> None:
-        """Before anything of it is kept: whoever has no token must not fill the memory."""
-        admit_token(request, self.token)
 
     @asynccontextmanager
     async def _place(self, jobs: int = 1) -> AsyncIterator[None]:
@@ -101,7 +98,7 @@ class JudgeServer:
         finally:
             self.load -= jobs
 
-    async def _report(self, _: Request) -> dict[str, Any]:
+    def _report(self, _: Request) -> dict[str, Any]:
         """How busy it is and was; milliseconds from a request's admission to its answer."""
         seen = self.stopwatch.summary()
         times = {name: None if math.isnan(ms) else round(ms, 3) for name, ms in
@@ -111,21 +108,6 @@ class JudgeServer:
             "answered": seen.checks, "refused": self.refused, "connections": self.http.connections,
             "held_bytes": self.http.held_bytes, "worker_restarts": self.pool.restarts, **times,
         }  # fmt: skip
-
-    async def _ping(self, _: Request) -> str:
-        return "pong"
-
-    async def _list_datasets(self, _: Request) -> list[str]:
-        return self.datasets.names()
-
-    async def _list_ids(self, request: Request) -> list[str]:
-        return self.datasets.ids(request.json())
-
-    async def _get_prompts(self, request: Request) -> list[dict[str, Any]]:
-        return self.datasets.prompts(request.json())
-
-    async def _get_prompt(self, request: Request) -> dict[str, Any]:
-        return self.datasets.prompt(request.json())
 
     async def _run_code(self, request: Request) -> dict[str, Any]:
         form = request.json()

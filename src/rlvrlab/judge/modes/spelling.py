@@ -49,12 +49,11 @@ SHORTEST_WORD = 3
 """Letters in a row that are a word; fewer are variables beside each other."""
 NUMBER = re.compile(r"[0-9.]*[0-9]", re.ASCII)
 RELATIONS = {"<", ">", "=", "\\le", "\\ge", "\\ne", "\\in", "\\notin", "\\subset", "\\subseteq", "\\approx"}
-BORDERS = ({"(", "["}, {")", "]"})
 NAME = re.compile(
     r"\\(?:(?:arc)?(?:sin|cos|tan)|cot|sec|csc|(?:sin|cos|tan)h|ln|log|exp|pi|infty|alpha|beta|gamma|delta|epsilon|theta"
     r"|lambda|mu|nu|rho|sigma|tau|phi|psi|omega|Gamma|Delta|Theta|Lambda|Sigma|Phi|Psi|Omega)"
 )
-OPERATORS = ({"\\cup", "\\cap"}, {"\\sum", "\\prod", "\\int"}, {"\\max", "\\min"}, RELATIONS, *BORDERS)
+OPERATORS = ({"\\cup", "\\cap"}, {"\\sum", "\\prod", "\\int"}, {"\\max", "\\min"}, RELATIONS, {"(", "["}, {")", "]"})
 SAME_FUNCTION = {"\\ln", "\\log"}
 WHOLE_NUMBERS = re.compile(r"integer|\\mathbb\s*\{?\s*Z|\\in\s*Z")
 COUNTERS = set("kmn")

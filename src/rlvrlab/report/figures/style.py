@@ -16,10 +16,9 @@ LINE = 56
 INK, SOFT, PALE = "#222222", "#666666", "#d9d9d9"
 LOSS, GAIN = "#b35806", "#2166ac"
 """Orange and blue, the ends of colour scales around zero."""
-FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 CONFIG: Spec = {
-    "font": FONT,
+    "font": "Liberation Sans, Arial, Helvetica, sans-serif",
     "background": "white",
     "view": {"stroke": None, "continuousWidth": COLUMN, "continuousHeight": HEIGHT},
     "axis": {

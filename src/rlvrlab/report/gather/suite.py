@@ -53,7 +53,8 @@ def gather_suite(path: Path) -> dict[str, Any]:
 
 def _table(sides: list[EvaluationRecord]) -> Section | None:
     measured = [(one, _telling(one.numbers())) for one in sides]
-    further = sorted({k for _, m in measured for k in m if k.startswith("pass@") and k[5:].isdigit()}, key=_k)
+    several = {k for _, m in measured for k in m if k.startswith("pass@") and k[5:].isdigit()}
+    further = sorted(several, key=lambda k: int(k[5:]))
     keys = [key for key in (*COLUMNS, *further) if any(m.get(key) is not None for _, m in measured)]
     if not keys:
         return None
@@ -74,7 +75,3 @@ def _telling(metrics: dict[str, Any]) -> dict[str, Any]:
     return {
         key: value for key, value in metrics.items() if key not in ("syntax_error_rate", "format_rate") or key in kept
     }
-
-
-def _k(name: str) -> int:
-    return int(name.removeprefix("pass@"))

@@ -14,8 +14,6 @@ import numpy as np
 
 from rlvrlab.batch import Floats, Ints
 
-MASKS = ("response_mask", "loss_mask")
-
 
 @dataclass(frozen=True)
 class Ranks:
@@ -66,7 +64,7 @@ def part_of(data: Any, rows: Sequence[int], size: int) -> Any:
     missing = size - len(rows)
     part = tu.index_select_tensor_dict(data, [*rows, *([filler] * missing)])
     if missing:
-        for name in MASKS:
+        for name in ("response_mask", "loss_mask"):
             pieces = list(part[name].unbind())
             pieces[len(rows) :] = [piece.new_zeros(piece.shape) for piece in pieces[len(rows) :]]
             part[name] = tu.nested_tensor_from_tensor_list(pieces)

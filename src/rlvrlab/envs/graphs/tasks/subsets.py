@@ -21,7 +21,6 @@ from rlvrlab.envs.graphs.sampling import excerpt
 from rlvrlab.envs.graphs.solvers.cliques import complement, max_clique
 from rlvrlab.envs.graphs.tasks.base import MEDIUM, Infeasible, Instance, NamedList, Solution, asked, no_duplicates
 
-SOLVER = "clique branch and bound"
 PROOF = "exhausted search"
 
 
@@ -42,7 +41,7 @@ class Subset(NamedList):
 
     def solve(self, instance: Instance) -> Solution | None:
         best = self.best(instance.graphs[0].adjacency())
-        return Solution(len(best), best, SOLVER, PROOF)
+        return Solution(len(best), best, "clique branch and bound", PROOF)
 
     @abstractmethod
     def best(self, adjacency: list[int]) -> list[int]:
