@@ -150,7 +150,9 @@ class Replicas(Generic[R]):
                     trouble = words(error, self.deadline_s)
                     self._broken(replica, trouble)
                 else:
-                    self._answered(replica)
+                    replica.failures, replica.trouble = 0, ""
+                    replica.places += 1 / max(1.0, replica.places)
+                    self._heard = time.monotonic()
                     return Answer(content_read, response, replica, tries)
             broken += 1
             if broken >= self.attempts:
@@ -207,11 +209,6 @@ class Replicas(Generic[R]):
             if not woken.done():
                 woken.set_result(None)
                 places -= 1
-
-    def _answered(self, replica: R) -> None:
-        replica.failures, replica.trouble = 0, ""
-        replica.places += 1 / max(1.0, replica.places)
-        self._heard = time.monotonic()
 
     def _busy(self, replica: R, after_s: float | None) -> None:
         """It answers but takes no more for now: the requests it holds besides this one are its places."""

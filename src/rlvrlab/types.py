@@ -247,13 +247,10 @@ class Rollout:
     group_id: str
     """Shared by the answers to one problem in one collection."""
     problem: Problem
-    """What was asked."""
     prompt_tokens: tuple[int, ...]
     """The prompt as the engine saw it."""
     completion: Completion
-    """What was answered."""
     verdict: Verdict
-    """What the environment says."""
     reward: Reward | None
     """None when the verdict is None."""
     steps: tuple[Step, ...] = ()
@@ -276,7 +273,6 @@ class Check(NamedTuple):
     expected: bool
     """Whether it must be judged correct."""
     verdict: Verdict
-    """What came out."""
 
     @property
     def ok(self) -> bool:

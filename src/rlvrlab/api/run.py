@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.api.evaluation import Evaluation, evaluate
+from rlvrlab.api.evaluation import Evaluation, Folder, evaluate
 from rlvrlab.api.plugins import give_again
 from rlvrlab.api.recipes import Overrides, RecipeLike, as_words, refuse_unnamed_env, with_functions
 from rlvrlab.api.short_errors import short_errors
@@ -31,8 +30,6 @@ from rlvrlab.report.status import held_locks, state_of
 from rlvrlab.scale.session import accept_code as take_code
 from rlvrlab.scale.session import extend, on_verl, resume, start
 from rlvrlab.train.session import resolved_of
-
-Folder = str | PathLike[str]
 
 
 @short_errors

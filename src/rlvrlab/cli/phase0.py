@@ -42,6 +42,8 @@ def command(file: Path | None, output: Path | None, resume: Path | None, plan_on
     rlvr phase0 recipes/plans/phase0_coding.toml --plan
     rlvr phase0 --resume outputs/phase0_20260131_120000
     """
+    from rlvrlab.evals.kept import track_numbers
+
     plan, folder = _wanted(file, output, resume)
     members = plan.ready()
     if plan_only:
@@ -49,7 +51,8 @@ def command(file: Path | None, output: Path | None, resume: Path | None, plan_on
         return 0
     joint = _examined(plan, folder, members, as_json)
     page = _page(folder)
-    for trouble in _tracked(plan, joint):
+    asked = {"plan": plan.plan.model_dump(mode="json")}
+    for trouble in track_numbers(folder, folder.name, asked, joint.numbers, plan.plan.sinks):
         click.echo(f"warning: {printable(trouble)}", err=True)
     silent = [name for name, one in joint.kept.items() if one.metrics["unjudged"] == one.metrics["samples"]]
     if as_json:
@@ -149,13 +152,6 @@ def _answerer(model: ModelTable) -> Iterator[Answerer]:
             fleet.wait(model.wait_s)
             asked |= {"servers": [replica.url for replica in fleet.replicas], "model": fleet.served_name}
         yield stack.enter_context(served(asked))
-
-
-def _tracked(plan: PlanFile, joint: Joint) -> list[str]:
-    from rlvrlab.evals.kept import track_numbers
-
-    facts = {"plan": plan.plan.model_dump(mode="json")}
-    return track_numbers(joint.folder, joint.folder.name, facts, joint.numbers, plan.plan.sinks)
 
 
 def _page(folder: Path) -> Path:

@@ -32,7 +32,6 @@ class Edit(NamedTuple):
 
     how: How
     step: int
-    """The step in question."""
     kept: bytes
     """One byte per step: 1 where it stays."""
 

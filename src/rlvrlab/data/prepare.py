@@ -23,14 +23,12 @@ from rlvrlab.data.rows import from_row, is_problem_row, read_problems, to_row, w
 from rlvrlab.data.sources import Place, raw_files, rows_of
 from rlvrlab.envs.base import BaseEnvironment, Read, style_of
 from rlvrlab.envs.data_files import Row, read_row, read_rows
-from rlvrlab.envs.split import role_in_training_set
+from rlvrlab.envs.split import ROLES, role_in_training_set
 from rlvrlab.errors import LabError, UserError
 from rlvrlab.registry import find, names
 from rlvrlab.types import Environment, Problem, Role
 
 Format = Literal["jsonl", "parquet", "trl"]
-ROLES: tuple[Role, ...] = ("test", "dev", "train")
-"""In the order in which they claim a row."""
 MOST_NAMED = 40
 """Rows named in a summary."""
 

@@ -33,7 +33,6 @@ class Range(NamedTuple):
     meaning: str
     """What being outside says."""
     remedy: str
-    """What to try."""
     alarm: bool = False
     """Worth an event and a line in EXPERIMENT.md, not only a light."""
     after: int = PERSISTS

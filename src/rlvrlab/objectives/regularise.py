@@ -25,7 +25,6 @@ class Regularised:
     """An objective with KL and entropy terms; itself an objective."""
 
     objective: PolicyObjective
-    """What is regularised."""
     kl_coef: NonNegative = 0.0
     """Weight of the KL to the reference; 0 needs no reference."""
     kl_estimator: KlEstimator = "k3"

@@ -15,7 +15,7 @@ from typing import Any
 
 from rlvrlab.errors import UserError
 from rlvrlab.evals.hacks.signals import Trend
-from rlvrlab.recipe import Recipe, Resolved
+from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.load import Tables, load_changed
 from rlvrlab.recipe.parse import flatten, parse_overrides
 from rlvrlab.record.run import Run, read_metrics
@@ -50,8 +50,10 @@ def extend(folder: Path, words: Sequence[str]) -> None:
         told = {key: {"from": was.get(key), "to": value} for key, value in changes.items()}
         text = ", ".join(f"{key} {one['from']} → {one['to']}" for key, one in told.items())
         run_folder.change_recipe(run, after, told, f"made longer: {text}", kind="extended")
-        if end is not None and not _remembers_more(after.recipe):
-            _reopen(run, end, after.recipe.eval.every)
+        recipe = after.recipe
+        # With a guard, stages or answers drawn ahead, a longer run would know more at this step than its end has saved.
+        if end is not None and recipe.guard is None and recipe.protocol is None and recipe.pipeline.lag == 0:
+            _reopen(run, end, recipe.eval.every)
     finally:
         run.close()
 
@@ -107,11 +109,6 @@ def _set_end_aside(folder: Path, phases: int) -> Path | None:
             shutil.rmtree(aside, ignore_errors=True)
             end = end or path.rename(aside)
     return end
-
-
-def _remembers_more(recipe: Recipe) -> bool:
-    """Would a longer run know more at this step than its end has saved: a guard, stages, answers drawn ahead?"""
-    return recipe.guard is not None or recipe.protocol is not None or recipe.pipeline.lag > 0
 
 
 def _reopen(run: Run, end: Path, every: int) -> None:

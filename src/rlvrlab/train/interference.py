@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvrlab.batch import Floats, Ints
+from rlvrlab.batch import Floats
 from rlvrlab.engines.base import Vector
 from rlvrlab.errors import UserError
 from rlvrlab.skills.groups import skills_of
@@ -94,14 +94,9 @@ def interference(
     size_S = np.full(len(names), length)
     predicted_SS = first_order(length * gramian / norm_S[:, None], size_S)
     found_SS = measured(before_S, np.array(after), size_S)
-    own = _self_cosines(halves_AA, owner_A, len(names))
-    return Interference(tuple(names), cosines(gramian), own, predicted_SS, found_SS, agreement(predicted_SS, found_SS))
-
-
-def _self_cosines(halves_AA: Floats, owner_A: Ints, skills: int) -> Floats:
-    cosine_AA, own = cosines(halves_AA), np.full(skills, np.nan)
-    for skill in range(skills):
-        both = np.flatnonzero(owner_A == skill)
+    cosine_AA, own = cosines(halves_AA), np.full(len(names), np.nan)
+    for place in range(len(names)):
+        both = np.flatnonzero(owner_A == place)
         if len(both) == 2:
-            own[skill] = cosine_AA[both[0], both[1]]
-    return own
+            own[place] = cosine_AA[both[0], both[1]]
+    return Interference(tuple(names), cosines(gramian), own, predicted_SS, found_SS, agreement(predicted_SS, found_SS))

@@ -44,7 +44,6 @@ class Try:
     entropy: float | None
     """Mean token entropy in nats, where it is known."""
     text: str = ""
-    """What was answered."""
 
 
 class Measured(NamedTuple):

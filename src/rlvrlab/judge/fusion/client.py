@@ -59,11 +59,8 @@ class FusionClient:
 
     async def run_code(self, code: str, stdin: str = "", **options: Any) -> dict[str, Any]:
         """SandboxFusion's /run_code; a SandboxError counts as a failure of the server."""
-
-        def read(response: Response) -> dict[str, Any]:
-            return wire.checked_run(_object(response))
-
-        return await self._ask("/run_code", {"code": code, "language": "python", "stdin": stdin, **options}, read)
+        form = {"code": code, "language": "python", "stdin": stdin, **options}
+        return await self._ask("/run_code", form, lambda response: wire.checked_run(_object(response)))
 
     async def judge(self, code: str, task: Task) -> Verdict:
         """One program. A server of ours judges it whole; any other only runs it (plain_sandbox.py)."""

@@ -20,11 +20,14 @@ def verdict(study: dict[str, Any]) -> Section | None:
     chosen = [one for one in forests if one["chosen"]]
     contested = [one for one in chosen if len(one["rows"]) > 1]  # a stage of one arm measures and decides nothing
     last = next(reversed(contested or chosen), None)
+    # What decided the last contested stage, then what the later ones found.
+    reason = f"{last['words'].rstrip('.')}." if last and last["words"] else ""
+    later = chosen[chosen.index(last) + 1 :] if last else []
     data = {
         "tone": last["tone"] if last else "waiting",
         "word": f"{last['chosen']} wins {last['name']}" if last and last["tone"] == "good" else
                 f"{last['chosen']} goes on from {last['name']}, undecided" if last else "Not yet decided",
-        "sentence": _sentence(last, chosen[chosen.index(last) + 1 :]) if last else "",
+        "sentence": " ".join(filter(None, [reason, *map(_measured, later)])),
         "forests": forests[::-1],
         "caveats": [words(as_table(one).get("text") or one, 500) for one in as_list(study.get("caveats"))],
         "failures": [f"{words(as_table(one).get('trial'), 40)}: {words(as_table(one).get('why'), 300)}"
@@ -32,12 +35,6 @@ def verdict(study: dict[str, Any]) -> Section | None:
     }  # fmt: skip
     note = "Means with 95 % intervals; every dot is one seed. ★ is the arm that was chosen."
     return section("verdict", "verdict", "What came out", data, STUDY, note)
-
-
-def _sentence(last: Fact, later: list[Fact]) -> str:
-    """What decided the last contested stage, then what the later ones found."""
-    reason = f"{last['words'].rstrip('.')}." if last["words"] else ""
-    return " ".join(filter(None, [reason, *map(_measured, later)]))
 
 
 def _measured(forest: Fact) -> str:

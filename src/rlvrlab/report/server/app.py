@@ -75,11 +75,9 @@ class Dashboard:
         return await self._page([folder], live)
 
     async def _page(self, folders: list[Path], live: Live | None) -> Response:
-        def make() -> str:
-            return page(self.shelf.gathered(folders).document, live)
-
         try:
-            return Response((await asyncio.to_thread(make)).encode(), 200, {}, HTML)
+            text = await asyncio.to_thread(lambda: page(self.shelf.gathered(folders).document, live))
+            return Response(text.encode(), 200, {}, HTML)
         except LabError as error:
             return text_response(str(error), 400)
 

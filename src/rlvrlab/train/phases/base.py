@@ -26,9 +26,6 @@ from rlvrlab.train.limits import Limits
 from rlvrlab.train.state import Memory, State
 from rlvrlab.types import Count, Objective, Positive, Rollout, Sampling
 
-StepRow = dict[str, Any]
-"""A step of an answer with its credit, see train/credit/credited.py."""
-
 
 @dataclass(frozen=True)
 class StepOutcome:
@@ -47,8 +44,8 @@ class StepOutcome:
     """Plain words for events.jsonl."""
     events: list[tuple[str, str]] = field(default_factory=list)
     """(kind, words) of what surgery, guard and protocol have to say; no warnings."""
-    steps: dict[str, list[StepRow]] = field(default_factory=dict)
-    """Steps of answers with their credit, by rollout, for the record; empty without [credit]."""
+    steps: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """Steps of answers with their credit (train/credit/credited.py), by rollout; empty without [credit]."""
 
 
 class Draws(NamedTuple):

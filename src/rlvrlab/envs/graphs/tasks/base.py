@@ -75,7 +75,6 @@ class Solution(NamedTuple):
     witness: Any
     """An answer that reaches it, as the task's `show` wants it."""
     solver: str
-    """Which solver found it."""
     proof: str
     """Why nothing better exists."""
 
