@@ -66,11 +66,14 @@ def test_charts_change_axis_and_scale_share_the_pointer_and_are_saved(tmp_path, 
     assert "actor/kl (nats)" in at.locator("#curves").inner_text()
     for axis, words in (("answers", "answers sampled"), ("tokens", "tokens sampled"), ("seconds", "time")):
         at.locator("#curves select[data-field=axis]").select_option(axis)
+        at.locator("#curves svg text.title", has_text=words).first.wait_for()  # charts are drawn anew in the next frame
         assert at.locator("#curves svg text.title", has_text=words).count() == 1
     at.locator("#curves input[data-field=log]").check()
     kl = at.locator("#curves figure", has_text="actor/kl")
+    kl.locator(".tick", has_text="0.01").first.wait_for()
     assert {"0.01", "0.1", "1"} & set(kl.locator(".tick").all_text_contents())
     at.locator("#curves select[data-field=smoothing]").select_option("strong")
+    kl.locator("path.line").nth(1).wait_for(state="attached")
     assert kl.locator("path.line").count() == 2, "the raw line stays, pale"
     at.locator("#curves .area").first.hover()
     assert at.locator("#curves .here-value[visibility=visible]").count() >= 3, "all charts mark the place"

@@ -52,13 +52,13 @@ class EngineHooks:
 
     def train_batch(self, data: Any, loss_function: Any) -> Any:
         """One optimiser step on a mini-batch."""
-        from verl.utils import tensordict_utils as tu
-
         rows, tokens, _ = counts(data, np.zeros(len(data), dtype=np.int64), 1, self.rlvr_ranks())[0]
         if not tokens:  # an optimiser would move on by its momentum
             return {"model_output": {}, "loss": [0.0], "metrics": {"grad_norm": 0.0, "actor/silent_update": [1.0]}}
         if self._rlvr_surgery is None and self._rlvr_guard is None:
             return self._rlvr_plain(data, loss_function, int(rows))
+        from verl.utils import tensordict_utils as tu
+
         facts = tu.get(data, FACTS, None) if GROUP in set(data.keys()) else None
         if facts is None:
             raise RuntimeError("surgery or guard is asked for, but the rows have no groups: not our trainer's")
