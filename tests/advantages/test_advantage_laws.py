@@ -12,8 +12,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from rlvrlab import registry
 from rlvrlab.advantages.gae import Gae
-from rlvrlab.advantages.grpo import DrGrpo, Grpo, Opo, Rloo
+from rlvrlab.advantages.grpo import DrGrpo, Grpo
+from rlvrlab.advantages.opo import Opo
 from rlvrlab.advantages.reinforce_pp import ReinforcePP, ReinforcePPBaseline
+from rlvrlab.advantages.rloo import Rloo
 from rlvrlab.batch import RewardBatch
 
 GROUPED = {

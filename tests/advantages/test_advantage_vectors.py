@@ -10,8 +10,10 @@ import pytest
 
 from rlvrlab.advantages.base import whitened_BT
 from rlvrlab.advantages.gae import Gae
-from rlvrlab.advantages.grpo import DrGrpo, Grpo, Opo, Rloo
+from rlvrlab.advantages.grpo import DrGrpo, Grpo
+from rlvrlab.advantages.opo import Opo
 from rlvrlab.advantages.reinforce_pp import ReinforcePP, ReinforcePPBaseline
+from rlvrlab.advantages.rloo import Rloo
 from rlvrlab.batch import RewardBatch
 from rlvrlab.errors import UserError
 

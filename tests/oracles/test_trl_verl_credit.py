@@ -13,8 +13,10 @@ from oracle_cases import NEAR, SEEDS, agree, random_case
 
 from rlvrlab.advantages.gae import Gae
 from rlvrlab.advantages.gdpo import Gdpo
-from rlvrlab.advantages.grpo import DrGrpo, Grpo, Opo, Rloo
+from rlvrlab.advantages.grpo import DrGrpo, Grpo
+from rlvrlab.advantages.opo import Opo
 from rlvrlab.advantages.reinforce_pp import ReinforcePP, ReinforcePPBaseline
+from rlvrlab.advantages.rloo import Rloo
 from rlvrlab.batch import RewardBatch
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]

@@ -1,21 +1,17 @@
-"""Advantages relative to the group, the answers to one problem: GRPO (arXiv 2402.03300) and its kin.
+"""Advantages relative to the group, the answers to one problem: GRPO (arXiv 2402.03300) and Dr. GRPO; group statistics.
 
     grpo      A_i = (r_i − mean(group)) / (std(group) + ε)     std with n − 1
     dr_grpo   A_i = r_i − mean(group)                          Dr. GRPO (arXiv 2503.20783)
-    rloo      A_i = r_i − mean_{j≠i} r_j                       each against the others (arXiv 2402.14740)
-    opo       A_i = r_i − Σ_j l_j r_j / Σ_j l_j                l = trained tokens of the answer (arXiv 2505.23585)
 
 Array suffixes: B rows, T completion positions, G groups.
 An unjudged row has no reward: it enters no mean, no spread, no baseline, and its advantage is 0.
 A singleton (one judged row) and a group of equal rewards carry no signal; both are counted.
-Assumption: rewards of a group are exchangeable: same problem, same policy. RLOO's baseline does not depend on the
-answer it is taken from, so it is unbiased. OPO takes the squared gradient norm of an answer to grow like its length.
+Assumption: rewards of a group are exchangeable: same problem, same policy.
 Trap: dividing by the group's std weighs very easy and very hard problems up; a group of 8 with one success gets
 advantage 2.5. ε is 1e-6 in verl and 1e-4 in TRL.
 Trap: without the division the size of an advantage is that of the reward; retune the learning rate. dr_grpo belongs to
 the aggregation "seq-mean-token-sum-norm", which takes the answer's length out as well.
 Trap: verl gives a lone answer A = r / (1 + ε); here it is 0 unless singleton = "verl".
-Trap: the n of rloo is the number of judged answers, not of those drawn; the mean of opo over a group is not 0.
 """
 
 from __future__ import annotations
@@ -150,34 +146,3 @@ class DrGrpo(AdvantageEstimator):
         """Centred reward."""
         groups = groups_of(batch)
         return outcome(groups.deviation_B(groups.mean_B(), self.singleton), batch, groups)
-
-
-@register("advantage", "rloo")
-@dataclass(frozen=True)
-class Rloo(AdvantageEstimator):
-    """Leave-one-out baseline."""
-
-    singleton: Singleton = "zero"
-    """A lone judged answer: no signal, or its raw reward as in verl."""
-
-    def __call__(self, batch: RewardBatch) -> Advantages:
-        """Leave-one-out advantage."""
-        groups = groups_of(batch)
-        size_B = groups.size_G[groups.index_B]
-        unbias_B = np.where(size_B > 1, size_B / np.maximum(size_B - 1, 1), 1.0)
-        return outcome(groups.deviation_B(groups.mean_B(), self.singleton) * unbias_B, batch, groups)
-
-
-@register("advantage", "opo")
-@dataclass(frozen=True)
-class Opo(AdvantageEstimator):
-    """Length-weighted baseline."""
-
-    singleton: Singleton = "zero"
-    """A lone judged answer: no signal, or its raw reward as in verl."""
-
-    def __call__(self, batch: RewardBatch) -> Advantages:
-        """Reward minus the length-weighted mean of the group."""
-        groups = groups_of(batch)
-        length_B = batch.mask_BT.sum(axis=1).astype(np.float64)
-        return outcome(groups.deviation_B(groups.mean_B(length_B), self.singleton), batch, groups)
