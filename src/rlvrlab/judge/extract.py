@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 LONGEST = 200_000
@@ -65,7 +66,8 @@ def after_thinking(text: str, must_think: bool = False) -> str | None:
     return tail
 
 
-def blocks(text: str) -> list[Block]:
+@lru_cache(maxsize=4)  # one answer is read several times in a row: for its kind, its program, its query
+def blocks(text: str) -> tuple[Block, ...]:
     """All fenced blocks in order; only the last one can be unclosed."""
     done: list[Block] = []
     fence, language, begin = "", "", 0
@@ -76,7 +78,7 @@ def blocks(text: str) -> list[Block]:
         elif fence and mark and mark.group(1).startswith(fence) and not line[mark.end(1) :].strip():
             done.append(Block(language, text[begin:at], begin))
             fence = ""
-    return [*done, Block(language, text[begin:], begin, closed=False)] if fence else done
+    return (*done, Block(language, text[begin:], begin, closed=False)) if fence else tuple(done)
 
 
 def _lines_with_ticks(text: str) -> Iterator[tuple[int, str]]:
@@ -145,7 +147,7 @@ def value_in(text: str) -> Found:
     tail = after_thinking(text)
     if tail is None or len(tail) > LONGEST:
         return Found(None, "thinking never ended" if tail is None else f"an answer of {len(tail):,} characters")
-    block = [Block("", tail, 0), *blocks(tail)][-1]
+    block = (Block("", tail, 0), *blocks(tail))[-1]
     start = len(text) - len(tail) + block.start
     if not block.code.strip():
         return Found(None, "no answer after the thinking")
