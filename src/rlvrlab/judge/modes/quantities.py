@@ -36,9 +36,10 @@ CHANGING = re.compile(
 SAYS_MORE = re.compile(
     r"[<>≤≥≠≈?]|\\(?:neq?|not|leq?|geq?|lt|gt|ll|gg|approx|sim|simeq|propto)(?![a-zA-Z])"
     r"|(?:[-+*/^]|\\(?:times|cdot|div|pm|[lc]?dots)|\.\.)\s*$"
+    r"|(?<![\w.])0[xXbBoO][0-9a-fA-F]+"
 )
 """What makes more or less of a number than its value: a relation that is no equality, a question mark, a sign with
-nothing behind it."""
+nothing behind it, a prefix that names another base."""
 COUNTED = {
     "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11,
     "twelve": 12, "sixteen": 16,

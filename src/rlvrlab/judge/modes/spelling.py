@@ -43,6 +43,8 @@ ARGUMENTS = {
 }  # fmt: skip
 DIGITS = set("0123456789")
 PIECE = re.compile(r"\\[a-zA-Z]+|\\.|\s+|.", re.DOTALL)
+NEGATIVE_POWER = re.compile(r"\^\s*(-\s*[0-9]+)", re.ASCII)
+"""`10^-3` is not what TeX would want to read, but it can mean only one thing."""
 GOES_ON = {"\\overline", "\\bar", "\\dot", "\\dots", "\\ldots", "\\cdots"}
 """What continues the digits before it, so that a zero there counts: `1.20\\overline{3}` is not `1.2\\overline{3}`."""
 SHORTEST_WORD = 3
@@ -117,7 +119,7 @@ def braced(text: str, scripts: bool = True) -> str:
     made: list[str] = []
     open_brackets: list[tuple[str, int]] = []
     wanted, before = 0, ""
-    for piece in PIECE.findall(text):
+    for piece in PIECE.findall(NEGATIVE_POWER.sub(r"^{\1}", text)):
         if piece.isspace():
             made.append(piece)
             continue

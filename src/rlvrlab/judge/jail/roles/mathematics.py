@@ -32,6 +32,7 @@ TO_THE_T = re.compile(r"\^\s*(?:T(?![a-zA-Z])|\{\s*T\s*\})")
 """math-verify takes it for the sign of a transposed matrix, and `(1+r)^T` for `1+r`."""
 SMALL_T = "^{t}"
 """All other letters are made small by math-verify as well; where both stand in a text, `quantities.py` has seen it."""
+OR = re.compile(r"\\text\s*\{\s*or\s*\}|\\lor(?![a-zA-Z])|(?<![\\a-zA-Z])or(?![a-zA-Z])")
 APPROXIMATELY = re.compile(r"\\approx|≈")
 PRECISION = 60
 MOST_DIGITS = 24
@@ -39,6 +40,10 @@ MOST_DIGITS = 24
 
 
 def _parsed(text: str) -> Any:
+    alternatives = OR.split(text.replace("$", ""))
+    union = _union([_parsed(part) for part in alternatives]) if len(alternatives) > 1 else []
+    if union:
+        return union
     wrapped = text if "$" in text or "\\boxed" in text else f"${text}$"
     forms = [math_verify.LatexExtractionConfig(), math_verify.ExprExtractionConfig()]
     return math_verify.parse(wrapped, forms, parsing_timeout=None)
@@ -47,6 +52,16 @@ def _parsed(text: str) -> Any:
 def _equal(gold: Any, answer: Any) -> bool:
     """Also `x \\ge 3` for `[3, \\infty)`, and the other way round."""
     return bool(math_verify.verify(gold, answer, allow_set_relation_comp=True, timeout_seconds=None))
+
+
+def _union(parts: list[Any]) -> list[Any]:
+    """`x < 1 or x > 2` as the set of all such x; nothing where a part is no inequality in the same variable."""
+    found = [part[0] for part in parts if part]
+    inequalities = (sympy.StrictLessThan, sympy.LessThan, sympy.StrictGreaterThan, sympy.GreaterThan, sympy.And)
+    if len(found) < len(parts) or not all(isinstance(one, inequalities) for one in found):
+        return []
+    variables = set[Any]().union(*(one.free_symbols for one in found))
+    return [sympy.Or(*found).as_set()] if len(variables) == 1 else []
 
 
 def _split(text: str, separator: str) -> list[str]:
