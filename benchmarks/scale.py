@@ -1,12 +1,13 @@
 """Judging and evaluating at scale:
 
-    python benchmarks/scale.py judge [--requests 1000] [--clients 10] [--servers 1] [--json]
+    python benchmarks/scale.py judge [--requests 1000] [--clients 10] [--servers 1] [--fleet 1] [--json]
     python benchmarks/scale.py flat [--requests 20000] [--json]
     python benchmarks/scale.py ray [--problems 200] [--workers 2] [--json]
 
 judge: `rlvr serve judge` in processes of their own gets all requests at once, from so many independent clients. Lost is
 what came back without a verdict; latencies are what a client waits, queue and retries included; the queue's fill, the
-refusals, descriptors and memory are the servers' own. Distinct programs, so nothing is remembered.
+refusals, descriptors and memory are the servers' own. Distinct programs, so nothing is remembered. With --fleet N each
+address has up to N servers behind it, and the memory is that of the process in front of them.
 flat: the same requests to one server in ten equal waves, with its memory and descriptors after each; what grows from
 wave to wave leaks.
 ray: the same evaluation of the toy engine in one process and over Ray workers on this machine; the results must agree.
@@ -37,8 +38,8 @@ TASK = CallsTask("double", tuple(Call((x,), 2 * x) for x in range(5)))
 class Server:
     """One judge server and what it says of itself."""
 
-    def __init__(self, queue: int) -> None:
-        command = [*RLVR, "serve", "judge", "--port", "0", "--queue", str(queue), "--json"]
+    def __init__(self, queue: int, fleet: int = 1) -> None:
+        command = [*RLVR, "serve", "judge", "--port", "0", "--queue", str(queue), "--servers", str(fleet), "--json"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.url = json.loads(self.process.stdout.readline())["url"]
@@ -84,7 +85,7 @@ async def load(urls: list[str], requests: int, clients: int, first: int = 0) -> 
 
 
 def judge(given: argparse.Namespace) -> dict:
-    servers = [Server(given.queue) for _ in range(given.servers)]
+    servers = [Server(given.queue, given.fleet) for _ in range(given.servers)]
     try:
         asyncio.run(load([one.url for one in servers], 20, 1))
         idle_files = [one.files() for one in servers]
@@ -104,6 +105,7 @@ def judge(given: argparse.Namespace) -> dict:
         "requests": given.requests,
         "clients": given.clients,
         "servers": given.servers,
+        **({"most_servers_behind_one_address": max(one["most_servers"] for one in facts)} if given.fleet > 1 else {}),
         "lost": lost + given.requests - len(waited),
         "wrong": wrong,
         **{f"p{p}_ms": round(percentile(waited, p / 100), 1) for p in (50, 95, 99)},
@@ -163,6 +165,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=1000)
     parser.add_argument("--clients", type=int, default=10)
     parser.add_argument("--servers", type=int, default=1)
+    parser.add_argument("--fleet", type=int, default=1)
     parser.add_argument("--queue", type=int, default=256)
     parser.add_argument("--problems", type=int, default=200)
     parser.add_argument("--workers", type=int, default=2)

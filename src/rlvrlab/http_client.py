@@ -106,11 +106,11 @@ class Host:
         self._common = f"Host: {parts.netloc}\r\nAccept: application/json\r\n{secret}"
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
-    async def request(self, path: str, content: dict[str, Any] | None = None) -> Response:
-        """POST `content` as JSON, or GET where there is none, over a kept connection if there is one."""
+    async def request(self, path: str, content: dict[str, Any] | bytes | None = None) -> Response:
+        """POST `content` as JSON (bytes are JSON already), or GET where there is none, over a kept connection."""
         method, head, body = "GET", "", b""
         if content is not None:
-            method, body = "POST", json.dumps(content).encode()
+            method, body = "POST", content if isinstance(content, bytes) else json.dumps(content).encode()
             head = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         data = f"{method} {self._path}{path} HTTP/1.1\r\n{self._common}{head}\r\n".encode("latin-1") + body
         while self._idle:

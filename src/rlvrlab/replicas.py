@@ -65,6 +65,8 @@ class Replica:
     """Requests it has not answered yet."""
     places: float = math.inf
     """How many it takes of ours at once, as far as known; grows slowly while all goes well."""
+    most_places: float = math.inf
+    """Beyond which that does not grow: what waits here can still go to another server."""
     closed_until: float = 0.0
     """Monotonic time before which it is left alone."""
     trouble: str = ""
@@ -123,7 +125,9 @@ class Replicas(Generic[R]):
         self._turn, self._heard, self._said = 0, time.monotonic(), False
         self._queue: deque[asyncio.Future[None]] = deque()
 
-    async def ask(self, path: str, content: dict[str, Any] | None, read: Callable[[R, Response], T]) -> Answer[R, T]:
+    async def ask(
+        self, path: str, content: dict[str, Any] | bytes | None, read: Callable[[R, Response], T]
+    ) -> Answer[R, T]:
         """Send a request (a POST where there is `content`) to one server after the other until one has answered.
 
         `read` sees answers of status 200; the BadAnswer it raises counts as a failure of the server.
@@ -151,7 +155,7 @@ class Replicas(Generic[R]):
                     self._broken(replica, trouble)
                 else:
                     replica.failures, replica.trouble = 0, ""
-                    replica.places += 1 / max(1.0, replica.places)
+                    replica.places = min(replica.most_places, replica.places + 1 / max(1.0, replica.places))
                     self._heard = time.monotonic()
                     return Answer(content_read, response, replica, tries)
             broken += 1
@@ -178,7 +182,7 @@ class Replicas(Generic[R]):
             if self.say and not self._said and all(one.down for one in self.all):
                 self._said = True
                 self.say(f"{self.troubles()}; waiting up to {self.give_up_s:g} s")
-            soonest = min(one.closed_until for one in self.all)
+            soonest = min((one.closed_until for one in self.all), default=math.inf)
             nap_s = min(LONGEST_NAP_S, soonest - now if soonest > now else LONGEST_NAP_S, self.give_up_s / 4)
             await self._nap(nap_s * (1 + random.random() / 2))
 

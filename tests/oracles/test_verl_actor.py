@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,59 +68,55 @@ skill = "gen"
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _verl_is_there() -> None:
-    for name in ("verl", "hydra", "tensordict", "ray"):
+CASES = {"surgery": SURGERY, "guard": GUARD, "both": SURGERY + GUARD, "l2": L2, "ewc": EWC}
+LORA = "lora_rank = 4\n"
+Found = dict[str, dict[int, dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
+    """What came out of every case, by the number of ranks."""
+    for name in ("verl", "hydra", "tensordict", "ray", "peft"):
         pytest.importorskip(name, reason="needs verl's environment: make verl-test")
-
-
-def run(folder: Path, world: int) -> dict:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    out = folder / f"out{world}.json"
+    home = tmp_path_factory.mktemp("actor")
+    recipes = {name: RECIPE + tables for name, tables in CASES.items()}
+    recipes |= {f"{name}_lora": RECIPE.replace("gpus = 2\n", "gpus = 2\n" + LORA) + CASES[name] for name in CASES}
+    folders = {}
+    for name, text in recipes.items():
+        (home / f"{name}.toml").write_text(text)
+        folders[name] = export(load_recipe(home / f"{name}.toml"), home / name).folder
     script = str(Path(__file__).with_name("verl_actor_rank.py"))
-    started = [
-        subprocess.Popen(
-            [sys.executable, script, str(folder), str(rank), str(world), str(port), str(out)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(world)
-    ]
-    said = [process.communicate(timeout=400)[0] for process in started]
-    assert out.is_file(), said[0][-3000:]
-    return json.loads(out.read_text())
+    done = subprocess.run([sys.executable, script, *map(str, folders.values())], capture_output=True, text=True)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    return {
+        name: {world: json.loads((folder / f"out{world}.json").read_text()) for world in ranks.WORLDS}
+        for name, folder in folders.items()
+    }
 
 
-@pytest.mark.parametrize(
-    "tables", [SURGERY, GUARD, SURGERY + GUARD, L2, EWC], ids=["surgery", "guard", "both", "l2", "ewc"]
-)
-def test_two_ranks_equal_one(tmp_path: Path, tables: str) -> None:
-    (tmp_path / "recipe.toml").write_text(RECIPE + tables)
-    folder = export(load_recipe(tmp_path / "recipe.toml"), tmp_path / "out").folder
-    one, two = run(folder, 1), run(folder, 2)
-    for here, there in zip(one["seen"], two["seen"], strict=True):
+@pytest.mark.parametrize("world", ranks.WORLDS[1:])
+@pytest.mark.parametrize("adapters", ["", "_lora"], ids=["full", "lora"])
+@pytest.mark.parametrize("case", CASES)
+def test_several_ranks_equal_one(found: Found, case: str, adapters: str, world: int) -> None:
+    one, several = found[case + adapters][1], found[case + adapters][world]
+    for here, there in zip(one["seen"], several["seen"], strict=True):
         assert here.keys() == there.keys()
         for name, value in here.items():
             assert there[name] == pytest.approx(value, rel=2e-5, abs=2e-6), name
         assert here["grad_norm"] > 0
-        if "surgery" in tables:
+        if "surgery" in CASES[case]:
             weights = [here[f"surgery/weight/{name}"] for name in "abc"]
             assert np.ptp(weights) > 1e-3, "the weights must not be uniform"
-        if "skill_safe" in tables:
+        if "skill_safe" in CASES[case]:
             assert here["guard/protected"] == 1.0 and here["guard/violation"] < 1e-6
-    np.testing.assert_allclose(two["parameters"], one["parameters"], atol=1e-6)
+    np.testing.assert_allclose(several["parameters"], one["parameters"], atol=1e-6)
 
 
-def test_the_gradients_are_our_engines(tmp_path: Path) -> None:
+def test_the_gradients_are_our_engines(found: Found) -> None:
     from rlvrlab.engines.hf import Hf
     from rlvrlab.models import resolve
 
-    (tmp_path / "recipe.toml").write_text(RECIPE + SURGERY)
-    folder = export(load_recipe(tmp_path / "recipe.toml"), tmp_path / "out").folder
-    theirs = run(folder, 1)["seen"][0]
+    theirs = found["surgery"][1]["seen"][0]
     engine = Hf(str(resolve("nano")), dtype="float32", device="cpu").build(Optimizer())
     vectors = []
     for group in range(3):

@@ -1,14 +1,19 @@
-"""One rank of verl's real FSDP engine with our hooks: python verl_actor_rank.py FOLDER RANK WORLD PORT OUT.
+"""verl's real FSDP engine with our hooks on 1, 2 and 4 ranks: python verl_actor_rank.py FOLDER …
 
-FOLDER is an export; its plan says what surgery and guard do. Two updates on fixed rows; what came out goes to OUT.
+Each FOLDER is an export; its plan says what surgery and guard do. Two updates on fixed rows; what came out of N ranks
+goes to FOLDER/outN.json. verl is imported once and the ranks are forks of that process: the import takes far longer
+than the updates.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
+import traceback
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +21,9 @@ import numpy as np
 PROMPTS = (5, 3, 7, 4, 6, 5, 4, 3)
 ANSWERS = (4, 6, 3, 5, 2, 6, 4, 5)
 GROUP = (0, 0, 0, 1, 0, 1, 1, 2)
-"""On two ranks (rows 0–3 and 4–7) the groups are uneven, and the last is on one rank alone."""
+"""On two ranks (rows 0–3 and 4–7) the groups are uneven, and the last is on one rank alone; on four (two rows each) the
+first rank has one group, and each group is missing somewhere."""
+WORLDS = (1, 2, 4)
 FACTS = {"names": ["a", "b", "c"], "owner": [0, 1, 2], "success": [0.5, 0.2, 0.9], "step": 0, "key": [0, "grpo", 0]}
 
 
@@ -66,24 +73,26 @@ def engine_of(folder: Path):
 
 def batch_of(engine, mine: list[dict]):
     import torch
+    from tensordict import TensorDict
     from verl.utils import tensordict_utils as tu
 
-    data = tu.list_of_dict_to_tensordict(
-        [
-            {
-                "prompts": torch.tensor(row["prompt"]),
-                "responses": torch.tensor(row["answer"]),
-                "response_mask": torch.ones(len(row["answer"]), dtype=torch.int64),
-                "loss_mask": torch.ones(len(row["answer"]), dtype=torch.int64),
-                "input_ids": torch.tensor([*row["prompt"], *row["answer"]]),
-                "position_ids": torch.arange(len(row["prompt"]) + len(row["answer"])),
-                "old_log_probs": torch.tensor(row["old"], dtype=torch.float32),
-                "advantages": torch.tensor(row["advantage"], dtype=torch.float32),
-                "rlvr_group": torch.tensor([row["group"]]),
-            }
-            for row in mine
-        ]
-    )
+    rows = [
+        {
+            "prompts": torch.tensor(row["prompt"]),
+            "responses": torch.tensor(row["answer"]),
+            "response_mask": torch.ones(len(row["answer"]), dtype=torch.int64),
+            "loss_mask": torch.ones(len(row["answer"]), dtype=torch.int64),
+            "input_ids": torch.tensor([*row["prompt"], *row["answer"]]),
+            "position_ids": torch.arange(len(row["prompt"]) + len(row["answer"])),
+            "old_log_probs": torch.tensor(row["old"], dtype=torch.float32),
+            "advantages": torch.tensor(row["advantage"], dtype=torch.float32),
+            "rlvr_group": torch.tensor([row["group"]]),
+        }
+        for row in mine
+    ]
+    # Nested even where the rows of a rank are of one length, as verl's workers get them.
+    nested = {name: tu.nested_tensor_from_tensor_list([row[name] for row in rows]) for name in rows[0]}
+    data = TensorDict(nested, batch_size=len(rows))
     settings = engine.engine_config
     tu.assign_non_tensor(
         data,
@@ -99,19 +108,11 @@ def batch_of(engine, mine: list[dict]):
     return data
 
 
-def main(folder: Path, rank: int, world: int, port: int, out: Path) -> None:
-    os.environ |= {
-        "RANK": str(rank), "LOCAL_RANK": "0", "WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port), "RLVR_VERL_PLAN": str(folder), "VERL_PLATFORM": "cpu",
-    }  # fmt: skip
+def updated(folder: Path, rank: int, world: int) -> None:
+    """Two updates of one rank; the first one writes what came out."""
     import torch
-
-    torch.set_num_threads(1)
     from verl.workers.utils.losses import ppo_loss
 
-    import rlvrlab.scale.verl.plugin  # noqa: F401  where the entry point is not installed
-
-    torch.distributed.init_process_group("gloo", rank=rank, world_size=world)
     engine, actor = engine_of(folder)
     size = len(PROMPTS) // world
     mine = rows()[rank * size : (rank + 1) * size]
@@ -124,12 +125,62 @@ def main(folder: Path, rank: int, world: int, port: int, out: Path) -> None:
             names = [name for name, value in gathered[0].items() if isinstance(value, list)]
             means = {name: float(np.mean([np.mean(one[name]) for one in gathered])) for name in names}
             seen.append({"grad_norm": float(found["metrics"]["grad_norm"]), **means})
-    whole = [p.full_tensor() if hasattr(p, "full_tensor") else p for p in engine.module.parameters()]
+    trained = [p for p in engine.module.parameters() if p.requires_grad]
+    whole = [p.full_tensor() if hasattr(p, "full_tensor") else p for p in trained]
     if rank == 0:
         parameters = torch.cat([p.detach().double().flatten() for p in whole]).tolist()
-        out.write_text(json.dumps({"seen": seen, "parameters": parameters}))
+        (folder / f"out{world}.json").write_text(json.dumps({"seen": seen, "parameters": parameters}))
+
+
+def one_rank(folders: list[Path], rank: int, world: int, port: int) -> None:
+    """All folders, one after the other, in one process group."""
+    os.environ |= {
+        "RANK": str(rank), "LOCAL_RANK": "0", "WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }  # fmt: skip
+    import torch
+
+    from rlvrlab.scale.verl import job
+
+    torch.distributed.init_process_group("gloo", rank=rank, world_size=world)
+    try:
+        for folder in folders:
+            os.environ["RLVR_VERL_PLAN"] = str(folder)
+            job.current.cache_clear()
+            torch.manual_seed(0)  # adapters begin at random, as verl's workers seed them
+            updated(folder, rank, world)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)  # the others wait for this rank and are ended by the process that forked them
     torch.distributed.destroy_process_group()
 
 
+def main(folders: list[Path]) -> None:
+    """Import once, then fork."""
+    os.environ |= {"RLVR_VERL_PLAN": str(folders[0]), "VERL_PLATFORM": "cpu"}
+    import torch
+
+    torch.set_num_threads(1)
+    import verl.workers.utils.losses  # noqa: F401
+    from verl.workers.engine import EngineRegistry  # noqa: F401
+
+    import rlvrlab.scale.verl.plugin  # noqa: F401  where the entry point is not installed
+
+    context = get_context("fork")
+    for world in WORLDS:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        started = [context.Process(target=one_rank, args=(folders, rank, world, port)) for rank in range(world)]
+        for process in started:
+            process.start()
+        for process in started:
+            process.join()
+            if process.exitcode:
+                for other in started:
+                    other.kill()
+                sys.exit(f"a rank of {world} ended with {process.exitcode}")
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), Path(sys.argv[5]))
+    main([Path(name) for name in sys.argv[1:]])

@@ -1,9 +1,11 @@
-"""Surgery and the skill-safe step on two real shards (FSDP2 over gloo) against one process with everything."""
+"""Surgery, springs and the skill-safe step on two and four real shards (FSDP2 over gloo) against one process."""
 
 from __future__ import annotations
 
+import json
 import socket
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,13 +21,23 @@ from rlvrlab.train.update import Backward, Gradients, apply, operate
 
 pytestmark = pytest.mark.slow
 METHODS = {"mgda": Mgda, "pcgrad": PcGrad, "gradvac": GradVac}
-ROWS_OF = ([[0, 1, 2], [5]], [[3], [6, 7, 8, 9]], [[4], []])
-"""Rows of each group on the two ranks: unequal, and one rank has none of the third."""
+ROWS_OF = {
+    2: ([[0, 1, 2], [5]], [[3], [6, 7, 8, 9]], [[4], []]),
+    4: ([[0, 1], [5], [], [2]], [[3], [], [6, 7, 8], [9]], [[], [], [], [4]]),
+}
+"""Rows of each group on the ranks: unequal, and some ranks have none of a group."""
+TRAINED = ("full", "lora")
+Found = dict[str, dict[str, Any]]
 
 
-def model(torch):
+def model(torch, trained: str = "full"):
     torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Linear(7, 13), torch.nn.Tanh(), torch.nn.Linear(13, 5))
+    net = torch.nn.Sequential(torch.nn.Linear(7, 13), torch.nn.Tanh(), torch.nn.Linear(13, 5))
+    if trained == "full":
+        return net
+    from peft import LoraConfig, inject_adapter_in_model
+
+    return inject_adapter_in_model(LoraConfig(r=3, target_modules=["0", "2"], init_lora_weights=False), net)
 
 
 def data(torch):
@@ -54,7 +66,7 @@ def updated(torch, net, group, rows_of, world: int, method: str) -> dict:
         gramian = shards.gramian(kept)["global"]
         apply(shards, found, weight, 0.01, 0.0, TestGuard(shards, kept, anchor), object(), NOTHING)
         seen.append({"weight": weight.tolist(), "gramian": gramian.tolist()})
-    return {"seen": seen, "parameters": [full(torch, p) for p in net.parameters()]}
+    return {"seen": seen, "parameters": [full(torch, p) for p in shards.parameters]}
 
 
 class TestGuard(Guard):
@@ -82,48 +94,56 @@ def full(torch, parameter) -> list:
     return whole.detach().double().flatten().tolist()
 
 
-def rank(number: int, port: int, method: str, out: str) -> None:
-    """One of two processes."""
-    import json
-
+def rank(number: int, world: int, port: int, out: str) -> None:
+    """One of several processes; every method and kind of training in turn."""
     import torch
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
     torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=number, world_size=2)
-    net = model(torch)
-    mesh = init_device_mesh("cpu", (2,))
-    for layer in (net[0], net[2]):
-        fully_shard(layer, mesh=mesh)
-    fully_shard(net, mesh=mesh)
-    rows_of = [(parts[number], sum(map(len, parts))) for parts in ROWS_OF]
-    found = updated(torch, net, mesh.get_group(0), rows_of, 2, method)
+    torch.distributed.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=number, world_size=world)
+    mesh = init_device_mesh("cpu", (world,))
+    rows_of = [(parts[number], sum(map(len, parts))) for parts in ROWS_OF[world]]
+    found = {}
+    for method in METHODS:
+        for trained in TRAINED:
+            net = model(torch, trained)
+            for layer in (net[0], net[2], net):
+                fully_shard(layer, mesh=mesh)
+            found[f"{method} {trained}"] = updated(torch, net, mesh.get_group(0), rows_of, world, method)
     if number == 0:
         Path(out).write_text(json.dumps(found))
     torch.distributed.destroy_process_group()
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_two_shards_equal_one_process(tmp_path: Path, method: str) -> None:
-    import json
-
-    torch = pytest.importorskip("torch", reason="needs the hf extra")
+@pytest.fixture(scope="module", params=ROWS_OF)
+def sharded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Found:
+    """What came out of so many processes."""
+    for name in ("torch", "peft"):
+        pytest.importorskip(name, reason="needs the hf extra")
     from torch import multiprocessing
 
+    out = tmp_path_factory.mktemp("shards") / "found.json"
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    multiprocessing.spawn(rank, args=(port, method, str(tmp_path / "two.json")), nprocs=2)
-    two = json.loads((tmp_path / "two.json").read_text())
-    net = model(torch)
-    rows_of = [([row for part in parts for row in part], sum(map(len, parts))) for parts in ROWS_OF]
-    one = updated(torch, net, None, rows_of, 1, method)
-    for here, there in zip(one["seen"], two["seen"], strict=True):
+    multiprocessing.spawn(rank, args=(request.param, port, str(out)), nprocs=request.param)
+    return json.loads(out.read_text())
+
+
+@pytest.mark.parametrize("trained", TRAINED)
+@pytest.mark.parametrize("method", METHODS)
+def test_shards_equal_one_process(sharded: Found, method: str, trained: str) -> None:
+    import torch
+
+    rows_of = [([row for part in parts for row in part], sum(map(len, parts))) for parts in ROWS_OF[2]]
+    one, several = updated(torch, model(torch, trained), None, rows_of, 1, method), sharded[f"{method} {trained}"]
+    for here, there in zip(one["seen"], several["seen"], strict=True):
         np.testing.assert_allclose(there["gramian"], here["gramian"], rtol=1e-6)
         np.testing.assert_allclose(there["weight"], here["weight"], rtol=1e-6, atol=1e-9)
     assert len(set(np.round(one["seen"][0]["weight"], 6))) > 1, "the weights must not be uniform"
-    for here, there in zip(one["parameters"], two["parameters"], strict=True):
+    assert len(several["parameters"]) == len(one["parameters"]) == 4
+    for here, there in zip(one["parameters"], several["parameters"], strict=True):
         np.testing.assert_allclose(there, here, atol=1e-6)
 
 

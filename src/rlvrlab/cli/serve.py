@@ -7,12 +7,16 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from rlvrlab.cli.printing import printable, printable_lines
 from rlvrlab.errors import InfrastructureError, UserError
+
+if TYPE_CHECKING:
+    from rlvrlab.judge.fusion.server import JudgeServer
+    from rlvrlab.scale.judge_fleet import JudgeFleet
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,6 +55,9 @@ def command() -> None:
     "--allow-host", multiple=True, metavar="NAME", help="A name of this machine that clients may use; again for more."
 )
 @click.option("--workers", type=int, help="Programs at once; default: one more than cores.")
+@click.option("--servers", type=click.IntRange(1, 256), default=1, show_default=True,
+              help="Judge servers behind this address: started while requests wait, ended when idle.")  # fmt: skip
+@click.option("--ray", "address", metavar="ADDRESS", help="Start them on a Ray cluster: auto or HOST:PORT.")
 @click.option("--queue", default=256, show_default=True, help="Jobs beyond which the answer is 429.")
 @click.option(
     "--grace", "grace_s", default=20.0, show_default=True, help="Seconds to finish what runs when told to stop."
@@ -64,14 +71,14 @@ def command() -> None:
 @click.option("--allow-weak", is_flag=True, help="Accept a machine that cannot isolate.")
 @click.option("--json", "as_json", is_flag=True, help="Print address and workers as one line of JSON when ready.")
 def judge(
-    host: str, port: int, token_file: Path | None, allow_host: tuple[str, ...], workers: int | None, queue: int,
-    grace_s: float, isolation: str | None, packages: str, files: tuple[Path, ...], allow_weak: bool, as_json: bool,
+    host: str, port: int, token_file: Path | None, allow_host: tuple[str, ...], workers: int | None, servers: int,
+    address: str | None, queue: int, grace_s: float, isolation: str | None, packages: str, files: tuple[Path, ...],
+    allow_weak: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Speak SandboxFusion: /run_code, /submit, /list_datasets, /v1/ping; and /judge for whole batches."""
     from rlvrlab.data.rows import read_problems
     from rlvrlab.envs.data_files import bare_name
     from rlvrlab.http_access import read_token
-    from rlvrlab.http_server import told_to_stop
     from rlvrlab.judge.fusion.datasets import Datasets
     from rlvrlab.judge.fusion.server import TOKEN_ENV, JudgeServer
     from rlvrlab.judge.isolation import chosen_level
@@ -81,17 +88,50 @@ def judge(
 
     named = tuple(sorted({part.strip() for part in packages.split(",") if part.strip()}))
     check_installed(named, "--packages")
-    image = Image(chosen_level(isolation, allow_weak), named)
+    token = read_token(TOKEN_ENV, token_file)
+    level = chosen_level(isolation, allow_weak)
+    if servers > 1 or address:
+        words = ["--isolation", level, *(["--packages", packages] if packages else [])]
+        words += ["--allow-weak"] if allow_weak else []
+        words += [word for path in files for word in ("--data", str(path.absolute()))]
+        place = {"token": token, "host": host, "port": port, "queue": queue, "hosts": allow_host}
+        fleet, facts = _fleet(words, servers, workers, address, **place), {"servers": servers, "isolation": level}
+        _run_judge(fleet, f"up to {servers} servers ({level})", facts, grace_s, as_json)
+        return
+    image = Image(level, named)
     pool = Pool(image, workers) if workers else Pool(image)
     datasets = Datasets({bare_name(path): list(read_problems(path)) for path in files})
-    server = JudgeServer(pool, read_token(TOKEN_ENV, token_file), host, port, queue, allow_host, datasets)
+    server = JudgeServer(pool, token, host, port, queue, allow_host, datasets)
+    facts = {"workers": pool.size, "isolation": image.isolation}
+    _run_judge(server, f"{pool.size} workers ({image.isolation})", facts, grace_s, as_json)
+
+
+def _fleet(words: list[str], servers: int, workers: int | None, address: str | None, **given: Any) -> JudgeFleet:
+    """Servers on this machine share its cores; on a cluster each takes as many processors as it has workers."""
+    import secrets
+
+    from rlvrlab.judge.workers.pool import default_size
+    from rlvrlab.scale.fan_out import connected
+    from rlvrlab.scale.judge_fleet import JudgeFleet
+    from rlvrlab.scale.judge_starts import starter
+
+    each = workers or (2 if address else -(-default_size() // servers))
+    inner = secrets.token_hex(16)
+    ray = connected(address, None) if address else None
+    return JudgeFleet(starter([*words, "--workers", str(each)], inner, each, ray), servers, inner, **given)
+
+
+def _run_judge(
+    server: JudgeServer | JudgeFleet, size: str, facts: dict[str, Any], grace_s: float, as_json: bool
+) -> None:
+    """Until told to stop; says where it listens."""
+    from rlvrlab.http_server import told_to_stop
 
     async def run() -> None:
         stop = asyncio.create_task(told_to_stop())
         await server.start()
-        facts = {"url": f"http://{server.host}:{server.port}", "workers": pool.size, "isolation": image.isolation}
-        words = f"judge at {facts['url']} with {pool.size} workers ({image.isolation})"
-        click.echo(json.dumps(facts) if as_json else words)
+        url = f"http://{server.host}:{server.port}"
+        click.echo(json.dumps({"url": url, **facts}) if as_json else f"judge at {url} with {size}")
         try:
             await stop
         finally:

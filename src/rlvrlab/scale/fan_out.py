@@ -56,7 +56,7 @@ class RayAnswerer:
         """Workers that died and were replaced."""
 
     def __enter__(self) -> RayAnswerer:
-        self._ray = _connected(self._address, self._wanted)
+        self._ray = connected(self._address, self._wanted)
         try:
             there = self._ray.cluster_resources()
             with_gpu = self._gpus and int(there.get("GPU", 0)) > 0
@@ -173,7 +173,8 @@ class RayAnswerer:
         return [], [(ask, failed(f"{ATTEMPTS} Ray workers died over it"))]
 
 
-def _connected(address: str, workers: int | None) -> Any:
+def connected(address: str, workers: int | None) -> Any:
+    """Ray, with a cluster: `local` starts one on this machine, anything else joins the one at that address."""
     try:
         import ray
     except ImportError:
