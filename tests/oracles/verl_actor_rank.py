@@ -43,14 +43,11 @@ def rows() -> list[dict]:
     return found
 
 
-def engine_of(folder: Path):
+def engine_of(config):
     from verl.trainer.config import CheckpointConfig
     from verl.utils.config import omega_conf_to_dataclass
     from verl.workers.engine import EngineRegistry
 
-    from rlvrlab.scale.verl.validate import composed
-
-    config = composed((folder / "overrides.txt").read_text().splitlines()).actor_rollout_ref
     model = omega_conf_to_dataclass(config.model)
     config.actor.optim.total_training_steps = 2
     actor = omega_conf_to_dataclass(config.actor)
@@ -108,12 +105,12 @@ def batch_of(engine, mine: list[dict]):
     return data
 
 
-def updated(folder: Path, rank: int, world: int) -> None:
+def updated(folder: Path, config, rank: int, world: int) -> None:
     """Two updates of one rank; the first one writes what came out."""
     import torch
     from verl.workers.utils.losses import ppo_loss
 
-    engine, actor = engine_of(folder)
+    engine, actor = engine_of(config)
     size = len(PROMPTS) // world
     mine = rows()[rank * size : (rank + 1) * size]
     seen = []
@@ -132,7 +129,7 @@ def updated(folder: Path, rank: int, world: int) -> None:
         (folder / f"out{world}.json").write_text(json.dumps({"seen": seen, "parameters": parameters}))
 
 
-def one_rank(folders: list[Path], rank: int, world: int, port: int) -> None:
+def one_rank(configs: dict, rank: int, world: int, port: int) -> None:
     """All folders, one after the other, in one process group."""
     os.environ |= {
         "RANK": str(rank), "LOCAL_RANK": "0", "WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1",
@@ -144,11 +141,11 @@ def one_rank(folders: list[Path], rank: int, world: int, port: int) -> None:
 
     torch.distributed.init_process_group("gloo", rank=rank, world_size=world)
     try:
-        for folder in folders:
+        for folder, config in configs.items():
             os.environ["RLVR_VERL_PLAN"] = str(folder)
             job.current.cache_clear()
             torch.manual_seed(0)  # adapters begin at random, as verl's workers seed them
-            updated(folder, rank, world)
+            updated(folder, config, rank, world)
     except BaseException:
         traceback.print_exc()
         os._exit(1)  # the others wait for this rank and are ended by the process that forked them
@@ -165,13 +162,16 @@ def main(folders: list[Path]) -> None:
     from verl.workers.engine import EngineRegistry  # noqa: F401
 
     import rlvrlab.scale.verl.plugin  # noqa: F401  where the entry point is not installed
+    from rlvrlab.scale.verl.validate import composed
 
+    settings = {folder: (folder / "overrides.txt").read_text().splitlines() for folder in folders}
+    configs = {folder: composed(lines).actor_rollout_ref for folder, lines in settings.items()}
     context = get_context("fork")
     for world in WORLDS:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        started = [context.Process(target=one_rank, args=(folders, rank, world, port)) for rank in range(world)]
+        started = [context.Process(target=one_rank, args=(configs, rank, world, port)) for rank in range(world)]
         for process in started:
             process.start()
         for process in started:

@@ -20,7 +20,8 @@ from rlvrlab.objectives.gspo import Gspo
 from rlvrlab.objectives.ppo_clip import PpoClip
 from rlvrlab.objectives.reinforce import Reinforce
 from rlvrlab.recipe import load_recipe
-from rlvrlab.scale.verl import PLAN, job, reward
+from rlvrlab.scale.code_version import code_version
+from rlvrlab.scale.verl import CODE, PLAN, job, reward
 from rlvrlab.scale.verl.advantages import Extras, estimator, laid_out
 from rlvrlab.scale.verl.export import export
 from rlvrlab.scale.verl.losses import policy_loss, tally
@@ -192,6 +193,22 @@ def test_an_addition_that_fails_stops_the_import(monkeypatch: pytest.MonkeyPatch
         importlib.import_module("victim")
     assert "could not add" in capsys.readouterr().err
     assert "victim" not in sys.modules
+
+
+def test_a_process_with_other_code_takes_no_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The same version number says nothing: an edited copy on one node would pay other rewards."""
+    (tmp_path / "victim.py").write_text("value = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    plugin = importlib.import_module("rlvrlab.scale.verl.plugin")
+    registration = importlib.import_module("rlvrlab.scale.verl.registration")
+    monkeypatch.setattr(registration, "guest", lambda module: None, raising=False)
+    monkeypatch.setitem(plugin.ADDITIONS, "victim", "guest")
+    monkeypatch.setenv(CODE, code_version().partition("+")[0] + "+000000000000")
+    with pytest.raises(ImportError, match=r"started with rlvrlab \S+\+0{12}; here it is .*same code on all"):
+        importlib.import_module("victim")
+    monkeypatch.setenv(CODE, code_version())
+    importlib.import_module("victim")
+    monkeypatch.delitem(sys.modules, "victim")
 
 
 def test_an_addition_follows_its_module(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,45 +58,11 @@ def rlvr(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=1500)
 
 
-def test_from_recipe_to_evaluation(tmp_path: Path) -> None:
-    for name in ("verl", "ray", "hydra", "transfer_queue", "torchdata"):
-        pytest.importorskip(name, reason="needs verl's environment: make verl-test")
-    torch = pytest.importorskip("torch")
-    (tmp_path / "recipe.toml").write_text(RECIPE)
-    done = rlvr(tmp_path, "train", "recipe.toml", "--json")
-    assert done.returncode == 0, done.stderr[-2000:]
-    run = tmp_path / json.loads(done.stdout)["folder"]
-    assert read_info(run)["status"] == "finished"
-
-    rows = read_metrics(run)
-    assert [row["step"] for row in rows] == [0, 1, 2] and "val-core/mixture/acc" in rows[0]
-    updates = rows[1:]
-    assert all(row["actor/grad_norm"] > 0 for row in updates), "the gradients must not vanish"
-    assert any(abs(row["surgery/weight/large"] - row["surgery/weight/small"]) > 1e-3 for row in updates)
-    assert all("reward/random" in row and "advantage/unjudged_rows" in row for row in updates)
-    assert "surgery/permutation_z" in updates[0], "halves of groups were asked for in the first step"
-    assert len((run / "rollouts" / "step_2.jsonl").read_text().splitlines()) == 32
-
-    from safetensors.torch import load_file
-
-    models = []
-    for step in (1, 2):
-        place = run / "checkpoints" / f"global_step_{step}"
-        assert defect(place) is None
-        models.append(load_file(next((place / "actor" / "huggingface").glob("*.safetensors"))))
-    moved = max(float((models[1][name] - value).abs().max()) for name, value in models[0].items())
-    assert 0 < moved < 1 and all(bool(torch.isfinite(value).all()) for value in models[1].values())
-    assert any("merged and loaded back" in event["text"] for event in read_events(run))
-
-    told = rlvr(tmp_path, "eval", "--run", str(run), "--size", "4", "--json")
-    assert told.returncode == 0, told.stderr[-2000:]
-
-
 GUARDED = """
 [protocol]
 type = "sequential"
 order = ["small", "large"]
-shares = [7, 1]
+shares = [5, 1]
 carry_optimizer = true
 [guard]
 type = "l2"
@@ -104,50 +71,87 @@ protected = ["large"]
 """The anchor of step 0 is needed after a resume in the middle of the first stage; so are the pass rates so far."""
 
 
-def test_a_run_killed_half_way_takes_verl_along_and_is_resumed(tmp_path: Path) -> None:
-    pytest.importorskip("transfer_queue", reason="needs verl's environment: make verl-test")
-    text = RECIPE.replace("steps = 2", "steps = 8").replace("every = 1", "every = 4")
+@pytest.fixture
+def _verl_is_there() -> None:
+    for name in ("verl", "ray", "hydra", "transfer_queue", "torchdata", "peft"):
+        pytest.importorskip(name, reason="needs verl's environment: make verl-test")
+
+
+@pytest.mark.usefixtures("_verl_is_there")
+def test_a_run_killed_half_way_takes_verl_along_is_resumed_and_evaluated(tmp_path: Path) -> None:
+    text = RECIPE.replace("steps = 2", "steps = 6").replace("every = 1", "every = 3")
     (tmp_path / "recipe.toml").write_text(text.replace('group_strategy = "task_type"\nnoise_every = 2\n', "") + GUARDED)
+    run = killed_at_its_first_checkpoint(tmp_path)
+    done = rlvr(tmp_path, "train", "--resume", str(run), "--json")
+    assert done.returncode == 0, done.stderr[-2000:]
+    resumed = next(event for event in read_events(run) if event["kind"] == "resume")
+    assert resumed["step"] == 3 and read_info(run)["status"] == "finished"
+    rows = read_metrics(run)
+    lost = [event["step"] for event in read_events(run) if event["kind"] == "lost"]  # verl reports after it has saved
+    assert [row["step"] for row in rows] == [step for step in range(7) if step not in lost]
+    assert "val-core/mixture/acc" in rows[0]
+    assert all(row["actor/grad_norm"] > 0 for row in rows[1:]), "the gradients must not vanish"
+    assert any("surgery/weight/difficulty0" in row for row in rows)
+    assert len((run / "rollouts" / "step_6.jsonl").read_text().splitlines()) == 32
+    home = run / "artifacts" / "verl"
+    assert [path.name for path in (home / "anchors").iterdir()] == ["step_0_rank_0.safetensors"]
+    assert {path.name for path in (home / "difficulty").iterdir()} == {"step_3.json", "step_6.json"}
+    before, after = merged(run, 3), merged(run, 6)
+    moved = max(float((after[name] - value).abs().max()) for name, value in before.items())
+    assert 0 < moved < 1 and all(bool(value.isfinite().all()) for value in after.values())
+    evaluated(tmp_path, run)
+
+
+def killed_at_its_first_checkpoint(folder: Path) -> Path:
+    """Its run folder; verl is gone too."""
     command = [sys.executable, "-c", "from rlvrlab.cli import main; main()", "train", "recipe.toml"]
-    started = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    started = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 900
-    while not list(tmp_path.glob("experiments/*/artifacts/verl/checkpoints/latest_checkpointed_iteration.txt")):
+    while not list(folder.glob("experiments/*/artifacts/verl/checkpoints/latest_checkpointed_iteration.txt")):
         assert started.poll() is None and time.monotonic() < until
         time.sleep(0.1)
-    (run,) = (tmp_path / "experiments").iterdir()
+    (run,) = (folder / "experiments").iterdir()
     started.kill()
     started.wait()
     while any(str(run) in line and "main_ppo" in line for line in commands()):
         assert time.monotonic() < until, "verl outlived the process that launched it"
         time.sleep(0.3)
-
-    done = rlvr(tmp_path, "train", "--resume", str(run), "--json")
-    assert done.returncode == 0, done.stderr[-2000:]
-    resumed = next(event for event in read_events(run) if event["kind"] == "resume")
-    assert resumed["step"] == 4 and read_info(run)["status"] == "finished"
-    lost = [event["step"] for event in read_events(run) if event["kind"] == "lost"]  # verl reports after it has saved
-    assert [row["step"] for row in read_metrics(run)] == [step for step in range(9) if step not in lost]
-    assert all(defect(run / "checkpoints" / f"global_step_{step}") is None for step in (4, 8))
-    home = run / "artifacts" / "verl"
-    assert [path.name for path in (home / "anchors").iterdir()] == ["step_0_rank_0.safetensors"]
-    assert {path.name for path in (home / "difficulty").iterdir()} == {"step_4.json", "step_8.json"}
-    assert any("surgery/weight/difficulty0" in row for row in read_metrics(run))
+    return run
 
 
-def test_adapters_are_trained_and_merged(tmp_path: Path) -> None:
-    for name in ("transfer_queue", "peft"):
-        pytest.importorskip(name, reason="needs verl's environment: make verl-test")
+def merged(run: Path, step: int) -> dict[str, Any]:
+    """The weights of a checkpoint, which is whole."""
+    from safetensors.torch import load_file
+
+    place = run / "checkpoints" / f"global_step_{step}"
+    assert defect(place) is None
+    return load_file(next((place / "actor" / "huggingface").glob("*.safetensors")))
+
+
+def evaluated(folder: Path, run: Path) -> None:
+    assert any("merged and loaded back" in event["text"] for event in read_events(run))
+    told = rlvr(folder, "eval", "--run", str(run), "--size", "4", "--json")
+    assert told.returncode == 0, told.stderr[-2000:]
+
+
+@pytest.mark.usefixtures("_verl_is_there")
+def test_adapters_from_recipe_to_evaluation(tmp_path: Path) -> None:
     (tmp_path / "recipe.toml").write_text(RECIPE)
     words = ["engine.lora_rank=8", "checkpoint.every=2", "grpo.learning_rate=0.01"]
     done = rlvr(tmp_path, "train", "recipe.toml", *words, "--json")
     assert done.returncode == 0, done.stderr[-2000:]
     run = tmp_path / json.loads(done.stdout)["folder"]
-    assert all(row["actor/grad_norm"] > 0 for row in read_metrics(run)[1:])
-    folder = run / "checkpoints" / "global_step_2" / "actor" / "huggingface"
-    assert defect(run / "checkpoints" / "global_step_2") is None and not list(folder.glob("*adapter*"))
-
-    told = rlvr(tmp_path, "eval", "--run", str(run), "--size", "4", "--json")
-    assert told.returncode == 0, told.stderr[-2000:]
+    assert read_info(run)["status"] == "finished"
+    rows = read_metrics(run)
+    assert [row["step"] for row in rows] == [0, 1, 2] and "val-core/mixture/acc" in rows[0]
+    updates = rows[1:]
+    assert all(row["actor/grad_norm"] > 0 for row in updates), "the gradients must not vanish"
+    assert any(abs(row["surgery/weight/large"] - row["surgery/weight/small"]) > 1e-3 for row in updates)
+    assert all("reward/random" in row and "advantage/unjudged_rows" in row for row in updates)
+    assert "surgery/permutation_z" in updates[0], "halves of groups were asked for in the first step"
+    merged(run, 2)
+    assert not list((run / "checkpoints" / "global_step_2" / "actor" / "huggingface").glob("*adapter*"))
+    evaluated(tmp_path, run)
 
 
 def commands() -> list[str]:

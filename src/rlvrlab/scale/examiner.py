@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from rlvrlab import __version__
 from rlvrlab.errors import InfrastructureError, JudgeLost, LabError, UserError
 from rlvrlab.evals.answering import Ask
 from rlvrlab.evals.evaluate import judge_answers
 from rlvrlab.judge.fusion.addresses import WORKERS
+from rlvrlab.scale.code_version import code_version
 
 JUDGES = "2"
 """Programs at once per worker, which has one processor: while one hands its result over, another runs."""
@@ -32,7 +32,7 @@ class Examiner:
 
     def introduce(self) -> Told:
         """Open the policy, and say who it is."""
-        told: Told = {"version": __version__}
+        told: Told = {"version": code_version()}
         try:
             try:
                 os.chdir(self._folder)

@@ -19,9 +19,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from rlvrlab import __version__
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.evals.answering import Answerer, Ask, Ready, failed
+from rlvrlab.scale.code_version import ONE_CODE, code_version
 from rlvrlab.scale.examiner import Examiner, Told, raise_told
 from rlvrlab.types import Environment
 
@@ -101,9 +101,9 @@ class RayAnswerer:
             raise InfrastructureError(f"Ray: a worker could not start ({_words(error)}); {START_HINT}") from None
         for one in told:
             raise_told(one)
-        versions = sorted({str(one["version"]) for one in told} | {__version__})
-        if len(versions) > 1:
-            raise UserError(f"Ray workers run rlvrlab {' and '.join(versions)}; install {__version__} on all machines")
+        versions = sorted({str(one["version"]) for one in told} - {code_version()})
+        if versions:
+            raise UserError(f"Ray workers run rlvrlab {' and '.join(versions)}; {ONE_CODE.format(code_version())}")
         policies = [{k: v for k, v in one["identity"].items() if k != "servers"} for one in told]
         if any(policy != policies[0] for policy in policies):
             raise UserError(f"Ray workers would examine different policies: {policies[0]} and others; one is allowed")

@@ -11,7 +11,8 @@ from typing import Any
 
 from rlvrlab.errors import RecipeError, UserError
 from rlvrlab.recipe import Resolved
-from rlvrlab.scale.verl import PLAN
+from rlvrlab.scale.code_version import code_version
+from rlvrlab.scale.verl import CODE, PLAN
 from rlvrlab.scale.verl.refusals import online_phase, refusals
 from rlvrlab.scale.verl.spelling import is_known, split, suggested
 from rlvrlab.train.phases.base import Critic, OnlinePhase
@@ -184,6 +185,7 @@ def _trainer(resolved: Resolved, phase: OnlinePhase, home: str) -> Settings:
         "trainer.max_actor_ckpt_to_keep": max(2, recipe.checkpoint.keep),
         "trainer.max_critic_ckpt_to_keep": max(2, recipe.checkpoint.keep),
         f"ray_kwargs.ray_init.runtime_env.env_vars.{PLAN}": home,
+        f"ray_kwargs.ray_init.runtime_env.env_vars.{CODE}": code_version(),
         "ray_kwargs.ray_init.runtime_env.env_vars.VERL_FILE_LOGGER_PATH": f"{home}/metrics.jsonl",
     }
 

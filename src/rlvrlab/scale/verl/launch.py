@@ -23,7 +23,8 @@ from rlvrlab.record.headline import summarise
 from rlvrlab.record.run import Run, read_metrics
 from rlvrlab.record.seal import changed_config
 from rlvrlab.record.sinks.base import Sinks, find_sinks
-from rlvrlab.scale.verl import PLAN
+from rlvrlab.scale.code_version import code_version
+from rlvrlab.scale.verl import CODE, PLAN
 from rlvrlab.scale.verl.checkpoints import complete_steps
 from rlvrlab.scale.verl.data import memory
 from rlvrlab.scale.verl.export import OVERRIDES, check, prepare, with_model
@@ -139,9 +140,10 @@ def _go(job: Job, run: Run, state: State, observe: Observer, python: str, *, res
 
 def _launched(job: Job, python: str, log: Path, output: IO[bytes], resumed: bool) -> subprocess.Popen[bytes]:
     lines = (job.folder / OVERRIDES).read_text(encoding="utf-8").splitlines()
-    variable = "+ray_kwargs.ray_init.runtime_env.env_vars.VERL_FILE_LOGGER_PATH="
-    lines = [line for line in lines if not line.startswith(variable)]
-    lines += [f"{variable}{log}", f"hydra.run.dir={job.folder / 'hydra'}"]
+    variables = "+ray_kwargs.ray_init.runtime_env.env_vars"
+    now = {f"{variables}.VERL_FILE_LOGGER_PATH=": log, f"{variables}.{CODE}=": code_version()}  # not as at the start
+    lines = [line for line in lines if not line.startswith(tuple(now))]
+    lines += [*(f"{name}{value}" for name, value in now.items()), f"hydra.run.dir={job.folder / 'hydra'}"]
     if resumed:
         lines = [line for line in lines if not line.startswith("trainer.val_before_train=")]
         lines.append("trainer.val_before_train=False")

@@ -61,12 +61,24 @@ class _Loader(importlib.abc.Loader):
 def add(addition: str, module: ModuleType) -> None:
     """Run one addition; what goes wrong is said and stops the import."""
     try:
+        refuse_other_code()
         registration = importlib.import_module("rlvrlab.scale.verl.registration")
         getattr(registration, addition)(module)
     except BaseException as error:
         traceback.print_exc()
         print(f"rlvrlab's plug-in could not add {addition} to {module.__name__}: {error}", file=sys.stderr, flush=True)
         raise ImportError(f"rlvrlab's plug-in could not add {addition} to {module.__name__}: {error}") from error
+
+
+def refuse_other_code() -> None:
+    """Every process of a run has the code that it was started with, or takes no part in it."""
+    from rlvrlab.scale.code_version import ONE_CODE, code_version
+    from rlvrlab.scale.verl import CODE
+
+    wanted = os.environ.get(CODE, code_version())
+    if wanted != code_version():
+        where = os.uname().nodename
+        raise ImportError(f"{where}: the run was started with rlvrlab {wanted}; {ONE_CODE.format(code_version())}")
 
 
 def _start() -> None:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import LabError, UserError
-from rlvrlab.scale.verl import VERSION
+from rlvrlab.scale.code_version import ONE_CODE, code_version
+from rlvrlab.scale.verl import CODE, VERSION
 
 RAY = (2, 50)
 INSTALL = f"pip install verl=={VERSION} ray==2.60.0 TransferQueue==0.1.10 cachetools fastapi uvicorn rlvrlab"
@@ -57,6 +58,14 @@ def check_versions() -> None:
         raise UserError("rlvrlab's verl plug-in is not registered here; install rlvrlab again: pip install -e .")
 
 
+def check_code(config: Any) -> None:
+    """The code here is the one that the settings were made with."""
+    wanted = config.ray_kwargs.ray_init.runtime_env.env_vars.get(CODE)
+    if wanted != code_version():
+        remedy = f"{ONE_CODE.format(code_version())}, or export the recipe again with this one"
+        raise UserError(f"the settings were made by rlvrlab {wanted}; {remedy}")
+
+
 def composed(overrides: Sequence[str]) -> Any:
     """verl's configuration with these settings, checked by Hydra and by verl itself; raises UserError."""
     from hydra import compose, initialize_config_dir
@@ -93,6 +102,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         check_versions()
         config = composed(arguments)
+        check_code(config)
         if config.actor_rollout_ref.rollout.name in ("vllm", "sglang"):
             engine = str(config.actor_rollout_ref.rollout.name)
             if importlib.util.find_spec(engine) is None:
