@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -131,6 +134,57 @@ def test_a_killed_worker_and_a_resume(recipe: Path, monkeypatch: pytest.MonkeyPa
     assert ended.status == "finished" and seen == [3, 4]
     assert [row["step"] for row in read_metrics(folder)] == [0, 1, 2, 3, 4]
     assert any("resumes after step 2" in event["text"] for event in read_events(folder))
+
+
+FULL = """if step == 3 and done == 0:
+            with (home / "filler").open("wb", buffering=0) as file:
+                for size in (1 << 20, 1 << 12, 1):
+                    try:
+                        while file.write(b"x" * size):
+                            pass
+                    except OSError:
+                        continue
+        if step % 2 == 0:"""
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    place = tmp_path / "runs"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(place)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("mounting is not allowed here")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@pytest.mark.slow
+def test_a_full_disk_on_the_head_node_is_a_clear_stop(recipe: Path, small_disk: Path) -> None:
+    """With room again the run goes on from its last complete checkpoint, and no step is missing or there twice."""
+    Path(os.environ[launch.PYTHON]).write_text(
+        STAND_IN.replace("if step % 2 == 0:", FULL).format(python=sys.executable)
+    )
+    with pytest.raises(LabError, match="No space left"):
+        started(recipe)
+    (folder,) = small_disk.iterdir()
+    home = folder / "artifacts" / "verl"
+    (home / "filler").unlink()
+    shutil.rmtree(home / "checkpoints" / "global_step_4", ignore_errors=True)  # verl would write over it
+    (home / "checkpoints" / checkpoints.TRACKER).write_text("2")
+    ended = launch.resume(folder, lambda phase, state, row: None)
+    assert ended.status == "finished" and [row["step"] for row in read_metrics(folder)] == [0, 1, 2, 3, 4]
+    assert any("resumes after step 2" in event["text"] for event in read_events(folder))
+
+
+@pytest.mark.parametrize(("note", "merged", "mended"), [("2", [2], None), ("", [2, 4], 2), ("x", [], 0), ("", [4], 0)])
+def test_a_damaged_note_of_the_last_checkpoint(tmp_path: Path, note: str, merged: list[int], mended: int) -> None:
+    raw, ours = tmp_path / "raw", tmp_path / "ours"
+    (raw / "global_step_2" / "actor").mkdir(parents=True)
+    for step in merged:
+        (ours / f"global_step_{step}").mkdir(parents=True)
+    (raw / checkpoints.TRACKER).write_text(note)
+    assert checkpoints.mend_tracker(raw, ours) == mended
+    assert checkpoints.complete_steps(raw) == ([] if mended == 0 else [2])
 
 
 @pytest.mark.slow

@@ -32,6 +32,20 @@ def complete_steps(raw: Path) -> list[int]:
     return sorted(int(name) for name in there if name.isdigit() and int(name) <= latest)
 
 
+def mend_tracker(raw: Path, folder: Path) -> int | None:
+    """Where a full disk or a kill left verl's tracker without a number, write the last step that we could merge."""
+    path = raw / TRACKER
+    if not path.is_file() or path.read_text(errors="replace").strip().isdecimal():
+        return None
+    there = [int(one.name.removeprefix("global_step_")) for one in folder.glob("global_step_*")]
+    whole = [step for step in there if (raw / f"global_step_{step}" / "actor").is_dir()]
+    if not whole:
+        path.unlink()  # verl would stop at it; without one it begins anew
+        return 0
+    path.write_text(str(max(whole)))
+    return max(whole)
+
+
 def index(raw: Path, folder: Path, state: State, python: str) -> Path:
     """Merge one of verl's checkpoints into the run's folder of checkpoints; all of it or nothing."""
     source: Any = _Sharded(raw / f"global_step_{state.step}" / "actor", python)

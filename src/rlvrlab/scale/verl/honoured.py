@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -60,7 +61,8 @@ def named(kind: str, name: str, **settings: Any) -> str | None:
 
 def conditions(kind: str, name: str) -> tuple[list[str], list[str]]:
     """Choices of a plug-in as `field = value`: those that verl takes, and those it refuses."""
-    taken, left = [], []
+    taken: list[str] = []
+    left: list[str] = []
     for field, value in _choices(find(kind, name)) if kind != "phase" else ():
         why = named(kind, name, **{field: [value] if field == "intervention_types" else value})
         if why is not None:
@@ -70,9 +72,9 @@ def conditions(kind: str, name: str) -> tuple[list[str], list[str]]:
 
 def _choices(plugin: Any) -> Iterator[tuple[str, Any]]:
     """Fields with a closed list of values, and each of those values."""
-    for field, hint in get_type_hints(plugin).items():
-        if field in getattr(plugin, "__dataclass_fields__", {}):
-            yield from ((field, value) for value in _values(hint))
+    hints = get_type_hints(plugin)
+    for field in fields(plugin):
+        yield from ((field.name, value) for value in _values(hints[field.name]))
 
 
 def _values(hint: Any) -> list[Any]:
@@ -95,7 +97,7 @@ def row(kind: str) -> tuple[str, str]:
         taken, left = conditions(kind, name)
         if not why:
             able[name] = left
-        elif taken and not set(taken) & set(left) and len(taken) == 1:
+        elif len(taken) == 1:
             only[name] = taken[0]
         else:
             reasons.setdefault(why, []).append(f"`{name}`")

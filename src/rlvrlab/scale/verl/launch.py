@@ -25,7 +25,7 @@ from rlvrlab.record.seal import changed_config
 from rlvrlab.record.sinks.base import Sinks, find_sinks
 from rlvrlab.scale.code_version import code_version
 from rlvrlab.scale.verl import CODE, PLAN
-from rlvrlab.scale.verl.checkpoints import complete_steps
+from rlvrlab.scale.verl.checkpoints import complete_steps, mend_tracker
 from rlvrlab.scale.verl.data import memory
 from rlvrlab.scale.verl.export import OVERRIDES, check, prepare, with_model
 from rlvrlab.scale.verl.follow import Follower, on_record
@@ -86,6 +86,9 @@ def resume(folder: Path, observe: Observer) -> Ended:
         job = Job.read(_home(folder))
         lab = ready_lab(job.resolved)
         run_folder.check_data(folder, lab)
+        mended = mend_tracker(job.folder / "checkpoints", folder / "checkpoints")
+        if mended is not None:
+            run.event("checkpoint", f"verl's note of its last checkpoint was damaged; the last whole one: {mended}")
         step = max(complete_steps(job.folder / "checkpoints"), default=0)
         moved = run.rewind(lambda _, row: row["step"] <= step and step > 0, step)
         run.event("resume", f"resumes after step {step}; {moved} later lines will be made again", step=step)
