@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ from rlvrlab.errors import InfrastructureError, JudgeLost, UserError
 from rlvrlab.evals.answering import Ask
 from rlvrlab.evals.evaluate import evaluate
 from rlvrlab.evals.protocol import eval_at_1
+from rlvrlab.scale.code_version import code_version
 from rlvrlab.scale.examiner import Examiner, _facts, raise_told
 from rlvrlab.scale.fan_out import RayAnswerer
 
@@ -45,7 +47,7 @@ class Standin:
     def wait(self, streams: list[Any], num_returns: int) -> Any:
         return streams[:num_returns], streams[num_returns:]
 
-    def get(self, told: Any) -> Any:
+    def get(self, told: Any, timeout: float | None = None) -> Any:
         if isinstance(told, Exception):
             raise told
         return told
@@ -86,6 +88,19 @@ def test_a_question_that_kills_workers_stays_unjudged_and_the_rest_is_right() ->
     assert env.judged == 0, "the workers judge, not the driver"
     assert spread.replaced <= 3 + 2  # halves, until it is alone
     assert "3 Ray workers died over it" in next(one.answer.error for one in found.judged if one.problem.id == "s7")
+
+
+@pytest.mark.parametrize("others", [[], ["9.9.9"], [code_version().partition("+")[0] + "+000000000000"]])
+def test_workers_with_other_code_are_refused_before_anything_is_asked(others: list[str]) -> None:
+    """Also where the version number is the same: an edited copy may score in another way."""
+    spread = fan_out(None)
+    told = [{"version": version, "identity": {"kind": "toy"}} for version in [code_version(), *others]]
+    spread._workers = [SimpleNamespace(introduce=SimpleNamespace(remote=lambda one=one: one)) for one in told]
+    if not others:
+        assert spread._first_words() == {"kind": "toy"}
+        return
+    with pytest.raises(UserError, match=f"run rlvrlab {re.escape(others[0])}; here it is .*same code on all machines"):
+        spread._first_words()
 
 
 def test_a_bug_in_a_worker_is_said_and_not_retried() -> None:
