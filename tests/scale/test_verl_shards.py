@@ -37,7 +37,11 @@ def model(torch, trained: str = "full"):
         return net
     from peft import LoraConfig, inject_adapter_in_model
 
-    return inject_adapter_in_model(LoraConfig(r=3, target_modules=["0", "2"], init_lora_weights=False), net)
+    net = inject_adapter_in_model(LoraConfig(r=3, target_modules=["0", "2"], init_lora_weights=False), net)
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.mul_(0.1 if parameter.requires_grad else 1.0)  # small, so that the groups are in conflict
+    return net
 
 
 def data(torch):
