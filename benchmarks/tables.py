@@ -106,8 +106,9 @@ def judge_promises() -> list[str]:
 
 
 def scale() -> list[str]:
-    """A thousand requests at once."""
-    runs = [found(name) for name in ("judge_server_10_1", "judge_server_1_1", "judge_server_10_2")]
+    """A thousand requests at once, and five thousand at one address with a fleet behind it."""
+    names = ("judge_server_10_1", "judge_server_1_1", "judge_server_10_2", "judge_fleet_5000")
+    runs = [found(name) for name in names]
     lines: dict[str, Callable[[Any], str]] = {
         "lost / wrong": lambda one: f"{one['lost']} / {one['wrong']}",
         "most in the queue (limit 256)": lambda one: str(one["most_in_queue"]),
@@ -120,9 +121,9 @@ def scale() -> list[str]:
         "server's peak memory": lambda one: f"{one['server_peak_mb']} MB",
     }
     rows = [(name, *(shown(one) for one in runs)) for name, shown in lines.items()]
-    return table(
-        ("1,000 requests at once", "10 clients, 1 server", "1 client, 1 server", "10 clients, 2 servers"), rows
-    )
+    one_address = f"5,000: 10 clients, 1 address, {runs[3]['most_servers_behind_one_address']} servers"
+    thousand = ("1,000: 10 clients, 1 server", "1 client, 1 server", "10 clients, 2 servers")
+    return table(("requests at once", *thousand, one_address), rows)
 
 
 def credit() -> list[str]:
