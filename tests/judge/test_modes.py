@@ -223,7 +223,7 @@ def test_syntax_and_shape(judge: Judge) -> None:
     bad = judge.verify(task, "def solve(xs): return eval('x')" + " " * 40 + "# long")
     assert (bad.passed, bad.total) == (1, 5)
     assert judge.verify(task, "def solve(:").error is ErrorKind.SYNTAX
-    folded = judge.verify(task, good + "".join(f"# {'x' * 30}{end}{'y' * 30}" for end in "\x0b\x0c\x1c\x85\u2028"))
+    folded = judge.verify(task, good + "".join(f"# {'x' * 15}{end}{'y' * 15}" for end in "\x0b\x0c\x1c\x85\u2028"))
     assert folded.correct is False and "a line of" in folded.detail
 
 

@@ -20,7 +20,6 @@ from _socket import CMSG_LEN, socket
 from array import array
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import astuple
 from os import close
 from select import select
 from time import monotonic
@@ -37,6 +36,8 @@ from rlvrlab.judge.jail.walls import Terms, Walls
 SYSTEM_READABLE = "/usr/lib /usr/lib64 /usr/local/lib /lib /lib64 /usr/share/zoneinfo /dev/null /dev/urandom /dev/zero"
 MESSAGE_SIZE = 1 << 16
 DESCRIPTORS_SIZE = CMSG_LEN(8 * array("i").itemsize)
+LOOKS_FOR_PRACTICE = 20
+"""The interpreter changes how it runs a function after some calls."""
 ROLES = ("program", "calls", "candidate", "tester", "inprocess", "syntax", "asserts", "unaided", "trace")
 
 
@@ -68,7 +69,6 @@ class Zygote:
         child.open_streams()
         rehearse(roles)
         child.open_streams()  # new ones: a rehearsal has read from the others
-        self._practise()
         limits.apply_to_worker()
         if jailed:
             privileges.keep()
@@ -76,15 +76,26 @@ class Zygote:
         random.seed(0)
         self.leaves_processes = settings["isolation"] == "bwrap"
         self.crew = Crew()
+        self._practise()
         if settings["isolation"] == "landlock":
             self.numbers.begin(self.scratch.own_mounts)
 
     def _practise(self) -> None:
-        """Renew the scratch directory: the first time leaves more in memory, which later jobs would see."""
-        self.walls.way((astuple(limits.Limits()), (), True))
+        """Renew the scratch directory and look at a process: first times leave more in memory, which jobs would see."""
+        self.walls.way((limits.Limits().fields, (), True))
         self.scratch.renew()
         self.walls.renew()
         self.walls.forget()
+        pipe, ample = os.pipe(), limits.Limits(cpu_s=limits.LONGEST_S / 4, job_cpu_s=limits.LONGEST_S)
+        watch = self.crew.watch(0, ample, pipe[0], 0.0)
+        watch.follow(os.getpid())
+        self.crew.watches.append(watch)
+        for _ in range(LOOKS_FOR_PRACTICE):
+            self.crew.look(monotonic())
+        self.crew.watches.remove(watch)
+        self.crew.rest()
+        for descriptor in (*pipe, watch.pidfd):
+            close(descriptor)
 
     def serve(self) -> None:
         """Take orders and collect ended children until the parent closes the socket."""
@@ -98,8 +109,9 @@ class Zygote:
         control, watches = self.control, self.crew.watches
         pause = None
         while True:
-            for ready in select([control, *watches], (), (), pause)[0]:
-                if ready is not control:
+            awaited: list[socket | Watch] = [control, *watches]
+            for ready in select(awaited, (), (), pause)[0]:
+                if isinstance(ready, Watch):
                     self._collect(ready)
                 elif not self._obey():
                     return
