@@ -74,10 +74,12 @@ def _steered_by_results(trees: list[ast.Module], names: set[str]) -> bool:
 
 def _steers(node: ast.AST, called: set[str]) -> bool:
     match node:
-        case ast.BoolOp(values=[_, *later]) | ast.Compare(comparators=[_, *later]):
-            return _calls_one(later, called)
-        case ast.IfExp(body=first, orelse=second):
-            return _calls_one([first, second], called)
+        case ast.BoolOp(values=parts):
+            return sum(_calls_one([part], called) for part in parts) > 1
+        case ast.Compare(first, comparators=[second, *later]):
+            return _calls_one([first, second], called) and _calls_one(later, called)
+        case ast.IfExp(condition):
+            return _calls_one([condition], called) and _calls_one([node.body, node.orelse], called)
         case ast.Call(ast.Name("all" | "any" | "next"), [ast.GeneratorExp(), *_]) | ast.While():
             return _calls_one([node], called)
         case ast.For():
