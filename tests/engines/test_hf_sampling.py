@@ -183,6 +183,23 @@ def test_answers_are_told_as_rows_end(llama: tuple[Any, HfSampler], stop: tuple[
     assert min(len(one.tokens) for *_, one in heard[0]) < max(len(one.tokens) for *_, one in heard[-1])
 
 
+def test_what_nobody_waits_for_is_cut_short(llama: tuple[Any, HfSampler]) -> None:
+    _, sampler = llama
+    requests = [Request(prompt(5 + i), 2, ("waiting", i), Sampling(60)) for i in range(2)]
+    whole, asked = sampler.sample(requests, 0), list[int]()
+
+    def unwanted(i: int) -> bool:
+        asked.append(i)
+        return i in gone
+
+    gone = {0}
+    assert tokens_of(sampler.sample(requests, 0, unwanted=unwanted))[1] == tokens_of(whole)[1]
+    asked.clear()
+    gone = {0, 1}
+    sampler.sample(requests, 0, unwanted=unwanted)
+    assert 0 < len(asked) <= 4, "each row is asked about once, and then all is over"
+
+
 def branches(stems: Sequence[int], base: int = 20) -> list[Request]:
     """Answers to one prompt that have begun in different ways, among other requests."""
     begun = [prompt(base) + prompt(length, seed=1) for length in stems]
