@@ -152,7 +152,7 @@ def test_a_run_of_an_earlier_version_of_its_environment_is_refused_with_both(cop
     info["data"]["version"] = "0"
     (copy / "run_info.json").write_text(json.dumps(info))
     before = runs.without_times(copy)
-    with pytest.raises(UserError, match=r"was version 0 and is \d+ now, with other problems .*start a new run") as caught:
+    with pytest.raises(UserError, match=r"was version 0 and is \d+ now, with other problems .*a new run") as caught:
         session.resume(copy, runs.quiet)
     assert "\n" not in str(caught.value) and runs.without_times(copy) == before
 

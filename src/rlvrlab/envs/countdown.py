@@ -8,7 +8,7 @@
     meta       {"level": 3, "solution": "9*5-2"}
 
 The numbers are listed in an order that a hash of the content decides (`order`): where they ascend, signs fixed by place
-solve a quarter of the problems, and a policy finds them instead of calculating. The id has them sorted: it is the content.
+solve a quarter of the problems, and a policy finds them instead of calculating. The id has them sorted: the content.
 
 Traps, all of them found in graders in wide use: `eval` of the answer runs its code; a regular expression that looks
 for the numbers accepts 1.5*4 for 1 5 4, 2**5-4 and 7//2+5; 99**99**99 hangs the worker; any text between the tags
