@@ -52,7 +52,9 @@ def best_sums(env: Countdown, trained: int, tested: int) -> dict[str, tuple[str,
 
 def main() -> None:
     """A row for each setting and number of numbers, and one for each whole setting."""
-    print("| setting | numbers | best fixed sum, ascending | of test problems, % | best, shuffled | of test problems, % |")
+    print(
+        "| setting | numbers | best fixed sum, ascending | of test problems, % | best, shuffled | of test problems, % |"
+    )
     print("| --- | --- | --- | --- | --- | --- |")
     for name, (env, trained, tested) in SETTINGS.items():
         ascending = best_sums(replace(env, order="ascending"), trained, tested)
