@@ -53,7 +53,7 @@ def best_sums(env: Countdown, trained: int, tested: int) -> dict[str, tuple[str,
 def main() -> None:
     """A row for each setting and number of numbers, and one for each whole setting."""
     print(
-        "| setting | numbers | best fixed sum, ascending | of test problems, % | best, shuffled | of test problems, % |"
+        "| setting | numbers | best fixed sum, ascending | % of test problems | best, shuffled | % of test problems |"
     )
     print("| --- | --- | --- | --- | --- | --- |")
     for name, (env, trained, tested) in SETTINGS.items():
