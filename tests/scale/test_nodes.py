@@ -45,7 +45,7 @@ def test_verl_goes_on_from_its_last_checkpoint_after_the_death_of_a_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("verl", "ray", "transfer_queue"):
-        pytest.importorskip(name, reason="needs verl's environment")
+        pytest.importorskip(name, reason="needs verl's environment: make verl-test")
     (tmp_path / "recipe.toml").write_text(
         test_verl_run.RECIPE.replace("steps = 2", "steps = 4").replace("every = 1", "every = 2")
     )
