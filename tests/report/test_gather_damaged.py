@@ -148,7 +148,8 @@ def test_an_unfinished_evaluation_is_shown_from_its_answers(records, tmp_path) -
     for name in ("metrics.json", "summary.json"):
         (folder / name).unlink()
     samples = (folder / "samples.jsonl").read_bytes()
-    (folder / "samples.jsonl").write_bytes(samples[: len(samples) // 2])
+    middle_of_a_line = samples.index(b"\n", len(samples) // 2) + 10
+    (folder / "samples.jsonl").write_bytes(samples[:middle_of_a_line])
     document = gather(folder)
     found = sections(document)
     assert found["overview"]["samples"] < 48 and found["overview"]["source"] == "samples.jsonl"
