@@ -32,10 +32,11 @@ ALLOWED = 0.05
 """What is promised: the memory grows by at most so much."""
 
 
-def question(kind: str, number: int) -> dict[str, Any]:
-    if kind == "judge":
+def question(model: str | None, number: int) -> dict[str, Any]:
+    """A program for the judge; where there is a model, a prompt for it."""
+    if model is None:
         return {"code": f"print({number} + 1)", "language": "python"}
-    return {"model": "nano", "prompt": f"{number % 90} 1 = {number % 90 + 1}\n", "max_tokens": 4, "seed": number}
+    return {"model": model, "prompt": f"{number % 90} 1 = {number % 90 + 1}\n", "max_tokens": 4, "seed": number}
 
 
 def is_right(kind: str, number: int, answer: dict[str, Any]) -> bool:
@@ -47,8 +48,10 @@ def is_right(kind: str, number: int, answer: dict[str, Any]) -> bool:
 class Clients:
     """Threads that ask one question after the other until the questions or the time are over."""
 
-    def __init__(self, kind: str, url: str, requests: int, seconds: float) -> None:
-        self._kind, self._address, self._path = kind, urlsplit(url), SERVERS[kind][1]
+    def __init__(self, kind: str, ready: dict[str, Any], requests: int, seconds: float) -> None:
+        url = ready["url"] if kind == "judge" else ready["urls"][0]
+        self._kind, self._model = kind, ready.get("model")
+        self._address, self._path = urlsplit(url), SERVERS[kind][1]
         self._numbers, self._until = iter(range(requests)), time.monotonic() + seconds
         self._taking = threading.Lock()
         self.counts: Counter[str] = Counter()
@@ -61,11 +64,13 @@ class Clients:
         connection = http.client.HTTPConnection(self._address.hostname or "", self._address.port, timeout=600)
         while (number := self._next()) is not None:
             try:
-                body = json.dumps(question(self._kind, number))
+                body = json.dumps(question(self._model, number))
                 connection.request("POST", self._path, body, {"Content-Type": "application/json"})
                 answer = connection.getresponse()
                 content = json.loads(answer.read())
-                told = "right" if answer.status == 200 and is_right(self._kind, number, content) else "wrong"
+                told = f"status {answer.status}"
+                if answer.status == 200:
+                    told = "right" if is_right(self._kind, number, content) else "wrong"
             except (OSError, http.client.HTTPException, ValueError, KeyError) as error:
                 told = f"lost: {type(error).__name__}"
                 connection.close()
@@ -97,7 +102,7 @@ def main() -> int:
     server = subprocess.Popen([*RLVR, *SERVERS[given.kind][0]], stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
-        clients = Clients(given.kind, json.loads(server.stdout.readline())["url"], given.requests, given.seconds)
+        clients = Clients(given.kind, json.loads(server.stdout.readline()), given.requests, given.seconds)
         threads = [threading.Thread(target=clients.ask) for _ in range(given.clients)]
         for thread in threads:
             thread.start()
