@@ -6,6 +6,9 @@ import re
 from functools import cache
 from pathlib import Path
 
+from mutant_names import names_for, tests_naming
+from mutant_plants import Plant
+
 TESTS = Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent
 SOURCE = ROOT / "src" / "rlvrlab"
@@ -66,7 +69,7 @@ CONCERNS = {
     "credit/": ["credit", "test_plugin_declarations.py"],
     "record/": ["record", "train/test_exact_resume.py", "train/test_touched_folders.py"],
     "skills/": ["skills"],
-    "types.py": ["test_batch.py", "rollout", "engines/test_collect.py", "evals/test_metrics.py"],
+    "types.py": ["test_types.py", "rollout", "engines/test_collect.py", "evals/test_metrics.py"],
     "batch.py": ["test_batch.py", "objectives", "advantages"],
     "randomness.py": ["test_batch.py", "train/test_determinism.py", "envs/test_countdown.py"],
     "student.py": ["evals/test_statistics.py", "study/test_study_power.py"],
@@ -74,29 +77,34 @@ CONCERNS = {
     "http_client.py": ["engines/test_openai_servers.py", "judge/test_fusion_client.py"],
     "replicas.py": ["scale/test_judge_replicas.py", "scale/test_model_replicas.py", "engines/test_openai_servers.py"],
     "fingerprint.py": ["api/test_fingerprints.py"],
-    "notes.py": ["engines/test_hf_state.py", "train/test_divergence.py"],
+    "notes.py": ["cli/test_notes.py", "engines/test_hf_state.py"],
 }
 """Tests by the beginning of a file's path, the longest that fits; otherwise the folder of the room's name."""
 
 
-def tests_for(file: str) -> list[list[str]]:
-    """Tests in the order they are tried: of the room by those that name the module, the others of the room, others.
+def tests_for(plant: Plant) -> list[list[str]]:
+    """Tests in the order they are tried: those that speak of the function, then the files of the room that name the
+    module, the others of the room, others.
 
-    Paths below tests/. Most bugs are noticed by the first few files, and collecting the others would take longer.
+    Paths below tests/. Most bugs are noticed by the first few, and collecting the others would take longer.
     """
-    fitting = [start for start in CONCERNS if file.startswith(start)]
-    patterns = CONCERNS[max(fitting, key=len)] if fitting else _of_the_room(file)
-    room = [found for pattern in patterns for found in _files(pattern)]
-    module = "rlvrlab." + file.removesuffix(".py").replace("/", ".")
+    fitting = [start for start in CONCERNS if plant.file.startswith(start)]
+    patterns = CONCERNS[max(fitting, key=len)] if fitting else _of_the_room(plant.file)
+    room = list(dict.fromkeys(found for pattern in patterns for found in _files(pattern)))
+    module = "rlvrlab." + plant.file.removesuffix(".py").replace("/", ".")
     parent, _, name = module.rpartition(".")
     named = re.compile(rf"{re.escape(module)}\b|from {re.escape(parent)} import [^\n]*\b{name}\b")
     direct = [path for path, text in _texts().items() if named.search(text)]
     first = [path for path in direct if path in room]
-    rest = [path for path in dict.fromkeys(room) if path not in first]
+    rest = [path for path in room if path not in first]
     others = [path for path in direct if path not in room]
-    return [part for part in (first, rest, others[:MOST_OTHERS]) if part]
+    names = names_for((SOURCE / plant.file).read_text("utf-8"), plant.start)
+    close = [test for path in (*first, *rest) for test in tests_naming(path, _texts()[path], names)][:MOST_CLOSE]
+    return [part for part in (close, first, rest, others[:MOST_OTHERS]) if part]
 
 
+MOST_CLOSE = 20
+"""Tests that are tried before whole files."""
 MOST_OTHERS = 8
 """Test files of other rooms that are tried: what everything imports is named in nearly all of them."""
 

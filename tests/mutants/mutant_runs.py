@@ -118,7 +118,7 @@ def _tried(plant: Plant, copy: Copy, known: Known, say: Callable[[str], None]) -
     """A test only counts as having noticed when it passes without the bug."""
     started = time.monotonic()
     text = (ROOT / "src" / "rlvrlab" / plant.file).read_text("utf-8")
-    remaining = tests_for(plant.file)
+    remaining = tests_for(plant)
     while remaining:
         copy.write(plant.file, plant.planted(text))
         by = copy.first_failure(remaining[0], known.broken)

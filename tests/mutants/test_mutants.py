@@ -45,7 +45,7 @@ def test_there_are_enough_in_every_room_and_each_is_python() -> None:
     assert len(plants) >= 150 and rooms >= QUOTA.keys() - {"randomness"}
     assert len({plant.name for plant in plants}) == len(plants)
     for plant in plants:
-        assert mutant_rooms.tests_for(plant.file), plant.name
+        assert mutant_rooms.tests_for(plant), plant.name
     for file, planted in groupby(sorted(plants, key=lambda plant: plant.file), key=lambda plant: plant.file):
         text = (SOURCE / file).read_text("utf-8")
         sound = ast.dump(ast.parse(text))
