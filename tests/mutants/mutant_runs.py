@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache, partial
+from itertools import takewhile
 from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple
@@ -83,28 +85,48 @@ class Copy:
 
 
 def fates(plants: list[Plant], jobs: int, until: float, say: Callable[[str], None], work: Path) -> Iterator[Fate]:
-    """Every bug that was tried before the time was up; `until` is on the monotonic clock."""
+    """Every bug that was tried before the time was up; `until` is on the monotonic clock.
+
+    All are first shown to the tests nearest to them; those that are still there, to the others afterwards."""
     copies = [Copy(work / str(number)) for number in range(jobs)]
     free: SimpleQueue[Copy] = SimpleQueue()
     for copy in copies:
         free.put(copy)
     known = Known(set(), set())
 
-    def tried(plant: Plant) -> Fate | None:
+    def tried(plant: Plant, which: int) -> Fate | None:
         if time.monotonic() > until:
             return None
         copy = free.get()
         try:
-            return _tried(plant, copy, known, say)
+            return _tried(plant, near_and_far(plant)[which], copy, known, say)
         finally:
             free.put(copy)
 
+    further: list[Plant] = []
     try:
         with ThreadPoolExecutor(jobs) as pool:
-            yield from (fate for fate in pool.map(tried, plants) if fate is not None)
+            for plant, fate in zip(plants, pool.map(partial(tried, which=0), plants), strict=True):
+                if fate is not None and not fate.noticed and near_and_far(plant)[1]:
+                    say(f"not noticed by the nearest tests  {plant.name}")
+                    further.append(plant)
+                elif fate is not None:
+                    yield fate
+            yield from (fate for fate in pool.map(partial(tried, which=1), further) if fate is not None)
     finally:
         for copy in copies:
             copy.close()
+
+
+NEAR_FILES = 4
+
+
+@cache
+def near_and_far(plant: Plant) -> tuple[list[list[str]], list[list[str]]]:
+    """The tests for a bug: those that speak of its function and the few files that name its module; and the others."""
+    tests = tests_for(plant)
+    near = list(takewhile(lambda some: "::" in some[0] or len(some) <= NEAR_FILES, tests))
+    return near, tests[len(near) :]
 
 
 class Known(NamedTuple):
@@ -114,11 +136,11 @@ class Known(NamedTuple):
     broken: set[str]
 
 
-def _tried(plant: Plant, copy: Copy, known: Known, say: Callable[[str], None]) -> Fate:
+def _tried(plant: Plant, tests: list[list[str]], copy: Copy, known: Known, say: Callable[[str], None]) -> Fate:
     """A test only counts as having noticed when it passes without the bug."""
     started = time.monotonic()
     text = (ROOT / "src" / "rlvrlab" / plant.file).read_text("utf-8")
-    remaining = tests_for(plant)
+    remaining = list(tests)
     while remaining:
         copy.write(plant.file, plant.planted(text))
         by = copy.first_failure(remaining[0], known.broken)
