@@ -76,7 +76,12 @@ CONCERNS = {
     "student.py": ["evals/test_statistics.py", "study/test_study_power.py"],
     "http_access.py": ["test_http_server.py", "report/test_server_pages.py"],
     "http_client.py": ["engines/test_openai_servers.py", "judge/test_fusion_client.py"],
-    "replicas.py": ["scale/test_judge_replicas.py", "scale/test_model_replicas.py", "engines/test_openai_servers.py"],
+    "replicas.py": [
+        "test_replicas.py",
+        "scale/test_judge_replicas.py",
+        "scale/test_model_replicas.py",
+        "engines/test_openai_servers.py",
+    ],
     "fingerprint.py": ["api/test_fingerprints.py"],
     "notes.py": ["cli/test_notes.py", "engines/test_hf_state.py"],
 }
