@@ -90,7 +90,7 @@ CONCERNS = {
 
 def tests_for(plant: Plant) -> list[list[str]]:
     """Tests in the order they are tried: those that speak of the function, then the files of the room that name the
-    module, the others of the room, others.
+    module or have its name, the others of the room, others.
 
     Paths below tests/. Most bugs are noticed by the first few, and collecting the others would take longer.
     """
@@ -101,9 +101,11 @@ def tests_for(plant: Plant) -> list[list[str]]:
     parent, _, name = module.rpartition(".")
     named = re.compile(rf"{re.escape(module)}\b|from {re.escape(parent)} import [^\n]*\b{name}\b")
     direct = [path for path, text in _texts().items() if named.search(text)]
-    first = [path for path in room if path in direct]
+    first = [path for path in room if path in direct or name in Path(path).stem]
     rest = [path for path in room if path not in first]
-    others = [path for path in direct if path not in room]
+    own = plant.where.rpartition(".")[2]
+    speaking = [path for path, text in _texts().items() if len(own) >= TELLING and re.search(rf"\b{own}\b", text)]
+    others = [path for path in dict.fromkeys((*speaking, *direct)) if path not in room]
     names = names_for((SOURCE / plant.file).read_text("utf-8"), plant.start)
     close = [test for path in (*first, *rest) for test in tests_naming(path, _texts()[path], names)][:MOST_CLOSE]
     return [part for part in (close, first, rest, others[:MOST_OTHERS]) if part]
@@ -111,6 +113,8 @@ def tests_for(plant: Plant) -> list[list[str]]:
 
 MOST_CLOSE = 12
 """Tests that are tried before whole files."""
+TELLING = 8
+"""Letters of a function's name that is not used for much else."""
 MOST_OTHERS = 8
 """Test files of other rooms that are tried: what everything imports is named in nearly all of them."""
 
