@@ -23,7 +23,7 @@ def names_for(text: str, start: int) -> set[str]:
     return {name for name in _leading_to(text, frozenset({innermost.name})) if not name.startswith("_")}
 
 
-def tests_naming(path: str, text: str, names: set[str]) -> list[str]:
+def speaking_tests(path: str, text: str, names: set[str]) -> list[str]:
     """Tests of a file that mention one of the names, themselves or by way of the file's own functions."""
     if not names or not _mentions(text, names):
         return []

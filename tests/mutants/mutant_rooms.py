@@ -6,7 +6,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from mutant_names import names_for, tests_naming
+from mutant_names import names_for, speaking_tests
 from mutant_plants import Plant
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -107,7 +107,7 @@ def tests_for(plant: Plant) -> list[list[str]]:
     speaking = [path for path, text in _texts().items() if len(own) >= TELLING and re.search(rf"\b{own}\b", text)]
     others = [path for path in dict.fromkeys((*speaking, *direct)) if path not in room]
     names = names_for((SOURCE / plant.file).read_text("utf-8"), plant.start)
-    close = [test for path in (*first, *rest) for test in tests_naming(path, _texts()[path], names)][:MOST_CLOSE]
+    close = [test for path in (*first, *rest) for test in speaking_tests(path, _texts()[path], names)][:MOST_CLOSE]
     return [part for part in (close, first, rest, others[:MOST_OTHERS]) if part]
 
 
