@@ -68,7 +68,7 @@ verl-test: $(VERL)/.ready  ## the real verl trainer on a local Ray cluster on a 
 	$(VERL)/bin/python -m pytest -m oracle tests/oracles/test_verl_*.py tests/scale/test_verl_run.py
 
 soak: $(VENV)/.dev  ## kill every kind of work at random moments and compare
-	$(BIN)/python -m pytest -m soak
+	$(BIN)/python -m pytest -m soak -o faulthandler_timeout=3600  # hundreds of kills in one test
 
 wheel: $(VENV)/.core  ## build the wheel and train from it in another folder, as after a `pip install`
 	PYTHON=$(BIN)/python sh tests/wheel.sh

@@ -86,11 +86,14 @@ def _range(three: list[float]) -> str:
 
 
 def judge() -> list[str]:
-    """CPU time of a check in every mode, and of a bare subprocess: wall times would be those of the machine's load."""
+    """Speed and CPU time of a check in every mode, and of a bare subprocess."""
     figures = found("judge")["figures"]
     bare = next(one["cpu_ms"] for one in figures if "subprocess" in one["name"])
-    rows = [(one["name"], f"{one['cpu_ms']:.2f} ms", f"{bare / one['cpu_ms']:.1f}") for one in figures]
-    return table(("mode", "CPU per check", "checks in the CPU time of a bare subprocess"), rows)
+    rows = []
+    for one in figures:
+        p95 = f"{one['p95_ms']:.1f} ms" if one.get("p95_ms") else ""
+        rows.append((one["name"], f"{one['per_s']:,.0f}", p95, f"{one['cpu_ms']:.2f} ms", f"{bare / one['cpu_ms']:.1f}"))
+    return table(("mode", "checks per second", "p95", "CPU per check", "bare subprocess / ours, CPU"), rows)
 
 
 def judge_promises() -> list[str]:

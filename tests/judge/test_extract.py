@@ -196,10 +196,10 @@ def test_a_program_file_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_blocks_close_with_their_own_kind_of_fence() -> None:
-    assert blocks("````md\n```python\nx\n```\n````") == [Block("md", "```python\nx\n```\n", 7)]
-    assert blocks("~~~\n```\n~~~") == [Block("", "```\n", 4)]
-    assert blocks("```py\na") == [Block("py", "a", 6, closed=False)]
-    assert blocks("no fence, `one` ``two``") == []
+    assert blocks("````md\n```python\nx\n```\n````") == (Block("md", "```python\nx\n```\n", 7),)
+    assert blocks("~~~\n```\n~~~") == (Block("", "```\n", 4),)
+    assert blocks("```py\na") == (Block("py", "a", 6, closed=False),)
+    assert blocks("no fence, `one` ``two``") == ()
 
 
 def test_a_written_program_is_read_back() -> None:
