@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvrlab.batch import Scale, TokenBatch, add_metrics, batch_of, micro_batches, pad, scale_of
+from rlvrlab.batch import Scale, TokenBatch, add_metrics, batch_of, micro_batches, pad, scale_of, without
 from rlvrlab.randomness import drawn, generator, key_bits, shuffled
 
 
@@ -114,3 +114,9 @@ def test_a_batch_is_cut_where_its_objective_allows(couples, rows: int, parts: li
 
 def test_no_places_of_a_stream_need_no_problems() -> None:
     assert drawn([], ("seed",), 3, 3) == []
+
+
+def test_spans_are_taken_out_of_a_copy_of_the_mask() -> None:
+    mask_BT = np.ones((2, 4), dtype=bool)
+    assert without(mask_BT, [[(1, 3)], []]).astype(int).tolist() == [[1, 0, 0, 1], [1, 1, 1, 1]]
+    assert mask_BT.all()

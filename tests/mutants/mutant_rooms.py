@@ -126,7 +126,7 @@ def _of_the_room(file: str) -> list[str]:
 
 def _files(pattern: str) -> list[str]:
     found = TESTS.glob(f"{pattern}/**/test_*.py" if (TESTS / pattern).is_dir() else pattern)
-    return sorted(path.relative_to(TESTS).as_posix() for path in found)
+    return sorted({path.relative_to(TESTS).as_posix() for path in found} & _texts().keys())
 
 
 @cache
