@@ -28,6 +28,8 @@ PYTEST = (
     "--no-header", "--tb=no", "-rfE", "-m", "not slow and not soak and not oracle",
 )  # fmt: skip
 NOTHING_COLLECTED = 5
+BROKEN_RUN = 70
+"""What the zygote says where pytest itself raised. That may be the machine's doing, so it counts only thrice in a row."""
 ZYGOTE = Path(__file__).with_name("mutant_zygote.py")
 
 
@@ -71,9 +73,13 @@ class Copy:
         """The name of the first test that fails, leaving out the known broken; empty when all pass."""
         words = [*PYTEST, *(f"tests/{name}" for name in tests), *(f"--deselect={name}" for name in sorted(broken))]
         assert self._zygote.stdin and self._zygote.stdout
-        self._zygote.stdin.write(json.dumps(words) + "\n")
-        self._zygote.stdin.flush()
-        code, said = json.loads(self._zygote.stdout.readline())
+        code, said = BROKEN_RUN, ""
+        for _ in range(3):
+            self._zygote.stdin.write(json.dumps(words) + "\n")
+            self._zygote.stdin.flush()
+            code, said = json.loads(self._zygote.stdout.readline())
+            if code != BROKEN_RUN:
+                break
         if code in (0, NOTHING_COLLECTED):
             return ""
         found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", said, re.MULTILINE)
