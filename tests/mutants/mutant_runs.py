@@ -29,7 +29,7 @@ PYTEST = (
 )  # fmt: skip
 NOTHING_COLLECTED = 5
 BROKEN_RUN = 70
-"""What the zygote says where pytest itself raised. That may be the machine's doing, so it counts only thrice in a row."""
+"""What the zygote says where pytest itself raised. It may be the machine's doing: it counts when it comes thrice."""
 ZYGOTE = Path(__file__).with_name("mutant_zygote.py")
 
 
