@@ -92,7 +92,9 @@ def judge() -> list[str]:
     rows = []
     for one in figures:
         p95 = f"{one['p95_ms']:.1f} ms" if one.get("p95_ms") else ""
-        rows.append((one["name"], f"{one['per_s']:,.0f}", p95, f"{one['cpu_ms']:.2f} ms", f"{bare / one['cpu_ms']:.1f}"))
+        rows.append(
+            (one["name"], f"{one['per_s']:,.0f}", p95, f"{one['cpu_ms']:.2f} ms", f"{bare / one['cpu_ms']:.1f}")
+        )
     return table(("mode", "checks per second", "p95", "CPU per check", "bare subprocess / ours, CPU"), rows)
 
 

@@ -328,6 +328,9 @@ class Sampler(Protocol):
 Told = Callable[[Sequence[tuple[int, int, Completion]]], None]
 """Takes (request, sample, completion) of answers that are complete, in the thread that samples."""
 
+Unwanted = Callable[[int], bool]
+"""Whether nobody waits for the answers to a request any more, which is asked while they are drawn."""
+
 
 @runtime_checkable
 class StreamingSampler(Protocol):

@@ -1,12 +1,13 @@
 """How many Countdown problems one fixed sum solves: python studies/countdown_gsm8k/fixed_sums.py
 
-The numbers of a problem are listed in ascending order, and targets to 100 are small beside numbers to 99, so a − b + c
-with the numbers as they stand is often right. For each setting the best signs are chosen on training problems and
+Targets to 100 are small beside numbers to 99, so a − b + c with the numbers as they stand is often right, above all
+where they are listed in ascending order. For each setting and order the best signs are chosen on training problems and
 scored on the test problems of its study: what a policy reaches that never looks at the target.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 from rlvrlab.envs.countdown import Countdown
@@ -15,8 +16,9 @@ from rlvrlab.types import Problem
 SETTINGS = {
     "1.5B model": (Countdown(numbers=(3, 4), target_low=10, target_high=100), 2000, 300),
     "SmolLM2": (Countdown(numbers=(2, 3), high=50, target_high=200), 2000, 400),
+    "toy": (Countdown(numbers=(2,), high=30), 900, 120),
 }
-"""Environment, training and test problems of qwen_countdown.toml and smollm2_presets.toml."""
+"""Environment, training and test problems of qwen_countdown.toml, smollm2_presets.toml and toy_countdown.toml."""
 
 
 def solved(problems: list[Problem], signs: tuple[int, ...]) -> int:
@@ -29,21 +31,37 @@ def solved(problems: list[Problem], signs: tuple[int, ...]) -> int:
     )
 
 
+def told(signs: tuple[int, ...]) -> str:
+    """The sum in letters, a for the number that is listed first; it begins with one that is added."""
+    letters = sorted(zip(signs, "abcd", strict=False), key=lambda pair: pair[0] < 0 and signs[0] < 0)
+    return " ".join(f"{'+' if sign > 0 else '−'} {letter}" for sign, letter in letters).removeprefix("+ ")
+
+
+def best_sums(env: Countdown, trained: int, tested: int) -> dict[str, tuple[str, float]]:
+    """The best sum for each count of numbers with its share of the test problems in %, and the share of all."""
+    train, test, right = env.problems("train", trained, 0), env.problems("test", tested, 0), 0
+    found = {}
+    for count in env.numbers:
+        every = [signs for signs in product((1, -1), repeat=count) if 1 in signs]
+        best = max(every, key=lambda signs: solved(train, signs))
+        here = sum(len(problem.reference["numbers"]) == count for problem in test)
+        right += solved(test, best)
+        found[str(count)] = told(best), 100 * solved(test, best) / here
+    return found | {"all": ("one for each", 100 * right / len(test))} if len(found) > 1 else found
+
+
 def main() -> None:
     """A row for each setting and number of numbers, and one for each whole setting."""
     print(
-        "| setting | numbers | best fixed sum on training problems | of test problems, % |\n| --- | --- | --- | --- |"
+        "| setting | numbers | best fixed sum, ascending | % of test problems | best, shuffled | % of test problems |"
     )
+    print("| --- | --- | --- | --- | --- | --- |")
     for name, (env, trained, tested) in SETTINGS.items():
-        train, test, right = env.problems("train", trained, 0), env.problems("test", tested, 0), 0
-        for count in env.numbers:
-            every = [(1, *signs) for signs in product((1, -1), repeat=count - 1)]
-            best = max(every, key=lambda signs: solved(train, signs))
-            here = sum(len(problem.reference["numbers"]) == count for problem in test)
-            right += solved(test, best)
-            told = "a" + "".join(f" {'+' if sign > 0 else '−'} {'abcd'[i]}" for i, sign in enumerate(best) if i)
-            print(f"| {name} | {count} | {told} | {100 * solved(test, best) / here:.1f} |")
-        print(f"| {name} | all | one for each | {100 * right / len(test):.1f} |")
+        ascending = best_sums(replace(env, order="ascending"), trained, tested)
+        shuffled = best_sums(env, trained, tested)
+        for count in ascending:
+            (one, share), (other, its_share) = ascending[count], shuffled[count]
+            print(f"| {name} | {count} | {one} | {share:.1f} | {other} | {its_share:.1f} |")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,11 @@ class World(NamedTuple):
 
 
 SHORT_SQL = f'{{type = "{HERE / "short_sql.py"}:ShortSql", label = "sql", levels = [1]}}'
-NUMBERS = '{type = "countdown", label = "numbers", style = "bare", numbers = [3], high = 20, target_high = 99}'
+NUMBERS = (
+    '{type = "countdown", label = "numbers", style = "bare", numbers = [3], high = 20, target_high = 99, '
+    'order = "ascending"}'
+)
+"""Listed in ascending order, as when the results were measured."""
 GEN = '{type = "minicode", skills = ["gen"], levels = [1, 2]}'
 WORLDS = {
     "minicode": World(("gen", "fix", "out", "min"), ("gen", "fix", "out"), ()),

@@ -14,6 +14,7 @@ from needs_torch import torch
 
 from rlvrlab.engines.hf import blocks
 from rlvrlab.engines.hf import sampler as sampling
+from rlvrlab.engines.hf.generate import PlainSampler
 from rlvrlab.engines.hf.sampler import HfSampler
 from rlvrlab.engines.hf.weights import obstacle
 from rlvrlab.errors import TrainingDiverged, UserError
@@ -181,6 +182,33 @@ def test_answers_are_told_as_rows_end(llama: tuple[Any, HfSampler], stop: tuple[
     assert told == {(i, sample): one for i, group in enumerate(whole) for sample, one in enumerate(group)}
     assert sum(map(len, heard)) == len(told) and len(heard) > 2, "each once, and not all at the end"
     assert min(len(one.tokens) for *_, one in heard[0]) < max(len(one.tokens) for *_, one in heard[-1])
+
+
+def test_what_nobody_waits_for_is_cut_short(llama: tuple[Any, HfSampler]) -> None:
+    _, sampler = llama
+    requests = [Request(prompt(5 + i), 2, ("waiting", i), Sampling(60)) for i in range(2)]
+    whole, asked = sampler.sample(requests, 0), list[int]()
+
+    def unwanted(i: int) -> bool:
+        asked.append(i)
+        return i in gone
+
+    gone = {0}
+    assert tokens_of(sampler.sample(requests, 0, unwanted=unwanted))[1] == tokens_of(whole)[1]
+    asked.clear()
+    gone = {0, 1}
+    sampler.sample(requests, 0, unwanted=unwanted)
+    assert 0 < len(asked) <= 4, "each row is asked about once, and then all is over"
+
+
+def test_the_plain_way_ends_when_nobody_waits_for_any_of_it() -> None:
+    sampler = PlainSampler(model_of("llama"), Letters(), torch.device("cpu"))
+    requests = [Request(prompt(5 + i), 2, ("waiting", i), Sampling(20)) for i in range(2)]
+    whole = tokens_of(sampler.sample(requests, 0))
+    assert tokens_of(sampler.sample(requests, 0, unwanted=lambda i: i == 0)) == whole
+    assert {len(one) for group in tokens_of(sampler.sample(requests, 0, unwanted=lambda i: True)) for one in group} == {
+        1
+    }
 
 
 def branches(stems: Sequence[int], base: int = 20) -> list[Request]:

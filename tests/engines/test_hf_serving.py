@@ -82,6 +82,12 @@ def test_a_seed_gives_the_same_answers_and_n_of_them(server: LocalServer) -> Non
         ({"top_p": 0}, 400, "top_p"),
         ({"top_k": 20}, 400, "top_k: 20 is not supported"),
         ({"repetition_penalty": 1.1}, 400, "repetition_penalty"),
+        ({"logit_bias": {"5": 100}}, 400, "logit_bias"),
+        ({"min_tokens": 3}, 400, "min_tokens: 3 is not supported; allowed: 0"),
+        ({"echo": True}, 400, "echo"),
+        ({"best_of": 2}, 400, "best_of"),
+        ({"stop_token_ids": [5]}, 400, "stop_token_ids: answers end with"),
+        ({"guided_regex": "a+"}, 400, "guided_regex: not a setting of this server"),
         ({"model": "gone"}, 404, "does not exist"),
         ({"model": []}, 400, "model: a text"),
         ({"prompt": [5] * 129}, 400, "129 tokens do not fit"),
@@ -100,10 +106,10 @@ def test_a_request_that_fails_does_not_fail_those_drawn_with_it(
 ) -> None:
     sample = server.server._sample
 
-    def fail_on_nine(adapter: str | None, requests: list[Any]) -> Any:
+    def fail_on_nine(adapter: str | None, requests: list[Any], unwanted: Any) -> Any:
         if any(request.tokens == (9,) for request in requests):
             raise ValueError("nine")
-        return sample(adapter, requests)
+        return sample(adapter, requests, unwanted)
 
     monkeypatch.setattr(server.server, "_sample", fail_on_nine)
     monkeypatch.setattr("rlvrlab.engines.hf.serving.GATHER_S", 0.2)
@@ -112,33 +118,58 @@ def test_a_request_that_fails_does_not_fail_those_drawn_with_it(
     assert found == [200, 500, 200]
 
 
+def until(holds: Callable[[], bool]) -> None:
+    ends = time.monotonic() + 60
+    while not holds() and time.monotonic() < ends:
+        time.sleep(0.01)
+    assert holds()
+
+
+def calling(server: LocalServer) -> socket.socket:
+    """A caller who has asked and may hang up."""
+    body = json.dumps({"model": "base", "prompt": [5], "max_tokens": 4}).encode()
+    head = f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}"
+    caller = socket.create_connection(("127.0.0.1", server.server.port))
+    caller.sendall(f"{head}\r\nContent-Type: application/json\r\n\r\n".encode() + body)
+    return caller
+
+
 def test_who_hangs_up_is_not_drawn_for(server: LocalServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise requests that nobody waits for any more would hold up all others, and fill the memory."""
     free, batches, sample = threading.Event(), [], server.server._sample
 
-    def patient(adapter: str | None, requests: list[Any]) -> Any:
+    def patient(adapter: str | None, requests: list[Any], unwanted: Any) -> Any:
         batches.append(len(requests))
         assert free.wait(60)
-        return sample(adapter, requests)
-
-    def until(holds: Callable[[], bool]) -> None:
-        ends = time.monotonic() + 60
-        while not holds() and time.monotonic() < ends:
-            time.sleep(0.01)
-        assert holds()
+        return sample(adapter, requests, unwanted)
 
     monkeypatch.setattr(server.server, "_sample", patient)
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(complete, server)
         until(lambda: batches == [1])
-        body = json.dumps({"model": "base", "prompt": [5], "max_tokens": 4}).encode()
-        head = f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}"
-        with socket.create_connection(("127.0.0.1", server.server.port)) as caller:
-            caller.sendall(f"{head}\r\nContent-Type: application/json\r\n\r\n".encode() + body)
+        with calling(server):
             until(lambda: len(server.server.waiting) == 1)
         until(lambda: not server.server.waiting)
         free.set()
         assert first.result()[0] == 200 and batches == [1]
+
+
+def test_who_hangs_up_while_it_is_drawn_for_is_given_up(server: LocalServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sampler hears of it, and those who are drawn with it or wait behind it do not pay for the rest."""
+    heard: list[list[bool]] = []
+    sample = server.server._sample
+
+    def listening(adapter: str | None, requests: list[Any], unwanted: Any) -> Any:
+        heard.append([unwanted(i) for i in range(len(requests))])
+        if heard == [[False]]:
+            caller.close()
+            until(lambda: unwanted(0))
+        return sample(adapter, requests, unwanted)
+
+    monkeypatch.setattr(server.server, "_sample", listening)
+    with calling(server) as caller:
+        until(lambda: heard == [[False]])
+        assert complete(server)[0] == 200 and heard == [[False], [False]]
 
 
 @pytest.mark.parametrize(

@@ -176,10 +176,10 @@ def test_out_of_memory_while_sampling_halves_the_rows_and_is_remembered(error, m
     expected = engine.sample(requests)
     whole, engine.max_rows = HfSampler._decode, None
 
-    def decode(self, requests, rows, uniform, ended):
+    def decode(self, requests, rows, uniform, ended, unwanted):
         if len(rows) > 3:
             raise error
-        return whole(self, requests, rows, uniform, ended)
+        return whole(self, requests, rows, uniform, ended, unwanted)
 
     monkeypatch.setattr(HfSampler, "_decode", decode)
     with noting(lambda kind, words: told.append((kind, words))):

@@ -7,16 +7,18 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from expression_oracle import expressions, oracle
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from rlvrlab.envs.countdown import Countdown
+from rlvrlab.envs.countdown import Countdown, Instance
 from rlvrlab.errors import UserError
 from rlvrlab.registry import find, keys_of
 from rlvrlab.types import Environment, ErrorKind, Problem
@@ -30,6 +32,7 @@ CONFIGS = {
     "subset": {"use_all": False, "high": 20},
     "no division": {"numbers": (2, 3), "operators": "+-*"},
     "six": {"numbers": (6,), "target_high": 99},
+    "ascending": {"order": "ascending"},
 }
 
 
@@ -145,12 +148,82 @@ def test_same_seed_same_problems_and_a_prefix_stays_one() -> None:
         assert env.problems("dev", 40, seed=8) != long
 
 
+PUBLISHED_RANGES: dict[str, Any] = {"numbers": (3, 4), "target_low": 10, "target_high": 100}
+
+
+def listed(problems: list[Problem]) -> list[tuple[str, str, list[int]]]:
+    return [(problem.id, problem.role, problem.reference["numbers"]) for problem in problems]
+
+
+def test_orders_differ_in_nothing_but_the_order() -> None:
+    """The same instances with the same ids and solutions in the same roles, so no permutation is in another role."""
+    for role in ("train", "dev", "test"):
+        ascending, shuffled = (Countdown(order=order).problems(role, 60, 5) for order in ("ascending", "shuffled"))  # type: ignore[arg-type]
+        for one, other in zip(ascending, shuffled, strict=True):
+            numbers = other.reference["numbers"]
+            assert one.reference["numbers"] == sorted(numbers)
+            assert (one.id, one.role, one.meta) == (other.id, other.role, other.meta)
+            assert f"the numbers {', '.join(map(str, numbers))}. " in other.prompt
+            assert f"the numbers {', '.join(map(str, sorted(numbers)))}. " in one.prompt
+
+
+@given(st.lists(st.integers(1, 99), min_size=2, max_size=6), st.integers(0, 999), st.randoms())
+def test_the_order_is_decided_by_the_content_alone(numbers: list[int], target: int, random: Any) -> None:
+    instance = Instance(tuple(sorted(numbers)), target)
+    assert sorted(instance.shuffled) == list(instance.numbers)
+    mixed = list(numbers)
+    random.shuffle(mixed)
+    assert Instance(tuple(sorted(mixed)), target).shuffled == instance.shuffled
+
+
+def test_an_instance_is_listed_alike_whatever_seed_setting_or_published_row_it_comes_from() -> None:
+    small = Countdown(numbers=(2,), high=9, style="bare")
+    one, other = ({p.id: p for p in small.problems("train", 80, seed)} for seed in (0, 1))
+    assert len(one.keys() & other.keys()) > 40
+    assert all(one[key] == other[key] for key in one.keys() & other.keys())
+    for problem in Countdown().problems("test", 20, 0):
+        numbers, target = problem.reference["numbers"], problem.reference["target"]
+        for row in ({"nums": numbers, "target": target}, {"nums": sorted(numbers), "target": target}):
+            read = Countdown().read_row(row)
+            assert read is not None and read.role == "test"
+            assert listed(read.problems("test")) == listed([problem])
+
+
+def test_known_orders_stay_what_they_are() -> None:
+    """Other orders would be other problems under the same version."""
+    assert [Instance((2, 5, 9), target).shuffled for target in (43, 44, 45)] == [[2, 9, 5], [2, 9, 5], [5, 2, 9]]
+    assert Instance((1, 3, 4, 6), 24).shuffled == [3, 1, 6, 4]
+
+
+def test_where_a_number_stands_says_nothing_about_its_size() -> None:
+    problems = Countdown(numbers=(4,)).problems("train", 2000, 0)
+    places = np.array([np.argsort(np.argsort(problem.reference["numbers"])) for problem in problems])
+    shares = np.array([np.bincount(places[:, place], minlength=4) for place in range(4)]) / len(problems)
+    assert np.abs(shares - 0.25).max() < 0.05  # 0.01 is one standard deviation
+
+
+def share_of_best_fixed_sums(env: Countdown, size: int = 2000) -> float:
+    """The share of problems that one sum with fixed signs by place solves, the best one for each count of numbers."""
+    problems, right = env.problems("train", size, 0), 0
+    for level in env.numbers:
+        asked = [p.reference for p in problems if p.meta["level"] == level]
+        numbers, targets = np.array([one["numbers"] for one in asked]), np.array([one["target"] for one in asked])
+        signs = np.array(list(product((1, -1), repeat=level)))
+        right += int((numbers @ signs.T == targets[:, None]).sum(axis=0).max())
+    return right / size
+
+
+def test_a_sum_with_fixed_signs_is_worth_much_less_where_numbers_are_shuffled() -> None:
+    assert share_of_best_fixed_sums(Countdown(order="ascending", **PUBLISHED_RANGES)) == pytest.approx(0.2685)
+    assert share_of_best_fixed_sums(Countdown(**PUBLISHED_RANGES)) == pytest.approx(0.164)
+
+
 @pytest.mark.slow
 def test_problems_do_not_depend_on_the_hash_seed() -> None:
     program = (
         "from rlvrlab.envs.countdown import Countdown\n"
         "for env in (Countdown(), Countdown(numbers=(2,), high=9)):\n"
-        "    print([(p.id, p.meta['solution']) for p in env.problems('test', 10, 0)])\n"
+        "    print([(p.id, p.prompt, p.meta['solution']) for p in env.problems('test', 10, 0)])\n"
     )
     outputs = {
         subprocess.run(
@@ -199,7 +272,8 @@ def test_prompts() -> None:
     bare = Countdown(numbers=(2,), style="bare").problems("train", 1, 0)[0]
     first, second = bare.reference["numbers"]
     assert bare.prompt == f"{first} {second} = {bare.reference['target']}\n"
-    assert bare.id == f"countdown:2:{first},{second}={bare.reference['target']}"
+    low, high = sorted((first, second))
+    assert bare.id == f"countdown:2:{low},{high}={bare.reference['target']}"
     think = Countdown(use_all=False).problems("train", 1, 0)[0].prompt
     assert "<think> </think>" in think and "<answer> </answer>" in think and "at most once" in think
 
@@ -207,7 +281,7 @@ def test_prompts() -> None:
 def test_it_is_an_environment_found_by_name() -> None:
     assert find("env", "countdown") is Countdown
     assert isinstance(Countdown(), Environment)
-    assert (Countdown.name, Countdown.version) == ("countdown", "1")
+    assert (Countdown.name, Countdown.version) == ("countdown", "2")
     assert len(keys_of(Countdown)) <= 12
 
 
@@ -227,6 +301,7 @@ def test_it_is_an_environment_found_by_name() -> None:
         ({"operators": "+^"}, "operators"),
         ({"operators": "++"}, "operators"),
         ({"style": "chat"}, "style"),
+        ({"order": "descending"}, "order"),
     ],
 )
 def test_bad_settings_are_refused_by_name(options: dict[str, Any], named: str) -> None:

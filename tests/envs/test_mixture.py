@@ -39,7 +39,7 @@ def test_each_problem_is_judged_by_its_own_member() -> None:
 def test_self_check_and_version_name_the_members() -> None:
     env = Mixture(members=(PLUS, OWN))
     assert all(check.ok for check in env.self_check()) and len(env.self_check()) > 4
-    assert env.version == "1(countdown:1,countdown:1)"
+    assert env.version == "1(countdown:2,countdown:2)"
     assert {p.skill for p in env.problems("train", 4, 0)} == {"plus", "countdown"}, "without a label, the member's own"
 
 

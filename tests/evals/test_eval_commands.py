@@ -57,7 +57,7 @@ def test_served_model_from_question_to_comparison(run, tmp_path: Path) -> None:
     table = run("compare", "bad", "good").stdout
     assert "MDE" in table and "higher" in table
     again = run("rescore", "good")
-    assert again.returncode == 0 and "30 answers judged again by countdown 1: 0 differences" in again.stdout
+    assert again.returncode == 0 and "30 answers judged again by countdown 2: 0 differences" in again.stdout
 
 
 @needs_jail
@@ -297,8 +297,19 @@ class TestServing:
 def test_the_story_of_a_run_is_told_again_after_its_examination(run, tmp_path: Path) -> None:
     folder = Path(json.loads(run("train", str(tiny(tmp_path)), "--json").stdout)["folder"])
     assert "No test result" in (folder / "EXPERIMENT.md").read_text()
-    assert run("eval", "--run", str(folder), "--size", "8").returncode == 0
+    examined = run("eval", "--run", str(folder), "--size", "8")
+    assert examined.returncode == 0 and "was trained with" not in examined.stderr
     assert "No test result" not in (folder / "EXPERIMENT.md").read_text()
+
+
+def test_a_run_of_an_earlier_version_of_its_environment_is_examined_with_a_note(run, tmp_path: Path) -> None:
+    folder = Path(json.loads(run("train", str(tiny(tmp_path)), "--json").stdout)["folder"])
+    info = json.loads((folder / "run_info.json").read_text())
+    info["data"]["version"] = "1"
+    (folder / "run_info.json").write_text(json.dumps(info))
+    examined = run("eval", "--run", str(folder), "--size", "8")
+    assert examined.returncode == 0
+    assert f"{folder.name} was trained with countdown version 1, this is version 2, with other" in examined.stderr
 
 
 def test_fewer_problems_than_asked_for_are_all_taken_and_said_so(run, tmp_path: Path) -> None:

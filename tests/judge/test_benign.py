@@ -51,6 +51,7 @@ PROGRAMS = {
     "resource": "import resource, sys\nsoft, hard = resource.getrlimit(resource.RLIMIT_STACK)\nresource.setrlimit(resource.RLIMIT_STACK, (hard, hard))\nresource.getrusage(resource.RUSAGE_SELF)\nprint(6)",
     "thread_pool": "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(3) as pool: print(sum(pool.map(int, '123')))",
     "asyncio": "import asyncio\nasync def f(x):\n    await asyncio.sleep(0)\n    return x\nasync def main(): return sum(await asyncio.gather(f(1), f(2), f(3)))\nprint(asyncio.run(main()))",
+    "multiprocessing_value": "import multiprocessing as mp\nv, a = mp.Value('i', 1), mp.Array('i', 2)\na[1] = 5\nwith v.get_lock(): v.value += a[1]\nprint(v.value)",
     "asyncio_to_thread": "import asyncio\nasync def main(): return await asyncio.to_thread(int, '6')\nprint(asyncio.run(main()))",
     "queue": "import queue, threading\nq = queue.Queue()\nthreading.Thread(target=q.put, args=(6,), daemon=True).start()\nprint(q.get())",
     "re": "import re\nprint(len(re.findall(r'\\w', 'a b c d e f')))",

@@ -258,6 +258,9 @@ def test_submit_keeps_wrong_answers_bad_rows_and_machine_failures_apart(
     assert running.post("/submit", submission(RIGHT.replace("1", "2"), ASSERTS))[1]["accepted"] is False
     status, answer, _ = running.post("/submit", submission(RIGHT, broken))
     assert status == 422 and "bad task" in answer["detail"]
+    for nothing in (None, ["def f(): pass"], 5):
+        status, answer, _ = running.post("/submit", submission(RIGHT, ASSERTS) | {"completion": nothing})
+        assert status == 422 and "completion: " in answer["detail"]
 
     async def fail(*_: object) -> Any:
         raise InfrastructureError("no process numbers are left")

@@ -45,7 +45,8 @@ class Sleeper:
                 time.sleep(600)
                 os._exit(0)
             watch = self.crew.watch(number, each, self.reports[-1][1], 0.05)
-            self.crew.watches[watch.follow(child)] = watch
+            watch.follow(child)
+            self.crew.watches.append(watch)
             self.watches.append(watch)
         self.began = self.watches[0].began
         pids = [watch.pid for watch in self.watches]

@@ -223,6 +223,8 @@ def test_syntax_and_shape(judge: Judge) -> None:
     bad = judge.verify(task, "def solve(xs): return eval('x')" + " " * 40 + "# long")
     assert (bad.passed, bad.total) == (1, 5)
     assert judge.verify(task, "def solve(:").error is ErrorKind.SYNTAX
+    folded = judge.verify(task, good + "".join(f"# {'x' * 15}{end}{'y' * 15}" for end in "\x0b\x0c\x1c\x85\u2028"))
+    assert folded.correct is False and "a line of" in folded.detail
 
 
 @pytest.mark.parametrize("code", ["", "  \n", "x = 1\n" * 400_000], ids=["empty", "blank", "large"])

@@ -159,3 +159,29 @@ def test_tests_that_cannot_be_rewritten_run_as_they_are_and_it_is_said(judge: Ju
     task = TestsTask("f", (f"assert f(0) == 0\nassert f(600) == {' + '.join(['1'] * 600)}",))
     verdict = judge.verify(task, "def f(i): return i")
     assert (verdict.correct, verdict.flags) == (True, ("stops_at_failure",)), verdict
+
+
+STEERED = {
+    "and": "assert f(1) == 1 and f(2) == 4",
+    "all": "assert all(f(i) == i * i for i in range(5))",
+    "chain": "assert f(1) == 1 == f(1)",
+    "either": "assert f(2) == 4 if f(1) == 1 else False",
+    "raise": "if f(1) != 1:\n    raise ValueError('bad')\nassert f(2) == 4",
+    "exit": "import sys\nif f(1) != 1:\n    sys.exit(1)\nassert f(2) == 4",
+    "while": "i = 0\nwhile i < 5 and f(i) == i * i:\n    i += 1\nassert i == 5",
+    "return": "def g(c):\n for i in range(5):\n  if c(i) != i * i:\n   return False\n return True\nassert g(f)",
+    "unittest": "import unittest\nt = unittest.TestCase()\nt.assertEqual(f(1), 1)\nt.assertEqual(f(2), 4)",
+}  # fmt: skip
+UNSTEERED = {
+    "loop": "for i in range(5):\n    if i % 2 == 0:\n        assert f(i) == i * i",
+    "helper": "def same(a, b):\n if b and isinstance(b, float):\n  b = round(b)\n assert a == b\nsame(f(2), 4.0)",
+    "list": "assert all([f(i) == i * i for i in range(3)])",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("test", [*STEERED.values(), *UNSTEERED.values()], ids=[*STEERED, *UNSTEERED])
+def test_tests_that_call_less_after_a_wrong_answer_are_flagged(judge: Judge, test: str) -> None:
+    """A program counts the calls that reach it: here it can tell that an answer was wrong, and the verdict says so."""
+    verdict = judge.verify(TestsTask("f", (test,)), "def f(x): return x * x")
+    flags = ("stops_at_failure",) if test in STEERED.values() else ()
+    assert (verdict.correct, verdict.flags) == (True, flags), verdict

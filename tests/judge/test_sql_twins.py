@@ -109,3 +109,15 @@ def test_a_query_whose_result_depends_on_storage_has_no_twins(concerts: Path) ->
 def test_a_relative_database_is_found(judge: Judge, concerts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(concerts.parent)
     assert judge.verify(SqlTask("concerts.sqlite", "SELECT count(*) FROM song"), "SELECT 16").correct is True
+
+
+def test_the_largest_of_a_few_values_has_twins_too(tmp_path: Path) -> None:
+    """Twins draw from the values there are, and the first 18 for this schema all hold the largest of three."""
+    with closing(sqlite3.connect(tmp_path / "few.sqlite")) as connection:
+        connection.execute("create table t(a integer primary key,b text,v real)")
+        rows = [(1, "x", 1.5), (2, "y", 2.5), (3, "x", 2.5), (4, None, 0.0)]
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+        connection.execute("create table u(id integer primary key,a integer references t(a))")
+        connection.executemany("INSERT INTO u VALUES (?, ?)", [(1, 1), (2, 1), (3, 3)])
+        connection.commit()
+    assert separate(tmp_path / "few.sqlite", "select max(v) from t").twins

@@ -17,6 +17,7 @@ from rlvrlab.train.lab import build_lab
 from rlvrlab.train.session import Ended, start
 
 RECIPES = sorted(Path(__file__).parents[2].glob("recipes/*toy*.toml"))
+# Ascending numbers need not be compared, so that each phase gains within a few steps.
 WARM = """name = "warm"
 phases = ["sft", "PHASE"]
 
@@ -25,6 +26,7 @@ type = "countdown"
 numbers = [2]
 high = 20
 style = "bare"
+order = "ascending"
 
 [data]
 train_size = 60

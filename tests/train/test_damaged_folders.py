@@ -147,6 +147,16 @@ def test_changed_data_is_refused_and_nothing_is_touched(copy: Path) -> None:
     assert runs.without_times(copy) == before
 
 
+def test_a_run_of_an_earlier_version_of_its_environment_is_refused_with_both(copy: Path) -> None:
+    info = runs.read_info(copy)
+    info["data"]["version"] = "0"
+    (copy / "run_info.json").write_text(json.dumps(info))
+    before = runs.without_times(copy)
+    with pytest.raises(UserError, match=r"was version 0 and is \d+ now, with other problems .*a new run") as caught:
+        session.resume(copy, runs.quiet)
+    assert "\n" not in str(caught.value) and runs.without_times(copy) == before
+
+
 def test_resuming_elsewhere_says_what_differs(whole: Path, copy: Path) -> None:
     info = runs.read_info(copy)
     info["packages"]["numpy"] = "0.0.1"

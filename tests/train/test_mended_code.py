@@ -14,7 +14,7 @@ from rlvrlab.train.session import accept_code
 
 BROKEN = """
 def reward(problem, completion, verdict):
-    if any(completion.logprobs) and len(completion.tokens) % 2:
+    if any(completion.logprobs) and completion.policy_version > 8:
         return {"correct": float(verdict.correct), "length": 1 / 0}
     return {"correct": float(verdict.correct), "length": 0.0}
 """

@@ -13,6 +13,7 @@ import click
 
 from rlvrlab.cli.check import built
 from rlvrlab.cli.names import find_run
+from rlvrlab.cli.printing import printable
 from rlvrlab.errors import UserError
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.recipe.shipped import named_file
@@ -79,7 +80,9 @@ def subject_of(what: str | None, words: Sequence[str], run: str | None, engine: 
             raise UserError("name a recipe or an environment, e.g. `rlvr eval countdown`, or --run DIR")
         if words:
             raise UserError(f"{words[0]!r}: with --run alone the environment is the run's; name one to set its keys")
-        return subject_of_recipe(resolved_of(split_run(run)[0]))
+        subject = subject_of_recipe(resolved_of(split_run(run)[0]))
+        _tell_other_version(split_run(run)[0], subject.env)
+        return subject
     if is_recipe(what):
         own = tuple(word for word in words if engine and word.removeprefix("--").startswith("engine."))
         resolved = load_recipe(Path(what), [word for word in words if word not in own])
@@ -92,6 +95,16 @@ def subject_of(what: str | None, words: Sequence[str], run: str | None, engine: 
     keys = tuple(word for word in words if word not in of_engine)
     resolved_run = resolved_of(split_run(run)[0]) if run else None
     return Subject(built("env", what, keys), frozenset(parse_overrides(keys)), resolved_run, what, of_engine)
+
+
+def _tell_other_version(folder: Path, env: Environment) -> None:
+    """A run of an earlier version was trained on problems, or by a scoring, that are perhaps not those of today."""
+    from rlvrlab.record.run import read_info
+
+    trained = (read_info(folder).get("data") or {}).get("version", env.version)
+    if trained != env.version:
+        now = f"this is version {env.version}, with other problems or another scoring"
+        click.echo(printable(f"note: {folder.name} was trained with {env.name} version {trained}, {now}"), err=True)
 
 
 def is_recipe(what: str) -> bool:

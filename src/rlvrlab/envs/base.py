@@ -99,7 +99,7 @@ class BaseEnvironment(ABC):
     name: str
     """Set by @register."""
     version: str
-    """Set it in the class, and change it whenever scoring changes."""
+    """Set it in the class, and change it whenever the scoring or the problems it makes change."""
     style: str = ""
     """How prompts ask for an answer, where there is a choice; kept in manifests, so that prompts and recipe agree."""
     runs_answers: bool = False

@@ -1,11 +1,14 @@
 """Countdown: combine the given numbers with + - * / so that the result is the target.
 
     id         countdown:3:2,5,9=43
-    prompt     Write an arithmetic expression that equals 43 from the numbers 2, 5, 9. …   (style "think")
-               "2 5 9 = 43\\n"                                                              (style "bare")
+    prompt     Write an arithmetic expression that equals 43 from the numbers 2, 9, 5. …   (style "think")
+               "2 9 5 = 43\\n"                                                              (style "bare")
     completion <think>9*5 is 45, minus 2</think><answer>9*5-2</answer>   or, bare,   9*5-2
-    reference  {"numbers": [2, 5, 9], "target": 43}
+    reference  {"numbers": [2, 9, 5], "target": 43}
     meta       {"level": 3, "solution": "9*5-2"}
+
+The numbers are listed in an order that a hash of the content decides (`order`): where they ascend, signs fixed by place
+solve a quarter of the problems, and a policy finds them instead of calculating. The id has them sorted: the content.
 
 Traps, all of them found in graders in wide use: `eval` of the answer runs its code; a regular expression that looks
 for the numbers accepts 1.5*4 for 1 5 4, 2**5-4 and 7//2+5; 99**99**99 hangs the worker; any text between the tags
@@ -46,7 +49,7 @@ NOTHING = Term((0, 0))
 
 
 class Instance(NamedTuple):
-    """What is asked; numbers are sorted, so equal content is equal."""
+    """What is asked; numbers are sorted, so equal content is equal, in whatever order it is listed."""
 
     numbers: tuple[int, ...]
     target: int
@@ -55,6 +58,11 @@ class Instance(NamedTuple):
     def role(self) -> Role:
         """Whatever the settings of the environment, since it is decided by the content alone."""
         return role_of("countdown", self.numbers, self.target)
+
+    @property
+    def shuffled(self) -> list[int]:
+        """The numbers in an order that depends on nothing but the content, and says nothing about their size."""
+        return shuffled(self.numbers, "countdown order", self.numbers, self.target)
 
 
 @register("env", "countdown")
@@ -78,8 +86,10 @@ class Countdown(BaseEnvironment):
     """Every number exactly once; False means at most once."""
     style: Literal["think", "bare"] = "think"
     """think: reasoning, then <answer> tags. bare: nothing but the expression, for tiny policies."""
+    order: Literal["shuffled", "ascending"] = "shuffled"
+    """How the numbers are listed. Where they ascend, a - b + c by place is often right, whatever the numbers are."""
 
-    version = "1"
+    version = "2"
 
     def __post_init__(self) -> None:
         allowed = range(2, MAX_NUMBERS + 1)
@@ -97,6 +107,8 @@ class Countdown(BaseEnvironment):
             raise UserError(f'countdown: operators = {self.operators!r}: give some of "+-*/", each once')
         if self.style not in ("think", "bare"):
             raise UserError(f'countdown: style = {self.style!r}: allowed: "think", "bare"')
+        if self.order not in ("shuffled", "ascending"):
+            raise UserError(f'countdown: order = {self.order!r}: allowed: "shuffled", "ascending"')
 
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Distinct solvable problems; a shorter list of the same seed is the beginning of a longer one."""
@@ -179,8 +191,9 @@ class Countdown(BaseEnvironment):
         return f"does not use {', '.join(map(str, spare))}" if self.use_all else ""
 
     def _problem(self, instance: Instance, solution: str, role: Role) -> Problem:
-        numbers, target = instance
-        level, listed = len(numbers), ", ".join(map(str, numbers))
+        level, target = len(instance.numbers), instance.target
+        numbers = instance.shuffled if self.order == "shuffled" else list(instance.numbers)
+        listed = ", ".join(map(str, numbers))
         prompt = (
             f"Write an arithmetic expression that equals {target} from the numbers {listed}. "
             f"Use {'every number exactly' if self.use_all else 'each number at most'} once; "
@@ -189,11 +202,11 @@ class Countdown(BaseEnvironment):
             "Then give the expression alone, without an equals sign, inside <answer> </answer>."
         )
         return Problem(
-            id=f"countdown:{level}:{','.join(map(str, numbers))}={target}",
+            id=f"countdown:{level}:{','.join(map(str, instance.numbers))}={target}",
             source="countdown",
             skill="countdown",
             prompt=f"{' '.join(map(str, numbers))} = {target}\n" if self.style == "bare" else prompt,
-            reference={"numbers": list(numbers), "target": target},
+            reference={"numbers": numbers, "target": target},
             meta={"level": level, "solution": solution},
             role=role,
         )

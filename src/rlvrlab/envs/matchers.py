@@ -94,6 +94,13 @@ class Exact(Matcher):
 class Words(Matcher):
     """The same words."""
 
+    def reference(self, value: Any, row: Row, folder: Path) -> Any:
+        """A text of which something is left: an empty answer would equal a full stop."""
+        text = str(super().reference(value, row, folder))
+        if not squeezed(text).removesuffix("."):
+            raise ValueError(f'{text!r} has no words; take matcher = "exact"')
+        return text
+
     def settle(self, reference: Any, answer: str) -> Verdict:
         """Equal after case, spaces and a final full stop are taken away."""
         return same(squeezed(answer).removesuffix(".") == squeezed(reference).removesuffix("."), answer)
@@ -193,13 +200,15 @@ class Json(Matcher):
     asked = "the final answer as JSON"
 
     def reference(self, value: Any, row: Row, folder: Path) -> Any:
-        """A value, or a text that holds one."""
-        if not isinstance(value, str):
-            return value
+        """A value, or a text that holds one, read as strictly as answers are: a right answer must be possible."""
+        text = value if isinstance(value, str) else json.dumps(value)
         try:
-            return json.loads(value)
-        except ValueError as error:
-            raise ValueError(f"{value[:40]!r} is not JSON ({json_fault(error)})") from None
+            read, kept = _parsed(text), json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{text[:40]!r} is not JSON ({json_fault(error)})") from None
+        if isinstance(value, str) and _typed(read) != _typed(_parsed(json.dumps(kept))):
+            raise ValueError(f'{text[:40]!r} has more digits than are kept; round it, or take matcher = "exact"')
+        return kept
 
     def settle(self, reference: Any, answer: str) -> Verdict:
         """Parsed strictly: a key twice, NaN and endless nesting are no JSON."""

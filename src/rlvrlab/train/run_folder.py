@@ -39,9 +39,15 @@ def create(lab: Lab, command: Sequence[str]) -> Run:
 
 def check_data(folder: Path, lab: Lab) -> None:
     """Refuse to go on with other data."""
-    before = read_info(folder).get("data")
-    if before is not None and before != lab.data_facts():
-        raise UserError(f"{folder}: the data is not what this run started with ({before} → {lab.data_facts()})")
+    before, now = read_info(folder).get("data"), lab.data_facts()
+    if before is None or before == now:
+        return
+    words = f"{folder}: the data is not what this run started with"
+    if before["environment"] == now["environment"] and before["version"] != now["version"]:
+        versions = f"{now['environment']} was version {before['version']} and is {now['version']} now"
+        remedy = "go on with the rlvrlab that began it, or start a new run with its recipe"
+        raise UserError(f"{words}: {versions}, with other problems or another scoring; {remedy}")
+    raise UserError(f"{words} ({before} → {now})")
 
 
 def change_recipe(run: Run, now: Resolved, changed: dict[str, Any], words: str, kind: str) -> None:

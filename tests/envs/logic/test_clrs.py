@@ -173,3 +173,12 @@ def test_spaces_do_not_matter_and_everything_else_does() -> None:
     assert env.verify(problem, f"\n  {right.replace(' ', '  ')}\n\n").correct is True
     for wrong in (right.replace("]", ""), right[:-2] + "]", right.replace(" ", ", "), right + " " + right):
         assert env.verify(problem, wrong).correct is False
+
+
+@pytest.mark.parametrize("trace", [False, True])
+def test_only_what_has_the_form_of_the_answer_earns_the_part_for_it(trace: bool) -> None:
+    env = Clrs(algorithms=("insertion_sort",), trace=trace)
+    problem = env.problems("train", 1, 0)[0]
+    for junk in ("x", "5", "The answer is [0.1 0.2]", "[]", "{}", "\\boxed{[0.5 0.7]}", "\x00"):
+        assert env.verify(problem, junk).parts["format"] == 0.0, junk
+    assert env.verify(problem, problem.reference.replace("0.", "1.")).parts["format"] == 1.0

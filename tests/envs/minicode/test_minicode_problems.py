@@ -215,5 +215,5 @@ def test_bad_settings_are_named(options: dict[str, Any], named: str) -> None:
 def test_it_is_an_environment_found_by_name() -> None:
     assert find("env", "minicode") is Minicode
     assert isinstance(Minicode(), Environment)
-    assert (Minicode.name, Minicode.version) == ("minicode", "2")
+    assert (Minicode.name, Minicode.version) == ("minicode", "3")
     assert len(keys_of(Minicode)) <= 12

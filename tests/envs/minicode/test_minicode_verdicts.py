@@ -57,6 +57,14 @@ def test_table_of_verdicts() -> None:
     assert not wrong, "\n".join(map(str, wrong))
 
 
+def test_what_is_longer_and_no_python_has_no_form() -> None:
+    """`format` pays for programs: a reward with that part would pay for words here."""
+    [verdict] = Minicode().verify_many(
+        [(asked("min"), "<answer>words, and many more of them, longer than it</answer>")]
+    )
+    assert verdict.error is ErrorKind.SYNTAX and not any(verdict.parts.values())
+
+
 def test_the_table_is_large_enough_and_covers_every_kind() -> None:
     assert len(ROWS) >= 60
     assert {row["skill"] for row in ROWS} == {"gen", "fix", "min", "out"}

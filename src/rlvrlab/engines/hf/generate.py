@@ -6,7 +6,8 @@ cumulative distribution there, so an answer does not depend on what shares its b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 
 from rlvrlab.randomness import generator
-from rlvrlab.types import Completion, Finish, Request, Sampling, Tokenizer, Told
+from rlvrlab.types import Completion, Finish, Request, Sampling, Tokenizer, Told, Unwanted
 
 ROWS = 256
 """Answers drawn abreast."""
@@ -31,9 +32,16 @@ class PlainSampler:
         """Nothing is copied, so there is nothing to renew."""
 
     def sample(
-        self, requests: Sequence[Request], policy_version: int, told: Told | None = None
+        self,
+        requests: Sequence[Request],
+        policy_version: int,
+        told: Told | None = None,
+        unwanted: Unwanted | None = None,
     ) -> list[list[Completion]]:
-        """Requests of equal settings go abreast, in chunks of similar prompts; `told` hears of each chunk."""
+        """Requests of equal settings go abreast, in chunks of similar prompts; `told` hears of each chunk.
+
+        A chunk ends with the last of its requests that is not `unwanted`.
+        """
         out: list[list[Completion | None]] = [[None] * request.n for request in requests]
         for settings in dict.fromkeys(request.sampling for request in requests):
             mine = [i for i, request in enumerate(requests) if request.sampling == settings]
@@ -42,7 +50,9 @@ class PlainSampler:
             for at in range(0, len(rows), self.max_rows):
                 chunk = rows[at : at + self.max_rows]
                 with torch.no_grad():
-                    drawn = self._abreast([(requests[i], sample) for i, sample in chunk], settings)
+                    asked = [(requests[i], sample) for i, sample in chunk]
+                    needless = [partial(unwanted, i) for i, _ in chunk] if unwanted else []
+                    drawn = self._abreast(asked, settings, needless)
                 made = []
                 for (i, sample), (tokens, logps) in zip(chunk, drawn, strict=True):
                     finish = Finish.STOP if self._ended(tokens, settings) else Finish.LENGTH
@@ -54,7 +64,9 @@ class PlainSampler:
                     told(made)
         return [[completion for completion in group if completion is not None] for group in out]
 
-    def _abreast(self, rows: list[tuple[Request, int]], settings: Sampling) -> list[tuple[list[int], list[float]]]:
+    def _abreast(
+        self, rows: list[tuple[Request, int]], settings: Sampling, needless: Sequence[Callable[[], bool]]
+    ) -> list[tuple[list[int], list[float]]]:
         steps = settings.max_tokens
         uniform = {request.key: generator("sample", *request.key).random((request.n, steps)) for request, _ in rows}
         uniform_NT = np.stack([uniform[request.key][sample] for request, sample in rows])
@@ -72,7 +84,7 @@ class PlainSampler:
                 tokens[i].append(token)
                 logps[i].append(logp)
             going = np.array([not self._ended(tokens[i], settings) for i in live])
-            if t == steps - 1 or not going.any():
+            if t == steps - 1 or not going.any() or (needless and all(nobody() for nobody in needless)):
                 break
             if not going.all():
                 keep = torch.from_numpy(np.flatnonzero(going)).to(self.device)

@@ -25,7 +25,7 @@ from rlvrlab.engines.hf.wave import Drawn, Ended, Wave
 from rlvrlab.engines.hf.weights import Weights, obstacle
 from rlvrlab.errors import TrainingDiverged, UserError
 from rlvrlab.randomness import generator
-from rlvrlab.types import Completion, Finish, Request, Tokenizer, Told
+from rlvrlab.types import Completion, Finish, Request, Tokenizer, Told, Unwanted
 
 MAX_ROWS = {"cpu": 256, "cuda": 2048}
 """Most rows decoded at once."""
@@ -63,9 +63,13 @@ class HfSampler:
         self.weights.refresh()
 
     def sample(
-        self, requests: Sequence[Request], policy_version: int, told: Told | None = None
+        self,
+        requests: Sequence[Request],
+        policy_version: int,
+        told: Told | None = None,
+        unwanted: Unwanted | None = None,
     ) -> list[list[Completion]]:
-        """`n` completions for each request; `told` hears of them as rows end."""
+        """`n` completions for each request; `told` hears of them as rows end, and what is `unwanted` is cut short."""
         self._check(requests)
         out: list[list[Completion | None]] = [[None] * request.n for request in requests]
         # One row per sample: the first samples are the same however many are asked for.
@@ -84,7 +88,7 @@ class HfSampler:
                     if told is not None:
                         told([(*row, completion) for row, completion in made])
 
-                drawn = self._decode(requests, wave, uniform, ended if told else None)
+                drawn = self._decode(requests, wave, uniform, ended if told else None, unwanted)
                 rest = np.array([i for i, row in enumerate(wave) if out[row.request][row.sample] is None], dtype=int)
                 ended(rest, Drawn(drawn.token_RT[rest], drawn.logp_RT[rest]))
         return [[one for one in group if one is not None] for group in out]
@@ -134,7 +138,12 @@ class HfSampler:
         return max(1, min(self.max_rows, budget // (per_token * length)))
 
     def _decode(
-        self, requests: Sequence[Request], rows: list[Row], uniform: dict[int, Any], ended: Ended | None
+        self,
+        requests: Sequence[Request],
+        rows: list[Row],
+        uniform: dict[int, Any],
+        ended: Ended | None,
+        unwanted: Unwanted | None,
     ) -> Drawn:
         prefixes = [_prefix(requests[row.request]) for row in rows]
         place = {prefix: g for g, prefix in enumerate(dict.fromkeys(prefixes))}
@@ -155,11 +164,12 @@ class HfSampler:
         )
         stops = [s.stop for s in settings]
 
-        def stopped(rows: Ints, tokens: Ints) -> Bools:
-            pairs = zip(rows, tokens.tolist(), strict=True)
-            return np.array([bool(stops[r]) and self._holds(t, stops[r]) for r, t in pairs])
+        def stopped(index: Ints, tokens: Ints) -> Bools:
+            pairs = list(zip(index, tokens.tolist(), strict=True))
+            hit = np.array([bool(stops[r]) and self._holds(t, stops[r]) for r, t in pairs])
+            return hit if unwanted is None else hit | np.array([unwanted(rows[r].request) for r in index])
 
-        check = stopped if any(stops) else None
+        check = stopped if any(stops) or unwanted is not None else None
         if self._graphs is not None:
             return self._graphs.decode(wave, check, ended)
         return decode(self.weights, wave, check, ended)

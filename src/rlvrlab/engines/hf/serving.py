@@ -38,7 +38,7 @@ from rlvrlab.http_access import admit_token, read_token, refuse_open_door
 from rlvrlab.http_messages import HttpError, Response
 from rlvrlab.http_messages import Request as HttpRequest
 from rlvrlab.http_server import HttpServer, JsonRoutes, told_to_stop
-from rlvrlab.types import Completion, Request, Sampling
+from rlvrlab.types import Completion, Request, Sampling, Unwanted
 
 GATHER_S = 0.004
 """How long the first of a batch waits for others."""
@@ -54,8 +54,29 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
     "repetition_penalty": (1,),
     "presence_penalty": (0,),
     "frequency_penalty": (0,),
+    "length_penalty": (1,),
+    "min_tokens": (0,),
+    "best_of": (1,),
+    "echo": (False,),
+    "ignore_eos": (False,),
+    "use_beam_search": (False,),
+    "suffix": ("",),
+    "logit_bias": ({},),
+    "bad_words": ([],),
+    "allowed_token_ids": ([],),
+    "response_format": ({"type": "text"},),
+    "tools": ([],),
 }
 """Settings that are only taken where they change nothing."""
+READ = {
+    "model", "prompt", "messages", "n", "max_tokens", "max_completion_tokens", "stop", "temperature", "top_p", "seed",
+    "rlvr_key", "logprobs", "top_logprobs", "return_token_ids", "return_tokens_as_token_ids", "stream",
+    "stream_options", "stop_token_ids",
+}  # fmt: skip
+IDLE = {"user", "metadata", "store", "service_tier", "request_id", "priority"}
+"""Notes of the caller, which no answer depends on."""
+EITHER_WAY = {"include_stop_str_in_output", "skip_special_tokens", "tool_choice"}
+"""What clients send to any server: an answer always holds its stop string, and nothing here calls tools."""
 OWNER = "rlvrlab"
 SURROGATE = re.compile("[\ud800-\udfff]")
 Form = dict[str, Any]
@@ -183,6 +204,8 @@ class ModelServer:
     async def _draw(self, form: Form, tokens: tuple[int, ...]) -> list[Completion]:
         """Wait for a place in a batch."""
         request = request_of(form, tokens, self.window)
+        if form.get("stop_token_ids") not in (None, [], [self.tokenizer.end]):
+            raise UserError(f"stop_token_ids: answers end with the token {self.tokenizer.end} alone")
         wanted = _name(form, "model", self.name)
         if wanted != self.name and wanted not in self.merging.folders:
             raise HttpError(404, f"The model `{wanted}` does not exist.")
@@ -196,7 +219,8 @@ class ModelServer:
 
     async def _decode(self, adapter: str | None, batch: list[Waiting]) -> None:
         try:
-            drawn = await asyncio.to_thread(self._sample, adapter, [one.request for one in batch])
+            requests = [one.request for one in batch]
+            drawn = await asyncio.to_thread(self._sample, adapter, requests, lambda i: batch[i].answer.done())
         except Exception as error:  # one request's, which the others must not pay for
             if len(batch) > 1:
                 for one in batch:
@@ -208,12 +232,12 @@ class ModelServer:
             if not one.answer.done():
                 one.answer.set_result(answers)
 
-    def _sample(self, adapter: str | None, requests: list[Request]) -> list[list[Completion]]:
+    def _sample(self, adapter: str | None, requests: list[Request], unwanted: Unwanted) -> list[list[Completion]]:
         if adapter is not None and adapter not in self.merging.folders:
             raise HttpError(404, f"The model `{adapter}` does not exist.")
         if self.merging.use(adapter):
             self.sampler.refresh()
-        return list(self.sampler.sample(requests, 0))
+        return list(self.sampler.sample(requests, 0, unwanted=unwanted))
 
     def _choice(self, form: Form, one: Completion) -> Form:
         names = [f"{TOKEN_ID}{token}" for token in one.tokens]
@@ -276,7 +300,10 @@ def request_of(form: Form, tokens: tuple[int, ...], window: int) -> Request:
     """What the sampler is asked for; a setting it does not have is refused, never ignored."""
     for key, allowed in NEUTRAL.items():
         if form.get(key) is not None and form[key] not in allowed:
-            raise UserError(f"{key}: {form[key]!r} is not supported; allowed: {allowed[0]}")
+            raise UserError(f"{key}: {form[key]!r:.80} is not supported; allowed: {allowed[0]}")
+    unknown = next((key for key in form if key not in READ | IDLE | EITHER_WAY | NEUTRAL.keys()), None)
+    if unknown is not None and form[unknown] is not None:
+        raise UserError(f"{unknown[:80]}: not a setting of this server; there are: {', '.join(sorted(READ))}")
     n = int(_number(form, "n", 1, 1, MOST_ANSWERS, whole=True))
     most = int(_number(form, "max_tokens", form.get("max_completion_tokens") or 16, 1, window, whole=True))
     if len(tokens) + most > window:

@@ -62,7 +62,7 @@ class Clrs(DataSetEnvironment):
     style: Literal["bare", "think"] = "bare"
     """bare: the original prompt, completed by the answer. think: reasoning in <think> tags before it."""
 
-    version = "1"
+    version = "2"
 
     def __post_init__(self) -> None:
         for name in self.algorithms:
@@ -102,12 +102,13 @@ class Clrs(DataSetEnvironment):
         tail = after_thinking(text, must_think=self.style == "think")
         answer = None if tail is None or len(tail) > LONGEST_ANSWER else " ".join(tail.split())
         if not answer:
-            return _verdict(ErrorKind.FORMAT, "no answer after the thinking", answer)
+            return _verdict(ErrorKind.FORMAT, "no answer after the thinking", answer, formed=False)
         right = " ".join(problem.reference.split())
         if answer == right:
-            return _verdict(ErrorKind.NONE, "", answer, final=1.0)
+            return _verdict(ErrorKind.NONE, "", answer, formed=True, final=1.0)
         final = "|" in right and answer.rpartition("| ")[2] == right.rpartition("| ")[2]
-        return _verdict(ErrorKind.WRONG, "another trace" if final else "another result", answer, final=float(final))
+        detail = "another trace" if final else "another result"
+        return _verdict(ErrorKind.WRONG, detail, answer, _kinds(answer) == _kinds(right), float(final))
 
     def cheats(self, problem: Problem) -> Mapping[str, str]:
         """Ways to ask for the reward without running anything."""
@@ -155,7 +156,12 @@ class Clrs(DataSetEnvironment):
         )
 
 
-def _verdict(error: ErrorKind, detail: str, answer: str | None, final: float = 0.0) -> Verdict:
+def _kinds(answer: str) -> set[str]:
+    """The signs of an answer, all digits being one: words, or a number where a list is asked for, have not its form."""
+    return {"0" if sign.isdigit() and sign.isascii() else sign for sign in answer} - {" ", ".", "-"}
+
+
+def _verdict(error: ErrorKind, detail: str, answer: str | None, formed: bool, final: float = 0.0) -> Verdict:
     right = error is ErrorKind.NONE
-    parts = {"format": float(error is not ErrorKind.FORMAT), "final": final, "correct": float(right)}
+    parts = {"format": float(formed), "final": final, "correct": float(right)}
     return Verdict(right, float(right), error, parts, answer=answer and answer[:KEPT], detail=detail)

@@ -31,7 +31,7 @@ from rlvrlab.envs.minicode.cheats import program_cheats, value_cheats
 from rlvrlab.envs.minicode.grammar import show
 from rlvrlab.envs.minicode.levels import LEVELS
 from rlvrlab.envs.minicode.skills import MAKERS, PUBLIC_CASES, draw_problem
-from rlvrlab.envs.python_trees import size
+from rlvrlab.envs.python_trees import parses, size
 from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import LONGEST, program_in, value_in
 from rlvrlab.judge.jail.limits import Limits
@@ -63,7 +63,7 @@ class Minicode(JudgedEnvironment):
     style: Literal["bare", "chat"] = "bare"
     """bare: the completion continues the prompt. chat: words for a language model, the answer in a fenced block."""
 
-    version = "2"
+    version = "3"
     every_test = True
 
     def __post_init__(self) -> None:
@@ -119,6 +119,8 @@ class Minicode(JudgedEnvironment):
         ):
             return refused(ErrorKind.RULE, "the program is unchanged", program, compiled=True)
         if "below" in reference and size(program) - size(reference["header"]) >= reference["below"]:
+            if not parses(program):
+                return refused(ErrorKind.SYNTAX, "not Python, and not shorter than the program given", program)
             return refused(ErrorKind.RULE, "not shorter than the program given", program, compiled=True)
         return ((self._task(reference["hidden"]), program),)
 

@@ -49,7 +49,9 @@ Execute = Callable[[Form], Awaitable[Executed]]
 
 async def judge_submission(form: Form, execute: Execute, judge: CodeJudge, kept: Datasets) -> Form:
     """SandboxFusion's EvalResult, for a row that the caller brings along or one that the server keeps."""
-    config = _table(form, "config")
+    config, completion = _table(form, "config"), form.get("completion")
+    if not isinstance(completion, str):  # a request that is broken, not an answer that is wrong
+        raise UserError(f"completion: {completion!r:.80}; a string is needed")
     provided = config.get("provided_data")
     if provided is None:
         provided = kept.row(form)
@@ -63,8 +65,8 @@ async def judge_submission(form: Form, execute: Execute, judge: CodeJudge, kept:
     name, prompt = row.get("entry_point"), row.get("prompt")
     begun = prompt if isinstance(row.get("test"), str) and isinstance(prompt, str) and f"def {name}(" in prompt else ""
     begun = str(row.get("begun") or begun)
-    found = program_in(str(form.get("completion", "")), str(name or ""), begun)
-    kind = "empty" if found.code is None else "fenced" if "```" in str(form.get("completion")) else "heuristic"
+    found = program_in(completion, str(name or ""), begun)
+    kind = "empty" if found.code is None else "fenced" if "```" in completion else "heuristic"
     result: Form = {"id": form.get("id"), "extracted_code": found.code or "", "extracted_type": kind}
     if found.code is None:
         return {**result, "accepted": False, "tests": [], "extra": {"reason": found.reason}}

@@ -6,7 +6,6 @@ Landlock does not govern chmod, utime, stat and sockets: those are seccomp's (se
 
 from __future__ import annotations
 
-import ctypes
 import os
 import struct
 from collections.abc import Iterable
@@ -36,7 +35,7 @@ def ruleset(readable: Iterable[str], writable: Iterable[str] = (), executable: I
             rights |= 1 << bit
     network, scope = 3, 3  # bind and connect of TCP; abstract sockets and signals leaving the domain
     size = 24 if abi >= 6 else 16 if abi >= 4 else 8
-    attributes = ctypes.create_string_buffer(struct.pack("=QQQ", rights, network, scope)[:size], size)
+    attributes = struct.pack("=QQQ", rights, network, scope)
     rules = kernel.syscall("landlock_create_ruleset", attributes, size, 0)
     for path in readable:
         _allow(rules, path, READ_FILE | READ_DIR)
@@ -54,7 +53,7 @@ def _allow(rules: int, path: str, rights: int) -> None:
         rights &= FILE_RIGHTS
     beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
-        rule = ctypes.create_string_buffer(struct.pack("=Qi", rights, beneath), 12)
-        kernel.syscall("landlock_add_rule", rules, RULE_PATH_BENEATH, rule, 0)
+        # Bytes, not a buffer of ctypes, which makes a class for each size: later children would find what it left.
+        kernel.syscall("landlock_add_rule", rules, RULE_PATH_BENEATH, struct.pack("=Qi", rights, beneath), 0)
     finally:
         os.close(beneath)

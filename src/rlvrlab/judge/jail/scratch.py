@@ -20,6 +20,9 @@ HIDDEN = "/sys"
 """An empty folder in the jail. A file in there is made when somebody first asks for it, with the time of that moment:
 thousands of bits that one job could set and the next read, by `stat` alone. Those of /proc are hidden in numbers.py."""
 
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - to be hidden
+"""Empty and full in the jail: `multiprocessing.Value` and `Array` then take the scratch directory by themselves."""
+
 
 class Scratch:
     """A directory that is empty, and looks like a new one, at the start of every job."""
@@ -99,6 +102,8 @@ def _leave_mounts() -> bool:
         kernel.make_read_only()
     with suppress(OSError):
         kernel.mount("tmpfs", HIDDEN, "tmpfs", FLAGS | kernel.MS_RDONLY, "size=4k,nr_inodes=1,mode=0755")
+    with suppress(OSError):
+        kernel.mount("ramfs", SHARED_MEMORY, "ramfs", FLAGS | kernel.MS_RDONLY)
     return True
 
 

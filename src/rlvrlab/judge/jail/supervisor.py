@@ -13,6 +13,7 @@ import os
 import signal
 import struct
 import time
+from bisect import bisect_left
 from contextlib import suppress
 from os import close, pidfd_open, wait4, waitstatus_to_exitcode
 from time import monotonic
@@ -39,6 +40,9 @@ PAGE = 4096
 FIONREAD = 0x541B
 """Of termios, a library that nobody else needs."""
 
+ThreadTimes = tuple[int, tuple[int, int]]
+"""A thread with its nanoseconds on a processor and those spent waiting for one."""
+
 
 class Watch:
     """One running child and its budgets; made before the child, as memory written after a fork is copied."""
@@ -53,9 +57,12 @@ class Watch:
         self.cpu = self.test_cpu = 0.0
         self.began, self.started = monotonic(), clock
 
-    def follow(self, pid: int) -> int:
-        """The child exists: a descriptor that becomes readable when it ends."""
+    def follow(self, pid: int) -> None:
+        """The child exists."""
         self.pid, self.pidfd = pid, pidfd_open(pid)
+
+    def fileno(self) -> int:
+        """A descriptor that becomes readable when the child ends."""
         return self.pidfd
 
     def look(self, now: float, clock: float, test_started: float) -> float:
@@ -94,14 +101,15 @@ class Watch:
 
 
 class Crew:
-    """The children of the job that a worker is busy with, by descriptor, and the clock they have in common."""
+    """The children of the job that a worker is busy with, and the clock they have in common."""
 
     __slots__ = ("_last", "_lost_share", "_proc", "_seen", "_test_started", "clock", "next_look", "watches")
 
     def __init__(self) -> None:
         self._proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         """Opened before the children's own /proc hides it, which does not know their numbers out here."""
-        self.watches: dict[int, Watch] = {}
+        self.watches: list[Watch] = []
+        """Not by descriptor: the interpreter counts every change of a dictionary, and children can read its count."""
         self.clock = 0.0
         """Seconds since the first child was started, without those that are excused."""
         self._begin(0.0)
@@ -109,7 +117,7 @@ class Crew:
     def _begin(self, now: float) -> None:
         self._last, self.next_look = now, now + LONGEST_NAP_S
         self.clock = self._test_started = 0.0
-        self._seen: dict[int, tuple[int, int]] = {}
+        self._seen: list[ThreadTimes] = []
         self._lost_share = (0.0, 0.0)
 
     def rest(self) -> None:
@@ -133,15 +141,15 @@ class Crew:
         self.clock += 0.0 if self._waits_for_the_judge() else max(0.0, passed - waited)
         if self._progressed():
             self._test_started = self.clock
-            for watch in self.watches.values():
+            for watch in self.watches:
                 watch.test_cpu = watch.cpu
-        nap = min(watch.look(now, self.clock, self._test_started) for watch in self.watches.values())
+        nap = min(watch.look(now, self.clock, self._test_started) for watch in self.watches)
         ready = monotonic()
         self.next_look = ready + max(nap, (ready - now) / SHARE_OF_LOOKING)
 
     def _progressed(self) -> bool:
         """Has the fill of any report pipe changed since the last look?"""
-        fills = [(watch, unread(watch.report)) for watch in self.watches.values()]
+        fills = [(watch, unread(watch.report)) for watch in self.watches]
         changed = [watch for watch, fill in fills if fill != watch.seen]
         for watch, fill in fills:
             watch.seen = fill
@@ -149,10 +157,10 @@ class Crew:
 
     def _used(self) -> float:
         """CPU seconds of all children since the last look."""
-        before = sum(watch.cpu for watch in self.watches.values())
-        for watch in self.watches.values():
+        before = sum(watch.cpu for watch in self.watches)
+        for watch in self.watches:
             watch.cpu = cpu_seconds(watch.pid) or watch.cpu
-        return sum(watch.cpu for watch in self.watches.values()) - before
+        return sum(watch.cpu for watch in self.watches) - before
 
     def _waited(self, used: float) -> float:
         """Seconds since the last look in which threads were ready to run and had no processor.
@@ -160,10 +168,9 @@ class Crew:
         The waits of threads that have ended since are not known. They are taken to have waited for their CPU time as
         long as those that were seen did for theirs.
         """
-        seen = {
-            thread: times for watch in self.watches.values() for thread, times in thread_times(self._proc, watch.pid)
-        }
-        steps = [(run - before[0], wait - before[1]) for run, wait, before in self._with_last(seen)]
+        seen = [times for watch in self.watches for times in thread_times(self._proc, watch.pid)]
+        seen.sort()
+        steps = since(self._seen, seen)
         self._seen = seen
         waited = sum(sorted(wait for _, wait in steps)[-MOST_EXCUSED_THREADS:]) / 1e9
         ran = sum(run for run, _ in steps) / 1e9
@@ -172,12 +179,9 @@ class Crew:
         lost = max(0.0, used - ran)
         return waited + (lost * self._lost_share[1] / self._lost_share[0] if self._lost_share[0] else 0.0)
 
-    def _with_last(self, seen: dict[int, tuple[int, int]]) -> list[tuple[int, int, tuple[int, int]]]:
-        return [(run, wait, self._seen.get(thread, (0, 0))) for thread, (run, wait) in seen.items()]
-
     def _waits_for_the_judge(self) -> bool:
         """Is a report pipe full? The judge empties it as soon as it has a processor itself."""
-        return any(capacity(watch.report) - unread(watch.report) < PAGE for watch in self.watches.values())
+        return any(capacity(watch.report) - unread(watch.report) < PAGE for watch in self.watches)
 
 
 def nap_s(cpu_left: float, wall_left: float) -> float:
@@ -204,7 +208,21 @@ def cpu_seconds(pid: int) -> float:
         return 0.0
 
 
-def thread_times(proc: int, pid: int) -> list[tuple[int, tuple[int, int]]]:
+def since(before: list[ThreadTimes], now: list[ThreadTimes]) -> list[tuple[int, int]]:
+    """How far each thread has come since the last look; both lists are sorted.
+
+    Without a dictionary, as in `Crew.watches`.
+    """
+    steps = []
+    for thread, (run, waited) in now:
+        place = bisect_left(before, (thread, (0, 0)))
+        known = place < len(before) and before[place][0] == thread
+        run_before, waited_before = before[place][1] if known else (0, 0)
+        steps.append((run - run_before, waited - waited_before))
+    return steps
+
+
+def thread_times(proc: int, pid: int) -> list[ThreadTimes]:
     """Each living thread with its nanoseconds on a processor and those spent waiting for one."""
     found = []
     with suppress(OSError):

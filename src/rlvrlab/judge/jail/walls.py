@@ -67,7 +67,7 @@ class Walls:
         self.isolation, self.readable, self.scratch = isolation, readable, scratch
         self.rights, self.imported = rights, imported
         self.filter = Filter(processes=isolation == "bwrap") if isolation != "weak" else None
-        self._rules: dict[tuple[str, ...], int] = {}
+        self._rules: dict[tuple[tuple[str, ...], bool], int] = {}
         self.ways: dict[Terms, Way] = {}
 
     def way(self, terms: Terms) -> Way:
@@ -86,11 +86,19 @@ class Walls:
         self.ways.clear()
 
     def renew(self) -> None:
-        """The same ways to a new scratch directory, at once: one that is made by the next job would show it."""
-        known = list(self.ways)
-        self.forget()
-        for terms in known:
-            self.way(terms)
+        """The same ways to a new scratch directory: each ruleset is replaced under its own number.
+
+        Nothing else changes in this memory, which the next job is forked from and can read.
+        """
+        for key, number in self._rules.items():
+            rules = self._ruleset(*key)
+            os.dup2(rules, number, inheritable=False)
+            os.close(rules)
+
+    def _ruleset(self, readable: tuple[str, ...], writable: bool) -> int:
+        executable = ["/usr", "/bin", "/lib", "/lib64", sys.base_prefix] if self.isolation == "bwrap" else []
+        scratch = [self.scratch, os.devnull] if writable else [os.devnull]
+        return landlock.ruleset([*self.readable, *readable], scratch, executable)
 
     def _prepare(self, budget: tuple[Any, ...], readable: tuple[str, ...], writable: bool) -> Way:
         budgets = limits.Limits(*budget)
@@ -103,11 +111,9 @@ class Walls:
             calls.append((setrlimit, (resource.RLIMIT_NPROC, most)))
         if self.filter is not None:
             restrict, filtered = kernel.NUMBERS["landlock_restrict_self"], kernel.NUMBERS["seccomp"]
-            key = (*readable, str(writable))
+            key = (readable, writable)
             if key not in self._rules:
-                executable = ["/usr", "/bin", "/lib", "/lib64", sys.base_prefix] if self.isolation == "bwrap" else []
-                scratch = [self.scratch, os.devnull] if writable else [os.devnull]
-                rules = landlock.ruleset([*self.readable, *readable], scratch, executable)
+                rules = self._ruleset(*key)
                 self._rules[key] = fcntl.fcntl(rules, fcntl.F_DUPFD_CLOEXEC, LOWEST_RULESET)
                 os.close(rules)
             calls.append((syscall, (kernel.NUMBERS["capset"], self.rights.header, self.rights.sets)))

@@ -14,7 +14,6 @@ import json
 import marshal
 import os
 import random
-import select
 import signal
 import sys
 from _socket import CMSG_LEN, socket
@@ -22,7 +21,7 @@ from array import array
 from collections.abc import Callable
 from contextlib import suppress
 from os import close
-from select import POLLIN
+from select import select
 from time import monotonic
 from typing import Any
 
@@ -37,6 +36,8 @@ from rlvrlab.judge.jail.walls import Terms, Walls
 SYSTEM_READABLE = "/usr/lib /usr/lib64 /usr/local/lib /lib /lib64 /usr/share/zoneinfo /dev/null /dev/urandom /dev/zero"
 MESSAGE_SIZE = 1 << 16
 DESCRIPTORS_SIZE = CMSG_LEN(8 * array("i").itemsize)
+LOOKS_FOR_PRACTICE = 20
+"""The interpreter changes how it runs a function after some calls."""
 ROLES = ("program", "calls", "candidate", "tester", "inprocess", "syntax", "asserts", "unaided", "trace")
 
 
@@ -75,36 +76,53 @@ class Zygote:
         random.seed(0)
         self.leaves_processes = settings["isolation"] == "bwrap"
         self.crew = Crew()
-        self.poll = select.poll()
-        self.poll.register(control, POLLIN)
+        self._practise()
         if settings["isolation"] == "landlock":
             self.numbers.begin(self.scratch.own_mounts)
 
+    def _practise(self) -> None:
+        """Renew the scratch directory and look at a process: first times leave more in memory, which jobs would see."""
+        self.walls.way((limits.Limits().fields, (), True))
+        self.scratch.renew()
+        self.walls.renew()
+        self.walls.forget()
+        pipe, ample = os.pipe(), limits.Limits(cpu_s=limits.LONGEST_S / 4, job_cpu_s=limits.LONGEST_S)
+        watch = self.crew.watch(0, ample, pipe[0], 0.0)
+        watch.follow(os.getpid())
+        self.crew.watches.append(watch)
+        for _ in range(LOOKS_FOR_PRACTICE):
+            self.crew.look(monotonic())
+        self.crew.watches.remove(watch)
+        self.crew.rest()
+        for descriptor in (*pipe, watch.pidfd):
+            close(descriptor)
+
     def serve(self) -> None:
         """Take orders and collect ended children until the parent closes the socket."""
-        gc.collect()
+        self.memory = heap.UncountedCollector()
         heap.give_back()
         heap.fill_holes()
         gc.disable()
         gc.freeze()
         # Collecting in a child drags in pages it would otherwise share: only programs that allocate much should pay.
         gc.set_threshold(child.OBJECTS_BETWEEN_COLLECTIONS)
-        control, watches, poll = self.control.fileno(), self.crew.watches, self.poll.poll
+        control, watches = self.control, self.crew.watches
         pause = None
         while True:
-            for descriptor, _ in poll(pause):
-                if descriptor != control:
-                    self._collect(watches.pop(descriptor))
+            awaited: list[socket | Watch] = [control, *watches]
+            for ready in select(awaited, (), (), pause)[0]:
+                if isinstance(ready, Watch):
+                    self._collect(ready)
                 elif not self._obey():
                     return
             pause = self._look_around() if watches else None
 
     def _look_around(self) -> float:
-        """Look at the children when their time has come; milliseconds until the next time."""
+        """Look at the children when their time has come; seconds until the next time."""
         now = monotonic()
         if now >= self.crew.next_look:
             self.crew.look(now)
-        return max(0.0, self.crew.next_look - now) * 1000 + 1
+        return max(0.0, self.crew.next_look - now) + 0.001
 
     def _obey(self) -> bool:
         """Take one order: start a child, or end one and say why."""
@@ -116,7 +134,7 @@ class Zygote:
             size, terms = rest
             self._start(number, size, terms, list(array("i", ancillary[0][2])))
         else:
-            for watch in self.crew.watches.values():
+            for watch in self.crew.watches:
                 if watch.id == number:
                     watch.kill(*rest)
         return True
@@ -131,15 +149,14 @@ class Zygote:
         if pid == 0:
             child.live(way, descriptors, size, self.roles)
         # Until the child ends, every page written here is a page copied: only what cannot wait.
-        pidfd = watch.follow(pid)
-        self.crew.watches[pidfd] = watch
-        self.poll.register(pidfd, POLLIN)
+        watch.follow(pid)
+        self.crew.watches.append(watch)
         for descriptor in descriptors:
             if descriptor != watch.report:
                 close(descriptor)
 
     def _collect(self, watch: Watch) -> None:
-        self.poll.unregister(watch.pidfd)
+        self.crew.watches.remove(watch)
         ended = watch.reap()
         # Before the next job: no process and no file of the last one.
         if not self.crew.watches:
@@ -152,12 +169,12 @@ class Zygote:
             self.numbers.ask()
             # Nor any trace in this memory, which the next job is forked from: free lists grow with what was watched.
             self.crew.rest()
-            gc.collect()
+            self.memory.collect()
         self.control.send(ended)
 
     def close(self) -> None:
         """Kill what still runs and remove the scratch directory."""
-        for watch in self.crew.watches.values():
+        for watch in self.crew.watches:
             watch.kill("cancelled")
             watch.reap()
         self.scratch.close()

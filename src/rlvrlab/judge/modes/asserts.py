@@ -31,7 +31,10 @@ from rlvrlab.judge.workers.worker import Worker
 
 WEAK = "integrity: weak"
 STOPS_AT_FAILURE = "stops_at_failure"
-"""Flag of a verdict whose tests may catch a failed assert, and so end there: the program can tell that it was wrong."""
+"""Flag of a verdict whose tests may end, or call no more, after a wrong answer: the program can tell that it was wrong.
+
+They might catch a failed assert, or go on only after a right answer by themselves (`and`, `all`, `raise`, `break`).
+"""
 PYTHON = Comparison("python")
 TASKS_KEPT = 4096
 
@@ -43,7 +46,7 @@ class ReadTests:
     calls: tuple[EncodedCall, ...]
     running: TestsTask
     stopping: bool = False
-    """Do the tests end at their first failed assert, because they might catch it?"""
+    """May the tests call the candidate less after a wrong answer?"""
 
 
 @dataclass
@@ -68,7 +71,7 @@ class TaskReader:
                         EncodedCall(given, named, want, EXACT if same else PYTHON, piece)
                         for (given, named, want, same), piece in zip(found, pieces, strict=True)
                     )
-                case [["going", setup, *tests]]:
+                case [["going", stopping, setup, *tests]]:
                     running = replace(task, setup=setup, tests=tuple(tests))
                 case [["stopping"]]:
                     stopping = True

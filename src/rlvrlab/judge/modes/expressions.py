@@ -18,6 +18,8 @@ GROUPED = r"[0-9]{1,3}(?:,[0-9]{3}){1,100}"
 NUMBER = re.compile(rf"([+-]?)({GROUPED}|{PLAIN}|)(?:\.({PLAIN})?)?(?:[eE]([+-]?[0-9]{{1,4}}))?", re.ASCII)
 RATIO = re.compile(rf"([+-]?(?:{GROUPED}|{PLAIN}))\s*/\s*([+-]?{PLAIN})", re.ASCII)
 FRACTION = re.compile(r"([+-]?)\s*\\[dt]?frac\s*(?:\{([0-9]+)\}|([0-9]))\s*(?:\{([0-9]+)\}|([0-9]))", re.ASCII)
+MIXED = re.compile(rf"([+-]?)\s*({PLAIN})\s+({PLAIN})\s*/\s*({PLAIN})", re.ASCII)
+"""A whole number and a fraction behind it: `1 1/2`."""
 REPEATING = re.compile(
     r"([0-9]{0,100})\.([0-9]{0,100})\\(?:overline|bar)\s*(?:\{\s*([0-9]{1,100})\s*\}|([0-9]))", re.ASCII
 )
@@ -55,6 +57,11 @@ def latex_number(text: str) -> Fraction | None:
         sign, *digits = match.groups()
         above, below = (int(part) for part in digits if part is not None)
         return (Fraction(above, below) * (-1 if sign == "-" else 1)) if below else None
+    if match := MIXED.fullmatch(text):
+        sign, *written = match.groups()
+        units, part, parts = map(int, written)
+        if part < parts:
+            return (units + Fraction(part, parts)) * (-1 if sign == "-" else 1)
     unsigned = text.removeprefix("-")
     if match := REPEATING.fullmatch(unsigned):
         return repeating(match) * (1 if unsigned == text else -1)

@@ -16,6 +16,7 @@ from typing import Any
 from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.finding import Finding, failure_of, records_of, tried
 from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.modes.characters import as_latex
 from rlvrlab.judge.modes.expressions import without_repeating
 from rlvrlab.judge.modes.quantities import LONGEST_ANSWER, differ, scaled
 from rlvrlab.judge.modes.spelling import braced, same
@@ -33,6 +34,10 @@ FACTOR = re.compile(r"(?<=[0-9])\s{0,9}\(\s{0,9}([0-9]{1,400})\s{0,9}/\s{0,9}([0
 """A bracketed ratio behind a number, which it multiplies."""
 CURRENCIES = dict.fromkeys(map(ord, "€£¥¢"))
 """Signs that math-verify cannot read; quantities.py has seen them by then."""
+POWER_IN_WORDS = re.compile(r"(\\(?:text|mathrm|mbox)\s*\{[^{}^]*)\^\s*(?:\{([0-9])\}|([0-9]))\s*\}", re.ASCII)
+"""The power of a unit inside its words: `\\text{cm^2}`."""
+POINT = re.compile(r"(?:\\left)?\([^()\[\]]*,[^()\[\]]*\)")
+NAMED = re.compile(r"\s*([a-zA-Z])\s*=([^=]*)", re.ASCII)
 MISSING = "math-verify is not installed: pip install 'rlvrlab[math]'"
 
 
@@ -50,7 +55,7 @@ def exactly_equal(answer: str, gold: str, percent: bool = False) -> bool | None:
     """The fast path: True or False for plain numbers, True for equal text, None where it takes more to know."""
     if len(answer) > LONGEST_ANSWER:
         return None
-    answer = braced(answer)
+    answer, gold = braced(as_latex(answer)), as_latex(gold)
     one, other = _number(answer), _number(gold)
     if one and other:
         (value, in_percent), (expected, expected_in_percent) = one, other
@@ -80,7 +85,17 @@ def _number(text: str) -> tuple[Fraction, bool] | None:
 
 def _readable(text: str) -> str:
     """For math-verify, which reads `2(1/2)` as two and a half, and repeating decimals as if they ended."""
-    return FACTOR.sub(r" \\cdot (\1/\2)", without_repeating(text.translate(CURRENCIES)))
+    text = POWER_IN_WORDS.sub(r"\1}^{\2\3}", text.translate(CURRENCIES))
+    return FACTOR.sub(r" \\cdot (\1/\2)", without_repeating(text))
+
+
+def _as_point(text: str, beside: str) -> str:
+    """`y = 2, x = 1` as `(1, 2)` beside a point, of which math-verify compares the values in any order."""
+    parts = [NAMED.fullmatch(part) for part in text.strip().strip("$").split(",")]
+    values = {part.group(1): part.group(2).strip() for part in parts if part}
+    if len(parts) < 2 or len(values) < len(parts) or not POINT.fullmatch(beside.strip().strip("$")):
+        return text
+    return f"({', '.join(values[name] for name in sorted(values))})"
 
 
 @dataclass
@@ -106,7 +121,8 @@ class MathJudge:
         if find_spec("math_verify") is None:
             return unjudged(MISSING, isolation=isolation)
         # An answer is what TeX makes of it. A gold answer with `2^10` in it is no LaTeX, and means two to the ten.
-        gold, answer = braced(task.gold, scripts=False), braced(answer)
+        gold, answer = braced(as_latex(task.gold), scripts=False), braced(as_latex(answer))
+        gold, answer = _as_point(gold, answer), _as_point(answer, gold)
         job = {"role": "mathematics", "gold": _readable(gold), "answer": _readable(answer)}
         finding = Finding(total=1)
 

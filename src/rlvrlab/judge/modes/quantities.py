@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from fractions import Fraction
 
+from rlvrlab.judge.modes.characters import lacks_something, unread
 from rlvrlab.judge.modes.expressions import latex_number, number
 
 LONGEST_ANSWER = 4000
@@ -25,21 +26,24 @@ SCALES = {
 }  # fmt: skip
 SCALED = re.compile(rf"(.*?[0-9.])\s*((?:\b(?:{'|'.join(SCALES)})s?\b\s*)+)([a-zA-Z\s.]*)", re.IGNORECASE)
 CHANGING = re.compile(
-    rf"\b(?:(?:{'|'.join(SCALES)})s?|hal(?:f|ves)|(?:a|one|three) quarters?"
+    rf"\b(?:(?:{'|'.join(SCALES)})s?|tens|hal(?:f|ves)|(?:a|one|three) quarters?"
     r"|(?:third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|hundredth|thousandth|millionth|billionth)s?"
     r"|negative|minus|below zero|at least|at most|or (?:more|less|fewer|above|below)|(?:more|less|fewer|greater) than"
     r"|about|approximately|roughly|nearly|almost|maybe|perhaps|possibly|probably|false"
-    r"|twice|doubled|tripled|cubed|factorial)\b|‰",
+    r"|twice|doubled|tripled|factorial|reciprocal|inverse|opposite)\b|(?<=[0-9})])\s{0,9}(?:squared|cubed|gross|score)\b|‰",
     re.IGNORECASE,
 )
 """Words that make another value of the number beside them."""
 SAYS_MORE = re.compile(
-    r"[<>≤≥≠≈?]|\\(?:neq?|not|leq?|geq?|lt|gt|ll|gg|approx|sim|simeq|propto)(?![a-zA-Z])"
+    r"[<>?]|\\(?:neq?|not|leq?|geq?|lt|gt|ll|gg|approx|sim|simeq|propto)(?![a-zA-Z])"
     r"|(?:[-+*/^]|\\(?:times|cdot|div|pm|[lc]?dots)|\.\.)\s*$"
-    r"|(?<![\w.])0[xXbBoO][0-9a-fA-F]+"
+    r"|(?<![\w.])0[xXbBoO][0-9a-fA-F]+|\^\s{0,9}\{?\s{0,9}[-+*]\s{0,9}(?:\}|$)"
+    r"|(?<!\w)(?:no|not|never|wrong|incorrect|invalid|untrue|or so)(?!\w)"
 )
 """What makes more or less of a number than its value: a relation that is no equality, a question mark, a sign with
-nothing behind it, a prefix that names another base."""
+nothing behind it, a prefix that names another base, a word that takes it back."""
+ABBREVIATED = re.compile(WRAPPED.pattern.replace("([^{}]*)", r"\s*(k|K|M|B|[mb]ln?|[bm]n|tn|Mio\.?|Mrd\.?)\s*"))
+"""A scale that is cut short, behind a number: `2 \\text{ bn}`. Gold must name those that are units."""
 COUNTED = {
     "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11,
     "twelve": 12, "sixteen": 16,
@@ -90,6 +94,8 @@ SCIENTIFIC = re.compile(r"(?<=[0-9])[eE](?=[+-]?[0-9])", re.ASCII)
 """The E of `1E5`, which may be small."""
 PREFIXED = re.compile(r"(?<![a-zA-Z\\])([mM])(W|V|A|J|N|T|Hz|Pa|eV)h?(?![a-zA-Z])")
 """Units that are a billion times larger with a capital: `mW`, `MW`."""
+ROUGHLY = re.compile(r"\s{0,9}[a-zA-Z]\w{0,9}\s{0,9}\\approx(?![a-zA-Z])")
+"""A name that is said to be nearly something: `x \\approx 3`. Behind an exact value decimals may follow it."""
 PRIMED = re.compile(
     r"([a-zA-Z)\]}])\s{0,9}('{1,9}(?!s\b)|\^\s{0,9}(?:\\prime(?![a-zA-Z])|\{(?:\s{0,9}\\prime(?![a-zA-Z])){1,9}\s{0,9}\}))"
 )
@@ -106,11 +112,15 @@ def differ(answer: str, gold: str) -> bool | None:
     if max(len(answer), len(gold)) > LONGEST_ANSWER:
         return None
     one, other = unwrapped(answer), unwrapped(gold)
+    if unread(answer) != unread(gold) or set(ABBREVIATED.findall(answer)) - set(ABBREVIATED.findall(gold)):
+        return True
     for read in (_in_base, _on_the_clock, _as_ratios):
         decided = read(one, other)
         if decided is not None:
             return decided
-    if scaled(gold) is not None and SAYS_MORE.search(one):
+    if scaled(gold) is not None and (SAYS_MORE.search(one) or lacks_something(one)):
+        return True
+    if ROUGHLY.match(one) and "\\approx" not in other:
         return True
     if scaled(answer) is None or scaled(gold) is None:
         words = [Counter(word.lower().rstrip("s") for word in CHANGING.findall(text)) for text in (one, other)]
@@ -224,10 +234,11 @@ def _other_case(answer: str, gold: str) -> bool:
     """
     letters = []
     for text in (answer, gold):
+        greek = {command[1:] for command in COMMAND.findall(text)}
         plain = CONSTANT.sub("", SCIENTIFIC.sub(" ", COMMAND.sub(" ", WRAPPED.sub(" ", text))))
-        letters.append({letter for word in WORD.findall(plain) if len(word) <= LONGEST_PRODUCT for letter in word})
+        letters.append(greek | {sign for word in WORD.findall(plain) if len(word) <= LONGEST_PRODUCT for sign in word})
     one, other = letters
-    return any(letter.swapcase() in other and letter not in other for letter in one)
+    return any(name not in other and name[0].swapcase() + name[1:] in other for name in one)
 
 
 def _units(text: str, shortest_outside: int) -> set[tuple[str, int]]:

@@ -14,13 +14,9 @@ import re
 from collections.abc import Iterator
 from itertools import groupby, islice, pairwise
 
+from rlvrlab.judge.modes.characters import as_latex
 from rlvrlab.judge.modes.quantities import LONGEST_ANSWER, RATES, SCIENTIFIC, UNITS
 
-CHARACTERS = {
-    "−": "-", "–": "-", "π": "\\pi ", "∞": "\\infty ", "≤": "\\le ", "≥": "\\ge ", "≠": "\\ne ", "°": "^{\\circ}",
-    "×": "\\times ", "·": "\\cdot ", "∪": "\\cup ", "∩": "\\cap ", "∈": "\\in ", "∅": "\\emptyset ", "≡": "=",
-    "{,}": ",", "{:}": ":",
-}  # fmt: skip
 LAYOUT = re.compile(
     r"(\\\\)|\\(?:left|right)\s*(?:\.|(?![a-zA-Z]))|\\(?:displaystyle|limits|quad|qquad|hspace\s*\{[^{}]*\})(?![a-zA-Z])"
     r"|\\[,;:! ]|[$~]|\\begin\s*\{array\}\s*\{[lcr|]*\}"
@@ -100,9 +96,7 @@ def same(answer: str, gold: str) -> bool | None:
 
 def tokens(text: str) -> list[str]:
     """What LaTeX reads, with arguments in braces and without idle zeros, signs and indices."""
-    text = braced(text)
-    for character, meaning in CHARACTERS.items():
-        text = text.replace(character, meaning)
+    text = braced(as_latex(text)).replace("{,}", ",").replace("{:}", ":")
     text = LAYOUT.sub(lambda found: found.group(1) or (ARRAY if "begin" in found.group() else " "), text)
     text = SCIENTIFIC.sub("e", SQUARE_ROOT.sub(r"\\sqrt[2]", text))
     found = [SYNONYMS.get(piece, piece) for piece in _with_primes(_read(text))]

@@ -23,7 +23,8 @@ from rlvrlab.judge.modes.sql_twins import STYLES, drawn_twin
 
 TOLERANCE = 1e-9
 MOST_ROWS = 2000
-CANDIDATES = 18
+CANDIDATES, MOST_CANDIDATES = 18, 54
+"""Twins that are tried; more where a literal is right on all of them, as the largest of three values often is."""
 PATIENCE = len(STYLES)
 """Twins in a row that tell nothing apart before the search ends: one of every style."""
 LEAST_TWINS, MOST_TWINS = 2, 5
@@ -53,7 +54,9 @@ def separate(database: Path, gold: str) -> Separation:
     kept: list[bytes] = []
     unstable = False
     fruitless = 0
-    for seed in range(CANDIDATES):
+    for seed in range(MOST_CANDIDATES):
+        if seed >= CANDIDATES and not literals:
+            break
         done = not left or fruitless >= PATIENCE
         if len(kept) == MOST_TWINS or (len(kept) >= LEAST_TWINS and not literals and done):
             break

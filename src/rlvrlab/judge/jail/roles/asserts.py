@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Sequence
 from typing import Any
 
 from rlvrlab.judge.jail import plain
@@ -25,6 +26,8 @@ CATCHING = ("raises", "assertRaises", "assertRaisesRegex", "suppress")
 """Contexts that catch the exceptions they are given."""
 HARMLESS = ("open", "redirect_stdout", "redirect_stderr", "TemporaryDirectory", "catch_warnings", "errstate")
 """Contexts that catch nothing."""
+ENDING = ("exit", "quit", "_exit", "fail")
+"""Functions that end the tests."""
 NOT_READ = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, plain.NotPlain)
 
 
@@ -43,7 +46,8 @@ def run(job: Job, report: Report) -> None:
         if any(_may_catch_a_failure(node) for tree in trees for node in ast.walk(tree)):
             report("stopping")
         else:
-            report("going", *(ast.unparse(ast.fix_missing_locations(Going().visit(tree))) for tree in trees))
+            steered = _steered_by_results(trees, names)
+            report("going", steered, *(ast.unparse(ast.fix_missing_locations(Going().visit(tree))) for tree in trees))
     except NOT_READ:  # no Python, or nested too deeply to be written again: they run as they are
         report("stopping")
 
@@ -59,6 +63,38 @@ def _may_catch_a_failure(node: ast.AST) -> bool:
         case ast.With(items=items) | ast.AsyncWith(items=items):
             return not all(_lets_failures_pass(item.context_expr) for item in items)
     return False
+
+
+def _steered_by_results(trees: list[ast.Module], names: set[str]) -> bool:
+    """May it depend on the candidate's last answer whether it is called again, though asserts end nothing?"""
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    called = names | {node.arg for node in nodes if isinstance(node, ast.arg)}  # `check` calls what it is given
+    return any(_steers(node, called) for node in nodes)
+
+
+def _steers(node: ast.AST, called: set[str]) -> bool:
+    match node:
+        case ast.BoolOp(values=parts):
+            return sum(_calls_one([part], called) for part in parts) > 1
+        case ast.Compare(first, comparators=[second, *later]):
+            return _calls_one([first, second], called) and _calls_one(later, called)
+        case ast.IfExp(condition):
+            return _calls_one([condition], called) and _calls_one([node.body, node.orelse], called)
+        case ast.Call(ast.Name("all" | "any" | "next"), [ast.GeneratorExp(), *_]) | ast.While():
+            return _calls_one([node], called)
+        case ast.For():
+            leaves = any(isinstance(one, ast.Break | ast.Return) for one in ast.walk(node))
+            return leaves and _calls_one([node], called)
+        case ast.Call(ast.Name(name) | ast.Attribute(attr=name)):
+            return name in ENDING or (name.startswith("assert") and isinstance(node.func, ast.Attribute))
+    return isinstance(node, ast.Raise)
+
+
+def _calls_one(parts: Sequence[ast.AST], called: set[str]) -> bool:
+    """Is anything of these names called in there?"""
+    nodes = (node for part in parts for node in ast.walk(part))
+    functions = (node.func for node in nodes if isinstance(node, ast.Call))
+    return any(isinstance(function, ast.Name) and function.id in called for function in functions)
 
 
 def _is_another_exception(named: ast.expr | None) -> bool:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from rlvrlab.judge.jail.child import Job, Report
 from rlvrlab.judge.jail.roles import solution
+
+LINE_END = re.compile("\r\n|\r|\n")
+"""Python's own; `str.splitlines` also ends lines where a text may go on, such as U+2028."""
 
 
 def run(job: Job, report: Report) -> None:
@@ -20,7 +24,7 @@ def run(job: Job, report: Report) -> None:
     facts = {
         "functions": signatures,
         "undocumented": [node.name for node in functions if not ast.get_docstring(node)],
-        "longest_line": max(map(len, job["code"].splitlines()), default=0),
+        "longest_line": max(map(len, LINE_END.split(job["code"]))),
         "names": sorted({name for node in ast.walk(tree) for name in _names(node)}),
     }
     report("facts", facts)
