@@ -5,7 +5,8 @@
 
 `rlvr serve judge`, or `rlvr serve model nano`, in a process of its own, asked by several threads over kept
 connections. Told are the requests that were answered rightly, those that were not, and the memory of the server and
-all its children: after a tenth of the requests, when caches are warm, and at the end.
+all its children: the median of every tenth of the way. Growth is that of the last tenth over the second, when caches
+are warm.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
+from statistics import median
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,14 +30,16 @@ SERVERS = {
     "judge": (["serve", "judge", "--port", "0", "--workers", "2", "--json"], "/run_code"),
     "model": (["serve", "model", "nano", "--port", "0", "--json"], "/v1/completions"),
 }
+TENTHS = 10
 ALLOWED = 0.05
 """What is promised: the memory grows by at most so much."""
 
 
-def question(kind: str, number: int) -> dict[str, Any]:
-    if kind == "judge":
+def question(model: str | None, number: int) -> dict[str, Any]:
+    """A program for the judge; where there is a model, a prompt for it."""
+    if model is None:
         return {"code": f"print({number} + 1)", "language": "python"}
-    return {"model": "nano", "prompt": f"{number % 90} 1 = {number % 90 + 1}\n", "max_tokens": 4, "seed": number}
+    return {"model": model, "prompt": f"{number % 90} 1 = {number % 90 + 1}\n", "max_tokens": 4, "seed": number}
 
 
 def is_right(kind: str, number: int, answer: dict[str, Any]) -> bool:
@@ -47,8 +51,10 @@ def is_right(kind: str, number: int, answer: dict[str, Any]) -> bool:
 class Clients:
     """Threads that ask one question after the other until the questions or the time are over."""
 
-    def __init__(self, kind: str, url: str, requests: int, seconds: float) -> None:
-        self._kind, self._address, self._path = kind, urlsplit(url), SERVERS[kind][1]
+    def __init__(self, kind: str, ready: dict[str, Any], requests: int, seconds: float) -> None:
+        url = ready["url"] if kind == "judge" else ready["urls"][0]
+        self._kind, self._model = kind, ready.get("model")
+        self._address, self._path = urlsplit(url), SERVERS[kind][1]
         self._numbers, self._until = iter(range(requests)), time.monotonic() + seconds
         self._taking = threading.Lock()
         self.counts: Counter[str] = Counter()
@@ -61,11 +67,13 @@ class Clients:
         connection = http.client.HTTPConnection(self._address.hostname or "", self._address.port, timeout=600)
         while (number := self._next()) is not None:
             try:
-                body = json.dumps(question(self._kind, number))
+                body = json.dumps(question(self._model, number))
                 connection.request("POST", self._path, body, {"Content-Type": "application/json"})
                 answer = connection.getresponse()
                 content = json.loads(answer.read())
-                told = "right" if answer.status == 200 and is_right(self._kind, number, content) else "wrong"
+                told = f"status {answer.status}"
+                if answer.status == 200:
+                    told = "right" if is_right(self._kind, number, content) else "wrong"
             except (OSError, http.client.HTTPException, ValueError, KeyError) as error:
                 told = f"lost: {type(error).__name__}"
                 connection.close()
@@ -73,9 +81,17 @@ class Clients:
                 self.counts[told] += 1
 
 
+def _children(task: Path) -> list[str]:
+    """Of one thread; a process has those of all its threads."""
+    try:
+        return (task / "children").read_text().split()
+    except OSError:
+        return []
+
+
 def memory_mb(pid: int) -> float:
     """Of the process and everything below it; pages they share count once for each of them."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    children = [child for task in Path(f"/proc/{pid}/task").iterdir() for child in _children(task)]
     own = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 1e6
     total = own
     for child in map(int, children):
@@ -97,21 +113,22 @@ def main() -> int:
     server = subprocess.Popen([*RLVR, *SERVERS[given.kind][0]], stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
-        clients = Clients(given.kind, json.loads(server.stdout.readline())["url"], given.requests, given.seconds)
+        clients = Clients(given.kind, json.loads(server.stdout.readline()), given.requests, given.seconds)
         threads = [threading.Thread(target=clients.ask) for _ in range(given.clients)]
         for thread in threads:
             thread.start()
-        started, warm, last = time.monotonic(), 0.0, 0.0
+        started, samples = time.monotonic(), [[] for _ in range(TENTHS)]
         while any(thread.is_alive() for thread in threads):
             time.sleep(0.5)
             done = max(sum(clients.counts.values()) / given.requests, (time.monotonic() - started) / given.seconds)
-            last = memory_mb(server.pid)
-            warm = last if done <= 0.1 or not warm else warm
+            samples[min(TENTHS - 1, int(TENTHS * done))].append(memory_mb(server.pid))
+        seconds = round(time.monotonic() - started)
     finally:
         server.terminate()
         server.wait()
-    found = {"kind": given.kind, "answered": dict(clients.counts), "warm_mb": round(warm), "end_mb": round(last)}
-    found["growth"] = round(last / warm - 1, 4)
+    memory = [round(median(tenth), 1) for tenth in samples if tenth]
+    found = {"kind": given.kind, "answered": dict(clients.counts), "seconds": seconds, "memory_mb": memory}
+    found["growth"] = round(memory[-1] / memory[min(1, len(memory) - 1)] - 1, 4)
     print(json.dumps(found) if given.json else found)
     return 0 if set(clients.counts) == {"right"} and found["growth"] <= ALLOWED else 1
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvrlab.batch import Scale, TokenBatch, batch_of, pad, scale_of
-from rlvrlab.randomness import generator, key_bits, shuffled
+from rlvrlab.batch import Scale, TokenBatch, add_metrics, batch_of, micro_batches, pad, scale_of, without
+from rlvrlab.randomness import drawn, generator, key_bits, shuffled
 
 
 def batch() -> TokenBatch:
@@ -91,3 +91,32 @@ def test_shuffling_is_keyed_and_complete() -> None:
     items = list(range(50))
     assert shuffled(items, 1) == shuffled(items, 1) != shuffled(items, 2)
     assert sorted(shuffled(items, 1)) == items == list(range(50))
+
+
+def test_metrics_of_parts_are_summed() -> None:
+    total = {"clipped": 1.0}
+    add_metrics(total, {"clipped": 0.25, "kl": -0.5})
+    add_metrics(total, {"kl": -0.25})
+    assert total == {"clipped": 1.25, "kl": -0.75}
+
+
+@pytest.mark.parametrize(
+    ("couples", "rows", "parts"),
+    [
+        ("batch", 1, [[0, 1, 2, 3]]), ("row", 0, [[0, 1, 2, 3]]), ("row", 4, [[0, 1, 2, 3]]),
+        ("row", 3, [[0, 1, 2], [3]]), ("row", 1, [[0], [1], [2], [3]]), ("pair", 2, [[0, 1], [2, 3]]),
+        ("pair", 1, [[0, 1], [2, 3]]), ("pair", 3, [[0, 1, 2, 3]]),
+    ],
+)  # fmt: skip
+def test_a_batch_is_cut_where_its_objective_allows(couples, rows: int, parts: list[list[int]]) -> None:
+    assert [part.tolist() for part in micro_batches(batch(), couples, rows)] == parts
+
+
+def test_no_places_of_a_stream_need_no_problems() -> None:
+    assert drawn([], ("seed",), 3, 3) == []
+
+
+def test_spans_are_taken_out_of_a_copy_of_the_mask() -> None:
+    mask_BT = np.ones((2, 4), dtype=bool)
+    assert without(mask_BT, [[(1, 3)], []]).astype(int).tolist() == [[1, 0, 0, 1], [1, 1, 1, 1]]
+    assert mask_BT.all()

@@ -77,6 +77,13 @@ REFUSED = {
 }
 
 
+def test_as_many_headers_as_are_allowed_and_one_more() -> None:
+    least = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+    many = least + b"".join(b"X-%d: y\r\n" % number for number in range(MOST_HEADERS - 1))
+    assert len(request_of(many + b"\r\n").headers) == MOST_HEADERS
+    assert status_of(request_of, many + b"Last: y\r\n\r\n") == 431
+
+
 @pytest.mark.parametrize(("head", "status"), REFUSED.values(), ids=REFUSED)
 def test_what_could_be_understood_in_two_ways_is_refused(head: bytes, status: int) -> None:
     assert status_of(lambda: body_size(request_of(head))) == status

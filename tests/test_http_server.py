@@ -338,3 +338,25 @@ def test_values_are_bounded_over_all_connections(monkeypatch: pytest.MonkeyPatch
         return turned_away
 
     assert b" 503 " in asyncio.run(go())
+
+
+def test_where_descriptors_are_few_some_are_kept_for_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit of 258 leaves room for two callers: the third is told to come back."""
+    monkeypatch.setattr("rlvrlab.http_server.resource.getrlimit", lambda which: (258, 258))
+    monkeypatch.setattr("rlvrlab.http_server.resource.setrlimit", lambda which, limits: None)
+
+    async def go() -> list[bytes]:
+        server = HttpServer(echo)
+        port = await server.start("127.0.0.1", 0)
+        callers, statuses = [], []
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            callers.append(writer)
+            writer.write(get("/"))
+            statuses.append((await reader.readuntil(b"\r\n")).split()[1])
+        for writer in callers:
+            writer.close()
+        await server.close()
+        return statuses
+
+    assert asyncio.run(go()) == [b"200", b"200", b"503"]

@@ -55,6 +55,14 @@ def test_credit(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("declared", "plugins"),
+    [("grows", {"tree"}), ("follows", {"trace"}), ("remembers", {"doubly_robust"})],
+)
+def test_what_only_one_kind_of_credit_needs(declared: str, plugins: set[str]) -> None:
+    assert {name for name in names("credit") if getattr(find("credit", name), declared)} == plugins
+
+
+@pytest.mark.parametrize(
     ("settings", "samples"),
     [
         ({}, False),

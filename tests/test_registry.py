@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import py_compile
+import subprocess
+import sys
 from dataclasses import dataclass, make_dataclass
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -180,3 +182,10 @@ def test_an_edit_of_equal_length_in_the_same_second_is_seen(tmp_path: Path) -> N
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert SourceFileLoader("mine", str(path)).get_code("mine").co_consts[0] == 1, "Python's own loader does not see it"
     assert FromSource("mine", str(path)).get_code("mine").co_consts[0] == 2
+
+
+def test_a_plug_in_is_found_in_a_file_of_another_name() -> None:
+    """In a process that has looked at no other plug-in before."""
+    code = "from rlvrlab.registry import find; print(find('reward', 'binary_format_repeat').__module__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip() == "rlvrlab.rewards.binary", done.stderr

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rlvrlab.fingerprint import fingerprint, same_code
+from rlvrlab.fingerprint import fingerprint, same_code, without_fingerprints
 
 BASE = """
 import re
@@ -82,3 +82,11 @@ def test_sets_have_no_order_and_versions_of_python_do_not_compare() -> None:
         told.add(subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout)
     assert len(told) == 1
     assert same_code("3.11-a", "3.11-a") and same_code("3.11-a", "3.12-b") and not same_code("3.11-a", "3.11-b")
+
+
+def test_only_fingerprints_on_record_are_taken_out_of_a_table() -> None:
+    digest = "3.11-0123456789ab"
+    table = {"code": digest, "code_of": digest, "parts": [{"code": "def f(): pass", "rate": 1}, {"code": digest}]}
+    assert without_fingerprints(table) == {
+        "code_of": digest, "parts": [{"code": "def f(): pass", "rate": 1}, {}],
+    }  # fmt: skip

@@ -77,6 +77,8 @@ def test_the_files_of_an_audit(planted: Audit, tmp_path: Path) -> None:
     near = next(row for row in rows if row["kind"] == "near")
     assert near["left"] == {"split": "train", "row": 2, "id": "ptrain1", "role": "train"} and 0.5 <= near["jaccard"] < 1
     assert "word33" in near["left_text"] and "word33" not in near["right_text"]
+    numbers = ["| train | test | prompt | 1 | 1 | 1 | 3 |", "| train | train | prompt | 1 | 0 | 0 | 1 |"]
+    assert {*numbers, "| train | test | solution | 1 | 0 | 0 | 1 |"} <= set(report.splitlines())
     side_by_side = next(line for line in report.splitlines() if "word31" in line and "other" in line)
     assert side_by_side.count(" | ") == 1
     passage = next(row for row in rows if row["kind"] == "passage")["passage"]

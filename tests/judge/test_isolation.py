@@ -18,7 +18,7 @@ from slow_cases import some_slow
 from rlvrlab.errors import UserError
 from rlvrlab.judge import isolation
 from rlvrlab.judge.isolation import Isolation, chosen_level, probe
-from rlvrlab.judge.jail import kernel, seccomp
+from rlvrlab.judge.jail import kernel, landlock, seccomp
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
@@ -305,3 +305,36 @@ def test_the_judge_of_an_ordinary_user() -> None:
         pytest.skip("the packages are not for everybody to read")
     expected = ["['accepted', 'accepted', 'accepted']", "True", "('blocked_syscall',) 0", "[]"]
     assert told.stdout.splitlines() == expected, told.stderr
+
+
+def walled(file: Path) -> bytes:
+    """What a process finds that may write `file` alone: can it be emptied, read back, and the one beside it opened?"""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        found = b""
+        try:
+            kernel.no_new_privileges()
+            kernel.syscall("landlock_restrict_self", landlock.ruleset([], [str(file)]), 0)
+            for path in (file, file.with_name("beside")):
+                try:
+                    os.close(os.open(path, os.O_RDWR | os.O_TRUNC))
+                    found += b"+"
+                except PermissionError:
+                    found += b"-"
+        finally:
+            os.write(writing, found)
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading, "rb") as told:
+        return told.read()
+
+
+def test_a_file_that_may_be_written_may_be_emptied_and_no_other(tmp_path: Path) -> None:
+    if landlock.version() < 3:
+        pytest.skip("asks the Linux kernel: Landlock 3 or later")
+    for name in ("file", "beside"):
+        (tmp_path / name).write_text("text")
+    assert walled(tmp_path / "file") == b"+-"
+    assert [(tmp_path / name).read_text() for name in ("file", "beside")] == ["", "text"]

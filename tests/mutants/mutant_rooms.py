@@ -6,6 +6,9 @@ import re
 from functools import cache
 from pathlib import Path
 
+from mutant_names import names_for, speaking_tests
+from mutant_plants import Plant
+
 TESTS = Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent
 SOURCE = ROOT / "src" / "rlvrlab"
@@ -27,6 +30,7 @@ LEFT_OUT = {
     "scale/verl/cpu": "is exercised by verl-test",
     "scale/verl/trainer.py": "is exercised by verl-test",
     "scale/verl/collection.py": "is exercised by verl-test",
+    "scale/verl/guarding.py": "is exercised by verl-test",
     "study/launchers/ray.py": "needs a Ray cluster, in slow tests",
     "models/smollm2.py": "needs a download",
 }
@@ -66,37 +70,51 @@ CONCERNS = {
     "credit/": ["credit", "test_plugin_declarations.py"],
     "record/": ["record", "train/test_exact_resume.py", "train/test_touched_folders.py"],
     "skills/": ["skills"],
-    "types.py": ["test_batch.py", "rollout", "engines/test_collect.py", "evals/test_metrics.py"],
+    "types.py": ["test_types.py", "rollout", "engines/test_collect.py", "evals/test_metrics.py"],
     "batch.py": ["test_batch.py", "objectives", "advantages"],
     "randomness.py": ["test_batch.py", "train/test_determinism.py", "envs/test_countdown.py"],
     "student.py": ["evals/test_statistics.py", "study/test_study_power.py"],
     "http_access.py": ["test_http_server.py", "report/test_server_pages.py"],
     "http_client.py": ["engines/test_openai_servers.py", "judge/test_fusion_client.py"],
-    "replicas.py": ["scale/test_judge_replicas.py", "scale/test_model_replicas.py", "engines/test_openai_servers.py"],
+    "replicas.py": [
+        "test_replicas.py",
+        "scale/test_judge_replicas.py",
+        "scale/test_model_replicas.py",
+        "engines/test_openai_servers.py",
+    ],
     "fingerprint.py": ["api/test_fingerprints.py"],
-    "notes.py": ["engines/test_hf_state.py", "train/test_divergence.py"],
+    "notes.py": ["cli/test_notes.py", "engines/test_hf_state.py"],
 }
 """Tests by the beginning of a file's path, the longest that fits; otherwise the folder of the room's name."""
 
 
-def tests_for(file: str) -> list[list[str]]:
-    """Tests in the order they are tried: of the room by those that name the module, the others of the room, others.
+def tests_for(plant: Plant) -> list[list[str]]:
+    """Tests in the order they are tried: those that speak of the function, then the files of the room that name the
+    module or have its name, the others of the room, others.
 
-    Paths below tests/. Most bugs are noticed by the first few files, and collecting the others would take longer.
+    Paths below tests/. Most bugs are noticed by the first few, and collecting the others would take longer.
     """
-    fitting = [start for start in CONCERNS if file.startswith(start)]
-    patterns = CONCERNS[max(fitting, key=len)] if fitting else _of_the_room(file)
-    room = [found for pattern in patterns for found in _files(pattern)]
-    module = "rlvrlab." + file.removesuffix(".py").replace("/", ".")
+    fitting = [start for start in CONCERNS if plant.file.startswith(start)]
+    patterns = CONCERNS[max(fitting, key=len)] if fitting else _of_the_room(plant.file)
+    room = list(dict.fromkeys(found for pattern in patterns for found in _files(pattern)))
+    module = "rlvrlab." + plant.file.removesuffix(".py").replace("/", ".")
     parent, _, name = module.rpartition(".")
     named = re.compile(rf"{re.escape(module)}\b|from {re.escape(parent)} import [^\n]*\b{name}\b")
     direct = [path for path, text in _texts().items() if named.search(text)]
-    first = [path for path in direct if path in room]
-    rest = [path for path in dict.fromkeys(room) if path not in first]
-    others = [path for path in direct if path not in room]
-    return [part for part in (first, rest, others[:MOST_OTHERS]) if part]
+    first = [path for path in room if path in direct or name in Path(path).stem]
+    rest = [path for path in room if path not in first]
+    own = plant.where.rpartition(".")[2]
+    speaking = [path for path, text in _texts().items() if len(own) >= TELLING and re.search(rf"\b{own}\b", text)]
+    others = [path for path in dict.fromkeys((*speaking, *direct)) if path not in room]
+    names = names_for((SOURCE / plant.file).read_text("utf-8"), plant.start)
+    close = [test for path in (*first, *rest) for test in speaking_tests(path, _texts()[path], names)][:MOST_CLOSE]
+    return [part for part in (close, first, rest, others[:MOST_OTHERS]) if part]
 
 
+MOST_CLOSE = 12
+"""Tests that are tried before whole files."""
+TELLING = 8
+"""Letters of a function's name that is not used for much else."""
 MOST_OTHERS = 8
 """Test files of other rooms that are tried: what everything imports is named in nearly all of them."""
 
@@ -108,7 +126,7 @@ def _of_the_room(file: str) -> list[str]:
 
 def _files(pattern: str) -> list[str]:
     found = TESTS.glob(f"{pattern}/**/test_*.py" if (TESTS / pattern).is_dir() else pattern)
-    return sorted(path.relative_to(TESTS).as_posix() for path in found)
+    return sorted({path.relative_to(TESTS).as_posix() for path in found} & _texts().keys())
 
 
 @cache

@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache, partial
+from itertools import takewhile
 from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple
@@ -26,6 +28,8 @@ PYTEST = (
     "--no-header", "--tb=no", "-rfE", "-m", "not slow and not soak and not oracle",
 )  # fmt: skip
 NOTHING_COLLECTED = 5
+BROKEN_RUN = 70
+"""What the zygote says where pytest itself raised. It may be the machine's doing: it counts when it comes thrice."""
 ZYGOTE = Path(__file__).with_name("mutant_zygote.py")
 
 
@@ -69,9 +73,13 @@ class Copy:
         """The name of the first test that fails, leaving out the known broken; empty when all pass."""
         words = [*PYTEST, *(f"tests/{name}" for name in tests), *(f"--deselect={name}" for name in sorted(broken))]
         assert self._zygote.stdin and self._zygote.stdout
-        self._zygote.stdin.write(json.dumps(words) + "\n")
-        self._zygote.stdin.flush()
-        code, said = json.loads(self._zygote.stdout.readline())
+        code, said = BROKEN_RUN, ""
+        for _ in range(3):
+            self._zygote.stdin.write(json.dumps(words) + "\n")
+            self._zygote.stdin.flush()
+            code, said = json.loads(self._zygote.stdout.readline())
+            if code != BROKEN_RUN:
+                break
         if code in (0, NOTHING_COLLECTED):
             return ""
         found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", said, re.MULTILINE)
@@ -83,28 +91,48 @@ class Copy:
 
 
 def fates(plants: list[Plant], jobs: int, until: float, say: Callable[[str], None], work: Path) -> Iterator[Fate]:
-    """Every bug that was tried before the time was up; `until` is on the monotonic clock."""
+    """Every bug that was tried before the time was up; `until` is on the monotonic clock.
+
+    All are first shown to the tests nearest to them; those that are still there, to the others afterwards."""
     copies = [Copy(work / str(number)) for number in range(jobs)]
     free: SimpleQueue[Copy] = SimpleQueue()
     for copy in copies:
         free.put(copy)
     known = Known(set(), set())
 
-    def tried(plant: Plant) -> Fate | None:
+    def tried(plant: Plant, which: int) -> Fate | None:
         if time.monotonic() > until:
             return None
         copy = free.get()
         try:
-            return _tried(plant, copy, known, say)
+            return _tried(plant, near_and_far(plant)[which], copy, known, say)
         finally:
             free.put(copy)
 
+    further: list[Plant] = []
     try:
         with ThreadPoolExecutor(jobs) as pool:
-            yield from (fate for fate in pool.map(tried, plants) if fate is not None)
+            for plant, fate in zip(plants, pool.map(partial(tried, which=0), plants), strict=True):
+                if fate is not None and not fate.noticed and near_and_far(plant)[1]:
+                    say(f"not noticed by the nearest tests  {plant.name}")
+                    further.append(plant)
+                elif fate is not None:
+                    yield fate
+            yield from (fate for fate in pool.map(partial(tried, which=1), further) if fate is not None)
     finally:
         for copy in copies:
             copy.close()
+
+
+NEAR_FILES = 4
+
+
+@cache
+def near_and_far(plant: Plant) -> tuple[list[list[str]], list[list[str]]]:
+    """The tests for a bug: those that speak of its function and the few files that name its module; and the others."""
+    tests = tests_for(plant)
+    near = list(takewhile(lambda some: "::" in some[0] or len(some) <= NEAR_FILES, tests))
+    return near, tests[len(near) :]
 
 
 class Known(NamedTuple):
@@ -114,21 +142,27 @@ class Known(NamedTuple):
     broken: set[str]
 
 
-def _tried(plant: Plant, copy: Copy, known: Known, say: Callable[[str], None]) -> Fate:
+def _tried(plant: Plant, tests: list[list[str]], copy: Copy, known: Known, say: Callable[[str], None]) -> Fate:
     """A test only counts as having noticed when it passes without the bug."""
     started = time.monotonic()
     text = (ROOT / "src" / "rlvrlab" / plant.file).read_text("utf-8")
-    remaining = tests_for(plant.file)
+    remaining = list(tests)
     while remaining:
         copy.write(plant.file, plant.planted(text))
         by = copy.first_failure(remaining[0], known.broken)
         copy.write(plant.file, text)
         if not by:
             remaining.pop(0)
-        elif "::" not in by or by in known.sound or copy.first_failure([by.removeprefix("tests/")]) != by:
-            known.sound.add(by)
+            continue
+        one_test = "::" in by  # otherwise pytest itself stopped: a file that cannot be imported, or a run that hangs
+        again = [by.removeprefix("tests/")] if one_test else remaining[0]
+        failure = by if one_test else f"{by}: {' '.join(again)}"
+        if failure in known.sound or copy.first_failure(again, known.broken - {by}) != by:
+            known.sound.add(failure)
             return Fate(plant, True, by, time.monotonic() - started)
-        else:
-            say(f"{by} fails without a bug and is left out")
+        say(f"{failure} fails without a bug and is left out")
+        if one_test:
             known.broken.add(by)
+        else:
+            remaining.pop(0)
     return Fate(plant, False, "", time.monotonic() - started)

@@ -8,6 +8,7 @@ from itertools import groupby
 import mutant_lists
 import mutant_rooms
 import pytest
+from mutant_names import names_for, speaking_tests
 from mutant_plants import Plant, plants_in
 from mutant_rooms import LEFT_OUT, QUOTA, SOURCE
 
@@ -38,6 +39,41 @@ def test_a_plant_changes_one_place_and_its_name_does_not_depend_on_lines() -> No
     assert first.planted(CODE) == CODE.replace("max(", "min(")
 
 
+SOURCE_OF_THREE = """
+def inner():
+    return 1
+
+def _hidden():
+    return inner() + 2
+
+class Outer:
+    def go(self):
+        return _hidden()
+"""
+TESTS_OF_THREE = """
+def helper():
+    return Outer().go()
+
+def test_by_a_helper():
+    assert helper()
+
+class TestSome:
+    def test_itself(self):
+        assert inner()
+
+def test_of_something_else():
+    pass
+"""
+
+
+def test_tests_that_speak_of_a_function_are_found_through_callers_and_helpers() -> None:
+    assert names_for(SOURCE_OF_THREE, SOURCE_OF_THREE.index("1")) == {"inner", "go", "Outer"}
+    assert names_for(SOURCE_OF_THREE, SOURCE_OF_THREE.index("2")) == {"go", "Outer"}
+    found = speaking_tests("f.py", TESTS_OF_THREE, {"inner", "Outer"})
+    assert found == ["f.py::test_by_a_helper", "f.py::TestSome::test_itself"]
+    assert speaking_tests("f.py", TESTS_OF_THREE, set()) == []
+
+
 @pytest.mark.slow
 def test_there_are_enough_in_every_room_and_each_is_python() -> None:
     plants: list[Plant] = mutant_lists.every_plant()
@@ -45,7 +81,7 @@ def test_there_are_enough_in_every_room_and_each_is_python() -> None:
     assert len(plants) >= 150 and rooms >= QUOTA.keys() - {"randomness"}
     assert len({plant.name for plant in plants}) == len(plants)
     for plant in plants:
-        assert mutant_rooms.tests_for(plant.file), plant.name
+        assert mutant_rooms.tests_for(plant), plant.name
     for file, planted in groupby(sorted(plants, key=lambda plant: plant.file), key=lambda plant: plant.file):
         text = (SOURCE / file).read_text("utf-8")
         sound = ast.dump(ast.parse(text))

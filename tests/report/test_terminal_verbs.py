@@ -97,6 +97,16 @@ def test_show_of_little(tmp_path, monkeypatch, capsys) -> None:
     assert "no run 'zzz'" in errors(inside(monkeypatch, capsys, "show", "zzz", folder=tmp_path))[0]
 
 
+@pytest.mark.parametrize("name", ["0_sft.json", "first_sft.json"])
+def test_a_damaged_card_costs_only_the_cards(tmp_path, monkeypatch, capsys, name: str) -> None:
+    cards = made_run(tmp_path / "experiments", "one") / "analysis" / "cards"
+    cards.mkdir(parents=True)
+    (cards / name).write_text('{"phase": ')
+    done = inside(monkeypatch, capsys, "show", "one", folder=tmp_path)
+    assert done.returncode == 0 and "missing: analysis/cards: cannot be read (" in done.stdout, done.stderr
+    assert "50.0 [40.0, 60.0]" in done.stdout
+
+
 def test_hostile_words_stay_inert(tmp_path, monkeypatch, capsys) -> None:
     folder = made_run(tmp_path / "experiments", "evil", question="\x1b[2J[red]boo[/red]")
     (folder / "logs/events.jsonl").write_text(lines([{"kind": "warning", "text": "\x1b]0;x\x07 [bold]"}]))

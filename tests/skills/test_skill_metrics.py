@@ -81,6 +81,9 @@ def test_the_interval_of_an_area_is_t_over_seeds() -> None:
     points = np.stack([np.full(6, 1.0), kept], axis=1)[:, None]
     found, expected = area(points, (0.0, 0.0)), scipy.stats.ttest_1samp(kept, 0).confidence_interval()
     assert found == pytest.approx((kept.mean(), expected.low, expected.high))
+    two = scipy.stats.ttest_1samp(kept[:2], 0).confidence_interval()
+    assert area(points[:2], (0.0, 0.0)) == pytest.approx((kept[:2].mean(), two.low, two.high))
+    assert area(points[:1], (0.0, 0.0))[1:] == (-np.inf, np.inf), "one seed says nothing of others"
 
 
 def test_spearman_is_scipys_with_ties() -> None:

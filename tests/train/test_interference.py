@@ -12,7 +12,8 @@ from test_guards import trained
 from test_protocols import SKILLS
 
 from rlvrlab.cli import main
-from rlvrlab.errors import UserError
+from rlvrlab.cli.interference import command as verb
+from rlvrlab.errors import LabError, UserError
 from rlvrlab.train import session
 from rlvrlab.train.interference import interference
 from rlvrlab.train.lab import build_lab
@@ -49,3 +50,11 @@ def test_the_verb_measures_a_checkpoint_and_leaves_tables_and_pictures(tmp_path:
     table = (ended.folder / "analysis/tables/interference_one_update.csv").read_text().splitlines()
     assert table[0] == "step_on,effect_on,value" and len(table) == 5
     assert (ended.folder / "analysis/figures/interference_gradient.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("problems", "length", "words"), [(-1, 0.3, "--problems -1"), (6, 0.0, "--length 0.0"), (0, 0.3, "config.json")]
+)
+def test_0_problems_are_all_of_them_and_fewer_are_a_mistake(problems: int, length: float, words: str, tmp_path) -> None:
+    with pytest.raises(LabError, match=words):
+        verb.callback(run=str(tmp_path), problems=problems, length=length, as_json=False)

@@ -12,6 +12,7 @@ from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.options import AS_JSON, RUN
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.cli.runs import COLOURS, duration, share_of, steps_of, tokens_of, wide_console
+from rlvrlab.errors import RunError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -96,7 +97,7 @@ def _details(folder: Path) -> dict[str, Any]:
     cards = []
     try:
         cards = read_cards(folder)
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (RunError, OSError, ValueError, TypeError, KeyError) as error:
         run.folder.miss("analysis/cards", f"cannot be read ({error})")
     return {
         **{key: data[key] for key in ("why", "go_on", "headline", "lights", "warnings")},

@@ -13,6 +13,7 @@ import click
 
 from rlvrlab.cli.printing import printable
 from rlvrlab.errors import AskedToStop
+from rlvrlab.notes import noting
 
 
 @contextmanager
@@ -20,7 +21,7 @@ def patient(what: str, deadline_s: float) -> Iterator[Callable[[], None]]:
     """Within the block the wait is watched; call what this yields whenever answers have come.
 
     Raises DeadlineExceeded after so many seconds of silence, and AskedToStop within 10 s of SIGTERM or SIGHUP. Ctrl-C
-    interrupts at once, as everywhere.
+    interrupts at once, as everywhere. What the engine has to say meanwhile is said on stderr.
     """
     from rlvrlab.train.stopping import Abandoned, Interrupts, Patience
 
@@ -29,7 +30,8 @@ def patient(what: str, deadline_s: float) -> Iterator[Callable[[], None]]:
 
     with Interrupts((signal.SIGTERM, signal.SIGHUP)) as interrupts:
         remedy = "mend what does not answer, or raise --deadline"
-        with Patience(tell, interrupts, deadline_s, lambda status, words: None, remedy) as patience:
+        watched = Patience(tell, interrupts, deadline_s, lambda status, words: None, remedy)
+        with watched as patience, noting(tell):
             try:
                 with patience.over(what):
                     yield patience.alive
