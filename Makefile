@@ -7,7 +7,7 @@ JOBS   ?= 2
 TORCH  ?= torch==2.13.0
 VERL   ?= .venv-verl
 
-.PHONY: help hf setup quick demo demo-llm test fast oracles verl-test soak wheel fuzz mutants lint types bench claims docs clean
+.PHONY: help hf setup quick demo demo-llm test fast oracles verl-test verl-faults soak wheel fuzz mutants lint types bench claims docs clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -66,6 +66,9 @@ $(VERL)/.ready: tests/scale/verl_requirements.txt pyproject.toml
 
 verl-test: $(VERL)/.ready  ## the real verl trainer on a local Ray cluster on a CPU: our reward, credit, surgery, merge, eval
 	$(VERL)/bin/python -m pytest -m oracle tests/oracles/test_verl_*.py tests/scale/test_verl_run.py
+
+verl-faults: $(VERL)/.ready  ## a node of a local Ray cluster is killed under an evaluation and under verl
+	$(VERL)/bin/python -m pytest -m oracle tests/scale/test_nodes.py
 
 soak: $(VENV)/.dev  ## kill every kind of work at random moments and compare
 	$(BIN)/python -m pytest -m soak -o faulthandler_timeout=3600  # hundreds of kills in one test
