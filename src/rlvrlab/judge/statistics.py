@@ -1,14 +1,16 @@
-"""How long judging takes: percentiles over all checks so far, and the slowest ones by name."""
+"""How long judging takes: percentiles over the latest checks, and the slowest of all by name."""
 
 from __future__ import annotations
 
 import heapq
 import math
+from array import array
 from collections import Counter
 from dataclasses import dataclass, field
 
 SLOWEST_KEPT = 10
-DURATIONS_KEPT = 100_000
+DURATIONS_KEPT = 20_000
+"""Eight bytes each: a server that has answered 100,000 requests is no larger for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Latency:
 class Stopwatch:
     """Collects durations; the oldest are forgotten beyond DURATIONS_KEPT."""
 
-    durations_ms: list[float] = field(default_factory=list)
+    durations_ms: array[float] = field(default_factory=lambda: array("d"))
     slowest: list[tuple[float, str]] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
     checks: int = 0
