@@ -86,6 +86,14 @@ def test_a_record_has_every_trial_decision_and_look_at_test(name: str) -> None:
     assert measured == {(metric, trial) for metric, by_trial in scores.items() for trial in by_trial}
 
 
+@pytest.mark.parametrize("name", sorted(STUDIES))
+def test_trials_leave_test_problems_to_the_end_of_the_study(name: str) -> None:
+    chain = Chain(load_study(files()[name]))
+    stage = chain.order()[0]
+    trial = chain.trials(stage, chain.arms(stage)[0].name, {})[0]
+    assert load_recipe(chain.file.recipe, words(trial.settings)).recipe.eval.test_size == 0
+
+
 @pytest.mark.parametrize("name", sorted(name for name in STUDIES if name.startswith("npg_muse/")))
 def test_volumes_differ_in_nothing_but_their_problems(name: str) -> None:
     """The same updates and answers, and the same references of SFT, which are the first of the training problems."""
