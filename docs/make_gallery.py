@@ -30,10 +30,9 @@ CHROMIUM = "/usr/bin/chromium"
 LARGEST = 120_000
 """Bytes of one picture."""
 COMMON = [
-    "data.dev_size=120", "eval.every=5", "eval.test_size=80", "eval.test_n=4", "grpo.steps=60", "env.order=ascending",
+    "data.dev_size=120", "eval.every=5", "eval.test_size=80", "eval.test_n=4", "grpo.steps=60",
     "--json",
 ]  # fmt: skip
-"""Numbers in ascending order, as in the runs of the pictures that are there."""
 ARMS = {f"rate_0.02_{seed}": (f"seed={seed}",) for seed in range(3)}
 ARMS |= {f"rate_0.2_{seed}": (f"seed={seed}", "grpo.learning_rate=0.2") for seed in range(2)}
 QUESTION = "question=Does a ten times larger learning rate still learn?"
