@@ -141,6 +141,27 @@ def test_conflict_is_drawn(tmp_path, show) -> None:
     assert one.failed() == []
 
 
+def test_a_change_while_the_document_is_fetched_is_asked_for_too(run_folder: Path, browser: Any) -> None:
+    """What is on its way may have been gathered before the second change."""
+    document = gather(run_folder) | {"status": "running", "tone": ""}
+    news, asked, fetched = ["event: change\ndata: {}"] * 2, threading.Event(), list[str]()
+    slowly = (
+        "() => { const real = fetch; fetch = (...of) => new Promise((on) => setTimeout(() => on(real(...of)), 500)); }"
+    )
+    with serving(page(document, Live("/events", "/document")), to_json(document), news, asked, fetched) as address:
+        one = Shown(browser)
+        at = one.open(address)
+        at.evaluate(slowly)
+        before = len(fetched)
+        asked.set()
+        at.wait_for_timeout(200)
+        assert len(fetched) == before and len(news) == 1
+        asked.set()
+        at.wait_for_timeout(2500)
+        assert len(fetched) == before + 2 and one.failed() == []
+        one.context.close()
+
+
 def test_a_live_page_never_goes_back(run_folder: Path, tmp_path: Path, browser: Any) -> None:
     """The server hands out a document from before the end: the page has been told better, and keeps it."""
     running = Path(shutil.copytree(run_folder, tmp_path / "copy"))
@@ -163,8 +184,11 @@ def test_a_live_page_never_goes_back(run_folder: Path, tmp_path: Path, browser: 
         at.locator("header .status", has_text="finished").wait_for()
         before = len(fetched)
         asked.set()
-        while len(fetched) <= before:
+        for _ in range(600):
+            if len(fetched) > before:
+                break
             at.wait_for_timeout(50)
+        assert len(fetched) > before, "the change was not asked for"
         at.wait_for_timeout(1500)  # everything is drawn anew by then
         assert at.locator("header .status").inner_text() == "finished"
         assert at.locator("#overview .progress .sourced").inner_text() == "8" and one.failed() == []

@@ -9,8 +9,10 @@ function listen(live) {
     document.getElementById("live").textContent = text;
   };
   const on = (kind, act) => news.addEventListener(kind, (event) => act(event.data ? JSON.parse(event.data) : {}));
-  let asking = false;
+  let asking = false,
+    changedMeanwhile = false; // since the document was asked for: what comes may not know of it
   async function renew() {
+    changedMeanwhile = asking;
     if (asking) return;
     asking = true;
     try {
@@ -24,6 +26,7 @@ function listen(live) {
     } finally {
       asking = false;
     }
+    if (changedMeanwhile) renew();
   }
   news.addEventListener("open", () => tell("● live"));
   news.addEventListener("error", () => tell("○ waiting for the server"));
