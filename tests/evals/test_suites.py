@@ -307,12 +307,14 @@ def test_one_command_examines_every_run_of_a_folder(monkeypatch, capsys, tmp_pat
     recipe = tiny(tmp_path).name
     for name, steps in (("cold", 1), ("warm", 30)):
         words = (f"name={name}", 'phases=["sft"]', f"sft.steps={steps}", "sft.references=40", "output_dir=out")
-        done = inside(monkeypatch, capsys, "train", recipe, *words, "sft.learning_rate=0.1", folder=tmp_path)
+        rest = ("sft.learning_rate=0.1", "env.order=ascending")
+        done = inside(monkeypatch, capsys, "train", recipe, *words, *rest, folder=tmp_path)
         assert done.returncode == 0, done.stderr
     (tmp_path / "out" / "notes").mkdir()
     words = (
-        "suite", "coding", "countdown.numbers=[2]", "countdown.high=9", "countdown.style=bare", "--only", "countdown",
-        "--only", "humaneval", "--models", "out", "--data", "nowhere", "--size", "12", "--max-tokens", "6",
+        "suite", "coding", "countdown.numbers=[2]", "countdown.high=9", "countdown.style=bare",
+        "countdown.order=ascending", "--only", "countdown", "--only", "humaneval", "--models", "out",
+        "--data", "nowhere", "--size", "12", "--max-tokens", "6",
     )  # fmt: skip
     found = json.loads(inside(monkeypatch, capsys, *words, "-o", "res", "--json", folder=tmp_path).stdout)
     assert [cell["model"].partition("_")[0] for cell in found["cells"]] == ["cold", "warm"]

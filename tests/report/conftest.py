@@ -21,6 +21,7 @@ type = "countdown"
 numbers = [2]
 high = 9
 style = "bare"
+order = "ascending"  # tests count equal answers, which the few steps make more of in this order
 [data]
 train_size = 40
 dev_size = 12

@@ -210,7 +210,8 @@ def test_one_skill_only_is_no_surgery(tmp_path: Path) -> None:
     one = ["protocol.type=single", "protocol.skill=plus"]
     plain, _ = trained(tmp_path, *one)
     for method in ("pcgrad", "nash"):
-        operated, _ = trained(tmp_path, *one, f"surgery.type={method}")
+        by_skill = (f"surgery.type={method}", "surgery.group_strategy=task_type")
+        operated, _ = trained(tmp_path, *one, *by_skill)
         np.testing.assert_allclose(operated.engine.theta, plain.engine.theta, rtol=1e-7, atol=1e-10)
 
 

@@ -77,6 +77,7 @@ def test_judged_members_of_a_group_still_train(tmp_path: Path, phase: str, dead:
         tmp_path,
         f"env.type={ODD}:BrokenJudge",
         "env.fails=4",
+        "env.order=ascending",
         f"phases=['sft', '{phase}']",
         f"filter.dead_groups={dead}",
         f"{phase}.batch_size=8",
