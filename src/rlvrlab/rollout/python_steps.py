@@ -40,7 +40,8 @@ MOST_RETRIED = 60_000
 CONTINUES = re.compile(r"(?:[ \t\r]*+(?:#[^\n]*+)?\n)*+[ \t]+[^\s#]")
 """An indented first statement: the answer continues a function that the prompt began."""
 LINE_END = re.compile(r"\r\n|\r|\n")
-LONE_RETURN = re.compile(r"\r(?!\n)")
+UNTOKENIZED = re.compile(r"\r(?!\n)|[ \t\f]{50}")
+"""After a lone return, or where a sign that is no Python follows them, the tokenizer begins anew at each blank."""
 SPACE = re.compile(r"\s*")
 NOTHING_MORE = re.compile(r"\s*(?:#|\Z)")
 SEMICOLON = re.compile(r"[ \t]*;")
@@ -79,7 +80,7 @@ def python_steps(text: str, region: Span | None = None) -> Segments:
 @lru_cache(maxsize=512)  # answers of one group are often equal, and so are what is left of them
 def canonical_python(code: str) -> str:
     """Its tokens, so that layout makes no difference; comments stay, for a verifier may count them."""
-    if len(code) > MOST_TOKENIZED or LONE_RETURN.search(code):  # after one, the tokenizer begins anew at each blank
+    if len(code) > MOST_TOKENIZED or UNTOKENIZED.search(code):
         return code
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(code).readline))
