@@ -54,7 +54,8 @@ COMMANDS = r"""
     \triangle \to \rightarrow \Rightarrow \longrightarrow \implies \iff \leftrightarrow \Leftrightarrow \leftarrow
     \mapsto \therefore \forall \exists \colon \langle \rangle \lfloor \rfloor \lceil \rceil \lbrace \rbrace \lvert
     \rvert \lVert \rVert \vert \Vert \overline \bar \overrightarrow \vec \hat \widehat \underline \prime \degree \dots
-    \ldots \cdots \dotsc \dotsb
+    \ldots \cdots \dotsc \dotsb \rm \bf \it \sf \tt \textsf \texttt \textup \mathtt \mathscr \middle \nonumber
+    \notag \hfill
 """
 READ = frozenset(COMMANDS.split())
 """Commands that are read here or by math-verify, or only say how a formula looks."""
@@ -63,7 +64,7 @@ BESIDE_A_NUMBER = r"""
     \left \right \big \Big \bigg \Bigg \bigl \bigr \Bigl \Bigr \displaystyle \textstyle \quad \qquad \space \boxed
     \mathit \mathsf \boldsymbol \bm \lfloor \rfloor \lceil \rceil \lvert \rvert \vert \lbrace \rbrace \therefore
     \overline \bar \degree \circ \prime \pi \alpha \beta \gamma \delta \epsilon \theta \lambda \mu \rho \sigma \tau \phi
-    \omega \infty \hbar
+    \omega \infty \hbar \rm \bf \it \sf \tt \textup
 """
 BEFORE_A_NUMBER = r"""
     \sqrt \sin \cos \tan \cot \sec \csc \arcsin \arccos \arctan \sinh \cosh \tanh \ln \log \lg \exp \max \min \gcd

@@ -25,7 +25,7 @@ from rlvrlab.judge.workers.orders import Image, Order
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, bad_task, unjudged
 
-SCORER_VERSION = "mathematics-8"
+SCORER_VERSION = "mathematics-9"
 IMAGE = Image(preload=("math_verify",), roles=("mathematics",))
 PERCENT = re.compile(r"(?<!\s)(?:\s*\\text\s*\{\s*per\s?cent\s*\}|\s+per\s?cent)$")
 WHOLE = re.compile(r"(?<=[0-9])\.(?=\s*/)")

@@ -42,7 +42,10 @@ SAYS_MORE = re.compile(
 )
 """What makes more or less of a number than its value: a relation that is no equality, a question mark, a sign with
 nothing behind it, a prefix that names another base, a word that takes it back."""
-ABBREVIATED = re.compile(WRAPPED.pattern.replace("([^{}]*)", r"\s*(k|K|M|B|[mb]ln?|[bm]n|tn|Mio\.?|Mrd\.?)\s*"))
+CUT_SHORT = r"(k|K|M|B|[mb]ln?|[bm]n|tn|Mio\.?|Mrd\.?)"
+ABBREVIATED = re.compile(
+    WRAPPED.pattern.replace("([^{}]*)", rf"\s*{CUT_SHORT}\s*") + rf"|\\rm\s+{CUT_SHORT}(?![a-zA-Z])"
+)
 """A scale that is cut short, behind a number: `2 \\text{ bn}`. Gold must name those that are units."""
 COUNTED = {
     "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11,
@@ -112,7 +115,8 @@ def differ(answer: str, gold: str) -> bool | None:
     if max(len(answer), len(gold)) > LONGEST_ANSWER:
         return None
     one, other = unwrapped(answer), unwrapped(gold)
-    if unread(answer) != unread(gold) or set(ABBREVIATED.findall(answer)) - set(ABBREVIATED.findall(gold)):
+    scales = [{wrapped or roman for wrapped, roman in ABBREVIATED.findall(text)} for text in (answer, gold)]
+    if unread(answer) != unread(gold) or scales[0] - scales[1]:
         return True
     for read in (_in_base, _on_the_clock, _as_ratios):
         decided = read(one, other)

@@ -1,6 +1,6 @@
-"""What verl can train and what is refused, found out from what the plug-ins declare.
+"""The tables in cluster.md of what verl can train and what is refused, found out from what the plug-ins declare.
 
-python -m rlvrlab.scale.verl.honoured      prints the table of docs/cluster.md
+python docs/make_verl_table.py
 """
 
 from __future__ import annotations
