@@ -66,12 +66,17 @@ class Figure:
     cpu_ms: float
 
 
+def below(pid: int) -> list[int]:
+    """The living children of a worker: its template, its keeper of process numbers, jobs."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def cpu_seconds(workers: list[int]) -> float:
-    """CPU time of this process, its ended children and the given living ones with theirs."""
+    """CPU time of this process, its ended children, and the given living ones with all that is below them."""
     own = resource.getrusage(resource.RUSAGE_SELF)
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     total = own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
-    for pid in workers:
+    for pid in [*workers, *(child for worker in workers for child in below(worker))]:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         total += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
     return total
@@ -209,7 +214,7 @@ async def endurance(hung: int, checks: int) -> dict[str, object]:
         return {
             "worker_mb": sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids) * 4 // 1024,
             "descriptors": sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in [os.getpid(), *pids]),
-            "children": sum(len(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()) for pid in pids),
+            "children": sum(len(below(pid)) for pid in pids),
         }
 
     stdio = StdioTask((("1 2 3\n", "6\n"),))

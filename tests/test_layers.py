@@ -47,7 +47,7 @@ UNSAFE_CALLS = {"eval", "exec", "compile", "__import__"}
 TYPING_ONLY = "TYPE_CHECKING"
 MAY_EXECUTE = "judge/jail/"
 """The only place that runs foreign code, inside the jail."""
-MAY_MARSHAL = {"judge/workers/worker.py", "judge/jail/zygote.py", "judge/jail/child.py"}
+MAY_MARSHAL = {"judge/workers/worker.py", *(f"judge/jail/{name}.py" for name in ("zygote", "template", "child"))}
 """The judge hands jobs into the jail this way; nothing that comes out of the jail is ever unmarshalled."""
 
 

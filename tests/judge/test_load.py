@@ -38,18 +38,16 @@ class Sleeper:
         self.crew, self.reports = Crew(), []
         self.threads: list[Threads] = [{} for _ in limits]
         self.watches: list[Watch] = []
+        pids: list[int] = []
         for number, each in enumerate(limits):
             self.reports.append(os.pipe())
             child = os.fork()
             if child == 0:
                 time.sleep(600)
                 os._exit(0)
-            watch = self.crew.watch(number, each, self.reports[-1][1], 0.05)
-            watch.follow(child)
-            self.crew.watches.append(watch)
-            self.watches.append(watch)
+            pids.append(child)
+            self.watches.append(self.crew.watch(number, each, os.pidfd_open(child), self.reports[-1][1]))
         self.began = self.watches[0].began
-        pids = [watch.pid for watch in self.watches]
         monkeypatch.setattr(supervisor, "cpu_seconds", lambda pid: sum(run for run, _ in self._of(pids, pid).values()))
         monkeypatch.setattr(
             supervisor,

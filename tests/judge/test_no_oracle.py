@@ -13,7 +13,7 @@ from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, TestsTask
 from rlvrlab.judge.workers.orders import Order, Ran
-from rlvrlab.judge.workers.worker import Child, Worker
+from rlvrlab.judge.workers.worker import NO_JOB, Child, Worker
 
 CHECKER = "import json, sys\nq = json.load(sys.stdin)\nsys.exit(q['output'].strip() != q['expected'])"
 PAIRS = tuple((str(i), str(i % 2)) for i in range(5))
@@ -61,7 +61,8 @@ def test_right_and_wrong_answers_see_the_same(monkeypatch: pytest.MonkeyPatch, n
     start, collect = Worker.start, Child.collect
 
     def noted(self: Worker, order: Order) -> Child:
-        started.append("checker" if order.job.get("code") == CHECKER else str(order.job["role"]))
+        if order is not NO_JOB:
+            started.append("checker" if order.job.get("code") == CHECKER else str(order.job["role"]))
         return start(self, order)
 
     def looked(self: Child, ended: list[Any]) -> Ran:

@@ -20,6 +20,7 @@ from rlvrlab.judge.code import CodeJudge
 from rlvrlab.judge.finding import Starved, failure_of
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.jail.numbers import KEEPER
+from rlvrlab.judge.jail.template import NAME as TEMPLATE
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
 from rlvrlab.judge.workers.orders import Order, Ran
@@ -34,9 +35,9 @@ WAIT_S = 60.0
 
 
 def processes_below(pid: int) -> list[int]:
-    """Its children without the keeper of process numbers, which lives as long as its worker."""
+    """Its children without its template and the keeper of process numbers, which live as long as their worker."""
     children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return [child for child in children if name_of(child) != KEEPER.decode()]
+    return [child for child in children if name_of(child).encode() not in (KEEPER, TEMPLATE)]
 
 
 def name_of(pid: int) -> str:

@@ -12,6 +12,7 @@ from programs import BENIGN, CLASSIFIED, FORGERY, ISOLATION, PATHOLOGICAL, PROGR
 
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.jail.numbers import KEEPER
+from rlvrlab.judge.jail.template import NAME as TEMPLATE
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, Task, TestsTask
 from rlvrlab.types import Verdict
@@ -48,13 +49,13 @@ def wrong_verdicts(judge: Judge, programs: list[Program]) -> list[str]:
 
 
 def descendants() -> set[int]:
-    """Every process below this one but the keepers of process numbers, which live as long as their workers."""
+    """Every process below this one but templates and keepers of numbers, which live as long as their workers."""
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 name, _, rest = (entry / "stat").read_text().partition("(")[2].rpartition(")")
-                if name != KEEPER.decode():
+                if name.encode() not in (KEEPER, TEMPLATE):
                     parents[int(entry.name)] = int(rest.split()[1])
             except OSError:
                 continue

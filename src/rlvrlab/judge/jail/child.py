@@ -1,7 +1,7 @@
 """From fork to exit of one child: descriptors in place, walls up, then its role.
 
 Descriptors inside: 0 standard input, 1 output, 2 errors, 3 the report, 4 a peer to talk to (where the role has one).
-The job itself arrives as a file the zygote never read, so nothing of one job is in the memory the next is forked from.
+The job itself arrives as a file that only the child reads: nothing of it is in the memory that the next is forked from.
 That file also takes the mark that the child has entered the jail. It is closed before anything foreign runs: whatever
 a program still has a descriptor of, a pipe too, it can open again through /proc/self/fd and read empty.
 """
@@ -17,16 +17,17 @@ import os
 import sys
 import threading
 from _sitebuiltins import Quitter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rlvrlab.judge.jail import frames
-from rlvrlab.judge.jail.supervisor import INSIDE
-from rlvrlab.judge.jail.walls import Way
+from rlvrlab.judge.jail.jobfile import HEAD_SIZE, INSIDE
+from rlvrlab.judge.jail.walls import Walls
 
-REPORT, PEER = 3, 4
+REPORT, PEER, JOB, DESCRIPTORS = 3, 4, 5, 6
+"""Places of descriptors; a child without a peer gets anything in its place, and closes it."""
 LOWEST_OWN = 10
-"""The zygote's own descriptors begin here, out of the way of a child's."""
+"""The worker's own descriptors begin here, out of the way of a child's."""
 MESSAGE_LENGTH = 500
 EXIT_FAILED = 1
 OBJECTS_BETWEEN_COLLECTIONS = 20_000
@@ -34,7 +35,7 @@ OBJECTS_BETWEEN_COLLECTIONS = 20_000
 Job = dict[str, Any]
 Role = Callable[[Job, "Report"], None]
 
-pread, pwrite, close, dup2 = os.pread, os.pwrite, os.close, os.dup2
+pread, pwrite, lseek, close, dup2, own_parent = os.pread, os.pwrite, os.lseek, os.close, os.dup2, os.getppid
 loads, enable, leave = marshal.loads, gc.enable, os._exit
 
 
@@ -75,17 +76,23 @@ def message_of(error: BaseException) -> str:
         return "(its message cannot be shown)"
 
 
-def live(way: Way, descriptors: list[int], size: int, roles: dict[str, Role]) -> None:
+def live(
+    walls: Walls, readable: tuple[str, ...], descriptors: Sequence[int], roles: dict[str, Role], parent: int
+) -> None:
     """The whole life of a forked child; never returns. `descriptors` are those for 0 … 4, then a file with the job."""
     status = EXIT_FAILED
     try:
-        content = pread(descriptors[-1], size, 0)
+        content = pread(descriptors[JOB], lseek(descriptors[JOB], 0, os.SEEK_END), 0)
         for index, source in enumerate(descriptors):
             dup2(source, index)
-        way.enter(len(descriptors))
-        job = loads(content)
-        pwrite(index, INSIDE, 0)
-        close(index)
+        walls.enter(content, readable, DESCRIPTORS)
+        if own_parent() != parent:  # the worker has died before its death could end this process
+            return
+        peer, job = loads(memoryview(content)[HEAD_SIZE:])
+        pwrite(JOB, INSIDE, 0)
+        close(JOB)
+        if not peer:
+            close(PEER)
         enable()
         status = act(roles[job["role"]], job)
     finally:
@@ -93,7 +100,7 @@ def live(way: Way, descriptors: list[int], size: int, roles: dict[str, Role]) ->
 
 
 def open_streams() -> None:
-    """Text streams on 0, 1 and 2, made once by the zygote: what lies behind the numbers changes with every child."""
+    """Text streams on 0, 1 and 2, made once by the worker: what lies behind the numbers changes with every child."""
     sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115

@@ -7,9 +7,7 @@ lie side by side instead of one object here and one there on pages a child would
 from __future__ import annotations
 
 import ctypes
-import gc
 import importlib
-import struct
 
 PRELOADED = """
 _sitebuiltins array ast atexit bisect collections contextlib copy ctypes dataclasses datetime decimal enum fcntl
@@ -23,9 +21,6 @@ LARGEST_SMALL, STEP, POOL, POOL_HEAD = 512, 16, 1 << 14, 48
 BYTES_HEAD = 33
 MOST_HELD = 600
 LARGEST_CHUNK, SMALLEST_CHUNK, CHUNK_HEAD = 1 << 16, LARGEST_SMALL + STEP, 16
-
-STATE_SEARCHED = 8192
-"""Bytes of the interpreter's state in which its counts of collections are looked for; it is many times as long."""
 
 _fillers: list[object] = []
 
@@ -67,33 +62,3 @@ def _fill_chunks() -> None:
             size = size * 7 // 8 // STEP * STEP
         else:
             held += 1
-
-
-class UncountedCollector:
-    """Empties the interpreter's free lists, as `gc.collect` does, and sets its count of collections back.
-
-    Any program can ask for that count (`gc.get_stats`); it would say how many children the worker had before.
-    Where the count cannot be found in memory it is left as it is.
-    """
-
-    def __init__(self) -> None:
-        gc.collect()
-        self._counts = _collection_counts()
-        state = ctypes.pythonapi.PyInterpreterState_Get
-        state.restype = ctypes.c_void_p
-        beginning: int = state()
-        self._place = beginning + ctypes.string_at(beginning, STATE_SEARCHED).find(self._counts)
-        gc.collect()
-        here = ctypes.string_at(self._place, len(self._counts)) if self._place >= beginning else b""
-        self._found = here == _collection_counts()
-
-    def collect(self) -> None:
-        """Free what is free."""
-        gc.collect()
-        if self._found:
-            ctypes.memmove(self._place, self._counts, len(self._counts))
-
-
-def _collection_counts() -> bytes:
-    """The counts of all generations as they lie in memory."""
-    return struct.pack("9n", *(count for generation in gc.get_stats() for count in generation.values()))

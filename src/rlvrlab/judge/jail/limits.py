@@ -70,8 +70,12 @@ def apply_to_worker() -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
 
 
-def in_force(limits: Limits, imported_size: int = 0, imported_data: int = 0) -> list[tuple[int, int, int]]:
-    """A job's budgets as the kernel knows them: kind, soft, hard. The supervisor enforces CPU and wall time before.
+KINDS = (resource.RLIMIT_CPU, resource.RLIMIT_DATA, resource.RLIMIT_AS, resource.RLIMIT_FSIZE, resource.RLIMIT_STACK)
+"""What the kernel bounds in a job."""
+
+
+def in_force(limits: Limits, imported_size: int = 0, imported_data: int = 0) -> list[tuple[int, int]]:
+    """A job's budgets as the kernel knows them: soft and hard for each of KINDS. The supervisor enforces times before.
 
     What the worker's packages hold, in bytes of address space and of data, does not count against the job.
     """
@@ -82,9 +86,9 @@ def in_force(limits: Limits, imported_size: int = 0, imported_data: int = 0) -> 
     # Raising the stack is another: it stays address space of the job's own.
     largest_stack = resource.getrlimit(resource.RLIMIT_STACK)[1] % UNLIMITED
     return [
-        (resource.RLIMIT_CPU, cpu, cpu + 1),
-        (resource.RLIMIT_DATA, memory, memory),
-        (resource.RLIMIT_AS, address_space, address_space),
-        (resource.RLIMIT_FSIZE, output, output),
-        (resource.RLIMIT_STACK, min(MAIN_STACK, largest_stack), largest_stack),
+        (cpu, cpu + 1),
+        (memory, memory),
+        (address_space, address_space),
+        (output, output),
+        (min(MAIN_STACK, largest_stack), largest_stack),
     ]

@@ -2,7 +2,9 @@
 
 The tmpfs lives in the worker's mount namespace, so it is bounded in bytes and inodes and vanishes with the worker. All
 else is read-only in there, and the host has another name. After a job that wrote something the directory is replaced:
-an emptied one would still tell by its inode numbers how many files there had been.
+an emptied one would still tell by its inode numbers how many files there had been. It lies in another one, the holder,
+which stays, holds nothing else and cannot be written to: the rules of Landlock name the holder, so whoever forks the
+jobs need not know whether the directory was replaced.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ from rlvrlab.judge.jail import files, kernel
 
 INODES = 4096
 STAMP = 0
+NAME = "job"
 HOST = b"judge"
 FLAGS = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+HOLDER_OPTIONS = "size=4k,nr_inodes=2,mode=0711"
 HIDDEN = "/sys"
 """An empty folder in the jail. A file in there is made when somebody first asks for it, with the time of that moment:
 thousands of bits that one job could set and the next read, by `stat` alone. Those of /proc are hidden in numbers.py."""
@@ -32,17 +36,38 @@ class Scratch:
         owner = "" if user is None else f",uid={user},gid={user}"
         self._options = f"size={size_mb}m,nr_inodes={INODES},mode=0700{owner}"
         self.own_mounts = _leave_mounts()
-        self.bounded = self.own_mounts and self._mounted(base)
-        self.path = base if self.bounded else f"{base}/{os.getpid()}-{os.urandom(6).hex()}"
-        if not self.bounded:
+        self.bounded = self.own_mounts and _mounted(base, HOLDER_OPTIONS)
+        self.holder = base if self.bounded else f"{base}/{os.getpid()}-{os.urandom(6).hex()}"
+        self.path = f"{self.holder}/{NAME}"
+        if self.bounded:
+            os.mkdir(self.path)  # noqa: PTH102
+            kernel.mount("none", base, "none", FLAGS | kernel.MS_REMOUNT | kernel.MS_RDONLY, HOLDER_OPTIONS)
+        else:
             if user is not None:
                 os.chmod(base, 0o711)  # noqa: PTH101, S103 - or its new owner could not come here
-            self._make()
-        os.chdir(self.path)
+            os.mkdir(self.holder, 0o711)  # noqa: PTH102
+        self._make()
         os.environ["TMPDIR"] = os.environ["HOME"] = self.path
 
+    def _make(self) -> None:
+        if self.bounded:
+            if not _mounted(self.path, self._options):
+                raise OSError(f"the scratch directory {self.path} could not be mounted")
+        else:
+            self._open_holder(True)
+            os.mkdir(self.path, 0o700)  # noqa: PTH102
+            if self._user is not None:
+                os.chown(self.path, self._user, self._user)
+            self._open_holder(False)
+        self.stamp()
+
+    def _open_holder(self, writable: bool) -> None:
+        """Where jobs are somebody else they cannot write to it anyway, and the worker always can."""
+        if self._user is None:
+            os.chmod(self.holder, 0o711 if writable else 0o511)  # noqa: PTH101
+
     def stamp(self) -> None:
-        """Before a job: what changes in here from now on is its own doing, and all it sees of the past is this."""
+        """What changes in here from now on is the next job's doing."""
         os.utime(self.path, ns=(STAMP, STAMP))
 
     @property
@@ -51,36 +76,32 @@ class Scratch:
         return os.stat(self.path).st_mtime_ns != STAMP  # noqa: PTH116 - quickest
 
     def renew(self) -> None:
-        """A new directory in place of the one the last job wrote to; rules that name the old one are void."""
-        os.chdir("/")
+        """A new directory in place of the one the last job wrote to."""
         if self.bounded:
             kernel.unmount(self.path)
-            if not self._mounted(self.path):
-                raise OSError(f"the scratch directory {self.path} could not be mounted again")
         else:
             remove_tree(self.path)
+            self._open_holder(True)
             os.rmdir(self.path)  # noqa: PTH106
-            self._make()
-        os.chdir(self.path)
-
-    def _mounted(self, path: str) -> bool:
-        try:
-            kernel.mount("tmpfs", path, "tmpfs", FLAGS, self._options)
-        except OSError:
-            return False
-        return True
-
-    def _make(self) -> None:
-        os.mkdir(self.path, 0o700)  # noqa: PTH102
-        if self._user is not None:
-            os.chown(self.path, self._user, self._user)
+        self._make()
 
     def close(self) -> None:
         """Leave nothing behind; a tmpfs vanishes with the worker's mount namespace."""
+        if self.bounded:
+            return
         with suppress(OSError):
             remove_tree(self.path)
-            if not self.bounded:
-                os.rmdir(self.path)  # noqa: PTH106
+            self._open_holder(True)
+            os.rmdir(self.path)  # noqa: PTH106
+            os.rmdir(self.holder)  # noqa: PTH106
+
+
+def _mounted(path: str, options: str) -> bool:
+    try:
+        kernel.mount("tmpfs", path, "tmpfs", FLAGS, options)
+    except OSError:
+        return False
+    return True
 
 
 def _leave_mounts() -> bool:

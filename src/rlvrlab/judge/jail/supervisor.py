@@ -13,9 +13,8 @@ import os
 import signal
 import struct
 import time
-from bisect import bisect_left
 from contextlib import suppress
-from os import close, pidfd_open, wait4, waitstatus_to_exitcode
+from os import P_PIDFD, WEXITED, WNOWAIT, close, wait4, waitid, waitstatus_to_exitcode
 from time import monotonic
 
 from rlvrlab.judge.jail.files import content
@@ -24,9 +23,6 @@ from rlvrlab.judge.jail.limits import Limits
 KILLED = -int(signal.SIGKILL)
 REASONS = ("", "cpu", "wall", "starved", "cancelled", "output")
 ENDED = struct.Struct("=iiBddd")
-INSIDE = b"\0inside\0"
-"""What a child writes over the beginning of its job (no job begins like this) before anything foreign runs: a child
-without it never entered the jail."""
 SHORTEST_NAP_S, LONGEST_NAP_S = 0.005, 0.05
 """How often a job is looked at: a test's end is noticed with this precision, and no short job is looked at at all."""
 SHARE_OF_LOOKING = 0.05
@@ -36,6 +32,7 @@ PATIENCE, LEAST_PATIENCE_S = 10, 60.0
 """A child that got too little processor for this many wall limits is given up as starved, not timed out."""
 MOST_EXCUSED_THREADS = 4
 """Threads wait for each other too: with the waits of all of them a crowd could stop the clock for next to no CPU."""
+MOST_SWEEPS, SWEEP_EVERY_S = 2000, 0.001
 PAGE = 4096
 FIONREAD = 0x541B
 """Of termios, a library that nobody else needs."""
@@ -45,21 +42,19 @@ ThreadTimes = tuple[int, tuple[int, int]]
 
 
 class Watch:
-    """One running child and its budgets; made before the child, as memory written after a fork is copied."""
+    """One running child and its budgets."""
 
     __slots__ = ("began", "cpu", "id", "killed", "limits", "pid", "pidfd", "report", "seen", "started", "test_cpu")
 
-    def __init__(self, number: int, limits: Limits, report: int, clock: float) -> None:
-        self.id, self.limits, self.report = number, limits, report
-        self.pid = self.pidfd = -1
+    def __init__(self, number: int, limits: Limits, pidfd: int, report: int, clock: float) -> None:
+        self.id, self.limits, self.pidfd, self.report = number, limits, pidfd, report
+        self.pid = 0
+        """Its number, which nobody needs to know before the first look."""
         self.killed = ""
-        self.seen = len(INSIDE)
+        self.seen = -1
+        """Unlike any fill: what a child needs before its first test is not counted for that test."""
         self.cpu = self.test_cpu = 0.0
         self.began, self.started = monotonic(), clock
-
-    def follow(self, pid: int) -> None:
-        """The child exists."""
-        self.pid, self.pidfd = pid, pidfd_open(pid)
 
     def fileno(self) -> int:
         """A descriptor that becomes readable when the child ends."""
@@ -89,7 +84,9 @@ class Watch:
 
     def reap(self) -> bytes:
         """Collect the ended child: its number, exit, who killed it, CPU and wall seconds, peak memory in MB."""
-        _, status, usage = wait4(self.pid, 0)
+        ended = waitid(P_PIDFD, self.pidfd, WEXITED | WNOWAIT)
+        assert ended is not None  # it would be only if nobody waited
+        _, status, usage = wait4(ended.si_pid, 0)
         close(self.pidfd)
         close(self.report)
         code = waitstatus_to_exitcode(status)
@@ -109,7 +106,6 @@ class Crew:
         self._proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         """Opened before the children's own /proc hides it, which does not know their numbers out here."""
         self.watches: list[Watch] = []
-        """Not by descriptor: the interpreter counts every change of a dictionary, and children can read its count."""
         self.clock = 0.0
         """Seconds since the first child was started, without those that are excused."""
         self._begin(0.0)
@@ -117,24 +113,24 @@ class Crew:
     def _begin(self, now: float) -> None:
         self._last, self.next_look = now, now + LONGEST_NAP_S
         self.clock = self._test_started = 0.0
-        self._seen: list[ThreadTimes] = []
+        self._seen: dict[int, tuple[int, int]] = {}
         self._lost_share = (0.0, 0.0)
 
-    def rest(self) -> None:
-        """Forget the last job."""
-        self._begin(0.0)
-
-    def watch(self, number: int, limits: Limits, report: int, first_look_s: float) -> Watch:
-        """Prepare for one more child; with the first one the clock starts."""
+    def watch(self, number: int, limits: Limits, pidfd: int, report: int) -> Watch:
+        """Watch one more child; with the first one the clock starts."""
         now = monotonic()
         if not self.watches:
             self._begin(now)
-        self.next_look = min(self.next_look, now + first_look_s)
-        return Watch(number, limits, report, self.clock)
+        self.next_look = min(self.next_look, now + nap_s(limits.cpu_s, limits.wall_or_default_s))
+        watch = Watch(number, limits, pidfd, report, self.clock)
+        self.watches.append(watch)
+        return watch
 
     def look(self, now: float) -> None:
         """Look at every child, then decide when to look again."""
         passed, self._last = now - self._last, now
+        for watch in self.watches:
+            watch.pid = watch.pid or process_number(self._proc, watch.pidfd)
         used = self._used()
         # Both are asked for every time: a wait is known only by how far the count has come since the last look.
         waited = self._waited(used)
@@ -169,9 +165,8 @@ class Crew:
         long as those that were seen did for theirs.
         """
         seen = [times for watch in self.watches for times in thread_times(self._proc, watch.pid)]
-        seen.sort()
         steps = since(self._seen, seen)
-        self._seen = seen
+        self._seen = dict(seen)
         waited = sum(sorted(wait for _, wait in steps)[-MOST_EXCUSED_THREADS:]) / 1e9
         ran = sum(run for run, _ in steps) / 1e9
         all_ran, all_waited = self._lost_share
@@ -182,6 +177,27 @@ class Crew:
     def _waits_for_the_judge(self) -> bool:
         """Is a report pipe full? The judge empties it as soon as it has a processor itself."""
         return any(capacity(watch.report) - unread(watch.report) < PAGE for watch in self.watches)
+
+    def end_all_but(self, spared: set[int]) -> None:
+        """End all other processes of this pid namespace; where they multiply faster than that, nothing helps."""
+        for _ in range(MOST_SWEEPS):
+            others = [int(name) for name in os.listdir(self._proc) if name.isdigit()]  # noqa: PTH208 - of a descriptor
+            living = [pid for pid in others if pid not in spared and lives(self._proc, pid)]
+            if not living:
+                return
+            for pid in living:
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(SWEEP_EVERY_S)
+        raise OSError("processes that a job has left behind cannot be ended")
+
+
+def lives(proc: int, pid: int) -> bool:
+    """Does a process run, or could it? One that has ended and was not collected yet does not."""
+    try:
+        return content(f"{pid}/stat", proc).rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except OSError:
+        return False
 
 
 def nap_s(cpu_left: float, wall_left: float) -> float:
@@ -208,16 +224,18 @@ def cpu_seconds(pid: int) -> float:
         return 0.0
 
 
-def since(before: list[ThreadTimes], now: list[ThreadTimes]) -> list[tuple[int, int]]:
-    """How far each thread has come since the last look; both lists are sorted.
+def process_number(proc: int, pidfd: int) -> int:
+    """The number of a process in the namespace of this /proc; 0 when it has ended and been reaped."""
+    lines = content(f"self/fdinfo/{pidfd}", proc).splitlines()
+    number = next(int(line.split()[1]) for line in lines if line.startswith(b"Pid:"))
+    return max(0, number)
 
-    Without a dictionary, as in `Crew.watches`.
-    """
+
+def since(before: dict[int, tuple[int, int]], now: list[ThreadTimes]) -> list[tuple[int, int]]:
+    """How far each thread has come since the last look."""
     steps = []
     for thread, (run, waited) in now:
-        place = bisect_left(before, (thread, (0, 0)))
-        known = place < len(before) and before[place][0] == thread
-        run_before, waited_before = before[place][1] if known else (0, 0)
+        run_before, waited_before = before.get(thread, (0, 0))
         steps.append((run - run_before, waited - waited_before))
     return steps
 

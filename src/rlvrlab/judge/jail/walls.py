@@ -1,7 +1,8 @@
 """What every child of a worker applies to itself, prepared before it is forked.
 
 After a fork each page a child touches is copied, and in Python that is nearly every object it looks at. So the way into
-the jail is a short list of calls whose arguments already lie in memory; the child only goes through the list.
+the jail is a short list of calls whose arguments already lie in memory; the child only goes through the list. Its
+budgets alone come with its job.
 """
 
 from __future__ import annotations
@@ -10,114 +11,102 @@ import ctypes
 import fcntl
 import os
 import resource
-import struct
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from struct import pack
+from typing import Any
 
 from rlvrlab.judge.jail import kernel, landlock, limits
+from rlvrlab.judge.jail.jobfile import BOUNDS, SCRATCH_PLACE
 from rlvrlab.judge.jail.privileges import CapabilitySet
+from rlvrlab.judge.jail.scratch import STAMP, Scratch
 from rlvrlab.judge.jail.seccomp import SET_MODE_FILTER, Filter
-from rlvrlab.judge.jail.supervisor import nap_s
 
 MOST_RULESETS = 16
 LOWEST_RULESET = 32
 """Rulesets have numbers of their own, which do not depend on what was open when they were made."""
 HIGHEST_OWN = limits.FILES
-"""The zygote has no descriptor from here on (RLIMIT_NOFILE), so `Way.enter` closes only those below."""
+"""The template has no descriptor from here on (RLIMIT_NOFILE), so `Way.enter` closes only those below."""
+JOB = b"rlvr-job"
+"""The name of a job's process, as `ps` shows it."""
+UTIME_OMIT = (1 << 30) - 2
 
 libc = ctypes.PyDLL(None)
 """Keeps the interpreter lock and errno as they are: a child has one thread, and only asks whether a call failed."""
-setrlimit, prctl, syscall, closerange, own_pid = libc.setrlimit, libc.prctl, libc.syscall, os.closerange, os.getpid
+setrlimit, prctl, syscall, chdir, utimensat = libc.setrlimit, libc.prctl, libc.syscall, libc.chdir, libc.utimensat
+closerange, own_pid = os.closerange, os.getpid
 
-Terms = tuple[tuple[Any, ...], tuple[str, ...], bool]
-"""What an order asks for: the fields of Limits, further readable paths, may it write to the scratch directory."""
-
-
-class Way(NamedTuple):
-    """The way into the jail under one set of terms."""
-
-    budget: limits.Limits
-    first_look_s: float
-    """When the supervisor looks for the first time."""
-    calls: tuple[tuple[Callable[..., int], tuple[Any, ...]], ...]
-    filter: Filter | None
-
-    def enter(self, descriptors: int) -> None:
-        """Go in, keeping that many descriptors; there is no way back."""
-        if self.filter is not None:
-            self.filter.belong_to(own_pid())
-        for function, arguments in self.calls:
-            if function(*arguments):
-                raise OSError(f"{function.__name__} failed")
-        closerange(descriptors, HIGHEST_OWN)
+Call = tuple[Callable[..., int], tuple[Any, ...]]
+Way = tuple[Call, ...]
+"""Calls that lead into the jail; each returns 0 where it worked."""
+Key = tuple[tuple[str, ...], bool]
+"""What makes ways differ: further readable paths, may it write to the scratch directory."""
 
 
 class Walls:
     """The ways of one worker, each prepared once."""
 
-    def __init__(
-        self,
-        isolation: str,
-        readable: list[str],
-        scratch: str,
-        rights: CapabilitySet,
-        imported: Sequence[int] = (0, 0),
-    ) -> None:
-        self.isolation, self.readable, self.scratch = isolation, readable, scratch
-        self.rights, self.imported = rights, imported
+    def __init__(self, isolation: str, readable: list[str], scratch: Scratch, rights: CapabilitySet) -> None:
+        self.isolation, self.readable, self.scratch, self.rights = isolation, readable, scratch, rights
         self.filter = Filter(processes=isolation == "bwrap") if isolation != "weak" else None
-        self._rules: dict[tuple[tuple[str, ...], bool], int] = {}
-        self.ways: dict[Terms, Way] = {}
+        self._rules: list[int] = []
+        self._ways: dict[Key, Way] = {}
 
-    def way(self, terms: Terms) -> Way:
-        """The way into the jail for these terms, prepared on first use."""
-        if terms not in self.ways:
-            if len(self.ways) >= MOST_RULESETS:
+    def way(self, key: Key) -> Way:
+        """The way into the jail, prepared on first use."""
+        if key not in self._ways:
+            if len(self._ways) >= MOST_RULESETS:
                 self.forget()
-            self.ways[terms] = self._prepare(*terms)
-        return self.ways[terms]
+            self._ways[key] = self._prepare(*key)
+        return self._ways[key]
+
+    def enter(self, job: bytes, readable: tuple[str, ...], descriptors: int) -> None:
+        """Go in on the terms at the head of a job, keeping that many descriptors; there is no way back."""
+        if self.filter is not None:
+            self.filter.belong_to(own_pid())
+        for kind, place in BOUNDS:
+            if setrlimit(kind, job[place]):
+                raise OSError("setrlimit failed")
+        for function, arguments in self.way((readable, bool(job[SCRATCH_PLACE]))):
+            if function(*arguments):
+                raise OSError(f"{function.__name__} failed")
+        closerange(descriptors, HIGHEST_OWN)
 
     def forget(self) -> None:
         """Close the rulesets; they are built again when needed."""
-        for rules in self._rules.values():
+        for rules in self._rules:
             os.close(rules)
         self._rules.clear()
-        self.ways.clear()
-
-    def renew(self) -> None:
-        """The same ways to a new scratch directory: each ruleset is replaced under its own number.
-
-        Nothing else changes in this memory, which the next job is forked from and can read.
-        """
-        for key, number in self._rules.items():
-            rules = self._ruleset(*key)
-            os.dup2(rules, number, inheritable=False)
-            os.close(rules)
+        self._ways.clear()
 
     def _ruleset(self, readable: tuple[str, ...], writable: bool) -> int:
         executable = ["/usr", "/bin", "/lib", "/lib64", sys.base_prefix] if self.isolation == "bwrap" else []
-        scratch = [self.scratch, os.devnull] if writable else [os.devnull]
-        return landlock.ruleset([*self.readable, *readable], scratch, executable)
+        writables = [self.scratch.holder, os.devnull] if writable else [os.devnull]
+        return landlock.ruleset([*self.readable, *readable], writables, executable)
 
-    def _prepare(self, budget: tuple[Any, ...], readable: tuple[str, ...], writable: bool) -> Way:
-        budgets = limits.Limits(*budget)
-        calls: list[tuple[Callable[..., int], tuple[Any, ...]]] = [
-            (setrlimit, (kind, ctypes.create_string_buffer(struct.pack("=QQ", soft, hard), 16)))
-            for kind, soft, hard in limits.in_force(budgets, *self.imported)
+    def _beginning(self) -> list[Call]:
+        """To end with the worker, and to find the scratch directory as if nobody had ever looked into it.
+
+        When it was last written to is set by the worker alone: of two children of a job one may have begun to write.
+        """
+        times = pack("=qqqq", 0, STAMP, 0, UTIME_OMIT)
+        return [
+            (prctl, (kernel.PR_SET_PDEATHSIG, 9, 0, 0, 0)),
+            (prctl, (kernel.PR_SET_NAME, JOB, 0, 0, 0)),
+            (chdir, (self.scratch.path.encode(),)),
+            (utimensat, (kernel.AT_FDCWD, b".", times, 0)),
         ]
+
+    def _prepare(self, readable: tuple[str, ...], writable: bool) -> Way:
+        calls = self._beginning()
         if self.isolation == "bwrap":  # so that a fork bomb stays small; the kernel does not apply this limit to root
-            most = ctypes.create_string_buffer(struct.pack("=QQ", limits.PROCESSES, limits.PROCESSES), 16)
-            calls.append((setrlimit, (resource.RLIMIT_NPROC, most)))
+            calls.append((setrlimit, (resource.RLIMIT_NPROC, pack("=QQ", limits.PROCESSES, limits.PROCESSES))))
         if self.filter is not None:
             restrict, filtered = kernel.NUMBERS["landlock_restrict_self"], kernel.NUMBERS["seccomp"]
-            key = (readable, writable)
-            if key not in self._rules:
-                rules = self._ruleset(*key)
-                self._rules[key] = fcntl.fcntl(rules, fcntl.F_DUPFD_CLOEXEC, LOWEST_RULESET)
-                os.close(rules)
+            rules = self._ruleset(readable, writable)
+            self._rules.append(fcntl.fcntl(rules, fcntl.F_DUPFD_CLOEXEC, LOWEST_RULESET))
+            os.close(rules)
             calls.append((syscall, (kernel.NUMBERS["capset"], self.rights.header, self.rights.sets)))
-            calls.append((syscall, (restrict, self._rules[key], 0)))
+            calls.append((syscall, (restrict, self._rules[-1], 0)))
             calls.append((syscall, (filtered, SET_MODE_FILTER, 0, self.filter.header)))
-        first_look = nap_s(budgets.cpu_s, budgets.wall_or_default_s)
-        return Way(budgets, first_look, ((prctl, (kernel.PR_SET_PDEATHSIG, 9, 0, 0, 0)), *calls), self.filter)
+        return tuple(calls)

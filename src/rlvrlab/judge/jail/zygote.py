@@ -1,7 +1,9 @@
-"""The fork server: imports everything once, then forks one jailed child per job and watches it to its end.
+"""The worker process: imports everything once, starts a template, and watches the children that this one forks.
 
-It is told about a job over a socket: budgets in the message, the job itself as descriptors it passes on unread.
-One worker of the pool is one zygote; it answers every child with one message and leaves nothing behind.
+The judge gives its orders to the template: budgets in the message, the job itself as descriptors. The template forks,
+with this process as the parent, and says so here. This process watches every child to its end, answers the judge with
+one message for each, and leaves nothing behind. What it learns meanwhile stays in its memory, which no job is forked
+from.
 """
 
 from __future__ import annotations
@@ -16,43 +18,40 @@ import os
 import random
 import signal
 import sys
-from _socket import CMSG_LEN, socket
+from _socket import AF_UNIX, CMSG_SPACE, SOCK_SEQPACKET, socket, socketpair
 from array import array
 from collections.abc import Callable
 from contextlib import suppress
-from os import close
 from select import select
 from time import monotonic
 from typing import Any
 
-from rlvrlab.judge.jail import child, heap, kernel, limits, packages, privileges, stand_ins
-from rlvrlab.judge.jail.child import REPORT
+from rlvrlab.judge.jail import child, heap, kernel, limits, packages, privileges, stand_ins, template
+from rlvrlab.judge.jail.jobfile import HEAD_SIZE, INSIDE, terms_of
 from rlvrlab.judge.jail.numbers import ProcessNumbers
 from rlvrlab.judge.jail.rehearsal import rehearse
 from rlvrlab.judge.jail.scratch import Scratch
 from rlvrlab.judge.jail.supervisor import Crew, Watch
-from rlvrlab.judge.jail.walls import Terms, Walls
+from rlvrlab.judge.jail.walls import Walls
 
 SYSTEM_READABLE = "/usr/lib /usr/lib64 /usr/local/lib /lib /lib64 /usr/share/zoneinfo /dev/null /dev/urandom /dev/zero"
-MESSAGE_SIZE = 1 << 16
-DESCRIPTORS_SIZE = CMSG_LEN(8 * array("i").itemsize)
-LOOKS_FOR_PRACTICE = 20
-"""The interpreter changes how it runs a function after some calls."""
 ROLES = ("program", "calls", "candidate", "tester", "inprocess", "syntax", "asserts", "unaided", "trace")
 
-
 fork: Callable[[], int] = ctypes.PyDLL(None).fork
-"""The C library's fork: os.fork's hooks repair locks and threads, which a zygote does not have, cost 0.3 ms, and
-seed `random` anew, which would make verdicts of careless programs vary."""
+"""The C library's fork: os.fork's hooks repair locks and threads, which there are none of, and seed `random` anew,
+which would make verdicts of careless programs vary."""
+
+MESSAGE_SIZE = 1 << 10
+DESCRIPTORS_SIZE = CMSG_SPACE(3 * array("i").itemsize)
 
 
 class Zygote:
-    """A worker process: forks one child per job and reports how each ended."""
+    """A worker process: watches the children that its template forks, and reports how each ended."""
 
-    def __init__(self, control: socket, settings: dict[str, Any], roles: dict[str, child.Role]) -> None:
-        self.control, self.roles = control, roles
+    def __init__(self, control: socket, orders: socket, settings: dict[str, Any], roles: dict[str, child.Role]) -> None:
+        self.control = control
         jailed = settings["isolation"] != "weak"
-        self.numbers = ProcessNumbers()
+        numbers = ProcessNumbers()
         folders = sorted({f"{sys.base_prefix}/lib", *sys.path} - {""})
         # Databases and the like are named by each order: they may be in a folder that is its owner's alone.
         others = bool(settings["roles"])
@@ -64,7 +63,7 @@ class Zygote:
             privileges.become(user)
         readable = [*SYSTEM_READABLE.split(), "/etc/ld.so.cache", *folders, *settings["readable"]]
         rights = privileges.CapabilitySet([privileges.DAC_READ_SEARCH] if may_read else privileges.NONE)
-        self.walls = Walls(settings["isolation"], readable, self.scratch.path, rights, settings["imported"])
+        walls = Walls(settings["isolation"], readable, self.scratch, rights)
         stand_ins.install(processes=settings["isolation"] == "bwrap")
         child.open_streams()
         rehearse(roles)
@@ -76,43 +75,52 @@ class Zygote:
         random.seed(0)
         self.leaves_processes = settings["isolation"] == "bwrap"
         self.crew = Crew()
-        self._practise()
+        self.started = 0
+        """Children so far; the judge counts the orders that it gives likewise."""
+        self.cancelled: dict[int, str] = {}
+        """Children that the judge wanted ended before the template had told of them, and why."""
+        self.another_follows = False
+        """Has the judge announced a further child of the same job?"""
         if settings["isolation"] == "landlock":
-            self.numbers.begin(self.scratch.own_mounts)
+            numbers.begin(self.scratch.own_mounts)
+        else:
+            numbers.end()
+        self.template, self.template_pid = self._fork_template(orders, walls, roles, numbers.counter)
 
-    def _practise(self) -> None:
-        """Renew the scratch directory and look at a process: first times leave more in memory, which jobs would see."""
-        self.walls.way((limits.Limits().fields, (), True))
-        self.scratch.renew()
-        self.walls.renew()
-        self.walls.forget()
-        pipe, ample = os.pipe(), limits.Limits(cpu_s=limits.LONGEST_S / 4, job_cpu_s=limits.LONGEST_S)
-        watch = self.crew.watch(0, ample, pipe[0], 0.0)
-        watch.follow(os.getpid())
-        self.crew.watches.append(watch)
-        for _ in range(LOOKS_FOR_PRACTICE):
-            self.crew.look(monotonic())
-        self.crew.watches.remove(watch)
-        self.crew.rest()
-        for descriptor in (*pipe, watch.pidfd):
-            close(descriptor)
-
-    def serve(self) -> None:
-        """Take orders and collect ended children until the parent closes the socket."""
-        self.memory = heap.UncountedCollector()
+    def _fork_template(
+        self, orders: socket, walls: Walls, roles: dict[str, child.Role], counter: int
+    ) -> tuple[socket, int]:
+        """Start the template as a copy of this process; a socket to hear from it, and its number."""
+        ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
+        gc.collect()
         heap.give_back()
         heap.fill_holes()
         gc.disable()
         gc.freeze()
         # Collecting in a child drags in pages it would otherwise share: only programs that allocate much should pay.
         gc.set_threshold(child.OBJECTS_BETWEEN_COLLECTIONS)
+        pid = fork()
+        if pid == 0:
+            try:
+                template.live(orders.fileno(), theirs.fileno(), counter, walls, roles)
+            finally:
+                os._exit(1)
+        gc.enable()
+        for one in (theirs, orders):
+            one.close()
+        return ours, pid
+
+    def serve(self) -> None:
+        """Hear of new children, end those that the judge wants ended, collect the ended; until the judge has gone."""
         control, watches = self.control, self.crew.watches
         pause = None
         while True:
-            awaited: list[socket | Watch] = [control, *watches]
+            awaited: list[socket | Watch] = [control, self.template, *watches]
             for ready in select(awaited, (), (), pause)[0]:
                 if isinstance(ready, Watch):
                     self._collect(ready)
+                elif ready is self.template:
+                    self._welcome()
                 elif not self._obey():
                     return
             pause = self._look_around() if watches else None
@@ -124,68 +132,64 @@ class Zygote:
             self.crew.look(now)
         return max(0.0, self.crew.next_look - now) + 0.001
 
+    def _welcome(self) -> None:
+        """The template has forked a child."""
+        message, ancillary, _, _ = self.template.recvmsg(1, DESCRIPTORS_SIZE)
+        if not message:
+            raise OSError("the template has ended")
+        pidfd, report, job = array("i", ancillary[0][2])
+        terms = terms_of(os.pread(job, HEAD_SIZE - len(INSIDE), len(INSIDE)))
+        os.close(job)
+        self.started += 1
+        self.another_follows = terms.followed
+        watch = self.crew.watch(self.started, terms.limits, pidfd, report)
+        if reason := self.cancelled.pop(self.started, ""):
+            watch.kill(reason)
+
     def _obey(self) -> bool:
-        """Take one order: start a child, or end one and say why."""
-        message, ancillary, _, _ = self.control.recvmsg(MESSAGE_SIZE, DESCRIPTORS_SIZE)
+        """End a child and say why; False when the judge has gone."""
+        message = self.control.recv(MESSAGE_SIZE)
         if not message:
             return False
-        number, *rest = marshal.loads(message)  # noqa: S302 - the judge wrote it
-        if len(rest) > 1:
-            size, terms = rest
-            self._start(number, size, terms, list(array("i", ancillary[0][2])))
-        else:
-            for watch in self.crew.watches:
-                if watch.id == number:
-                    watch.kill(*rest)
+        number, reason = marshal.loads(message)  # noqa: S302 - the judge wrote it
+        if number > self.started:
+            self.cancelled[number] = reason
+        for watch in self.crew.watches:
+            if watch.id == number:
+                watch.kill(reason)
         return True
-
-    def _start(self, number: int, size: int, terms: Terms, descriptors: list[int]) -> None:
-        if not self.crew.watches:
-            self.scratch.stamp()
-            self.numbers.settle()
-        way = self.walls.ways.get(terms) or self.walls.way(terms)
-        watch = self.crew.watch(number, way.budget, descriptors[REPORT], way.first_look_s)
-        pid = fork()
-        if pid == 0:
-            child.live(way, descriptors, size, self.roles)
-        # Until the child ends, every page written here is a page copied: only what cannot wait.
-        watch.follow(pid)
-        self.crew.watches.append(watch)
-        for descriptor in descriptors:
-            if descriptor != watch.report:
-                close(descriptor)
 
     def _collect(self, watch: Watch) -> None:
         self.crew.watches.remove(watch)
         ended = watch.reap()
         # Before the next job: no process and no file of the last one.
-        if not self.crew.watches:
+        if not self.crew.watches and not self.another_follows:
             if self.leaves_processes:
-                with suppress(ProcessLookupError):
-                    os.kill(-1, signal.SIGKILL)  # everybody in this pid namespace but ourselves
+                self.crew.end_all_but({1, os.getpid(), self.template_pid})
             if self.scratch.used:
                 self.scratch.renew()
-                self.walls.renew()
-            self.numbers.ask()
-            # Nor any trace in this memory, which the next job is forked from: free lists grow with what was watched.
-            self.crew.rest()
-            self.memory.collect()
         self.control.send(ended)
 
     def close(self) -> None:
         """Kill what still runs and remove the scratch directory."""
+        os.kill(self.template_pid, signal.SIGKILL)
+        with suppress(OSError):  # until its end has been read
+            while True:
+                self._welcome()
         for watch in self.crew.watches:
             watch.kill("cancelled")
             watch.reap()
         self.scratch.close()
 
 
-def main(control_descriptor: int, own_path: str, settings_text: str) -> None:
-    """Entry point of the worker process."""
+def main(own_path: str, settings_text: str, *sockets: str) -> None:
+    """Entry point of the worker process, which inherits two sockets: its own and that of its template."""
     os.environ.pop("LD_BIND_NOW", None)  # it was set for the start of this process; candidates must not inherit it
     # Keep 3 … 9 free of anything of ours: a child puts its own descriptors there.
-    control = socket(fileno=fcntl.fcntl(control_descriptor, fcntl.F_DUPFD_CLOEXEC, child.LOWEST_OWN))
-    os.close(control_descriptor)
+    given = [int(one) for one in sockets]
+    control, orders = (socket(fileno=fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, child.LOWEST_OWN)) for one in given)
+    for descriptor in given:
+        os.close(descriptor)
     while os.open("/dev/null", os.O_RDONLY) < child.LOWEST_OWN:
         pass
     settings = json.loads(settings_text)
@@ -199,11 +203,11 @@ def main(control_descriptor: int, own_path: str, settings_text: str) -> None:
         settings["readable"] += packages.places(site)
         if "numpy" in sys.modules:
             importlib.import_module("rlvrlab.judge.jail.arrays").learn()
-        settings["imported"] = [now - then for now, then in zip(packages.own_memory(), before, strict=True)]
+        imported = [now - then for now, then in zip(packages.own_memory(), before, strict=True)]
         # The laboratory's own modules, and whatever else is installed, are not for candidates to import or read.
         sys.path[:] = [path for path in sys.path if path not in (own_path, *site)]
-        zygote = Zygote(control, settings, roles)
-        control.send(b"ready")
+        zygote = Zygote(control, orders, settings, roles)
+        control.send("ready {} {}".format(*imported).encode())
         zygote.serve()
     except Exception as error:
         control.send(f"failed {type(error).__name__}: {error}".encode())

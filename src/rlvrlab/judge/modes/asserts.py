@@ -149,9 +149,8 @@ async def _both(worker: Worker, code: str, task: TestsTask) -> tuple[Ran, Ran]:
     """Two children, one socket between them; the tester's report decides."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        candidate = worker.start(
-            Order({**_candidate_job(code, task), "role": "candidate"}, task.limits, peer=ours.fileno())
-        )
+        job = {**_candidate_job(code, task), "role": "candidate"}
+        candidate = worker.start(Order(job, task.limits, peer=ours.fileno(), followed=True))
         job = {"role": "tester", "entry_point": task.entry_point, "setup": task.setup, "tests": task.tests}
         tester = worker.start(Order(job, task.limits, peer=theirs.fileno(), scratch=False))
     tested = await worker.finish(tester)

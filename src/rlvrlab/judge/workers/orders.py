@@ -57,3 +57,5 @@ class Order:
     """May it write to the worker's scratch directory?"""
     peer: int | None = None
     """A descriptor to talk to another child."""
+    followed: bool = False
+    """Is another child of the same job started right after this one?"""

@@ -1,6 +1,7 @@
-"""The trusted side of one worker: start its zygote (jail/zygote.py), hand it children to run, collect what they left.
+"""The trusted side of one worker: start its zygote (jail/zygote.py), order children, collect what they left.
 
-Everything a job is made of travels as descriptors of memory files; the zygote itself reads none of it.
+Orders go to the template (jail/template.py), which forks the child; the zygote, its parent, tells of its end and is
+told when to end it before. Everything a job is made of travels as descriptors of memory files that neither reads.
 """
 
 from __future__ import annotations
@@ -24,12 +25,15 @@ from typing import Any
 
 from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.jail.frames import scan
-from rlvrlab.judge.jail.limits import MEGABYTE
+from rlvrlab.judge.jail.jobfile import INSIDE, Terms, head
+from rlvrlab.judge.jail.limits import MEGABYTE, Limits
 from rlvrlab.judge.jail.packages import ONE_THREAD
-from rlvrlab.judge.jail.supervisor import ENDED, INSIDE, REASONS, capacity, unread
+from rlvrlab.judge.jail.supervisor import ENDED, REASONS, capacity, unread
 from rlvrlab.judge.workers.orders import Image, Order, Ran
 
 START_TIMEOUT_S = 60.0
+NOTHING_READABLE = b"."
+"""An order that names no further files."""
 LARGEST_REPLY = 1 << 16
 PIPE_SIZE = 1 << 20
 LOOK_EVERY_S, LOOK_AGAIN_S = 0.02, 0.001
@@ -38,10 +42,13 @@ PACKAGE_ROOT = str(Path(__file__).resolve().parents[3])
 SITE = ("site-packages", "dist-packages")
 """How the folders of installed packages are called."""
 BOOT = (
-    "import sys; sys.path.append(sys.argv[2]); "
+    "import sys; sys.path.append(sys.argv[1]); "
     "from rlvrlab.judge.jail.heap import preload; preload(); "
-    "from rlvrlab.judge.jail.zygote import main; main(int(sys.argv[1]), *sys.argv[2:])"
+    "from rlvrlab.judge.jail.zygote import main; main(*sys.argv[1:])"
 )
+
+
+NO_JOB = Order({"role": "program", "code": ""}, Limits())
 
 
 class WorkerDied(InfrastructureError):
@@ -128,21 +135,27 @@ class Worker:
     def __init__(self, image: Image) -> None:
         self.image = image
         self.scratch = scratch_folder()
-        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.control, their_control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.orders, their_orders = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.children: dict[int, Child] = {}
         self.count = 0
+        """Orders given so far. The zygote counts the children that it hears of, so both mean the same by a number."""
+        self.imported = (0, 0)
+        """Address space and data that its packages hold; known when it is ready."""
         self._dead = False
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        with theirs:
-            self.process = self._launch(theirs.fileno())
+        with their_control, their_orders:
+            self.process = self._launch(their_control.fileno(), their_orders.fileno())
         self.control.setblocking(False)
+        self.orders.setblocking(False)
         asyncio.get_running_loop().add_reader(self.control.fileno(), self._hear)
 
-    def _launch(self, control: int) -> subprocess.Popen[bytes]:
+    def _launch(self, control: int, orders: int) -> subprocess.Popen[bytes]:
         site = [path for path in sys.path if path.endswith(SITE)] if self.image.preload else []
         settings = {**asdict(self.image), "scratch": self.scratch, "site": site}
         # -I would ignore the fixed hash seed, and with it the order of a candidate's sets would vary between workers.
-        command = [sys.executable, "-s", "-S", "-P", "-c", BOOT, str(control), PACKAGE_ROOT, json.dumps(settings)]
+        command = [sys.executable, "-s", "-S", "-P", "-c", BOOT, PACKAGE_ROOT, json.dumps(settings)]
+        command += [str(control), str(orders)]
         if self.image.isolation == "bwrap":
             # Bubblewrap around the zygote, where children may start processes: what they leave behind dies with its
             # namespace. Files are still Landlock's: everything below the zygote inherits the ruleset.
@@ -155,7 +168,7 @@ class Worker:
             environment |= dict.fromkeys(ONE_THREAD, "1")
         return subprocess.Popen(  # noqa: S603 - our own interpreter and module
             command,
-            pass_fds=[control],
+            pass_fds=[control, orders],
             env=environment,
             cwd="/",
             stdin=subprocess.DEVNULL,
@@ -170,6 +183,8 @@ class Worker:
             await asyncio.wait_for(asyncio.shield(self._ready), START_TIMEOUT_S)
         except TimeoutError:
             raise InfrastructureError(f"a judge worker did not start within {START_TIMEOUT_S:.0f} s") from None
+        # Every job then finds the memory that an earlier one was forked from, and none can tell that it is the first.
+        await self.run(NO_JOB)
 
     def _hear(self) -> None:
         try:
@@ -182,7 +197,9 @@ class Worker:
             return self._mourn("a judge worker died")
         if message.startswith(b"failed"):
             return self._mourn(f"a judge worker {message.decode(errors='replace')}")
-        if message == b"ready":
+        if message.startswith(b"ready"):
+            size, data = message.split()[1:]
+            self.imported = int(size), int(data)
             self._ready.set_result(None)
         else:
             number, *ended = ENDED.unpack(message)
@@ -209,17 +226,17 @@ class Worker:
     def start(self, order: Order) -> Child:
         """Start one child; its `ended` future resolves when it is gone."""
         self.count += 1
-        content = marshal.dumps(dict(order.job))
-        # The lowest that is free: the zygote has it in memory, and a count would tell how many children there were.
-        number = next(number for number in range(len(self.children) + 1) if number not in self.children)
-        child = Child(number, order, memory_file(content), self.cancel)
+        terms = Terms(order.limits, order.scratch, order.followed)
+        content = marshal.dumps((order.peer is not None, dict(order.job)))
+        child = Child(self.count, order, memory_file(head(terms, self.imported) + content), self.cancel)
         stdin = memory_file(order.stdin) if order.stdin else os.open(os.devnull, os.O_RDONLY)
-        descriptors = [stdin, child.stdout, child.stderr, child.report]
-        descriptors += [child.job] if order.peer is None else [order.peer, child.job]
-        message = child.number, len(content), (order.limits.fields, tuple(order.readable), order.scratch)
+        peer = stdin if order.peer is None else order.peer
+        descriptors = [stdin, child.stdout, child.stderr, child.report, peer, child.job]
+        # Later jobs can read this: nothing in it is a job's doing, no count, and not even how long a program is.
+        message = marshal.dumps((tuple(order.readable), order.scratch)) if order.readable else NOTHING_READABLE
         self.children[child.number] = child
         try:
-            socket.send_fds(self.control, [marshal.dumps(message)], descriptors)
+            socket.send_fds(self.orders, [message], descriptors)
         except OSError as error:
             child.ended.set_exception(WorkerDied(f"a judge worker takes no jobs: {error}"))
         finally:
@@ -274,6 +291,7 @@ class Worker:
         """Tell the zygote to end."""
         with suppress(ValueError, OSError):
             asyncio.get_running_loop().remove_reader(self.control.fileno())
+        self.orders.close()
         self.control.close()
 
     def reap(self) -> None:
