@@ -34,10 +34,13 @@ HANGS = CallsTask("f", (Call((), 1),), limits=Limits(cpu_s=0.05, job_cpu_s=0.5, 
 WAIT_S = 60.0
 
 
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def processes_below(pid: int) -> list[int]:
     """Its children without its template and the keeper of process numbers, which live as long as their worker."""
-    children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return [child for child in children if name_of(child).encode() not in (KEEPER, TEMPLATE)]
+    return [child for child in children_of(pid) if name_of(child).encode() not in (KEEPER, TEMPLATE)]
 
 
 def name_of(pid: int) -> str:
@@ -138,8 +141,9 @@ def test_thousands_of_checks_without_growth() -> None:
         def footprint() -> tuple[int, int, int]:
             gc.collect()
             workers = [worker.process.pid for worker in judge.pools["code"]._workers]
-            memory = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in workers)
-            descriptors = sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in [os.getpid(), *workers])
+            lasting = [*workers, *(child for pid in workers for child in children_of(pid))]
+            memory = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in lasting)
+            descriptors = sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in [os.getpid(), *lasting])
             return memory, descriptors, sum(len(processes_below(pid)) for pid in workers)
 
         burst(0, 1000)

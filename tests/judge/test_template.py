@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_pool import ended, name_of, wait_until
+from test_pool import children_of, ended, name_of, wait_until
 
 from rlvrlab.judge.isolation import probe
 from rlvrlab.judge.jail import scratch, template, walls
@@ -78,9 +78,7 @@ def different_words(one: Memory, other: Memory) -> list[str]:
 
 
 def below(worker: Worker, name: bytes) -> list[int]:
-    pid = worker.process.pid
-    children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return [child for child in children if name_of(child) == name.decode()]
+    return [child for child in children_of(worker.process.pid) if name_of(child) == name.decode()]
 
 
 def program(code: str, limits: Limits = SHORT) -> Order:

@@ -5,8 +5,9 @@ the template waits for an order, forks, hands the new process over to the worker
 also the parent of its copies (CLONE_PARENT): it watches, kills and reaps them, and tells the template nothing.
 
 All that an order leaves here lies in one buffer, the slate, which is wiped before the next one; it is filled by the
-kernel and read by the child alone. An interpreter also counts in its bytecode how often it ran: those counts are put
-back before each fork. Only the names of files that a whole worker's orders allow to be read (databases) stay here.
+kernel and read by the child alone. An interpreter leaves traces too: free lists, and counts in its bytecode of what it
+ran. So the loop makes no object that is not gone before the next one is made, and is practised until the interpreter has
+settled how to run it. Only the names of files that orders allow to be read (databases) stay here.
 """
 
 from __future__ import annotations
@@ -52,23 +53,9 @@ Message = struct.Struct("@PIPNPNi4x")
 Piece = struct.Struct("@PN")
 Rights = struct.Struct("@Nii")
 """The head of ancillary data; descriptors follow."""
-
-
 Arguments = tuple[Any, ...]
 """Made once: what ctypes has to convert for a call leaves its trace in free memory."""
 number, pointer = ctypes.c_size_t.from_param, ctypes.c_void_p.from_param
-
-
-def restoring(place: int, content: bytes) -> Arguments:
-    """For memmove: put this content there."""
-    return pointer(place), content, number(len(content))
-
-
-def unlearning() -> Arguments:
-    """To put the counts in the bytecode of `obey` back to what they are now."""
-    code = Template.obey.__code__
-    place = id(code) + type(code).__basicsize__
-    return restoring(place, ctypes.string_at(place, len(code.co_code)))
 
 
 class Slate:
@@ -90,7 +77,7 @@ class Slate:
             + Rights.pack(CMSG_LEN(3 * 4), SOL_SOCKET, SCM_RIGHTS)
             + struct.pack("iii", PIDFD, FIRST_FREE + REPORT, FIRST_FREE + JOB)
         ).ljust(sum(sizes[:-1]) + 1, b"\0")
-        self.wiping = restoring(here, content)
+        self.wiping: Arguments = pointer(here), content, number(len(content))
         self.incoming, self.outgoing = pointer(incoming), pointer(outgoing)
         self.pidfd = pointer(passing + Rights.size)
         """Where the kernel puts the pidfd of a new child."""
@@ -112,7 +99,6 @@ class Template:
         self.wiping = self.slate.wiping
         self.fork: Callable[..., int] = libc.syscall
         self.forking = self._forking()
-        self.unlearning = unlearning()
 
     def _forking(self) -> Arguments:
         """As the C library forks, which keeps the number of the running thread in a place that the kernel knows of.
@@ -138,7 +124,6 @@ class Template:
             self.walls.way(self.slate.key(size))
         if self.counted:
             pwrite(COUNTER, BEFORE_THE_FIRST, 0)
-        memmove(*self.unlearning)
         pid = self.fork(*self.forking)
         if pid == 0:
             self._be_a_child(size)
@@ -156,7 +141,6 @@ class Template:
         kept = [fcntl(one, F_DUPFD_CLOEXEC, PARKED) for one in (ORDERS, WORKER)]
         judge, worker = parked_pair(ORDERS), parked_pair(WORKER)
         fork, self.fork = self.fork, _pretend
-        self.unlearning = restoring(id(self), b"")
         for _ in range(ORDERS_FOR_PRACTICE):
             judge.sendmsg((b".",), ((SOL_SOCKET, SCM_RIGHTS, array("i", [0] * DESCRIPTORS)),))
             self.obey()
@@ -166,7 +150,7 @@ class Template:
         for one, place in zip(kept, (ORDERS, WORKER), strict=True):
             os.dup2(one, place, inheritable=False)
             os.close(one)
-        self.fork, self.unlearning = fork, unlearning()
+        self.fork = fork
 
 
 def _pretend(*_: object) -> int:

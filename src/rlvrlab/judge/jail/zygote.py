@@ -81,6 +81,7 @@ class Zygote:
         """Children that the judge wanted ended before the template had told of them, and why."""
         self.another_follows = False
         """Has the judge announced a further child of the same job?"""
+        make_ready_to_fork()
         if settings["isolation"] == "landlock":
             numbers.begin(self.scratch.own_mounts)
         else:
@@ -91,14 +92,9 @@ class Zygote:
         self, orders: socket, walls: Walls, roles: dict[str, child.Role], counter: int
     ) -> tuple[socket, int]:
         """Start the template as a copy of this process; a socket to hear from it, and its number."""
+        if "clone" not in kernel.NUMBERS:
+            raise OSError(f"clone: its number is not known on {kernel.MACHINE}")
         ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
-        gc.collect()
-        heap.give_back()
-        heap.fill_holes()
-        gc.disable()
-        gc.freeze()
-        # Collecting in a child drags in pages it would otherwise share: only programs that allocate much should pay.
-        gc.set_threshold(child.OBJECTS_BETWEEN_COLLECTIONS)
         pid = fork()
         if pid == 0:
             try:
@@ -180,6 +176,17 @@ class Zygote:
             watch.kill("cancelled")
             watch.reap()
         self.scratch.close()
+
+
+def make_ready_to_fork() -> None:
+    """Lay this memory out so that copies of it share most of it for as long as they live."""
+    gc.collect()
+    heap.give_back()
+    heap.fill_holes()
+    gc.disable()
+    gc.freeze()
+    # Collecting in a child drags in pages it would otherwise share: only programs that allocate much should pay.
+    gc.set_threshold(child.OBJECTS_BETWEEN_COLLECTIONS)
 
 
 def main(own_path: str, settings_text: str, *sockets: str) -> None:
