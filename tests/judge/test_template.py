@@ -87,6 +87,8 @@ def program(code: str, limits: Limits = SHORT) -> Order:
 
 async def seen_by_a_job(worker: Worker) -> tuple[Memory, Memory]:
     """The memory of the template, and that of a job that has just begun."""
+    if not below(worker, KEEPER):
+        pytest.skip("no pid namespace here: process numbers are to be seen (docs/judge.md)")
     child = worker.start(program(HOLDS_STILL))
     while not os.pread(child.stdout, 1, 0):
         await asyncio.sleep(0.002)

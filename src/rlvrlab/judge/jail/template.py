@@ -6,8 +6,8 @@ also the parent of its copies (CLONE_PARENT): it watches, kills and reaps them, 
 
 All that an order leaves here lies in one buffer, the slate, which is wiped before the next one; it is filled by the
 kernel and read by the child alone. An interpreter leaves traces too: free lists, and counts in its bytecode of what it
-ran. So the loop makes no object that is not gone before the next one is made, and is practised until the interpreter has
-settled how to run it. Only the names of files that orders allow to be read (databases) stay here.
+ran. So the loop makes no object that is not gone before the next one is made, and is practised until the interpreter
+has settled how to run it. Only the names of files that orders allow to be read (databases) stay here.
 """
 
 from __future__ import annotations
