@@ -294,7 +294,7 @@ def test_whatever_was_made_the_next_folder_looks_new(lonely: Judge, act: str) ->
         f"{MAKE.format(1)})"
     )
     before, _, after = seen(lonely, look, act, look)
-    assert before == after and "True" in before
+    assert before == after and "True" in before and "0.0, 0.0]" in before
 
 
 def test_a_job_that_wrote_nothing_keeps_its_folder(lonely: Judge) -> None:

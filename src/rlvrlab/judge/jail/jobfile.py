@@ -44,11 +44,9 @@ class Terms(NamedTuple):
 @lru_cache(maxsize=64)
 def head(terms: Terms, imported: tuple[int, int]) -> bytes:
     """The beginning of the file, for a worker whose packages hold so much address space and data."""
-    own = terms.limits
-    bounds = b"".join(_BOUND.pack(*bound) for bound in in_force(own, *imported))
-    sizes = own.memory_mb, own.output_mb, own.scratch_mb
-    limits = _LIMITS.pack(own.cpu_s, own.job_cpu_s, own.wall_or_default_s, *sizes)
-    return bytes(len(INSIDE)) + bytes([terms.scratch, terms.followed]) + bounds + limits
+    bounds = b"".join(_BOUND.pack(*bound) for bound in in_force(terms.limits, *imported))
+    flags = bytes([terms.scratch, terms.followed])
+    return bytes(len(INSIDE)) + flags + bounds + _LIMITS.pack(*terms.limits.fields)
 
 
 @lru_cache(maxsize=64)

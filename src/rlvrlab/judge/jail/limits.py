@@ -47,9 +47,9 @@ class Limits:
             raise ValueError(f"limits must be positive, at most {LONGEST_S} s and {LARGEST_MB} MB: {self}")
 
     @property
-    def fields(self) -> tuple[float | int | None, ...]:
-        """What `Limits(*fields)` is made from."""
-        return self.cpu_s, self.job_cpu_s, self.wall_s, self.memory_mb, self.output_mb, self.scratch_mb
+    def fields(self) -> tuple[float | int, ...]:
+        """What `Limits(*fields)` is made from, which has the same meaning."""
+        return self.cpu_s, self.job_cpu_s, self.wall_or_default_s, self.memory_mb, self.output_mb, self.scratch_mb
 
     @property
     def wall_or_default_s(self) -> float:

@@ -29,7 +29,7 @@ from rlvrlab.judge.jail import child, heap, kernel
 from rlvrlab.judge.jail.child import DESCRIPTORS, JOB, LOWEST_OWN, REPORT
 from rlvrlab.judge.jail.limits import FILES
 from rlvrlab.judge.jail.numbers import BEFORE_THE_FIRST
-from rlvrlab.judge.jail.walls import Key, Walls
+from rlvrlab.judge.jail.walls import LOWEST_RULESET, Key, Walls
 
 NAME = b"rlvr-template"
 ORDERS, WORKER, COUNTER, FIRST_FREE = range(LOWEST_OWN, LOWEST_OWN + 4)
@@ -129,7 +129,7 @@ class Template:
             self._be_a_child(size)
         if pid < 0 or send(*self.sending) < 0:
             raise OSError("no child could be started or passed on")
-        closerange(FIRST_FREE, PIDFD + 1)
+        closerange(FIRST_FREE, LOWEST_RULESET)
         return True
 
     def _be_a_child(self, size: int) -> None:
