@@ -195,7 +195,8 @@ def test_run_code_answers_by_its_deadline(monkeypatch: pytest.MonkeyPatch) -> No
     """A loop on a machine that gives it next to no processor: the client hears so while it still listens."""
     form = {"code": "while True: pass", "language": "python", "run_timeout": 0.3, "compile_timeout": 0.3}
     monkeypatch.setattr(wire, "CLIENTS_WAIT_S", 0.2)
-    monkeypatch.setattr(Limits, "fields", property(lambda limits: (10.0, 10.0, 10.0, 512, 4, 64)))
+    ample, head = Limits(cpu_s=10.0, job_cpu_s=10.0, wall_s=10.0), worker.head
+    monkeypatch.setattr(worker, "head", lambda terms, imported: head(terms._replace(limits=ample), imported))
 
     async def go() -> tuple[dict[str, Any], float, int]:
         pool = Pool(size=1)
