@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -214,6 +216,32 @@ def test_verl_is_missing_or_of_another_version(recipe: Path, monkeypatch: pytest
     with pytest.raises(UserError, match=r"Ray 2\.9\.0 is too old"):
         validate.check_versions()
     assert not (recipe.parent / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("rollout", "attention", "there", "refused"),
+    [
+        ("vllm", None, {"vllm"}, r"flash-attn is not installed.*attn_implementation=sdpa"),
+        ("vllm", "sdpa", {"vllm"}, None),
+        ("vllm", None, {"vllm", "flash_attn"}, None),
+        ("sglang", "sdpa", {"vllm"}, "sglang is not installed"),
+    ],
+)
+def test_what_samples_and_attends_must_be_installed(
+    rollout: str, attention: str | None, there: set[str], refused: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name if name in there else None)
+    model = SimpleNamespace(override_config={} if attention is None else {"attn_implementation": attention})
+    config = SimpleNamespace(
+        actor_rollout_ref=SimpleNamespace(rollout=SimpleNamespace(name=rollout), model=model),
+        critic=SimpleNamespace(model=SimpleNamespace(override_config={}), enable=False),
+        trainer=SimpleNamespace(device="cuda"),
+    )
+    if refused is None:
+        validate.check_packages(config)
+        return
+    with pytest.raises(UserError, match=refused):
+        validate.check_packages(config)
 
 
 def test_an_address_says_nothing_about_sizes(recipe: Path) -> None:

@@ -126,10 +126,29 @@ def test_plug_ins_that_need_more_than_verl_has(recipe: Path, table: str) -> None
 
 
 @pytest.mark.parametrize(
-    "more", ["", "engine.rollout=cpu", "engine.lora_rank=8", "engine.rollout=cpu engine.lora_rank=8"]
-)
+    "more",
+    [
+        "", "engine.rollout=cpu", "engine.lora_rank=8", "engine.rollout=cpu engine.lora_rank=8",
+        'engine.rollout=cpu phases=["ppo"] ppo.batch_size=8',
+    ],
+)  # fmt: skip
 def test_every_setting_is_a_key_of_verls(recipe: Path, more: str) -> None:
     assert [key for key in settings(recipe, *more.split()) if not spelling.is_known(key)] == []
+
+
+def test_without_flash_attn_no_rows_are_packed(recipe: Path) -> None:
+    """verl packs rows for flash-attn alone; with torch's attention they would see each other."""
+    plain = settings(recipe, "engine.rollout=cpu", 'phases=["ppo"]', "ppo.batch_size=8")
+    for model in ("actor_rollout_ref.model", "critic.model"):
+        assert plain[f"{model}.use_remove_padding"] is False
+        assert plain[f"{model}.override_config.attn_implementation"] == "sdpa"
+    assert not [key for key in settings(recipe) if "attn_implementation" in key or "remove_padding" in key]
+
+
+@pytest.mark.parametrize(("gpus", "units"), [(1, 1), (2, 2), (16, 8)])
+def test_a_small_machine_has_a_core_for_each_part_of_the_queue(recipe: Path, gpus: int, units: int) -> None:
+    found = settings(recipe, f"engine.gpus={gpus}")
+    assert found["transfer_queue.backend.SimpleStorage.num_data_storage_units"] == units
 
 
 def test_the_cpu_sampler_gets_merged_weights(recipe: Path) -> None:

@@ -40,6 +40,10 @@ PLAIN_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor
 """verl wraps every prompt in a chat template; this one leaves it as it is."""
 NEVER_CLIPS = 1e9
 MICRO_TOKENS = 16384
+PLAIN_ATTENTION = {"use_remove_padding": False, "override_config.attn_implementation": "sdpa"}
+"""torch's own attention, which needs padded rows; verl's models attend with flash-attn otherwise, on packed ones."""
+STORAGE_UNITS = 8
+"""verl's own number. Each reserves a whole core, and verl waits for ever where there are too few."""
 
 
 def settings(resolved: Resolved, home: str) -> Settings:
@@ -182,6 +186,9 @@ def _trainer(resolved: Resolved, phase: OnlinePhase, home: str) -> Settings:
         "trainer.experiment_name": recipe.name,
         "trainer.default_local_dir": f"{home}/checkpoints",
         "trainer.resume_mode": "auto",
+        "transfer_queue.backend.SimpleStorage.num_data_storage_units": min(
+            STORAGE_UNITS, engine["gpus"] * engine["nodes"]
+        ),
         "trainer.max_actor_ckpt_to_keep": max(2, recipe.checkpoint.keep),
         "trainer.max_critic_ckpt_to_keep": max(2, recipe.checkpoint.keep),
         f"ray_kwargs.ray_init.runtime_env.env_vars.{PLAN}": home,
@@ -209,24 +216,27 @@ def _on_cpu(resolved: Resolved, phase: OnlinePhase) -> Settings:
     parts = [f"{ACTOR}.fsdp_config", "actor_rollout_ref.ref.fsdp_config"]
     parts += ["critic.fsdp"] if phase.critic else []
     float32 = {f"{part}.mixed_precision.param_dtype": "fp32" for part in parts}
-    return float32 | {
-        "trainer.device": "cpu",
-        "ray_kwargs.ray_init.num_cpus": 16 + 4 * engine["gpus"],
-        "ray_kwargs.ray_init.num_gpus": engine["gpus"],
-        "ray_kwargs.ray_init.include_dashboard": False,
-        "ray_kwargs.ray_init.runtime_env.env_vars.VERL_PLATFORM": "cpu",
-        "ray_kwargs.ray_init.runtime_env.env_vars.OMP_NUM_THREADS": "1",
-        "transfer_queue.backend.SimpleStorage.num_data_storage_units": 1,
-        "reward.num_workers": 1,
-        "data.dataloader_num_workers": 0,
-        f"{ROLLOUT}.agent.num_workers": 1,
-        f"{ROLLOUT}.enforce_eager": True,
-        f"{ROLLOUT}.dtype": "float32",
-        f"{MODEL}.use_remove_padding": False,
-        f"{MODEL}.override_config.attn_implementation": "sdpa",
-        f"{ACTOR}.use_torch_compile": False,
-        f"{ACTOR}.fsdp_config.use_torch_compile": False,
-    }
+    models = [MODEL, "critic.model"] if phase.critic else [MODEL]
+    plain: Settings = {f"{model}.{key}": value for model in models for key, value in PLAIN_ATTENTION.items()}
+    return (
+        float32
+        | plain
+        | {
+            "trainer.device": "cpu",
+            "ray_kwargs.ray_init.num_cpus": 16 + 4 * engine["gpus"],
+            "ray_kwargs.ray_init.num_gpus": engine["gpus"],
+            "ray_kwargs.ray_init.include_dashboard": False,
+            "ray_kwargs.ray_init.runtime_env.env_vars.VERL_PLATFORM": "cpu",
+            "ray_kwargs.ray_init.runtime_env.env_vars.OMP_NUM_THREADS": "1",
+            "reward.num_workers": 1,
+            "data.dataloader_num_workers": 0,
+            f"{ROLLOUT}.agent.num_workers": 1,
+            f"{ROLLOUT}.enforce_eager": True,
+            f"{ROLLOUT}.dtype": "float32",
+            f"{ACTOR}.use_torch_compile": False,
+            f"{ACTOR}.fsdp_config.use_torch_compile": False,
+        }
+    )
 
 
 def _own(resolved: Resolved) -> Settings:

@@ -21,6 +21,7 @@ ADDED = (
     "reward.custom_reward_function.reward_kwargs.",
     "actor_rollout_ref.rollout.engine_kwargs.",
     "actor_rollout_ref.model.override_config.",
+    "critic.model.override_config.",
     "actor_rollout_ref.actor.fsdp_config.mixed_precision.",
     "actor_rollout_ref.ref.fsdp_config.mixed_precision.",
     "critic.fsdp.mixed_precision.",

@@ -6,6 +6,7 @@ python -m rlvrlab.scale.verl.validate key=value …      what the launch scripts
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
@@ -16,6 +17,7 @@ from typing import Any
 from rlvrlab.errors import LabError, UserError
 from rlvrlab.scale.code_version import ONE_CODE, code_version
 from rlvrlab.scale.verl import CODE, VERSION
+from rlvrlab.scale.verl.keys import PLAIN_ATTENTION
 
 RAY = (2, 50)
 INSTALL = f"pip install verl=={VERSION} ray==2.60.0 TransferQueue==0.1.10 cachetools fastapi uvicorn rlvrlab"
@@ -27,6 +29,10 @@ UNASKED = {
     "uvicorn": "uvicorn",
 }
 """What verl's trainer imports although its package does not require it."""
+ATTENTION, FLASH = "attn_implementation", "flash_attention_2"
+"""How verl's models attend where nothing else is said."""
+FLASH_PACKAGES = ("flash_attn", "kernels")
+"""Transformers takes it from either."""
 
 
 def installed() -> str | None:
@@ -97,16 +103,27 @@ def validated(config: Any) -> None:
         raise UserError(f"verl {VERSION} refuses the settings: {' '.join(str(error).split())}") from None
 
 
+def check_packages(config: Any) -> None:
+    """What samples and what attends are installed; verl would miss them after everything else was loaded."""
+    engine = str(config.actor_rollout_ref.rollout.name)
+    if engine in ("vllm", "sglang") and importlib.util.find_spec(engine) is None:
+        raise UserError(f"{engine} is not installed; install it, or try a CPU with engine.rollout=cpu")
+    models = {"actor_rollout_ref.model": config.actor_rollout_ref.model, "critic.model": config.critic.model}
+    flash = [name for name, model in models.items() if model.override_config.get(ATTENTION, FLASH) == FLASH]
+    flash = flash if config.critic.enable else [name for name in flash if name != "critic.model"]
+    lacking = all(importlib.util.find_spec(name) is None for name in FLASH_PACKAGES)
+    if config.trainer.device == "cuda" and flash and lacking:
+        plain = [f"{name}.{key}={value}" for name in flash for key, value in PLAIN_ATTENTION.items()]
+        raise UserError(f"flash-attn is not installed; install it, or do without: engine.overrides={json.dumps(plain)}")
+
+
 def main(arguments: Sequence[str]) -> int:
     """Exit code 2 and one line where something is wrong."""
     try:
         check_versions()
         config = composed(arguments)
         check_code(config)
-        if config.actor_rollout_ref.rollout.name in ("vllm", "sglang"):
-            engine = str(config.actor_rollout_ref.rollout.name)
-            if importlib.util.find_spec(engine) is None:
-                raise UserError(f"{engine} is not installed; install it, or try a CPU with engine.rollout=cpu")
+        check_packages(config)
         validated(config)
     except LabError as error:
         print(f"error: {error}", file=sys.stderr)
