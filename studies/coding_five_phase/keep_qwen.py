@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 Facts = dict[str, Any]
-SETS = {"HumanEval": "humaneval", "MBPP": "mbpp", "gsm8k": "gsm8k"}
+SETS = {"MBPP": "mbpp", "HumanEval": "humaneval", "gsm8k": "gsm8k"}
 """How the ids of a set begin, and its name here."""
 AGAINST = [
     ("base", "rft"), ("rft", "dpo"), ("dpo", "grpo"), ("dpo", "random"), ("random", "grpo"), ("base", "grpo"),
@@ -127,9 +127,8 @@ def kept(parts: list[Part], sampled: dict[str, Facts], against: list[tuple[str, 
     """Everything the tables are made of; problems that some arm has no verdict on are left out for all."""
     shared = set.intersection(*(set(part.card["outcomes"]) for part in parts))
     every = set.union(*(set(part.card["outcomes"]) for part in parts))
-    problems: dict[str, list[str]] = {}
-    for name in sorted(shared):
-        problems.setdefault(set_of(name), []).append(name)
+    found = {data: [name for name in sorted(shared) if set_of(name) == data] for data in (*SETS.values(), "other")}
+    problems = {data: names for data, names in found.items() if names}
     marks = {
         data: {"greedy": {part.name: "".join(str(int(part.card["outcomes"][i])) for i in names) for part in parts}}
         for data, names in problems.items()
