@@ -70,6 +70,34 @@ async def until(true: Any) -> None:
             await asyncio.sleep(0.01)
 
 
+def test_a_look_that_fails_is_said_once_and_tried_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("rlvrlab.scale.judge_fleet.LOOK_S", 0.01)
+    gate, starts = threading.Event(), []
+    gate.set()
+
+    def start_one() -> Standin:
+        starts.append(len(starts))
+        if 0 < starts[-1] < 4:
+            raise OSError("no more processes can be had")
+        return Standin(gate)
+
+    async def go() -> None:
+        fleet = JudgeFleet(start_one, 1, "inner", port=0)
+        await fleet.start()
+        fleet.members[0].started.stop()
+        await until(lambda: len(starts) == 5)
+        caller = Host(f"http://127.0.0.1:{fleet.port}")
+        answered = await caller.request("/judge", {})
+        assert answered.status == 200 and fleet.lost == 1
+        await caller.close()
+        await fleet.stop()
+
+    asyncio.run(go())
+    assert capsys.readouterr().err.count("no more processes can be had; trying again") == 1
+
+
 def test_it_grows_with_its_queue_and_shrinks_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rlvrlab.scale.judge_fleet.LOOK_S", 0.02)
     gate, started = threading.Event(), []

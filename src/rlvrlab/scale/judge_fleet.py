@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from rlvrlab.errors import InfrastructureError
 from rlvrlab.http_access import admit_token, refuse_open_door
 from rlvrlab.http_client import Host
 from rlvrlab.http_client import Response as Answered
@@ -123,18 +123,27 @@ class JudgeFleet:
         self._replicas.reopen(member)  # wakes who waits
 
     async def _keep(self) -> None:
-        """Replace what died, start one while requests wait, end one while none do."""
+        """Look after the servers for as long as the fleet lives, whatever fails: the next look tries again."""
+        trouble = ""
         while True:
             await asyncio.sleep(LOOK_S)
-            await self._part()
-            if self.waiting:
-                self._waited_at = time.monotonic()
-            places = sum(member.most_places for member in self.members)
-            if not self.members or (len(self.members) < self.most and self.waiting > ROUNDS * places):
-                with suppress(InfrastructureError):  # the next look tries again
-                    await self._grow()
-            elif len(self.members) > 1 and time.monotonic() - self._waited_at > self.idle_s:
-                self._shrink()
+            try:
+                await self._look()
+            except Exception as error:
+                if str(error) != trouble:
+                    trouble = str(error)
+                    print(f"judge servers: {trouble or repr(error)}; trying again", file=sys.stderr, flush=True)
+
+    async def _look(self) -> None:
+        """Replace what died, start one while requests wait, end one while none do."""
+        await self._part()
+        if self.waiting:
+            self._waited_at = time.monotonic()
+        places = sum(member.most_places for member in self.members)
+        if not self.members or (len(self.members) < self.most and self.waiting > ROUNDS * places):
+            await self._grow()
+        elif len(self.members) > 1 and time.monotonic() - self._waited_at > self.idle_s:
+            self._shrink()
 
     async def _part(self) -> None:
         """Strike out the servers that have ended."""

@@ -165,8 +165,8 @@ class HfSampler:
         stops = [s.stop for s in settings]
 
         def stopped(index: Ints, tokens: Ints) -> Bools:
-            pairs = list(zip(index, tokens.tolist(), strict=True))
-            hit = np.array([bool(stops[r]) and self._holds(t, stops[r]) for r, t in pairs])
+            pairs = zip(index, tokens, strict=True)
+            hit = np.array([bool(stops[r]) and self._holds(t.tolist(), stops[r]) for r, t in pairs])
             return hit if unwanted is None else hit | np.array([unwanted(rows[r].request) for r in index])
 
         check = stopped if any(stops) or unwanted is not None else None
