@@ -68,7 +68,7 @@ class OverSeeds(NamedTuple):
     t: str
     """Mean and interval by Student's t over seeds; the mean alone where they are not three."""
     both: str
-    """The interval for new seeds and new problems."""
+    """The interval for new seeds and new problems; where there is one run on each side, for problems only."""
 
 
 def over_seeds(exams: Exams, data: str, measure: str, before: str, after: str) -> OverSeeds | None:
@@ -90,7 +90,8 @@ def over_seeds(exams: Exams, data: str, measure: str, before: str, after: str) -
         half = T_2DF * float(per_seed.std(ddof=1)) / sqrt(3)
         told += f" [{points(mean - half)}, {points(mean + half)}]"
     found = compare_seeds(before_SP, after_SP, paired=paired)
-    return OverSeeds(list(per_seed), told, f"[{points(found.low)}, {points(found.high)}]")
+    only = " problems only" if found.seeds == (1, 1) else ""
+    return OverSeeds(list(per_seed), told, f"[{points(found.low)}, {points(found.high)}]{only}")
 
 
 def points(share: float) -> str:

@@ -101,17 +101,17 @@ def test_a_conversation_keeps_the_very_tokens_of_the_first_turn():
 
 def test_recovery_counts_second_tries_and_blind_ones_apart():
     sampler = Scripted(ANSWERS)
-    found, again = recovery(sampler, Env(), firsts(sampler), 8, "test")
+    found, again, blind = recovery(sampler, Env(), firsts(sampler), 8, "test")
     assert (found.failed, found.judged, found.recovered, found.repeated, found.blind) == (2, 2, 1, 1, 0)
     assert found.metrics()["recovery_rate"] == 0.5 and found.metrics()["repeated_answer_rate"] == 0.5
-    assert [r.verdict.correct for r in again] == [True, False]
-    blind = [r for r in sampler.asked if r.sampling.temperature == 1.0]
-    assert [sampler.tokenizer.decode(r.tokens) for r in blind] == ["b:", "c:"]
+    assert [r.verdict.correct for r in again] == [True, False] and [r.verdict.correct for r in blind] == [False, False]
+    free = [r for r in sampler.asked if r.sampling.temperature == 1.0]
+    assert [sampler.tokenizer.decode(r.tokens) for r in free] == ["b:", "c:"]
 
 
 def test_what_could_not_be_judged_is_no_failure():
     sampler = Scripted(ANSWERS | {"b:": "?", "c:not 9:": "?"})
-    found, _ = recovery(sampler, Env(), firsts(sampler), 8, "test")
+    found, _, _ = recovery(sampler, Env(), firsts(sampler), 8, "test")
     assert (found.failed, found.judged, found.recovered) == (1, 0, 0)
     assert found.metrics()["recovery_rate_high"] == 1.0
 

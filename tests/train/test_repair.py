@@ -90,6 +90,9 @@ def test_cards_between_phases_are_comparable_and_reproducible(tmp_path: Path) ->
     head, rows = card_table(cards)
     assert head[1:] == [card.phase for card in cards] and all(len(row) == len(head) for row in rows)
     assert "recovery_rate" in (first / "EXPERIMENT.md").read_text()
+    kept = read_lines(first / "analysis/cards/2_repair.answers.jsonl")
+    failed = {row["problem"] for row in kept if row["turn"] == 0 and row["correct"] is False}
+    assert all({row["problem"] for row in kept if row["turn"] == turn} == failed for turn in (1, -1))
 
 
 def test_a_control_arm_leaves_the_policy_as_it_was(tmp_path: Path) -> None:
@@ -97,6 +100,9 @@ def test_a_control_arm_leaves_the_policy_as_it_was(tmp_path: Path) -> None:
     plain = runs.run(tmp_path / "plain", 'phases=["sft", "grpo"]', "eval.test_size=6", text=text).folder
     with_arm = runs.run(tmp_path / "arm", 'phases=["sft", "more_sft", "grpo"]', "eval.test_size=6", text=text).folder
     cards = {folder: {card.phase: card for card in read_cards(folder)} for folder in (plain, with_arm)}
+    answers = read_lines(plain / "analysis/cards/2_grpo.answers.jsonl")
+    assert {row["problem"]: row["correct"] for row in answers} == cards[plain]["grpo"].outcomes
+    assert all(row["prompt"] and row["turn"] == 0 for row in answers)
     assert cards[plain]["grpo"].outcomes == cards[with_arm]["grpo"].outcomes
     learnt = [[r for r in runs.read_metrics(f) if r["phase"] == "grpo" and r["phase_step"]] for f in (plain, with_arm)]
     assert [r["critic/rewards/mean"] for r in learnt[0]] == [r["critic/rewards/mean"] for r in learnt[1]]

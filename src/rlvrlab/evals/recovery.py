@@ -55,8 +55,8 @@ class Recovery:
 def recovery(
     sampler: Sampler, env: Environment, firsts: Sequence[Rollout], max_tokens: int, *key: Any,
     context: Context = "fresh",
-) -> tuple[Recovery, list[Rollout]]:  # fmt: skip
-    """Greedy second tries after feedback, one sampled blind try each; also the second tries themselves."""
+) -> tuple[Recovery, list[Rollout], list[Rollout]]:  # fmt: skip
+    """Greedy second tries after feedback, one sampled blind try each: the counts, the second tries, the blind ones."""
     failed = [r for r in firsts if r.verdict.correct is False]
     greedy, free = Sampling(max_tokens, temperature=0.0), Sampling(max_tokens)
     again = try_again(sampler, env, score, failed, n=1, sampling=greedy, key=(*key, "repair"), context=context)
@@ -71,7 +71,7 @@ def recovery(
         blind_judged=_judged(blind),
         blind=_right(blind),
     )
-    return counts, again
+    return counts, again, blind
 
 
 def _judged(rollouts: Sequence[Rollout]) -> int:

@@ -2,6 +2,7 @@
 
     analysis/cards/0_baseline.json, 1_sft.json, …: metrics with intervals, and the outcome of every problem, so that any
     two cards can be compared problem by problem.
+    analysis/cards/0_baseline.answers.jsonl, …: what was answered, to read the same problem before and after a phase.
 
 Held-out `dev` problems choose checkpoints; these do not. A card is a pure function of policy and recipe, so one that a
 killed run left behind is simply made again.
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlvrlab.envs.base import GivesFeedback
-from rlvrlab.evals.answering import EngineAnswerer
+from rlvrlab.evals.answering import BLIND, EngineAnswerer
 from rlvrlab.evals.evaluate import Evaluation, evaluate
 from rlvrlab.evals.judged import Judged
 from rlvrlab.evals.metrics import card_columns
@@ -25,13 +26,13 @@ from rlvrlab.evals.protocol import eval_at_1, eval_at_k
 from rlvrlab.evals.recovery import Recovery, recovery
 from rlvrlab.evals.statistics import Difference, compare
 from rlvrlab.record.experiment import CARDS_PAGE
-from rlvrlab.record.files import read_facts, write_atomically
+from rlvrlab.record.files import read_facts, write_atomically, write_rows
 from rlvrlab.record.looks import note_look
 from rlvrlab.record.shapes import MEND, Record, refuse_other
 from rlvrlab.rollout.prompts import prompt_tokens
 from rlvrlab.skills.metrics import diversity
 from rlvrlab.train.lab import Lab
-from rlvrlab.types import Rollout
+from rlvrlab.types import Completion, Problem, Rollout, Verdict
 
 BASELINE = "baseline"
 HEADINGS = {"accepted_at_1": "accepted@1", "pass_ratio_mean": "pass_ratio", "blind_recovery_rate": "blind resample"}
@@ -53,6 +54,14 @@ class Card(NamedTuple):
     """The recipe's seed: what is drawn for pass@k and second tries depends on it; None in cards of older versions."""
 
 
+class Measured(NamedTuple):
+    """A card and the answers behind it."""
+
+    card: Card
+    answers: list[dict[str, Any]]
+    """The greedy answer to each problem, then second tries (turn 1) and blind ones (turn -1) of failed problems."""
+
+
 class StoredCard(Record):
     """A card's file."""
 
@@ -66,33 +75,46 @@ class StoredCard(Record):
 
 def write_card(lab: Lab, run_folder: Path, index: int, phase: str, step: int, *, control: bool = False) -> Card:
     """Measure the policy as it is now and keep the card."""
-    card = measure(lab, phase, step)._replace(control=control)
+    card, answers = measure(lab, phase, step)
+    card = card._replace(control=control)
     folder = run_folder / "analysis" / "cards"
     folder.mkdir(parents=True, exist_ok=True)
     note_look(run_folder, lab.env.name, lab.test, f"analysis/cards/{index}_{phase}.json@{step}")
+    write_rows(folder / f"{index}_{phase}.answers.jsonl", answers)
     write_atomically(folder / f"{index}_{phase}.json", json.dumps(card._asdict(), indent=1) + "\n")
     write_atomically(run_folder / CARDS_PAGE, markdown(read_cards(run_folder)))
     return card
 
 
-def measure(lab: Lab, phase: str, step: int) -> Card:
+def measure(lab: Lab, phase: str, step: int) -> Measured:
     """Greedy answers, second tries where the environment gives feedback, and samples for pass@k where asked."""
     settings, found = lab.recipe.eval, _evaluated(lab, n=1)
     sampled = _evaluated(lab, n=settings.test_n) if settings.test_n > 1 else None
     metrics, mended = _numbers(found, sampled), []
+    answers = [_row(one.problem, 0, one.problem.prompt, one.answer.completion, one.verdict) for one in found.judged]
     for name, problems in lab.tests.items():
         ids = {problem.id for problem in problems}
         own = _of(found, ids)
         numbers = _numbers(own, _of(sampled, ids) if sampled else None)
         if isinstance(lab.env, GivesFeedback):
-            mended.append(_recovered(lab, phase, own))
-            numbers |= mended[-1].metrics()
+            counts, again, blind = _recovered(lab, phase, own)
+            mended.append(counts)
+            numbers |= counts.metrics()
+            answers += [_row(r.problem, 1, r.asked, r.completion, r.verdict) for r in again]
+            answers += [_row(r.problem, BLIND, r.problem.prompt, r.completion, r.verdict) for r in blind]
         if len(lab.tests) > 1:
             metrics |= {f"{name}/{metric}": value for metric, value in numbers.items()}
     if mended:
         metrics |= Recovery.of_all(mended).metrics()
     outcomes = {one.problem.id: float(one.verdict.correct) for one in found.judged if one.verdict.correct is not None}
-    return Card(phase, step, metrics, outcomes, seed=lab.recipe.seed)
+    return Measured(Card(phase, step, metrics, outcomes, seed=lab.recipe.seed), answers)
+
+
+def _row(problem: Problem, turn: int, prompt: str, completion: Completion, verdict: Verdict) -> dict[str, Any]:
+    """One answer as it is kept: what was asked, what was answered, what the judge found."""
+    found = {"correct": verdict.correct, "error": str(verdict.error), "detail": verdict.detail}
+    tests = {"passed": verdict.passed, "total": verdict.total}
+    return {"problem": problem.id, "turn": turn, "prompt": prompt, "answer": completion.text, **found, **tests}
 
 
 def _of(found: Evaluation, ids: Collection[str]) -> Evaluation:
@@ -110,7 +132,7 @@ def _numbers(found: Evaluation, sampled: Evaluation | None) -> dict[str, Any]:
     return metrics
 
 
-def _recovered(lab: Lab, phase: str, found: Evaluation) -> Recovery:
+def _recovered(lab: Lab, phase: str, found: Evaluation) -> tuple[Recovery, list[Rollout], list[Rollout]]:
     names = [f"card/{one.problem.id}/{one.sample}" for one in found.judged]
     prompts = [prompt_tokens(lab.engine.tokenizer, one.problem.prompt) for one in found.judged]
     firsts = [
@@ -118,7 +140,7 @@ def _recovered(lab: Lab, phase: str, found: Evaluation) -> Recovery:
         for name, prompt, one in zip(names, prompts, found.judged, strict=True)
     ]
     limit = lab.recipe.rollout.max_tokens
-    return recovery(lab.engine, lab.env, firsts, limit, lab.recipe.seed, "card", phase)[0]
+    return recovery(lab.engine, lab.env, firsts, limit, lab.recipe.seed, "card", phase)
 
 
 def read_cards(run_folder: Path) -> list[Card]:

@@ -1,0 +1,208 @@
+"""Keep the small part of the five phases of Qwen2.5-Coder: python studies/coding_five_phase/keep_qwen.py RAW [TARGET]
+
+RAW/results has a folder per arm, with a run per part and PART.json beside it, and NAME.sampled.json for samples at
+T = 1. Written into TARGET (results/ beside this file): qwen_coder.json, which exam_tables.py and qwen_tables.py read,
+gsm8k.json where GSM8K was run, and qwen_answers.jsonl, some answers for docs/make_answers.py, chosen by a hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+Facts = dict[str, Any]
+SETS = {"MBPP": "mbpp", "HumanEval": "humaneval", "gsm8k": "gsm8k"}
+"""How the ids of a set begin, and its name here."""
+AGAINST = [
+    ("base", "rft"), ("rft", "dpo"), ("dpo", "grpo"), ("dpo", "random"), ("random", "grpo"), ("base", "grpo"),
+    ("base", "random"), ("grpo", "repair"), ("base", "repair"), ("no_dpo", "grpo"), ("more_sft", "grpo"),
+    ("grpo", "pass_ratio"),
+]  # fmt: skip
+GSM8K = [("base", "gsm8k_grpo"), ("base", "gsm8k_random"), ("gsm8k_random", "gsm8k_grpo")]
+GOALS = (
+    "accepted_at_1", "accepted_at_1_low", "accepted_at_1_high", "pass_ratio_mean", "exec_success_rate",
+    "syntax_error_rate", "zero_reward_rate", "first_failures", "recovery_rate", "recovery_rate_low",
+    "recovery_rate_high", "blind_recovery_rate", "blind_recovery_rate_low", "blind_recovery_rate_high",
+    "repeated_answer_rate",
+)  # fmt: skip
+CURVES = {
+    "entropy": "actor/entropy", "dead_groups": "groups/zero_variance", "tokens": "response_length/mean",
+    "step_s": "time/step_s", "sample_s": "time/sample_s", "update_s": "time/update_s", "right": "train/acc",
+}  # fmt: skip
+LONGEST = 1200
+"""Characters of an answer in the gallery."""
+WANTED = {"became right": 5, "became wrong": 3, "mended": 4, "not mended": 2}
+"""Kinds of pairs in the gallery, and how many of each."""
+
+
+class Part(NamedTuple):
+    """One part of an arm, as it lies in RAW."""
+
+    name: str
+    """grpo_s0, or base for what was measured before training."""
+    facts: Facts
+    card: Facts
+    answers: list[Facts]
+    steps: list[Facts]
+
+
+def lines_of(path: Path) -> list[Facts]:
+    """The rows of a file of lines; none where it is not there, and a torn last line is left out."""
+    rows = []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            break
+    return rows
+
+
+def parts_of(raw: Path) -> Iterator[Part]:
+    """Every part that has a card, in the order they began; the card before training comes as `base`."""
+    told = [json.loads(path.read_text()) for path in raw.glob("results/*/*.json")]
+    for facts in sorted(told, key=lambda one: one["started"]):
+        arm, part = raw / "results" / facts["arm"], facts["part"]
+        steps = lines_of(arm / f"{part}.metrics.jsonl")
+        seed = facts["arm"].rpartition("_s")[2]
+        for path in sorted((arm / facts["folder"] / "analysis/cards").glob("*_*.json")):
+            first = path.name.startswith("0_")
+            card, answers = json.loads(path.read_text()), lines_of(path.with_suffix(".answers.jsonl"))
+            known = {**facts, "steps": 0, "answers": 0, "cut": ""} if first else facts
+            yield Part("base" if first else f"{part}_s{seed}", known, card, answers, [] if first else steps)
+
+
+def set_of(problem: str) -> str:
+    """Which set a problem's id belongs to."""
+    return next((name for start, name in SETS.items() if problem.startswith(start)), "other")
+
+
+def goals_of(card: Facts) -> dict[str, Facts]:
+    """What phases are for, by set; a card of one set has its numbers without the set's name."""
+    sets = {key.rpartition("/")[0] for key in card["metrics"] if key.endswith("/accepted_at_1")}
+    named = {one: f"{one}/" for one in sets} or {next(map(set_of, card["outcomes"]), "other"): ""}
+    return {
+        one.removesuffix("_test"): {
+            key: short(card["metrics"][start + key]) for key in GOALS if card["metrics"].get(start + key) is not None
+        }
+        for one, start in named.items()
+    }
+
+
+def second_tries(answers: Iterable[Facts]) -> dict[str, dict[str, str]]:
+    """By set: of each failed problem whether the second try was right, and whether a blind one was, as 0 and 1."""
+    found: dict[str, dict[str, dict[int, bool]]] = {}
+    for row in answers:
+        if row["turn"] and row["correct"] is not None:
+            found.setdefault(set_of(row["problem"]), {}).setdefault(row["problem"], {})[row["turn"]] = row["correct"]
+    marks = {}
+    for name, problems in found.items():
+        both = [problems[key] for key in sorted(problems) if len(problems[key]) == 2]
+        told, blind = ("".join(str(int(one[turn])) for one in both) for turn in (1, -1))
+        marks[name] = {"told": told, "blind": blind}
+    return marks
+
+
+def short(value: Any) -> Any:
+    """Four digits are enough."""
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def arm_facts(part: Part) -> Facts:
+    """How a part was trained, and what its card says."""
+    rows = [row for row in part.steps if row.get("phase_step") and "time/step_s" in row]
+    facts = {key: short(part.facts[key]) for key in ("steps", "answers", "cut", "seconds", "card_s", "memory_gb")}
+    facts |= {key: part.facts[key] for key in ("code", "device", "torch")}
+    facts |= {"started": round(part.facts["started"]), "train_s": short(facts["seconds"] - facts["card_s"])}
+    facts["memory_gb"] = facts["memory_gb"] or 0
+    if rows and "groups/zero_variance" in rows[0]:
+        facts["curves"] = {name: [short(row.get(key, 0.0)) for row in rows] for name, key in CURVES.items()}
+    return {**facts, "goals": goals_of(part.card), "second": second_tries(part.answers)}
+
+
+def kept(parts: list[Part], sampled: dict[str, Facts], against: list[tuple[str, str]]) -> Facts:
+    """Everything the tables are made of; problems that some arm has no verdict on are left out for all."""
+    shared = set.intersection(*(set(part.card["outcomes"]) for part in parts))
+    every = set.union(*(set(part.card["outcomes"]) for part in parts))
+    found = {data: [name for name in sorted(shared) if set_of(name) == data] for data in (*SETS.values(), "other")}
+    problems = {data: names for data, names in found.items() if names}
+    marks = {
+        data: {"greedy": {part.name: "".join(str(int(part.card["outcomes"][i])) for i in names) for part in parts}}
+        for data, names in problems.items()
+    }
+    for arm, facts in sampled.items():
+        right = {i: count for one in facts["sets"].values() for i, count in one["right"].items()}
+        for data, names in problems.items():
+            if all(i in right for i in names):
+                marks[data].setdefault("sampled", {})[arm] = [right[i] for i in names]
+    return {
+        "samples": max((facts["n"] for facts in sampled.values()), default=16),
+        "against": against,
+        "left_out": sorted(every - shared),
+        "skills": {data: [data] * len(names) for data, names in problems.items()},
+        "arms": {part.name: arm_facts(part) for part in parts},
+        "outcomes": marks,
+    }
+
+
+def sampled_of(raw: Path) -> dict[str, Facts]:
+    """Samples at T = 1 by the arm whose policy was asked."""
+    found = {}
+    for path in sorted(raw.glob("results/*.sampled.json")):
+        facts = json.loads(path.read_text())
+        arm, _, part = (facts["start"] or "").partition("/")
+        found[f"{part}_s{arm.rpartition('_s')[2]}" if part else "base"] = facts
+    return found
+
+
+def in_hash_order(problems: Iterable[str]) -> list[str]:
+    """An order that nobody chose."""
+    return sorted(problems, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+
+
+def gallery(parts: dict[str, Part]) -> Iterator[Facts]:
+    """Pairs of answers to the same problem: before and after training, and first and second tries after repair."""
+    firsts = {name: {row["problem"]: row for row in part.answers if row["turn"] == 0} for name, part in parts.items()}
+    seconds = {row["problem"]: row for row in parts["repair_s0"].answers if row["turn"] == 1}
+    before, after = firsts["base"], firsts["grpo_s0"]
+    kinds = {
+        "became right": [(before[i], after[i]) for i in before if not before[i]["correct"] and after[i]["correct"]],
+        "became wrong": [(before[i], after[i]) for i in before if before[i]["correct"] and not after[i]["correct"]],
+        "mended": [(firsts["repair_s0"][i], row) for i, row in seconds.items() if row["correct"]],
+        "not mended": [(firsts["repair_s0"][i], row) for i, row in seconds.items() if row["correct"] is False],
+    }
+    for kind, pairs in kinds.items():
+        fit = {a["problem"]: (a, b) for a, b in pairs if max(len(a["answer"]), len(b["answer"])) <= LONGEST}
+        for name in in_hash_order(fit)[: WANTED[kind]]:
+            yield {"kind": kind, "of": len(pairs), "set": set_of(name), "problem": name,
+                   "answers": [{key: row[key] for key in ("prompt", "answer", "correct", "error", "detail", "passed",
+                                                         "total")} for row in fit[name]]}  # fmt: skip
+
+
+def main() -> None:
+    """Write the files."""
+    raw = Path(sys.argv[1])
+    target = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(__file__).parent / "results"
+    target.mkdir(parents=True, exist_ok=True)
+    parts, sampled = list(parts_of(raw)), sampled_of(raw)
+    groups = {"qwen_coder": [p for p in parts if "gsm8k" not in p.facts["arm"]],
+              "gsm8k": [p for p in parts if "gsm8k" in p.facts["arm"]]}  # fmt: skip
+    for name, some in groups.items():
+        if some:
+            code = name == "qwen_coder"
+            made = kept(some, sampled if code else {}, AGAINST if code else GSM8K)
+            lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in made.items())
+            (target / f"{name}.json").write_text("{\n" + lines + "\n}\n")
+            print(f"{name}.json: {', '.join(made['arms'])}; left out: {made['left_out'] or 'nothing'}")
+    by_name = {part.name: part for part in groups["qwen_coder"]}
+    if {"base", "grpo_s0", "repair_s0"} <= by_name.keys():
+        rows = [json.dumps(row, ensure_ascii=False) for row in gallery(by_name)]
+        (target / "qwen_answers.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
+        print(f"qwen_answers.jsonl: {len(rows)} pairs")
+
+
+if __name__ == "__main__":
+    main()
