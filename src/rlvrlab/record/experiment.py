@@ -20,6 +20,9 @@ FINDINGS = Path("analysis") / "findings.md"
 BARS = "▁▂▃▄▅▆▇█"
 
 
+UNALARMED = "No warnings: nothing was out of its range for long. `rlvr show` marks values that are outside now."
+
+
 def write_experiment(folder: Path, so_far: Summary | None = None) -> None:
     """Rewrite EXPERIMENT.md from what is in the folder now; `so_far`, which a writer has, saves reading the logs."""
     so_far = so_far or Summary(read_metrics(folder), read_events(folder))
@@ -72,7 +75,7 @@ def _health(so_far: Summary) -> list[str]:
     ]
     left = so_far.events - len(shown[0]) - len(shown[1])
     between = [f"- … {left} more in `logs/events.jsonl`"] if left else []
-    return [*([] if so_far.standing or so_far.failed else ["Nothing alarming so far."]), *shown[0], *between, *shown[1]]
+    return [*([] if so_far.standing or so_far.failed else [UNALARMED]), *shown[0], *between, *shown[1]]
 
 
 def _result(folder: Path, so_far: Summary) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import UserError
-from rlvrlab.evals.hacks.signals import Trend
+from rlvrlab.evals.hacks.signals import TRENDS, Trend
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.load import Tables, load_changed
 from rlvrlab.recipe.parse import flatten, parse_overrides
@@ -122,8 +122,7 @@ def _reopen(run: Run, end: Path, every: int) -> None:
         state = state.evaluated(measured["accuracy"])
     elif measured:
         run.rewind(lambda number, _: number < len(rows), state.step)
-        ended = ("val-", "hack/reward_trend", "hack/length_trend", "hack/entropy_trend", "hack/held_out_trend")
-        row = {key: value for key, value in last.items() if not key.startswith(ended)}
+        row = {key: value for key, value in last.items() if not key.startswith("val-") and key not in TRENDS}
         run.metrics(row | Trend(rows[:-1]).metrics(row))
         run.sync()
     checkpoint.reopen(end, run.folder / "checkpoints", state, seal_of(run))

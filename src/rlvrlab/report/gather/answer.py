@@ -213,7 +213,8 @@ def _reason(light: Fact) -> Fact:
 def _reasons(found: Change, troubles: Sequence[Fact]) -> list[Fact]:
     """Why it did not improve, as far as the record tells, each with what to try."""
     reasons = [_reason(one) for one in troubles]
-    if found.detectable and found.verdict == "not shown":
+    alarmed = any(one["state"] == "alarm" for one in troubles)  # more problems would measure the same trouble
+    if found.detectable and found.verdict == "not shown" and not alarmed:
         size = f"{100 * found.detectable:.0f} points"
         why = f"{found.problems} problems show a true difference of {size} only 4 times in 5"
         reasons.append({"why": why, "try": "raise eval.test_size, or train several seeds", "from": found.after["from"]})
