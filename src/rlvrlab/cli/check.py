@@ -103,6 +103,7 @@ def reward(name: str, keys: tuple[str, ...], env_name: str | None, env_keys: tup
     """
     from rlvrlab.registry import is_own
     from rlvrlab.rollout.trial import tried
+    from rlvrlab.train.checks import pays_backwards
 
     told = f"judged by {env_name or f'{DEFAULT_ENV}, since no --env was given: add that of your recipe'}"
     env_name = env_name or DEFAULT_ENV
@@ -116,9 +117,9 @@ def reward(name: str, keys: tuple[str, ...], env_name: str | None, env_keys: tup
          "ok": one.reward is not None, "error": str(one.verdict.error)}
         for one in paid
     ]  # fmt: skip
-    values = {one.name: one.reward.value for one in paid if one.reward}
-    if {"right", "wrong"} <= values.keys() and values["right"] <= values["wrong"]:
-        click.echo("warning: a right answer earns no more than a wrong one", err=True)
+    if words := pays_backwards(paid):
+        rows = [row | {"ok": row["ok"] and row["answer"] not in ("right", "wrong")} for row in rows]
+        click.echo(f"warning: {words}", err=True)
     return _report(f"reward {name}, {told}", rows, ("answer", "correct", "reward", "parts", "text"), as_json)
 
 

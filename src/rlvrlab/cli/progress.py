@@ -57,6 +57,11 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
+    def tell(self, kind: str, words: str) -> None:
+        """Say above the bars what is found out before a run begins."""
+        if not self._as_json:
+            self._console.print(Text(printable(f"{kind}: {words}"), "yellow"), soft_wrap=True)
+
     def observe(self, phase: Phase, state: State, row: dict[str, Any]) -> None:
         """Show one step; `row` are its metrics."""
         measured = accuracy_of(row)

@@ -17,9 +17,8 @@ CARDS_PAGE = Path("analysis") / "cards.md"
 """Test results phase by phase, written by train/card.py."""
 FINDINGS = Path("analysis") / "findings.md"
 """What the run found out, in sentences, written by report/story when it has ended."""
+ROLES = ("train", "dev", "test")
 BARS = "▁▂▃▄▅▆▇█"
-
-
 UNALARMED = "No warnings: nothing was out of its range for long. `rlvr show` marks values that are outside now."
 
 
@@ -34,7 +33,7 @@ def write_experiment(folder: Path, so_far: Summary | None = None) -> None:
     where = f"on `{recipe['env']['type']}` with the `{recipe['engine']['type']}` engine"
     data = ""
     if facts := info.get("data"):
-        rows = [f"| {role} | {facts[role]['size']} | `{facts[role]['sha256']}` |" for role in ("train", "dev")]
+        rows = [f"| {role} | {facts[role]['size']} | `{facts[role]['sha256']}` |" for role in ROLES if role in facts]
         data = f"## Data\n\n`{facts['environment']}`, scoring version {facts['version']}. No problem is in two roles."
         data = "\n".join([data, "", "| role | problems | content hash |", "|---|---|---|", *rows])
     sections = [

@@ -196,7 +196,7 @@ class Trend:
             self._rows[-1] |= kept
 
     def _fall(self, row: Mapping[str, Any]) -> dict[str, float]:
-        """Held-out accuracy now − at the beginning of the phase, where chance explains no such fall and the reward rose.
+        """Held-out accuracy now − at the beginning of the phase, where it fell beyond chance and the reward rose.
 
         Trends need many steps; this speaks at every evaluation, also of a short phase.
         """
@@ -218,10 +218,11 @@ class Trend:
 def _held_out_bounds(row: Mapping[str, Any]) -> tuple[float, float] | None:
     """The interval of a row's held-out accuracy, over all data sets together; None where there is none."""
     keys = [key for key in row if key.startswith("val-core/") and key.endswith("/acc") and row[key] is not None]
-    lows, highs = ([row.get(f"{key}_{side}") for key in keys] for side in ("low", "high"))
-    if not keys or None in lows or None in highs:
+    bounds = [(row.get(f"{key}_low"), row.get(f"{key}_high")) for key in keys]
+    known = [(low, high) for low, high in bounds if low is not None and high is not None]
+    if not keys or len(known) < len(keys):
         return None
-    return float(np.mean(lows)), float(np.mean(highs))
+    return sum(low for low, _ in known) / len(known), sum(high for _, high in known) / len(known)
 
 
 def findings(metrics: Mapping[str, Any]) -> list[Finding]:
@@ -237,7 +238,7 @@ def findings(metrics: Mapping[str, Any]) -> list[Finding]:
         out.append(_finding("hack/suspicious", suspicious, text))
     explained = metrics.get("hack/reward_explains")
     if explained is not None and explained < -EXPLAINS:
-        text = "among answers to one problem the wrong ones earn more than the right ones: the policy is taught to be wrong"
+        text = "of answers to one problem the wrong ones earn more than the right ones: the policy learns to be wrong"
         remedy = "mend the reward (`rlvr check reward` shows what it pays)"
         out.append(_finding("hack/reward_explains", explained, text, remedy))
     share, explains = metrics.get("hack/top_part"), metrics.get("hack/top_part_explains", 1.0)
@@ -248,7 +249,9 @@ def findings(metrics: Mapping[str, Any]) -> list[Finding]:
         out.append(_finding("hack/top_part", share, text))
     fall = metrics.get(HELD_OUT_FALL)
     if fall is not None and fall < 0:
-        text = "held-out accuracy fell beyond chance since the phase began, while the reward rose: what is paid is not it"
+        text = (
+            "held-out accuracy fell beyond chance since the phase began while the reward rose: something else is paid"
+        )
         out.append(_finding(HELD_OUT_FALL, fall, text, "read answers that earn much, and mend the reward"))
     return out + _trend_findings(metrics)
 
