@@ -19,7 +19,7 @@ from rlvrlab.record.headline import headline_words, headlines, highest, percent
 from rlvrlab.record.profile import profile_of
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 from rlvrlab.record.summary import accuracy_of, standing_warnings
-from rlvrlab.train.card import card_table, read_cards
+from rlvrlab.train.card import card_table, earlier_words, read_cards
 from rlvrlab.train.loop import UNJUDGED
 from rlvrlab.train.phases.base import Phase
 from rlvrlab.train.session import Ended
@@ -111,6 +111,8 @@ class Progress:
             out.print(table(columns, cells, no_wrap=columns, title=about, **tight))
             note = "In %, greedy, 95 % intervals; changes of accepted@1 are paired by problem, each by itself. "
             out.print(f"{note}One run: they hold for new problems, not for new seeds.", style="dim")
+            for words in earlier_words(ended.folder, cards):
+                out.print(Text(printable(words.strip())), soft_wrap=True)
         if result := headline_words(ended.folder):
             out.print(Text(printable(result), "bold"), soft_wrap=True)
         for event in standing_warnings(read_events(ended.folder)):

@@ -15,6 +15,8 @@ from rlvrlab.record.summary import SHOWN, Summary
 
 CARDS_PAGE = Path("analysis") / "cards.md"
 """Test results phase by phase, written by train/card.py."""
+REPORT_PAGE = Path("analysis") / "report.html"
+"""Where `rlvr report` writes the page of a run."""
 FINDINGS = Path("analysis") / "findings.md"
 """What the run found out, in sentences, written by report/story when it has ended."""
 ROLES = ("train", "dev", "test")

@@ -12,7 +12,7 @@ from rlvrlab.errors import InfrastructureError, LabError, OwnCodeError, RunTouch
 from rlvrlab.evals.monitors import ranges_of
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.parse import flatten
-from rlvrlab.record.experiment import write_experiment
+from rlvrlab.record.experiment import REPORT_PAGE, write_experiment
 from rlvrlab.record.facts import code_state, machine, package_versions
 from rlvrlab.record.files import utc_now
 from rlvrlab.record.going_on import going_on, made_again
@@ -53,6 +53,15 @@ def check_data(folder: Path, has: Supplies) -> None:
         remedy = "go on with the rlvrlab that began it, or start a new run with its recipe"
         raise UserError(f"{words}: {versions}, with other problems or another scoring; {remedy}")
     raise UserError(f"{words}: {_differences(before, now)}; {_remedy(folder, has)}")
+
+
+def set_page_aside(run: Run, step: int) -> None:
+    """Rename the page of a run that goes on: it tells of the run as it was after that step."""
+    page = run.folder / REPORT_PAGE
+    if page.is_file():
+        aside = page.with_name(f"{page.stem}_until_step_{step}{page.suffix}")
+        page.replace(aside)
+        run.event("report", f"the page of the run until now is {aside.name}; `rlvr report` makes a new one")
 
 
 def _differences(before: dict[str, Any], now: dict[str, Any]) -> str:

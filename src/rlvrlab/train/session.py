@@ -75,6 +75,7 @@ def resume(folder: Path, observe: Observer) -> Ended:
             run.event("recovered", note)
         for kind, words in remarks:
             run.event(kind, words)
+        run_folder.set_page_aside(run, state.step)
         run.event("resume", f"resumes after step {state.step}; {moved} later lines will be made again", step=state.step)
         return _go(lab, run, state, observe)
 
