@@ -37,7 +37,8 @@ from rlvrlab.types import Rollout
 BASELINE = "baseline"
 EARLIER = "before_extension"
 """Folder of the last cards that a run had before it was made longer."""
-HEADINGS = {"accepted_at_1": "accepted@1", "pass_ratio_mean": "pass_ratio", "blind_recovery_rate": "blind resample"}
+HEADINGS = {"accepted_at_1": "accepted@1", "pass_ratio_mean": "pass_ratio", "blind_recovery_rate": "blind resample",
+            "zero_reward_rate": "verifier gave 0"}  # fmt: skip
 """Metric -> its heading in the table that compares phases, where that is another name."""
 PASS_AT_N = re.compile(r"pass@(?!1$)\d+")
 
@@ -196,6 +197,7 @@ def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
     sets = dict.fromkeys(name.rpartition("/")[0] for name in sorted(known) if name.endswith("/accepted_at_1"))
     names += [f"{one}/{name}" for one in sets for name in names if f"{one}/{name}" in known]
     rows = [[_heading(name), *(_percent(card.metrics, name) for card in cards)] for name in names]
+    rows += _reward_rows(cards)
     if "distinct_accepted" in known:
         told = (card.metrics.get("distinct_accepted") for card in cards)
         rows.append(["distinct right answers", *("–" if value is None else f"{value:.2f}" for value in told)])
@@ -211,6 +213,19 @@ def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
         changes.append(f"{100 * paired.mean:+.1f}\n{bounds}\np={paired.p_words}")
     head = ["", *(f"{card.phase}{chr(10) + '(control)' if card.control else ''}" for card in cards)]
     return head, [*rows, ["change", "", *changes]]
+
+
+def _reward_rows(cards: list[Card]) -> list[list[str]]:
+    """What the recipe's reward pays for the same answers; nothing where it pays 1 for right and 0 for wrong."""
+    if all(card.metrics.get("reward_mean", one) == one for card in cards for one in [card.metrics["accepted_at_1"]]):
+        return []
+    parts = sorted({name for card in cards for name in card.metrics if name.startswith("reward/")})
+    headed = {"reward_mean": "mean reward"} | {name: f"… {name.removeprefix('reward/')}" for name in parts}
+    rows = []
+    for name, heading in headed.items():
+        values = [card.metrics.get(name) for card in cards]
+        rows.append([heading, *("–" if value is None else f"{value:.3f}" for value in values)])
+    return [*rows, ["reward is 0", *(_percent(card.metrics, "reward_zero_rate") for card in cards)]]
 
 
 def _heading(name: str) -> str:
