@@ -202,6 +202,8 @@ def test_progress_lines_are_asked_for(tmp_path, monkeypatch, capsys) -> None:
         "grpo 1/2",
         "grpo 2/2",
     ]
+    assert "grpo 1/2 (step 3)  " in done.stderr, "and readable as the step that tables, files and RUN@STEP mean"
+    assert "grpo, step 4/4" in inside(monkeypatch, capsys, "show", folder=tmp_path).stdout
 
 
 @pytest.mark.slow

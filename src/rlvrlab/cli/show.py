@@ -118,7 +118,7 @@ def _head(console: Console, entry: Entry, details: dict[str, Any]) -> None:
     title.append("".join(f"  #{tag}" for tag in entry.tags), "cyan")
     console.print(title, soft_wrap=True)
     facts = [
-        f"{printable(entry.phase)} {steps_of(entry)}".strip(),
+        ", ".join(filter(None, [printable(entry.phase), f"step {steps_of(entry)}" if entry.step is not None else ""])),
         f"accuracy {share_of(entry)} %" if entry.metric and entry.kind != "run" else "",
         f"{tokens_of(entry)} tokens" if entry.tokens is not None else "",
         f"started {duration(entry.age_s)} ago" if entry.age_s is not None else "",

@@ -87,7 +87,8 @@ def _result(folder: Path, so_far: Summary) -> str:
         "",
         f"**{headline_words(folder, so_far)}**",
         "",
-        "On dev problems, which choose the checkpoint, greedy, 95 % Wilson intervals; the best is high by luck, too:",
+        "The result is that of the final checkpoint. On dev problems, which decide early stops and the best checkpoint "
+        "(`RUN@best`), greedy, 95 % Wilson intervals; the best is high by luck, too:",
         "",
     ]
     lines += ["| phase | before | best (step) | last |", "|---|---|---|---|"]

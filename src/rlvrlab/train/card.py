@@ -4,8 +4,8 @@
     two cards can be compared problem by problem.
     analysis/cards/before_extension/2_grpo_step_70.json: the last one of a run that was made longer afterwards
 
-Held-out `dev` problems choose checkpoints; these do not. A card is a pure function of policy and recipe, so one that a
-killed run left behind is simply made again.
+Held-out `dev` problems decide early stops and RUN@best; these decide nothing. A card is a pure function of policy and
+recipe, so one that a killed run left behind is simply made again.
 """
 
 from __future__ import annotations
