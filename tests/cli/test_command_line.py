@@ -247,5 +247,13 @@ def test_doctor_finds_this_machine_sound(tmp_path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_doctor_says_which_packages_an_engine_lacks(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("rlvrlab.extras.find_spec", lambda name: None if name == "torch" else object())
+    found = json.loads(inside(monkeypatch, capsys, "doctor", "--json", folder=tmp_path).stdout)["findings"]
+    [hf] = [one for one in found if one["subject"] == "engine hf"]
+    assert hf["state"] == "missing" and hf["fact"] == "torch not installed" and "rlvrlab[hf]" in hf["remedy"]
+    assert [one["state"] for one in found if one["subject"] == "engine verl"] == ["ok"]
+
+
 def test_control_characters_are_spelled_out() -> None:
     assert printable("a\x1b[31m\nb\u202e\x9b ✓") == "a\\x1b[31m\\nb\\u202e\\x9b ✓"

@@ -68,7 +68,18 @@ def test_the_page_needs_at_most_ten_commands_and_what_looks_before_training_work
     for words in [commands("rlvr new task")[0], *commands("rlvr data preview")[:-1]]:
         done = inside(monkeypatch, capsys, *words, folder=tmp_path)
         assert done.returncode == 0, (words, done.stderr)
-    assert "test_size = 50" in (tmp_path / "my_tickets.toml").read_text(encoding="utf-8")
+    written = (tmp_path / "my_tickets.toml").read_text(encoding="utf-8")
+    assert "test_size = 50" in written and "references = 64" in written
+
+
+def test_a_new_task_says_what_it_guessed(tmp_path, monkeypatch, capsys) -> None:
+    rows = [{"prompt_text": f"{i}?", "day": day} for i, day in enumerate(["Monday", "Friday"] * 6)]
+    (tmp_path / "days.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = inside(monkeypatch, capsys, "new", "task", "days", "--data", "days.jsonl", "matcher=text", folder=tmp_path)
+    guessed = done.stdout.splitlines()[0]
+    assert guessed == (
+        'guessed from 12 rows with the columns prompt_text, day: prompt = "prompt_text", answer = "day"'
+    ), done.stderr
 
 
 @pytest.mark.slow
