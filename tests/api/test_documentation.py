@@ -44,7 +44,7 @@ def test_the_snippet_of_the_readme_runs(
     (tmp_path / "recipes/toy_countdown.toml").write_text(recipe.replace("steps = 200", "steps = 10"))
     monkeypatch.chdir(tmp_path)
     exec(snippet, {"__name__": "__main__"})
-    assert "Comparison(countdown, 120 problems" in capsys.readouterr().out
+    assert "Comparison(countdown · 120 test problems on both sides" in capsys.readouterr().out
 
 
 @pytest.mark.slow

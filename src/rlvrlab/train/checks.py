@@ -14,7 +14,7 @@ from rlvrlab.recipe.parse import flatten
 from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.redact import HIDDEN, redact
 from rlvrlab.registry import is_own
-from rlvrlab.rollout.trial import tried
+from rlvrlab.rollout.trial import try_all
 from rlvrlab.train.grouping import Difficulty
 from rlvrlab.train.guards.base import protected_in
 from rlvrlab.train.lab import Lab, build_lab
@@ -117,11 +117,12 @@ def _check_tools(lab: Lab, phases: Sequence[Phase]) -> None:
 
 
 def try_own_code(lab: Lab) -> None:
-    """Call the user's own verifier and reward on one problem; a built-in one needs no trial."""
+    """Call the user's own verifier and reward on some problems of each role; built-in ones need no trial."""
     tables = lab.recipe.env, lab.recipe.reward
     own_env, own_reward = (any(is_own(value) for _, value in flatten(table)) for table in tables)
     if own_env or own_reward:
-        tried(lab.env, lab.reward, lab.train[0], lab.engine.tokenizer.encode, own_env=own_env)
+        problems = (*lab.train, *lab.dev, *lab.test)
+        try_all(lab.env, lab.reward, problems, lab.engine.tokenizer.encode, own_env=own_env)
 
 
 def refuse_secrets(resolved: Resolved) -> None:
