@@ -29,7 +29,7 @@ def test_the_snippets_run_one_after_the_other(
     for snippet in snippets:
         exec(snippet, names)
     told = capsys.readouterr().out
-    assert names["comparison"].verdict == "higher" and names["after"].accuracy > 0.8
+    assert names["comparison"].verdict == "higher" and names["after"].accuracy > 0.5
     assert "finished 0." in told or "finished 1.0" in told
     assert "my_reward.py:halved" in told and "did you mean 'grpo.steps'" in told
 

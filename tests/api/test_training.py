@@ -54,7 +54,7 @@ def test_an_environment_and_a_reward_of_plain_functions_are_learnt() -> None:
 
     run = train(env=larger(), reward=bonus, overrides=["grpo.steps=20"])
     assert run.status == "finished" and repr(run).endswith("finished)")
-    assert run.result["sft"]["before"]["accuracy"] == 0 and run.result["grpo"]["last"]["accuracy"] > 0.8
+    assert run.result["sft"]["before"]["accuracy"] == 0 and run.result["grpo"]["last"]["accuracy"] > 0.5
     row = next(row for row in run.rollouts(step=20) if row["correct"])
     assert row["parts"]["correct"] == 1 and row["reward"] == pytest.approx(1 + row["parts"]["short"])
     assert {row["skill"] for row in run.rollouts()} == {"far", "near"}

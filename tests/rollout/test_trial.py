@@ -38,8 +38,8 @@ def test_functions_that_agree_pass() -> None:
 def test_a_right_answer_that_is_rejected_is_refused_with_what_was_said() -> None:
     upper = [{**row, "answer": f"F{row['answer']}"} for row in rows()]
     words = (
-        r"environment 'parcels' rejects its own right answer to problem parcels:\w+ \('parcel 0'\): gold gave 'f0', the "
-        r"reference is 'F0', verify said wrong_answer \(score 0\); mend gold, verify or the row"
+        r"environment 'parcels' rejects its own right answer to problem parcels:\w+ \('parcel 0'\): gold gave 'f0', "
+        r"the reference is 'F0', verify said wrong_answer \(score 0\); mend gold, verify or the row"
     )
     with pytest.raises(OwnCodeError, match=words):
         attempt(upper, gold=lambda problem: problem.reference.lower())
