@@ -183,10 +183,11 @@ def test_a_reward_is_shown_on_four_answers_and_one_that_pays_for_errors_is_notic
     (tmp_path / "mine.py").write_text(REWARDS)
     done = inside(monkeypatch, capsys, "check", "reward", "mine.py:good", "--json", folder=tmp_path)
     paid = {row["answer"]: row["reward"] for row in json.loads(done.stdout)["checks"]}
-    assert paid == {"right": 1.0, "wrong": 0.0, "empty": 0.0, "truncated": 0.0} and done.stderr == ""
+    wrong = dict.fromkeys(("wrong", "empty", "truncated", "neighbour's"), 0.0)
+    assert paid == {"right": 1.0, **wrong} and done.stderr == ""
     done = inside(monkeypatch, capsys, "check", "reward", "mine.py:upside_down", folder=tmp_path)
     assert "a right answer earns less than a wrong one (-1 and 0)" in done.stderr
-    assert done.returncode == 1 and "2 of 4 checks hold" in done.stdout
+    assert done.returncode == 1 and "0 of 7 checks hold" in done.stdout
     tiny(tmp_path)
     done = inside(monkeypatch, capsys, "train", "tiny.toml", "reward.type=mine.py:upside_down", folder=tmp_path)
     before = done.stderr.partition("1/")[0]

@@ -18,7 +18,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any, Self, TypeVar
 
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, suggestion
 from rlvrlab.recipe.schema import PluginTable
 
 T = TypeVar("T")
@@ -78,7 +78,9 @@ def read_rows(path: Path) -> Iterator[tuple[int, Row]]:
     """Numbered rows, at least one."""
     ending = ending_of(path)
     if not path.is_file():
-        raise UserError(f"{path}: no such file")
+        folder = path.absolute().parent
+        where = f"in {folder}{near_files(path)}" if folder.is_dir() else f"and no folder {folder}"
+        raise UserError(f"{path}: no such file {where}")
     read = {".parquet": _parquet_rows, ".csv": _csv_rows, ".json": _json_rows, ".jsonl": _jsonl_rows}
     empty = True
     for number, row in read[ending.removesuffix(".gz")](path):
@@ -88,6 +90,14 @@ def read_rows(path: Path) -> Iterator[tuple[int, Row]]:
         yield number, row
     if empty:
         raise UserError(f"{path}: no rows")
+
+
+def near_files(path: Path) -> str:
+    """`; did you mean 'parcels.csv'?` where the folder of a missing file has one of nearly its name."""
+    folder = path.absolute().parent
+    names = [one.name for one in folder.iterdir() if one.name.endswith(ENDINGS)] if folder.is_dir() else []
+    near = suggestion(path.name, names)
+    return near if "did you mean" in near else ""
 
 
 def read_each(path: Path, read: Callable[[Row], T | None]) -> list[T]:

@@ -32,6 +32,7 @@ from rlvrlab.evals.metrics import Sample, at_budget, at_k, dataset_metrics
 from rlvrlab.evals.protocol import Budget, eval_at_1
 from rlvrlab.evals.protocol import Protocol as EvalProtocol
 from rlvrlab.evals.statistics import wilson
+from rlvrlab.rewards.function import AbsentReward
 from rlvrlab.rewards.total import PartialCredit, paid
 from rlvrlab.rollout.turns import feedback
 from rlvrlab.types import Environment, Finish, Problem, RewardFunction, Sampling, unjudged
@@ -168,7 +169,8 @@ def evaluate(
     order = {problem.id: index for index, problem in enumerate(problems)}
     judged = sorted(session.judged.values(), key=lambda one: (order[one.problem.id], one.sample, one.turn))
     executed = isinstance(env, BaseEnvironment) and env.runs_answers
-    return Evaluation(data or env.name, protocol, tuple(judged), session.clock(), executed, reward)
+    known = None if isinstance(reward, AbsentReward) else reward
+    return Evaluation(data or env.name, protocol, tuple(judged), session.clock(), executed, known)
 
 
 def greedy(engine: Engine, env: Environment, problems: Sequence[Problem], max_tokens: int) -> Accuracy:

@@ -16,7 +16,7 @@ from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.redact import HIDDEN, redact
 from rlvrlab.registry import is_own
 from rlvrlab.rollout.prompts import answer_tokens
-from rlvrlab.rollout.trial import Tried, tried
+from rlvrlab.rollout.trial import Tried, try_all
 from rlvrlab.train.grouping import Difficulty
 from rlvrlab.train.guards.base import protected_in
 from rlvrlab.train.lab import Lab, Supplies, build_supplies, with_policy
@@ -83,12 +83,16 @@ def note_long_references(lab: Lab) -> None:
 
 
 def pays_backwards(paid: Sequence[Tried]) -> str:
-    """In words, that a wrong answer earned at least as much as the right one; empty where it did not."""
-    values = {one.name: one.reward.value for one in paid if one.reward is not None}
-    if not {"right", "wrong"} <= values.keys() or values["right"] > values["wrong"]:
+    """In words, that wrong answers earned on average at least as much as right ones; empty where they did not."""
+    of = {correct: [one.reward.value for one in paid if one.reward is not None and one.verdict.correct is correct]
+          for correct in (True, False)}  # fmt: skip
+    if not of[True] or not of[False]:
         return ""
-    more = "less than" if values["right"] < values["wrong"] else "no more than"
-    what = f"reward: a right answer earns {more} a wrong one ({values['right']:g} and {values['wrong']:g})"
+    right, wrong = (sum(values) / len(values) for values in of.values())
+    if right > wrong:
+        return ""
+    more = "less than" if right < wrong else "no more than"
+    what = f"reward: a right answer earns {more} a wrong one ({right:g} and {wrong:g})"
     return f"{what}, so training teaches nothing that is right; mend it"
 
 
@@ -149,14 +153,13 @@ def _check_tools(lab: Lab, phases: Sequence[Phase]) -> None:
 
 
 def try_own_code(has: Supplies) -> None:
-    """Call the user's own verifier and reward on one problem; a built-in one needs no trial."""
+    """Call the user's own verifier and reward on some problems of each role; built-in ones need no trial."""
     tables = has.recipe.env, has.recipe.reward
     own_env, own_reward = (any(is_own(value) for _, value in flatten(table)) for table in tables)
-    if not own_env and not own_reward:
-        return
-    paid = tried(has.env, has.reward, has.train[0], own_env=own_env)
-    if words := pays_backwards(paid):
-        note("warning", words)
+    if own_env or own_reward:
+        paid = try_all(has.env, has.reward, (*has.train, *has.dev, *has.test), own_env=own_env)
+        if words := pays_backwards(paid):
+            note("warning", words)
 
 
 def refuse_secrets(resolved: Resolved) -> None:

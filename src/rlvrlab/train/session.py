@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from signal import Signals
 from typing import Any
 
 from rlvrlab.errors import RunError, UserError
@@ -35,6 +36,8 @@ class Ended:
     """finished, interrupted or preempted."""
     exit_code: int
     summary: dict[str, Any]
+    asked: Signals | None = None
+    """The signal that asked for an end, also where the run had finished by then."""
 
 
 def start(resolved: Resolved, observe: Observer, command: Sequence[str] = ()) -> Ended:
@@ -153,9 +156,13 @@ def _go(lab: Lab, run: Run, state: State, observe: Observer) -> Ended:
         except Abandoned:
             words = "asked to stop; the step in progress was given up; go on with --resume"
             run_folder.close(run, interrupts.status, words)
-            return Ended(run.folder, interrupts.status, interrupts.exit_code, summarise(run.folder))
+            return _stopped(run, interrupts)
         if state.phase == len(lab.recipe.phases):
             run_folder.close(run, "finished", "all phases done")
-            return Ended(run.folder, "finished", 0, summarise(run.folder))
+            return Ended(run.folder, "finished", 0, summarise(run.folder), interrupts.received)
         run_folder.close(run, interrupts.status, f"asked to stop after step {state.step}; go on with --resume")
-        return Ended(run.folder, interrupts.status, interrupts.exit_code, summarise(run.folder))
+        return _stopped(run, interrupts)
+
+
+def _stopped(run: Run, interrupts: Interrupts) -> Ended:
+    return Ended(run.folder, interrupts.status, interrupts.exit_code, summarise(run.folder), interrupts.received)

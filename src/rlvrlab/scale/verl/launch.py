@@ -188,7 +188,8 @@ def _closed(run: Run, follower: Follower, interrupts: Interrupts, code: int, job
     if interrupts.received:
         step = max(complete_steps(job.folder / "checkpoints"), default=0)
         run_folder.close(run, interrupts.status, f"asked to stop; --resume goes on after step {step}")
-        return Ended(run.folder, interrupts.status, interrupts.exit_code, summarise(run.folder))
+        told = summarise(run.folder)
+        return Ended(run.folder, interrupts.status, interrupts.exit_code, told, interrupts.received)
     if code or follower.state.step < job.phase.steps:
         why = blame(run.folder / "logs" / "verl.log")
         log = run.folder / "logs" / "verl.log"
