@@ -251,7 +251,7 @@ def test_doctor_says_which_packages_an_engine_lacks(tmp_path, monkeypatch, capsy
     monkeypatch.setattr("rlvrlab.extras.find_spec", lambda name: None if name == "torch" else object())
     found = json.loads(inside(monkeypatch, capsys, "doctor", "--json", folder=tmp_path).stdout)["findings"]
     [hf] = [one for one in found if one["subject"] == "engine hf"]
-    assert hf["state"] == "missing" and hf["fact"] == "torch not installed" and "rlvrlab[hf]" in hf["remedy"]
+    assert hf["state"] == "missing" and hf["fact"] == "torch not installed" and "docs/engines.md" in hf["remedy"]
     assert [one["state"] for one in found if one["subject"] == "engine verl"] == ["ok"]
 
 

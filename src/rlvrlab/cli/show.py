@@ -208,5 +208,6 @@ def _health(console: Console, details: dict[str, Any]) -> None:
     for event in details["warnings"]:
         if event["text"].startswith(lit):
             continue
-        words = f"warned at step {event['from'].get('step', '?')}: {event['text']}"
+        step = event["from"].get("step")
+        words = f"warned {'before training' if step is None else f'at step {step}'}: {event['text']}"
         console.print(Text(printable(words), "yellow"), soft_wrap=True)

@@ -64,7 +64,7 @@ def metrics_table(metrics: Mapping[str, Any]) -> Table:
             table.add_row(words, _share(metrics, key))
     for kind in (k for k in metrics if k.endswith("_error_rate") and metrics[k]):
         table.add_row(f"error: {kind.removesuffix('_error_rate')}", _share(metrics, kind))
-    if metrics.get("reward_mean") not in (None, metrics["accepted_at_1"]):  # else it pays 1 for right, 0 for wrong
+    if metrics.get("reward_mean") not in (None, metrics.get("accepted_at_1")):  # else it pays 1 for right, 0 for wrong
         table.add_row("mean reward (the recipe's)", f"{metrics['reward_mean']:.3f}")
         for key in (k for k in metrics if k.startswith("reward/")):
             table.add_row(f"… {key.removeprefix('reward/')}", f"{metrics[key]:.3f}")

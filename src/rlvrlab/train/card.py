@@ -98,7 +98,7 @@ def earlier_words(run_folder: Path, cards: list[Card]) -> list[str]:
         if last is None or not last.outcomes.keys() & card.outcomes.keys():
             continue
         low, high = (f"{100 * (card.metrics.get(f'accepted_at_1_{side}') or 0):.0f}" for side in ("low", "high"))
-        was = f"{100 * card.metrics['accepted_at_1']:.1f} % [{low}, {high}]"
+        was = f"{100 * (card.metrics.get('accepted_at_1') or 0):.1f} % [{low}, {high}]"
         paired = change(card, last)
         since = f"{100 * paired.mean:+.1f} [{100 * paired.low:+.0f}, {100 * paired.high:+.0f}], p={paired.p_words}"
         words = f"Before it was made longer ({card.phase}, step {card.step}): accepted@1 {was}"
@@ -217,7 +217,8 @@ def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
 
 def _reward_rows(cards: list[Card]) -> list[list[str]]:
     """What the recipe's reward pays for the same answers; nothing where it pays 1 for right and 0 for wrong."""
-    if all(card.metrics.get("reward_mean", one) == one for card in cards for one in [card.metrics["accepted_at_1"]]):
+    means = [(card.metrics.get("reward_mean"), card.metrics.get("accepted_at_1")) for card in cards]
+    if all(mean is None or mean == accepted for mean, accepted in means):
         return []
     parts = sorted({name for card in cards for name in card.metrics if name.startswith("reward/")})
     headed = {"reward_mean": "mean reward"} | {name: f"… {name.removeprefix('reward/')}" for name in parts}

@@ -195,7 +195,7 @@ def _lights(run: RunRecord) -> list[Fact]:
         lights.append(light)
     known = {light["metric"] for light in lights}
     for finding in (one for one in standing.now.values() if one.metric not in known):
-        text, _, remedy = finding.text.rpartition("; ")
+        text, _, remedy = finding.text.partition(": ")[2].rpartition("; ")  # metric and value stand before it
         lights.append({"metric": finding.metric, "state": "alarm", "value": rounded(finding.value), "range": "",
                        "meaning": text, "remedy": remedy, "history": [], "outside": None,
                        "from": _last(run, finding.metric)})  # fmt: skip
