@@ -327,6 +327,17 @@ def test_a_phase_without_reference_answers_is_refused_with_the_remedy_before_a_f
     assert not Path("experiments").exists()
 
 
+def test_right_answers_that_are_rejected_end_it_before_a_folder_is_made() -> None:
+    def verify(problem: Any, text: str) -> bool:
+        return text.strip() == problem.reference + "!"
+
+    deaf = rlvrlab.environment(ROWS, verify=verify, gold=lambda problem: problem.reference, name="deaf")
+    refused(lambda: train(env=deaf), "'deaf' rejects its own right answer to problem deaf:", " max'): gold gave '")
+    numbers = [{**row, "answer": int(row["answer"])} for row in ROWS]
+    refused(lambda: train(env=larger(rows=numbers)), "is int, and", "compare with str(problem.reference)")
+    assert not Path("experiments").exists()
+
+
 def test_steps_without_rollouts_are_told_by_those_that_have_some() -> None:
     run = train(env=larger())
     refused(lambda: run.rollouts(step=3), "no rollouts of step 3; there are 9 to 14 (")
