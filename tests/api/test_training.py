@@ -171,7 +171,7 @@ def test_functions_of_a_file_are_found_again_by_the_command_line(
 def test_what_is_in_no_file_is_refused_by_the_command_line_in_one_line() -> None:
     flag = Path("flag").resolve()
     flag.touch()
-    run = interrupted(recipe=COUNTDOWN, reward=stops_once(flag))
+    run = train(COUNTDOWN, reward=stops_once(flag))
     done = resumed(run.folder)
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "resume(reward=…)" in done.stderr
 
