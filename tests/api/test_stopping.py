@@ -34,7 +34,7 @@ def test_a_signal_ends_the_loop_over_seeds_and_says_how_to_go_on(
     assert begun == [0] and getattr(caught.value, "code", 143) == 143
     run = rlvrlab.Run("latest")
     told = capsys.readouterr().err
-    assert told.count("\n") == 1 and f"{run.folder}: {run.status}, a checkpoint is written; go on with: " in told
+    assert told.count("\n") == 1 and f"{run.folder}: {run.status}; go on with: " in told
     assert f"rlvrlab.Run('{run.folder}').resume(reward=…, env=…)" in told
     assert run.status == ("interrupted" if number == signal.SIGINT else "preempted")
     assert run.resume(progress=False).status == "finished"

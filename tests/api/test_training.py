@@ -171,7 +171,7 @@ def test_functions_of_a_file_are_found_again_by_the_command_line(
 def test_what_is_in_no_file_is_refused_by_the_command_line_in_one_line() -> None:
     flag = Path("flag").resolve()
     flag.touch()
-    run = interrupted(recipe=COUNTDOWN, reward=stops_once(flag))
+    run = train(COUNTDOWN, reward=stops_once(flag))
     done = resumed(run.folder)
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "resume(reward=…)" in done.stderr
 
@@ -324,6 +324,17 @@ def test_unjudged_held_out_answers_are_told_at_the_first_evaluation_with_the_rea
 def test_a_phase_without_reference_answers_is_refused_with_the_remedy_before_a_folder_is_made() -> None:
     silent = rlvrlab.environment(ROWS, verify=lambda problem, text: True, name="silent")
     refused(lambda: train(env=silent), "sft: environment 'silent' has no reference answers", "gold=", "answer")
+    assert not Path("experiments").exists()
+
+
+def test_right_answers_that_are_rejected_end_it_before_a_folder_is_made() -> None:
+    def verify(problem: Any, text: str) -> bool:
+        return text.strip() == problem.reference + "!"
+
+    deaf = rlvrlab.environment(ROWS, verify=verify, gold=lambda problem: problem.reference, name="deaf")
+    refused(lambda: train(env=deaf), "'deaf' rejects its own right answer to problem deaf:", " max'): gold gave '")
+    numbers = [{**row, "answer": int(row["answer"])} for row in ROWS]
+    refused(lambda: train(env=larger(rows=numbers)), "is int, and", "compare with str(problem.reference)")
     assert not Path("experiments").exists()
 
 

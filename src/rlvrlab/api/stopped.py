@@ -23,7 +23,7 @@ def pass_on(ended: Ended) -> None:
         print(f"{ended.folder}: was finished when {ended.asked.name} came", file=sys.stderr)
     else:
         call = resume_call(ended.folder, read_config(ended.folder))
-        print(f"{ended.folder}: {ended.status}, a checkpoint is written; go on with: {call}", file=sys.stderr)
+        print(f"{ended.folder}: {ended.status}; go on with: {call}", file=sys.stderr)
     if ended.asked == SIGINT:
         raise KeyboardInterrupt
     raise SystemExit(128 + ended.asked)

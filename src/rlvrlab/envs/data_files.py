@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import gzip
 import io
 import json
@@ -18,7 +19,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any, Self, TypeVar
 
-from rlvrlab.errors import UserError, suggestion
+from rlvrlab.errors import UserError
 from rlvrlab.recipe.schema import PluginTable
 
 T = TypeVar("T")
@@ -95,9 +96,10 @@ def read_rows(path: Path) -> Iterator[tuple[int, Row]]:
 def near_files(path: Path) -> str:
     """`; did you mean 'parcels.csv'?` where the folder of a missing file has one of nearly its name."""
     folder = path.absolute().parent
-    names = [one.name for one in folder.iterdir() if one.name.endswith(ENDINGS)] if folder.is_dir() else []
-    near = suggestion(path.name, names)
-    return near if "did you mean" in near else ""
+    there = [one.name for one in folder.iterdir() if one.name.endswith(ENDINGS)] if folder.is_dir() else []
+    names = {name.partition(".")[0]: name for name in there}  # without endings, which are alike for all
+    near = difflib.get_close_matches(path.name.partition(".")[0], names, n=1)
+    return f"; did you mean {names[near[0]]!r}?" if near else ""
 
 
 def read_each(path: Path, read: Callable[[Row], T | None]) -> list[T]:
