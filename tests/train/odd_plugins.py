@@ -54,10 +54,14 @@ class _Unreliable(ToyEngine):
 @register("env", "always_wrong")
 @dataclass(frozen=True)
 class AlwaysWrong(Countdown):
-    """Nothing is ever right."""
+    """Nothing that the toy can write is ever right: the reference has a sign that is not in its vocabulary."""
+
+    def gold(self, problem: Problem) -> str | None:
+        return f"§{super().gold(problem)}"
 
     def verify(self, problem: Problem, text: str) -> Verdict:
-        return replace(super().verify(problem, text), correct=False, score=0.0)
+        right = text.startswith("§")
+        return replace(super().verify(problem, text.lstrip("§")), correct=right, score=float(right))
 
 
 @register("env", "broken_judge")
