@@ -162,7 +162,8 @@ def test_what_a_run_was_before_it_was_made_longer_stays_on_record(tmp_path: Path
         policy_of(run, "5")
     assert json.loads((run / "analysis/cards/before_extension/2_grpo_step_8.json").read_text()) == card
     before = f"Before it was made longer (grpo, step 8): accepted@1 {100 * card['metrics']['accepted_at_1']:.1f} %"
-    assert before in (run / "EXPERIMENT.md").read_text(encoding="utf-8")
+    page = (run / "EXPERIMENT.md").read_text(encoding="utf-8")
+    assert before in page and f"| test | 6 | `{read_info(run)['data']['test']['sha256']}` |" in page
     assert (run / "analysis/report_until_step_8.html").read_text() == "of step 8"
     assert not (run / "analysis/report.html").exists()
     [words] = earlier_words(run, read_cards(run))
