@@ -54,14 +54,16 @@ class _Unreliable(ToyEngine):
 @register("env", "always_wrong")
 @dataclass(frozen=True)
 class AlwaysWrong(Countdown):
-    """Nothing that the toy can write is ever right: the reference has a sign that is not in its vocabulary."""
+    """Nothing that a policy writes is ever right: it may not write as many tokens as a right answer has blanks."""
+
+    padding = " " * 40
 
     def gold(self, problem: Problem) -> str | None:
-        return f"§{super().gold(problem)}"
+        return f"{super().gold(problem)}{self.padding}"
 
     def verify(self, problem: Problem, text: str) -> Verdict:
-        right = text.startswith("§")
-        return replace(super().verify(problem, text.lstrip("§")), correct=right, score=float(right))
+        verdict = super().verify(problem, text)
+        return verdict if text.endswith(self.padding) else replace(verdict, correct=False, score=0.0)
 
 
 @register("env", "broken_judge")
