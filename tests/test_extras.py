@@ -11,12 +11,22 @@ from rlvrlab.scale.exports import trl_texts
 SOURCES = Path(extras.__file__).parent
 
 
-def test_without_a_gpu_the_cpu_build_comes_first(monkeypatch) -> None:
+def test_a_clone_is_told_to_make_others_to_pip_and_machines_without_a_gpu_of_the_cpu_build(monkeypatch) -> None:
     monkeypatch.setattr(extras, "has_gpu", lambda: False)
     told = extras.install_hf()
-    assert told.index("CPU build of torch==") < told.index("pip install 'rlvrlab[hf]'") and "\n" not in told
+    assert told.startswith("`make hf`, no GPU here") and f"CPU build of {extras.TORCH}" in told and "\n" not in told
     monkeypatch.setattr(extras, "has_gpu", lambda: True)
-    assert "CPU" not in extras.install_hf()
+    assert extras.install_hf() == "`make hf`"
+    monkeypatch.setattr(extras, "__file__", "/usr/lib/python3/site-packages/rlvrlab/extras.py")
+    assert extras.install_hf() == "`pip install 'rlvrlab[hf]'`"
+
+
+def test_the_documents_give_the_command_for_the_tested_version() -> None:
+    command = f'make hf TORCH="{extras.TORCH} --extra-index-url https://download.pytorch.org/whl/cpu"'
+    root = SOURCES.parents[1]
+    for page in ("README.md", "docs/engines.md", "docs/your_own_task.md"):
+        assert command in (root / page).read_text("utf-8"), page
+    assert f"TORCH  ?= {extras.TORCH}\n" in (root / "Makefile").read_text("utf-8")
 
 
 def test_nobody_else_says_it() -> None:

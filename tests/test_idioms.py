@@ -34,7 +34,7 @@ FOREIGN_ASKED = {
     "registry.py": "modules and classes of users' own files",
     "rollout/prompts.py": "tokenizers, which are no plug-ins",
     "api/": "modules and functions of users",
-    "envs/function.py": "data frames of users",
+    "envs/own_rows.py": "data frames of users",
     "rewards/function.py": "functions of users",
 }
 """Where getattr and hasattr with a literal name ask something that is no plug-in of ours; causes of errors aside."""

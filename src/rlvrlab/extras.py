@@ -37,8 +37,9 @@ def has_gpu() -> bool:
 
 
 def install_hf() -> str:
-    """How to get the extra `hf`, for the end of a message."""
+    """How to get the extra `hf`, for the end of a message: in a clone by make, elsewhere by pip."""
+    command = "`make hf`" if (Path(__file__).parents[2] / "Makefile").is_file() else "`pip install 'rlvrlab[hf]'`"
     if has_gpu():
-        return "`pip install 'rlvrlab[hf]'`"
-    first = f"no GPU here, so put PyTorch's CPU build of {TORCH} in first (a plain `pip install torch` brings CUDA)"
-    return f"{first}, then `pip install 'rlvrlab[hf]'`; docs/engines.md"
+        return command
+    first = f"no GPU here, so with PyTorch's CPU build of {TORCH} (the usual one brings gigabytes of CUDA)"
+    return f"{command}, {first}: docs/engines.md has the whole command"

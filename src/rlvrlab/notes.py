@@ -27,6 +27,20 @@ def noting(listener: Listener) -> Iterator[None]:
         _listener.reset(before)
 
 
+@contextmanager
+def hearing(listener: Listener) -> Iterator[None]:
+    """Within the block, `listener` hears every note, and so does whoever has listened before."""
+    before = _listener.get()
+
+    def both(kind: str, words: str) -> None:
+        listener(kind, words)
+        if before is not None:
+            before(kind, words)
+
+    with noting(both):
+        yield
+
+
 def note(kind: str, words: str) -> None:
     """Tell whoever listens."""
     listener = _listener.get()

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from rlvrlab.batch import TokenBatch
 
 Role = Literal["train", "dev", "test"]
+SHOWN = 50
+"""Characters of a prompt in a message."""
 LIMIT = "limit_s"
 """Key of a problem's meta: CPU seconds per test that answers to it may take, where it is less than usual."""
 Positive = Annotated[float, Gt(0)]
@@ -90,6 +92,12 @@ class Problem:
     """Level, seed, solver proof and whatever else the environment keeps."""
     role: Role = "train"
     """What it may be used for; enforced where data is loaded."""
+
+    @property
+    def named(self) -> str:
+        """For messages: its id, which is often a hash, and how its prompt begins."""
+        words = " ".join(self.prompt.split())
+        return f"{self.id} ({words if len(words) <= SHOWN else words[:SHOWN] + '…'!r})"
 
     @property
     def key(self) -> str:

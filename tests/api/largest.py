@@ -45,13 +45,13 @@ def larger(name: str = "largest", rows: Any = ROWS) -> Any:
     )
 
 
-def stops_once(flag: Path) -> Callable[..., Any]:
-    """A reward that presses Ctrl-C in the fourth step, the first time only."""
+def stops_once(flag: Path, number: int = signal.SIGINT, version: int = 3) -> Callable[..., Any]:
+    """A reward that presses Ctrl-C in the fourth step, or sends another signal, the first time only."""
 
     def bonus(problem: Any, completion: Any, verdict: Any) -> Any:
-        if completion.policy_version >= 3 and flag.exists():
+        if completion.policy_version >= version and flag.exists():
             flag.unlink()
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), number)
         return {"correct": float(verdict.correct), "short": 0.1 * (len(completion.tokens) < 3)}
 
     return bonus

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,8 @@ def test_a_verifier_that_sometimes_raises_leaves_answers_unjudged_but_a_bug_is_s
     bug = rlvrlab.environment(ROWS, verify=lambda problem, text: problem.answr == text, name="bug")
     with pytest.raises(UserError, match="raised on all 2 answers: AttributeError"):
         bug.verify_many([(problem, "x"), (problem, "y")])
+    with pytest.raises(UserError, match="verify of 'bug' raised AttributeError"):
+        bug.verify_many([(problem, "x")])
 
 
 @pytest.mark.parametrize(
@@ -92,7 +95,8 @@ def test_a_verifier_that_sometimes_raises_leaves_answers_unjudged_but_a_bug_is_s
         ([{"prompt": "a", "id": 1}, {"prompt": "b", "id": 1}], "id '1' is there twice"),
         (["a"], "a list of dicts, a data frame or a data file"),
         (7, "a list of dicts, a data frame or a data file, not int"),
-        ("no.jsonl", "no.jsonl: no such file"),
+        ("no.jsonl", "no.jsonl: no such file in /"),
+        ("nowhere/no.jsonl", "no.jsonl: no such file and no folder /"),
     ],
 )
 def test_bad_rows_are_named(rows: Any, words: str) -> None:
@@ -120,3 +124,80 @@ def test_rows_that_repeat_another_are_left_out_with_a_word_and_never_in_two_role
 def test_bad_arguments(options: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError, match=words):
         rlvrlab.environment(**{"problems": ROWS, "verify": lambda problem, text: True, **options})
+
+
+def written(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_blanks_around_a_prompt_make_no_other_problem_and_blanks_within_no_other_role(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    spaced = [{**row, "prompt": row["prompt"].replace("\n", " \n")} for row in ROWS]
+    assert len(larger(rows=[*ROWS, *spaced]).asked) == len(ROWS)
+    assert f"{len(ROWS)} of {2 * len(ROWS)} rows ask the same as another one" in capsys.readouterr().err
+    with pytest.raises(UserError, match=rf"row {len(ROWS) + 1}: asks the same as row 1 with another answer"):
+        larger(rows=[*ROWS, {**spaced[0], "answer": "no"}])
+    near = [{**row, "prompt": row["prompt"].replace(" ", "  ").upper()} for row in ROWS]
+    roles = [problem.role for problem in larger(rows=[*ROWS, *near]).asked]
+    assert roles[: len(ROWS)] == roles[len(ROWS) :]
+
+
+def test_a_table_has_the_same_roles_here_and_as_answers(tmp_path: Path) -> None:
+    from rlvrlab.envs.own_data import Answers
+
+    file = written(tmp_path / "t.csv", "prompt,answer", *(f"{row['prompt'].strip()},{row['answer']}" for row in ROWS))
+    mine = rlvrlab.environment(file, verify=lambda problem, text: True)
+    theirs = Answers(path=str(file), prompt="prompt", style="bare")
+    for role in ("train", "dev", "test"):
+        assert {p.prompt.strip() for p in mine.problems(role, 999, 0)} == {
+            p.prompt.strip() for p in theirs.problems(role, 999, 0)
+        }
+
+
+def test_rows_of_a_file_are_named_by_file_and_row_and_the_environment_by_the_file(tmp_path: Path) -> None:
+    file = written(tmp_path / "my parcels.csv", "prompt,answer", "a,1", "b,2", "a,3")
+    with pytest.raises(UserError, match=r"^\S+/my parcels.csv:3: asks the same as \S+/my parcels.csv:1 with another"):
+        rlvrlab.environment(file, verify=lambda problem, text: True)
+    written(file, "prompt,answer", "a,1")
+    assert rlvrlab.environment(file, verify=lambda problem, text: True).name == "my_parcels"
+    assert rlvrlab.environment(str(file), verify=lambda problem, text: True, name="mine").name == "mine"
+    with pytest.raises(UserError, match=r"my parcel.csv: no such file in \S+; did you mean 'my parcels.csv'\?"):
+        rlvrlab.environment(tmp_path / "my parcel.csv", verify=lambda problem, text: True)
+
+
+def test_columns_of_other_names_are_mapped(tmp_path: Path) -> None:
+    file = written(tmp_path / "parcels.csv", "note,bay,kind,shipped_on", "red lamp,FE,fragile,may", "milk,CW,cold,june")
+    with pytest.raises(UserError) as error:
+        rlvrlab.environment(file, verify=lambda problem, text: True)
+    words = f"{file}:1: column 'prompt' is missing; there are: note, bay, kind, shipped_on; say which is which: "
+    assert str(error.value).startswith(words) and "'type': 'answers'" in str(error.value)
+    columns = {"prompt": "{note}\n", "answer": "bay", "skill": "kind"}
+    env = rlvrlab.environment(file, verify=lambda problem, text: True, columns=columns)
+    [one, _] = env.asked
+    assert (one.prompt, one.reference, one.skill) == ("red lamp\n", "FE", "fragile")
+    assert dict(one.meta) == {"note": "red lamp", "shipped_on": "may"}
+    with pytest.raises(UserError, match=":1: column 'noet' is missing; there are: note"):
+        rlvrlab.environment(file, verify=lambda problem, text: True, columns={"prompt": "noet"})
+    with pytest.raises(UserError, match="columns: unknown key 'answr'; did you mean 'answer'"):
+        rlvrlab.environment(file, verify=lambda problem, text: True, columns={"prompt": "note", "answr": "bay"})
+
+
+def test_gold_is_text_or_a_whole_number_and_anything_else_is_told_with_its_line() -> None:
+    def env(gold: Any) -> Any:
+        rows = [{"prompt": "a", "answer": 7, "role": "train"}]
+        return rlvrlab.environment(rows, verify=lambda problem, text: True, gold=gold, name="g")
+
+    def right(gold: Any) -> Any:
+        made = env(gold)
+        return made.gold(made.asked[0])
+
+    assert right(lambda problem: problem.reference) == "7" and right(lambda problem: None) is None
+    for value in (7.0, True, ["7"]):
+        with pytest.raises(
+            UserError, match=r"gold of 'g' \(.*test_env.*py:\d+\) gave .* \('a'\); return a text, or None"
+        ):
+            right(lambda problem, value=value: value)
+    with pytest.raises(UserError, match=r"gold of 'g' raised AttributeError: .*refrence.* \(problem g:\w+ \('a'\)\)"):
+        right(lambda problem: problem.refrence)

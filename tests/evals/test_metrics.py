@@ -11,7 +11,7 @@ from scripted import Scripted, answer
 
 from rlvrlab.cli.tables import metrics_table
 from rlvrlab.envs.countdown import Countdown
-from rlvrlab.errors import UserError
+from rlvrlab.errors import OwnCodeError, UserError
 from rlvrlab.evals.answering import Ask
 from rlvrlab.evals.evaluate import evaluate
 from rlvrlab.evals.metrics import Sample, at_budget, at_k, card_columns, dataset_metrics, majority
@@ -19,7 +19,7 @@ from rlvrlab.evals.protocol import eval_at_1
 from rlvrlab.evals.statistics import wilson
 from rlvrlab.rewards.binary import BinaryFormat
 from rlvrlab.rewards.partial import Partial
-from rlvrlab.types import RewardFunction
+from rlvrlab.types import Completion, Problem, Reward, RewardFunction, Verdict
 
 
 def sample(problem: str, number: int, accepted: bool | None, error: str, **facts) -> Sample:
@@ -217,3 +217,27 @@ def test_mean_accuracy_is_the_mean_of_the_training_reward() -> None:
     assert measured == pytest.approx(trained)
     plain = accuracy(None)[0]
     assert measured > plain and accuracy(BinaryFormat())[0] == plain
+
+
+def test_an_evaluation_tells_what_the_recipes_own_reward_pays() -> None:
+    """Mean, parts and share of zero of the user's reward; an answer on which it fails is left out and counted."""
+    env = Countdown(numbers=(2,), style="bare")
+    problems = env.problems("test", 10, 0)
+    chosen = {problem.id: place for place, problem in enumerate(problems)}
+
+    def pays(problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
+        if chosen[problem.id] == 9:
+            raise OwnCodeError("raised KeyError at mine.py:3")
+        parts = {"correct": float(verdict.correct is True), "near": 0.5 * (completion.text == "1+1")}
+        return Reward(sum(parts.values()), parts)
+
+    def reply(ask: Ask):
+        place = chosen[ask.problem.id]
+        return answer(env.gold(ask.problem) if place < 3 else "1+1" if place < 6 else "1+")
+
+    found = evaluate(Scripted(reply), env, problems, eval_at_1(), reward=pays).metrics()
+    assert found["reward_mean"] == pytest.approx((3 * 1 + 3 * 0.5) / 9)
+    assert found["reward/correct"] == pytest.approx(3 / 9) and found["reward/near"] == pytest.approx(1.5 / 9)
+    assert found["reward_zero_rate"] == pytest.approx(3 / 9) and found["reward_failed"] == 1
+    assert found["zero_reward_rate"] == pytest.approx(0.7), "that is the verifier's"
+    assert "reward_mean" not in evaluate(Scripted(reply), env, problems, eval_at_1()).metrics()

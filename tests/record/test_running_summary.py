@@ -61,6 +61,6 @@ def test_it_is_the_page_that_the_logs_give(run: Run) -> None:
     mine = (run.folder / "EXPERIMENT.md").read_text()
     experiment.write_experiment(run.folder)
     assert (run.folder / "EXPERIMENT.md").read_text() == mine
-    assert "more in `logs/events.jsonl`" in mine and "Nothing alarming" not in mine
+    assert "more in `logs/events.jsonl`" in mine and "No warnings" not in mine
     again = Summary(read_metrics(run.folder), read_events(run.folder))
     assert again.phases == run.so_far.phases and again.phases["grpo"]["last"]["step"] == 380

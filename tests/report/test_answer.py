@@ -58,6 +58,22 @@ def test_the_sentence_follows_the_paired_difference_on_test_problems(
     assert all(one["why"] and one["try"] for one in found["why"])
 
 
+def test_advice_follows_from_an_alarm_and_not_from_the_number_of_problems(tmp_path) -> None:
+    """More problems would measure a flipped reward more exactly, and mend nothing; the hack monitor says the same."""
+    folder = made_run(tmp_path, "run")
+    card(folder, 0, "baseline", 30)
+    card(folder, 1, "grpo", 31)
+    assert [one["try"] for one in told(folder)["why"]] == ["raise eval.test_size, or train several seeds"]
+    flipped = {"hack/reward_explains": -1.0}
+    (folder / "logs/metrics.jsonl").write_text(lines([metrics_row(step, 0.5, **flipped) for step in range(5)]))
+    event = {"time": "t", "kind": "warning", "text": "hack/reward_explains is -1: …", "subject": "hack/reward_explains"}
+    (folder / "logs/events.jsonl").write_text(lines([event]))
+    [why] = told(folder)["why"]
+    assert why["why"].startswith("of answers to one problem the wrong ones earn more") and "check reward" in why["try"]
+    [hacks] = [one["data"] for one in gather(folder)["sections"] if one["id"] == "hacks"]
+    assert hacks["findings"] == [event["text"]]
+
+
 def test_without_test_problems_the_sentence_is_about_dev_and_says_so(tmp_path) -> None:
     folder = made_run(tmp_path, "run")
     found = told(folder)

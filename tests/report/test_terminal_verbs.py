@@ -71,6 +71,15 @@ def test_show_explains_health_and_names_what_is_missing(tmp_path, monkeypatch, c
     assert found["status"] == "interrupted" and found["curves"]["val-core/countdown/acc"] == [0.5, 0.4, 0.4]
 
 
+def test_a_last_value_outside_its_range_has_no_tick(tmp_path, monkeypatch, capsys) -> None:
+    """One step is no warning, and no tick either; page and screen ask the same monitors."""
+    folder = made_run(tmp_path / "experiments", "odd")
+    rows = [metrics_row(step, 0.5, **{"response_length/clip_ratio": 0.828 * (step == 5)}) for step in (3, 4, 5)]
+    (folder / "logs/metrics.jsonl").write_text(lines(rows))
+    text = inside(monkeypatch, capsys, "show", "odd", folder=tmp_path).stdout
+    assert "! response_length/clip_ratio 0.828 (normal: ≤ 0.5)" in text and "warned" not in text
+
+
 def test_the_cells_of_cards_keep_their_lines(records, monkeypatch, capsys) -> None:
     """An accuracy stands above its interval, in `show` as at the end of training."""
     from rlvrlab.cli.progress import Progress
@@ -146,7 +155,7 @@ def test_tail_prints_lines_people_and_machines_read(tmp_path, monkeypatch, capsy
     made_run(tmp_path / "experiments", "one")
     done = inside(monkeypatch, capsys, "tail", "one", "-n", "2", folder=tmp_path)
     assert done.returncode == 0
-    assert "grpo 8  step 10  held-out 50.0 % [40.0, 60.0]  train 1  entropy 0.5  dead 0.5" in done.stdout
+    assert "grpo 8  step 10  held-out 50.0 % [40.0, 60.0]  train 1  entropy 0.5  dead groups 0.5" in done.stdout
     assert done.stdout.rstrip().endswith("— this run is finished")
     done = inside(monkeypatch, capsys, "tail", "one", "--json", folder=tmp_path)
     rows = [json.loads(line) for line in done.stdout.splitlines()]

@@ -22,7 +22,7 @@ def test_a_finite_reward_is_handed_on(value: float) -> None:
 
 @pytest.mark.parametrize("given", [Reward(math.nan, {}), Reward(math.inf, {}), 1.0, None], ids=str)
 def test_anything_else_is_refused_with_the_problem(given: Any) -> None:
-    with pytest.raises(OwnCodeError, match=r"reward of p7 is .*; a reward must be a finite number"):
+    with pytest.raises(OwnCodeError, match=r"reward of problem p7 .* is .*; a reward must be a finite number"):
         paid(lambda *_: given, PROBLEM, COMPLETION, VERDICT)
 
 

@@ -54,10 +54,16 @@ class _Unreliable(ToyEngine):
 @register("env", "always_wrong")
 @dataclass(frozen=True)
 class AlwaysWrong(Countdown):
-    """Nothing is ever right."""
+    """Nothing that a policy writes is ever right: it may not write as many tokens as a right answer has blanks."""
+
+    padding = " " * 40
+
+    def gold(self, problem: Problem) -> str | None:
+        return f"{super().gold(problem)}{self.padding}"
 
     def verify(self, problem: Problem, text: str) -> Verdict:
-        return replace(super().verify(problem, text), correct=False, score=0.0)
+        verdict = super().verify(problem, text)
+        return verdict if text.endswith(self.padding) else replace(verdict, correct=False, score=0.0)
 
 
 @register("env", "broken_judge")

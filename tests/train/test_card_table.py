@@ -11,3 +11,16 @@ def test_distinct_right_answers_stand_beside_accuracy_and_pass_at_k() -> None:
     _, rows = card_table([before, Card("grpo", 5, measured, {"a": 1.0, "b": 1.0})])
     told = {row[0]: row[1:] for row in rows}
     assert told["distinct right answers"] == ["–", "2.25"] and told["pass@8"] == ["–", "75.0"]
+
+
+def test_what_the_recipes_reward_pays_stands_beside_accuracy_where_it_is_something_else() -> None:
+    def paid(mean: float, **parts: float) -> dict[str, float]:
+        return {"accepted_at_1": 0.5, "zero_reward_rate": 0.5, "reward_mean": mean, "reward_zero_rate": 0.25, **parts}
+
+    _, rows = card_table([Card("grpo", 5, paid(0.5), {"a": 1.0})])
+    assert "mean reward" not in [row[0] for row in rows], "a reward of 1 for right and 0 for wrong says nothing new"
+    parts = {"reward/correct": 0.5, "reward/near": 0.125}
+    _, rows = card_table([Card("sft", 2, paid(0.5), {"a": 1.0}), Card("grpo", 5, paid(0.625, **parts), {"a": 1.0})])
+    told = {row[0]: row[1:] for row in rows}
+    assert told["mean reward"] == ["0.500", "0.625"] and told["… near"] == ["–", "0.125"]
+    assert told["reward is 0"] == ["25.0", "25.0"] and told["verifier gave 0"] == ["50.0", "50.0"]

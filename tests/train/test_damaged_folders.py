@@ -142,9 +142,17 @@ def test_changed_data_is_refused_and_nothing_is_touched(copy: Path) -> None:
     info["data"]["train"]["sha256"] = "of other problems"
     (copy / "run_info.json").write_text(json.dumps(info))
     before = runs.without_times(copy)
-    with pytest.raises(UserError, match="the data is not what this run started with"):
+    with pytest.raises(UserError, match="the data is not what this run started with") as refused:
         session.resume(copy, runs.quiet)
+    size = info["data"]["train"]["size"]
+    assert f": train: {size} other problems; restore it as it was, or train anew" in str(refused.value)
     assert runs.without_times(copy) == before
+
+
+def test_a_run_that_is_finished_says_so_without_loading_its_policy(copy: Path, monkeypatch) -> None:
+    assert session.resume(copy, runs.quiet).status == "finished"
+    monkeypatch.setattr("rlvrlab.train.checks.with_policy", lambda has: pytest.fail("the policy was loaded"))
+    assert session.resume(copy, runs.quiet).status == "finished"
 
 
 def test_a_run_of_an_earlier_version_of_its_environment_is_refused_with_both(copy: Path) -> None:

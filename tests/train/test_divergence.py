@@ -87,7 +87,9 @@ def test_a_diverging_critic_is_named(tmp_path: Path) -> None:
 
 
 def test_a_reward_that_is_no_number(tmp_path: Path) -> None:
-    with pytest.raises(OwnCodeError, match=r"reward of countdown.* is nan .*; a reward must be a finite number"):
+    with pytest.raises(
+        OwnCodeError, match=r"reward of problem countdown.* is nan .*; a reward must be a finite number"
+    ):
         runs.run(tmp_path, f"reward.type={ODD}:NanReward", text=runs.ONLINE)
     assert runs.read_info(runs.only_run(tmp_path))["status"] == "failed"
 

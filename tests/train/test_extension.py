@@ -13,7 +13,9 @@ from rlvrlab.errors import UserError
 from rlvrlab.recipe import load_recipe
 from rlvrlab.record.looks import read_looks
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
+from rlvrlab.train.card import earlier_words, read_cards
 from rlvrlab.train.extension import extend
+from rlvrlab.train.policy import policy_of
 from rlvrlab.train.session import resume, start
 
 TINY = """name = "tiny"
@@ -144,3 +146,25 @@ def test_every_card_of_a_lengthened_run_is_a_look_at_test_problems(tmp_path: Pat
     extend(run, ["grpo.steps=+2"])
     resume(run, quiet)
     assert len(read_looks(run)) == before + 1
+
+
+def test_what_a_run_was_before_it_was_made_longer_stays_on_record(tmp_path: Path) -> None:
+    """Its last policy can be named by its step, its test result is told beside the new one, its page is set aside."""
+    run = finished(tmp_path, "eval.test_size=6", "checkpoint.keep=1")
+    card = json.loads((run / "analysis/cards/2_grpo.json").read_text())
+    (run / "analysis/report.html").write_text("of step 8")
+    extend(run, ["grpo.steps=+4"])
+    resume(run, quiet)
+    assert not (run / "checkpoints/global_step_8").exists(), "training has gone on and needs it no more"
+    policy = policy_of(run, "8")
+    assert policy.facts["step"] == 8 and policy.facts["checkpoint"] == "before_extension_global_step_8"
+    with pytest.raises(UserError, match=r"no checkpoint of step 5; there are \[.*8, .*12\]"):
+        policy_of(run, "5")
+    assert json.loads((run / "analysis/cards/before_extension/2_grpo_step_8.json").read_text()) == card
+    before = f"Before it was made longer (grpo, step 8): accepted@1 {100 * card['metrics']['accepted_at_1']:.1f} %"
+    page = (run / "EXPERIMENT.md").read_text(encoding="utf-8")
+    assert before in page and f"| test | 6 | `{read_info(run)['data']['test']['sha256']}` |" in page
+    assert (run / "analysis/report_until_step_8.html").read_text() == "of step 8"
+    assert not (run / "analysis/report.html").exists()
+    [words] = earlier_words(run, read_cards(run))
+    assert words.startswith(before) and "; change until step 12: " in words

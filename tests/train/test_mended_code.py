@@ -36,7 +36,7 @@ def test_a_reward_that_fails_in_the_middle_says_where_and_how_to_go_on(tmp_path:
     assert f"(step {runs.read_metrics(folder)[-1]['step'] + 1}, grpo" in said
     page = (folder / "EXPERIMENT.md").read_text(encoding="utf-8")
     assert "mend the function" in page and "--accept-code" in page
-    assert "Nothing alarming" not in page and "goes on exactly" not in page
+    assert "No warnings" not in page and "goes on exactly" not in page
 
 
 def test_a_mended_reward_is_refused_until_it_is_accepted_and_then_recorded(tmp_path: Path) -> None:

@@ -1,40 +1,39 @@
-"""Examine a policy from Python, and compare two examinations."""
+"""Examine a policy from Python."""
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Literal
 
-from rlvrlab.api.recipes import RecipeLike, is_toml_text, load_recipe, refuse_unnamed_env
+from rlvrlab.api.recipes import RecipeLike, is_toml_text, refuse_unnamed_env, with_functions
 from rlvrlab.api.short_errors import short_errors
 from rlvrlab.api.shown import frame, html_table, share
+from rlvrlab.api.stopped import tell_kept
 from rlvrlab.cli.eval import AnswersBar
 from rlvrlab.cli.examined import AT_ONCE, name_of, problems_of, subject_of_recipe
-from rlvrlab.cli.names import RUN_AT, run_folder
+from rlvrlab.cli.names import run_folder
+from rlvrlab.cli.waiting import patient
 from rlvrlab.engines.base import Engine
-from rlvrlab.errors import RunError, UserError, suggestion
+from rlvrlab.errors import AskedToStop, RunError, UserError, suggestion
 from rlvrlab.evals.answering import EngineAnswerer
-from rlvrlab.evals.compare import Comparison as Compared
-from rlvrlab.evals.compare import compare_folders
 from rlvrlab.evals.kept import evaluate_into
-from rlvrlab.evals.matching import matching
 from rlvrlab.evals.protocol import MOST_ANSWERS, Budget, Protocol, Spent, eval_at_1, eval_at_budget, eval_at_k
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.shipped import ENDING, files, named_file
 from rlvrlab.record.evaluation import file_name, read_evaluation
 from rlvrlab.record.files import parsed
-from rlvrlab.record.final import checkpoint_words, split_run, standing
+from rlvrlab.record.final import checkpoint_words, split_run
 from rlvrlab.train.lab import engine_alone
 from rlvrlab.train.policy import policy_of
 from rlvrlab.types import Role
 
 Folder = str | PathLike[str]
+NO_DEADLINE = 0.0
+"""Whoever waits in Python sees it, and can interrupt."""
 
 
 class Evaluation:
@@ -47,7 +46,9 @@ class Evaluation:
         try:
             self._summary: dict[str, Any] = parsed((self.folder / "summary.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            raise RunError(f"{self.folder}: not finished; go on with `rlvr eval --resume {self.folder}`") from None
+            by_command = "request" in self._stored.info
+            again = f"`rlvr eval --resume {self.folder}`" if by_command else "the same call and output= this folder"
+            raise RunError(f"{self.folder}: not finished; go on with {again}") from None
 
     @property
     def data(self) -> str:
@@ -115,57 +116,13 @@ class Evaluation:
         )
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Two evaluations of the same problems; `accepted` is what most want to know."""
-
-    data: str
-    problems: int
-    """Problems judged on both sides."""
-    before: float
-    """Share accepted on the first side."""
-    after: float
-    """Share accepted on the second side."""
-    difference: float
-    """after − before."""
-    interval: tuple[float, float]
-    """95 % interval of the difference."""
-    p: float | None
-    """Two-sided p value of the difference in `accepted`; None with two seeds on a side, too few to test."""
-    verdict: str
-    """higher, lower or not shown."""
-    compared: Compared
-    """All measures, by skill and by level."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What to mind: sides that were examined differently, or not to the end."""
-        return self.compared.notes
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain JSON values."""
-        facts: dict[str, Any] = json.loads(json.dumps(self.compared.facts()))
-        return facts
-
-    def __repr__(self) -> str:
-        low, high = (100 * value for value in self.interval)
-        points = f"{100 * self.difference:+.1f} points [{low:+.1f}, {high:+.1f}]"
-        points += "" if self.p is None else f", p = {self.p:.2g}"
-        return f"Comparison({self.data}, {self.problems} problems{self.compared.stages}: {points}, {self.verdict})"
-
-    def _repr_html_(self) -> str:
-        head = ("", "before", "after", "difference [95 %]", "p", "")
-        rows = []
-        for row in (*self.compared.measures, *self.compared.by_skill):
-            gap = f"{row.difference.mean:+.3g} [{row.difference.low:+.3g}, {row.difference.high:+.3g}]"
-            rows.append((row.what, f"{row.before:.3g}", f"{row.after:.3g}", gap, row.difference.p_words, row.verdict))
-        return html_table(self.compared.about, head, rows, self.notes)
-
-
 @short_errors
 def evaluate(
     what: RecipeLike,
     *,
+    reward: Any = None,
+    env: Any = None,
+    data: Any = None,
     protocol: Literal["@1", "@k", "@budget"] | None = None,
     n: int | None = None,
     ks: Sequence[int] = (),
@@ -173,81 +130,61 @@ def evaluate(
     budget: tuple[Spent, float] | None = None,
     size: int | None = None,
     role: Role = "test",
-    data: Folder | None = None,
     seed: int = 0,
     output: Folder | None = None,
     progress: bool = True,
 ) -> Evaluation:
     """Examine a run ("DIR", "DIR@best", Run) or a recipe's untrained policy; `n` answers per problem mean @k.
 
+    `reward`, `env` and `data` are those of `train`; a run is asked by the environment given here in place of its own.
+    A file as `data` without `env` holds prepared problems (`rlvr data prepare`), and all of them are asked.
     `budget` is ("tokens", 2000), ("judge_s", 5) or ("wall_s", 60). The folder lies below the run, or in evaluations/.
+    Ctrl-C and SIGTERM are raised as by `train`; what was judged by then is kept.
     """
-    home, resolved, engine, facts = _examined(what)
+    file = Path(data) if env is None and isinstance(data, str | PathLike) else None
+    home, resolved, engine, facts = _examined(what, reward, env, None if file else data)
     subject = subject_of_recipe(resolved)
     wanted = _protocol(protocol, n, ks, temperature, budget, resolved.recipe.rollout.max_tokens)
-    env, in_force = wanted.applied(subject.env, subject.chosen)
-    problems, name, more = problems_of(subject, role, size, None if data is None else Path(data))
+    asks, in_force = wanted.applied(subject.env, subject.chosen)
+    problems, name, more = problems_of(subject, role, size, file)
     answerer = EngineAnswerer(engine, facts, AT_ONCE, entropy=True)
     if output is None:
         stamp = f"{time.strftime('%Y%m%d_%H%M%S', time.gmtime())}_{secrets.token_hex(2)}"
         who = f"step_{facts['step']}" if "step" in facts else file_name(name_of(answerer.identity()))
-        asked = name if data else f"{name}_{role}"
+        asked = name if file else f"{name}_{role}"
         output = home / "evaluations" / f"{file_name(asked)}_{in_force.name}_{who}_{stamp}"
-    with AnswersBar(len(problems) * (1 if in_force.budget else in_force.n), quiet=not progress) as bar:
-        kept = evaluate_into(
-            Path(output), answerer, env, problems, in_force,
-            seed=seed, data=name, facts={**more, **subject.facts}, observe=bar.observe,
-            run=home if "run" in facts else None,
-            reward=subject.reward,
-        )  # fmt: skip
-    return Evaluation(kept.folder)
+    bar = AnswersBar(len(problems) * (1 if in_force.budget else in_force.n), quiet=not progress)
+    try:
+        with patient("the evaluation", NO_DEADLINE) as alive, bar:
+
+            def observe(batch: list[Any]) -> None:
+                bar.observe(batch)
+                alive()
+
+            evaluate_into(
+                Path(output), answerer, asks, problems, in_force,
+                seed=seed, data=name, facts={**more, **subject.facts}, observe=observe,
+                run=home if "run" in facts else None,
+                reward=subject.reward,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        tell_kept(Path(output))
+        raise
+    except AskedToStop as asked_to:
+        tell_kept(Path(output))
+        raise SystemExit(asked_to.exit_code) from None
+    return Evaluation(output)
 
 
-@short_errors
-def compare(
-    before: Folder | Sequence[Folder],
-    after: Folder | Sequence[Folder],
-    *,
-    anyway: bool = False,
-    paired: bool | None = None,
-) -> Comparison:
-    """A paired comparison of two evaluations or runs; several on a side are seeds.
-
-    A run stands for its last checkpoint, "DIR@20", "DIR@best" or "DIR@base" for another one; of its evaluations there,
-    those on the most test problems are taken that ask the same of both sides. A checkpoint that has not been evaluated
-    yet is evaluated on its run's test problems first.
-    """
-    sides: list[list[str]] = []
-    for side in (before, after):
-        named = [side] if isinstance(side, str | PathLike) else list(side) if isinstance(side, Sequence) else [side]
-        if odd := [one for one in named if not isinstance(one, str | PathLike)]:
-            raise UserError(f"compare: an evaluation, a run, a folder or a list of them, not {odd[0]!r:.60}")
-        sides.append([fspath(one) for one in named])
-    if not all(sides):
-        raise UserError("compare: name two evaluations or runs")
-    sides = [[RUN_AT.convert(one, None, None) for one in side] for side in sides]
-    for run, which in [split_run(one) for side in sides for one in side]:
-        if (run / "config.json").is_file() and not standing(run, which):
-            evaluate(f"{run}@{which}", progress=False)
-    first, second = ([Path(one) for one in side] for side in sides)
-    compared = compare_folders(*matching(first, second, anyway), anyway, paired)
-    accepted = compared.measures[0]
-    gap = accepted.difference
-    return Comparison(
-        compared.data, compared.problems, accepted.before, accepted.after, gap.mean, (gap.low, gap.high),
-        gap.p, accepted.verdict, compared,
-    )  # fmt: skip
-
-
-def _examined(what: RecipeLike) -> tuple[Path, Resolved, Engine, dict[str, Any]]:
-    """Where results go, the recipe, the policy and what is recorded about it."""
+def _examined(what: RecipeLike, reward: Any, env: Any, data: Any) -> tuple[Path, Resolved, Engine, dict[str, Any]]:
+    """Where results go, the recipe with what the call gives in place of its own, the policy and its record."""
     if isinstance(what, str | PathLike) and not is_toml_text(what):
         run, which = split_run(fspath(what))
         if run.suffix != ENDING and named_file(run) is None and not run.is_file():
             run = _run_named(run)
             policy = policy_of(run, which)
-            return run, policy.resolved, policy.engine, policy.facts
-    resolved = refuse_unnamed_env(load_recipe(what))
+            return run, with_functions(policy.resolved, reward, env, data, ()), policy.engine, policy.facts
+    resolved = refuse_unnamed_env(with_functions(what, reward, env, data, ()))
     return Path(), resolved, engine_alone(resolved), {"keys": resolved.recipe.engine, "weights": "fresh"}
 
 

@@ -19,7 +19,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from rlvrlab.api.short_errors import short_errors
-from rlvrlab.envs.function import FunctionEnvironment, make_environment, rows_of
+from rlvrlab.envs.function import UNNAMED, FunctionEnvironment, make_environment
+from rlvrlab.envs.own_rows import placed_rows
 from rlvrlab.errors import UserError
 from rlvrlab.fingerprint import same_code, without_fingerprints
 from rlvrlab.record.files import write_rows
@@ -33,18 +34,21 @@ from rlvrlab.types import Environment, Problem
 def environment(
     problems: object = None,
     verify: Callable[[Problem, str], Any] | None = None,
-    gold: Callable[[Problem], str | None] | None = None,
-    name: str = "python_env",
+    gold: Callable[[Problem], Any] | None = None,
+    name: str = UNNAMED,
+    columns: Mapping[str, str] | None = None,
 ) -> Environment:
     """An environment of problems (list of dicts, data frame, data file) and a function `verify(problem, text)`.
 
     A row has `prompt` and, as wanted, `answer` (or `reference`), `skill`, `id` and `role`; without a role the content
-    decides it: one tenth test, one tenth dev, the rest train. `verify` returns a bool, a score from 0 to 1 or a
-    Verdict; `gold(problem)` returns a right answer, which SFT needs.
+    decides it: one tenth test, one tenth dev, the rest train. Columns of other names are mapped by `columns`, to a
+    column or a template: {"prompt": "{note}\\n", "answer": "bay"}. `verify` returns a bool, a score from 0 to 1 or a
+    Verdict; `gold(problem)` returns a right answer, which SFT needs. `name` begins the names of the metrics; that of a
+    data file is its default.
     """
     if verify is None:
         raise UserError("environment: verify is missing; give a function verify(problem, text) -> bool")
-    return _made(name, problems, verify, gold)
+    return _made(name, problems, verify, gold, columns)
 
 
 def reward_table(reward: Any, folder: Path) -> dict[str, Any]:
@@ -65,7 +69,7 @@ def env_table(env: Any, data: Any, folder: Path, output: Path) -> dict[str, Any]
     if isinstance(env, FunctionEnvironment):
         cls = type(env)
         if data is not None:
-            cls = type(_made(cls.name, data, cls.judge, cls.solution))
+            cls = type(_made(cls.name, data, cls.judge, cls.solution, cls.columns))
         place = None if data is not None else _place(sys.modules.get(str(cls.judge.__module__)), env, folder)
         return {"type": place or _in_memory("env", cls)}
     if isinstance(env, str | Mapping):
@@ -88,7 +92,7 @@ def give_again(
     `accept_code` takes other functions, but no other data.
     """
     if data is not None and isinstance(env, FunctionEnvironment):
-        env = make_environment(env.name, data, type(env).judge, type(env).solution)
+        env = make_environment(env.name, data, type(env).judge, type(env).solution, env.columns)
     given = {"reward": None if reward is None else reward_class("", reward)}
     given["env"] = type(env) if isinstance(env, FunctionEnvironment) else None
     for kind, value in (("reward", reward), ("env", env)):
@@ -109,12 +113,14 @@ def give_again(
             remember(kind, cls, name)
 
 
-def _made(name: str, problems: object, verify: Any, gold: Any) -> FunctionEnvironment:
+def _made(
+    name: str, problems: object, verify: Any, gold: Any, columns: Mapping[str, str] | None
+) -> FunctionEnvironment:
     """The environment; says how many of its rows were left out."""
-    made = make_environment(name, problems, verify, gold)
+    made = make_environment(name, problems, verify, gold, columns)
     if made.left_out:
         rows = f"{made.left_out} of {len(made.asked) + made.left_out} rows"
-        print(f"environment {name!r}: {rows} ask the same as another one and are left out", file=sys.stderr)
+        print(f"environment {made.name!r}: {rows} ask the same as another one and are left out", file=sys.stderr)
     return made
 
 
@@ -158,7 +164,7 @@ def _data_file(env: str, data: Any, folder: Path, output: Path) -> Path:
         raise UserError(f"data: environment {env!r} makes its own problems; for yours take rlvrlab.environment(…)")
     if isinstance(data, str | Path):
         return Path(data).resolve()
-    rows = rows_of(data)
+    rows = [row for _, row in placed_rows(data)]
     digest = hashlib.sha256(json.dumps(rows, sort_keys=True, default=str).encode()).hexdigest()[:12]
     path = (output / "data" / f"{digest}.jsonl").resolve()
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -12,6 +12,7 @@ from rlvrlab.api.plugins import give_again
 from rlvrlab.api.recipes import Overrides, RecipeLike, as_words, refuse_unnamed_env, with_functions
 from rlvrlab.api.short_errors import short_errors
 from rlvrlab.api.shown import frame, html_table
+from rlvrlab.api.stopped import pass_on
 from rlvrlab.cli.model_export import export_model
 from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.progress import Progress
@@ -29,6 +30,7 @@ from rlvrlab.report.page import page
 from rlvrlab.report.status import held_locks, state_of
 from rlvrlab.scale.session import accept_code as take_code
 from rlvrlab.scale.session import extend, on_verl, resume, start
+from rlvrlab.train.card import read_cards
 from rlvrlab.train.session import resolved_of
 
 
@@ -46,7 +48,8 @@ def train(
 
     `reward` is a function (problem, completion, verdict) -> number or dict of named parts. `env` comes from
     `rlvrlab.environment`. `data` are the problems for the environment: list of dicts, data frame or data file.
-    Ctrl-C ends in good order with a checkpoint; `resume()` goes on exactly there.
+    Ctrl-C and SIGTERM end training in good order with a checkpoint, say how to go on, and are then raised here as
+    KeyboardInterrupt and SystemExit; `Run(folder).resume()` goes on exactly there.
     """
     resolved = refuse_unnamed_env(with_functions(recipe, reward, env, data, overrides))
     if on_verl(resolved):
@@ -60,6 +63,7 @@ def train(
         ended = start(resolved, shown.observe, said)
     run = Run(ended.folder)
     run._warn(progress)
+    pass_on(ended)
     return run
 
 
@@ -68,7 +72,7 @@ class Run:
 
     @short_errors
     def __init__(self, folder: Folder, *, reward: Any = None, env: Any = None) -> None:
-        """Open a run by its folder, its name below experiments/, a part of that, or "latest".
+        """Open a run by its folder, or below experiments/ by its name, a part of that, or "latest".
 
         `reward` and `env` give back functions that it was trained with and that are in no file.
         """
@@ -90,13 +94,30 @@ class Run:
     def result(self) -> dict[str, Any]:
         """Per phase: held-out accuracy before, best and last, with 95 % intervals; the last phase has `test` too.
 
-        `test` is what the run is known by: accuracy, low, high, problems and step, with `final` where that step is not
-        the final one and `whole` where only a part of the test problems was asked. It is absent before the first test.
+        `test` is what the run is known by: accuracy, low, high, problems and step. `whole` is None, or how many test
+        problems there are where only a part was asked; `final` is None, or the final step where `step` is an earlier
+        one. It is absent before the first test. `cards()` has the test result of every phase.
         """
         phases, test = summarise(self.folder), tested(self.folder)
         if phases and test:
             list(phases.values())[-1]["test"] = test._asdict()
         return phases
+
+    @short_errors
+    def cards(self, as_frame: bool = False) -> Any:
+        """What the policy could do on the test problems before training and after each phase; needs eval.test_size.
+
+        A dict per card, or a pandas DataFrame: phase (`baseline` first), step, accuracy, low, high, problems, and every
+        other number as `metrics`. `control` marks a control arm, from which no later phase started.
+        """
+        rows = []
+        for card in read_cards(self.folder):
+            numbers = {"accuracy": "accepted_at_1", "low": "accepted_at_1_low", "high": "accepted_at_1_high"}
+            told = {name: card.metrics.get(key) for name, key in (numbers | {"problems": "problems"}).items()}
+            rows.append(
+                {"phase": card.phase, "step": card.step, **told, "control": card.control, "metrics": dict(card.metrics)}
+            )
+        return frame(rows) if as_frame else rows
 
     @property
     def warnings(self) -> list[str]:
@@ -127,7 +148,7 @@ class Run:
 
     @property
     def evaluations(self) -> list[Evaluation]:
-        """Finished evaluations of this run, the newest last."""
+        """Finished evaluations of this run, the newest last; those that training itself makes are `cards()`."""
         return [Evaluation(folder) for folder in evaluations_of(self.folder)]
 
     @short_errors
@@ -143,7 +164,8 @@ class Run:
     ) -> Run:
         """Go on from the newest checkpoint; functions that are in no file are needed again, and must be the same.
 
-        `overrides` make the run longer ("grpo.steps=+20"), or change keys of eval, checkpoint and stop.
+        `overrides` make the run longer ("grpo.steps=+20"), or change keys of eval, checkpoint and stop. Signals are
+        passed on as by `train`.
 
         `data` goes with `env` where they were given together to `train`. `accept_code` goes on with functions that have
         changed, mended after a failure, say; the change is recorded.
@@ -154,8 +176,9 @@ class Run:
         if words := as_words(overrides):
             extend(self.folder, words)
         with Progress(resolved_of(self.folder), as_json=not progress) as shown:
-            resume(self.folder, shown.observe)
+            ended = resume(self.folder, shown.observe)
         self._warn(progress)
+        pass_on(ended)
         return self
 
     @short_errors

@@ -12,6 +12,8 @@ from rlvrlab.cli.options import AS_JSON, FreeWords
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.errors import UnknownName, UserError
 
+OTHERS, NEIGHBOURS_TRIED = 8, 3
+"""Rows besides the first that a reward's check reads, and how many of their right answers it tries on the first."""
 DEFAULT_ENV = "countdown"
 """What judges the answers of a reward that is checked alone."""
 TOKENS_PER_ROW = 16
@@ -93,7 +95,7 @@ def env(name: str, keys: tuple[str, ...], hacks: bool, as_json: bool) -> int:
 @click.option("--set", "env_keys", multiple=True, metavar="KEY=VALUE", help="A key of that environment; repeatable.")
 @AS_JSON
 def reward(name: str, keys: tuple[str, ...], env_name: str | None, env_keys: tuple[str, ...], as_json: bool) -> int:
-    """What a reward pays for a right, a wrong, an empty and a truncated answer.
+    """What a reward pays for a right, a wrong, an empty and a truncated answer, and for right answers to other rows.
 
     KEYS set the reward's own.
 
@@ -102,23 +104,29 @@ def reward(name: str, keys: tuple[str, ...], env_name: str | None, env_keys: tup
     rlvr check reward my.py:bonus --env answers --set path=questions.jsonl
     """
     from rlvrlab.registry import is_own
-    from rlvrlab.rollout.trial import tried
+    from rlvrlab.rollout.trial import NEIGHBOURS, tried
+    from rlvrlab.train.checks import pays_backwards
 
     told = f"judged by {env_name or f'{DEFAULT_ENV}, since no --env was given: add that of your recipe'}"
     env_name = env_name or DEFAULT_ENV
     environment, pays = built("env", env_name, env_keys), built("reward", name, keys)
-    [problem] = environment.problems("train", 1, 0)
+    problem, *others = environment.problems("train", 1 + OTHERS, 0)
     own = any(is_own(word) or ".py:" in word for word in (env_name, *env_keys))
     paid = tried(environment, pays, problem, own_env=own)
+    known = {one.text for one in paid if one.name == "right"}
+    right = [one for other in others for one in tried(environment, pays, other, own_env=own, wanted=("right",))]
+    golds = dict.fromkeys(one.text for one in right if one.text not in known)
+    for gold in list(golds)[:NEIGHBOURS_TRIED]:
+        paid += tried(environment, pays, problem, own_env=own, wanted=(NEIGHBOURS,), neighbours=gold)
     rows: list[dict[str, Any]] = [
         {"answer": one.name, "correct": one.verdict.correct, "reward": one.reward.value if one.reward else None,
          "parts": dict(one.reward.parts) if one.reward else {}, "seconds": round(one.seconds, 4), "text": one.text,
          "ok": one.reward is not None, "error": str(one.verdict.error)}
         for one in paid
     ]  # fmt: skip
-    values = {one.name: one.reward.value for one in paid if one.reward}
-    if {"right", "wrong"} <= values.keys() and values["right"] <= values["wrong"]:
-        click.echo("warning: a right answer earns no more than a wrong one", err=True)
+    if words := pays_backwards(paid):
+        rows = [row | {"ok": False} for row in rows]
+        click.echo(f"warning: {words}", err=True)
     return _report(f"reward {name}, {told}", rows, ("answer", "correct", "reward", "parts", "text"), as_json)
 
 

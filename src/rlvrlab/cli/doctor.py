@@ -37,7 +37,7 @@ class Finding(NamedTuple):
 @AS_JSON
 def command(as_json: bool) -> int:
     """Look at this machine: what works, what is missing, what to do."""
-    from rlvrlab.registry import HOMES, names
+    from rlvrlab.registry import HOMES, find, names
 
     findings = list(_machine())
     findings += [
@@ -45,6 +45,10 @@ def command(as_json: bool) -> int:
         for kind in HOMES
         if names(kind)
     ]
+    for name in names("engine"):
+        if (lookup := find("engine", name).installed()) is not None:
+            there, (fact, _, remedy) = lookup.state == "found", lookup.words.partition("; ")
+            findings.append(Finding(lookup.what, "ok" if there else "missing", fact, remedy))
     for name, module in SINKS.items():
         if find_spec(module):
             findings.append(Finding(f"sink {name}", "ok", "installed"))

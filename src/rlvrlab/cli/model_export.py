@@ -150,10 +150,10 @@ def _checkpoint(run: Path, which: str) -> Path:
         scored = {row["step"]: score["accuracy"] for row in own if (score := accuracy_of(row))}
         # Of equal ones the last: it has learnt longest, and its phase is the one whose name the export bears.
         wanted = max(scored, key=lambda step: (scored[step], step)) if scored else steps[-1]
-    if wanted not in steps:
-        kept = ", ".join(map(str, steps))
+    path = checkpoint.at_step(folder, wanted)
+    if path is None:
+        kept = ", ".join(map(str, checkpoint.named_steps(folder)))
         raise UserError(f"{run}: no checkpoint of step {wanted}; kept are {kept}: name one as {run.name}@STEP")
-    path = folder / f"global_step_{wanted}"
     problem = checkpoint.defect(path)
     if problem:
         raise CheckpointError(f"{path}: {problem}; name another step")

@@ -30,7 +30,8 @@ def run_folder(word: str, root: Path = RUNS) -> Path:
     if found is None:
         name, root = _below(word, root)
         where = f"below {root}/{_nearest(name, root)}" if root.is_dir() else f"and no folder {root}/ here"
-        raise UserError(f"no run {name or LATEST!r} {where}; `rlvr train RECIPE` makes one")
+        remedy = _elsewhere(name, root) or "`rlvr train RECIPE` makes one"
+        raise UserError(f"no run {name or LATEST!r} {where}; {remedy}")
     return found
 
 
@@ -54,6 +55,16 @@ def _nearest(word: str, root: Path) -> str:
     near = sorted((name for name in names if alike(name) >= ALIKE), key=alike, reverse=True)[:SHOWN]
     told = f"nearest: {', '.join(near)}" if near else f"newest: {', '.join(names[:SHOWN])}" if names else ""
     return f" ({told}; `rlvr runs` lists all)" if told else ""
+
+
+def _elsewhere(word: str, root: Path) -> str:
+    """Runs of that name in other folders here, where a recipe's output_dir has put them: named, but not taken."""
+    if word in ("", LATEST):
+        return ""
+    configs = sorted(Path().glob("[!.]*/*/config.json"))
+    found = [str(path.parent) for path in configs if word in path.parent.name and path.parent.parent != root]
+    told = ", ".join([*found[:SHOWN], *(["…"] if len(found) > SHOWN else [])])
+    return f"with another output_dir there is {told}: name that folder" if found else ""
 
 
 def find_run(word: str, root: Path = RUNS) -> Path | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import click
 
 from rlvrlab.cli.options import AS_JSON
-from rlvrlab.cli.printing import print_json
+from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
 from rlvrlab.registry import names
 
@@ -59,6 +60,11 @@ def task(name: str, keys: tuple[str, ...], data: Path | None, as_json: bool) -> 
             remedy = f"add prompt=COLUMN answer=COLUMN; there are: {columns}"
             raise UserError(f"{data}: no guess which column asks and which answers; {remedy}")
         lines = raw.recipe_lines
+        guesses = {key: value for key, value in raw.keys.items() if key not in parse_overrides(keys)}
+        if guesses and not as_json:
+            columns = ", ".join(column.name for column in raw.columns)
+            told = ", ".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in guesses.items())
+            click.echo(printable(f"guessed from {raw.rows} rows with the columns {columns}: {told}"))
     settings = [f"--set {line.replace(' = ', '=', 1)}" for line in lines[2:]]
     check = " ".join(["--env answers", *settings, "--set style=bare"]).replace('"', "")
     recipe = _template("task.toml.txt").replace("ENV", "\n".join(lines))
@@ -105,8 +111,6 @@ def env(name: str, as_json: bool) -> None:
 
 def _made_questions() -> str:
     """A few hundred questions with a word as answer: `The old hat is red. Which colour?`"""
-    import json
-
     from rlvrlab.randomness import shuffled
 
     rows = [

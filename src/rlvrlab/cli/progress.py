@@ -19,7 +19,7 @@ from rlvrlab.record.headline import headline_words, headlines, highest, percent
 from rlvrlab.record.profile import profile_of
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 from rlvrlab.record.summary import accuracy_of, standing_warnings
-from rlvrlab.train.card import card_table, read_cards
+from rlvrlab.train.card import card_table, earlier_words, read_cards
 from rlvrlab.train.loop import UNJUDGED
 from rlvrlab.train.phases.base import Phase
 from rlvrlab.train.session import Ended
@@ -27,8 +27,8 @@ from rlvrlab.train.state import State
 
 WIDE = 100
 """Columns of a terminal in which everything fits on one line."""
-SHOWN = {"train/acc": "train", "actor/entropy": "entropy", "groups/zero_variance": "dead", "sft/nll": "nll"}
-"""Metric -> its name on the line of a step."""
+SHOWN = {"train/acc": "train", "actor/entropy": "entropy", "groups/zero_variance": "dead groups", "sft/nll": "nll"}
+"""Metric -> its name on the line of a step; a dead group's answers all earned the same, so it teaches nothing."""
 
 
 class Progress:
@@ -57,6 +57,11 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
+    def tell(self, kind: str, words: str) -> None:
+        """Say above the bars what is found out before a run begins."""
+        if not self._as_json:
+            self._console.print(Text(printable(f"{kind}: {words}"), "yellow"), soft_wrap=True)
+
     def observe(self, phase: Phase, state: State, row: dict[str, Any]) -> None:
         """Show one step; `row` are its metrics."""
         measured = accuracy_of(row)
@@ -67,11 +72,13 @@ class Progress:
                 if self._live and not self._told:  # above the bars, in full
                     self._console.print(Text(printable(f"warning: {lost}"), "yellow"), soft_wrap=True)
                     self._told = True
-            self._last = (f"held-out {words}", f"held-out at {row['phase_step']}: {words}")
+            self._last = (f"held-out {words}", f"held-out at step {row['step']}: {words}")
         facts = [self._last[0] if measured else self._last[1]] if measured or self._live or self._notebook else []
         if self._wide or not self._live:
             facts += [f"{short} {row[key]:.2f}" for key, short in SHOWN.items() if row.get(key) is not None]
-        line = "  ".join(facts)
+        # Tables, checkpoints and files count the steps of the whole run, the bar and the line those of the phase.
+        in_run = f"step {row['step']}" if row["step"] != row["phase_step"] else ""
+        line = "  ".join([in_run, *facts] if in_run and (self._live or self._notebook) else facts)
         if self._live:
             if phase.name not in self._tasks:
                 self._tasks[phase.name] = self._bars.add_task(phase.name, total=phase.steps, facts="")
@@ -79,7 +86,8 @@ class Progress:
         elif self._notebook:
             self._notebook.show(phase.name, row["phase_step"], phase.steps, line)
         elif not self._as_json and (measured or (self._interval and row["phase_step"] % self._interval == 0)):
-            print(f"{phase.name} {row['phase_step']}/{phase.steps}  {line}", file=sys.stderr, flush=True)
+            place = f"{row['phase_step']}/{phase.steps}{f' ({in_run})' if in_run else ''}"
+            print(f"{phase.name} {place}  {line}", file=sys.stderr, flush=True)
 
     def end(self, ended: Ended) -> None:
         """Show the result, warnings, and where to read more."""
@@ -106,6 +114,8 @@ class Progress:
             out.print(table(columns, cells, no_wrap=columns, title=about, **tight))
             note = "In %, greedy, 95 % intervals; changes of accepted@1 are paired by problem, each by itself. "
             out.print(f"{note}One run: they hold for new problems, not for new seeds.", style="dim")
+            for words in earlier_words(ended.folder, cards):
+                out.print(Text(printable(words.strip())), soft_wrap=True)
         if result := headline_words(ended.folder):
             out.print(Text(printable(result), "bold"), soft_wrap=True)
         for event in standing_warnings(read_events(ended.folder)):

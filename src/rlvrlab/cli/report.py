@@ -39,6 +39,7 @@ def command(paths: tuple[str, ...], output: Path | None, figures: bool, page_onl
     rlvr report experiments/base_… experiments/changed_… -o comparison.html
     rlvr report evaluations/base evaluations/trained -o comparison.html
     """
+    from rlvrlab.record.experiment import REPORT_PAGE
     from rlvrlab.report.csv_tables import write_tables
     from rlvrlab.report.figures import available, write_figures
     from rlvrlab.report.gather import gather
@@ -48,7 +49,7 @@ def command(paths: tuple[str, ...], output: Path | None, figures: bool, page_onl
     if figures and not available():  # said before anything is written
         raise UserError("--figures: the package that draws them is not installed; `pip install 'rlvrlab[figures]'`")
     document = gather(places)
-    usual = places[0].with_suffix(".html") if places[0].is_file() else places[0] / "analysis" / "report.html"
+    usual = places[0].with_suffix(".html") if places[0].is_file() else places[0] / REPORT_PAGE
     target = output or (usual if len(places) == 1 else Path("comparison.html"))
     if target.is_dir():
         raise UserError(f"{target}: a folder; name the file, e.g. -o {target / 'report.html'}")

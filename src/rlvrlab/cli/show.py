@@ -88,21 +88,23 @@ def _details(folder: Path) -> dict[str, Any]:
     from rlvrlab.record.headline import in_words
     from rlvrlab.report.gather.overview import overview, result
     from rlvrlab.report.gather.record import RunRecord
-    from rlvrlab.train.card import read_cards
+    from rlvrlab.train.card import earlier_words, read_cards
 
     run = RunRecord(folder)
     data = overview(run)["data"]
     accuracies = [key for key in run.keys if key.startswith("val-core/") and key.endswith("/acc")]
     curves = {key: [value for _, value, _ in run.series(key)] for key in (*accuracies, *CURVES)}
-    cards = []
+    cards, earlier = [], []
     try:
         cards = read_cards(folder)
+        earlier = [words.strip() for words in earlier_words(folder, cards)]
     except (RunError, OSError, ValueError, TypeError, KeyError) as error:
         run.folder.miss("analysis/cards", f"cannot be read ({error})")
     return {
         **{key: data[key] for key in ("why", "go_on", "headline", "lights", "warnings")},
         "curves": {key: values for key, values in curves.items() if values},
         "cards": cards,
+        "earlier": earlier,
         "result": in_words(result(run), folder),
         "missing": run.folder.missing,
     }
@@ -116,7 +118,7 @@ def _head(console: Console, entry: Entry, details: dict[str, Any]) -> None:
     title.append("".join(f"  #{tag}" for tag in entry.tags), "cyan")
     console.print(title, soft_wrap=True)
     facts = [
-        f"{printable(entry.phase)} {steps_of(entry)}".strip(),
+        ", ".join(filter(None, [printable(entry.phase), f"step {steps_of(entry)}" if entry.step is not None else ""])),
         f"accuracy {share_of(entry)} %" if entry.metric and entry.kind != "run" else "",
         f"{tokens_of(entry)} tokens" if entry.tokens is not None else "",
         f"started {duration(entry.age_s)} ago" if entry.age_s is not None else "",
@@ -162,6 +164,8 @@ def _show_run(console: Console, details: dict[str, Any]) -> None:
         title = f"Phases' cards: {len(cards[0].outcomes)} test problems, in %, 95 % intervals"
         head, rows = card_table(cards)
         _print_table(console, title, head, [[Text(cell) for cell in row] for row in rows], ruled=True)
+    for words in details["earlier"]:
+        console.print(Text(printable(words)), soft_wrap=True)
 
 
 def _print_table(
@@ -204,5 +208,6 @@ def _health(console: Console, details: dict[str, Any]) -> None:
     for event in details["warnings"]:
         if event["text"].startswith(lit):
             continue
-        words = f"warned at step {event['from'].get('step', '?')}: {event['text']}"
+        step = event["from"].get("step")
+        words = f"warned {'before training' if step is None else f'at step {step}'}: {event['text']}"
         console.print(Text(printable(words), "yellow"), soft_wrap=True)

@@ -25,7 +25,7 @@ SHARES = (
     ("format_rate", "answers in the demanded form"),
     ("accuracy_given_format", "accepted, of those"),
     ("exec_success_rate", "ran to the end"),
-    ("zero_reward_rate", "scored 0"),
+    ("zero_reward_rate", "verifier gave 0"),
     ("truncated_rate", "cut off"),
 )
 NUMBERS = (
@@ -64,6 +64,11 @@ def metrics_table(metrics: Mapping[str, Any]) -> Table:
             table.add_row(words, _share(metrics, key))
     for kind in (k for k in metrics if k.endswith("_error_rate") and metrics[k]):
         table.add_row(f"error: {kind.removesuffix('_error_rate')}", _share(metrics, kind))
+    if metrics.get("reward_mean") not in (None, metrics.get("accepted_at_1")):  # else it pays 1 for right, 0 for wrong
+        table.add_row("mean reward (the recipe's)", f"{metrics['reward_mean']:.3f}")
+        for key in (k for k in metrics if k.startswith("reward/")):
+            table.add_row(f"… {key.removeprefix('reward/')}", f"{metrics[key]:.3f}")
+        table.add_row("reward is 0", _share(metrics, "reward_zero_rate"))
     for key, words, form in NUMBERS:
         if metrics.get(key) is not None:
             table.add_row(words, form.format(metrics[key]))

@@ -20,7 +20,7 @@ POLL_S = 0.5
 """Seconds between two looks at a log that has nothing new."""
 SHOWN = {
     "critic/rewards/mean": "reward", "train/acc": "train", "actor/entropy": "entropy", "actor/grad_norm": "grad",
-    "groups/zero_variance": "dead", "response_length/mean": "length", "sft/nll": "nll", "time/step_s": "s",
+    "groups/zero_variance": "dead groups", "response_length/mean": "length", "sft/nll": "nll", "time/step_s": "s",
 }  # fmt: skip
 """Metric -> its short name on a line."""
 VERDICTS = {True: "right", False: "wrong", None: "not judged"}

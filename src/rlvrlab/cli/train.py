@@ -67,6 +67,7 @@ def command(
         (_show_verl_settings if on_verl else show_plan)(resolved, as_json)
         return 0
     from rlvrlab.cli.progress import Progress
+    from rlvrlab.notes import noting
     from rlvrlab.recipe.explain import unnamed_env, unusual
 
     if resume is None and (unnamed := unnamed_env(resolved)):
@@ -74,7 +75,7 @@ def command(
     for warning in unusual(resolved):
         click.echo(f"warning: {warning}", err=True)
     said = ["rlvr", *map(shlex.quote, sys.argv[1:])]
-    with Progress(resolved, as_json) as progress:
+    with Progress(resolved, as_json) as progress, noting(progress.tell):
         if resume is not None and fork:
             ended = session.fork(folder, progress.observe, said, accept_code=accept_code)
         elif resume is not None:

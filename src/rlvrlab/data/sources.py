@@ -11,7 +11,7 @@ from typing import Any
 from rlvrlab.data.hub import go_offline_without_network, is_stored
 from rlvrlab.data.presets import Preset
 from rlvrlab.envs.code import quixbugs_folder
-from rlvrlab.envs.data_files import DATA, ENDINGS, Row, bare_name, ending_of, read_rows
+from rlvrlab.envs.data_files import DATA, ENDINGS, Row, bare_name, ending_of, near_files, read_rows
 from rlvrlab.errors import InfrastructureError, UserError
 
 Place = tuple[str, Row]
@@ -35,7 +35,7 @@ def rows_of(name: str, preset: Preset, origin: Path | None) -> dict[str, Iterato
             raise UserError(f"{name}: is not on the hub in a readable form{note}; give your copy with --from PATH")
         return {split: _hub_rows(preset, split) for split in preset.splits}
     if not origin.exists():
-        raise UserError(f"{origin}: no such file or folder")
+        raise UserError(f"{origin}: no such file or folder{near_files(origin)}")
     if any((origin / saved).is_file() for saved in SAVED):
         return _saved_rows(origin, preset)
     if quixbugs_folder.is_folder(origin):

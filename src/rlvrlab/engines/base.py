@@ -131,6 +131,11 @@ class EngineTable(PluginTable, ABC):
     needs: ClassVar[str] = ""
     """What must be there beyond the core, in a few words for `rlvr recipes`."""
 
+    @classmethod
+    def installed(cls) -> Lookup | None:
+        """Whether the packages that it needs are there; None where it needs none beyond the core."""
+        return None
+
     @abstractmethod
     def build(self, optimizer: Optimizer) -> Engine:
         """The engine, with its policy loaded."""

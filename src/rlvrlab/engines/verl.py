@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from rlvrlab.engines.hf.engine import HfEngine
 
 
+REMEDY = "install what verl needs on the cluster; docs/cluster.md"
+
+
 @register("engine", "verl")
 @dataclass(frozen=True)
 class Verl(EngineTable):
@@ -71,12 +74,17 @@ class Verl(EngineTable):
 
         return replace(self, model=locate(self.model, folder))
 
+    @classmethod
+    def installed(cls) -> Lookup:
+        """Whether verl is here; it may as well live in an environment of its own."""
+        return packages("engine verl", ("verl",), REMEDY)
+
     def lookups(self) -> list[Lookup]:
         """The model, and verl with what samples for it."""
         from rlvrlab.models import looked_up
 
         needed = ("verl",) if self.rollout == "cpu" else ("verl", self.rollout)
-        return [looked_up(self.model), packages("engine verl", needed, "install them on the cluster; docs/cluster.md")]
+        return [looked_up(self.model), packages("engine verl", needed, REMEDY)]
 
     def build(self, optimizer: Optimizer) -> Merged:
         """For evaluation: `load` of a checkpoint brings the merged model."""

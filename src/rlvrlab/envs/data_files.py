@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import gzip
 import io
 import json
@@ -78,7 +79,9 @@ def read_rows(path: Path) -> Iterator[tuple[int, Row]]:
     """Numbered rows, at least one."""
     ending = ending_of(path)
     if not path.is_file():
-        raise UserError(f"{path}: no such file")
+        folder = path.absolute().parent
+        where = f"in {folder}{near_files(path)}" if folder.is_dir() else f"and no folder {folder}"
+        raise UserError(f"{path}: no such file {where}")
     read = {".parquet": _parquet_rows, ".csv": _csv_rows, ".json": _json_rows, ".jsonl": _jsonl_rows}
     empty = True
     for number, row in read[ending.removesuffix(".gz")](path):
@@ -88,6 +91,15 @@ def read_rows(path: Path) -> Iterator[tuple[int, Row]]:
         yield number, row
     if empty:
         raise UserError(f"{path}: no rows")
+
+
+def near_files(path: Path) -> str:
+    """`; did you mean 'parcels.csv'?` where the folder of a missing file has one of nearly its name."""
+    folder = path.absolute().parent
+    there = [one.name for one in folder.iterdir() if one.name.endswith(ENDINGS)] if folder.is_dir() else []
+    names = {name.partition(".")[0]: name for name in there}  # without endings, which are alike for all
+    near = difflib.get_close_matches(path.name.partition(".")[0], names, n=1)
+    return f"; did you mean {names[near[0]]!r}?" if near else ""
 
 
 def read_each(path: Path, read: Callable[[Row], T | None]) -> list[T]:

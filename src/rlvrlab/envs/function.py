@@ -12,19 +12,18 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, make_dataclass, replace
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, make_dataclass
 from numbers import Real
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn, get_args
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 from rlvrlab.envs.base import BaseEnvironment, unsound
-from rlvrlab.envs.data_files import Row, filled, read_row, read_rows
-from rlvrlab.envs.split import ROLES, Asked, each_once, role_of
-from rlvrlab.errors import JudgeLost, OwnCodeError, UserError, defined_at, refuse_other_arguments, told
+from rlvrlab.envs.data_files import bare_name
+from rlvrlab.envs.own_rows import placed_rows, read_problems
+from rlvrlab.errors import JudgeLost, LabError, OwnCodeError, UserError, defined_at, refuse_other_arguments, told
 from rlvrlab.fingerprint import CHANGED, fingerprint, same_code
 from rlvrlab.randomness import shuffled
 from rlvrlab.registry import adapter, declare
@@ -33,8 +32,8 @@ from rlvrlab.types import ErrorKind, Problem, Role, Verdict, unjudged
 Verifier = Callable[[Problem, str], Any]
 Gold = Callable[[Problem], str | None]
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,59}")
-KNOWN = ("prompt", "answer", "reference", "skill", "id", "role")
-"""Columns with a meaning; all others go to the problem's `meta`."""
+UNNAMED = "python_env"
+"""The name of an environment that nobody has named; one of a data file is then called as the file."""
 BUGS = (NameError, AttributeError, TypeError, ImportError)
 """Errors that say more about a verifier than about an answer."""
 REMEDY = "return True, False, a score from 0 to 1 or a Verdict"
@@ -49,12 +48,12 @@ def said_by(name: str, judge: Verifier, problem: Problem, text: str) -> Verdict:
     value = judge(problem, text)
     if isinstance(value, Verdict):
         if wrong := unsound(value):
-            raise BadVerdict(f"verify of {name!r} ({defined_at(judge)}) gave {wrong}, for problem {problem.id}")
+            raise BadVerdict(f"verify of {name!r} ({defined_at(judge)}) gave {wrong}, for problem {problem.named}")
         return value
     score = float(value) if isinstance(value, Real | np.bool_) else math.nan
     if not 0 <= score <= 1:
         what = f"verify of {name!r} ({defined_at(judge)}) gave {value!r:.100}"
-        raise BadVerdict(f"{what} for problem {problem.id}; {REMEDY}")
+        raise BadVerdict(f"{what} for problem {problem.named}; {REMEDY}")
     error = ErrorKind.NONE if score == 1 else ErrorKind.WRONG
     return Verdict(score == 1, score, error, {"correct": float(score == 1)}, answer=text[:200])
 
@@ -71,8 +70,8 @@ def all_said_by(name: str, judge: Verifier, items: Sequence[tuple[Problem, str]]
             errors.append(error)
             verdicts.append(unjudged(f"verify raised {told(error, judge)}"))
     if errors and len(errors) == len(items) and all(isinstance(error, BUGS) for error in errors):
-        why = told(errors[0], judge)
-        raise BadVerdict(f"verify of {name!r} raised on all {len(items)} answers: {why}") from errors[0]
+        often = f"raised on all {len(items)} answers:" if len(items) > 1 else "raised"
+        raise BadVerdict(f"verify of {name!r} {often} {told(errors[0], judge)}") from errors[0]
     return verdicts
 
 
@@ -89,6 +88,8 @@ class FunctionEnvironment(BaseEnvironment):
     """Rows that only repeat another one."""
     judge: ClassVar[Verifier]
     solution: ClassVar[Gold | None]
+    columns: ClassVar[Mapping[str, str]]
+    """What the table calls the columns with a meaning."""
     content: ClassVar[str]
     gold_remedy = "give rlvrlab.environment(…) a function gold=, and the rows their answer, or leave the phase out"
     version = ""  # the fingerprint of the functions, since these score
@@ -118,9 +119,23 @@ class FunctionEnvironment(BaseEnvironment):
         return all_said_by(self.name, type(self).judge, items)
 
     def gold(self, problem: Problem) -> str | None:
-        """What the function given as `gold` says; None without one."""
+        """What the function given as `gold` says, a whole number as text; None without one."""
         solution = type(self).solution
-        return None if solution is None else solution(problem)
+        if solution is None:
+            return None
+        try:
+            right: object = solution(problem)
+        except LabError:
+            raise
+        except Exception as error:
+            what = f"gold of {self.name!r} raised {told(error, solution)}"
+            raise OwnCodeError(f"{what} (problem {problem.named})") from error
+        if isinstance(right, int | np.integer) and not isinstance(right, bool):
+            return str(right)
+        if right is not None and not isinstance(right, str):
+            what = f"gold of {self.name!r} ({defined_at(solution)}) gave {right!r:.60} for problem {problem.named}"
+            raise OwnCodeError(f"{what}; return a text, or None where no right answer is known")
+        return right
 
 
 @dataclass(frozen=True)
@@ -155,8 +170,13 @@ def environment_class(name: str, found: Any = None) -> type[Any] | None:
     return type(found) if isinstance(found, FunctionEnvironment) else None
 
 
-def make_environment(name: str, problems: object, verify: Verifier, gold: Gold | None = None) -> FunctionEnvironment:
+def make_environment(
+    name: str, problems: object, verify: Verifier, gold: Gold | None = None, columns: Mapping[str, str] | None = None
+) -> FunctionEnvironment:
     """An environment with these problems (rows, a data frame, a data file or None) and functions."""
+    of_file = isinstance(problems, str | Path)
+    if name == UNNAMED and of_file:
+        name = _name_of(Path(str(problems)))
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise UserError(
             f"environment: {name!r:.80} is no name; take letters, digits and . _ -, a letter first, 60 at most"
@@ -167,8 +187,9 @@ def make_environment(name: str, problems: object, verify: Verifier, gold: Gold |
     refuse_other_arguments(f"environment {name!r}: verify", verify, "problem", "text")
     if gold is not None:
         refuse_other_arguments(f"environment {name!r}: gold", gold, "problem")
-    rows = [] if problems is None else rows_of(problems)
-    asked = read_problems(name, rows)
+    rows = [] if problems is None else placed_rows(problems)
+    table = "" if of_file else f"environment {name!r}: "
+    asked = read_problems(name, rows, columns or {}, table)
     content = hashlib.sha256("\n".join(f"{p.id} {p.key} {p.role}" for p in asked).encode()).hexdigest()[:16]
     code = fingerprint(verify, gold)
     inside = {
@@ -176,6 +197,7 @@ def make_environment(name: str, problems: object, verify: Verifier, gold: Gold |
         "left_out": len(rows) - len(asked),
         "judge": staticmethod(verify),
         "solution": staticmethod(gold) if gold else None,
+        "columns": dict(columns or {}),
         "version": code,
         "content": content,
     }
@@ -185,60 +207,7 @@ def make_environment(name: str, problems: object, verify: Verifier, gold: Gold |
     return environment
 
 
-def read_problems(name: str, rows: Sequence[Mapping[str, Any]]) -> tuple[Problem, ...]:
-    """The problems of a table, each once; a bad row is named by its number."""
-    table = f"environment {name!r}: "
-    columns = tuple(dict.fromkeys(key for row in rows for key in row))
-    asked = []
-    for number, row in enumerate(rows, 1):
-        every = {column: row.get(column) for column in columns}  # rows_of leaves out what is empty
-        problem = read_row(every, f"{table}row {number}", partial(_problem, name))
-        asked.append(Asked(f"row {number}", problem.prompt, problem))
-    kept = each_once(asked, table)
-    numbers = {id(row.problem): row.where for row in asked}
-    ids: set[str] = set()
-    for problem in kept:
-        if problem.id in ids:
-            raise UserError(f"{table}{numbers[id(problem)]}: id {problem.id!r} is there twice")
-        ids.add(problem.id)
-    return tuple(kept)
-
-
-def rows_of(table: Any) -> list[dict[str, Any]]:
-    """Rows as plain dicts, of a list of them, a data frame, or a data file."""
-    if isinstance(table, str | Path):
-        return [row for _, row in read_rows(Path(table))]
-    if hasattr(table, "columns") and hasattr(table, "to_dict"):  # pandas, without importing it
-        table = table.to_dict("records")
-    rows = list(table) if isinstance(table, Iterable) and not isinstance(table, Mapping) else None
-    if rows is None or not all(isinstance(row, Mapping) for row in rows):
-        raise UserError(f"problems are a list of dicts, a data frame or a data file, not {type(table).__name__}")
-    return [{str(key): _plain(value) for key, value in row.items() if not _is_missing(value)} for row in rows]
-
-
-def _problem(name: str, row: Row) -> Problem:
-    """The problem of a row, which has all columns of the table; KeyError and ValueError say what is wrong."""
-    prompt, given = filled("prompt", row), {key: value for key, value in row.items() if value is not None}
-    if not isinstance(prompt, str) or not prompt:
-        raise ValueError(f"prompt is a text, not {prompt!r:.60}")
-    if "answer" in given and "reference" in given:
-        raise ValueError("answer and reference mean the same; give one of them")
-    answers = [column for column in ("answer", "reference") if column in row]
-    own = [column for column in answers if column in given]
-    # A table without any answers is fine: its verifier knows better. One with some has holes.
-    reference = filled((own or answers)[0], row) if answers else None
-    role = given.get("role") or role_of(name, prompt, repr(reference))
-    if role not in ROLES:
-        raise ValueError(f"role is one of {', '.join(get_args(Role))}, not {role!r:.60}")
-    meta = {key: value for key, value in given.items() if key not in KNOWN}
-    problem = Problem("", name, str(given.get("skill") or name), prompt, reference, meta, role)
-    return replace(problem, id=str(given.get("id", f"{name}:{problem.key}")))
-
-
-def _plain(value: Any) -> Any:
-    """NumPy's scalars and arrays as Python's own."""
-    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
-
-
-def _is_missing(value: object) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
+def _name_of(file: Path) -> str:
+    """The file's name as a name of an environment, where it can be one."""
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", bare_name(file))[:60]
+    return name if NAME.fullmatch(name) else UNNAMED

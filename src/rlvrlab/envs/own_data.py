@@ -22,15 +22,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
-from rlvrlab.envs.answers import KEPT, same, squeezed, unthought
+from rlvrlab.envs.answers import KEPT, same, unthought
 from rlvrlab.envs.base import Read
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment
 from rlvrlab.envs.code.rows import SPLITS
-from rlvrlab.envs.data_files import ENDINGS, Row, bare_name, filled, located, read_row, read_rows
+from rlvrlab.envs.data_files import ENDINGS, Row, bare_name, filled, located, near_files, read_row, read_rows
 from rlvrlab.envs.function import all_said_by
 from rlvrlab.envs.matchers import LONGEST, MATCHERS, Exact, Matcher, in_block
 from rlvrlab.envs.mathematics.shapes import LETTERS
-from rlvrlab.envs.split import ROLES, Asked, each_once, role_in_training_set, role_of
+from rlvrlab.envs.split import ROLES, Asked, each_once, role_in_training_set, role_of_question
 from rlvrlab.errors import UserError, refuse_other_arguments, suggestion
 from rlvrlab.fingerprint import CHANGED, fingerprint, same_code
 from rlvrlab.judge.extract import after_thinking, boxed, hashed, tagged
@@ -128,7 +128,7 @@ class Answers(JudgedEnvironment, PluginTable):
         path = Path(self.path)
         if not path.exists():
             where = f"looked beside the recipe, in $RLVRLAB_DATA and in {Path().absolute()}"
-            raise UserError(f"{path}: no such file; {where}")
+            raise UserError(f"{path}: no such file{near_files(path)}; {where}")
         found = _by_role(self, tuple((str(one), one.stat().st_mtime_ns) for _, one in _files(path)))
         if not found[role]:
             counts = ", ".join(f"{len(found[one])} {one}" for one in reversed(ROLES))
@@ -139,7 +139,7 @@ class Answers(JudgedEnvironment, PluginTable):
     def read_row(self, row: Row) -> Read:
         """A row of the user's table, as prepared by `rlvr data prepare FILE --env answers`."""
         question, made = self.problem_in(row, Path(self.path).parent)
-        return Read(question, lambda role: [replace(made, role=role)], role_of(squeezed(question)))
+        return Read(question, lambda role: [replace(made, role=role)], role_of_question(question))
 
     def gold(self, problem: Problem) -> str | None:
         """The right answer at its place."""
@@ -258,7 +258,7 @@ def _rows(env: Answers) -> Iterator[tuple[Asked, Role | None]]:
 
 def _role(question: str, said: Role | None, given: set[Role | None]) -> Role:
     """As the data says; a training set lends what is missing beside it, by content."""
-    by_content = role_of(squeezed(question))
+    by_content = role_of_question(question)
     if said in ("dev", "test"):
         return said
     if said == "train" and "dev" in given:

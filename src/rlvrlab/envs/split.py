@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from rlvrlab.envs.answers import squeezed
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import key_bits
 from rlvrlab.types import Problem, Role
@@ -23,6 +24,11 @@ ROLES: tuple[Role, ...] = ("test", "dev", "train")
 def role_of(*content: object) -> Role:
     """The role of some plain content: one tenth test, one tenth dev, the rest train."""
     return role_of_key(key_bits(*content))
+
+
+def role_of_question(question: str) -> Role:
+    """The role of a question of the user's own; case and blanks do not count, so near copies stay together."""
+    return role_of(squeezed(question))
 
 
 def role_of_key(key: int, held_out: int = 1) -> Role:
@@ -42,7 +48,7 @@ class Asked(NamedTuple):
     where: str
     """How the row is named in messages."""
     question: str
-    """What the policy sees; two rows that share it are one problem."""
+    """What the policy sees; two rows that share it, apart from blanks around it, are one problem."""
     problem: Problem
 
 
@@ -53,12 +59,12 @@ def each_once(rows: Sequence[Asked], table: str = "") -> list[Problem]:
     """
     first: dict[str, Asked] = {}
     for row in sorted(rows, key=lambda row: ROLES.index(row.problem.role)):
-        before = first.setdefault(row.question, row)
+        before = first.setdefault(row.question.strip(), row)
         (what, one), (_, other) = _decisive(before.problem), _decisive(row.problem)
         if one != other:
             twins = f"{row.where}: asks the same as {before.where} with another {what}"
             raise UserError(f"{table}{twins} ({one!r:.40} there, {other!r:.40} here); keep one")
-    return [row.problem for row in rows if first[row.question] is row]
+    return [row.problem for row in rows if first[row.question.strip()] is row]
 
 
 def _decisive(problem: Problem) -> tuple[str, object]:

@@ -87,8 +87,11 @@ MEASURES: dict[str, Score] = {
     "avg_entropy": _mean(lambda one: one.entropy),
 }
 """What is compared, the first also by skill and by level; EVAL@k adds its pass@k, EVAL@budget what was solved."""
+PROBLEMS = {"keys.data", "keys.path"}
+"""Keys of environments that say which problems there are, not how answers to them are judged."""
 QUESTIONS = (("data set", "data", "data"), ("scorer", "scorer", "scorer"), ("protocol", "protocol_hash", "protocol"))
 """What both sides must have been asked alike: in words, the fact that tells, and the fact with its names."""
+ANYWAY = "--anyway, in Python anyway=True"
 PLAIN = ("gen_tokens", "avg_entropy")
 """Measures that are no shares, and neither good nor bad when they move."""
 
@@ -122,6 +125,8 @@ class Comparison:
     data: str
     roles: tuple[str, ...]
     """What the problems are for: `test`, or `dev`, which also choose checkpoints and settings."""
+    runs: tuple[tuple[str, ...], tuple[str, ...]]
+    """The names of what was compared on each side: runs, or evaluations of policies that are none of a run."""
     checkpoints: tuple[str, str]
     """Which checkpoints answered on each side: `base`, `step 50`, `step 40, step 50`; empty where it is not known."""
     problems: int
@@ -162,6 +167,12 @@ class Comparison:
         return f" · {before} against {after}"
 
     @property
+    def who(self) -> str:
+        """Both sides by name, and how many seeds: `before: a_s0, a_s1 (2 seeds); after: b_s0, b_s1 (2 seeds)`."""
+        told = [", ".join(names) + (f" ({len(names)} seeds)" if len(names) > 1 else "") for names in self.runs]
+        return f"before: {told[0]}; after: {told[1]}"
+
+    @property
     def adjustment(self) -> str:
         """Which rows stand alone and which are adjusted, in words."""
         first, rest = self.measures[0].what, len(self.measures) - 1
@@ -198,7 +209,7 @@ def compare_folders(
     (question, score), others = _measures(before[0].examined["protocol"])
     asked = _scores(sides, score)
     if not asked.common:
-        raise UserError("compare: no problem was judged on both sides; evaluate both with the same --size and --seed")
+        raise UserError("compare: no problem was judged on both sides; evaluate both with the same size and seed")
     if len({one.info.get("partial_credit") for one in (*before, *after)}) > 1:
         del others["mean_accuracy"]  # two yardsticks; the notes say so
     tables = {name: _scores(sides, score) for name, score in others.items()}
@@ -218,6 +229,7 @@ def compare_folders(
     return Comparison(
         data=before[0].examined["data"],
         roles=tuple(sorted({role for one in (*before, *after) for role in one.examined.get("roles", ())})),
+        runs=(tuple(map(_name, before)), tuple(map(_name, after))),
         checkpoints=(_checkpoints(before), _checkpoints(after)),
         problems=len(asked.common),
         left_out=len(names) - len(asked.common),
@@ -319,15 +331,22 @@ def _spread(score_SP: Floats) -> float | None:
     return float(score_SP.mean(axis=1).std(ddof=1)) if len(score_SP) > 1 else None
 
 
-def _contrast(one: Any, two: Any) -> str:
-    """What differs, by its names; of two environments their names say enough."""
+def _contrast(name: str, one: Any, two: Any) -> str:
+    """In what two sides differ: its name, and the values on both; of two environments their names say enough."""
     if not isinstance(one, dict) or not isinstance(two, dict):
-        return f"{one} and {two}"
+        return f"{name}: {one} and {two}"
     if one.get("environment") != two.get("environment"):
-        return f"{one.get('environment')} and {two.get('environment')}"
+        return f"{name}: {one.get('environment')} and {two.get('environment')}"
     first, second = dict(flatten(one)), dict(flatten(two))
     keys = [key for key in {**first, **second} if first.get(key) != second.get(key)]
-    return "; ".join(f"{key} {first.get(key)} and {second.get(key)}" for key in keys) or "their versions"
+    if keys and PROBLEMS.issuperset(keys):
+        name = "problems"
+    values = "; ".join(f"{key} {first.get(key)} and {second.get(key)}" for key in keys)
+    return f"{name}: {values or 'their versions'}"
+
+
+def _name(stored: Stored) -> str:
+    return str(stored.examined["who"].get("run") or stored.folder.name)
 
 
 def _checkpoints(side: Sequence[Stored]) -> str:
@@ -350,10 +369,10 @@ def _unlike(folders: Sequence[Stored], anyway: bool) -> list[str]:
     for other in folders[1:]:
         for name, one, told in QUESTIONS:
             if other.examined[one] != first[one]:
-                text = f"{folders[0].folder} and {other.folder} differ in their {name}"
-                notes.append(f"{text}: {_contrast(first[told], other.examined[told])}")
+                differ = _contrast(name, first[told], other.examined[told])
+                notes.append(f"{folders[0].folder} and {other.folder} differ in their {differ}")
     if notes and not anyway:
-        raise UserError(f"compare: {notes[0]}; evaluate both alike, or --anyway")
+        raise UserError(f"compare: {notes[0]}; evaluate both alike, or compare anyway ({ANYWAY})")
     if len({one.info.get("partial_credit") for one in folders}) > 1:
         notes.append("mean_accuracy is left out: partial credit was given by different rewards")
     unfinished = [str(one.folder) for one in folders if one.info.get("status") != "finished"]

@@ -18,12 +18,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from rlvrlab.engines.base import Engine
 from rlvrlab.envs.base import BaseEnvironment
-from rlvrlab.errors import InfrastructureError, ModelChanged, UserError
+from rlvrlab.errors import InfrastructureError, ModelChanged, OwnCodeError, UserError
 from rlvrlab.evals.answering import BLIND, Answerer, Ask, EngineAnswerer, Ready
 from rlvrlab.evals.hacks.signals import answer_metrics
 from rlvrlab.evals.judged import Judged, as_row, from_row
@@ -31,7 +32,8 @@ from rlvrlab.evals.metrics import Sample, at_budget, at_k, dataset_metrics
 from rlvrlab.evals.protocol import Budget, eval_at_1
 from rlvrlab.evals.protocol import Protocol as EvalProtocol
 from rlvrlab.evals.statistics import wilson
-from rlvrlab.rewards.total import PartialCredit
+from rlvrlab.rewards.function import AbsentReward
+from rlvrlab.rewards.total import PartialCredit, paid
 from rlvrlab.rollout.turns import feedback
 from rlvrlab.types import Environment, Finish, Problem, RewardFunction, Sampling, unjudged
 
@@ -51,6 +53,8 @@ class Evaluation:
     wall_s: float
     executed: bool = True
     """Whether the answers are programs or queries that are run."""
+    reward: RewardFunction | None = None
+    """The recipe's, where there is one: what training pays for such answers is told beside."""
 
     @property
     def samples(self) -> list[Sample]:
@@ -60,7 +64,8 @@ class Evaluation:
     def metrics(self) -> dict[str, Any]:
         """Every number, under the field's names; hack/… where answers are programs."""
         hacks = answer_metrics([(one.problem, one.verdict) for one in self.judged])
-        return metrics_of(self.samples, self.protocol, self.wall_s, executed=self.executed) | hacks
+        told = metrics_of(self.samples, self.protocol, self.wall_s, executed=self.executed) | hacks
+        return told | (reward_metrics(self.judged, self.reward) if self.reward is not None else {})
 
     def accuracy(self) -> Accuracy:
         """Counts of what was solved, for training."""
@@ -140,7 +145,7 @@ def evaluate(
 
     `env` should come from `protocol.applied(env)` where the protocol's judge limits matter. `seed` keys the sampling.
     `observe` is called with each batch of judged answers, those found in the store included. `reward` is the recipe's:
-    where it is an accuracy with partial credit, mean accuracy is its mean.
+    its mean and its parts are told, and where it is an accuracy with partial credit, mean accuracy is its mean.
     """
     if not problems:
         raise UserError("nothing to evaluate: no problems; check --size, --role and the environment's keys")
@@ -164,13 +169,34 @@ def evaluate(
     order = {problem.id: index for index, problem in enumerate(problems)}
     judged = sorted(session.judged.values(), key=lambda one: (order[one.problem.id], one.sample, one.turn))
     executed = isinstance(env, BaseEnvironment) and env.runs_answers
-    return Evaluation(data or env.name, protocol, tuple(judged), session.clock(), executed)
+    known = None if isinstance(reward, AbsentReward) else reward
+    return Evaluation(data or env.name, protocol, tuple(judged), session.clock(), executed, known)
 
 
 def greedy(engine: Engine, env: Environment, problems: Sequence[Problem], max_tokens: int) -> Accuracy:
     """EVAL@1 of a policy in training, under the environment's own judge limits; deterministic."""
     protocol = replace(eval_at_1(max_tokens), run_timeout_s=None, memory_mb=None)
     return evaluate(EngineAnswerer(engine), env, problems, protocol).accuracy()
+
+
+def reward_metrics(judged: Sequence[Judged], reward: RewardFunction) -> dict[str, Any]:
+    """What a reward pays for judged first answers: mean, share of zero, mean of each part.
+
+    An answer on which a reward of the user's own fails is left out and counted: nothing is trained here.
+    """
+    first = [one for one in judged if one.turn == 0 and one.verdict.correct is not None]
+    given = []
+    for one in first:
+        with suppress(OwnCodeError):
+            given.append(paid(reward, one.problem, one.answer.completion, one.verdict))
+    if not given:
+        return {}
+    names = dict.fromkeys(name for one in given for name in one.parts)
+    parts = {f"reward/{name}": sum(one.parts.get(name, 0.0) for one in given) / len(given) for name in names}
+    mean, zeros = sum(one.value for one in given) / len(given), sum(one.value == 0 for one in given)
+    told: dict[str, Any] = {"reward_mean": mean, "reward_zero_rate": zeros / len(given)}
+    told |= parts if len(parts) > 1 else {}
+    return told | ({"reward_failed": len(first) - len(given)} if len(given) < len(first) else {})
 
 
 def metrics_of(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlvrlab.errors import UnknownName
-from rlvrlab.evals.hacks.signals import Finding, Trend, findings, rollout_metrics
+from rlvrlab.evals.hacks.signals import HELD_OUT_FALL, Finding, Trend, findings, rollout_metrics
 from rlvrlab.recipe.presets import PRESETS
 from rlvrlab.registry import find
 from rlvrlab.types import Rollout
@@ -69,7 +69,7 @@ RANGES = (
           "raise dpo.sft_coef or dpo.beta, or lower the learning rate"),
 )  # fmt: skip
 """What is normal whatever is trained."""
-AFTER = {one.metric: one.after for one in RANGES}
+AFTER = {one.metric: one.after for one in RANGES} | {HELD_OUT_FALL: 1}
 ONLINE = (
     "actor/entropy", "actor/grad_norm", "groups/zero_variance", "response_length/clip_ratio", "actor/pg_clipfrac",
     "actor/kl", "groups/unjudged_rows", "tree/shared", "tree/beside",
@@ -144,6 +144,17 @@ class Standing:
         self.now |= {one.metric: one for one in found}
         self.ever |= self.now.keys()
         return News(found, recovered)
+
+    def light(self, watched: Range, value: float) -> str:
+        """How a watched metric stands by its newest value: "good" only where nothing about it wants a look.
+
+        What persists is an "alarm", or a "notice" where the range is none to be alarmed by. A value that is outside
+        without having been so for long, and an alarm that has recovered, are a "notice".
+        """
+        if watched.metric in self.now and watched.alarm:
+            return "alarm"
+        recovered = watched.alarm and watched.metric in self.ever
+        return "notice" if watched.metric in self.now or recovered or not watched.holds(value) else "good"
 
 
 class Watch:

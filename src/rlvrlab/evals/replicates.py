@@ -104,7 +104,9 @@ def pairs(before: Sequence[Stored], after: Sequence[Stored], paired: bool | None
         return after, False
     seeds = [[training_seed(one) for one in side] for side in (before, after)]
     if len(before) != len(after) or (None not in seeds[0] + seeds[1] and set(seeds[0]) != set(seeds[1])):
-        raise UserError(f"compare: --paired needs the same seeds on both sides, not {seeds[0]} and {seeds[1]}")
+        raise UserError(
+            f"compare: comparing in pairs needs the same seeds on both sides, not {seeds[0]} and {seeds[1]}"
+        )
     if None in seeds[0] + seeds[1]:
         return after, True  # in the order given
     by_seed = dict(zip(seeds[1], after, strict=True))

@@ -15,9 +15,13 @@ from rlvrlab.record.summary import SHOWN, Summary
 
 CARDS_PAGE = Path("analysis") / "cards.md"
 """Test results phase by phase, written by train/card.py."""
+REPORT_PAGE = Path("analysis") / "report.html"
+"""Where `rlvr report` writes the page of a run."""
 FINDINGS = Path("analysis") / "findings.md"
 """What the run found out, in sentences, written by report/story when it has ended."""
+ROLES = ("train", "dev", "test")
 BARS = "▁▂▃▄▅▆▇█"
+UNALARMED = "No warnings: nothing was out of its range for long. `rlvr show` marks values that are outside now."
 
 
 def write_experiment(folder: Path, so_far: Summary | None = None) -> None:
@@ -31,7 +35,7 @@ def write_experiment(folder: Path, so_far: Summary | None = None) -> None:
     where = f"on `{recipe['env']['type']}` with the `{recipe['engine']['type']}` engine"
     data = ""
     if facts := info.get("data"):
-        rows = [f"| {role} | {facts[role]['size']} | `{facts[role]['sha256']}` |" for role in ("train", "dev")]
+        rows = [f"| {role} | {facts[role]['size']} | `{facts[role]['sha256']}` |" for role in ROLES if role in facts]
         data = f"## Data\n\n`{facts['environment']}`, scoring version {facts['version']}. No problem is in two roles."
         data = "\n".join([data, "", "| role | problems | content hash |", "|---|---|---|", *rows])
     sections = [
@@ -72,7 +76,7 @@ def _health(so_far: Summary) -> list[str]:
     ]
     left = so_far.events - len(shown[0]) - len(shown[1])
     between = [f"- … {left} more in `logs/events.jsonl`"] if left else []
-    return [*([] if so_far.standing or so_far.failed else ["Nothing alarming so far."]), *shown[0], *between, *shown[1]]
+    return [*([] if so_far.standing or so_far.failed else [UNALARMED]), *shown[0], *between, *shown[1]]
 
 
 def _result(folder: Path, so_far: Summary) -> str:
@@ -83,7 +87,8 @@ def _result(folder: Path, so_far: Summary) -> str:
         "",
         f"**{headline_words(folder, so_far)}**",
         "",
-        "On dev problems, which choose the checkpoint, greedy, 95 % Wilson intervals; the best is high by luck, too:",
+        "The result is that of the final checkpoint. On dev problems, which decide early stops and the best checkpoint "
+        "(`RUN@best`), greedy, 95 % Wilson intervals; the best is high by luck, too:",
         "",
     ]
     lines += ["| phase | before | best (step) | last |", "|---|---|---|---|"]

@@ -16,12 +16,21 @@ from rlvrlab.registry import PYTHON
 
 def resume_command(folder: Path, config: dict[str, Any], *, accept_code: bool = False) -> str:
     """What to type; functions that are in no file must be given again, and only Python can do that."""
-    tables = {kind: config.get("recipe", {}).get(kind) or {} for kind in ("reward", "env")}
-    in_memory = [kind for kind, table in tables.items() if str(table.get("type")).startswith(PYTHON)]
-    if in_memory:
-        given = [f"{kind}=…" for kind in in_memory] + ["accept_code=True"] * accept_code
-        return f"rlvrlab.Run({str(folder)!r}).resume({', '.join(given)})"
+    if _in_memory(config):
+        return resume_call(folder, config, accept_code=accept_code)
     return f"rlvr train --resume {folder}{' --accept-code' * accept_code}"
+
+
+def resume_call(folder: Path, config: dict[str, Any], *, accept_code: bool = False) -> str:
+    """What to write in Python; elsewhere than in the process that trained, `…` stands for functions in no file."""
+    given = [f"{kind}=…" for kind in _in_memory(config)] + ["accept_code=True"] * accept_code
+    return f"rlvrlab.Run({str(folder)!r}).resume({', '.join(given)})"
+
+
+def _in_memory(config: dict[str, Any]) -> list[str]:
+    """Of reward and environment, those that only a Python process knows."""
+    tables = {kind: config.get("recipe", {}).get(kind) or {} for kind in ("reward", "env")}
+    return [kind for kind, table in tables.items() if str(table.get("type")).startswith(PYTHON)]
 
 
 def going_on(folder: Path, config: dict[str, Any], info: dict[str, Any]) -> str:

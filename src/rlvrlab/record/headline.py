@@ -20,7 +20,7 @@ class Headline(NamedTuple):
     """A run's result."""
 
     role: str
-    """`test`, or `dev`: problems that chose the checkpoint, so a flattering number."""
+    """`test`, or `dev`: problems that decide early stops and the best checkpoint, so a flattering number."""
     accuracy: float
     low: float
     high: float

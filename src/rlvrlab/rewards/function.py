@@ -53,13 +53,13 @@ class FunctionReward:
             raise
         except Exception as error:
             what = f"reward function {self.name!r} raised {told(error, type(self).function)}"
-            raise OwnCodeError(f"{what} (problem {problem.id})") from error
+            raise OwnCodeError(f"{what} (problem {problem.named})") from error
         if isinstance(value, Reward):
             value = value.parts or value.value
         parts = value if isinstance(value, Mapping) else {self.name: value}
         if not parts or not all(isinstance(name, str) and _is_number(part) for name, part in parts.items()):
             what = f"reward function {self.name!r} ({defined_at(type(self).function)}) gave {value!r:.100}"
-            raise OwnCodeError(f"{what} for problem {problem.id}; {REMEDY}")
+            raise OwnCodeError(f"{what} for problem {problem.named}; {REMEDY}")
         return total({name: float(part) for name, part in parts.items()})
 
 

@@ -57,10 +57,10 @@ def paid(reward: RewardFunction, problem: Problem, completion: Completion, verdi
         if type(reward).__module__.startswith(__name__.partition(".")[0] + "."):
             raise  # a fault of ours, whose traceback is wanted
         what = f"reward {type(reward).__name__!r} raised {told(error, reward)}"
-        raise OwnCodeError(f"{what} (problem {problem.id})") from error
+        raise OwnCodeError(f"{what} (problem {problem.named})") from error
     if not isinstance(given, Reward) or not math.isfinite(given.value):
         shown = given.value if isinstance(given, Reward) else given
-        what = f"reward of {problem.id} is {shown!r:.100} ({defined_at(reward)})"
+        what = f"reward of problem {problem.named} is {shown!r:.100} ({defined_at(reward)})"
         raise OwnCodeError(f"{what}; a reward must be a finite number, in a Reward")
     return given
 

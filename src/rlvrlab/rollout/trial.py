@@ -1,8 +1,8 @@
 """A trial call of the user's own verifier and reward, before anything is trained on what they say.
 
-A function that raises, returns what is no number or takes a minute for one answer would otherwise show only after the
-policy has answered, often behind hours of SFT. Here it judges and pays four answers to one problem: a right one, a
-wrong one, an empty one and a right one cut in half.
+A function that raises, returns what is no number, takes a minute for one answer or rejects right answers would
+otherwise show only after the policy has answered, often behind hours of SFT, or not at all. Here it judges and pays
+four answers to one problem, a right one, a wrong one, an empty one and a right one cut in half, and three to others.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -19,7 +21,11 @@ from rlvrlab.types import Completion, Environment, Finish, Problem, Reward, Rewa
 
 T = TypeVar("T")
 LIMIT_S = 10.0
-"""Most seconds for one call; a step makes hundreds of them."""
+"""Most seconds for one call; a step makes hundreds of them. As many seconds are spent on further problems."""
+MOST = 16
+"""Problems that are tried; where a third of all make trouble, 16 chosen blindly miss it once in 650 times."""
+WRONG = "certainly not the answer"
+NEIGHBOURS = "neighbour's"
 
 
 class Tried(NamedTuple):
@@ -42,29 +48,120 @@ def tried(
     *,
     own_env: bool = False,
     limit_s: float | None = None,
+    wanted: Sequence[str] = ("right", "wrong", "empty", "truncated", NEIGHBOURS),
+    neighbours: str | None = None,
 ) -> list[Tried]:
     """What verifier and reward say about four answers; a UserError says what is wrong with them.
 
-    `own_env`: the verifier is the user's own, and has a time limit like the reward.
+    `neighbours` is the right answer to another problem, where one is known: of its kind and yet wrong, it is what
+    partial credit is paid for. `own_env`: the verifier is the user's own, and has a time limit like the reward.
     """
     limit_s = LIMIT_S if limit_s is None else limit_s
-    gold = env.gold(problem)
+    gold = _gold(env, problem, limit_s) if own_env else env.gold(problem)
     right = gold if gold is not None else "an answer"
-    answers = {"right": gold, "wrong": "certainly not the answer", "empty": "", "truncated": right[: len(right) // 2]}
+    answers = {"right": gold, "wrong": WRONG, "empty": "", "truncated": right[: len(right) // 2]}
+    answers |= {NEIGHBOURS: neighbours if neighbours != gold else None}
     results = []
     for name, text in answers.items():
-        if text is None:
+        if text is None or name not in wanted:
             continue
-        judge, what = partial(env.verify_many, [(problem, text)]), f"on the {name} answer to problem {problem.id}"
+        judge, what = partial(env.verify_many, [(problem, text)]), f"on the {name} answer to problem {problem.named}"
         [verdict] = limited(judge, f"the verifier {what}", limit_s) if own_env else judge()
         finish = Finish.LENGTH if name == "truncated" else Finish.STOP
         tokens = tuple(encode(text))
         completion = Completion(text, tokens, (0.0,) * len(tokens), finish)
         started = time.perf_counter()
-        pay = partial(paid, reward, problem, completion, verdict)
+        pay = partial(_paid, name, reward, problem, completion, verdict)
         given = None if verdict.correct is None else limited(pay, f"the reward {what}", limit_s)
         results.append(Tried(name, text, verdict, given, time.perf_counter() - started))
     return results
+
+
+def try_all(
+    env: Environment,
+    reward: RewardFunction,
+    problems: Sequence[Problem],
+    encode: Callable[[str], Sequence[int]] = str.encode,
+    *,
+    own_env: bool = False,
+) -> list[Tried]:
+    """Try four answers to the first problem, then a right and two wrong ones to others as unlike as there are.
+
+    Where the verifier is the user's own (`own_env`), one that rejects a right answer is refused: training could only
+    teach what it accepts by mistake, or nothing. Slow functions are tried on fewer problems.
+    """
+    started, found, last = time.perf_counter(), list[Tried](), None
+    for index, problem in enumerate(spread(problems)):
+        if index and time.perf_counter() - started > LIMIT_S:
+            break
+        wanted = ("right", "wrong", NEIGHBOURS) if index else ("right", "wrong", "empty", "truncated")
+        results = tried(env, reward, problem, encode, own_env=own_env, wanted=wanted, neighbours=last)
+        found += results
+        right = next((one for one in results if one.name == "right"), None)
+        if own_env and right is not None and right.verdict.correct is False:
+            _refuse_rejection(env, problem, right)
+        if own_env and right is None and index == 0 and (remedy := _other_kind(env, problem, str(problem.reference))):
+            what = f"no answer to problem {problem.named} can be right for environment {env.name!r}"
+            raise OwnCodeError(f"{what}: {remedy}")
+        last = last if right is None else right.text
+    return found
+
+
+def _paid(name: str, reward: RewardFunction, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
+    """As `paid`; an error says which of the answers it was."""
+    try:
+        return paid(reward, problem, completion, verdict)
+    except OwnCodeError as error:
+        raise OwnCodeError(f"on the {name} answer {completion.text!r:.60}: {error}") from error
+
+
+def spread(problems: Sequence[Problem], most: int = MOST) -> list[Problem]:
+    """At most so many of them: the first of each skill in each role, then others at even distances."""
+    first: dict[tuple[str, str], int] = {}
+    for index, problem in enumerate(problems):
+        first.setdefault((problem.role, problem.skill), index)
+    chosen = dict.fromkeys(list(first.values())[:most])
+    even = range(0, len(problems), max(1, len(problems) // most))
+    chosen |= dict.fromkeys([index for index in even if index not in chosen][: most - len(chosen)])
+    return [problems[index] for index in chosen]
+
+
+def _gold(env: Environment, problem: Problem, limit_s: float) -> str | None:
+    """The right answer of an environment of the user's own, which may fail, or write what is no text."""
+    gold: object = limited(partial(env.gold, problem), f"gold of {env.name!r} for problem {problem.named}", limit_s)
+    if gold is not None and not isinstance(gold, str):
+        what = f"gold of {env.name!r} gave {gold!r:.60} for problem {problem.named}"
+        raise OwnCodeError(f"{what}; return a text, or None where no right answer is known")
+    return gold
+
+
+def _refuse_rejection(env: Environment, problem: Problem, right: Tried) -> None:
+    detail = f", {right.verdict.detail}" if right.verdict.detail else ""
+    said = f"{right.verdict.error} (score {right.verdict.score:g}{detail})"
+    what = f"environment {env.name!r} rejects its own right answer to problem {problem.named}"
+    facts = f"gold gave {right.text!r:.60}, the reference is {problem.reference!r:.60}, verify said {said}"
+    remedy = _other_kind(env, problem, right.text) or "mend gold, verify or the row: nothing right could be rewarded"
+    raise OwnCodeError(f"{what}: {facts}; {remedy}")
+
+
+def _other_kind(env: Environment, problem: Problem, text: str) -> str:
+    """What to do where verify accepts an answer only if the reference were text and not a number, or the reverse."""
+    reference, other = problem.reference, list[object]()
+    if isinstance(reference, int | float) and not isinstance(reference, bool):
+        other, remedy = [str(reference)], "compare with str(problem.reference)"
+    elif isinstance(reference, str):
+        for kind in (int, float):
+            with suppress(ValueError):
+                other.append(kind(reference))
+        remedy = "compare with int(problem.reference), float(…), or as texts"
+    for value in other:
+        items = [(problem, text), (replace(problem, reference=value), text)]
+        with suppress(LabError):
+            as_is, changed = limited(partial(env.verify_many, items), "verify", LIMIT_S)
+            if as_is.correct is False and changed.correct is True:
+                is_now = f"the reference {reference!r:.60} is {type(reference).__name__}"
+                return f"{is_now}, and {text!r:.60} is accepted only where it is {type(value).__name__}; {remedy}"
+    return ""
 
 
 def limited(work: Callable[[], T], what: str, limit_s: float) -> T:

@@ -3,9 +3,10 @@
     analysis/cards/0_baseline.json, 1_sft.json, …: metrics with intervals, and the outcome of every problem, so that any
     two cards can be compared problem by problem.
     analysis/cards/0_baseline.answers.jsonl, …: what was answered, to read the same problem before and after a phase.
+    analysis/cards/before_extension/2_grpo_step_70.json: the last one of a run that was made longer afterwards.
 
-Held-out `dev` problems choose checkpoints; these do not. A card is a pure function of policy and recipe, so one that a
-killed run left behind is simply made again.
+Held-out `dev` problems decide early stops and RUN@best; these decide nothing. A card is a pure function of policy and
+recipe, so one that a killed run left behind is simply made again.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ from rlvrlab.train.lab import Lab
 from rlvrlab.types import Completion, Problem, Rollout, Verdict
 
 BASELINE = "baseline"
-HEADINGS = {"accepted_at_1": "accepted@1", "pass_ratio_mean": "pass_ratio", "blind_recovery_rate": "blind resample"}
+EARLIER = "before_extension"
+"""Folder of the last cards that a run had before it was made longer."""
+HEADINGS = {"accepted_at_1": "accepted@1", "pass_ratio_mean": "pass_ratio", "blind_recovery_rate": "blind resample",
+            "zero_reward_rate": "verifier gave 0"}  # fmt: skip
 """Metric -> its heading in the table that compares phases, where that is another name."""
 PASS_AT_N = re.compile(r"pass@(?!1$)\d+")
 
@@ -82,8 +86,35 @@ def write_card(lab: Lab, run_folder: Path, index: int, phase: str, step: int, *,
     note_look(run_folder, lab.env.name, lab.test, f"analysis/cards/{index}_{phase}.json@{step}")
     write_rows(folder / f"{index}_{phase}.answers.jsonl", answers)
     write_atomically(folder / f"{index}_{phase}.json", json.dumps(card._asdict(), indent=1) + "\n")
-    write_atomically(run_folder / CARDS_PAGE, markdown(read_cards(run_folder)))
+    cards = read_cards(run_folder)
+    write_atomically(run_folder / CARDS_PAGE, "\n".join([markdown(cards), *earlier_words(run_folder, cards)]))
     return card
+
+
+def keep_card(run_folder: Path, index: int) -> None:
+    """Before a run is made longer: its last card, which the longer run will write anew, is kept beside."""
+    for path in (run_folder / "analysis" / "cards").glob(f"{index}_*.json"):
+        step = (read_facts(path, MEND) or {}).get("step")
+        kept = path.parent / EARLIER / f"{path.stem}_step_{step}.json"
+        kept.parent.mkdir(exist_ok=True)
+        write_atomically(kept, path.read_text(encoding="utf-8"))
+
+
+def earlier_words(run_folder: Path, cards: list[Card]) -> list[str]:
+    """A line for each time that the run was made longer: what it could do before, and the change since then."""
+    earlier = sorted(_read(run_folder / "analysis" / "cards" / EARLIER), key=lambda card: card.step)
+    told = []
+    for card in earlier:
+        last = next((one for one in reversed(cards) if one.phase == card.phase and one.step > card.step), None)
+        if last is None or not last.outcomes.keys() & card.outcomes.keys():
+            continue
+        low, high = (f"{100 * (card.metrics.get(f'accepted_at_1_{side}') or 0):.0f}" for side in ("low", "high"))
+        was = f"{100 * (card.metrics.get('accepted_at_1') or 0):.1f} % [{low}, {high}]"
+        paired = change(card, last)
+        since = f"{100 * paired.mean:+.1f} [{100 * paired.low:+.0f}, {100 * paired.high:+.0f}], p={paired.p_words}"
+        words = f"Before it was made longer ({card.phase}, step {card.step}): accepted@1 {was}"
+        told.append(f"{words}; change until step {last.step}: {since}.\n")
+    return told
 
 
 def measure(lab: Lab, phase: str, step: int) -> Measured:
@@ -145,9 +176,12 @@ def _recovered(lab: Lab, phase: str, found: Evaluation) -> tuple[Recovery, list[
 
 def read_cards(run_folder: Path) -> list[Card]:
     """In the order of the phases."""
-    files = sorted((run_folder / "analysis" / "cards").glob("*_*.json"), key=lambda p: int(p.name.partition("_")[0]))
+    return _read(run_folder / "analysis" / "cards")
+
+
+def _read(folder: Path) -> list[Card]:
     cards = []
-    for path in files:
+    for path in sorted(folder.glob("*_*.json"), key=lambda p: int(p.name.partition("_")[0])):
         facts = read_facts(path, MEND) or {}
         refuse_other(StoredCard, facts, str(path))
         cards.append(Card(**{name: facts[name] for name in Card._fields if name in facts}))
@@ -185,6 +219,7 @@ def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
     sets = dict.fromkeys(name.rpartition("/")[0] for name in sorted(known) if name.endswith("/accepted_at_1"))
     names += [f"{one}/{name}" for one in sets for name in names if f"{one}/{name}" in known]
     rows = [[_heading(name), *(_percent(card.metrics, name) for card in cards)] for name in names]
+    rows += _reward_rows(cards)
     if "distinct_accepted" in known:
         told = (card.metrics.get("distinct_accepted") for card in cards)
         rows.append(["distinct right answers", *("–" if value is None else f"{value:.2f}" for value in told)])
@@ -200,6 +235,20 @@ def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
         changes.append(f"{100 * paired.mean:+.1f}\n{bounds}\np={paired.p_words}")
     head = ["", *(f"{card.phase}{chr(10) + '(control)' if card.control else ''}" for card in cards)]
     return head, [*rows, ["change", "", *changes]]
+
+
+def _reward_rows(cards: list[Card]) -> list[list[str]]:
+    """What the recipe's reward pays for the same answers; nothing where it pays 1 for right and 0 for wrong."""
+    means = [(card.metrics.get("reward_mean"), card.metrics.get("accepted_at_1")) for card in cards]
+    if all(mean is None or mean == accepted for mean, accepted in means):
+        return []
+    parts = sorted({name for card in cards for name in card.metrics if name.startswith("reward/")})
+    headed = {"reward_mean": "mean reward"} | {name: f"… {name.removeprefix('reward/')}" for name in parts}
+    rows = []
+    for name, heading in headed.items():
+        values = [card.metrics.get(name) for card in cards]
+        rows.append([heading, *("–" if value is None else f"{value:.3f}" for value in values)])
+    return [*rows, ["reward is 0", *(_percent(card.metrics, "reward_zero_rate") for card in cards)]]
 
 
 def _heading(name: str) -> str:

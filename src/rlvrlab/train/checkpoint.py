@@ -26,6 +26,8 @@ MANIFEST = "manifest.json"
 STATE = "trainer.json"
 MEMORY = "rules.json"
 """What protocol, surgery and guard remember; absent where the recipe has none of them."""
+ASIDE = "before_extension_"
+"""Begins the name of a checkpoint of a shorter run's end, kept when the run was made longer."""
 VECTORS = "vectors"
 """The guard's vectors, where it keeps any."""
 
@@ -192,6 +194,18 @@ def complete(folder: Path) -> list[Path]:
 def steps(folder: Path) -> list[int]:
     """Steps of all checkpoints, complete or not, ascending."""
     return [_step(path) for path in reversed(_latest_first(folder))]
+
+
+def named_steps(folder: Path) -> list[int]:
+    """The same with the ends of the run before it was made longer: every step that somebody can ask for."""
+    ends = [_step(path) for path in folder.glob(f"{ASIDE}global_step_*") if path.name.rpartition("_")[2].isdigit()]
+    return sorted({*steps(folder), *ends})
+
+
+def at_step(folder: Path, step: int) -> Path | None:
+    """The checkpoint of a step; where training has gone on and left none, the one that ended the shorter run."""
+    names = (f"global_step_{step}", f"{ASIDE}global_step_{step}")
+    return next((folder / name for name in names if (folder / name).is_dir()), None)
 
 
 def prune(folder: Path, keep: int, protected: set[int]) -> None:

@@ -9,20 +9,24 @@ from rlvrlab.data.roles import Use
 from rlvrlab.envs.base import BaseEnvironment, FollowsPrograms, ShowsTurns
 from rlvrlab.errors import UserError
 from rlvrlab.extras import Lookup
+from rlvrlab.notes import note
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.parse import flatten
 from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.redact import HIDDEN, redact
 from rlvrlab.registry import is_own
-from rlvrlab.rollout.trial import tried
+from rlvrlab.rollout.prompts import answer_tokens
+from rlvrlab.rollout.trial import Tried, try_all
 from rlvrlab.train.grouping import Difficulty
 from rlvrlab.train.guards.base import protected_in
-from rlvrlab.train.lab import Lab, build_lab
+from rlvrlab.train.lab import Lab, Supplies, build_supplies, with_policy
 from rlvrlab.train.phases.base import Phase
 from rlvrlab.train.protocols.base import check_skills
 from rlvrlab.types import Role
 
 ROLES: dict[Role, Use] = {"train": "train", "dev": "tune"}
+SOME = 64
+"""Training problems whose right answers are measured."""
 
 
 def lookups(resolved: Resolved) -> list[Lookup]:
@@ -52,12 +56,44 @@ def _problems(resolved: Resolved, env: Any, role: Role) -> Lookup:
 
 def ready_lab(resolved: Resolved) -> Lab:
     """Everything a run needs; what cannot work together is refused here, before anything is trained."""
-    lab = build_lab(resolved)
+    return ready(build_supplies(resolved))
+
+
+def ready(has: Supplies) -> Lab:
+    """The same from what is there already; the user's own code is tried first, since a policy may take long to load."""
+    try_own_code(has)
+    lab = with_policy(has)
     check_phases(lab)
     if words := lab.table.cannot_learn([p.prompt for p in lab.train], [p.prompt for p in lab.dev]):
         raise UserError(words)
-    try_own_code(lab)
     return lab
+
+
+def note_long_references(lab: Lab) -> None:
+    """Note that right answers which are known do not fit into rollout.max_tokens, where that is so."""
+    limit, env = lab.recipe.rollout.max_tokens, lab.env
+    if isinstance(env, BaseEnvironment) and env.uses_tools:
+        return  # its answers are turns, each of which has the limit to itself
+    golds = [gold for problem in lab.train[:SOME] if (gold := env.gold(problem)) is not None]
+    lengths = [len(answer_tokens(lab.engine.tokenizer, gold)) for gold in golds]
+    longer = sum(length > limit for length in lengths)
+    if longer:
+        what = f"rollout.max_tokens = {limit}: {longer} of {len(golds)} right answers that are known need more"
+        note("warning", f"{what}, up to {max(lengths)} tokens; raise it, or they can never be given")
+
+
+def pays_backwards(paid: Sequence[Tried]) -> str:
+    """In words, that wrong answers earned on average at least as much as right ones; empty where they did not."""
+    of = {correct: [one.reward.value for one in paid if one.reward is not None and one.verdict.correct is correct]
+          for correct in (True, False)}  # fmt: skip
+    if not of[True] or not of[False]:
+        return ""
+    right, wrong = (sum(values) / len(values) for values in of.values())
+    if right > wrong:
+        return ""
+    more = "less than" if right < wrong else "no more than"
+    what = f"reward: a right answer earns {more} a wrong one ({right:g} and {wrong:g})"
+    return f"{what}, so training teaches nothing that is right; mend it"
 
 
 def check_phases(lab: Lab) -> None:
@@ -116,12 +152,14 @@ def _check_tools(lab: Lab, phases: Sequence[Phase]) -> None:
         raise UserError(f"credit: as set here it writes answers anew in one turn; {remedy}")
 
 
-def try_own_code(lab: Lab) -> None:
-    """Call the user's own verifier and reward on one problem; a built-in one needs no trial."""
-    tables = lab.recipe.env, lab.recipe.reward
+def try_own_code(has: Supplies) -> None:
+    """Call the user's own verifier and reward on some problems of each role; built-in ones need no trial."""
+    tables = has.recipe.env, has.recipe.reward
     own_env, own_reward = (any(is_own(value) for _, value in flatten(table)) for table in tables)
     if own_env or own_reward:
-        tried(lab.env, lab.reward, lab.train[0], lab.engine.tokenizer.encode, own_env=own_env)
+        paid = try_all(has.env, has.reward, (*has.train, *has.dev, *has.test), own_env=own_env)
+        if words := pays_backwards(paid):
+            note("warning", words)
 
 
 def refuse_secrets(resolved: Resolved) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import UserError
-from rlvrlab.evals.hacks.signals import Trend
+from rlvrlab.evals.hacks.signals import TRENDS, Trend
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.load import Tables, load_changed
 from rlvrlab.recipe.parse import flatten, parse_overrides
@@ -22,14 +22,13 @@ from rlvrlab.record.run import Run, read_metrics
 from rlvrlab.record.seal import seal_of
 from rlvrlab.record.summary import accuracy_of
 from rlvrlab.train import checkpoint, run_folder
+from rlvrlab.train.card import keep_card
 from rlvrlab.train.lab import build_lab
 from rlvrlab.train.session import resolved_of
 from rlvrlab.train.update import learning_rate
 
 FREE = ("eval.", "checkpoint.", "stop.")
 """Tables whose keys may change besides: none of them has a say in what a step does."""
-ASIDE = "before_extension_"
-"""Begins the name of a checkpoint of the shorter run's end."""
 
 
 def extend(folder: Path, words: Sequence[str]) -> None:
@@ -46,6 +45,7 @@ def extend(folder: Path, words: Sequence[str]) -> None:
     try:
         run_folder.refuse_edited(folder, "the run is made longer")
         end = _set_end_aside(folder, len(after.recipe.phases))
+        keep_card(folder, len(after.recipe.phases))
         was = dict(flatten(before.plain()))
         told = {key: {"from": was.get(key), "to": value} for key, value in changes.items()}
         text = ", ".join(f"{key} {one['from']} → {one['to']}" for key, one in told.items())
@@ -105,7 +105,7 @@ def _set_end_aside(folder: Path, phases: int) -> Path | None:
     end = None
     for path in checkpoint.complete(folder / "checkpoints"):
         if checkpoint.read_state(path).phase >= phases:
-            aside = path.with_name(f"{ASIDE}{path.name}")
+            aside = path.with_name(f"{checkpoint.ASIDE}{path.name}")
             shutil.rmtree(aside, ignore_errors=True)
             end = end or path.rename(aside)
     return end
@@ -122,8 +122,7 @@ def _reopen(run: Run, end: Path, every: int) -> None:
         state = state.evaluated(measured["accuracy"])
     elif measured:
         run.rewind(lambda number, _: number < len(rows), state.step)
-        ended = ("val-", "hack/reward_trend", "hack/length_trend", "hack/entropy_trend", "hack/held_out_trend")
-        row = {key: value for key, value in last.items() if not key.startswith(ended)}
+        row = {key: value for key, value in last.items() if not key.startswith("val-") and key not in TRENDS}
         run.metrics(row | Trend(rows[:-1]).metrics(row))
         run.sync()
     checkpoint.reopen(end, run.folder / "checkpoints", state, seal_of(run))

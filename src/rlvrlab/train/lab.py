@@ -27,11 +27,10 @@ from rlvrlab.types import Environment, Problem, RewardFunction, Role, Rollout, S
 
 
 @dataclass(frozen=True)
-class Lab:
-    """Recipe, policy, environment, problems, and the plug-ins that shape updates."""
+class Supplies:
+    """Recipe, environment, reward and problems: what is there before a policy is loaded, which may take long."""
 
     resolved: Resolved
-    engine: Engine
     env: Environment
     reward: RewardFunction
     train: tuple[Problem, ...]
@@ -50,6 +49,20 @@ class Lab:
     def recipe(self) -> Recipe:
         """The settings."""
         return self.resolved.recipe
+
+    def data_facts(self) -> dict[str, Any]:
+        """What was trained and evaluated on, by content."""
+        facts: dict[str, Any] = {"environment": self.env.name, "version": self.env.version}
+        facts |= {"train": _by_content(self.train), "dev": _by_content(self.dev)}
+        facts |= {"test": _by_content(self.test)} if self.test else {}
+        return facts | {"files": dict(self.files)} if self.files else facts
+
+
+@dataclass(frozen=True)
+class Lab(Supplies):
+    """All that a run needs: its supplies, the policy, and the plug-ins that shape updates."""
+
+    engine: Engine = field(kw_only=True)
 
     @cached_property
     def table(self) -> EngineTable:
@@ -130,15 +143,9 @@ class Lab:
         """The `step`-th slice of an endless stream that visits every training problem once per epoch, reshuffled."""
         return drawn(self.train, (self.recipe.seed, stream), step * size, (step + 1) * size)
 
-    def data_facts(self) -> dict[str, Any]:
-        """What was trained and evaluated on, by content."""
-        facts = {
-            "environment": self.env.name,
-            "version": self.env.version,
-            "train": {"size": len(self.train), "sha256": content_hash(self.train)},
-            "dev": {"size": len(self.dev), "sha256": content_hash(self.dev)},
-        }
-        return facts | {"files": dict(self.files)} if self.files else facts
+
+def _by_content(problems: Sequence[Problem]) -> dict[str, Any]:
+    return {"size": len(problems), "sha256": content_hash(problems)}
 
 
 def shows_answers(resolved: Resolved, before: int | None = None) -> bool:
@@ -152,8 +159,18 @@ def engine_alone(resolved: Resolved) -> Engine:
 
 
 def build_lab(resolved: Resolved) -> Lab:
-    """Build the plug-ins and draw the problems."""
-    recipe = resolved.recipe
+    """Build the plug-ins, draw the problems and load the policy."""
+    return with_policy(build_supplies(resolved))
+
+
+def with_policy(has: Supplies) -> Lab:
+    """Supplies, and the policy loaded."""
+    engine = has.resolved.build("engine").build(has.recipe.optimizer)
+    return Lab(has.resolved, has.env, has.reward, has.train, has.dev, has.tests, has.files, engine=engine)
+
+
+def build_supplies(resolved: Resolved) -> Supplies:
+    """Build environment and reward, and draw the problems."""
     env: Environment = resolved.build("env")
     files: dict[str, Any] = {}
     train = _problems(resolved, env, "train", "train", files)
@@ -162,8 +179,7 @@ def build_lab(resolved: Resolved) -> Lab:
     reward: RewardFunction = resolved.build("reward")
     if isinstance(reward, AbsentReward):
         reward.refuse()
-    engine = resolved.build("engine").build(recipe.optimizer)
-    return Lab(resolved, engine, env, reward, tuple(train), tuple(dev), _test_sets(resolved, env, files), files)
+    return Supplies(resolved, env, reward, tuple(train), tuple(dev), _test_sets(resolved, env, files), files)
 
 
 def build_problems(resolved: Resolved) -> dict[Role, list[Problem]]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from rlvrlab.errors import ModelUnavailable, UserError
 from rlvrlab.evals.evaluate import greedy
 from rlvrlab.recipe import Resolved
-from rlvrlab.train.lab import build_lab
+from rlvrlab.train.checks import note_long_references, ready_lab
 from rlvrlab.train.phases.base import Phase
 from rlvrlab.train.protocols.base import TrainingProtocol
 from rlvrlab.train.state import Memory, State
@@ -96,7 +96,8 @@ def estimate_or_why(resolved: Resolved) -> tuple[list[Estimate], str]:
 
 def estimate(resolved: Resolved) -> list[Estimate]:
     """Phase by phase; a phase that cannot start on an untrained policy (DPO) is left out."""
-    lab = build_lab(resolved)
+    lab = ready_lab(resolved)
+    note_long_references(lab)
     some = lab.dev[:SOME]
     eval_s = _seconds(lambda: greedy(lab.engine, lab.env, some, resolved.recipe.rollout.max_tokens))
     eval_s *= len(lab.dev) / max(1, len(some))

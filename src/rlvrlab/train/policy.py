@@ -58,8 +58,8 @@ def checkpoint_of(run: Path, which: str = LAST) -> Path | None:
         return None
     if not which.isdigit():
         raise UserError(f"{run}@{which}: {which!r} is no checkpoint; allowed: {ALLOWED}")
-    path = run / "checkpoints" / f"global_step_{which}"
-    if not path.is_dir():
-        there = checkpoint.steps(run / "checkpoints")
+    path = checkpoint.at_step(run / "checkpoints", int(which))
+    if path is None:
+        there = checkpoint.named_steps(run / "checkpoints")
         raise UserError(f"{run}@{which}: no checkpoint of step {which}; there are {there or 'none'}, best, last, base")
     return path

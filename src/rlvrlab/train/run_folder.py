@@ -11,14 +11,15 @@ from typing import Any
 from rlvrlab.errors import InfrastructureError, LabError, OwnCodeError, RunTouched, TrainingDiverged, UserError
 from rlvrlab.evals.monitors import ranges_of
 from rlvrlab.recipe import Resolved
-from rlvrlab.record.experiment import write_experiment
+from rlvrlab.recipe.parse import flatten
+from rlvrlab.record.experiment import REPORT_PAGE, write_experiment
 from rlvrlab.record.facts import code_state, machine, package_versions
 from rlvrlab.record.files import utc_now
-from rlvrlab.record.going_on import going_on
+from rlvrlab.record.going_on import going_on, made_again
 from rlvrlab.record.run import Run, read_config, read_info
 from rlvrlab.record.seal import changed_config
 from rlvrlab.train import checkpoint
-from rlvrlab.train.lab import Lab
+from rlvrlab.train.lab import Lab, Supplies
 
 
 def create(lab: Lab, command: Sequence[str]) -> Run:
@@ -37,17 +38,59 @@ def create(lab: Lab, command: Sequence[str]) -> Run:
     return Run.create(Path(resolved.recipe.output_dir), resolved.recipe.name, config, facts)
 
 
-def check_data(folder: Path, lab: Lab) -> None:
-    """Refuse to go on with other data."""
-    before, now = read_info(folder).get("data"), lab.data_facts()
-    if before is None or before == now:
+def check_data(folder: Path, has: Supplies) -> None:
+    """Refuse to go on with other data; more or fewer test problems may have been asked for (eval.test_size)."""
+    before, now = read_info(folder).get("data"), has.data_facts()
+    if before is None:
+        return
+    if "test" not in before or before["test"]["size"] != now.get("test", {}).get("size"):
+        before, now = ({key: value for key, value in facts.items() if key != "test"} for facts in (before, now))
+    if before == now:
         return
     words = f"{folder}: the data is not what this run started with"
     if before["environment"] == now["environment"] and before["version"] != now["version"]:
         versions = f"{now['environment']} was version {before['version']} and is {now['version']} now"
         remedy = "go on with the rlvrlab that began it, or start a new run with its recipe"
         raise UserError(f"{words}: {versions}, with other problems or another scoring; {remedy}")
-    raise UserError(f"{words} ({before} → {now})")
+    raise UserError(f"{words}: {_differences(before, now)}; {_remedy(folder, has)}")
+
+
+def set_page_aside(run: Run, step: int) -> None:
+    """Rename the page of a run that goes on: it tells of the run as it was after that step."""
+    page = run.folder / REPORT_PAGE
+    if page.is_file():
+        aside = page.with_name(f"{page.stem}_until_step_{step}{page.suffix}")
+        page.replace(aside)
+        run.event("report", f"the page of the run until now is {aside.name}; `rlvr report` makes a new one")
+
+
+def _differences(before: dict[str, Any], now: dict[str, Any]) -> str:
+    """What of the data is another one, in words."""
+    told = []
+    for key in dict.fromkeys([*before, *now]):
+        old, new = before.get(key), now.get(key)
+        if old == new:
+            continue
+        if key in ("train", "dev", "test") and old and new:
+            sizes = "other" if old["size"] == new["size"] else f"→ {new['size']}"
+            told.append(f"{key}: {old['size']} {sizes} problems")
+        elif key == "files":
+            was, is_now = old or {}, new or {}
+            names = [role for role in {**was, **is_now} if was.get(role) != is_now.get(role)]
+            told.append(f"files of {', '.join(names)}")
+        else:
+            told.append(f"{key} {old} → {new}")
+    return ", ".join(told)
+
+
+def _remedy(folder: Path, has: Supplies) -> str:
+    """Which files to restore, as far as the recipe names any, or how to train on the data of now."""
+    home = has.resolved.folder
+    named = [value for table in ("env", "data") for _, value in flatten(has.resolved.plain()[table])]
+    files = [str(home / one) for value in named for one in (value if isinstance(value, list) else [value])
+             if isinstance(one, str) and one and (home / one).is_file()]  # fmt: skip
+    command, _ = made_again(folder, read_config(folder), read_info(folder))
+    return f"restore {', '.join(dict.fromkeys(files)) or 'it'} as it was, or train anew on what is there now: {command}"
 
 
 def change_recipe(run: Run, now: Resolved, changed: dict[str, Any], words: str, kind: str) -> None:

@@ -7,11 +7,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from signal import Signals
 from typing import Any
 
 from rlvrlab.errors import RunError, UserError
 from rlvrlab.fingerprint import without_fingerprints
-from rlvrlab.notes import noting
+from rlvrlab.notes import hearing, noting
 from rlvrlab.recipe import Resolved, resolve
 from rlvrlab.recipe.explain import unusual
 from rlvrlab.recipe.schema import PLUGIN_TABLES
@@ -19,8 +20,8 @@ from rlvrlab.record.headline import summarise
 from rlvrlab.record.run import Run, read_config, read_info
 from rlvrlab.record.sinks.base import Sinks, find_sinks
 from rlvrlab.train import checkpoint, integrity, run_folder
-from rlvrlab.train.checks import hidden_keys, ready_lab, refuse_secrets
-from rlvrlab.train.lab import Lab
+from rlvrlab.train.checks import hidden_keys, note_long_references, ready, ready_lab, refuse_secrets
+from rlvrlab.train.lab import Lab, build_supplies
 from rlvrlab.train.loop import Observer, train
 from rlvrlab.train.state import State
 from rlvrlab.train.stopping import Abandoned, Interrupts, Patience
@@ -35,17 +36,22 @@ class Ended:
     """finished, interrupted or preempted."""
     exit_code: int
     summary: dict[str, Any]
+    asked: Signals | None = None
+    """The signal that asked for an end, also where the run had finished by then."""
 
 
 def start(resolved: Resolved, observe: Observer, command: Sequence[str] = ()) -> Ended:
     """A new run; everything that can be wrong is found before its folder is made."""
     refuse_secrets(resolved)
-    lab = ready_lab(resolved)
+    told: list[str] = []
+    with hearing(lambda _, words: told.append(words)):
+        lab = ready_lab(resolved)
+        note_long_references(lab)
     find_sinks(resolved)
     run = run_folder.create(lab, command)
     with closing(run):
         run.event("start", f"run {run.folder.name} starts")
-        for words in unusual(resolved):
+        for words in [*unusual(resolved), *told]:
             run.warn(words.partition(" ")[0], words)
         return _go(lab, run, State(), observe)
 
@@ -57,13 +63,14 @@ def resume(folder: Path, observe: Observer) -> Ended:
         path, notes = checkpoint.newest(folder / "checkpoints")
         state = checkpoint.read_state(path) if path else State()
         remarks = integrity.check(run, state, resolved.recipe.phases)
-        lab = ready_lab(resolved)
-        run_folder.check_data(folder, lab)
+        has = build_supplies(resolved)
+        run_folder.check_data(folder, has)
         info = read_info(folder)
         left = [name for name in resolved.recipe.phases[state.phase :] if name not in (info.get("skipped") or {})]
         done = not left and state.phase_step == 0 and info.get("status") == "finished"
         if done and not notes and not remarks:
             return Ended(folder, "finished", 0, summarise(folder))  # nothing is left to do, so nothing is written
+        lab = ready(has)
         if path:
             checkpoint.load(path, lab.engine)
         moved = run.rewind(integrity.covered(run, state, resolved.recipe.phases), state.step)
@@ -71,6 +78,7 @@ def resume(folder: Path, observe: Observer) -> Ended:
             run.event("recovered", note)
         for kind, words in remarks:
             run.event(kind, words)
+        run_folder.set_page_aside(run, state.step)
         run.event("resume", f"resumes after step {state.step}; {moved} later lines will be made again", step=state.step)
         return _go(lab, run, state, observe)
 
@@ -148,9 +156,13 @@ def _go(lab: Lab, run: Run, state: State, observe: Observer) -> Ended:
         except Abandoned:
             words = "asked to stop; the step in progress was given up; go on with --resume"
             run_folder.close(run, interrupts.status, words)
-            return Ended(run.folder, interrupts.status, interrupts.exit_code, summarise(run.folder))
+            return _stopped(run, interrupts)
         if state.phase == len(lab.recipe.phases):
             run_folder.close(run, "finished", "all phases done")
-            return Ended(run.folder, "finished", 0, summarise(run.folder))
+            return Ended(run.folder, "finished", 0, summarise(run.folder), interrupts.received)
         run_folder.close(run, interrupts.status, f"asked to stop after step {state.step}; go on with --resume")
-        return Ended(run.folder, interrupts.status, interrupts.exit_code, summarise(run.folder))
+        return _stopped(run, interrupts)
+
+
+def _stopped(run: Run, interrupts: Interrupts) -> Ended:
+    return Ended(run.folder, interrupts.status, interrupts.exit_code, summarise(run.folder), interrupts.received)

@@ -68,11 +68,16 @@ class Hf(HfConfig, EngineTable):
 
         return replace(self, model=locate(self.model, folder))
 
+    @classmethod
+    def installed(cls) -> Lookup:
+        """Whether the extra is there."""
+        return packages("engine hf", ("torch", "transformers", "peft"), install_hf())
+
     def lookups(self) -> list[Lookup]:
         """The model and the extra."""
         from rlvrlab.models import looked_up
 
-        return [looked_up(self.model), packages("engine hf", ("torch", "transformers", "peft"), install_hf())]
+        return [looked_up(self.model), self.installed()]
 
     def build(self, optimizer: Optimizer) -> HfEngine:
         """Load the model; needs the `hf` extra."""

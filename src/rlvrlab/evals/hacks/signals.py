@@ -4,9 +4,11 @@
     hack/suspicious         share of programs with a suspicious pattern; hack/pattern/NAME by kind
     hack/suspicious_right   the same among programs judged right: these are paid for
     hack/wrong_reward       mean reward of wrong answers: what format and partial credit alone can earn
+    hack/reward_explains    correlation of the reward with being right, within groups: below 0 wrong answers earn more
     hack/top_part           share of the reward's variance within groups that its largest part carries
     hack/reward_trend, hack/length_trend, hack/entropy_trend, hack/held_out_trend
                             the last WINDOW steps against the WINDOW before them
+    hack/held_out_fall      held-out accuracy since the phase began, where it fell beyond chance while the reward rose
 
 A finding is a reason to read rollouts, never a change of a reward.
 """
@@ -35,7 +37,12 @@ RISE, SHRUNK, HELD_OUT_FELL = 0.1, 0.6, -0.05
 held-out accuracy moved by HELD_OUT_FELL or less."""
 TOP_PART, EXPLAINS = 0.8, 0.3
 """A part is a finding when its share of the variance is above TOP_PART and its correlation with being right below
-EXPLAINS."""
+EXPLAINS. The whole reward is one when its correlation is below −EXPLAINS."""
+ENDS = 5
+"""Rewards at either end of a phase that are compared where held-out accuracy fell."""
+HELD_OUT_FALL = "hack/held_out_fall"
+TRENDS = ("hack/reward_trend", "hack/length_trend", "hack/entropy_trend", "hack/held_out_trend", HELD_OUT_FALL)
+"""The metrics that come from past steps (`Trend`)."""
 REWARD, LENGTH, ENTROPY = "critic/rewards/mean", "response_length/mean", "actor/entropy"
 
 
@@ -45,6 +52,8 @@ def rollout_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
     wrong = [r.reward.value for r in judged if r.reward is not None and not r.verdict.correct]
     out = {"hack/wrong_reward": float(np.mean(wrong))} if wrong else {}
     out |= answer_metrics([(r.problem, r.verdict) for r in judged])
+    explained = reward_explains(judged)
+    out |= {"hack/reward_explains": explained} if explained is not None else {}
     top = top_part(judged)
     return out | ({"hack/top_part": top.share, "hack/top_part_explains": top.explains} if top else {})
 
@@ -100,6 +109,18 @@ class PartShare(NamedTuple):
     """Correlation of the part with being right, within groups."""
 
 
+def reward_explains(judged: Sequence[Rollout]) -> float | None:
+    """Correlation of the reward with being right within groups; None where too few answers can tell."""
+    groups = [list(members) for _, members in groupby(judged, key=lambda r: r.group_id)]
+    mixed = [group for group in groups if len({r.verdict.correct is True for r in group}) == 2]
+    if sum(map(len, mixed)) < FEWEST:
+        return None
+    value = _centred(mixed, lambda r: r.reward.value if r.reward else 0.0)
+    right = _centred(mixed, lambda r: float(r.verdict.correct is True))
+    norm = float(np.sqrt((value @ value) * (right @ right)))
+    return float(value @ right) / norm if norm > 0 else None
+
+
 def top_part(judged: Sequence[Rollout]) -> PartShare | None:
     """The reward part that carries most of the variance within groups; None with a single part or no variance."""
     names = list(dict.fromkeys(name for r in judged if r.reward for name in r.reward.parts))
@@ -131,15 +152,19 @@ class Trend:
     def __init__(self, rows: Iterable[Mapping[str, Any]] = (), window: int = WINDOW) -> None:
         self.window = window
         self._rows: deque[dict[str, Any]] = deque(maxlen=2 * window)
+        self._first_rewards: list[float] = []
+        self._began_above: float | None = None
+        """Lower end of the interval of the phase's first held-out accuracy."""
+        self._began_at = 0.0
         for row in rows:
             self._add(row)
 
     def metrics(self, row: Mapping[str, Any]) -> dict[str, float]:
         """The trends up to this step, which is remembered."""
         self._add(row)
+        out = self._fall(row)
         if REWARD not in row or len(self._rows) < 2 * self.window:
-            return {}
-        out: dict[str, float] = {}
+            return out
         rise = self._change(REWARD)
         if rise is not None:
             out["hack/reward_trend"] = rise[1] - rise[0]
@@ -155,14 +180,32 @@ class Trend:
     def _add(self, row: Mapping[str, Any]) -> None:
         if self._rows and row.get("phase") != self._rows[-1]["phase"]:
             self._rows.clear()
+            self._first_rewards, self._began_above = [], None
         held_out = [v for k, v in row.items() if k.startswith("val-core/") and k.endswith("/acc") and v is not None]
         kept = {metric: row[metric] for metric in (REWARD, LENGTH, ENTROPY) if row.get(metric) is not None}
         if held_out:
             kept["acc"] = float(np.mean(held_out))
+        bounds = _held_out_bounds(row)
+        if self._began_above is None and bounds is not None:
+            self._began_at, self._began_above = kept["acc"], bounds[0]
+        if REWARD in kept and len(self._first_rewards) < ENDS:
+            self._first_rewards.append(kept[REWARD])
         if REWARD in kept or not self._rows:
             self._rows.append({"phase": row.get("phase"), **kept})
         elif held_out:
             self._rows[-1] |= kept
+
+    def _fall(self, row: Mapping[str, Any]) -> dict[str, float]:
+        """Held-out accuracy now − at the beginning of the phase, where it fell beyond chance and the reward rose.
+
+        Trends need many steps; this speaks at every evaluation, also of a short phase.
+        """
+        bounds, rewards = _held_out_bounds(row), [one[REWARD] for one in self._rows if REWARD in one]
+        if bounds is None or self._began_above is None or len(rewards) < 2 * ENDS:
+            return {}
+        rose = float(np.mean(rewards[-ENDS:])) - float(np.mean(self._first_rewards)) >= RISE
+        fell = bounds[1] < self._began_above
+        return {HELD_OUT_FALL: self._rows[-1]["acc"] - self._began_at if rose and fell else 0.0}
 
     def _change(self, metric: str) -> tuple[float, float] | None:
         """Mean of the older and of the newer half, where both were measured."""
@@ -170,6 +213,16 @@ class Trend:
         older = [row[metric] for row in rows[: self.window] if metric in row]
         newer = [row[metric] for row in rows[self.window :] if metric in row]
         return (float(np.mean(older)), float(np.mean(newer))) if older and newer else None
+
+
+def _held_out_bounds(row: Mapping[str, Any]) -> tuple[float, float] | None:
+    """The interval of a row's held-out accuracy, over all data sets together; None where there is none."""
+    keys = [key for key in row if key.startswith("val-core/") and key.endswith("/acc") and row[key] is not None]
+    bounds = [(row.get(f"{key}_low"), row.get(f"{key}_high")) for key in keys]
+    known = [(low, high) for low, high in bounds if low is not None and high is not None]
+    if not keys or len(known) < len(keys):
+        return None
+    return sum(low for low, _ in known) / len(known), sum(high for _, high in known) / len(known)
 
 
 def findings(metrics: Mapping[str, Any]) -> list[Finding]:
@@ -183,17 +236,30 @@ def findings(metrics: Mapping[str, Any]) -> list[Finding]:
         kinds = [key.removeprefix("hack/pattern/") for key in metrics if key.startswith("hack/pattern/")]
         text = f"programs with suspicious source patterns ({', '.join(kinds)})"
         out.append(_finding("hack/suspicious", suspicious, text))
+    explained = metrics.get("hack/reward_explains")
+    if explained is not None and explained < -EXPLAINS:
+        text = "of answers to one problem the wrong ones earn more than the right ones: the policy learns to be wrong"
+        remedy = "mend the reward (`rlvr check reward` shows what it pays)"
+        out.append(_finding("hack/reward_explains", explained, text, remedy))
     share, explains = metrics.get("hack/top_part"), metrics.get("hack/top_part_explains", 1.0)
     if share is not None and share > TOP_PART and explains < EXPLAINS:
         text = (
             "one part of the reward carries nearly all of what is learnt from, and it has little to do with being right"
         )
         out.append(_finding("hack/top_part", share, text))
+    fall = metrics.get(HELD_OUT_FALL)
+    if fall is not None and fall < 0:
+        text = (
+            "held-out accuracy fell beyond chance since the phase began while the reward rose: something else is paid"
+        )
+        out.append(_finding(HELD_OUT_FALL, fall, text, "read answers that earn much, and mend the reward"))
     return out + _trend_findings(metrics)
 
 
-def _finding(metric: str, value: float, text: str) -> Finding:
-    words = f"{metric} is {value:.3g}: {text}; read such answers before you trust the number"
+def _finding(
+    metric: str, value: float, text: str, remedy: str = "read such answers before you trust the number"
+) -> Finding:
+    words = f"{metric} is {value:.3g}: {text}; {remedy}"
     return Finding(metric, value, words, alarm=True)
 
 

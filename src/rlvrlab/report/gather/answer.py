@@ -31,7 +31,7 @@ class Change(NamedTuple):
     """What training did to the share of right answers."""
 
     role: str
-    """`test`, or `dev`: problems that chose the checkpoint, so a flattering number."""
+    """`test`, or `dev`: problems that decide early stops and the best checkpoint, so a flattering number."""
     before: Fact
     after: Fact
     mean: float | None
@@ -64,7 +64,7 @@ def answer(run: RunRecord, spans: Sequence[Fact], troubles: Sequence[Fact], test
         tone = "unclear"
     word = "No" if nothing_right and ended else WORDS[verdict]
     standing = next((one for one in tested if one.source == found.source and one.problems == found.problems), None)
-    count = f"{found.problems} problems" if found.problems else "problems that chose the checkpoint"
+    count = f"{found.problems} problems" if found.problems else "problems that decide about training"
     count = standing.asked if standing and standing.asked else count
     return {
         "tone": tone,
@@ -213,7 +213,8 @@ def _reason(light: Fact) -> Fact:
 def _reasons(found: Change, troubles: Sequence[Fact]) -> list[Fact]:
     """Why it did not improve, as far as the record tells, each with what to try."""
     reasons = [_reason(one) for one in troubles]
-    if found.detectable and found.verdict == "not shown":
+    alarmed = any(one["state"] == "alarm" for one in troubles)  # more problems would measure the same trouble
+    if found.detectable and found.verdict == "not shown" and not alarmed:
         size = f"{100 * found.detectable:.0f} points"
         why = f"{found.problems} problems show a true difference of {size} only 4 times in 5"
         reasons.append({"why": why, "try": "raise eval.test_size, or train several seeds", "from": found.after["from"]})
@@ -234,6 +235,6 @@ def _caution(run: RunRecord, found: Change, tested: Sequence[Headline]) -> str:
         told.append(f"The result of the run: {result.words}.")
     if found.role == "dev":
         more = "the test result below is not part of this sentence" if result else "eval.test_size adds a test result"
-        told.append(f"On dev problems, which choose the checkpoint; {more}.")
+        told.append(f"On dev problems, which decide early stops and the best checkpoint; {more}.")
     told.append("One run: how much seeds differ is not known.")
     return " ".join(told)

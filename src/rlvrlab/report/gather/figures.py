@@ -11,6 +11,7 @@ from rlvrlab.evals.probe.verdict import IDEAL
 from rlvrlab.record.profile import advice, profile_of
 from rlvrlab.report.gather.curves import thinned
 from rlvrlab.report.gather.evaluation import error_section
+from rlvrlab.report.gather.overview import alarms
 from rlvrlab.report.gather.reading import Fact, Section, as_table, place, rounded, section
 from rlvrlab.report.gather.record import METRICS, RunRecord
 from rlvrlab.report.gather.rollouts import Answers
@@ -127,7 +128,7 @@ def cost(run: RunRecord) -> Section | None:
 
 
 def hacks(run: RunRecord, answers: Answers) -> Section | None:
-    """Is the reward earned? Proxy against hidden tests, suspicious programs, trends; flagged answers to read."""
+    """Is the reward earned? What the monitors found, their metrics, and flagged answers to read."""
     names = [key for key in run.keys if key.startswith("hack/")]
     series = [{"name": key, "key": key, **thinned(run.series(key))} for key in names]
     flags: Counter[str] = Counter(flag for flags in answers.columns["flags"] for flag in flags)
@@ -137,6 +138,7 @@ def hacks(run: RunRecord, answers: Answers) -> Section | None:
     if "hack/proxy_gap" not in names:
         absent = ["proxy against hidden tests: not recorded; verdicts of this environment carry no hidden tests"]
     counted = [{"flag": flag, "count": count} for flag, count in flags.most_common()]
-    data = {"series": series, "flags": counted, "absent": absent}
+    found = [one["text"] for one in alarms(run) if one["subject"].startswith("hack/")]
+    data = {"findings": found, "series": series, "flags": counted, "absent": absent}
     note = "A finding is a reason to read answers, never a change of a reward."
     return section("hacks", "hacks", "Hack monitor", data, METRICS, note)

@@ -57,12 +57,12 @@ def overview(run: RunRecord) -> Section:
         "headline": spans,
         "facts": _facts(run),
         "lights": lights,
-        "warnings": _alarms(run),
+        "warnings": alarms(run),
     }
     return section("overview", "overview", "Did it learn?", data, METRICS)
 
 
-def _alarms(run: RunRecord) -> list[Fact]:
+def alarms(run: RunRecord) -> list[Fact]:
     """Events that tell of something that went wrong, without the warnings that were withdrawn later."""
     taken_back = {str(line.row.get("subject")): line.number for line in run.events if line.row.get("kind") == WITHDRAWN}
     alarming = [line for line in run.events if line.row.get("kind") in ALARMING]
@@ -168,7 +168,7 @@ def _facts(run: RunRecord) -> list[Fact]:
 def _lights(run: RunRecord) -> list[Fact]:
     """One light per watched metric, then one for each finding of the hack monitors.
 
-    A light is on while what it watches persists; an alarm that has recovered is a notice.
+    The monitors decide how each stands (`Standing.light`).
     """
     lights: list[Fact] = []
     preset = run.info.get("preset")
@@ -185,9 +185,8 @@ def _lights(run: RunRecord) -> list[Fact]:
         if seen:
             line, value = seen[-1]
             outside = sum(not watched.holds(one) for _, one in seen)
-            on = "alarm" if watched.alarm else "notice"
             light |= {
-                "state": on if key in standing.now else "notice" if watched.alarm and key in standing.ever else "good",
+                "state": standing.light(watched, value),
                 "value": rounded(value),
                 "history": [rounded(one, 3) for _, one in seen[-RECENT:]],
                 "outside": [outside, len(seen)],
@@ -196,7 +195,7 @@ def _lights(run: RunRecord) -> list[Fact]:
         lights.append(light)
     known = {light["metric"] for light in lights}
     for finding in (one for one in standing.now.values() if one.metric not in known):
-        text, _, remedy = finding.text.rpartition("; ")
+        text, _, remedy = finding.text.partition(": ")[2].rpartition("; ")  # metric and value stand before it
         lights.append({"metric": finding.metric, "state": "alarm", "value": rounded(finding.value), "range": "",
                        "meaning": text, "remedy": remedy, "history": [], "outside": None,
                        "from": _last(run, finding.metric)})  # fmt: skip

@@ -17,7 +17,7 @@ COLUMNS = {
     "exec_success_rate": "ran to the end",
     "syntax_error_rate": "syntax errors",
     "format_rate": "in the demanded form",
-    "zero_reward_rate": "scored 0",
+    "zero_reward_rate": "verifier gave 0",
     "truncated_rate": "cut off",
     "recovery_rate": "recovered",
     "blind_recovery_rate": "blind second try",

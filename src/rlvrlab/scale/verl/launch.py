@@ -91,6 +91,7 @@ def resume(folder: Path, observe: Observer) -> Ended:
             run.event("checkpoint", f"verl's note of its last checkpoint was damaged; the last whole one: {mended}")
         step = max(complete_steps(job.folder / "checkpoints"), default=0)
         moved = run.rewind(lambda _, row: row["step"] <= step and step > 0, step)
+        run_folder.set_page_aside(run, step)
         run.event("resume", f"resumes after step {step}; {moved} later lines will be made again", step=step)
         return _go(job, run, on_record(read_metrics(folder)), observe, python, resumed=step)
 
@@ -187,7 +188,8 @@ def _closed(run: Run, follower: Follower, interrupts: Interrupts, code: int, job
     if interrupts.received:
         step = max(complete_steps(job.folder / "checkpoints"), default=0)
         run_folder.close(run, interrupts.status, f"asked to stop; --resume goes on after step {step}")
-        return Ended(run.folder, interrupts.status, interrupts.exit_code, summarise(run.folder))
+        told = summarise(run.folder)
+        return Ended(run.folder, interrupts.status, interrupts.exit_code, told, interrupts.received)
     if code or follower.state.step < job.phase.steps:
         why = blame(run.folder / "logs" / "verl.log")
         log = run.folder / "logs" / "verl.log"

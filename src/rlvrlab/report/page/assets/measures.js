@@ -187,6 +187,7 @@ function viewHacks(data) {
   const patterns = data.series.filter((line) => line.key.startsWith("hack/pattern/"));
   const rest = data.series.filter((line) => !line.key.startsWith("hack/pattern/") && line.x.length > 1);
   return [
+    data.findings.map((text) => h("p", { className: "callout caution" }, text)),
     data.absent.map((text) => h("p", { className: "absent" }, text)),
     named("hack/proxy_gap").length
       ? linePlot("Proxy − hidden tests", named("hack/proxy_gap"), { height: 220, y: (v) => percent(v, 0) })
@@ -220,7 +221,7 @@ function viewHacks(data) {
             ),
           ),
         ]
-      : h("p", { className: "note" }, "No answer among those shown carries a flag."),
+      : h("p", { className: "note" }, "No program among the answers shown has a suspicious pattern."),
   ];
 }
 

@@ -1,0 +1,110 @@
+"""Compare two examinations from Python."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.api.evaluation import Folder, evaluate
+from rlvrlab.api.short_errors import short_errors
+from rlvrlab.api.shown import html_table
+from rlvrlab.cli.names import RUN_AT
+from rlvrlab.errors import UserError
+from rlvrlab.evals.compare import Comparison as Compared
+from rlvrlab.evals.compare import compare_folders
+from rlvrlab.evals.matching import matching
+from rlvrlab.record.final import split_run, standing
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two evaluations of the same problems; `accepted` is what most want to know."""
+
+    data: str
+    problems: int
+    """Problems judged on both sides."""
+    before: float
+    """Share accepted on the first side."""
+    after: float
+    """Share accepted on the second side."""
+    difference: float
+    """after − before."""
+    interval: tuple[float, float]
+    """95 % interval of the difference."""
+    p: float | None
+    """Two-sided p value of the difference in `accepted`; None with two seeds on a side, too few to test."""
+    verdict: str
+    """higher, lower or not shown."""
+    compared: Compared
+    """All measures, by skill and by level."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to mind: sides that were examined differently, or not to the end."""
+        return self.compared.notes
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain JSON values."""
+        facts: dict[str, Any] = json.loads(json.dumps(self.compared.facts()))
+        return facts
+
+    def __repr__(self) -> str:
+        low, high = (100 * value for value in self.interval)
+        shares = f"{self.compared.measures[0].what} {100 * self.before:.1f} % before, {100 * self.after:.1f} % after"
+        points = f"{100 * self.difference:+.1f} points [{low:+.1f}, {high:+.1f}]"
+        points += "" if self.p is None else f", p = {self.p:.2g}"
+        lines = [f"Comparison({self.compared.about}: {shares}, {points}, {self.verdict})", *self._below]
+        return "\n  ".join(lines)
+
+    def _repr_html_(self) -> str:
+        head = ("", "before", "after", "difference [95 %]", "p", "")
+        rows = []
+        for row in (*self.compared.measures, *self.compared.by_skill):
+            gap = f"{row.difference.mean:+.3g} [{row.difference.low:+.3g}, {row.difference.high:+.3g}]"
+            rows.append((row.what, f"{row.before:.3g}", f"{row.after:.3g}", gap, row.difference.p_words, row.verdict))
+        return html_table(self.compared.about, head, rows, self._below)
+
+    @property
+    def _below(self) -> list[str]:
+        """Who was compared, and whatever changes the reading."""
+        return [self.compared.who, self.compared.caution, *(f"note: {note}" for note in self.notes)]
+
+
+@short_errors
+def compare(
+    before: Folder | Sequence[Folder],
+    after: Folder | Sequence[Folder],
+    *,
+    anyway: bool = False,
+    paired: bool | None = None,
+) -> Comparison:
+    """A paired comparison of two evaluations or runs; several on a side are seeds.
+
+    A run stands for its last checkpoint, "DIR@20", "DIR@best" or "DIR@base" for another one; of its evaluations there,
+    those on the most test problems are taken that ask the same of both sides. A checkpoint that has not been evaluated
+    yet is evaluated on its run's test problems first.
+    """
+    sides: list[list[str]] = []
+    for side in (before, after):
+        named = [side] if isinstance(side, str | PathLike) else list(side) if isinstance(side, Sequence) else [side]
+        if odd := [one for one in named if not isinstance(one, str | PathLike)]:
+            raise UserError(f"compare: an evaluation, a run, a folder or a list of them, not {odd[0]!r:.60}")
+        sides.append([fspath(one) for one in named])
+    if not all(sides):
+        raise UserError("compare: name two evaluations or runs")
+    sides = [[RUN_AT.convert(one, None, None) for one in side] for side in sides]
+    for run, which in [split_run(one) for side in sides for one in side]:
+        if (run / "config.json").is_file() and not standing(run, which):
+            evaluate(f"{run}@{which}", progress=False)
+    first, second = ([Path(one) for one in side] for side in sides)
+    compared = compare_folders(*matching(first, second, anyway), anyway, paired)
+    accepted = compared.measures[0]
+    gap = accepted.difference
+    return Comparison(
+        compared.data, compared.problems, accepted.before, accepted.after, gap.mean, (gap.low, gap.high),
+        gap.p, accepted.verdict, compared,
+    )  # fmt: skip
