@@ -19,10 +19,12 @@ PAGE = ROOT / "docs/answers.md"
 Facts = dict[str, Any]
 HEAD = """# Real answers
 
-What Qwen2.5-Coder-1.5B-Instruct answered to test problems of MBPP (CC BY 4.0) and HumanEval (MIT) before and after the
-five phases of [its study](../studies/coding_five_phase/README.md), seed 0, greedy. Nobody chose the pairs: of each kind
-they are the first by a hash of the problem's id, among those short enough to show. Hidden tests are not shown.
-`python docs/make_answers.py` writes this page.
+What Qwen2.5-Coder-1.5B-Instruct answered to test problems of MBPP before and after the five phases of
+[its study](../studies/coding_five_phase/README.md), seed 0, greedy. Nobody chose the pairs: of each kind they are the
+first by a hash of the problem's id, among those short enough to show. The problems are not repeated here (look them up
+by their number in MBPP), nor are the examples that an answer copied from its prompt: they stand as `assert …`. After
+GRPO this policy ends most programs with the example it was given; a wrong program then fails by its own assertion,
+which is why fewer of its programs run to their end. `python docs/make_answers.py` writes this page.
 """
 KINDS = {
     "became right": ("Wrong before training, right after GRPO", ("Before", "After GRPO")),
@@ -31,29 +33,11 @@ KINDS = {
     "not mended": ("Not mended", ("First try", "Second try")),
 }
 """Kind of pair -> heading, and what its two answers are called."""
-SHOWN_TEST = " It must pass this test:"
 
 
-def question(prompt: str) -> str:
-    """The problem's own words: of MBPP the sentence, of HumanEval the function that was begun."""
-    sentence, found, _ = prompt.partition(SHOWN_TEST)
-    return f"> {sentence.strip()}" if found else fenced(inside(prompt) or prompt.strip(), "python")
-
-
-def inside(text: str) -> str:
-    """What stands in the first block of a text."""
-    _, _, rest = text.partition("```python\n")
-    return rest.partition("```")[0].rstrip()
-
-
-def fenced(text: str, language: str = "") -> str:
+def fenced(text: str) -> str:
     """A block that holds blocks."""
-    return f"````{language}\n{text.strip()}\n````"
-
-
-def told(prompt: str) -> str:
-    """What a second try was told, behind the answer it was shown."""
-    return " ".join(prompt.rpartition("```")[2].split())
+    return f"````\n{text.strip()}\n````"
 
 
 def verdict(row: Facts) -> str:
@@ -66,16 +50,10 @@ def verdict(row: Facts) -> str:
 
 def pair(row: Facts, names: tuple[str, str]) -> list[str]:
     """One problem with both answers."""
-    first, second = row["answers"]
-    lines = [
-        f"### {row['problem']}",
-        question(first["prompt"]),
-        f"{names[0]} ({verdict(first)}):",
-        fenced(first["answer"]),
-    ]
-    if second["prompt"] != first["prompt"]:
-        lines.append(f"It was told: *{told(second['prompt'])}*")
-    return [*lines, f"{names[1]} ({verdict(second)}):", fenced(second["answer"])]
+    lines = [f"### {row['problem']}"]
+    for name, answer in zip(names, row["answers"], strict=True):
+        lines += [f"{name} ({verdict(answer)}):", fenced(answer["answer"])]
+    return lines
 
 
 def page(rows: list[Facts]) -> str:

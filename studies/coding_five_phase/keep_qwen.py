@@ -3,12 +3,14 @@
 RAW/results has a folder per arm, with a run per part and PART.json beside it, and NAME.sampled.json for samples at
 T = 1. Written into TARGET (results/ beside this file): qwen_coder.json, which exam_tables.py and qwen_tables.py read,
 gsm8k.json where GSM8K was run, and qwen_answers.jsonl, some answers for docs/make_answers.py, chosen by a hash.
+Nothing of the data sets is kept: no prompt, and of an answer no assertion, which a policy copies from its prompt.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -37,6 +39,9 @@ LONGEST = 1200
 """Characters of an answer in the gallery."""
 WANTED = {"became right": 5, "became wrong": 3, "mended": 4, "not mended": 2}
 """Kinds of pairs in the gallery, and how many of each."""
+SHOWN = "mbpp"
+"""The set they are of: answers to HumanEval begin with the problem's own text."""
+ASSERTION = re.compile(r"^([ \t]*)assert\b.*$", re.MULTILINE)
 
 
 class Part(NamedTuple):
@@ -175,11 +180,16 @@ def gallery(parts: dict[str, Part]) -> Iterator[Facts]:
         "not mended": [(firsts["repair_s0"][i], row) for i, row in seconds.items() if row["correct"] is False],
     }
     for kind, pairs in kinds.items():
-        fit = {a["problem"]: (a, b) for a, b in pairs if max(len(a["answer"]), len(b["answer"])) <= LONGEST}
+        some = {a["problem"]: (a, b) for a, b in pairs if set_of(a["problem"]) == SHOWN}
+        fit = [name for name, pair in some.items() if max(len(row["answer"]) for row in pair) <= LONGEST]
         for name in in_hash_order(fit)[: WANTED[kind]]:
-            yield {"kind": kind, "of": len(pairs), "set": set_of(name), "problem": name,
-                   "answers": [{key: row[key] for key in ("prompt", "answer", "correct", "error", "detail", "passed",
-                                                         "total")} for row in fit[name]]}  # fmt: skip
+            yield {"kind": kind, "of": len(some), "problem": name, "answers": [shown(row) for row in some[name]]}
+
+
+def shown(row: Facts) -> Facts:
+    """An answer and its verdict, without the examples that it copied."""
+    facts = {key: row[key] for key in ("correct", "error", "passed", "total")}
+    return {"answer": ASSERTION.sub(r"\1assert …", row["answer"]), **facts}
 
 
 def main() -> None:

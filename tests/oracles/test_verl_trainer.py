@@ -71,7 +71,7 @@ class Base:
     use_critic = False
 
     def __init__(self, config) -> None:
-        self.config = config
+        self.config, self.replay_buffer = config, SimpleNamespace(poll_interval=2.0)
 
     def _compute_advantage(self, batch, metrics):
         import torch

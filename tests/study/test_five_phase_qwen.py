@@ -28,7 +28,7 @@ def solved(kind: str, seed: int) -> dict[str, float]:
 
 def answer(problem: str, turn: int, right: bool, told: str = "") -> dict:
     prompt = f"Write a function. It must pass this test:\n\nassert f() == 1\n{told}"
-    words = f"```python\ndef f():\n    return {int(right)}\n```"
+    words = f"```python\ndef f():\n    return {int(right)}\n\nassert f() == 1\n```"
     return {"problem": problem, "turn": turn, "prompt": prompt, "answer": words, "correct": right, "error": "none",
             "detail": "", "passed": int(right), "total": 1}  # fmt: skip
 
@@ -104,8 +104,12 @@ def test_pairs_of_the_gallery_are_chosen_by_a_hash(kept: Path, tmp_path: Path, m
     monkeypatch.setattr(sys, "argv", ["make_answers.py", str(kept / "qwen_answers.jsonl"), str(tmp_path / "page.md")])
     runpy.run_path(str(ROOT / "docs/make_answers.py"), run_name="__main__")
     page = (tmp_path / "page.md").read_text()
-    assert "It was told: *It is wrong. Try again.*" in page and "assert f()" not in page
-    assert page.count("````") % 2 == 0 and "5 of 30." in page
+    assert page.count("````") % 2 == 0 and "\n5 of " in page
+
+
+def test_nothing_of_the_data_sets_is_kept(kept: Path) -> None:
+    text = (kept / "qwen_answers.jsonl").read_text()
+    assert "assert …" in text and "assert f()" not in text and "prompt" not in text and "HumanEval" not in text
 
 
 ARMS = {

@@ -137,7 +137,9 @@ def test_second_turn_tells_what_happened_on_public_examples_only() -> None:
     wrong = "```python\ndef clamp(value, low, high):\n    return value\n```"
     said = told(env, "sample/0", wrong)
     assert said.startswith(problem_of(env, "sample/0").prompt.rstrip())
-    assert "return value" in said and "On the examples: wrong_answer" in said and said.endswith("Try again.\n")
+    assert "return value" in said and "On the examples: wrong_answer" in said
+    assert said.endswith("Try again. Answer with the whole function in one ```python block.\n")
+    assert told(Code(**QUICK, style="bare"), "sample/0", wrong).endswith("Try again.\n")
     only_hidden = "def clamp(v, l, h):\n    return {12: 9, -3: 0}.get(v, SECRET)\nSECRET = 77\n"
     said = told(env, "sample/0", only_hidden)
     assert "right on the examples, but not on all other tests" in said

@@ -183,7 +183,9 @@ class FileEnvironment(JudgedEnvironment, LocatedPath):
         found = program_in(text, problem.reference["entry_point"], problem.reference["begun"])
         own = f"\n\nYour last answer:\n```python\n{found.code.strip()}\n```" if found.code else ""
         told = NOT_RUN.get(verdict.error) or self._told(problem, found.code or "", verdict)
-        return f"{problem.prompt.rstrip()}{own}\n\n{told} Try again.\n"
+        # Said again at the end: told about their program, chat models explain it and write none.
+        form = ANSWER_FUNCTION if problem.reference["entry_point"] else ANSWER_PROGRAM
+        return f"{problem.prompt.rstrip()}{own}\n\n{told} Try again.{f' {form}' if self.style == 'chat' else ''}\n"
 
     def _told(self, problem: Problem, program: str, verdict: Verdict) -> str:
         """What a program that was run is told: how it does on public examples, in a run of their own.

@@ -8,7 +8,6 @@ result is quoted only where the program could not have fetched it from elsewhere
 from __future__ import annotations
 
 import ast
-import json
 import re
 from contextlib import suppress
 from typing import Any
@@ -51,17 +50,14 @@ def _failure(problem: Problem, public: Verdict | None, own: str) -> str:
     returned, result = RETURNED.search(detail), prompts.FAILED
     if returned:
         with suppress(ValueError, SyntaxError, TypeError, RecursionError):  # only the beginning of a long one is shown
-            result = _shown(json.loads(ast.literal_eval(returned.group(1))))
+            result = _shown(ast.literal_eval(ast.literal_eval(returned.group(1))))
     return prompts.example_line(arguments, want, result)
 
 
-def _shown(form: Any) -> str:
-    """A value in the judge's encoding: ["list", [1, 2]] is [1,2]."""
-    if type(form) is not list:
-        return show(form)
-    tag, content = form
-    if tag == "list":
-        return f"[{','.join(map(_shown, content))}]"
-    if tag == "dict":
-        return f"{{{','.join(f'{_shown(key)}:{_shown(item)}' for key, item in content)}}}"
-    return str(tag)
+def _shown(value: Any) -> str:
+    """A result without blanks, in the order it came in; of kinds that minicode does not have, their name."""
+    if type(value) is list:
+        return f"[{','.join(map(_shown, value))}]"
+    if type(value) is dict:
+        return f"{{{','.join(f'{_shown(key)}:{_shown(item)}' for key, item in value.items())}}}"
+    return show(value) if value is None or type(value) in (bool, int, float, str) else type(value).__name__

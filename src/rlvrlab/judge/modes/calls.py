@@ -110,7 +110,7 @@ def _is_right(finding: Finding, call: EncodedCall, record: Sequence[Any], number
         if compare.same_form(record[1], call.expected, call.policy):
             return True
         small = compare.bounded(record[1], MOST_SHOWN)
-        told = shown(json.dumps(record[1]).encode()) if small else "something too large or too deep to be shown"
+        told = shown(spelled(record[1]).encode()) if small else "something too large or too deep to be shown"
         finding.fail(Outcome.WRONG_ANSWER, f"{where}: returned {told}")
     elif record[0] == "opaque":
         finding.fail(Outcome.WRONG_ANSWER, f"{where}: returned a {word(record, 1)}", "nonplain_return")
@@ -118,3 +118,22 @@ def _is_right(finding: Finding, call: EncodedCall, record: Sequence[Any], number
         outcome, detail, flags = raised(record)
         finding.fail(outcome, f"{detail} ({where})", *flags)
     return False
+
+
+def spelled(form: Any) -> str:
+    """A result as Python writes it, for a reader: nothing is decoded, and what has no such form is shown as it came."""
+    match form:
+        case ["list" | "tuple" | "set" as tag, list(items)]:
+            inner = ", ".join(map(spelled, items))
+            if tag == "list":
+                return f"[{inner}]"
+            if tag == "tuple":
+                return f"({inner},)" if len(items) == 1 else f"({inner})"
+            return f"{{{inner}}}" if items else "set()"
+        case ["dict", list(items)] if all(type(pair) is list and len(pair) == 2 for pair in items):
+            return f"{{{', '.join(f'{spelled(key)}: {spelled(item)}' for key, item in items)}}}"
+        case [str(tag), content] if tag in plain.DECODERS:
+            return f"{tag}({spelled(content)})"
+        case list() | dict():
+            return json.dumps(form)
+    return repr(form)

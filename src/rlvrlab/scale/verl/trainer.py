@@ -29,6 +29,8 @@ from rlvrlab.types import Sampling
 
 UNJUDGED_SHARE = 0.5
 """A batch in which more answers than this could not be judged stops the run."""
+POLL_S = 0.25
+"""Between two looks whether a batch is complete; verl looks every two seconds, much of a small model's step."""
 
 
 class TrainerHooks:
@@ -36,6 +38,7 @@ class TrainerHooks:
 
     config: Any
     tokenizer: Any
+    replay_buffer: Any
     global_steps: int
 
     def __init__(self, config: Any) -> None:
@@ -44,6 +47,7 @@ class TrainerHooks:
         with open_dict(config):
             config.trainer.v1.trainer_mode = "sync"  # our name led here; for verl it is the synchronous trainer
         super().__init__(config)  # type: ignore[call-arg]
+        self.replay_buffer.poll_interval = POLL_S
         self._rlvr_job: Job = current()
         self._rlvr_labels = Labels(self._rlvr_job)
         self._rlvr_metrics: dict[str, float] = {}
