@@ -131,6 +131,21 @@ def scale() -> list[str]:
     return table(("requests at once", *thousand, one_address), rows)
 
 
+def cluster() -> list[str]:
+    """verl with vLLM on one GPU beside the hf engine: held-out problems, and training answers in stretches of five."""
+    curves = {name: {row["step"]: row for row in found("h200_verl")[name]} for name in ("verl", "hf")}
+    looks = sorted(step for step, row in curves["hf"].items() if "val-core/countdown/acc" in row)
+    rows = []
+    for name, steps in curves.items():
+        accuracy = [steps.get(step, {}).get("val-core/countdown/acc") for step in looks]
+        rows.append((f"{name}: held-out, % of 200", *("–" if one is None else f"{100 * one:.1f}" for one in accuracy)))
+    for name, steps in curves.items():
+        stretches = [[steps[i]["train/acc"] for i in range(look - 4, look + 1) if i in steps] for look in looks[1:]]
+        means = [f"{100 * sum(some) / len(some):.1f}" if some else "–" for some in stretches]
+        rows.append((f"{name}: training answers right, %, mean of the last five updates", "–", *means))
+    return table(("updates", *map(str, looks)), rows)
+
+
 def credit() -> list[str]:
     """What step credit costs of a training step."""
     replays, others = found("credit_replays")["hf"], found("credit_kinds")["hf"]
@@ -163,7 +178,7 @@ def statistics() -> list[str]:
     return [line for name in ("seed_statistics", "chosen_statistics") for line in found(name) if line.startswith("|")]
 
 
-MADE = (speed, report, judge, judge_promises, scale, credit, sql_math_logic, statistics)
+MADE = (speed, report, judge, judge_promises, scale, cluster, credit, sql_math_logic, statistics)
 PAGES = {f"docs/{make.__name__}.md": make for make in MADE}
 
 if __name__ == "__main__":
