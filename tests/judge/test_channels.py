@@ -399,7 +399,7 @@ def test_proc_shows_a_job_itself_and_no_number_of_the_host(numbered: Judge) -> N
         "os.readlink('/proc/thread-self') == '1000/task/1000'",
         "[n for n in range(1, 33000) if os.path.exists(f'/proc/{n}')]",
     )
-    assert (own, thread, all_there_are) == tuple(repr(f'"{text}"') for text in ("1000", "True", "[1000]"))
+    assert (own, thread, all_there_are) == tuple(repr(repr(text)) for text in ("1000", "True", "[1000]"))
 
 
 @pytest.mark.parametrize("folder", ["/proc/sys/vm", "/proc", "/sys", "/sys/kernel/mm"])

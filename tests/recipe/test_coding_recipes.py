@@ -22,7 +22,8 @@ pytestmark = [
     pytest.mark.skipif(find_spec("torch") is None, reason="could not import 'torch'"),
     pytest.mark.skipif(probe().best == "weak", reason="this machine cannot isolate programs"),
 ]
-RECIPES = Path(__file__).parents[2] / "recipes"
+ROOT = Path(__file__).parents[2]
+RECIPES = [*(ROOT / "recipes").glob("*.toml"), ROOT / "studies" / "coding_five_phase" / "qwen_coder.toml"]
 SKILLS = ("code", "code_repair", "code_refactor", "code_reasoning")
 NANO = ["engine.model=nano", "engine.chat=false", "engine.lora_rank=4", "rollout.n=2", "rollout.max_tokens=8",
         "eval.test_size=2", "stop.deadline_s=0"]  # fmt: skip
@@ -38,7 +39,7 @@ def row(number: int) -> dict[str, object]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the recipes with prepared data beside them."""
     home = tmp_path_factory.mktemp("recipes")
-    for path in RECIPES.glob("*.toml"):
+    for path in RECIPES:
         (home / path.name).write_text(path.read_text())
     write_rows(home / "mbpp.jsonl", [row(n) for n in (*range(20, 24), *range(520, 526), *range(700, 712))])
     for env in SKILLS:
@@ -62,6 +63,16 @@ def test_five_phases_on_one_gpu(folder: Path) -> None:
     assert ended.status == "finished"
     info = json.loads((ended.folder / "run_info.json").read_text())
     assert set(info["skipped"]) == {"dpo", "repair"}, "an untrained nano has no right answer"
+    card = json.loads((ended.folder / "analysis" / "cards" / "3_grpo.json").read_text())
+    assert {"humaneval_test/accepted_at_1", "mbpp_test/recovery_rate"} <= card["metrics"].keys()
+
+
+def test_five_phases_of_a_study_on_one_gpu(folder: Path) -> None:
+    words = [*NANO, f"output_dir={folder / 'runs'}", "data.dev_size=2", "optimizer.warmup_steps=0"]
+    words += [f"{phase}.{key}" for phase in ("rft", "dpo", "grpo", "repair") for key in ("steps=1", "batch_size=2")]
+    words += [f"{phase}.problems=2" for phase in ("rft", "dpo", "repair")]
+    ended = start(load_recipe(folder / "qwen_coder.toml", words), lambda *_: None)
+    assert ended.status == "finished"
     card = json.loads((ended.folder / "analysis" / "cards" / "3_grpo.json").read_text())
     assert {"humaneval_test/accepted_at_1", "mbpp_test/recovery_rate"} <= card["metrics"].keys()
 
