@@ -240,3 +240,16 @@ def test_integers_that_cannot_be_written_as_text_are_compared_inside_sets_and_di
     assert same_value(plain.encode(value), value, Comparison("python"))
     assert not same_value(plain.encode({10**5000 + 1, 1}), {10**5000, 1}, Comparison("python"))
     assert same_value(plain.encode({1e300, True}), {int(1e300), 1}, Comparison("python"))
+
+
+@pytest.mark.parametrize("tag", ["list", "tuple", "set", "frozenset", "deque", "dict", "Counter", "OrderedDict"])
+@pytest.mark.parametrize("kind", ["exact", "python", "unordered"])
+def test_a_text_where_items_belong_is_never_looked_through(tag: str, kind: str) -> None:
+    class Unread(str):
+        def __iter__(self):
+            raise AssertionError("looked through")
+
+    policy = Comparison(kind)
+    for expected in ({"a", "b"}, ["a", "b"], {"a": "b"}):
+        assert not same_value([tag, Unread("ab")], expected, policy)
+        assert not same_value(["list", [[tag, Unread("ab")]]], [expected], policy)

@@ -218,3 +218,14 @@ def test_run_code_answers_by_its_deadline(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_compile_timeout_that_is_none_is_refused(seconds: object) -> None:
     with pytest.raises(UserError, match="compile_timeout"):
         wire.deadline_s({"compile_timeout": seconds}, Limits())
+
+
+def test_a_candidate_that_fills_its_report_does_not_stop_the_clock() -> None:
+    """Under a tester nobody read it until the tester was done, and the clocks of both stood still for minutes."""
+    fills = "import os\n\ndef f(x):\n    os.set_blocking(3, False)\n"
+    fills += "    try:\n        while os.write(3, b'x' * 4096): pass\n"
+    fills += "    except BlockingIOError:\n        pass\n    import time\n    time.sleep(1000)\n"
+    check = "def check(c):\n    for i in range(2):\n        assert c(i) == i + 1\ncheck(candidate)"
+    task = TestsTask("f", (check,), limits=Limits(cpu_s=0.2, job_cpu_s=0.2, wall_s=0.5))
+    with Judge(workers=1) as lonely:
+        assert lonely.verify(task, fills).correct is False

@@ -101,12 +101,12 @@ def read_task(path: Path, cpu_s: float | None = None, memory_mb: int | None = No
         if not isinstance(form, dict):
             raise UserError(f"{path}: a task is a JSON object with a kind")
     task = task_from_wire(form)
-    limits = task.limits
-    if cpu_s is not None:
-        limits = replace(limits, cpu_s=cpu_s, job_cpu_s=cpu_s)
-    if memory_mb is not None:
-        limits = replace(limits, memory_mb=memory_mb)
-    return replace(task, limits=limits)
+    given = {} if cpu_s is None else {"cpu_s": cpu_s, "job_cpu_s": cpu_s}
+    given |= {} if memory_mb is None else {"memory_mb": memory_mb}
+    try:
+        return replace(task, limits=replace(task.limits, **given))
+    except ValueError as error:
+        raise UserError(f"--cpu, --memory: {error}") from None
 
 
 def read_text(path: Path) -> str:

@@ -177,13 +177,13 @@ def members(form: Any) -> int:
 
 def _without_numpy(form: Any, arrays: bool) -> Any:
     """The form with numpy's numbers as Python's, tables as tuples, and arrays as nested lists or as what they hold."""
-    if type(form) is not list or len(form) != 2:
+    if type(form) is not list or len(form) != 2 or type(form[1]) is not list:
         return form
     tag, content = form
     if tag in SEQUENCES or tag in SETS:
         return [tag, [_without_numpy(item, arrays) if type(item) is list else item for item in content]]
     if tag in MAPPINGS:
-        return [tag, [[_without_numpy(part, arrays) for part in pair] for pair in content]]
+        return [tag, [[_without_numpy(part, arrays) for part in _pair(pair)] for pair in content]]
     if tag == "numpy":
         return content[1]
     if tag == "ndarray":
@@ -194,6 +194,12 @@ def _without_numpy(form: Any, arrays: bool) -> Any:
         kind = name.lstrip("<>|=")[:1]
         return _nested(shape, items) if arrays else ["ndarray", [kind, shape, items]]
     return ["tuple", [["table", tag], *(_without_numpy(part, arrays) for part in content)]] if tag in TABLES else form
+
+
+def _pair(form: Any) -> list[Any]:
+    if type(form) is not list or len(form) != 2:
+        raise TypeError("not a mapping")
+    return form
 
 
 def _nested(shape: Any, items: list[Any]) -> Any:
@@ -269,8 +275,8 @@ def _ends(numbers: range) -> list[Any]:
 
 def _arranged(form: Any, leaf: Callable[[Any], Any], tags: Mapping[str, str]) -> Any:
     """The form with digests of sets, mappings and what `tags` calls a bag, in a fixed order, at every depth."""
-    if type(form) is not list or form[0] not in SEQUENCES | SETS | MAPPINGS:
-        return leaf(form)
+    if type(form) is not list or form[0] not in SEQUENCES | SETS | MAPPINGS or type(form[1]) is not list:
+        return leaf(form)  # a text where items belong is no container, and could be megabytes long
     tag, content = form
     if tag in MAPPINGS:
         items: list[Any] = [[_arranged(key, leaf, tags), _arranged(item, leaf, tags)] for key, item in content]

@@ -153,7 +153,12 @@ async def _both(worker: Worker, code: str, task: TestsTask) -> tuple[Ran, Ran]:
         candidate = worker.start(Order(job, task.limits, peer=ours.fileno(), followed=True))
         job = {"role": "tester", "entry_point": task.entry_point, "setup": task.setup, "tests": task.tests}
         tester = worker.start(Order(job, task.limits, peer=theirs.fileno(), scratch=False))
-    tested = await worker.finish(tester)
+    candidate.look_later()  # or its report would fill the pipe, for which the clocks of both stand still
+    try:
+        tested = await worker.finish(tester)
+    except BaseException:
+        candidate.close()
+        raise
     if b'["candidate_gone"' not in tested.report:
         worker.cancel_soon(candidate)  # the tester has hung up, at which the candidate should end by itself
     return await worker.finish(candidate), tested

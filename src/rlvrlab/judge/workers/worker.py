@@ -83,6 +83,8 @@ class Child:
 
     def look_later(self, seconds: float = LOOK_EVERY_S) -> None:
         """Look at the pipe now and then, so that a child with much to report never waits for long."""
+        if self.next_look:
+            self.next_look.cancel()
         self.next_look = asyncio.get_running_loop().call_later(seconds, self._look)
 
     def _look(self) -> None:
