@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -229,3 +229,15 @@ def test_a_candidate_that_fills_its_report_does_not_stop_the_clock() -> None:
     task = TestsTask("f", (check,), limits=Limits(cpu_s=0.2, job_cpu_s=0.2, wall_s=0.5))
     with Judge(workers=1) as lonely:
         assert lonely.verify(task, fills).correct is False
+
+
+@pytest.mark.parametrize("end", [lambda: os.kill(os.getpid(), 9), lambda: os._exit(0)], ids=["killed", "by itself"])
+def test_a_child_that_spent_its_time_before_anybody_looked_was_too_slow(end: Callable[[], None]) -> None:
+    """Looks take long where threads are many; the kernel's own limit then kills first, and that is no machine's fault."""
+    pid = os.fork()
+    if pid == 0:
+        while time.process_time() < 0.05:
+            pass
+        end()
+    watch = Watch(1, Limits(cpu_s=0.01, job_cpu_s=0.01), os.pidfd_open(pid), os.open(os.devnull, os.O_RDONLY), 0.0)
+    assert supervisor.REASONS[supervisor.ENDED.unpack(watch.reap())[2]] == "cpu"

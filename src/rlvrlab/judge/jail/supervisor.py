@@ -92,8 +92,8 @@ class Watch:
         code = waitstatus_to_exitcode(status)
         cpu, wall = usage.ru_utime + usage.ru_stime, monotonic() - self.began
         reason = self.killed if code == KILLED else ""
-        if not reason and code != KILLED and cpu > self.limits.job_cpu_s:
-            reason = "cpu"  # it was over before anybody looked, which must not be a matter of luck
+        if not reason and cpu > self.limits.job_cpu_s:
+            reason = "cpu"  # over before anybody looked, by itself or by the kernel's limit: no matter of luck
         return ENDED.pack(self.id, code, REASONS.index(reason), cpu, wall, usage.ru_maxrss / 1024)
 
 
