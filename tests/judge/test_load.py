@@ -233,7 +233,7 @@ def test_a_candidate_that_fills_its_report_does_not_stop_the_clock() -> None:
 
 @pytest.mark.parametrize("end", [lambda: os.kill(os.getpid(), 9), lambda: os._exit(0)], ids=["killed", "by itself"])
 def test_a_child_that_spent_its_time_before_anybody_looked_was_too_slow(end: Callable[[], None]) -> None:
-    """Looks take long where threads are many; the kernel's own limit then kills first, and that is no machine's fault."""
+    """Looks take long where threads are many; the kernel then kills first, which is no fault of the machine."""
     pid = os.fork()
     if pid == 0:
         while time.process_time() < 0.05:

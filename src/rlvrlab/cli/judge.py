@@ -101,7 +101,7 @@ def read_task(path: Path, cpu_s: float | None = None, memory_mb: int | None = No
         if not isinstance(form, dict):
             raise UserError(f"{path}: a task is a JSON object with a kind")
     task = task_from_wire(form)
-    given = {} if cpu_s is None else {"cpu_s": cpu_s, "job_cpu_s": cpu_s}
+    given: dict[str, Any] = {} if cpu_s is None else {"cpu_s": cpu_s, "job_cpu_s": cpu_s}
     given |= {} if memory_mb is None else {"memory_mb": memory_mb}
     try:
         return replace(task, limits=replace(task.limits, **given))
