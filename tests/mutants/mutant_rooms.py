@@ -89,8 +89,8 @@ CONCERNS = {
 
 
 def tests_for(plant: Plant) -> list[list[str]]:
-    """Tests in the order they are tried: those that speak of the function, then the files of the room that name the
-    module or have its name, the others of the room, others.
+    """Tests in the order they are tried: those that speak of the function, in the room and elsewhere, then the files of
+    the room that name the module or have its name, the others of the room, others.
 
     Paths below tests/. Most bugs are noticed by the first few, and collecting the others would take longer.
     """
@@ -103,16 +103,17 @@ def tests_for(plant: Plant) -> list[list[str]]:
     direct = [path for path, text in _texts().items() if named.search(text)]
     first = [path for path in room if path in direct or name in Path(path).stem]
     rest = [path for path in room if path not in first]
-    own = plant.where.rpartition(".")[2]
-    speaking = [path for path, text in _texts().items() if len(own) >= TELLING and re.search(rf"\b{own}\b", text)]
-    others = [path for path in dict.fromkeys((*speaking, *direct)) if path not in room]
     names = names_for((SOURCE / plant.file).read_text("utf-8"), plant.start)
+    telling = {name for name in names if len(name) >= TELLING}
+    speaking = [path for path, text in _texts().items() if speaking_tests(path, text, telling)]
+    others = [path for path in dict.fromkeys((*direct, *speaking)) if path not in room]
     close = [test for path in (*first, *rest) for test in speaking_tests(path, _texts()[path], names)][:MOST_CLOSE]
-    return [part for part in (close, first, rest, others[:MOST_OTHERS]) if part]
+    outside = [test for path in others for test in speaking_tests(path, _texts()[path], telling)][:MOST_CLOSE]
+    return [part for part in (close + outside, first, rest, others[:MOST_OTHERS]) if part]
 
 
 MOST_CLOSE = 12
-"""Tests that are tried before whole files."""
+"""Tests of the room, and of others, that are tried before whole files."""
 TELLING = 8
 """Letters of a function's name that is not used for much else."""
 MOST_OTHERS = 8
