@@ -183,6 +183,12 @@ def test_an_endless_report_is_ended_as_output(judge: Judge) -> None:
     assert verdict.error is ErrorKind.OUTPUT and verdict.cost["cpu_s"] < 1
 
 
+def test_who_stops_writing_at_the_limit_has_written_too_much(judge: Judge) -> None:
+    program = "import os\ntry:\n    while True: os.write(1, b'x' * 65536)\nexcept OSError: pass"
+    verdict = judge.verify(StdioTask((("", "x"),), limits=Limits(output_mb=1)), program)
+    assert verdict.error is ErrorKind.OUTPUT
+
+
 @pytest.mark.slow
 def test_the_same_verdicts_at_load() -> None:
     """The smaller sister of benchmarks/judge_under_load.py."""
