@@ -72,6 +72,7 @@ CONCERNS = {
     "skills/": ["skills"],
     "types.py": ["test_types.py", "rollout", "engines/test_collect.py", "evals/test_metrics.py"],
     "batch.py": ["test_batch.py", "objectives", "advantages"],
+    "registry.py": ["test_registry.py", "test_plugin_declarations.py", "recipe/test_recipe_errors.py"],
     "randomness.py": ["test_batch.py", "train/test_determinism.py", "envs/test_countdown.py"],
     "student.py": ["evals/test_statistics.py", "study/test_study_power.py"],
     "http_access.py": ["test_http_server.py", "report/test_server_pages.py"],
