@@ -196,6 +196,25 @@ def test_a_reward_is_shown_on_four_answers_and_one_that_pays_for_errors_is_notic
     assert "a right answer earns less" in (folder / "EXPERIMENT.md").read_text(), "and on record"
 
 
+def test_a_reward_that_is_upside_down_for_half_of_the_problems_is_noticed_and_they_are_named(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    rows = [{"question": f"{'odd' if i % 2 else 'even'} {i}?", "answer": f"a{i}"} for i in range(16)]
+    (tmp_path / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "mine.py").write_text(
+        "def half(problem, completion, verdict):\n"
+        "    return float(verdict.correct is not problem.prompt.startswith('odd'))\n"
+    )
+    words = ("check", "reward", "mine.py:half", "--env", "answers", "--set", "path=own.jsonl", "--set", "style=bare")
+    done = inside(monkeypatch, capsys, *words, "--json", folder=tmp_path)
+    told = json.loads(done.stdout)
+    assert done.returncode == 1 and not told["ok"], "on average right and wrong answers earn the same"
+    assert {row["ok"] is row["problem"].startswith("even") for row in told["checks"]} == {True}
+    counted = re.search(r"for (\d+) of (\d+) problems that were tried a right answer earns no more", done.stderr)
+    assert counted and 0 < int(counted[1]) < int(counted[2])
+    assert "odd " in done.stderr and "even " not in done.stderr
+
+
 def test_right_answers_that_do_not_fit_are_said_before_training(tmp_path, monkeypatch, capsys) -> None:
     tiny(tmp_path)
     done = inside(monkeypatch, capsys, "train", "tiny.toml", "--plan", "rollout.max_tokens=3", folder=tmp_path)
