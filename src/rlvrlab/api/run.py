@@ -17,7 +17,9 @@ from rlvrlab.cli.model_export import export_model
 from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.progress import Progress
 from rlvrlab.errors import UserError
+from rlvrlab.notes import noting
 from rlvrlab.recipe import Resolved
+from rlvrlab.recipe.explain import unusual
 from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.evaluation import evaluations_of
 from rlvrlab.record.files import read_lines, write_atomically
@@ -59,7 +61,9 @@ def train(
                 raise UserError(f"{kind}: verl's workers cannot see a function of this process; put it into a file")
     script = getattr(sys.modules["__main__"], "__file__", None)
     said = ["python", *sys.argv] if script else ["rlvrlab.train(…)", "#", "in a notebook or shell"]
-    with Progress(resolved, as_json=not progress) as shown:
+    with Progress(resolved, as_json=not progress) as shown, noting(shown.tell):
+        for words in unusual(resolved):
+            shown.tell("warning", words)
         ended = start(resolved, shown.observe, said)
     run = Run(ended.folder)
     run._warn(progress)
@@ -175,7 +179,7 @@ class Run:
             take_code(self.folder)
         if words := as_words(overrides):
             extend(self.folder, words)
-        with Progress(resolved_of(self.folder), as_json=not progress) as shown:
+        with Progress(resolved_of(self.folder), as_json=not progress) as shown, noting(shown.tell):
             ended = resume(self.folder, shown.observe)
         self._warn(progress)
         pass_on(ended)
