@@ -27,7 +27,7 @@ def hostile_document() -> dict:
     reason = {"why": script, "try": image, "from": {"file": image}}
     answer = {"tone": image, "word": script, "role": image, "before": point, "after": point, "about": comment,
               "difference": {"mean": 0, "low": -1, "high": 1}, "why": [reason], "caution": script,
-              "last_phase": image}  # fmt: skip
+              "phases": [image]}  # fmt: skip
     overview = {"status": image, "why": script, "question": image, "headline": [], "facts": [], "result": [],
                 "progress": progress, "answer": answer}  # fmt: skip
     health = {

@@ -17,6 +17,8 @@ from rlvrlab.cli.model_export import export_model
 from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.progress import Progress
 from rlvrlab.errors import UserError
+from rlvrlab.evals.cards import read_cards
+from rlvrlab.evals.gains import better_before, gain_lines, gains
 from rlvrlab.notes import noting
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.explain import unusual
@@ -32,7 +34,6 @@ from rlvrlab.report.page import page
 from rlvrlab.report.status import held_locks, state_of
 from rlvrlab.scale.session import accept_code as take_code
 from rlvrlab.scale.session import extend, on_verl, resume, start
-from rlvrlab.train.card import read_cards
 from rlvrlab.train.session import resolved_of
 
 
@@ -122,6 +123,11 @@ class Run:
                 {"phase": card.phase, "step": card.step, **told, "control": card.control, "metrics": dict(card.metrics)}
             )
         return frame(rows) if as_frame else rows
+
+    @property
+    def gains(self) -> list[str]:
+        """What each phase added, with its interval and what follows; and that an earlier state was better, if so."""
+        return [line for line in (*gain_lines(gains(self.folder)), better_before(self.folder)) if line]
 
     @property
     def warnings(self) -> list[str]:
@@ -215,9 +221,11 @@ class Run:
             for name, entry in self.result.items()
         ]
         head = ("phase", "before", "best", "step", "last")
-        notes = ["Accuracy on dev problems, greedy, with 95 % Wilson intervals.", *self.warnings]
+        notes = ["Accuracy on dev problems, greedy, with 95 % Wilson intervals.", *self.gains, *self.warnings]
         return html_table(f"{self.folder.name}: {self.status}", head, rows, notes)
 
     def _warn(self, wanted: bool) -> None:
+        for text in self.gains if wanted else ():
+            print(text, file=sys.stderr)
         for text in self.warnings if wanted else ():
             print(f"warning: {text}", file=sys.stderr)
