@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -213,6 +214,38 @@ def test_a_reward_that_is_upside_down_for_half_of_the_problems_is_noticed_and_th
     counted = re.search(r"for (\d+) of (\d+) problems that were tried a right answer earns no more", done.stderr)
     assert counted and 0 < int(counted[1]) < int(counted[2])
     assert "odd " in done.stderr and "even " not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("prompt=reprot", "no column 'reprot'; there are: report, department; did you mean 'report'?"),
+        ("prompt={reprot} and more", "no column 'reprot'; there are: report, department"),
+        ("skill=colour", "no column 'colour'; there are: report, department"),
+        ("choices=a,b", "no column 'a'; there are: report, department"),
+        ("promt=report", "unknown key; did you mean 'prompt'?"),
+    ],
+)
+def test_a_task_from_columns_that_are_not_there_is_refused(word, said, tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "tickets.csv").write_text("report,department\nno parcel,shipping\n")
+    for verb in (("new", "task", "tickets", "--data"), ("data", "preview")):
+        words = (*verb, "tickets.csv", "answer=department", word)
+        (line,) = errors(inside(monkeypatch, capsys, *words, folder=tmp_path))
+        assert said in line
+    assert not (tmp_path / "tickets.toml").exists()
+
+
+@pytest.mark.parametrize("separator", [";", "\t", ","])
+def test_a_task_gets_its_sizes_from_the_file_whatever_separates_its_columns(
+    separator, tmp_path, monkeypatch, capsys
+) -> None:
+    """A quarter of the rows is shown to SFT, and the longest answer fits."""
+    rows = [("report", "department"), *((f"parcel {i}", "the department of shipping") for i in range(80))]
+    (tmp_path / "tickets.csv").write_text("".join(separator.join(row) + "\n" for row in rows))
+    words = ("new", "task", "tickets", "--data", "tickets.csv", "prompt=report", "answer=department")
+    assert inside(monkeypatch, capsys, *words, folder=tmp_path).returncode == 0
+    recipe = tomllib.loads((tmp_path / "tickets.toml").read_text())
+    assert recipe["rollout"]["max_tokens"] == 32 and recipe["sft"]["references"] == 20
 
 
 def test_right_answers_that_do_not_fit_are_said_before_training(tmp_path, monkeypatch, capsys) -> None:
