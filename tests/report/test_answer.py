@@ -215,3 +215,25 @@ def test_a_last_stage_of_one_arm_decides_nothing() -> None:
     found = verdict({"stages": stages, "decisions": [{"id": 1, "outcome": "better", "words": "a wins"}]})["data"]
     assert (found["word"], found["tone"]) == ("a wins race", "good")
     assert found["sentence"] == "a wins. Then measured in final: a 50.0 % [40.0, 60.0]."
+
+
+@pytest.mark.parametrize("subject", ["reward:", "harm/grpo"])
+def test_a_warning_about_the_reward_or_a_phase_that_did_harm_stands_in_the_first_box(tmp_path, subject: str) -> None:
+    folder = made_run(tmp_path, "run")
+    text = "reward: a right answer earns less than a wrong one (0 and 1)"
+    event = {"time": "2026-01-01T00:00:00Z", "kind": "warning", "subject": subject, "text": text}
+    with (folder / "logs" / "events.jsonl").open("a") as file:
+        file.write(json.dumps(event) + "\n")
+    assert told(folder)["why"][0]["why"] == text
+
+
+def test_the_page_of_a_run_that_was_made_longer_says_what_it_could_do_before(tmp_path) -> None:
+    folder = made_run(tmp_path, "run")
+    for index, (phase, right) in enumerate([("baseline", 0), ("grpo", 40)]):
+        card(folder, index, phase, right)
+    last = json.loads((folder / "analysis/cards/1_grpo.json").read_text())
+    (folder / "analysis/cards/before_extension").mkdir()
+    kept = folder / "analysis/cards/before_extension/1_grpo_step_1.json"
+    kept.write_text(json.dumps(last | {"step": last["step"] - 1}))
+    [words] = next(one["data"]["earlier"] for one in gather(folder)["sections"] if one["id"] == "phases")
+    assert words.startswith("Before it was made longer (grpo, step ")

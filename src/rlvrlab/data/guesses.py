@@ -33,6 +33,8 @@ ANSWERS = ("answer", "final_answer", "target", "label", "output", "response", "s
 CHOICES = ("choices", "options")
 CHOICE = re.compile(r"(?:options?|choices?|opt|answer)?[ _]?([a-j]|[0-9])", re.IGNORECASE)
 """A column that holds one of the choices: `A`, `option_b`, `choice1`."""
+NOT_GIVEN = {"path", "code"}
+"""Keys of the environment that nobody gives beside a file."""
 MARKS = ("\\frac", "\\sqrt", "^", "\\boxed", "$")
 
 
@@ -102,7 +104,7 @@ def _longest(rows: Sequence[Row], keys: Mapping[str, str]) -> int | None:
 
 def _refuse_unknown(path: Path, given: Mapping[str, str], names: Sequence[str]) -> None:
     """Keys that the environment does not have, and columns that the file does not have."""
-    allowed = [one.name for one in fields(Answers) if one.name not in ("path", "code")]
+    allowed = sorted({one.name for one in fields(Answers)} - NOT_GIVEN)
     for key, value in given.items():
         if key not in allowed:
             raise UserError(f"{key}={value}: unknown key{suggestion(key, allowed)}")
