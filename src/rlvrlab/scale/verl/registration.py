@@ -35,6 +35,13 @@ def reward_manager(module: Any) -> None:
     module.register("rlvr")(type("RlvrRewardManager", (ManagerHooks, module.NaiveRewardManager), {}))
 
 
+def token_log_probs(module: Any) -> None:
+    """In place of verl's loop over single tokens, which it falls back on without flash-attn."""
+    from rlvrlab.scale.verl.log_probs import log_probs
+
+    module.logprobs_from_logits_v2 = log_probs
+
+
 def engines(module: Any) -> None:
     """Surgery inside the update: verl's language model engine, where a run of ours is going on; also for a CPU."""
     from rlvrlab.scale.verl.actor import EngineHooks
