@@ -42,6 +42,14 @@ def token_log_probs(module: Any) -> None:
     module.logprobs_from_logits_v2 = log_probs
 
 
+def agent_loop(module: Any) -> None:
+    """`agent.default_agent_loop=rlvr_episodes`: answers over several turns with tools in between."""
+    from rlvrlab.scale.verl import EPISODES
+    from rlvrlab.scale.verl.episode_loop import episode_loop
+
+    module._agent_loop_registry[EPISODES] = {"_target_": f"{episode_loop.__module__}.{episode_loop.__name__}"}
+
+
 def engines(module: Any) -> None:
     """Surgery inside the update: verl's language model engine, where a run of ours is going on; also for a CPU."""
     from rlvrlab.scale.verl.actor import EngineHooks
