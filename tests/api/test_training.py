@@ -69,6 +69,18 @@ def test_a_number_is_a_reward_too() -> None:
     assert run.rollouts()[0]["parts"].keys() == {"lambda"}
 
 
+def test_a_reward_that_pays_wrong_answers_is_said_before_the_first_step(capsys: pytest.CaptureFixture[str]) -> None:
+    def upside_down(problem: Any, completion: Any, verdict: Any) -> float:
+        return float(not verdict.correct)
+
+    words = "warning: reward: a right answer earns less than a wrong one"
+    run = train(COUNTDOWN, reward=upside_down, overrides="grpo.steps=1", progress=True)
+    before, _, after = capsys.readouterr().err.partition(" 0/")
+    assert words in before and words in after, "before a step is spent, and again with the result"
+    run.resume(reward=upside_down, overrides="grpo.steps=+1")
+    assert words in capsys.readouterr().err.partition(" 2/")[0]
+
+
 @pytest.mark.parametrize("value", [None, "1", float("nan"), float("inf"), {}, {"a": None}, {"a": "x"}, {3: 1.0}, [1]])
 def test_a_bad_reward_is_one_line_with_problem_value_and_remedy(value: Any) -> None:
     def bad(problem: Any, completion: Any, verdict: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -194,6 +195,57 @@ def test_a_reward_is_shown_on_four_answers_and_one_that_pays_for_errors_is_notic
     assert "warning: reward: a right answer earns less than a wrong one" in before, "before a step is spent"
     [folder] = (tmp_path / "experiments").iterdir()
     assert "a right answer earns less" in (folder / "EXPERIMENT.md").read_text(), "and on record"
+
+
+def test_a_reward_that_is_upside_down_for_half_of_the_problems_is_noticed_and_they_are_named(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    rows = [{"question": f"{'odd' if i % 2 else 'even'} {i}?", "answer": f"a{i}"} for i in range(16)]
+    (tmp_path / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "mine.py").write_text(
+        "def half(problem, completion, verdict):\n"
+        "    return float(verdict.correct is not problem.prompt.startswith('odd'))\n"
+    )
+    words = ("check", "reward", "mine.py:half", "--env", "answers", "--set", "path=own.jsonl", "--set", "style=bare")
+    done = inside(monkeypatch, capsys, *words, "--json", folder=tmp_path)
+    told = json.loads(done.stdout)
+    assert done.returncode == 1 and not told["ok"], "on average right and wrong answers earn the same"
+    assert {row["ok"] is row["problem"].startswith("even") for row in told["checks"]} == {True}
+    counted = re.search(r"for (\d+) of (\d+) problems that were tried a right answer earns no more", done.stderr)
+    assert counted and 0 < int(counted[1]) < int(counted[2])
+    assert "odd " in done.stderr and "even " not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("prompt=reprot", "no column 'reprot'; there are: report, department; did you mean 'report'?"),
+        ("prompt={reprot} and more", "no column 'reprot'; there are: report, department"),
+        ("skill=colour", "no column 'colour'; there are: report, department"),
+        ("choices=a,b", "no column 'a'; there are: report, department"),
+        ("promt=report", "unknown key; did you mean 'prompt'?"),
+    ],
+)
+def test_a_task_from_columns_that_are_not_there_is_refused(word, said, tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "tickets.csv").write_text("report,department\nno parcel,shipping\n")
+    for verb in (("new", "task", "tickets", "--data"), ("data", "preview")):
+        words = (*verb, "tickets.csv", "answer=department", word)
+        (line,) = errors(inside(monkeypatch, capsys, *words, folder=tmp_path))
+        assert said in line
+    assert not (tmp_path / "tickets.toml").exists()
+
+
+@pytest.mark.parametrize("separator", [";", "\t", ","])
+def test_a_task_gets_its_sizes_from_the_file_whatever_separates_its_columns(
+    separator, tmp_path, monkeypatch, capsys
+) -> None:
+    """A quarter of the rows is shown to SFT, and the longest answer fits."""
+    rows = [("report", "department"), *((f"parcel {i}", "the department of shipping") for i in range(80))]
+    (tmp_path / "tickets.csv").write_text("".join(separator.join(row) + "\n" for row in rows))
+    words = ("new", "task", "tickets", "--data", "tickets.csv", "prompt=report", "answer=department")
+    assert inside(monkeypatch, capsys, *words, folder=tmp_path).returncode == 0
+    recipe = tomllib.loads((tmp_path / "tickets.toml").read_text())
+    assert recipe["rollout"]["max_tokens"] == 32 and recipe["sft"]["references"] == 20
 
 
 def test_right_answers_that_do_not_fit_are_said_before_training(tmp_path, monkeypatch, capsys) -> None:

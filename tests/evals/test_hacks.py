@@ -301,6 +301,38 @@ def test_wrong_answers_that_earn_more_than_right_ones_are_found_within_groups() 
     assert "hack/reward_explains" not in rollout_metrics([rolled("a", True, {"correct": 0.0}, "all right")] * FEWEST)
 
 
+@pytest.mark.parametrize(
+    ("flipped", "mixed", "found"),
+    [("1111", 1, True), ("11", 2, True), ("1111", 4, True), ("01" * 5, 1, True), ("0" * 12, 1, False),
+     ("000001", 1, False)],
+)  # fmt: skip
+def test_a_reward_that_is_upside_down_is_found_by_groups_not_by_steps(flipped: str, mixed: int, found: bool) -> None:
+    """A policy may know no right answer any more after two steps; half of the problems upside down average out."""
+    watch, told = Watch(), []
+    for step, sign in enumerate(flipped):
+        rows = [
+            rolled(f"{step}/{group}", i < 2, {"correct": float((i < 2) is (sign == "0"))}, f"answer {i}")
+            for group in range(mixed)
+            for i in range(4)
+        ]
+        row = {"step": step, "phase": "grpo", "critic/rewards/mean": 0.5}
+        told += watch.examine((), row | watch.measure(row, rows)).found
+    assert ("hack/backward" in [one.metric for one in told]) is found
+    assert len(told) <= 1, "one warning is enough"
+
+
+def test_an_accuracy_that_falls_beyond_chance_is_found_where_the_two_intervals_touch() -> None:
+    """6 of 25, then 0 of 25, after four steps of GRPO."""
+    names = ("val-core/answers/acc", "val-core/answers/acc_low", "val-core/answers/acc_high")
+    row = {"phase": "grpo", "critic/rewards/mean": None}
+    begun = [row | dict(zip(names, (0.24, 0.115, 0.434), strict=True))]
+    begun += [{"phase": "grpo", "critic/rewards/mean": paid} for paid in (0.75, 0.8, 0.95)]
+    last = {"phase": "grpo", "critic/rewards/mean": 1.0} | dict(zip(names, (0.0, 0.0, 0.133), strict=True))
+    watch = Watch(begun)
+    [found] = watch.examine((), last | watch.measure(last, [])).found
+    assert found.metric == "hack/held_out_fall"
+
+
 def test_an_accuracy_that_falls_beyond_chance_while_the_reward_rises_is_found_at_once() -> None:
     """Ten steps of a flipped reward: too short for trends, and evaluated at both ends only."""
 

@@ -21,13 +21,14 @@ def hostile_document() -> dict:
     script, image, comment = texts[:3]
     table = {"columns": texts[:3], "rows": [texts[:3], texts[3:6]], "command": script}
     light = {"metric": image, "state": "alarm", "value": 1, "range": script, "meaning": comment, "remedy": texts[5],
-             "history": [1, 2], "outside": [1, 2], "from": {"file": script, "line": 1}}  # fmt: skip
+             "history": [1, 2], "outside": [1, 2], "was": {"step": script, "value": 1},
+             "from": {"file": script, "line": 1}}  # fmt: skip
     progress = {"step": 1, "total": 2, "phase": image, "from": {"file": image}}
     point = {"value": 0.5, "low": 0.4, "high": 0.6, "from": {"file": script}}
     reason = {"why": script, "try": image, "from": {"file": image}}
     answer = {"tone": image, "word": script, "role": image, "before": point, "after": point, "about": comment,
               "difference": {"mean": 0, "low": -1, "high": 1}, "why": [reason], "caution": script,
-              "last_phase": image}  # fmt: skip
+              "phases": [image]}  # fmt: skip
     overview = {"status": image, "why": script, "question": image, "headline": [], "facts": [], "result": [],
                 "progress": progress, "answer": answer}  # fmt: skip
     health = {

@@ -133,7 +133,7 @@ def test_an_earlier_step_and_a_part_of_the_problems_are_told_on_the_page_too(tmp
     data = gather(folder)["sections"][0]["data"]
     [test] = [one for one in data["result"] if one["role"] == "test"]
     assert test["asked"] == "20 of 60 problems" and "step 9, was not tested" in test["lacks"]
-    assert data["answer"]["last_phase"].startswith("The last phase alone (grpo, dev problems): 25.0 → 50.0 %")
+    assert data["answer"]["phases"][-1].startswith("grpo added to it: dev 25.0 → 50.0 %")
     assert data["answer"]["about"] == "20 of 60 problems, 1 seed" and "was not tested" in data["answer"]["caution"]
 
 
@@ -149,8 +149,8 @@ def test_phases_are_paired_with_what_they_started_from_and_controls_branch_off(t
         card(folder, index, phase, right, control=phase == "more_sft")
     document = gather(folder)
     steps = next(one["data"]["steps"] for one in document["sections"] if one["id"] == "phases")
-    said = document["sections"][0]["data"]["answer"]["last_phase"]
-    assert said.startswith("The last phase alone (grpo): 33.3 → 66.7 % (+33.3 points [")
+    said = document["sections"][0]["data"]["answer"]["phases"]
+    assert said[-1].startswith("grpo added to it: test 33.3 → 66.7 %, +33.3 points [")
     assert [(one["name"], one["origin"], one["control"]) for one in steps] == [
         ("sft", "baseline", False), ("more_sft", "sft", True), ("grpo", "sft", False)]  # fmt: skip
     assert steps[2]["difference"]["mean"] == pytest.approx(20 / 60, abs=1e-4)
@@ -215,3 +215,25 @@ def test_a_last_stage_of_one_arm_decides_nothing() -> None:
     found = verdict({"stages": stages, "decisions": [{"id": 1, "outcome": "better", "words": "a wins"}]})["data"]
     assert (found["word"], found["tone"]) == ("a wins race", "good")
     assert found["sentence"] == "a wins. Then measured in final: a 50.0 % [40.0, 60.0]."
+
+
+@pytest.mark.parametrize("subject", ["reward:", "harm/grpo"])
+def test_a_warning_about_the_reward_or_a_phase_that_did_harm_stands_in_the_first_box(tmp_path, subject: str) -> None:
+    folder = made_run(tmp_path, "run")
+    text = "reward: a right answer earns less than a wrong one (0 and 1)"
+    event = {"time": "2026-01-01T00:00:00Z", "kind": "warning", "subject": subject, "text": text}
+    with (folder / "logs" / "events.jsonl").open("a") as file:
+        file.write(json.dumps(event) + "\n")
+    assert told(folder)["why"][0]["why"] == text
+
+
+def test_the_page_of_a_run_that_was_made_longer_says_what_it_could_do_before(tmp_path) -> None:
+    folder = made_run(tmp_path, "run")
+    for index, (phase, right) in enumerate([("baseline", 0), ("grpo", 40)]):
+        card(folder, index, phase, right)
+    last = json.loads((folder / "analysis/cards/1_grpo.json").read_text())
+    (folder / "analysis/cards/before_extension").mkdir()
+    kept = folder / "analysis/cards/before_extension/1_grpo_step_1.json"
+    kept.write_text(json.dumps(last | {"step": last["step"] - 1}))
+    [words] = next(one["data"]["earlier"] for one in gather(folder)["sections"] if one["id"] == "phases")
+    assert words.startswith("Before it was made longer (grpo, step ")

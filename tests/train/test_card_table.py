@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rlvrlab.train.card import Card, card_table
+from rlvrlab.evals.cards import Card
+from rlvrlab.train.card import card_table
 
 
 def test_distinct_right_answers_stand_beside_accuracy_and_pass_at_k() -> None:

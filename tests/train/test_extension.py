@@ -10,10 +10,11 @@ import pytest
 from slow_cases import some_slow
 
 from rlvrlab.errors import UserError
+from rlvrlab.evals.cards import read_cards
+from rlvrlab.evals.gains import earlier_words
 from rlvrlab.recipe import load_recipe
 from rlvrlab.record.looks import read_looks
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
-from rlvrlab.train.card import earlier_words, read_cards
 from rlvrlab.train.extension import extend
 from rlvrlab.train.policy import policy_of
 from rlvrlab.train.session import resume, start

@@ -8,8 +8,9 @@ import pytest
 import runs
 
 from rlvrlab.errors import UserError
+from rlvrlab.evals.cards import change, read_cards
 from rlvrlab.record.files import read_lines
-from rlvrlab.train.card import card_table, change, read_cards
+from rlvrlab.train.card import card_table
 from rlvrlab.train.phases.repair import hindsight
 
 FEEDBACK_ENV = """

@@ -21,6 +21,7 @@ from rlvrlab.data.preferences import read_preferences
 from rlvrlab.data.rows import read_problems, write_problems
 from rlvrlab.envs.countdown import Countdown
 from rlvrlab.errors import LabError, RecipeError
+from rlvrlab.evals.cards import read_cards
 from rlvrlab.evals.judged import from_row
 from rlvrlab.record import run as record
 from rlvrlab.record.evaluation import read_evaluation
@@ -30,7 +31,7 @@ from rlvrlab.scale.exports.folder import Scorer, write_common
 from rlvrlab.scale.verl.job import Job
 from rlvrlab.study.board import Board
 from rlvrlab.study.folder import find_study
-from rlvrlab.train.card import card_table, read_cards
+from rlvrlab.train.card import card_table
 from rlvrlab.train.checkpoint import defect, read_state
 from rlvrlab.types import Problem
 

@@ -17,7 +17,11 @@ from rlvrlab.cli.model_export import export_model
 from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.progress import Progress
 from rlvrlab.errors import UserError
+from rlvrlab.evals.cards import read_cards
+from rlvrlab.evals.gains import better_before, gain_lines, gains
+from rlvrlab.notes import noting
 from rlvrlab.recipe import Resolved
+from rlvrlab.recipe.explain import unusual
 from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.evaluation import evaluations_of
 from rlvrlab.record.files import read_lines, write_atomically
@@ -30,7 +34,6 @@ from rlvrlab.report.page import page
 from rlvrlab.report.status import held_locks, state_of
 from rlvrlab.scale.session import accept_code as take_code
 from rlvrlab.scale.session import extend, on_verl, resume, start
-from rlvrlab.train.card import read_cards
 from rlvrlab.train.session import resolved_of
 
 
@@ -59,7 +62,9 @@ def train(
                 raise UserError(f"{kind}: verl's workers cannot see a function of this process; put it into a file")
     script = getattr(sys.modules["__main__"], "__file__", None)
     said = ["python", *sys.argv] if script else ["rlvrlab.train(…)", "#", "in a notebook or shell"]
-    with Progress(resolved, as_json=not progress) as shown:
+    with Progress(resolved, as_json=not progress) as shown, noting(shown.tell):
+        for words in unusual(resolved):
+            shown.tell("warning", words)
         ended = start(resolved, shown.observe, said)
     run = Run(ended.folder)
     run._warn(progress)
@@ -120,6 +125,11 @@ class Run:
         return frame(rows) if as_frame else rows
 
     @property
+    def gains(self) -> list[str]:
+        """What each phase added, with its interval and what follows; and that an earlier state was better, if so."""
+        return [line for line in (*gain_lines(gains(self.folder)), better_before(self.folder)) if line]
+
+    @property
     def warnings(self) -> list[str]:
         """What looked unwell while it trained and has not recovered."""
         return [event["text"] for event in standing_warnings(read_events(self.folder))]
@@ -175,7 +185,7 @@ class Run:
             take_code(self.folder)
         if words := as_words(overrides):
             extend(self.folder, words)
-        with Progress(resolved_of(self.folder), as_json=not progress) as shown:
+        with Progress(resolved_of(self.folder), as_json=not progress) as shown, noting(shown.tell):
             ended = resume(self.folder, shown.observe)
         self._warn(progress)
         pass_on(ended)
@@ -211,9 +221,11 @@ class Run:
             for name, entry in self.result.items()
         ]
         head = ("phase", "before", "best", "step", "last")
-        notes = ["Accuracy on dev problems, greedy, with 95 % Wilson intervals.", *self.warnings]
+        notes = ["Accuracy on dev problems, greedy, with 95 % Wilson intervals.", *self.gains, *self.warnings]
         return html_table(f"{self.folder.name}: {self.status}", head, rows, notes)
 
     def _warn(self, wanted: bool) -> None:
+        for text in self.gains if wanted else ():
+            print(text, file=sys.stderr)
         for text in self.warnings if wanted else ():
             print(f"warning: {text}", file=sys.stderr)

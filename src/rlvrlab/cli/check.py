@@ -12,8 +12,12 @@ from rlvrlab.cli.options import AS_JSON, FreeWords
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.errors import UnknownName, UserError
 
-OTHERS, NEIGHBOURS_TRIED = 8, 3
-"""Rows besides the first that a reward's check reads, and how many of their right answers it tries on the first."""
+NEIGHBOURS_TRIED = 3
+"""Right answers to other rows that a reward's check tries on the first one."""
+BACKWARD_SHOWN = 3
+"""Problems whose answers it shows since a wrong one earned as much as the right one."""
+PAID = ("answer", "correct", "reward", "parts", "text")
+"""Columns of its table where all answers are to one problem."""
 DEFAULT_ENV = "countdown"
 """What judges the answers of a reward that is checked alone."""
 TOKENS_PER_ROW = 16
@@ -104,30 +108,37 @@ def reward(name: str, keys: tuple[str, ...], env_name: str | None, env_keys: tup
     rlvr check reward my.py:bonus --env answers --set path=questions.jsonl
     """
     from rlvrlab.registry import is_own
-    from rlvrlab.rollout.trial import NEIGHBOURS, tried
-    from rlvrlab.train.checks import pays_backwards
+    from rlvrlab.rollout.trial import MOST, NEIGHBOURS, tried, try_all
+    from rlvrlab.train.checks import backward_pairs, pays_backwards
 
     told = f"judged by {env_name or f'{DEFAULT_ENV}, since no --env was given: add that of your recipe'}"
     env_name = env_name or DEFAULT_ENV
     environment, pays = built("env", env_name, env_keys), built("reward", name, keys)
-    problem, *others = environment.problems("train", 1 + OTHERS, 0)
+    problems = environment.problems("train", MOST, 0)
     own = any(is_own(word) or ".py:" in word for word in (env_name, *env_keys))
-    paid = tried(environment, pays, problem, own_env=own)
+    found = try_all(environment, pays, problems, own_env=own)
+    paid = [one for one in found if one.problem is problems[0]]
     known = {one.text for one in paid if one.name == "right"}
-    right = [one for other in others for one in tried(environment, pays, other, own_env=own, wanted=("right",))]
-    golds = dict.fromkeys(one.text for one in right if one.text not in known)
+    golds = dict.fromkeys(one.text for one in found if one.name == "right" and one.text not in known)
     for gold in list(golds)[:NEIGHBOURS_TRIED]:
-        paid += tried(environment, pays, problem, own_env=own, wanted=(NEIGHBOURS,), neighbours=gold)
+        paid += tried(environment, pays, problems[0], own_env=own, wanted=(NEIGHBOURS,), neighbours=gold)
+    paid += [one for one in found if one.problem is not problems[0]]
+    backward = list(dict.fromkeys(wrong.problem.id for _, wrong in backward_pairs(paid)))
+    first = problems[0].id
+    others = [] if first in backward else backward[:BACKWARD_SHOWN]
     rows: list[dict[str, Any]] = [
-        {"answer": one.name, "correct": one.verdict.correct, "reward": one.reward.value if one.reward else None,
-         "parts": dict(one.reward.parts) if one.reward else {}, "seconds": round(one.seconds, 4), "text": one.text,
-         "ok": one.reward is not None, "error": str(one.verdict.error)}
+        {"problem": one.problem.prompt.strip(), "answer": one.name, "correct": one.verdict.correct,
+         "reward": one.reward.value if one.reward else None, "parts": dict(one.reward.parts) if one.reward else {},
+         "seconds": round(one.seconds, 4), "text": one.text, "error": str(one.verdict.error),
+         "ok": one.reward is not None and one.problem.id not in backward}
         for one in paid
+        if one.problem.id in (first, *others)
     ]  # fmt: skip
     if words := pays_backwards(paid):
-        rows = [row | {"ok": False} for row in rows]
         click.echo(f"warning: {words}", err=True)
-    return _report(f"reward {name}, {told}", rows, ("answer", "correct", "reward", "parts", "text"), as_json)
+    several = len({row["problem"] for row in rows}) > 1
+    columns = ("problem", "answer", "correct", "reward", "text") if several else PAID
+    return _report(f"reward {name}, {told}", rows, columns, as_json)
 
 
 @command.command("engine")

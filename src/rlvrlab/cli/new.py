@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,11 +16,19 @@ from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
 from rlvrlab.registry import names
 
+if TYPE_CHECKING:
+    from rlvrlab.data.guesses import Raw
+
 NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
-MADE = {"SFT_STEPS": "16              # the made questions need no more", "GRPO_STEPS": "12"}
+MADE = {"SFT_STEPS": "16              # the made questions need no more", "GRPO_STEPS": "12", "REFERENCES": "64",
+        "MAX_TOKENS": "16"}  # fmt: skip
 OWN = {"SFT_STEPS": "30              # until some answers are right: GRPO needs right ones among wrong ones",
        "GRPO_STEPS": "40"}  # fmt: skip
 """Steps of a task with made questions, and of one with data of the user's own."""
+REFERENCES, LEAST_REFERENCES = 64, 8
+"""Right answers that SFT is shown: at most so many, and of a small file a quarter, so that GRPO has rows of its own."""
+TOKENS, MOST_TOKENS = 16, 1024
+"""Least and most tokens of an answer in a recipe that is written here."""
 COLOURS = ("red", "blue", "green", "black", "white", "pink", "gray", "gold")
 THINGS = ("car", "hat", "cup", "dog", "box", "pen", "bag", "map", "key", "cat")
 SIZES = ("big", "small", "old", "new", "wet", "dry", "long", "flat")
@@ -46,13 +56,14 @@ def task(name: str, keys: tuple[str, ...], data: Path | None, as_json: bool) -> 
     from rlvrlab.recipe.parse import parse_overrides
 
     _refuse_name(name, "a task")
+    given = {key: str(value) for key, value in parse_overrides(keys).items()}
     made = {} if data else {f"{name}.jsonl": _made_questions()}
     _refuse_taken([f"{name}.py", f"{name}.toml", *made])
     if data is None:
         lines = ["[env]", 'type = "answers"', f'path = "{name}.jsonl"', 'prompt = "question"', 'answer = "answer"',
                  'matcher = "exact"']  # fmt: skip
     else:
-        raw = look_at(data, {key: str(value) for key, value in parse_overrides(keys).items()})
+        raw = look_at(data, given)
         if raw.prepared:
             raise UserError(f"{data}: holds prepared problems; name it under [data] train_file")
         if not raw.usable:
@@ -60,16 +71,19 @@ def task(name: str, keys: tuple[str, ...], data: Path | None, as_json: bool) -> 
             remedy = f"add prompt=COLUMN answer=COLUMN; there are: {columns}"
             raise UserError(f"{data}: no guess which column asks and which answers; {remedy}")
         lines = raw.recipe_lines
-        guesses = {key: value for key, value in raw.keys.items() if key not in parse_overrides(keys)}
+        guesses = {key: value for key, value in raw.keys.items() if key not in given}
         if guesses and not as_json:
             columns = ", ".join(column.name for column in raw.columns)
             told = ", ".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in guesses.items())
             click.echo(printable(f"guessed from {raw.rows} rows with the columns {columns}: {told}"))
     settings = [f"--set {line.replace(' = ', '=', 1)}" for line in lines[2:]]
-    check = " ".join(["--env answers", *settings, "--set style=bare"]).replace('"', "")
+    bare = [] if "style" in given else ["--set style=bare"]
+    check = " ".join(["--env answers", *settings, *bare]).replace('"', "")
     recipe = _template("task.toml.txt").replace("ENV", "\n".join(lines))
-    for word, value in (OWN if data else MADE).items():
+    for word, value in (OWN | _sizes(raw) if data else MADE).items():
         recipe = recipe.replace(word, value)
+    if "style" in given:  # among the lines of [env] already
+        recipe = "".join(line for line in recipe.splitlines(True) if not line.startswith('style = "bare"  '))
     files = {
         **made,
         f"{name}.py": _template("reward.py.txt").replace("CHECK", check).replace("NAME", name),
@@ -107,6 +121,17 @@ def env(name: str, as_json: bool) -> None:
     written = {file: text.replace("NAME", name).replace("CLASS", class_name) for file, text in files.items()}
     next_steps = [f"rlvr check env {name}.py:{class_name}", f"rlvr train {name}.toml"]
     _write(written, next_steps, as_json, {"class": class_name})
+
+
+def _sizes(raw: Raw) -> dict[str, str]:
+    """Lengths and numbers that follow from the user's own file."""
+    references = str(max(LEAST_REFERENCES, min(REFERENCES, raw.rows // 4)))
+    longest = raw.longest_answer
+    if longest is None:
+        return {"REFERENCES": references, "MAX_TOKENS": "256        # as long as an answer may get"}
+    tokens = min(MOST_TOKENS, max(TOKENS, 8 * math.ceil((longest + 1) / 8)))  # and one that ends the answer
+    why = f"# your longest answer has {longest} bytes, at most as many tokens; more where a model thinks first"
+    return {"REFERENCES": references, "MAX_TOKENS": f"{tokens:<10} {why}"}
 
 
 def _made_questions() -> str:

@@ -13,13 +13,15 @@ from rich.progress import Progress as Bars
 from rich.text import Text
 
 from rlvrlab.cli.printing import print_json, printable, table
+from rlvrlab.evals.cards import read_cards
+from rlvrlab.evals.gains import better_before, earlier_words, gain_lines, gains
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.going_on import going_on
 from rlvrlab.record.headline import headline_words, headlines, highest, percent
 from rlvrlab.record.profile import profile_of
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 from rlvrlab.record.summary import accuracy_of, standing_warnings
-from rlvrlab.train.card import card_table, earlier_words, read_cards
+from rlvrlab.train.card import card_table
 from rlvrlab.train.loop import UNJUDGED
 from rlvrlab.train.phases.base import Phase
 from rlvrlab.train.session import Ended
@@ -118,6 +120,9 @@ class Progress:
                 out.print(Text(printable(words.strip())), soft_wrap=True)
         if result := headline_words(ended.folder):
             out.print(Text(printable(result), "bold"), soft_wrap=True)
+        for line in [*gain_lines(gains(ended.folder)), better_before(ended.folder)]:
+            if line:
+                out.print(Text(printable(line)), soft_wrap=True)
         for event in standing_warnings(read_events(ended.folder)):
             out.print(Text(printable(f"warning: {event['text']}"), "yellow"), soft_wrap=True)
         out.print(Text(printable(f"The whole story: {ended.folder / 'EXPERIMENT.md'}")), soft_wrap=True)

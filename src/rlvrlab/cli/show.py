@@ -85,19 +85,21 @@ def command(run: str, folder: Path, as_json: bool) -> None:
 
 def _details(folder: Path) -> dict[str, Any]:
     """What `rlvr show` says of a run beyond its line in the list."""
+    from rlvrlab.evals.cards import read_cards
+    from rlvrlab.evals.gains import better_before, earlier_words, gain_lines, gains
     from rlvrlab.record.headline import in_words
     from rlvrlab.report.gather.overview import overview, result
     from rlvrlab.report.gather.record import RunRecord
-    from rlvrlab.train.card import earlier_words, read_cards
 
     run = RunRecord(folder)
     data = overview(run)["data"]
     accuracies = [key for key in run.keys if key.startswith("val-core/") and key.endswith("/acc")]
     curves = {key: [value for _, value, _ in run.series(key)] for key in (*accuracies, *CURVES)}
-    cards, earlier = [], []
+    cards, earlier, added = [], [], list[str]()
     try:
         cards = read_cards(folder)
         earlier = [words.strip() for words in earlier_words(folder, cards)]
+        added = [*gain_lines(gains(folder)), better_before(folder)]
     except (RunError, OSError, ValueError, TypeError, KeyError) as error:
         run.folder.miss("analysis/cards", f"cannot be read ({error})")
     return {
@@ -105,6 +107,7 @@ def _details(folder: Path) -> dict[str, Any]:
         "curves": {key: values for key, values in curves.items() if values},
         "cards": cards,
         "earlier": earlier,
+        "added": [line for line in added if line],
         "result": in_words(result(run), folder),
         "missing": run.folder.missing,
     }
@@ -164,7 +167,7 @@ def _show_run(console: Console, details: dict[str, Any]) -> None:
         title = f"Phases' cards: {len(cards[0].outcomes)} test problems, in %, 95 % intervals"
         head, rows = card_table(cards)
         _print_table(console, title, head, [[Text(cell) for cell in row] for row in rows], ruled=True)
-    for words in details["earlier"]:
+    for words in [*details["added"], *details["earlier"]]:
         console.print(Text(printable(words)), soft_wrap=True)
 
 
@@ -202,6 +205,8 @@ def _health(console: Console, details: dict[str, Any]) -> None:
         normal = f" (normal: {light['range']})" if light["range"] else ""
         line = Text.assemble((sign, colour), f" {light['metric']} {light['value']:.3g}{normal}")
         if light["state"] != "good":
+            if (was := light["was"]) and was["step"] != light["from"].get("step"):
+                line.append(f", outside at step {was['step']}: {was['value']:.3g}")
             line.append(f", {light['meaning']}\n  → {light['remedy']}")
         console.print(line, soft_wrap=True)
     lit = tuple(f"{light['metric']} " for light in shown if light["state"] == "alarm")

@@ -6,19 +6,24 @@ matcher = "exact"
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 from rlvrlab.data.rows import is_problem_row
 from rlvrlab.envs.answers import amount
 from rlvrlab.envs.code.rows import SPLITS
-from rlvrlab.envs.data_files import Row, read_rows
+from rlvrlab.envs.data_files import Row, filled, read_rows
 from rlvrlab.envs.mathematics.equality import letters
+from rlvrlab.envs.own_data import Answers
+from rlvrlab.errors import UserError, suggestion
 
 LOOKED_AT = 200
 """Rows by which a column is judged; all rows are counted."""
@@ -28,6 +33,8 @@ ANSWERS = ("answer", "final_answer", "target", "label", "output", "response", "s
 CHOICES = ("choices", "options")
 CHOICE = re.compile(r"(?:options?|choices?|opt|answer)?[ _]?([a-j]|[0-9])", re.IGNORECASE)
 """A column that holds one of the choices: `A`, `option_b`, `choice1`."""
+NOT_GIVEN = {"path", "code"}
+"""Keys of the environment that nobody gives beside a file."""
 MARKS = ("\\frac", "\\sqrt", "^", "\\boxed", "$")
 
 
@@ -59,6 +66,10 @@ class Raw:
         """Whether it is known which column asks and which answers."""
         return {"prompt", "answer"} <= self.keys.keys()
 
+    longest_answer: int | None = None
+    """Bytes of the longest right answer looked at: no tokenizer makes more tokens of it. None where the answer column
+    holds no answers but tests, or is not known."""
+
     @property
     def recipe_lines(self) -> list[str]:
         """What a recipe needs to use the file."""
@@ -76,7 +87,40 @@ def look_at(path: Path, given: Mapping[str, str] | None = None) -> Raw:
     names = dict.fromkeys(name for row in some for name in row)
     columns = tuple(_column(name, [row.get(name) for row in some]) for name in names)
     prepared = is_problem_row(some[0])
-    return Raw(path, count, columns, prepared, {} if prepared else guessed(some, given or {}))
+    _refuse_unknown(path, given or {}, list(names))
+    keys = {} if prepared else guessed(some, given or {})
+    return Raw(path, count, columns, prepared, keys, _longest(some, keys))
+
+
+def _longest(rows: Sequence[Row], keys: Mapping[str, str]) -> int | None:
+    if "answer" not in keys or keys.get("matcher") == "code":
+        return None
+    lengths = []
+    for row in rows:
+        with suppress(KeyError, ValueError, TypeError):  # a row that cannot be read is told when it is used
+            lengths.append(len(str(filled(keys["answer"], row)).encode()))
+    return max(lengths, default=None)
+
+
+def _refuse_unknown(path: Path, given: Mapping[str, str], names: Sequence[str]) -> None:
+    """Keys that the environment does not have, and columns that the file does not have."""
+    allowed = sorted({one.name for one in fields(Answers)} - NOT_GIVEN)
+    for key, value in given.items():
+        if key not in allowed:
+            raise UserError(f"{key}={value}: unknown key{suggestion(key, allowed)}")
+        wanted: list[str] = []
+        if key in ("prompt", "answer") and "{" in value and value not in names:
+            with suppress(ValueError):  # a broken template is told when it is filled
+                wanted = [name for _, name, _, _ in Formatter().parse(value) if name]
+        elif key in ("prompt", "answer", "skill", "split"):
+            wanted = [value]
+        elif key == "choices" and value not in names:
+            wanted = value.split(",")
+        for name in wanted:
+            if name and name not in names:
+                near = difflib.get_close_matches(name, names, n=1)
+                meant = f"; did you mean {near[0]!r}?" if near else ""
+                raise UserError(f"{key}={value}: {path} has no column {name!r}; there are: {', '.join(names)}{meant}")
 
 
 def guessed(rows: Sequence[Row], given: Mapping[str, str]) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Rows of data files, read strictly: whatever is wrong is one line that names file, row and column.
 
-.jsonl and .json (also .gz), .csv, .parquet. A row's number is its line in .jsonl, its position elsewhere, from 1.
+.jsonl and .json (also .gz), .csv (separated by commas, semicolons or tabs), .parquet. A row's number is its line in
+.jsonl, its position elsewhere, from 1.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from string import Formatter
 from typing import Any, Self, TypeVar
@@ -221,7 +223,9 @@ def _json_rows(path: Path) -> Iterator[tuple[int, Any]]:
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, Any]]:
     csv.field_size_limit(LONGEST_FIELD)
-    reader = csv.DictReader((line for _, line, _ in _lines(path)), strict=True)
+    lines = (line for _, line, _ in _lines(path))
+    header = next(lines, "")
+    reader = csv.DictReader(chain([header], lines), delimiter=_delimiter(header), strict=True)
     number = 0
     try:
         for number, row in enumerate(reader, 1):
@@ -233,6 +237,12 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, Any]]:
             yield number, row
     except csv.Error as error:
         raise UserError(f"{path}:{number + 1}: not CSV ({error})") from None
+
+
+def _delimiter(header: str) -> str:
+    """A comma, or what stands between the columns of a header without one: spreadsheets also write ; and tabs."""
+    found = max(",;\t", key=header.count)
+    return found if "," not in header and header.count(found) else ","
 
 
 def _parquet_rows(path: Path) -> Iterator[tuple[int, Any]]:

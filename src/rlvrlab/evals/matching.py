@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rlvrlab.errors import UserError
+from rlvrlab.evals.cards import CARDS
 from rlvrlab.record.evaluation import Stored, evaluation_facts, read_evaluations
 from rlvrlab.record.final import LAST, checkpoint_words, examined_of, final_step, split_run, standing
 
@@ -75,7 +76,10 @@ def _not_examined(run: Path, which: str) -> str:
     if which != LAST:
         return f"{run}@{which}: this checkpoint has not been evaluated; `rlvr eval --run {run}@{which}` does"
     if not other:
-        return f"{run}: this run has not been evaluated; `rlvr eval --run {run}` does"
+        cards = ""
+        if (run / CARDS).is_dir():
+            cards = ", only measured by the cards of its phases, which do not record what two runs must have alike"
+        return f"{run}: this run has not been evaluated{cards}; `rlvr eval --run {run}` does"
     at_end = checkpoint_words(final_step(run))
     there = ", ".join(checkpoint_words(step) for step in other)
     name = other[-1] or "base"

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlvrlab.errors import UnknownName
-from rlvrlab.evals.hacks.signals import HELD_OUT_FALL, Finding, Trend, findings, rollout_metrics
+from rlvrlab.evals.hacks.signals import BACKWARD_SHARE, HELD_OUT_FALL, Finding, Trend, findings, rollout_metrics
 from rlvrlab.recipe.presets import PRESETS
 from rlvrlab.registry import find
 from rlvrlab.types import Rollout
@@ -69,7 +69,7 @@ RANGES = (
           "raise dpo.sft_coef or dpo.beta, or lower the learning rate"),
 )  # fmt: skip
 """What is normal whatever is trained."""
-AFTER = {one.metric: one.after for one in RANGES} | {HELD_OUT_FALL: 1}
+AFTER = {one.metric: one.after for one in RANGES} | {HELD_OUT_FALL: 1, BACKWARD_SHARE: 1}
 ONLINE = (
     "actor/entropy", "actor/grad_norm", "groups/zero_variance", "response_length/clip_ratio", "actor/pg_clipfrac",
     "actor/kl", "groups/unjudged_rows", "tree/shared", "tree/beside",
@@ -168,7 +168,8 @@ class Watch:
 
     def measure(self, row: Mapping[str, Any], rollouts: Sequence[Rollout]) -> dict[str, float]:
         """Further metrics of a step, under hack/."""
-        return rollout_metrics(rollouts) | self._trend.metrics(row)
+        found = rollout_metrics(rollouts)
+        return found | self._trend.metrics({**row, **found})
 
     def examine(self, health: Collection[str], row: Mapping[str, Any]) -> News:
         """What persists and what has recovered with a step's row; `health` are the ranges that hold in its phase."""

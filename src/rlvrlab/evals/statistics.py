@@ -173,6 +173,17 @@ def _score_interval(share: float, trials: float, z: float) -> Interval:
     return Interval(max(0.0, centre - half), min(1.0, centre + half))
 
 
+def newcombe(before: tuple[float, Interval], after: tuple[float, Interval]) -> Interval:
+    """The interval of after − before, of two shares that are known by their Wilson intervals alone.
+
+    Newcombe 1998, method 10. Two intervals that touch can still differ beyond chance.
+    """
+    (old, old_ends), (new, new_ends) = before, after
+    low = new - old - math.hypot(new - new_ends.low, old_ends.high - old)
+    high = new - old + math.hypot(new_ends.high - new, old - old_ends.low)
+    return Interval(low, high)
+
+
 def pass_at_k(samples: int, correct: int, k: int) -> float:
     """Probability that k samples drawn without replacement hold a right one: 1 − C(n−c, k) / C(n, k)."""
     check_k(samples, k, correct)

@@ -31,6 +31,7 @@ NEIGHBOURS = "neighbour's"
 class Tried(NamedTuple):
     """One answer of the trial."""
 
+    problem: Problem
     name: str
     text: str
     verdict: Verdict
@@ -73,7 +74,7 @@ def tried(
         started = time.perf_counter()
         pay = partial(_paid, name, reward, problem, completion, verdict)
         given = None if verdict.correct is None else limited(pay, f"the reward {what}", limit_s)
-        results.append(Tried(name, text, verdict, given, time.perf_counter() - started))
+        results.append(Tried(problem, name, text, verdict, given, time.perf_counter() - started))
     return results
 
 

@@ -18,44 +18,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlvrlab.envs.base import GivesFeedback
+from rlvrlab.envs.base import BaseEnvironment, GivesFeedback
 from rlvrlab.evals.answering import BLIND, EngineAnswerer
+from rlvrlab.evals.cards import CARDS, EARLIER, Card, change, origin_of, read_cards
 from rlvrlab.evals.evaluate import Evaluation, evaluate
+from rlvrlab.evals.gains import earlier_words, gain_lines, on_test
 from rlvrlab.evals.judged import Judged
 from rlvrlab.evals.metrics import card_columns
 from rlvrlab.evals.protocol import eval_at_1, eval_at_k
 from rlvrlab.evals.recovery import Recovery, recovery
-from rlvrlab.evals.statistics import Difference, compare
 from rlvrlab.record.experiment import CARDS_PAGE
 from rlvrlab.record.files import read_facts, write_atomically, write_rows
 from rlvrlab.record.looks import note_look
-from rlvrlab.record.shapes import MEND, Record, refuse_other
+from rlvrlab.record.shapes import MEND
 from rlvrlab.rollout.prompts import prompt_tokens
 from rlvrlab.skills.metrics import diversity
 from rlvrlab.train.lab import Lab
-from rlvrlab.types import Completion, Problem, Rollout, Verdict
+from rlvrlab.types import Completion, Environment, Problem, Rollout, Verdict
 
 BASELINE = "baseline"
-EARLIER = "before_extension"
-"""Folder of the last cards that a run had before it was made longer."""
 HEADINGS = {"accepted_at_1": "accepted@1", "pass_ratio_mean": "pass_ratio", "blind_recovery_rate": "blind resample",
             "zero_reward_rate": "verifier gave 0"}  # fmt: skip
 """Metric -> its heading in the table that compares phases, where that is another name."""
 PASS_AT_N = re.compile(r"pass@(?!1$)\d+")
-
-
-class Card(NamedTuple):
-    """A phase's end, measured."""
-
-    phase: str
-    step: int
-    metrics: dict[str, Any]
-    outcomes: dict[str, float]
-    """1 or 0 by problem id; what could not be judged is left out."""
-    control: bool = False
-    """A control arm: the phases after it did not start from here."""
-    seed: int | None = None
-    """The recipe's seed: what is drawn for pass@k and second tries depends on it; None in cards of older versions."""
 
 
 class Measured(NamedTuple):
@@ -66,55 +51,29 @@ class Measured(NamedTuple):
     """The greedy answer to each problem, then second tries (turn 1) and blind ones (turn -1) of failed problems."""
 
 
-class StoredCard(Record):
-    """A card's file."""
-
-    phase: str
-    step: int
-    metrics: dict[str, float | None]
-    outcomes: dict[str, float]
-    control: bool = False
-    seed: int | None = None
-
-
 def write_card(lab: Lab, run_folder: Path, index: int, phase: str, step: int, *, control: bool = False) -> Card:
     """Measure the policy as it is now and keep the card."""
     card, answers = measure(lab, phase, step)
     card = card._replace(control=control)
-    folder = run_folder / "analysis" / "cards"
+    folder = run_folder / CARDS
     folder.mkdir(parents=True, exist_ok=True)
     note_look(run_folder, lab.env.name, lab.test, f"analysis/cards/{index}_{phase}.json@{step}")
     write_rows(folder / f"{index}_{phase}.answers.jsonl", answers)
     write_atomically(folder / f"{index}_{phase}.json", json.dumps(card._asdict(), indent=1) + "\n")
     cards = read_cards(run_folder)
-    write_atomically(run_folder / CARDS_PAGE, "\n".join([markdown(cards), *earlier_words(run_folder, cards)]))
+    added = [f"- {line}" for line in gain_lines(on_test(cards))]
+    page = [markdown(cards), *added, *([""] if added else []), *earlier_words(run_folder, cards)]
+    write_atomically(run_folder / CARDS_PAGE, "\n".join(page))
     return card
 
 
 def keep_card(run_folder: Path, index: int) -> None:
     """Before a run is made longer: its last card, which the longer run will write anew, is kept beside."""
-    for path in (run_folder / "analysis" / "cards").glob(f"{index}_*.json"):
+    for path in (run_folder / CARDS).glob(f"{index}_*.json"):
         step = (read_facts(path, MEND) or {}).get("step")
         kept = path.parent / EARLIER / f"{path.stem}_step_{step}.json"
         kept.parent.mkdir(exist_ok=True)
         write_atomically(kept, path.read_text(encoding="utf-8"))
-
-
-def earlier_words(run_folder: Path, cards: list[Card]) -> list[str]:
-    """A line for each time that the run was made longer: what it could do before, and the change since then."""
-    earlier = sorted(_read(run_folder / "analysis" / "cards" / EARLIER), key=lambda card: card.step)
-    told = []
-    for card in earlier:
-        last = next((one for one in reversed(cards) if one.phase == card.phase and one.step > card.step), None)
-        if last is None or not last.outcomes.keys() & card.outcomes.keys():
-            continue
-        low, high = (f"{100 * (card.metrics.get(f'accepted_at_1_{side}') or 0):.0f}" for side in ("low", "high"))
-        was = f"{100 * (card.metrics.get('accepted_at_1') or 0):.1f} % [{low}, {high}]"
-        paired = change(card, last)
-        since = f"{100 * paired.mean:+.1f} [{100 * paired.low:+.0f}, {100 * paired.high:+.0f}], p={paired.p_words}"
-        words = f"Before it was made longer ({card.phase}, step {card.step}): accepted@1 {was}"
-        told.append(f"{words}; change until step {last.step}: {since}.\n")
-    return told
 
 
 def measure(lab: Lab, phase: str, step: int) -> Measured:
@@ -127,8 +86,8 @@ def measure(lab: Lab, phase: str, step: int) -> Measured:
         ids = {problem.id for problem in problems}
         own = _of(found, ids)
         numbers = _numbers(own, _of(sampled, ids) if sampled else None)
-        if isinstance(lab.env, GivesFeedback):
-            counts, again, blind = _recovered(lab, phase, own)
+        if can_ask_again := {one.id for one in problems if gives_feedback(lab.env, one)}:
+            counts, again, blind = _recovered(lab, phase, _of(own, can_ask_again))
             mended.append(counts)
             numbers |= counts.metrics()
             answers += [_row(r.problem, 1, r.asked, r.completion, r.verdict) for r in again]
@@ -139,6 +98,12 @@ def measure(lab: Lab, phase: str, step: int) -> Measured:
         metrics |= Recovery.of_all(mended).metrics()
     outcomes = {one.problem.id: float(one.verdict.correct) for one in found.judged if one.verdict.correct is not None}
     return Measured(Card(phase, step, metrics, outcomes, seed=lab.recipe.seed), answers)
+
+
+def gives_feedback(env: Environment, problem: Problem) -> bool:
+    """Can the environment ask this problem again? Of a mixture, the member that judges it decides."""
+    judge = env.judge_of(problem) if isinstance(env, BaseEnvironment) else None
+    return isinstance(judge or env, GivesFeedback)
 
 
 def _row(problem: Problem, turn: int, prompt: str, completion: Completion, verdict: Verdict) -> dict[str, Any]:
@@ -174,26 +139,6 @@ def _recovered(lab: Lab, phase: str, found: Evaluation) -> tuple[Recovery, list[
     return recovery(lab.engine, lab.env, firsts, limit, lab.recipe.seed, "card", phase)
 
 
-def read_cards(run_folder: Path) -> list[Card]:
-    """In the order of the phases."""
-    return _read(run_folder / "analysis" / "cards")
-
-
-def _read(folder: Path) -> list[Card]:
-    cards = []
-    for path in sorted(folder.glob("*_*.json"), key=lambda p: int(p.name.partition("_")[0])):
-        facts = read_facts(path, MEND) or {}
-        refuse_other(StoredCard, facts, str(path))
-        cards.append(Card(**{name: facts[name] for name in Card._fields if name in facts}))
-    return cards
-
-
-def change(before: Card, after: Card) -> Difference:
-    """Paired on the problems both have a verdict on."""
-    shared = sorted(before.outcomes.keys() & after.outcomes.keys())
-    return compare([before.outcomes[i] for i in shared], [after.outcomes[i] for i in shared])
-
-
 def _evaluated(lab: Lab, n: int) -> Evaluation:
     limit = lab.recipe.rollout.max_tokens
     protocol = eval_at_1(limit) if n == 1 else eval_at_k(n, ks=(1, n), max_tokens=limit)
@@ -225,8 +170,7 @@ def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
         rows.append(["distinct right answers", *("–" if value is None else f"{value:.2f}" for value in told)])
     changes = []
     for i, card in list(enumerate(cards))[1:]:
-        # What a phase started from: the last card before it that is no control arm.
-        origin = next(before for before in reversed(cards[:i]) if not before.control)
+        origin = origin_of(cards, i)
         if not origin.outcomes.keys() & card.outcomes.keys():
             changes.append("–")  # no problem has a verdict on both
             continue

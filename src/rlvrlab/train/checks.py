@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from rlvrlab.data.roles import Use
 from rlvrlab.envs.base import BaseEnvironment, FollowsPrograms, ShowsTurns
@@ -22,11 +23,13 @@ from rlvrlab.train.guards.base import protected_in
 from rlvrlab.train.lab import Lab, Supplies, build_supplies, with_policy
 from rlvrlab.train.phases.base import Phase
 from rlvrlab.train.protocols.base import check_skills
-from rlvrlab.types import Role
+from rlvrlab.types import Problem, Role
 
 ROLES: dict[Role, Use] = {"train": "train", "dev": "tune"}
 SOME = 64
 """Training problems whose right answers are measured."""
+BACKWARD_SHOWN = 3
+"""Problems that a warning about the reward names."""
 
 
 def lookups(resolved: Resolved) -> list[Lookup]:
@@ -83,17 +86,53 @@ def note_long_references(lab: Lab) -> None:
 
 
 def pays_backwards(paid: Sequence[Tried]) -> str:
-    """In words, that wrong answers earned on average at least as much as right ones; empty where they did not."""
-    of = {correct: [one.reward.value for one in paid if one.reward is not None and one.verdict.correct is correct]
-          for correct in (True, False)}  # fmt: skip
-    if not of[True] or not of[False]:
+    """In words, for which problems a wrong answer earned at least as much as a right one; empty where none did.
+
+    Problems are looked at one by one: a reward that is upside down for half of them pays right answers as much on
+    average as one that pays half.
+    """
+    pairs, backward = _paid_pairs(paid), backward_pairs(paid)
+    if not backward:
         return ""
-    right, wrong = (sum(values) / len(values) for values in of.values())
-    if right > wrong:
-        return ""
-    more = "less than" if right < wrong else "no more than"
-    what = f"reward: a right answer earns {more} a wrong one ({right:g} and {wrong:g})"
-    return f"{what}, so training teaches nothing that is right; mend it"
+    if len(backward) == len(pairs):
+        right, wrong = (sum(one[side].value for one in pairs) / len(pairs) for side in (0, 1))
+        more = "less than" if right < wrong else "no more than"
+        what = f"reward: a right answer earns {more} a wrong one ({right:g} and {wrong:g})"
+        return f"{what}, so training teaches nothing that is right; mend it"
+    which = f"for {len(backward)} of {len(pairs)} problems that were tried"
+    what = f"reward: {which} a right answer earns no more than a wrong one"
+    shown = [f"{one.problem.named}: {one.text!r:.40} is right and earns {one.value:g}, "
+             f"{other.text!r:.40} is wrong and earns {other.value:g}"
+             for one, other in backward[:BACKWARD_SHOWN]]  # fmt: skip
+    more = f"; and {len(backward) - len(shown)} more" if len(backward) > len(shown) else ""
+    return f"{what}, so training teaches wrong answers there; mend it: {'; '.join(shown)}{more}"
+
+
+class Pay(NamedTuple):
+    """What one tried answer earned."""
+
+    problem: Problem
+    text: str
+    value: float
+
+
+def backward_pairs(paid: Sequence[Tried]) -> list[tuple[Pay, Pay]]:
+    """A right and a wrong answer to each problem for which the wrong one earned at least as much."""
+    return [(right, wrong) for right, wrong in _paid_pairs(paid) if right.value <= wrong.value]
+
+
+def _paid_pairs(paid: Sequence[Tried]) -> list[tuple[Pay, Pay]]:
+    """Of each problem the right answer and the wrong answer that earned most, where both were tried."""
+    pairs = []
+    for _, same in groupby(paid, key=lambda one: one.problem.id):
+        earned: dict[bool, list[Pay]] = {True: [], False: []}
+        for one in same:
+            if one.reward is not None and one.verdict.correct is not None:
+                earned[one.verdict.correct].append(Pay(one.problem, one.text, one.reward.value))
+        if earned[True] and earned[False]:
+            right, wrong = (max(earned[kind], key=lambda pay: pay.value) for kind in (True, False))
+            pairs.append((right, wrong))
+    return pairs
 
 
 def check_phases(lab: Lab) -> None:

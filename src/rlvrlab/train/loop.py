@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 from rlvrlab.errors import NothingToLearn, TrainingDiverged
 from rlvrlab.evals.by_skill import BySkill, evaluate_skills
+from rlvrlab.evals.cards import read_cards
+from rlvrlab.evals.gains import gain_lines, on_dev, on_test
 from rlvrlab.evals.monitors import PERSISTS, Watch
 from rlvrlab.recipe.schema import Stop
 from rlvrlab.record.experiment import write_experiment
@@ -173,6 +175,10 @@ def _end(at: Watched, phase: Phase, state: State) -> State:
             write_card(lab, run.folder, state.phase + 1, phase.name, state.step, control=phase.control)
     text = f"phase {phase.name} ends; best {state.best.accuracy:.3f} at step {state.best.step}"
     run.event("phase", text, step=state.step)
+    measured = [*on_test(read_cards(run.folder)), *on_dev(run.so_far.phases)]
+    harmed = [gain for gain in measured if gain.phase == phase.name and gain.verdict == "lower" and not phase.control]
+    for line in gain_lines(harmed[:1]):
+        run.warn(f"harm/{phase.name}", f"phase {line}", step=state.step)
     if phase.control:
         text = f"{phase.name} was a control arm: the next phase starts from the policy of step {state.started_from}"
         run.event("control", text, step=state.step)

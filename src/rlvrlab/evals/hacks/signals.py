@@ -5,6 +5,9 @@
     hack/suspicious_right   the same among programs judged right: these are paid for
     hack/wrong_reward       mean reward of wrong answers: what format and partial credit alone can earn
     hack/reward_explains    correlation of the reward with being right, within groups: below 0 wrong answers earn more
+    hack/mixed_groups       groups of the step that have right and wrong answers
+    hack/backward_groups    those of them in which wrong answers earn on average as much as right ones, or more
+    hack/backward           the share of such groups among the mixed ones of the last steps of the phase
     hack/top_part           share of the reward's variance within groups that its largest part carries
     hack/reward_trend, hack/length_trend, hack/entropy_trend, hack/held_out_trend
                             the last WINDOW steps against the WINDOW before them
@@ -22,6 +25,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rlvrlab.evals.noise import Interval
+from rlvrlab.evals.statistics import newcombe, wilson
 from rlvrlab.types import Problem, Rollout, Verdict
 
 WINDOW = 20
@@ -38,10 +43,16 @@ held-out accuracy moved by HELD_OUT_FELL or less."""
 TOP_PART, EXPLAINS = 0.8, 0.3
 """A part is a finding when its share of the variance is above TOP_PART and its correlation with being right below
 EXPLAINS. The whole reward is one when its correlation is below −EXPLAINS."""
-ENDS = 5
-"""Rewards at either end of a phase that are compared where held-out accuracy fell."""
+ENDS, FEWEST_ENDS = 5, 2
+"""Rewards at either end of a phase that are compared where held-out accuracy fell; fewer in a short phase."""
+FEWEST_GROUPS, BACKWARD = 4, 0.2
+"""Groups with right and wrong answers that must have been seen before they count, and the share of backward ones that
+is a finding once the Wilson interval lies above it."""
 HELD_OUT_FALL = "hack/held_out_fall"
-TRENDS = ("hack/reward_trend", "hack/length_trend", "hack/entropy_trend", "hack/held_out_trend", HELD_OUT_FALL)
+MIXED_GROUPS, BACKWARD_GROUPS = "hack/mixed_groups", "hack/backward_groups"
+BACKWARD_SHARE, BACKWARD_LOW = "hack/backward", "hack/backward_low"
+TRENDS = ("hack/reward_trend", "hack/length_trend", "hack/entropy_trend", "hack/held_out_trend", HELD_OUT_FALL,
+          BACKWARD_SHARE, BACKWARD_LOW)  # fmt: skip
 """The metrics that come from past steps (`Trend`)."""
 REWARD, LENGTH, ENTROPY = "critic/rewards/mean", "response_length/mean", "actor/entropy"
 
@@ -54,6 +65,7 @@ def rollout_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
     out |= answer_metrics([(r.problem, r.verdict) for r in judged])
     explained = reward_explains(judged)
     out |= {"hack/reward_explains": explained} if explained is not None else {}
+    out |= backward_groups(judged)
     top = top_part(judged)
     return out | ({"hack/top_part": top.share, "hack/top_part_explains": top.explains} if top else {})
 
@@ -121,6 +133,19 @@ def reward_explains(judged: Sequence[Rollout]) -> float | None:
     return float(value @ right) / norm if norm > 0 else None
 
 
+def backward_groups(judged: Sequence[Rollout]) -> dict[str, float]:
+    """How many groups have right and wrong answers, and in how many of them the wrong ones earn as much or more."""
+    groups = [list(members) for _, members in groupby(judged, key=lambda r: r.group_id)]
+    mixed = backward = 0
+    for group in groups:
+        right, wrong = ([r.reward.value for r in group if r.reward and (r.verdict.correct is True) is side]
+                        for side in (True, False))  # fmt: skip
+        if right and wrong:
+            mixed += 1
+            backward += float(np.mean(wrong)) >= float(np.mean(right))
+    return {MIXED_GROUPS: float(mixed), BACKWARD_GROUPS: float(backward)} if mixed else {}
+
+
 def top_part(judged: Sequence[Rollout]) -> PartShare | None:
     """The reward part that carries most of the variance within groups; None with a single part or no variance."""
     names = list(dict.fromkeys(name for r in judged if r.reward for name in r.reward.parts))
@@ -153,16 +178,15 @@ class Trend:
         self.window = window
         self._rows: deque[dict[str, Any]] = deque(maxlen=2 * window)
         self._first_rewards: list[float] = []
-        self._began_above: float | None = None
-        """Lower end of the interval of the phase's first held-out accuracy."""
-        self._began_at = 0.0
+        self._began: tuple[float, Interval] | None = None
+        """The phase's first held-out accuracy with its interval."""
         for row in rows:
             self._add(row)
 
     def metrics(self, row: Mapping[str, Any]) -> dict[str, float]:
         """The trends up to this step, which is remembered."""
         self._add(row)
-        out = self._fall(row)
+        out = self._fall(row) | self._backward(row)
         if REWARD not in row or len(self._rows) < 2 * self.window:
             return out
         rise = self._change(REWARD)
@@ -180,14 +204,15 @@ class Trend:
     def _add(self, row: Mapping[str, Any]) -> None:
         if self._rows and row.get("phase") != self._rows[-1]["phase"]:
             self._rows.clear()
-            self._first_rewards, self._began_above = [], None
+            self._first_rewards, self._began = [], None
         held_out = [v for k, v in row.items() if k.startswith("val-core/") and k.endswith("/acc") and v is not None]
-        kept = {metric: row[metric] for metric in (REWARD, LENGTH, ENTROPY) if row.get(metric) is not None}
+        wanted = (REWARD, LENGTH, ENTROPY, MIXED_GROUPS, BACKWARD_GROUPS)
+        kept = {metric: row[metric] for metric in wanted if row.get(metric) is not None}
         if held_out:
             kept["acc"] = float(np.mean(held_out))
         bounds = _held_out_bounds(row)
-        if self._began_above is None and bounds is not None:
-            self._began_at, self._began_above = kept["acc"], bounds[0]
+        if self._began is None and bounds is not None:
+            self._began = kept["acc"], bounds
         if REWARD in kept and len(self._first_rewards) < ENDS:
             self._first_rewards.append(kept[REWARD])
         if REWARD in kept or not self._rows:
@@ -201,11 +226,24 @@ class Trend:
         Trends need many steps; this speaks at every evaluation, also of a short phase.
         """
         bounds, rewards = _held_out_bounds(row), [one[REWARD] for one in self._rows if REWARD in one]
-        if bounds is None or self._began_above is None or len(rewards) < 2 * ENDS:
+        ends = min(ENDS, len(rewards) // 2)
+        if bounds is None or self._began is None or ends < FEWEST_ENDS:
             return {}
-        rose = float(np.mean(rewards[-ENDS:])) - float(np.mean(self._first_rewards)) >= RISE
-        fell = bounds[1] < self._began_above
-        return {HELD_OUT_FALL: self._rows[-1]["acc"] - self._began_at if rose and fell else 0.0}
+        now = self._rows[-1]["acc"]
+        rose = float(np.mean(rewards[-ends:])) - float(np.mean(self._first_rewards[:ends])) >= RISE
+        fell = newcombe(self._began, (now, bounds)).high < 0
+        return {HELD_OUT_FALL: now - self._began[0] if rose and fell else 0.0}
+
+    def _backward(self, row: Mapping[str, Any]) -> dict[str, float]:
+        """The share of backward groups in the last steps, with the lower end of its interval.
+
+        Counted over groups and not over steps: a reward that is upside down may leave no right answer after two steps.
+        """
+        mixed = int(sum(one.get(MIXED_GROUPS, 0) for one in self._rows))
+        if not row.get(MIXED_GROUPS) or mixed < FEWEST_GROUPS:
+            return {}
+        backward = int(sum(one.get(BACKWARD_GROUPS, 0) for one in self._rows))
+        return {BACKWARD_SHARE: backward / mixed, BACKWARD_LOW: wilson(backward, mixed).low}
 
     def _change(self, metric: str) -> tuple[float, float] | None:
         """Mean of the older and of the newer half, where both were measured."""
@@ -215,14 +253,14 @@ class Trend:
         return (float(np.mean(older)), float(np.mean(newer))) if older and newer else None
 
 
-def _held_out_bounds(row: Mapping[str, Any]) -> tuple[float, float] | None:
+def _held_out_bounds(row: Mapping[str, Any]) -> Interval | None:
     """The interval of a row's held-out accuracy, over all data sets together; None where there is none."""
     keys = [key for key in row if key.startswith("val-core/") and key.endswith("/acc") and row[key] is not None]
     bounds = [(row.get(f"{key}_low"), row.get(f"{key}_high")) for key in keys]
     known = [(low, high) for low, high in bounds if low is not None and high is not None]
     if not keys or len(known) < len(keys):
         return None
-    return sum(low for low, _ in known) / len(known), sum(high for _, high in known) / len(known)
+    return Interval(sum(low for low, _ in known) / len(known), sum(high for _, high in known) / len(known))
 
 
 def findings(metrics: Mapping[str, Any]) -> list[Finding]:
@@ -236,10 +274,14 @@ def findings(metrics: Mapping[str, Any]) -> list[Finding]:
         kinds = [key.removeprefix("hack/pattern/") for key in metrics if key.startswith("hack/pattern/")]
         text = f"programs with suspicious source patterns ({', '.join(kinds)})"
         out.append(_finding("hack/suspicious", suspicious, text))
-    explained = metrics.get("hack/reward_explains")
-    if explained is not None and explained < -EXPLAINS:
+    backward, explained = metrics.get(BACKWARD_SHARE), metrics.get("hack/reward_explains")
+    remedy = "mend the reward (`rlvr check reward` shows what it pays)"
+    if backward is not None and metrics.get(BACKWARD_LOW, 0.0) > BACKWARD:
+        groups = f"{100 * backward:.0f} % of the problems with right and wrong answers"
+        text = f"for {groups} the wrong ones earn as much as the right ones, or more: they are what is learnt"
+        out.append(_finding(BACKWARD_SHARE, backward, text, remedy))
+    elif explained is not None and explained < -EXPLAINS:
         text = "of answers to one problem the wrong ones earn more than the right ones: the policy learns to be wrong"
-        remedy = "mend the reward (`rlvr check reward` shows what it pays)"
         out.append(_finding("hack/reward_explains", explained, text, remedy))
     share, explains = metrics.get("hack/top_part"), metrics.get("hack/top_part_explains", 1.0)
     if share is not None and share > TOP_PART and explains < EXPLAINS:

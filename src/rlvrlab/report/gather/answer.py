@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rlvrlab.errors import LabError
+from rlvrlab.evals.cards import Card
 from rlvrlab.evals.compare import compare_folders
+from rlvrlab.evals.gains import better_before, gain_lines, on_dev, on_test
 from rlvrlab.evals.matching import matching
 from rlvrlab.record.evaluation import METRICS as EVALUATED
 from rlvrlab.record.final import BASE
@@ -51,12 +53,16 @@ class Change(NamedTuple):
         return "higher" if self.low > 0 else "lower" if self.high < 0 else "not shown"
 
 
-def answer(run: RunRecord, spans: Sequence[Fact], troubles: Sequence[Fact], tested: Sequence[Headline]) -> Fact:
-    """The sentence. `spans`: held-out accuracy before and after each phase; `troubles`: health lights that are on."""
+def answer(
+    run: RunRecord, spans: Sequence[Fact], troubles: Sequence[Fact], tested: Sequence[Headline], alarms: Sequence[Fact]
+) -> Fact:
+    """The sentence. `spans`: held-out accuracy before and after each phase; `troubles`: health lights that are on;
+    `alarms`: warnings that were not withdrawn."""
     kept = [one for one in spans if one["phase"] not in run.controls]
     found = _on_test(run, tested) or _on_dev(kept)
     if found is None:
-        return _alone(run, tested, troubles)
+        alone = _alone(run, tested, troubles)
+        return alone | {"why": _unlike([*_pressing(troubles, alarms), *alone["why"]])}
     verdict, ended = found.verdict, run.status not in ("running", "stale", "not started")
     nothing_right = found.after["value"] == 0
     tone = "bad" if nothing_right and ended else TONES[verdict]
@@ -66,6 +72,7 @@ def answer(run: RunRecord, spans: Sequence[Fact], troubles: Sequence[Fact], test
     standing = next((one for one in tested if one.source == found.source and one.problems == found.problems), None)
     count = f"{found.problems} problems" if found.problems else "problems that decide about training"
     count = standing.asked if standing and standing.asked else count
+    reasons = [] if verdict == "higher" and not nothing_right else _reasons(found, troubles)
     return {
         "tone": tone,
         "word": word if ended else f"So far: {word[0].lower()}{word[1:]}",
@@ -74,8 +81,8 @@ def answer(run: RunRecord, spans: Sequence[Fact], troubles: Sequence[Fact], test
         "after": found.after,
         "difference": {"mean": rounded(found.mean), "low": rounded(found.low), "high": rounded(found.high)},
         "about": f"{count}, 1 seed",
-        "last_phase": _last_phase(run, kept),
-        "why": [] if verdict == "higher" and not nothing_right else _reasons(found, troubles),
+        "phases": _phases(run, kept),
+        "why": _unlike([*_pressing(troubles, alarms), *reasons]),
         "caution": _caution(run, found, tested),
     }
 
@@ -152,21 +159,36 @@ def _on_dev(spans: Sequence[Fact]) -> Change | None:
     return Change("dev", before, after, told["value"], told["low"], told["high"], None, METRICS)
 
 
-def _last_phase(run: RunRecord, spans: Sequence[Fact]) -> str:
-    """What the last of several phases did by itself: an earlier one may have done all the learning."""
-    cards = [card for card in cards_of(run) if card.outcomes and not card.control]
-    gap: tuple[float | None, ...]
-    if len(cards) > 2 and (paired := change(cards[-2], cards[-1])) is not None:
-        name, before, after = cards[-1].phase, *(sum(c.outcomes.values()) / len(c.outcomes) for c in cards[-2:])
-        gap = (paired.mean, paired.low, paired.high)
-    elif len(spans) > 1 and not cards and (found := _on_dev(spans[-1:])) is not None:
-        name, before, after = f"{spans[-1]['phase']}, dev problems", found.before["value"], found.after["value"]
-        gap = (found.mean, found.low, found.high)
-    else:
-        return ""
-    mean, *ends = (None if one is None else f"{100 * one:+.1f}".replace("-", "−") for one in gap)
-    interval = f" [{', '.join(map(str, ends))}]" if all(ends) else ""
-    return f"The last phase alone ({name}): {100 * before:.1f} → {100 * after:.1f} % ({mean} points{interval})."
+def _phases(run: RunRecord, spans: Sequence[Fact]) -> list[str]:
+    """What each phase added by itself, in the words of the terminal: an earlier one may have done all the learning."""
+    stored = [Card(one.phase, one.step or 0, one.metrics, one.outcomes, one.control) for one in cards_of(run)]
+    begun = next((i for i, card in enumerate(stored) if card.outcomes and not card.control), len(stored))
+    same = [one for one in spans if one["data"] == spans[0]["data"]]
+    points = {
+        one["phase"]: {
+            when: {"step": one[when]["from"]["step"], "accuracy": one[when]["value"], **_ends(one[when])}
+            for when in ("before", "last")
+        }
+        for one in same
+        if _bounds(one["before"]) and _bounds(one["last"])
+    }
+    told = gain_lines(on_test(stored[begun:]) or on_dev(points))
+    try:
+        told.append(better_before(run.root))
+    except (LabError, OSError, *STRANGE):  # a line that cannot be read; the curves show what there is
+        pass
+    return [line for line in told if line]
+
+
+def _ends(point: Fact) -> Fact:
+    return {"low": point["low"], "high": point["high"]}
+
+
+def _pressing(troubles: Sequence[Fact], alarms: Sequence[Fact]) -> list[Fact]:
+    """What must be read before the sentence is believed: warnings about the reward, and phases that did harm."""
+    told = [{"why": one["text"], "try": "", "from": one["from"]} for one in alarms
+            if one["subject"].startswith(("reward", "harm/"))]  # fmt: skip
+    return told + [_reason(one) for one in troubles if one["state"] == "alarm" and one["metric"].startswith("hack/")]
 
 
 def _bounds(point: Fact) -> tuple[float, float] | None:
@@ -181,7 +203,7 @@ def _alone(run: RunRecord, tested: Sequence[Headline], troubles: Sequence[Fact])
         "tone": "unclear" if ended else "waiting",
         "word": "Not known" if ended else "Not yet known",
         "role": "",
-        "last_phase": "",
+        "phases": [],
         "before": None,
         "after": None,
         "difference": None,
@@ -204,6 +226,11 @@ def _alone(run: RunRecord, tested: Sequence[Headline], troubles: Sequence[Fact])
     else:
         told["caution"] = "No evaluation has been recorded so far."
     return told
+
+
+def _unlike(reasons: Sequence[Fact]) -> list[Fact]:
+    """The same without what is said twice."""
+    return list({one["why"]: one for one in reversed(reasons)}.values())[::-1]
 
 
 def _reason(light: Fact) -> Fact:

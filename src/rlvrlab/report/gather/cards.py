@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from rlvrlab.errors import LabError
+from rlvrlab.evals.cards import EARLIER, read_cards
+from rlvrlab.evals.gains import earlier_words
 from rlvrlab.evals.metrics import card_columns
 from rlvrlab.evals.statistics import Difference, compare
-from rlvrlab.report.gather.reading import Fact, Section, as_table, number, place, rounded, section, words
+from rlvrlab.report.gather.reading import STRANGE, Fact, Section, as_table, number, place, rounded, section, words
 from rlvrlab.report.gather.record import RunRecord
 
 FOLDER = "analysis/cards/"
@@ -75,12 +78,21 @@ def phases(run: RunRecord) -> Section | None:
     columns = [f"{card.phase}{' (control)' if card.control else ''}" for card in cards]
     cells = [[_measured(card, key) for card in cards] for key in keys]
     data = {"columns": columns, "rows": [key.replace("_", " ") for key in keys], "cells": cells,
-            "steps": [_step(cards, i) for i in range(1, len(cards))]}  # fmt: skip
+            "steps": [_step(cards, i) for i in range(1, len(cards))], "earlier": _earlier(run)}  # fmt: skip
     note = (
         "Test problems that nothing was tuned on, greedy, with 95 % intervals; differences are paired by problem, each "
         "by itself."
     )
     return section("phases", "phases", "Phases", data, FOLDER, note)
+
+
+def _earlier(run: RunRecord) -> list[str]:
+    """What the run could do each time that it was made longer afterwards."""
+    try:
+        return [line.strip() for line in earlier_words(run.root, read_cards(run.root))]
+    except (LabError, OSError, *STRANGE) as error:
+        run.folder.miss(f"{FOLDER}{EARLIER}", f"could not be read ({words(str(error), 100)})")
+        return []
 
 
 def _step(cards: list[CardRecord], i: int) -> Fact:

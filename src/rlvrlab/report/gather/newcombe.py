@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
-
+from rlvrlab.evals.noise import Interval
+from rlvrlab.evals.statistics import newcombe
 from rlvrlab.report.gather.reading import Fact, rounded
 
 Bounds = tuple[float, float] | None
 
 
 def change(before: tuple[float, Bounds], after: tuple[float, Bounds]) -> Fact:
-    """after − before of two shares; bounds from their Wilson intervals (Newcombe 1998, method 10)."""
+    """after − before of two shares; bounds from their Wilson intervals."""
     (old, old_bounds), (new, new_bounds) = before, after
     told: Fact = {"value": rounded(new - old, 4), "low": None, "high": None}
     if old_bounds is None or new_bounds is None:
         return told
-    low = new - old - math.hypot(new - new_bounds[0], old_bounds[1] - old)
-    high = new - old + math.hypot(new_bounds[1] - new, old - old_bounds[0])
-    return told | {"low": rounded(low, 4), "high": rounded(high, 4)}
+    ends = newcombe((old, Interval(*old_bounds)), (new, Interval(*new_bounds)))
+    return told | {"low": rounded(ends.low, 4), "high": rounded(ends.high, 4)}

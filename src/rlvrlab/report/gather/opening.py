@@ -10,7 +10,7 @@ from rlvrlab.report.gather.reading import Fact, Section, as_table, place, rounde
 
 def opening(paired: Section | None, names: Sequence[str], missing: Sequence[Fact], seeds: Sequence[int]) -> Section:
     """The top of a comparison's page; `paired` is its paired test, `names` are its sides with so many `seeds` each."""
-    told: Fact = {"before": None, "after": None, "difference": None, "role": "", "last_phase": "", "why": []}
+    told: Fact = {"before": None, "after": None, "difference": None, "role": "", "phases": [], "why": []}
     if paired is not None:
         told |= _decided(paired)
     else:

@@ -42,7 +42,7 @@ def overview(run: RunRecord) -> Section:
         "why": why,
         "go_on": going_on(run.root, run.config, run.info) if run.status in UNFINISHED else "",
         "question": words(run.recipe.get("question") or "", 1000),
-        "answer": answer(run, spans, troubles(lights), known),
+        "answer": answer(run, spans, troubles(lights), known, alarms(run)),
         "progress": progress,
         "result": [
             {
@@ -181,15 +181,16 @@ def _lights(run: RunRecord) -> list[Fact]:
         seen = [(line, line.row[key]) for line in rows if isinstance(line.row.get(key), int | float)]
         light: Fact = {"metric": key, "range": str(watched).removeprefix(key).strip(), "meaning": watched.meaning,
                        "remedy": watched.remedy, "state": "absent", "value": None, "history": [], "outside": None,
-                       "from": place(METRICS)}  # fmt: skip
+                       "was": None, "from": place(METRICS)}  # fmt: skip
         if seen:
             line, value = seen[-1]
-            outside = sum(not watched.holds(one) for _, one in seen)
+            outside = [(line.row["step"], one) for line, one in seen if not watched.holds(one)]
             light |= {
                 "state": standing.light(watched, value),
                 "value": rounded(value),
                 "history": [rounded(one, 3) for _, one in seen[-RECENT:]],
-                "outside": [outside, len(seen)],
+                "outside": [len(outside), len(seen)],
+                "was": {"step": outside[-1][0], "value": rounded(outside[-1][1])} if outside else None,
                 "from": place(METRICS, line.number, line.row["step"], key),
             }
         lights.append(light)
@@ -197,6 +198,6 @@ def _lights(run: RunRecord) -> list[Fact]:
     for finding in (one for one in standing.now.values() if one.metric not in known):
         text, _, remedy = finding.text.partition(": ")[2].rpartition("; ")  # metric and value stand before it
         lights.append({"metric": finding.metric, "state": "alarm", "value": rounded(finding.value), "range": "",
-                       "meaning": text, "remedy": remedy, "history": [], "outside": None,
+                       "meaning": text, "remedy": remedy, "history": [], "outside": None, "was": None,
                        "from": _last(run, finding.metric)})  # fmt: skip
     return lights

@@ -42,7 +42,7 @@ function answerBox(told) {
           ),
         )
       : null,
-    told.last_phase ? h("p", { className: "note" }, told.last_phase) : null,
+    told.phases.map((words) => h("p", { className: "note" }, words)),
     told.caution ? h("p", { className: "note" }, told.caution) : null,
   );
 }
@@ -158,6 +158,9 @@ function viewPhases(data) {
   const drawn = steps.length ? [phaseFigure(steps), phaseTable(steps)] : [];
   return [
     ...drawn,
+    data.earlier.length
+      ? [h("h3", {}, "Before it was made longer"), data.earlier.map((words) => h("p", {}, words))]
+      : null,
     h("details", { open: !drawn.length }, h("summary", {}, "Every measure by phase"), viewGrid(data)),
   ];
 }

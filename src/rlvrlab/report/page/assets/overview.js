@@ -31,8 +31,8 @@ function intervalBar(point, plain) {
 function viewLight(light) {
   const [sign, word] = LIGHTS[light.state] || LIGHTS.absent;
   const outside =
-    light.outside && light.outside[0]
-      ? `outside in ${number(light.outside[0])} of ${number(light.outside[1])} steps`
+    light.outside && light.outside[0] && light.was
+      ? `outside in ${number(light.outside[0])} of ${number(light.outside[1])} steps, last at step ${light.was.step}: ${number(light.was.value)}`
       : "";
   const well = light.state === "good";
   return h(
