@@ -116,11 +116,26 @@ REFUSED = {
     "file_label": (errno.ENOTTY, "ioctl(library(), 0x81009431, 256)"),
     "where_a_file_lies": (errno.ENOTTY, "ioctl(library(), 0xC020660B)"),
     "file_system_name": (errno.ENOTTY, "ioctl(library(), 0x80111500)"),
-    "birth_of_the_scratch_folder": (errno.ENOSYS, "call(332, 291, -100, b'.', 0, 0x800, ctypes.create_string_buffer(256))"),
-    "mount_of_the_scratch_folder": (errno.ENOSYS, "call(332, 291, -100, b'.', 0, 0x5000, ctypes.create_string_buffer(256))"),
-    "handle_of_the_scratch_folder": (errno.EPERM, "call(303, 264, -100, b'.', ctypes.create_string_buffer(bytes([128, 0, 0, 0]), 200), ctypes.byref(ctypes.c_int()), 0)"),
-    "attributes_of_the_scratch_folder": (errno.EPERM, "call(468, 468, -100, b'.', ctypes.create_string_buffer(64), 24, 0)"),
-    "mounts_by_number": (errno.EPERM, "call(458, 458, ctypes.create_string_buffer(64), ctypes.create_string_buffer(512), 64, 0)"),
+    "birth_of_the_scratch_folder": (
+        errno.ENOSYS,
+        "call(332, 291, -100, b'.', 0, 0x800, ctypes.create_string_buffer(256))",
+    ),
+    "mount_of_the_scratch_folder": (
+        errno.ENOSYS,
+        "call(332, 291, -100, b'.', 0, 0x5000, ctypes.create_string_buffer(256))",
+    ),
+    "handle_of_the_scratch_folder": (
+        errno.EPERM,
+        "call(303, 264, -100, b'.', ctypes.create_string_buffer(bytes([128, 0, 0, 0]), 200), ctypes.byref(ctypes.c_int()), 0)",
+    ),
+    "attributes_of_the_scratch_folder": (
+        errno.EPERM,
+        "call(468, 468, -100, b'.', ctypes.create_string_buffer(64), 24, 0)",
+    ),
+    "mounts_by_number": (
+        errno.EPERM,
+        "call(458, 458, ctypes.create_string_buffer(64), ctypes.create_string_buffer(512), 64, 0)",
+    ),
     "mounts_in_proc": (errno.EACCES, "raised(open, '/proc/self/mountinfo')"),
     "mount_of_a_descriptor": (errno.EACCES, "raised(open, '/proc/self/fdinfo/0')"),
     "flags_of_the_scratch_folder": (errno.ENOTTY, "ioctl(os.open('.', os.O_RDONLY), 0x40086602)"),
@@ -316,7 +331,9 @@ ACTS = [
     "[os.mkdir('d') or os.rmdir('d') for _ in range(50)]",
     "(os.chmod('.', 0o755), os.utime('.', (5, 5)), os.listdir('.'), os.listdir('..') if os.access('..', 4) else 0)",
 ]
-SEEN_OF_A_FOLDER = "('st_mode', 'st_ino', 'st_dev', 'st_nlink', 'st_uid', 'st_gid', 'st_size', 'st_atime', 'st_mtime', 'st_blocks')"
+SEEN_OF_A_FOLDER = (
+    "('st_mode', 'st_ino', 'st_dev', 'st_nlink', 'st_uid', 'st_gid', 'st_size', 'st_atime', 'st_mtime', 'st_blocks')"
+)
 LOOK = (
     f"hash(repr(([[getattr(os.stat(folder), name) for name in {SEEN_OF_A_FOLDER}] for folder in ('.', '..')], "
     "os.listdir('.'), [part for at, part in enumerate(os.statvfs('.')) if at != 10], entries('.'), "
