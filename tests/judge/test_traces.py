@@ -1,5 +1,6 @@
 """Traces that the traced program cannot write itself, and reports of them that cost no more than an honest one."""
 
+# ruff: noqa: E501 - a program per line
 from __future__ import annotations
 
 import asyncio

@@ -218,7 +218,8 @@ IMPURE = [
     "import sys\ndel sys.stdin", "import math\ntry:\n    math.no\nexcept AttributeError as e:\n    e.obj",
     "'{0.__globals__}'.format(print)", "t = '{0.x}'\nt.format(1)", "'{a[x]}'.format_map({})", "'{:{0.x}}'.format(1)",
     "str.format('{0.x}', 1)", "match {'__import__': print}:\n    case __builtins__: pass", "from math import pi as __x",
-    "# coding: utf-7\n#+AAo-import os\n", "class A:\n    async def __getattr__(self, name): return name", "def f():\n    global __builtins__",
+    "# coding: utf-7\n#+AAo-import os\n",
+    "class A:\n    async def __getattr__(self, name): return name", "def f():\n    global __builtins__",
 ]  # fmt: skip
 
 
