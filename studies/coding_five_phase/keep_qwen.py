@@ -12,13 +12,22 @@ import hashlib
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 Facts = dict[str, Any]
-SETS = {"MBPP": "mbpp", "HumanEval": "humaneval", "gsm8k": "gsm8k"}
+TASKS = ("TSP", "GED", "MCP", "MIS", "MVC", "MCS")
+SETS = {
+    "MBPP": "mbpp", "HumanEval": "humaneval", "gsm8k": "gsm8k", "sql": "sql", "countdown": "countdown",
+    **dict.fromkeys(TASKS, "np"),
+}  # fmt: skip
 """How the ids of a set begin, and its name here."""
+MEMBER = re.compile(r"^\d+/")
+"""What a mixture puts before the ids of its members."""
+STAGE = re.compile(r"\d+_(after_\w+)")
+"""How the file of a card is named that was made between two stages of one training."""
 AGAINST = [
     ("base", "rft"), ("rft", "dpo"), ("dpo", "grpo"), ("dpo", "random"), ("random", "grpo"), ("base", "grpo"),
     ("base", "random"), ("grpo", "repair"), ("base", "repair"), ("no_dpo", "grpo"), ("more_sft", "grpo"),
@@ -76,13 +85,23 @@ def parts_of(raw: Path) -> Iterator[Part]:
         for path in sorted((arm / facts["folder"] / "analysis/cards").glob("*_*.json")):
             first = path.name.startswith("0_")
             card, answers = json.loads(path.read_text()), lines_of(path.with_suffix(".answers.jsonl"))
-            known = {**facts, "steps": 0, "answers": 0, "cut": ""} if first else facts
-            yield Part("base" if first else f"{part}_s{seed}", known, card, answers, [] if first else steps)
+            stage = STAGE.fullmatch(path.stem)
+            known = {**facts, "steps": card["step"], "answers": 0, "cut": ""} if first or stage else facts
+            name = "base" if first else f"{part}_{stage[1]}_s{seed}" if stage else f"{part}_s{seed}"
+            yield Part(name, known, card, answers, [] if first or stage else steps)
 
 
 def set_of(problem: str) -> str:
     """Which set a problem's id belongs to."""
-    return next((name for start, name in SETS.items() if problem.startswith(start)), "other")
+    own = MEMBER.sub("", problem)
+    return next((name for start, name in SETS.items() if own.startswith(start)), "other")
+
+
+def task_of(problem: str) -> str:
+    """The kind of a problem within its set, where its id says so."""
+    own, data = MEMBER.sub("", problem), set_of(problem)
+    words = own.split(":")
+    return words[0] if data == "np" else f"{words[1]} numbers" if data == "countdown" else data
 
 
 def goals_of(card: Facts) -> dict[str, Facts]:
@@ -125,6 +144,8 @@ def arm_facts(part: Part) -> Facts:
     facts["memory_gb"] = facts["memory_gb"] or 0
     if rows and "groups/zero_variance" in rows[0]:
         facts["curves"] = {name: [short(row.get(key, 0.0)) for row in rows] for name, key in CURVES.items()}
+    errors = Counter((set_of(row["problem"]), row["error"]) for row in part.answers if row["turn"] == 0)
+    facts["errors"] = {f"{data}: {error}": count for (data, error), count in sorted(errors.items())}
     return {**facts, "goals": goals_of(part.card), "second": second_tries(part.answers)}
 
 
@@ -132,25 +153,39 @@ def kept(parts: list[Part], sampled: dict[str, Facts], against: list[tuple[str, 
     """Everything the tables are made of; problems that some arm has no verdict on are left out for all."""
     shared = set.intersection(*(set(part.card["outcomes"]) for part in parts))
     every = set.union(*(set(part.card["outcomes"]) for part in parts))
-    found = {data: [name for name in sorted(shared) if set_of(name) == data] for data in (*SETS.values(), "other")}
+    sets = [*dict.fromkeys(SETS.values()), "other"]
+    found = {data: [name for name in sorted(shared) if set_of(name) == data] for data in sets}
     problems = {data: names for data, names in found.items() if names}
-    marks = {
-        data: {"greedy": {part.name: "".join(str(int(part.card["outcomes"][i])) for i in names) for part in parts}}
-        for data, names in problems.items()
-    }
+    marks = {data: {"greedy": greedy_marks(parts, names)} for data, names in problems.items()}
     for arm, facts in sampled.items():
         right = {i: count for one in facts["sets"].values() for i, count in one["right"].items()}
         for data, names in problems.items():
-            if all(i in right for i in names):
-                marks[data].setdefault("sampled", {})[arm] = [right[i] for i in names]
+            if some := [i for i in names if i in right]:
+                # Where only some problems were sampled they are a set of their own, with its greedy answers.
+                of = data if len(some) == len(names) else f"{data} ({len(some)} problems)"
+                marks.setdefault(of, {"greedy": greedy_marks(parts, some)})
+                marks[of].setdefault("sampled", {})[arm] = [right[i] for i in some]
     return {
         "samples": max((facts["n"] for facts in sampled.values()), default=16),
         "against": against,
         "left_out": sorted(every - shared),
-        "skills": {data: [data] * len(names) for data, names in problems.items()},
+        "skills": {data: [task_of(name) for name in names] for data, names in problems.items()},
         "arms": {part.name: arm_facts(part) for part in parts},
         "outcomes": marks,
     }
+
+
+def greedy_marks(parts: list[Part], names: list[str]) -> dict[str, str]:
+    """By arm: whether its greedy answer to each problem was right, as 0 and 1."""
+    return {part.name: "".join(str(int(part.card["outcomes"][i])) for i in names) for part in parts}
+
+
+def save(path: Path, made: Facts) -> None:
+    """One line per entry, and a word about it."""
+    lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in made.items())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{\n" + lines + "\n}\n")
+    print(f"{path.name}: {', '.join(made['arms'])}; left out: {made['left_out'] or 'nothing'}")
 
 
 def sampled_of(raw: Path) -> dict[str, Facts]:
@@ -203,10 +238,7 @@ def main() -> None:
     for name, some in groups.items():
         if some:
             code = name == "qwen_coder"
-            made = kept(some, sampled if code else {}, AGAINST if code else GSM8K)
-            lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in made.items())
-            (target / f"{name}.json").write_text("{\n" + lines + "\n}\n")
-            print(f"{name}.json: {', '.join(made['arms'])}; left out: {made['left_out'] or 'nothing'}")
+            save(target / f"{name}.json", kept(some, sampled if code else {}, AGAINST if code else GSM8K))
     by_name = {part.name: part for part in groups["qwen_coder"]}
     if {"base", "grpo_s0", "repair_s0"} <= by_name.keys():
         rows = [json.dumps(row, ensure_ascii=False) for row in gallery(by_name)]

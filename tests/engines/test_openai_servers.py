@@ -299,6 +299,30 @@ def test_a_server_that_is_down_at_the_start_does_not_stop_the_others() -> None:
         assert ask(servers, ["a", "b"])["b"].text == "said b"
 
 
+def test_a_lost_server_is_tried_once_for_the_next_adapter_and_used_again_when_it_is_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = ["m", "n", "o"]
+    with (
+        FaultyServer(echo, models=names) as one,
+        FaultyServer(echo, models=names) as two,
+        Servers([one.url, two.url], "m", **FAST) as servers,
+    ):
+        lost, tries = servers.replicas.all[1], []
+
+        async def gone(model: str) -> None:
+            tries.append(model)
+            raise ConnectionError("nobody there")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(lost, "check", gone)
+            servers.switch("n")
+            servers.switch("o")
+        assert tries == ["n"] * 4 + ["o"] and lost.down
+        servers.switch("o")
+        assert not lost.down
+
+
 def test_keys_go_to_the_server_and_nowhere_else() -> None:
     with FaultyServer(echo) as server, Servers([server.url], key="sk-very-secret", **FAST) as servers:
         ask(servers, ["a"])

@@ -183,3 +183,25 @@ def test_ppo_loss_agrees_with_verls_own(core, torch, actor, gradient) -> None:
         found[name] = gradient(loss, logp)
     assert found["vanilla"][0] == pytest.approx(found["rlvr_ppo_clip"][0], abs=1e-9)
     np.testing.assert_allclose(found["rlvr_ppo_clip"][1], found["vanilla"][1], atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64"])
+def test_log_probabilities_are_verls_own_without_a_loop_over_tokens(dtype: str, monkeypatch: pytest.MonkeyPatch):
+    torch = pytest.importorskip("torch")
+    module = pytest.importorskip("verl.utils.torch_functional")
+    from rlvrlab.scale.verl import log_probs, plugin
+
+    plugin.add("token_log_probs", module)
+    assert module.logprobs_from_logits_v2 is log_probs.log_probs
+    monkeypatch.setattr(log_probs, "CHUNK", 5)
+    torch.manual_seed(0)
+    logits = torch.randn(13, 11).to(getattr(torch, dtype)).requires_grad_()
+    labels, weight = torch.randint(0, 11, (13,)), torch.randn(13)
+    ours = module.logprobs_from_logits(logits, labels)
+    (ours * weight).sum().backward()
+    mine, logits.grad = logits.grad, None
+    theirs = module.logprobs_from_logits_naive(logits.double(), labels)
+    (theirs * weight).sum().backward()
+    assert ours.dtype == (torch.float64 if dtype == "float64" else torch.float32)
+    assert torch.allclose(ours.double(), theirs, atol=1e-6)  # bfloat16 logits too: only the logits are rounded
+    assert torch.allclose(mine.double(), logits.grad.double(), atol=1e-2 if dtype == "bfloat16" else 1e-6)

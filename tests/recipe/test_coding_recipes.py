@@ -23,7 +23,12 @@ pytestmark = [
     pytest.mark.skipif(probe().best == "weak", reason="this machine cannot isolate programs"),
 ]
 ROOT = Path(__file__).parents[2]
-RECIPES = [*(ROOT / "recipes").glob("*.toml"), ROOT / "studies" / "coding_five_phase" / "qwen_coder.toml"]
+STUDIES = ROOT / "studies"
+RECIPES = [
+    *(ROOT / "recipes").glob("*.toml"),
+    STUDIES / "coding_five_phase" / "qwen_coder.toml",
+    STUDIES / "interference" / "qwen_skills.toml",
+]
 SKILLS = ("code", "code_repair", "code_refactor", "code_reasoning")
 NANO = ["engine.model=nano", "engine.chat=false", "engine.lora_rank=4", "rollout.n=2", "rollout.max_tokens=8",
         "eval.test_size=2", "stop.deadline_s=0"]  # fmt: skip
@@ -48,8 +53,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         made = from_preset(name, PRESETS["mbpp"], judge, home / "mbpp.jsonl")
         made.leave_out_bad_tasks()
         write(made, home / "data", "jsonl")
-    sql = from_environment("sql", instantiate("env", {"type": "sql"}, home), {"train": 8, "dev": 4, "test": 2}, 0)
-    write(sql, home / "data", "jsonl")
+    for env in ("sql", "countdown"):
+        made = from_environment(env, instantiate("env", {"type": env}, home), {"train": 8, "dev": 4, "test": 2}, 0)
+        write(made, home / "data", "jsonl")
     other = Prepared("humaneval", instantiate("env", {"type": "code"}, home))
     other.problems["test"] = instantiate("env", {"type": "code"}, home).problems("test", 1, 0)
     write(other, home / "data", "jsonl")
@@ -75,6 +81,16 @@ def test_five_phases_of_a_study_on_one_gpu(folder: Path) -> None:
     assert ended.status == "finished"
     card = json.loads((ended.folder / "analysis" / "cards" / "3_grpo.json").read_text())
     assert {"humaneval_test/accepted_at_1", "mbpp_test/recovery_rate"} <= card["metrics"].keys()
+
+
+def test_three_skills_in_turn(folder: Path) -> None:
+    words = [*NANO, f"output_dir={folder / 'runs'}", "data.dev_size=6", "grpo.steps=3", "grpo.batch_size=2"]
+    guard = ["guard.type=skill_safe", 'guard.protected=["code", "sql"]', "guard.memory_per_skill=2"]
+    ended = start(load_recipe(folder / "qwen_skills.toml", [*words, *guard]), lambda *_: None)
+    assert ended.status == "finished"
+    card = json.loads((ended.folder / "analysis" / "cards" / "1_grpo.json").read_text())
+    assert "mbpp_test/recovery_rate" in card["metrics"]
+    assert "countdown_test/recovery_rate" not in card["metrics"], "Countdown has no second tries"
 
 
 def test_five_skills_as_one_mixture(folder: Path) -> None:

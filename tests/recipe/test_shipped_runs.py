@@ -15,7 +15,9 @@ from rlvrlab.train.session import start
 
 FILES = files()
 RAN: set[str] = set()
-OF_FILES = {"code_skills", "coding_five_phase", "coding_five_phase/qwen_coder", "verl_code_skills"}
+OF_FILES = {
+    "code_skills", "coding_five_phase", "coding_five_phase/qwen_coder", "interference/qwen_skills", "verl_code_skills",
+}  # fmt: skip
 """They train on several prepared files, which test_coding_recipes.py makes and runs them with."""
 
 

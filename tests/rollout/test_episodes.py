@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from talking import END, Letters, Scripted, good
 
 from rlvrlab.credit.base import Shape
 from rlvrlab.credit.tree import tree_credit
@@ -25,7 +26,6 @@ from rlvrlab.recipe import Resolved, load_recipe
 from rlvrlab.rewards.binary import Binary
 from rlvrlab.rollout.collect import as_row, collect
 from rlvrlab.rollout.episodes import demonstrations, metrics_of_turns
-from rlvrlab.scale.verl.refusals import refusals
 from rlvrlab.skills.groups import labels
 from rlvrlab.train.batches import assemble
 from rlvrlab.train.checks import check_phases
@@ -33,46 +33,11 @@ from rlvrlab.train.lab import build_lab
 from rlvrlab.types import Completion, Finish, Problem, Request, Sampling
 
 needs_jail = pytest.mark.skipif(probe().best == "weak", reason="this machine cannot isolate programs")
-END = 1
-
-
-class Letters:
-    """One token per character; 1 ends a turn."""
-
-    vocab_size, end = 0x110000, END
-
-    def encode(self, text: str) -> tuple[int, ...]:
-        return tuple(map(ord, text))
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        return "".join(chr(token) for token in tokens if token != END)
-
-
-class Scripted:
-    """Says what a function of the conversation so far says."""
-
-    def __init__(self, speak: Callable[[str], str]) -> None:
-        self.speak, self.tokenizer, self.seen = speak, Letters(), list[Request]()
-
-    def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
-        self.seen += requests
-        return [[self._one(request) for _ in range(request.n)] for request in requests]
-
-    def _one(self, request: Request) -> Completion:
-        text = self.speak(self.tokenizer.decode(request.tokens))
-        tokens = (*self.tokenizer.encode(text), END)[: request.sampling.max_tokens]
-        finish = Finish.STOP if tokens[-1:] == (END,) else Finish.LENGTH
-        return Completion(self.tokenizer.decode(tokens), tokens, (-0.5,) * len(tokens), finish)
 
 
 def ask(env: Agent, problem: Problem, speak: Callable[[str], str], n: int = 1, most: int = 500):
     sampler = Scripted(speak)
     return collect(sampler, env, Binary(), [problem], n=n, sampling=Sampling(most), key=(0,)), sampler
-
-
-def good(env: Agent, problem: Problem) -> Callable[[str], str]:
-    call, answer = env.gold_turns(problem)
-    return lambda talk: answer if "<tool_response>" in talk.removeprefix(problem.prompt) else call
 
 
 @needs_jail
@@ -199,11 +164,6 @@ def recipe(tmp_path: Path, phase: str = "grpo", *overrides: str) -> Resolved:
     path = tmp_path / "recipe.toml"
     path.write_text(RECIPE.replace("PHASE", phase))
     return load_recipe(path, overrides)
-
-
-def test_verl_refuses_tools_with_the_reason(tmp_path: Path) -> None:
-    [words] = [one for one in refusals(recipe(tmp_path)) if one.startswith("env.type")]
-    assert "agent loop is not driven from here" in words and 'engine.type = "hf"' in words
 
 
 def test_what_cannot_train_on_episodes_is_refused_before_training(tmp_path: Path) -> None:

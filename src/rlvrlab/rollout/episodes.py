@@ -32,7 +32,7 @@ def with_tools(
 ) -> list[list[Completion]]:
     """First turns gone on with to whole episodes where a problem has tools; other answers as they are."""
     episodes = [
-        _Episode(problem, request, (sample,), [first])
+        Episode(problem, request, (sample,), [first])
         for problem, request, group in zip(problems, requests, answers, strict=True)
         for sample, first in enumerate(group)
         if "tools" in problem.meta
@@ -55,18 +55,18 @@ def grow_episodes(
     share = prod(shape.branches) // shape.branches[0]
     first = [replace(request, n=shape.branches[0], key=(*request.key, "tree")) for request in requests]
     living = [
-        _Episode(problem, request, (way,), [turn], shares=(share,))
+        Episode(problem, request, (way,), [turn], shares=(share,))
         for problem, request, turns in zip(problems, requests, sampler.sample(first), strict=True)
         for way, turn in enumerate(turns)
     ]
-    ended: list[_Episode] = []
+    ended: list[Episode] = []
     for ways in shape.branches[1:]:
         for _ in range(shape.every - 1):
             _one_round(sampler, living)
         ended += [episode for episode in living if not episode.wants_result]
         living = _forked(sampler, [episode for episode in living if episode.wants_result], ways)
     _played(sampler, living)
-    grown: dict[tuple[Any, ...], list[_Episode]] = {request.key: [] for request in requests}
+    grown: dict[tuple[Any, ...], list[Episode]] = {request.key: [] for request in requests}
     for episode in sorted([*ended, *living], key=lambda episode: episode.path):
         grown[episode.request.key].append(episode)
     beside = [replace(r, n=r.n - len(grown[r.key]), key=(*r.key, "beside")) for r in requests]
@@ -78,13 +78,13 @@ def grow_episodes(
     ]
 
 
-def _played(sampler: Sampler, episodes: Sequence[_Episode]) -> None:
+def _played(sampler: Sampler, episodes: Sequence[Episode]) -> None:
     """All episodes to their end."""
     while _one_round(sampler, episodes):
         pass
 
 
-def _one_round(sampler: Sampler, episodes: Sequence[_Episode]) -> bool:
+def _one_round(sampler: Sampler, episodes: Sequence[Episode]) -> bool:
     """A turn more for every episode that waits for a result; False where none did."""
     going = _told(sampler, [episode for episode in episodes if episode.wants_result])
     if going:
@@ -93,14 +93,14 @@ def _one_round(sampler: Sampler, episodes: Sequence[_Episode]) -> bool:
     return bool(going)
 
 
-def _told(sampler: Sampler, waiting: Sequence[_Episode]) -> list[tuple[_Episode, Request]]:
+def _told(sampler: Sampler, waiting: Sequence[Episode]) -> list[tuple[Episode, Request]]:
     """Results for all that wait; those with tokens left, and the request for their next turn."""
-    results = _results([(episode.problem, episode.allowed_call) for episode in waiting]) if waiting else []
+    results = carried_out([(episode.problem, episode.allowed_call) for episode in waiting]) if waiting else []
     both = [(one, one.told(result, sampler.tokenizer)) for one, result in zip(waiting, results, strict=True)]
     return [(episode, request) for episode, request in both if request is not None]
 
 
-def _forked(sampler: Sampler, waiting: Sequence[_Episode], ways: int) -> list[_Episode]:
+def _forked(sampler: Sampler, waiting: Sequence[Episode], ways: int) -> list[Episode]:
     """Each of these in several ways on from the result it gets; what has no tokens left stays as it is."""
     going = _told(sampler, waiting)
     asked = [replace(request, n=ways) for _, request in going]
@@ -113,8 +113,8 @@ def _forked(sampler: Sampler, waiting: Sequence[_Episode], ways: int) -> list[_E
 
 
 @dataclass
-class _Episode:
-    """One conversation as far as it has come."""
+class Episode:
+    """One conversation as far as it has come; whoever plays it draws the turns."""
 
     problem: Problem
     request: Request
@@ -173,10 +173,10 @@ class _Episode:
         parts = [part.tokens if isinstance(part, Completion) else part[2] for part in self.parts]
         return tuple(token for part in parts for token in part)
 
-    def fork(self, way: int, ways: int, turn: Completion) -> _Episode:
+    def fork(self, way: int, ways: int, turn: Completion) -> Episode:
         """One of the ways on from here, which is a branch of its own."""
         shares, ends = (*self.shares, self.shares[-1] // ways), (*self.ends, len(self.tokens))
-        return _Episode(self.problem, self.request, (*self.path, way), [*self.parts, turn], False, shares, ends)
+        return Episode(self.problem, self.request, (*self.path, way), [*self.parts, turn], False, shares, ends)
 
     @property
     def branches(self) -> tuple[Branch, ...]:
@@ -211,7 +211,7 @@ def demonstrations(env: ShowsTurns, problems: Sequence[Problem], tokenizer: Toke
     """Reference episodes as examples for SFT, one per turn of the policy: what it saw, and what it should say."""
     said = [(problem, text) for problem in problems for text in env.gold_turns(problem)]
     calls = [_called(problem, text) for problem, text in said]
-    results = iter(_results([(one, call) for (one, _), call in zip(said, calls, strict=True) if call is not None]))
+    results = iter(carried_out([(one, call) for (one, _), call in zip(said, calls, strict=True) if call is not None]))
     examples, seen = [], dict[str, tuple[int, ...]]()
     for (problem, text), call in zip(said, calls, strict=True):
         before = seen.get(problem.id) or prompt_tokens(tokenizer, problem.prompt)
@@ -223,11 +223,11 @@ def demonstrations(env: ShowsTurns, problems: Sequence[Problem], tokenizer: Toke
     return examples
 
 
-def _results(asked: Sequence[tuple[Problem, Call]]) -> list[Result]:
-    """The tools are imported by the first call: they bring the whole judge, which most runs do without."""
-    from rlvrlab.envs.agent.environment import carried_out
+def carried_out(asked: Sequence[tuple[Problem, Call]]) -> list[Result]:
+    """What the tools answer. They are imported by the first call: they bring the judge, which most runs do without."""
+    from rlvrlab.envs.agent import environment
 
-    return carried_out(asked)
+    return environment.carried_out(asked)
 
 
 def _called(problem: Problem, text: str) -> Call | None:

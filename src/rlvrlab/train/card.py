@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlvrlab.envs.base import GivesFeedback
+from rlvrlab.envs.base import BaseEnvironment, GivesFeedback
 from rlvrlab.evals.answering import BLIND, EngineAnswerer
 from rlvrlab.evals.evaluate import Evaluation, evaluate
 from rlvrlab.evals.judged import Judged
@@ -33,7 +33,7 @@ from rlvrlab.record.shapes import MEND, Record, refuse_other
 from rlvrlab.rollout.prompts import prompt_tokens
 from rlvrlab.skills.metrics import diversity
 from rlvrlab.train.lab import Lab
-from rlvrlab.types import Completion, Problem, Rollout, Verdict
+from rlvrlab.types import Completion, Environment, Problem, Rollout, Verdict
 
 BASELINE = "baseline"
 EARLIER = "before_extension"
@@ -127,8 +127,8 @@ def measure(lab: Lab, phase: str, step: int) -> Measured:
         ids = {problem.id for problem in problems}
         own = _of(found, ids)
         numbers = _numbers(own, _of(sampled, ids) if sampled else None)
-        if isinstance(lab.env, GivesFeedback):
-            counts, again, blind = _recovered(lab, phase, own)
+        if can_ask_again := {one.id for one in problems if gives_feedback(lab.env, one)}:
+            counts, again, blind = _recovered(lab, phase, _of(own, can_ask_again))
             mended.append(counts)
             numbers |= counts.metrics()
             answers += [_row(r.problem, 1, r.asked, r.completion, r.verdict) for r in again]
@@ -139,6 +139,12 @@ def measure(lab: Lab, phase: str, step: int) -> Measured:
         metrics |= Recovery.of_all(mended).metrics()
     outcomes = {one.problem.id: float(one.verdict.correct) for one in found.judged if one.verdict.correct is not None}
     return Measured(Card(phase, step, metrics, outcomes, seed=lab.recipe.seed), answers)
+
+
+def gives_feedback(env: Environment, problem: Problem) -> bool:
+    """Can the environment ask this problem again? Of a mixture, the member that judges it decides."""
+    judge = env.judge_of(problem) if isinstance(env, BaseEnvironment) else None
+    return isinstance(judge or env, GivesFeedback)
 
 
 def _row(problem: Problem, turn: int, prompt: str, completion: Completion, verdict: Verdict) -> dict[str, Any]:

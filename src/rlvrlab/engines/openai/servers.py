@@ -206,7 +206,7 @@ class Servers:
 
     async def _first_contact(self, replica: ModelReplica) -> None:
         url = replica.host.url
-        for attempt in range(FIRST_TRIES):
+        for attempt in range(1 if replica.down else FIRST_TRIES):  # known to be lost: each update would wait for it
             try:
                 async with asyncio.timeout(self._start_s):
                     if not self.model:

@@ -11,7 +11,7 @@ import numpy as np
 
 from rlvrlab.batch import Floats, Ints, pad
 from rlvrlab.scale.verl.job import Job
-from rlvrlab.scale.verl.reward import completion_of
+from rlvrlab.scale.verl.reward import EPISODE, completion_of
 from rlvrlab.types import ErrorKind, Reward, Rollout, Verdict
 
 FIELDS = ["uid", "extra_info", "extra_fields", "rm_scores", "prompts", "responses", "response_mask"]
@@ -54,8 +54,9 @@ class Collection:
             problem = job.problems[infos[i]["id"]]
             session = batch.keys[i].rsplit("_", 2)[1]
             text = tokenizer.decode(answers[i], skip_special_tokens=True)
-            completion = completion_of(job, text, tuple(answers[i]))
-            said = extras[i].get("reward_extra_info", {}) if isinstance(extras[i], dict) else {}
+            more = extras[i] if isinstance(extras[i], dict) else {}
+            completion = completion_of(job, text, tuple(answers[i]), more.get(EPISODE))
+            said = more.get("reward_extra_info", {})
             verdict, reward = _judged(said, scores[i])
             group = f"{step}/{job.phase.name}/{problem.id}{again[uids[i]]}"
             rollouts.append(

@@ -19,8 +19,10 @@ from types import ModuleType
 ADDITIONS = {
     "verl.trainer.ppo.core_algos": "algorithms",
     "verl.trainer.ppo.v1.trainer_sync": "trainer",
+    "verl.utils.torch_functional": "token_log_probs",
     "verl.workers.engine.fsdp.transformer_impl": "engines",
     "verl.experimental.reward_loop.reward_manager.naive": "reward_manager",
+    "verl.experimental.agent_loop.agent_loop": "agent_loop",
     "verl.workers.rollout.base": "cpu_rollout",
     "verl.workers.rollout.replica": "cpu_replica",
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.registry import find, names
 from rlvrlab.train.phases.base import OnlinePhase, Phase
@@ -63,14 +62,8 @@ def _refused_plugins(resolved: Resolved) -> list[str]:
     objective, credit, surgery, guard, protocol = (
         resolved.build(kind) for kind in ("objective", "credit", "surgery", "guard", "protocol")
     )
-    env = resolved.build("env")
     middle = "draws new answers in the middle of verl's step, which is not possible"
     found = []
-    if isinstance(env, BaseEnvironment) and env.uses_tools:
-        why = (
-            "answers are episodes with tools, and verl's agent loop is not driven from here: its rollouts have one turn"
-        )
-        found.append(f'env.type: {env.name!r}: {why}; use engine.type = "hf"')
     if objective is not None and not objective.uses_advantages:
         able = ", ".join(name for name in names("objective") if find("objective", name).uses_advantages)
         found.append(f"objective.type: {objective.name!r} has no advantage to train on; use {able}")

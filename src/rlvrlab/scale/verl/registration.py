@@ -35,6 +35,21 @@ def reward_manager(module: Any) -> None:
     module.register("rlvr")(type("RlvrRewardManager", (ManagerHooks, module.NaiveRewardManager), {}))
 
 
+def token_log_probs(module: Any) -> None:
+    """In place of verl's loop over single tokens, which it falls back on without flash-attn."""
+    from rlvrlab.scale.verl.log_probs import log_probs
+
+    module.logprobs_from_logits_v2 = log_probs
+
+
+def agent_loop(module: Any) -> None:
+    """`agent.default_agent_loop=rlvr_episodes`: answers over several turns with tools in between."""
+    from rlvrlab.scale.verl import EPISODES
+    from rlvrlab.scale.verl.episode_loop import episode_loop
+
+    module._agent_loop_registry[EPISODES] = {"_target_": f"{episode_loop.__module__}.{episode_loop.__name__}"}
+
+
 def engines(module: Any) -> None:
     """Surgery inside the update: verl's language model engine, where a run of ours is going on; also for a CPU."""
     from rlvrlab.scale.verl.actor import EngineHooks

@@ -13,19 +13,22 @@ import math
 import os
 import threading
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
 
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.rewards.total import paid
 from rlvrlab.scale.verl.job import Job, current
-from rlvrlab.types import Completion, Finish, Problem, Verdict, unjudged
+from rlvrlab.types import Completion, Finish, Problem, Turn, Verdict, unjudged
 
 PATIENCE_S = float(os.environ.get("RLVR_JUDGE_PATIENCE_S", "120"))
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 20.0
 TOKENS = "rlvr_tokens"
 """Where the reward manager leaves an answer's tokens."""
+EPISODE = "rlvr_episode"
+"""Where the agent loop leaves what an episode's tokens do not say: its turns, and why it ended."""
 
 
 async def compute_score(
@@ -35,14 +38,18 @@ async def compute_score(
     job = current()
     problem = problem_of(job, extra_info or {}, ground_truth)
     verdict = await _patiently(job, problem, solution_str)
-    tokens = tuple((extra_info or {}).get(TOKENS, ()))
-    return scored(job, problem, completion_of(job, solution_str, tokens), verdict)
+    given = extra_info or {}
+    answer = completion_of(job, solution_str, tuple(given.get(TOKENS, ())), given.get(EPISODE))
+    return scored(job, problem, answer, verdict)
 
 
-def completion_of(job: Job, text: str, tokens: tuple[int, ...]) -> Completion:
-    """The answer as a reward sees it; one that fills all its room was cut off."""
-    full = len(tokens) >= job.resolved.recipe.rollout.max_tokens
-    return Completion(text, tokens, (), Finish.LENGTH if full else Finish.STOP)
+def completion_of(job: Job, text: str, tokens: tuple[int, ...], episode: Mapping[str, Any] | None = None) -> Completion:
+    """The answer as a reward sees it; one that fills all its room was cut off, unless its agent loop says otherwise."""
+    if episode is None:
+        full = len(tokens) >= job.resolved.recipe.rollout.max_tokens
+        return Completion(text, tokens, (), Finish.LENGTH if full else Finish.STOP)
+    turns = tuple(Turn(by, said, (span[0], span[1]), tool, ok) for by, said, span, tool, ok in episode["turns"])
+    return Completion(text, tokens, (), Finish(episode["finish"]), turns=turns)
 
 
 def scored(job: Job, problem: Problem, completion: Completion, verdict: Verdict) -> dict[str, Any]:
@@ -82,14 +89,16 @@ async def _patiently(job: Job, problem: Problem, text: str) -> Verdict:
 
 
 class ManagerHooks:
-    """Before verl's own reward manager: it hands on the text alone, and a reward may count tokens."""
+    """Before verl's own reward manager: it hands on the text alone, and a reward may count tokens or turns."""
 
     async def run_single(self, data: Any) -> dict[str, Any]:
-        """Leave the tokens in extra_info."""
+        """Leave the tokens, and the turns of an episode, in extra_info."""
         item = data[-1]
         length = item.batch["responses"].shape[-1]
         valid = int(item.batch["attention_mask"][-length:].sum())
-        item.non_tensor_batch["extra_info"][TOKENS] = item.batch["responses"][:valid].tolist()
+        known = item.non_tensor_batch["extra_info"]
+        known[TOKENS] = item.batch["responses"][:valid].tolist()
+        known[EPISODE] = item.non_tensor_batch.get("tool_extra_fields", {}).get(EPISODE)
         found: dict[str, Any] = await super().run_single(data)  # type: ignore[misc]
         return found
 
