@@ -53,6 +53,8 @@ REFUSED = {
     "too long a body": (GOOD.replace(b": 2", b": 99999999999"), 413),
     "bare line feeds": (GOOD.replace(b"\r\n", b"\n"), 400),
     "one bare line feed": (GOOD.replace(b"80\r\n", b"80\n"), 400),
+    "a bare line feed behind the first line": (GOOD.replace(b"1.1\r\nHost: ", b"1.1\nHost:"), 400),
+    "a head without its empty line": (GOOD.removesuffix(b"\r\n\r\n"), 400),
     "a bare carriage return": (GOOD.replace(b"80\r\n", b"80\rX: y\r\n"), 400),
     "a folded header": (GOOD.replace(b"80\r\n", b"80\r\n more\r\n"), 400),
     "a first line that is folded": (GOOD.replace(b"Host", b" Host"), 400),

@@ -53,6 +53,13 @@ def test_evaluate_and_compare(run: Run) -> None:
         rlvrlab.evaluate(run.folder.parent, progress=False)
 
 
+def test_one_answer_is_greedy_and_several_are_drawn(tmp_path: Path) -> None:
+    one, two = (
+        rlvrlab.evaluate(COUNTDOWN, n=n, size=2, output=tmp_path / str(n), progress=False).protocol for n in (1, 2)
+    )
+    assert (one, two) == ("EVAL@1", "EVAL@k")
+
+
 def test_a_comparison_shows_who_was_compared_and_what_changes_the_reading(run: Run, tmp_path: Path) -> None:
     """An earlier checkpoint of another run: part of the difference may be how long they ran."""
     other = rlvrlab.train(

@@ -1,23 +1,26 @@
-"""A mistake in a script shows the script's line and the reason, not the laboratory's inside."""
+"""Arguments that a function does not have, and those that it hands on."""
 
 from __future__ import annotations
 
-import pydoc
-import subprocess
-import sys
+from typing import Any
 
-import rlvrlab
+import pytest
 
-
-def test_a_mistake_has_a_short_traceback(tmp_path) -> None:
-    script = tmp_path / "mine.py"
-    script.write_text("import rlvrlab\nrlvrlab.train('toy_countdown', overrides='rolout.n=3')\n")
-    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    lines = done.stderr.splitlines()
-    assert lines[-1].endswith("override rolout.n: unknown key; did you mean 'rollout.n'?")
-    assert done.stderr.count("  File ") <= 3 and "During handling" not in done.stderr
+from rlvrlab import UserError
+from rlvrlab.api.short_errors import short_errors
 
 
-def test_help_of_train_is_the_functions() -> None:
-    told = pydoc.plain(pydoc.render_doc(rlvrlab.train))
-    assert "train(recipe" in told and "`reward` is a function (problem, completion, verdict)" in told
+@short_errors
+def strict(size: int = 0) -> int:
+    return size
+
+
+@short_errors
+def handing_on(size: int = 0, **options: Any) -> dict[str, Any]:
+    return {"size": size, **options}
+
+
+def test_an_unknown_argument_is_refused_unless_any_is_taken() -> None:
+    assert strict(size=1) == 1 and handing_on(size=1, siez=3) == {"size": 1, "siez": 3}
+    with pytest.raises(UserError, match="strict: unknown argument 'siez'; did you mean 'size'"):
+        strict(siez=3)  # type: ignore[call-arg]

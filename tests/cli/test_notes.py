@@ -9,7 +9,7 @@ import pytest
 from command_line import inside, tiny
 
 from rlvrlab.engines.toy.engine import ToyEngine
-from rlvrlab.notes import note
+from rlvrlab.notes import hearing, note, noting
 from rlvrlab.record.run import read_events
 
 WORDS = "out of memory while sampling: 2 answers abreast from now on"
@@ -43,3 +43,16 @@ def test_the_plan_advises_it(run, tmp_path: Path) -> None:
 def test_an_evaluation_says_it(run) -> None:
     said = run("eval", "countdown", "--engine", "toy", "--size", "2", "-o", "kept").stderr
     assert f"memory: {WORDS}" in said.splitlines()
+
+
+def test_who_listens_within_takes_nothing_from_who_listened_before() -> None:
+    outer: list[tuple[str, str]] = []
+    inner: list[tuple[str, str]] = []
+    with hearing(lambda *said: inner.append(said)):
+        note("memory", "nobody else listens")
+    with noting(lambda *said: outer.append(said)):
+        with hearing(lambda *said: inner.append(said)):
+            note("memory", "both hear it")
+        note("memory", "only the outer one hears it")
+    assert inner == [("memory", "nobody else listens"), ("memory", "both hear it")]
+    assert outer == [("memory", "both hear it"), ("memory", "only the outer one hears it")]

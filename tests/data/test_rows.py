@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rlvrlab.data.rows import read_problems, to_row, write_problems
+from rlvrlab.data.rows import is_problem_row, read_problems, to_row, write_problems
 from rlvrlab.envs.countdown import Countdown
 from rlvrlab.errors import UserError
 
@@ -28,6 +28,13 @@ def test_rows_have_verls_columns() -> None:
     assert set(row) == {"data_source", "prompt", "ability", "reward_model", "extra_info"}
     assert row["prompt"][0]["role"] == "user" and row["reward_model"]["style"] == "rule"
     assert row["extra_info"]["split"] == "dev"
+
+
+def test_a_row_is_known_by_the_four_columns_that_every_reader_needs() -> None:
+    row = {name: value for name, value in to_row(PROBLEMS[0], 0).items() if name != "ability"}
+    assert is_problem_row(row) and is_problem_row(row | {"more": 1})
+    assert not any(is_problem_row({name: row[name] for name in row if name != left}) for left in row)
+    assert not is_problem_row(row | {"extra_info": {"graph": "", "problem_text": ""}}), "somebody else's"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from command_line import RLVR, inside, rlvr
 from faulty_server import FaultyServer, chat, http
 
 from rlvrlab.envs.countdown import Countdown
+from rlvrlab.errors import UserError
+from rlvrlab.evals.suites.joint import begin
 from rlvrlab.record.files import read_lines
 from rlvrlab.registry import register
 
@@ -136,6 +138,17 @@ def test_nothing_judged_is_a_loud_end(run, tmp_path: Path) -> None:
         plan_in(tmp_path, server.url)
         done = run("phase0", "plan.toml", "-o", "out")
     assert done.returncode != 0 and "no answer could be judged: countdown" in done.stderr
+
+
+def test_an_empty_folder_is_taken_and_one_with_other_things_in_it_is_not(tmp_path: Path) -> None:
+    begin(tmp_path, PLAN, {})
+    assert {path.name for path in tmp_path.iterdir()} == {"plan.toml", "run_info.json"}
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.txt").touch()
+    with pytest.raises(UserError, match="is there and is no folder of `rlvr phase0`"):
+        begin(other, PLAN, {})
+    assert [path.name for path in other.iterdir()] == ["thesis.txt"]
 
 
 def test_another_plan_does_not_go_into_the_same_folder(run, tmp_path: Path) -> None:

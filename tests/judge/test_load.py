@@ -183,6 +183,12 @@ def test_an_endless_report_is_ended_as_output(judge: Judge) -> None:
     assert verdict.error is ErrorKind.OUTPUT and verdict.cost["cpu_s"] < 1
 
 
+@pytest.mark.parametrize(("size", "error"), [((1 << 20) - 1, ErrorKind.NONE), (1 << 20, ErrorKind.OUTPUT)])
+def test_output_that_fills_the_limit_may_have_been_cut(judge: Judge, size: int, error: ErrorKind) -> None:
+    task = StdioTask((("", "x" * size),), limits=Limits(output_mb=1))
+    assert judge.verify(task, f"import os\nos.write(1, b'x' * {size})").error is error
+
+
 @pytest.mark.slow
 def test_the_same_verdicts_at_load() -> None:
     """The smaller sister of benchmarks/judge_under_load.py."""

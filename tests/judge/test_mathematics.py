@@ -10,6 +10,8 @@ import pytest
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.modes.mathematics import MathTask, exactly_equal
+from rlvrlab.judge.modes.quantities import LONGEST_ANSWER
+from rlvrlab.judge.modes.spelling import same
 from rlvrlab.types import ErrorKind
 
 needs_math_verify = pytest.mark.skipif(
@@ -262,3 +264,8 @@ def test_an_endless_answer_is_ended(judge: Judge) -> None:
 def test_signs_that_math_verify_passes_over_in_silence_count(judge: Judge, gold: str, answer: str, right: bool) -> None:
     """An exponent T, primes, the third term of a ratio, and words that take the number back."""
     assert judge.verify(MathTask(gold), answer).correct is right
+
+
+def test_the_longest_answer_that_is_allowed_is_still_read() -> None:
+    longest = "x" + " " * (LONGEST_ANSWER - 3) + "+y"
+    assert same(longest, "x+y") is True and same(f"{longest} ", "x+y") is None

@@ -10,17 +10,19 @@ from mutant_plants import FUNCTIONS
 
 
 def names_for(text: str, start: int) -> set[str]:
-    """What tests may call the place by: the function and class around it, and those of the file that lead there."""
+    """What tests may call the place by: the function and class around it, those of the file that lead there, and the
+    names that plug-ins of the file are registered under."""
     line = text.count("\n", 0, start) + 1
     around = [
         node
         for node in ast.walk(ast.parse(text))
         if isinstance(node, (*FUNCTIONS, ast.ClassDef)) and node.lineno <= line <= (node.end_lineno or 0)
     ]
+    registered = set(re.findall(r'^@register\("\w+", "(\w+)"', text, re.MULTILINE))
     innermost = max(around, key=lambda node: node.lineno, default=None)
     if innermost is None:
-        return set()
-    return {name for name in _leading_to(text, frozenset({innermost.name})) if not name.startswith("_")}
+        return registered
+    return registered | {name for name in _leading_to(text, frozenset({innermost.name})) if not name.startswith("_")}
 
 
 def speaking_tests(path: str, text: str, names: set[str]) -> list[str]:

@@ -72,6 +72,7 @@ CONCERNS = {
     "skills/": ["skills"],
     "types.py": ["test_types.py", "rollout", "engines/test_collect.py", "evals/test_metrics.py"],
     "batch.py": ["test_batch.py", "objectives", "advantages"],
+    "registry.py": ["test_registry.py", "test_plugin_declarations.py", "recipe/test_recipe_errors.py"],
     "randomness.py": ["test_batch.py", "train/test_determinism.py", "envs/test_countdown.py"],
     "student.py": ["evals/test_statistics.py", "study/test_study_power.py"],
     "http_access.py": ["test_http_server.py", "report/test_server_pages.py"],
@@ -89,8 +90,8 @@ CONCERNS = {
 
 
 def tests_for(plant: Plant) -> list[list[str]]:
-    """Tests in the order they are tried: those that speak of the function, then the files of the room that name the
-    module or have its name, the others of the room, others.
+    """Tests in the order they are tried: those that speak of the function, in the room and elsewhere, then the files of
+    the room that have the module's name, those that import it, the others of the room, others.
 
     Paths below tests/. Most bugs are noticed by the first few, and collecting the others would take longer.
     """
@@ -101,22 +102,28 @@ def tests_for(plant: Plant) -> list[list[str]]:
     parent, _, name = module.rpartition(".")
     named = re.compile(rf"{re.escape(module)}\b|from {re.escape(parent)} import [^\n]*\b{name}\b")
     direct = [path for path, text in _texts().items() if named.search(text)]
-    first = [path for path in room if path in direct or name in Path(path).stem]
-    rest = [path for path in room if path not in first]
-    own = plant.where.rpartition(".")[2]
-    speaking = [path for path, text in _texts().items() if len(own) >= TELLING and re.search(rf"\b{own}\b", text)]
-    others = [path for path in dict.fromkeys((*speaking, *direct)) if path not in room]
+    alike = [path for path in room if name in Path(path).stem]
+    first = [path for path in room if path in direct and path not in alike]
+    rest = [path for path in room if path not in first and path not in alike]
     names = names_for((SOURCE / plant.file).read_text("utf-8"), plant.start)
-    close = [test for path in (*first, *rest) for test in speaking_tests(path, _texts()[path], names)][:MOST_CLOSE]
-    return [part for part in (close, first, rest, others[:MOST_OTHERS]) if part]
+    telling = {name for name in names if len(name) >= TELLING}
+    speaking = [path for path, text in _texts().items() if speaking_tests(path, text, telling)]
+    importing = [path for path in direct if path not in room]
+    others = [path for path in speaking if path not in room and path not in importing]
+    close = _close([*alike, *first, *rest], names) + _close(importing, names) + _close(others, telling)
+    return [part for part in (close, alike, first, rest, [*importing, *others][:MOST_OTHERS]) if part]
 
 
 MOST_CLOSE = 12
-"""Tests that are tried before whole files."""
+"""Tests of the room, and of others, that are tried before whole files."""
 TELLING = 8
 """Letters of a function's name that is not used for much else."""
 MOST_OTHERS = 8
 """Test files of other rooms that are tried: what everything imports is named in nearly all of them."""
+
+
+def _close(paths: list[str], names: set[str]) -> list[str]:
+    return [test for path in paths for test in speaking_tests(path, _texts()[path], names)][:MOST_CLOSE]
 
 
 def _of_the_room(file: str) -> list[str]:

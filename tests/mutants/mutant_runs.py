@@ -55,6 +55,8 @@ class Copy:
                 shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".venv*"))
             elif source.exists():
                 shutil.copy2(source, folder / name)
+        self._scratch = folder.with_name(f"{folder.name}_tmp")
+        """The tests' own files: in pytest's usual place a run first removes what the runs of others left there."""
         self._now = int(time.time())
         words = [sys.executable, str(ZYGOTE), str(folder)]
         environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
@@ -71,7 +73,8 @@ class Copy:
 
     def first_failure(self, tests: list[str], broken: Collection[str] = ()) -> str:
         """The name of the first test that fails, leaving out the known broken; empty when all pass."""
-        words = [*PYTEST, *(f"tests/{name}" for name in tests), *(f"--deselect={name}" for name in sorted(broken))]
+        words = [*PYTEST, f"--basetemp={self._scratch}", *(f"tests/{name}" for name in tests)]
+        words += [f"--deselect={name}" for name in sorted(broken)]
         assert self._zygote.stdin and self._zygote.stdout
         code, said = BROKEN_RUN, ""
         for _ in range(3):

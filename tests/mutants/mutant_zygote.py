@@ -17,7 +17,7 @@ import time
 import traceback
 
 PRELOADED = ("numpy", "pydantic", "pytest", "hypothesis.strategies", "click.testing", "rich.console", "torch")
-STALLED_S = 300
+STALLED_S = 120
 """A run of pytest in which no test ended for so long hangs; a bug that makes it hang was noticed.
 
 How long the whole run takes does not matter: on a busy machine the tests of a large room need their time."""

@@ -27,21 +27,25 @@ def rate(resolved: Resolved, phase: str) -> float:
 
 
 @pytest.mark.parametrize(
-    ("engine", "name", "sft", "grpo"),
+    ("engine", "name", "sft", "grpo", "warmup"),
     [
-        ("type = 'toy'", "toy", 0.02, 0.01),
-        ("type = 'hf'\nmodel = 'nano'", "hf/full/nano", 3e-3, 5e-4),
-        ("type = 'hf'\nmodel = 'smollm2-135m'", "hf/full/100m", 5e-5, 1e-5),
-        ("type = 'hf'\nmodel = 'smollm2-135m'\nlora_rank = 16", "hf/lora/100m", 5e-4, 5e-5),
-        ("type = 'hf'\nmodel = 'Qwen/Qwen2.5-3B'", "hf/full/1b", 2e-5, 1e-6),
-        ("type = 'hf'\nmodel = 'Qwen/Qwen2.5-Coder-1.5B-Instruct'\nlora_rank = 8", "hf/lora/1b", 2e-4, 5e-5),
-        ("type = 'hf'\nmodel = 'somebody/something'", "hf/full/1b", 2e-5, 1e-6),
-        ("type = 'verl'\nmodel = 'Qwen/Qwen2.5-7B'", "hf/full/1b", 2e-5, 1e-6),
+        ("type = 'toy'", "toy", 0.02, 0.01, 0),
+        ("type = 'hf'\nmodel = 'nano'", "hf/full/nano", 3e-3, 5e-4, 0),
+        ("type = 'hf'\nmodel = 'nano'\nlora_rank = 4", "hf/lora/nano", 1e-2, 2e-3, 0),
+        ("type = 'hf'\nmodel = 'smollm2-135m'", "hf/full/100m", 5e-5, 1e-5, 10),
+        ("type = 'hf'\nmodel = 'smollm2-135m'\nlora_rank = 16", "hf/lora/100m", 5e-4, 5e-5, 10),
+        ("type = 'hf'\nmodel = 'Qwen/Qwen2.5-3B'", "hf/full/1b", 2e-5, 1e-6, 10),
+        ("type = 'hf'\nmodel = 'Qwen/Qwen2.5-Coder-1.5B-Instruct'\nlora_rank = 8", "hf/lora/1b", 2e-4, 5e-5, 10),
+        ("type = 'hf'\nmodel = 'somebody/something'", "hf/full/1b", 2e-5, 1e-6, 10),
+        ("type = 'verl'\nmodel = 'Qwen/Qwen2.5-7B'", "hf/full/1b", 2e-5, 1e-6, 10),
     ],
 )
-def test_rates_fit_the_engine_and_say_so(tmp_path: Path, engine: str, name: str, sft: float, grpo: float) -> None:
+def test_rates_fit_the_engine_and_say_so(
+    tmp_path: Path, engine: str, name: str, sft: float, grpo: float, warmup: int
+) -> None:
     resolved = recipe(tmp_path, f"{ALL}[engine]\n{engine}\n")
     assert (rate(resolved, "sft"), rate(resolved, "grpo")) == (sft, grpo)
+    assert resolved.recipe.optimizer.warmup_steps == warmup, "only what was trained before is approached slowly"
     told = {row.key: row for row in settings(resolved)}
     assert told["grpo.learning_rate"].origin == f"preset {name}" and told["grpo.learning_rate"].source
     assert told["grpo.steps"].origin == "default" and not told["grpo.steps"].source

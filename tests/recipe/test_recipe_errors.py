@@ -82,6 +82,8 @@ def test_an_unknown_key_names_the_nearest(tmp_path, text: str, place: str, neare
         ("rollout = 5", "rollout"),
         ("grpo = 5", "grpo"),
         ("env = 'countdown'", "env"),
+        ("[env]\ntype = 'countdown'\nhigh = '30'", "env.high"),
+        ("[env]\ntype = 'countdown'\nhigh = 30.0", "env.high"),
         ("phases = 'grpo'", "phases"),
         ("phases = []", "phases"),
         ("phases = [1]", "phases"),

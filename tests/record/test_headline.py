@@ -39,10 +39,12 @@ def test_test_comes_first_and_controls_are_nobodys_result(run: Path) -> None:
     assert headline_words(run).startswith("Result: test 76.7 % [0.0, 100.0], 120 problems, step 30; dev 87.5 %")
 
 
-def evaluated(run: Path, name: str, step: int, accepted: float, problems: int = 9, role: str = "test") -> None:
+def evaluated(
+    run: Path, name: str, step: int, accepted: float, problems: int = 9, role: str = "test", **protocol: object
+) -> None:
     folder = run / "evaluations" / name
     folder.mkdir(parents=True)
-    examined = {"data": "c", "roles": [role], "who": {"step": step}, "problems": problems}
+    examined = {"data": "c", "roles": [role], "who": {"step": step}, "problems": problems, "protocol": protocol}
     (folder / "run_info.json").write_text(json.dumps({"schema": 1, "examined": examined, "ended": name}))
     metrics = {"accepted_at_1": accepted, "accepted_at_1_low": 0.0, "accepted_at_1_high": 1.0, "problems": problems}
     (folder / "metrics.json").write_text(json.dumps({"c": metrics}))
@@ -68,6 +70,17 @@ def test_a_smaller_or_earlier_look_does_not_replace_the_result(run: Path) -> Non
     evaluated(run, "b", 30, 0.6, 10)
     evaluated(run, "c", 20, 0.9, 36)
     assert headline_words(run).startswith("Result: test 70.0 % [0.0, 100.0], 36 problems, step 30;")
+
+
+@pytest.mark.parametrize("sampled", [{"n": 8}, {"n": 1, "budget": {"kind": "tokens", "most": 2000}}])
+@pytest.mark.parametrize(("greedy_name", "sampled_name"), [("a", "b"), ("b", "a")])
+def test_of_two_alike_the_greedy_answers_are_the_result(
+    run: Path, greedy_name: str, sampled_name: str, sampled: dict[str, object]
+) -> None:
+    ended_at(run, 30)
+    evaluated(run, greedy_name, 30, 0.7, n=1)
+    evaluated(run, sampled_name, 30, 0.6, **sampled)
+    assert headlines(run)[0][:2] == ("test", 0.7)
 
 
 def test_a_result_of_an_earlier_step_alone_says_so(run: Path) -> None:

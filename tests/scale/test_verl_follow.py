@@ -219,6 +219,24 @@ def test_verl_is_missing_or_of_another_version(recipe: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ("error: verl is not installed in /usr", True),
+        ("ModuleNotFoundError: No module named 'rlvrlab'", True),
+        ("error: trainer.nnodes: 0 is too few", False),
+    ],
+)
+def test_where_a_package_is_missing_the_python_that_was_asked_is_named(tmp_path: Path, said: str, named: bool) -> None:
+    asked = tmp_path / "python"
+    asked.write_text(f"#!/bin/sh\ncat >&2 <<'END'\nTraceback\n{said}\nEND\nexit 1\n")
+    asked.chmod(0o755)
+    with pytest.raises(UserError) as caught:
+        launch.ask_verls_python(str(asked), ["-m", "anything"], {})
+    remedy = f" ({asked}; {launch.PYTHON} names another)" if named else ""
+    assert str(caught.value) == said.removeprefix("error: ") + remedy
+
+
+@pytest.mark.parametrize(
     ("rollout", "attention", "there", "refused"),
     [
         ("vllm", None, {"vllm"}, r"flash-attn is not installed.*attn_implementation=sdpa"),

@@ -34,6 +34,14 @@ def test_settings_pass_through_a_shell_as_they_stand(tmp_path: Path) -> None:
     assert "\ntouch" not in (scripts / "1_a.sh").read_text()
 
 
+def test_a_stage_begins_with_the_settings_of_the_winner_it_builds_on(tmp_path: Path) -> None:
+    stages = '[[stages]]\nname = "a"\narms = { few = { "rollout.n" = 2 }, many = { "rollout.n" = 8 } }\n'
+    stages += '[[stages]]\nname = "b"\nbase = \'best("a")\'\narms = { long = { "grpo.steps" = 9 } }\n'
+    words = f". '{exported(tmp_path, stages)}/settings.sh'; BEST_a=many; settings_b long"
+    done = subprocess.run(["sh", "-c", words], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["rollout.n=8", "grpo.steps=9"]
+
+
 def test_suites_and_environments_are_single_words(tmp_path: Path) -> None:
     more = '[suites.named]\nsuite = "graphs, math"\ndata = "my data"\n'
     more += '[suites.own]\nenv = { type = "countdown", style = "bare" }\nn = 4\n'

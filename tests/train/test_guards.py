@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import faults
 import numpy as np
@@ -17,6 +18,7 @@ from rlvrlab.batch import batch_of
 from rlvrlab.errors import TrainingDiverged
 from rlvrlab.objectives.sft import Sft
 from rlvrlab.registry import find, keys_of, names
+from rlvrlab.skills.trigger import Trigger
 from rlvrlab.train import session
 from rlvrlab.train.checks import ready_lab
 from rlvrlab.train.guards.base import Kept, Moment
@@ -371,3 +373,18 @@ def test_a_trigger_is_checked_once_in_a_step(tmp_path: Path, monkeypatch) -> Non
     _, outcomes = trained(tmp_path, *words)
     updated = [o for o in outcomes[3:] if not o.silent]
     assert updated and len(checks) == len(set(checks)) + 1, "one at the anchor, then one in each step with an update"
+
+
+@pytest.mark.parametrize("still_right", [True, False])
+def test_a_trigger_goes_on_when_answers_that_were_right_are_wrong(still_right: bool) -> None:
+    names_of_8 = [f"p{i}" for i in range(8)]
+    verdict = SimpleNamespace(correct=still_right)
+    answers = [SimpleNamespace(problem=SimpleNamespace(id=name), verdict=verdict) for name in names_of_8]
+    said: list[str] = []
+    now = SimpleNamespace(
+        phase="grpo", phase_step=0, protected=["s"], asked=lambda *_, greedy: answers, say=said.append
+    )
+    kept = Kept({"right": {"s": names_of_8}, "triggers": {"s": Trigger().to_json()}}, {"problems": {}})
+    kept, metrics = SkillSafe(trigger="drop")._checked_triggers(now, kept)
+    assert metrics == {"guard/s/on": float(not still_right)}
+    assert kept.memory["triggers"]["s"]["on"] is not still_right and len(said) == (not still_right)
