@@ -32,6 +32,7 @@ FAILED = {
     " x=x[:3]\n x=sorted(x)\n return x[0]\n": 1,
     " return 1/0\n": 0,
     " x=x[:3]\n for v in x:\n  x=[]\n return max(x+[0])\n": 2,
+    " x=x[:3]  #\u2028#\n return min(x+[0])\n": 1,
 }
 
 
@@ -108,7 +109,7 @@ def test_of_several_right_answers_the_one_counts_that_goes_along_for_longest(pro
 
 
 def test_only_check_sums_leave_the_jail_and_only_tasks_of_calls_can_be_followed() -> None:
-    code = "import os\ndef f(x):\n secret=x\n return x\n"
+    code = "import math\ndef f(x):\n secret=x\n return x\n"
     tests = TestsTask("f", ("assert f([41, 42]) == 1",), preamble="import math")
     with Judge(workers=1) as judge:
         calls, asserts, stdio = judge.trace_many(
@@ -134,8 +135,7 @@ def test_a_program_that_cannot_be_followed_is_left_to_its_group(problem: Problem
     endless = " while 1:\n  x=x+[1]\n"
     rollouts = judged(problem, env, [RIGHT, hostile, endless, "((", ""])
     credits = trace_credits(Trace(), rollouts, env, spell)
-    assert not credits.answers.keys() & {"g/3", "g/4"}
-    assert credits.answers.keys() <= {"g/1", "g/2"}
+    assert credits.answers.keys() <= {"g/2"}
 
 
 def test_environments_without_programs_are_refused(tmp_path: Path) -> None:

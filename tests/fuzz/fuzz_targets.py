@@ -36,6 +36,7 @@ from rlvrlab.judge.fusion import wire
 from rlvrlab.judge.fusion.submissions import published
 from rlvrlab.judge.jail.frames import Frames, PeerGone
 from rlvrlab.judge.modes import expressions, mathematics, quantities, spelling, sql_text
+from rlvrlab.judge.task_forms import task_of
 from rlvrlab.judge.workers.worker import lines_of
 from rlvrlab.recipe.load import load_tables
 from rlvrlab.recipe.parse import parse_overrides, parse_toml
@@ -177,7 +178,7 @@ TARGETS = (
     Target("json body", as_object(lambda form: form), "json", (BadAnswer,)),
     Target("run_code answer", as_object(wire.checked_run), "value", (BadAnswer,)),
     Target("verdict", as_object(wire.verdict_from_wire), "value", (BadAnswer,)),
-    Target("task", as_object(wire.task_from_wire), "value", (BadAnswer, UserError)),
+    Target("task", as_object(task_of), "value", (BadAnswer, UserError)),
     Target("model answer", as_object(parse_reply), "value", (BadAnswer,)),
     Target("submitted row", as_object(published), "value", (BadAnswer, UserError)),
     Target("tool call", lambda text: (call_in(text, "chat", ("sql",)), final_answer(text, "chat", ("sql",))), "json"),

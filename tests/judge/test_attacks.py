@@ -19,6 +19,7 @@ from rlvrlab.judge.fusion import wire
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.modes.sql import SqlTask
+from rlvrlab.judge.task_forms import task_of
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, TestsTask
 from rlvrlab.judge.workers.orders import Ran
 from rlvrlab.types import ErrorKind
@@ -193,7 +194,7 @@ def test_limits_that_are_none(seconds: Any) -> None:
     with pytest.raises(UserError):
         wire.limits_of({"run_timeout": seconds})
     with pytest.raises(UserError):
-        wire.task_from_wire({"kind": "stdio", "tests": [["", ""]], "limits": {"cpu_s": seconds}})
+        task_of({"kind": "stdio", "tests": [["", ""]], "limits": {"cpu_s": seconds}})
 
 
 @pytest.mark.parametrize("text", ["\n" * 50_000, "``````x\n" * 5_000, "`" * 50_000, "\n " * 30_000])

@@ -13,6 +13,8 @@ import mmap
 import os
 import pwd
 import re
+import shutil
+import struct
 import subprocess
 import sys
 import sysconfig
@@ -31,6 +33,7 @@ from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
 from rlvrlab.judge.workers.orders import Image, Order
 from rlvrlab.judge.workers.pool import Pool
+from rlvrlab.judge.workers.worker import PACKAGE_ROOT
 
 START = """
 import ctypes, errno, fcntl, mmap, os, socket, struct, tempfile, threading, time
@@ -48,6 +51,18 @@ def raised(call, *arguments):
     except OSError as error:
         return -error.errno
     return 0
+
+def call(on_x86_64, on_aarch64, *arguments):
+    return answer(libc.syscall(on_x86_64 if os.uname().machine == "x86_64" else on_aarch64, *arguments))
+
+def entries(folder):  # inode number and offset of each
+    buffer, found, at = ctypes.create_string_buffer(4096), [], 0
+    size = call(217, 61, os.open(folder, os.O_RDONLY), buffer, 4096)
+    while at < size:
+        inode, offset, length = struct.unpack_from("=qqH", buffer.raw, at)
+        found.append((inode, offset))
+        at += length
+    return found
 
 def library():
     return os.open(os.__file__, os.O_RDONLY)
@@ -101,6 +116,28 @@ REFUSED = {
     "file_label": (errno.ENOTTY, "ioctl(library(), 0x81009431, 256)"),
     "where_a_file_lies": (errno.ENOTTY, "ioctl(library(), 0xC020660B)"),
     "file_system_name": (errno.ENOTTY, "ioctl(library(), 0x80111500)"),
+    "birth_of_the_scratch_folder": (
+        errno.ENOSYS,
+        "call(332, 291, -100, b'.', 0, 0x800, ctypes.create_string_buffer(256))",
+    ),
+    "mount_of_the_scratch_folder": (
+        errno.ENOSYS,
+        "call(332, 291, -100, b'.', 0, 0x5000, ctypes.create_string_buffer(256))",
+    ),
+    "handle_of_the_scratch_folder": (
+        errno.EPERM,
+        "call(303, 264, -100, b'.', ctypes.create_string_buffer(bytes([128, 0, 0, 0]), 200), ctypes.byref(ctypes.c_int()), 0)",
+    ),
+    "attributes_of_the_scratch_folder": (
+        errno.EPERM,
+        "call(468, 468, -100, b'.', ctypes.create_string_buffer(64), 24, 0)",
+    ),
+    "mounts_by_number": (
+        errno.EPERM,
+        "call(458, 458, ctypes.create_string_buffer(64), ctypes.create_string_buffer(512), 64, 0)",
+    ),
+    "mounts_in_proc": (errno.EACCES, "raised(open, '/proc/self/mountinfo')"),
+    "mount_of_a_descriptor": (errno.EACCES, "raised(open, '/proc/self/fdinfo/0')"),
     "flags_of_the_scratch_folder": (errno.ENOTTY, "ioctl(os.open('.', os.O_RDONLY), 0x40086602)"),
     "get_write_hint": (errno.EPERM, "control(library(), 1035)"),
     "set_write_hint": (
@@ -286,21 +323,75 @@ def test_inode_numbers_do_not_tell_how_many_files_there_were(lonely: Judge) -> N
     assert first == again and first.strip("'\"").isdigit()
 
 
-@pytest.mark.parametrize("act", ["os.mkdir('d')", "os.symlink('a', 'b')", "tempfile.TemporaryFile().write(b'x')"])
-def test_whatever_was_made_the_next_folder_looks_new(lonely: Judge, act: str) -> None:
-    look = (
-        "([getattr(os.stat('.'), n) for n in ('st_size', 'st_nlink', 'st_mtime', 'st_atime')], os.listdir('.'), "
-        "time.time() - os.stat('.').st_ctime < 1, os.statvfs('.').f_ffree, os.statvfs('.').f_bavail, "
-        f"{MAKE.format(1)})"
-    )
-    before, _, after = seen(lonely, look, act, look)
-    assert before == after and "True" in before and "0.0, 0.0]" in before
+ACTS = [
+    "1",
+    "os.mkdir('d')",
+    "os.symlink('a', 'b')",
+    "tempfile.TemporaryFile().write(b'x')",
+    "[os.mkdir('d') or os.rmdir('d') for _ in range(50)]",
+    "(os.chmod('.', 0o755), os.utime('.', (5, 5)), os.listdir('.'), os.listdir('..') if os.access('..', 4) else 0)",
+]
+SEEN_OF_A_FOLDER = (
+    "('st_mode', 'st_ino', 'st_dev', 'st_nlink', 'st_uid', 'st_gid', 'st_size', 'st_atime', 'st_mtime', 'st_blocks')"
+)
+LOOK = (
+    f"hash(repr(([[getattr(os.stat(folder), name) for name in {SEEN_OF_A_FOLDER}] for folder in ('.', '..')], "
+    "os.listdir('.'), [part for at, part in enumerate(os.statvfs('.')) if at != 10], entries('.'), "
+    f"{MAKE.format(1)}, entries('.'), os.getcwd())))"
+)
+"""All that `stat` and its like tell; of what statvfs tells, not the name that some kernels draw for every mount (f_fsid)."""
+TIMES = (
+    "[(os.stat(folder).st_mtime, os.stat(folder).st_atime, time.time() - os.stat(folder).st_ctime < 0.2) "
+    "for folder in ('.', '..')]"
+)
 
 
-def test_a_job_that_wrote_nothing_keeps_its_folder(lonely: Judge) -> None:
-    """A new one costs more than the rest of a check."""
-    inode = "(os.stat('.').st_dev, time.sleep(0.01))[0]"
-    assert len(set(seen(lonely, inode, "os.listdir('.')", inode))) <= 2
+@pytest.mark.parametrize("act", ACTS, ids=range(len(ACTS)))
+def test_whatever_a_job_did_the_next_folder_looks_the_same(lonely: Judge, act: str) -> None:
+    for _ in range(5):  # somebody else on this machine may take the device number meanwhile
+        before, _, after, times = seen(lonely, LOOK, act, LOOK, TIMES)
+        if before == after:
+            break
+    assert before == after and re.search(r"\d{9}", before) and "[(0.0, 0.0, True)" in times
+
+
+@pytest.mark.parametrize("act", ["1", "os.mkdir('d')", "time.sleep(0.05)"], ids=range(3))
+def test_the_folder_is_replaced_after_every_job_whether_or_not_it_was_used(lonely: Judge, act: str) -> None:
+    """Otherwise what a new one shows (its device, how many mounts there were) would tell whether it was."""
+    births = [(seen(lonely, act), birth_of_the_folder(lonely))[1] for _ in range(2)]
+    assert births[0] != births[1]
+
+
+def birth_of_the_folder(judge: Judge) -> tuple[int, ...]:
+    """When the scratch folder of a judge's only worker was made, as seen from outside."""
+    (worker,) = judge.pools["code"]._workers
+    told = ctypes.create_string_buffer(256)
+    inside = f"/proc/{worker.process.pid}/root{worker.scratch}/job".encode()
+    if ctypes.CDLL(None).statx(-100, inside, 0, 0x800, told) or not struct.unpack_from("=I", told.raw)[0] & 0x800:
+        pytest.skip("no mount namespace here, or its files have no time of birth")
+    return struct.unpack_from("=qi", told.raw, 80)
+
+
+PLAIN_FOLDER = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_channels import TIMES, Judge, seen
+with Judge(workers=1) as judge:
+    for act in ("1", "os.mkdir('d')"):
+        print(seen(judge, act, "time.sleep(0.3)", TIMES)[-1])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root and setpriv")
+@pytest.mark.parametrize("withheld", ["-sys_admin", "-sys_admin,-setuid"])
+def test_a_folder_that_is_no_mount_does_not_tell_when_the_last_job_ended(tmp_path: Path, withheld: str) -> None:
+    """Neither does the one above it, in which it is replaced. Its inode number on the disk is told (docs/judge.md)."""
+    command = ["setpriv", f"--bounding-set={withheld}", sys.executable, "-c", PLAIN_FOLDER]
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": PACKAGE_ROOT}
+    tmp_path.chmod(0o755)
+    told = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=True).stdout
+    assert told.count("[(0.0, 0.0, True), (0.0, 0.0, True)]") == 2, told
 
 
 def test_reading_a_library_does_not_change_when_it_was_last_read(tmp_path: Path) -> None:

@@ -67,7 +67,12 @@ def test_json_and_folders(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("{", "not JSON"), ("[]", "JSON object"), ('{"kind": "x"}', "allowed: stdio"), ('{"kind": "calls"}', "KeyError")],
+    [
+        ("{", "not JSON"),
+        ("[]", "an object with a kind"),
+        ('{"kind": "x"}', "allowed: stdio"),
+        ('{"kind": "calls"}', "entry_point: missing"),
+    ],
 )
 def test_bad_problems_are_named(folder: Path, content: str, message: str) -> None:
     (folder / "task.json").write_text(content)

@@ -23,7 +23,8 @@ from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.judge.fusion.datasets import Datasets
 from rlvrlab.judge.fusion.server import JudgeServer
 from rlvrlab.judge.fusion.submissions import published
-from rlvrlab.judge.fusion.wire import deadline_s, limits_of, task_from_wire, task_to_wire
+from rlvrlab.judge.fusion.wire import deadline_s, limits_of, task_to_wire
+from rlvrlab.judge.task_forms import task_of
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, TestsTask
 from rlvrlab.judge.workers.orders import Order, Ran
 from rlvrlab.judge.workers.pool import Pool
@@ -384,13 +385,13 @@ def test_doors() -> None:
     ],
 )
 def test_tasks_survive_the_wire(task: Any) -> None:
-    assert task_from_wire(json.loads(json.dumps(task_to_wire(task)))) == task
+    assert task_of(json.loads(json.dumps(task_to_wire(task)))) == task
 
 
 def test_keys_that_share_a_hash_are_refused_before_a_table_is_made_of_them() -> None:
     def read(expected: Any) -> Any:
         call = {"plain": ["tuple", [["tuple", []], expected]]}
-        return task_from_wire({"kind": "calls", "entry_point": "f", "calls": [call]})
+        return task_of({"kind": "calls", "entry_point": "f", "calls": [call]})
 
     alike = [["int", hex(i * (2**61 - 1))] for i in range(1, 1502)]
     for tagged in (["set", alike], ["frozenset", alike], ["dict", [[key, 1] for key in alike]]):

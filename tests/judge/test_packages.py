@@ -12,11 +12,12 @@ import pytest
 from rlvrlab.errors import UserError
 from rlvrlab.judge import compare
 from rlvrlab.judge.compare import Comparison
-from rlvrlab.judge.fusion.wire import task_from_wire, task_to_wire
+from rlvrlab.judge.fusion.wire import task_to_wire
 from rlvrlab.judge.jail import arrays, plain
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.packages import imported_in, needed_by
+from rlvrlab.judge.task_forms import task_of
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, TestsTask
 
 WITH_NUMPY = "import numpy as np\ndef f(*a): return "
@@ -222,4 +223,4 @@ def test_what_is_missing_is_named(judge: Judge, monkeypatch: pytest.MonkeyPatch)
 
 def test_packages_travel_to_a_remote_judge() -> None:
     task = TestsTask("f", ("assert f()",), packages=("numpy",))
-    assert task_from_wire(task_to_wire(task)) == task
+    assert task_of(task_to_wire(task)) == task

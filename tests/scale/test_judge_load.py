@@ -19,8 +19,9 @@ from rlvrlab.errors import JudgeLost, UserError
 from rlvrlab.http_messages import Request, Response
 from rlvrlab.http_server import HttpServer
 from rlvrlab.judge.fusion.client import FusionClient
-from rlvrlab.judge.fusion.wire import task_from_wire, task_to_wire
+from rlvrlab.judge.fusion.wire import task_to_wire
 from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.task_forms import task_of
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
 
 pytestmark = pytest.mark.skipif(not isolated(), reason="this machine cannot isolate code")
@@ -101,7 +102,7 @@ def test_a_task_arrives_as_it_was_sent(argument, expected) -> None:
     import json
 
     task = CallsTask("f", (Call((argument,), expected, {"named": argument}),))
-    again = task_from_wire(json.loads(json.dumps(task_to_wire(task))))
+    again = task_of(json.loads(json.dumps(task_to_wire(task))))
     assert again == task and repr(again) == repr(task)  # 1 == 1.0 == True, but not for a judge
 
 

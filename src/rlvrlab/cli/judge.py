@@ -85,7 +85,7 @@ def command(
 
 def read_task(path: Path, cpu_s: float | None = None, memory_mb: int | None = None) -> Task:
     """A task file or a folder of tests, with other limits where they are given."""
-    from rlvrlab.judge.fusion.wire import task_from_wire
+    from rlvrlab.judge.task_forms import task_of
     from rlvrlab.record.files import parsed
 
     if path.is_dir():
@@ -98,9 +98,10 @@ def read_task(path: Path, cpu_s: float | None = None, memory_mb: int | None = No
             form = parsed(read_text(path))
         except ValueError as error:
             raise UserError(f"{path}: not JSON: {error}") from None
-        if not isinstance(form, dict):
-            raise UserError(f"{path}: a task is a JSON object with a kind")
-    task = task_from_wire(form)
+    try:
+        task = task_of(form)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
     given: dict[str, Any] = {} if cpu_s is None else {"cpu_s": cpu_s, "job_cpu_s": cpu_s}
     given |= {} if memory_mb is None else {"memory_mb": memory_mb}
     try:

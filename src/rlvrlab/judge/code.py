@@ -18,6 +18,7 @@ from rlvrlab.judge.modes.stdio import judge_stdio
 from rlvrlab.judge.modes.syntax import judge_syntax
 from rlvrlab.judge.modes.traces import Trace, trace_calls
 from rlvrlab.judge.outcomes import Outcome
+from rlvrlab.judge.task_forms import check
 from rlvrlab.judge.tasks import CallsTask, StdioTask, SyntaxTask, Task, TestsTask
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, bad_task
@@ -41,8 +42,6 @@ class CodeJudge:
         if len(code) > LARGEST_PROGRAM:
             reason = f"a program of {len(code):,} characters; at most {LARGEST_PROGRAM:,}"
             return Finding(Outcome.COMPILE_ERROR, reason).verdict(isolation)
-        if not _asks_something(task):
-            return bad_task("it has no tests, and everything would pass them", isolation=isolation)
 
         async def find() -> Finding:
             async with self._pool_for(task).worker() as worker:
@@ -57,6 +56,9 @@ class CodeJudge:
                         return await judge_syntax(worker, code, task)
 
         try:
+            check(task)
+            if not _asks_something(task):
+                raise BadTask("it has no tests, and everything would pass them")
             return (await tried(find)).verdict(isolation)
         except (BadTask, UserError) as error:
             return bad_task(str(error), isolation=isolation)

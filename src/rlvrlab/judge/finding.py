@@ -130,11 +130,11 @@ def judge_failed(error: Exception, isolation: str) -> Verdict:
     return unjudged(f"{Outcome.JUDGE_ERROR}: {words}", isolation=isolation)
 
 
-def records_of(ran: Ran) -> Sequence[Any] | None:
-    """The child's report, or None when it is not one. A killed child may leave half a line."""
+def records_of(ran: Ran, at_most: int = MOST_RECORDS) -> Sequence[Any] | None:
+    """The child's report, or None when it is not one or has too many lines. A killed child may leave half a line."""
     report = ran.report if ran.exit == 0 and not ran.killed else ran.report[: ran.report.rfind(b"\n") + 1]
     try:
-        return lines_of(report, MOST_RECORDS)
+        return lines_of(report, at_most)
     except ValueError:
         return None
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvrlab.envs.code import Code, CodeReasoning, CodeRefactor, CodeRepair, rewriting
-from rlvrlab.envs.code.purity import is_pure
 from rlvrlab.envs.python_trees import size
 from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.judge.jail.purity import is_pure
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.workers.orders import Image
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict, unjudged
@@ -218,6 +218,7 @@ IMPURE = [
     "import sys\ndel sys.stdin", "import math\ntry:\n    math.no\nexcept AttributeError as e:\n    e.obj",
     "'{0.__globals__}'.format(print)", "t = '{0.x}'\nt.format(1)", "'{a[x]}'.format_map({})", "'{:{0.x}}'.format(1)",
     "str.format('{0.x}', 1)", "match {'__import__': print}:\n    case __builtins__: pass", "from math import pi as __x",
+    "# coding: utf-7\n#+AAo-import os\n",
     "class A:\n    async def __getattr__(self, name): return name", "def f():\n    global __builtins__",
 ]  # fmt: skip
 
@@ -242,6 +243,11 @@ def test_a_second_turn_quotes_nothing_another_run_may_have_left(
             text = f"```python\ndef clamp(value, low, high):\n    {carry}\n```"
             again = Code().second_turn(problem, text, Code().verify(problem, text))
             assert "hidden" not in again and "On the examples: it" in again
+        above = replace(
+            problem, reference={**problem.reference, "begun": "import io\n\n\ndef clamp(value, low, high):\n"}
+        )
+        text = f"```python\ndef clamp(value, low, high):\n    return io.open({str(left)!r}).read()\n```"
+        assert "hidden" not in Code().second_turn(above, text, Code().verify(above, text))
         honest = "```python\ndef clamp(value, low, high):\n    return 77\n```"
         assert "returned '77'" in Code().second_turn(problem, honest, Code().verify(problem, honest))
 

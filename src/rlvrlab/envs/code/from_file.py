@@ -13,13 +13,13 @@ from typing import Any, ClassVar, Literal
 
 from rlvrlab.envs.base import Read
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment, refused
-from rlvrlab.envs.code.purity import is_pure
 from rlvrlab.envs.code.rows import CodeRow, Columns, Shape, fitting, read_shaped, shaped
 from rlvrlab.envs.code.shared_judge import settled
 from rlvrlab.envs.data_files import LocatedPath, Row
 from rlvrlab.errors import UserError, suggestion
 from rlvrlab.judge.extract import program_in, python_block
 from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.jail.purity import is_pure
 from rlvrlab.judge.packages import check_known
 from rlvrlab.judge.tasks import StdioTask, SyntaxTask, Task, TestsTask
 from rlvrlab.randomness import shuffled
@@ -199,13 +199,14 @@ class FileEnvironment(JudgedEnvironment, LocatedPath):
             if compiled.correct is False:
                 return f"It does not compile: {compiled.detail}."
         examples = problem.meta.get("examples") or []
-        jobs = [(self.task(problem.reference, examples), program)] if examples else []
-        public = next(iter(self.judge(jobs, [problem.id])), None)
+        task = self.task(problem.reference, examples)
+        public = next(iter(self.judge([(task, program)] if examples else [], [problem.id])), None)
         if public is None or public.correct is None:
             return "It is not right on all tests."
         if public.correct:
             return "It is right on the examples, but not on all other tests."
-        return f"On the examples: {public.detail if is_pure(program) else 'it is wrong'}."
+        above = task.preamble if isinstance(task, TestsTask) else ""
+        return f"On the examples: {public.detail if is_pure(above + program) else 'it is wrong'}."
 
     def self_check(self) -> list[Check]:
         """The usual check; our own problems run quickly, so a short time limit ends endless loops soon."""

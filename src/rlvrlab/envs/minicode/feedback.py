@@ -2,7 +2,7 @@
 
 The judge's word on hidden tests is not used: exception messages and results are written by the program, which has seen
 hidden inputs and could carry them out. So the program runs again, on public inputs alone, and only that is told; its
-result is quoted only where the program could not have fetched it from elsewhere (code/purity.py).
+result is quoted only where the program could not have fetched it from elsewhere (judge/jail/purity.py).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import re
 from contextlib import suppress
 from typing import Any
 
-from rlvrlab.envs.code.purity import is_pure
 from rlvrlab.envs.minicode import prompts
 from rlvrlab.envs.minicode.grammar import show
+from rlvrlab.judge.jail.purity import is_pure
 from rlvrlab.types import ErrorKind, Problem, Verdict
 
 LONGEST_PROGRAM = 600

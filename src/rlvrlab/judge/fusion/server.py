@@ -24,6 +24,7 @@ from rlvrlab.judge.fusion import wire
 from rlvrlab.judge.fusion.datasets import Datasets
 from rlvrlab.judge.fusion.submissions import Executed, judge_submission
 from rlvrlab.judge.statistics import Stopwatch
+from rlvrlab.judge.task_forms import task_of
 from rlvrlab.judge.workers.orders import Order
 from rlvrlab.judge.workers.pool import Pool
 
@@ -131,7 +132,7 @@ class JudgeServer:
             raise UserError(
                 f"items: {len(items)} of them; at most {MOST_ITEMS} in one request, send the others in another"
             )
-        pairs = [(str(item.get("code", "")), wire.task_from_wire(item.get("task", {}))) for item in items]
+        pairs = [(str(item.get("code", "")), task_of(item.get("task", {}))) for item in items]
         judges = [self.hasty if item.get("every_test") is False else self.judge for item in items]
         async with self._place(max(1, len(pairs))):
             asked = zip(judges, pairs, strict=True)

@@ -13,18 +13,16 @@ from typing import Any
 
 from rlvrlab.errors import UserError
 from rlvrlab.http_client import BadAnswer
-from rlvrlab.judge.compare import Comparison
 from rlvrlab.judge.finding import failure_of, records_of
 from rlvrlab.judge.jail import plain
 from rlvrlab.judge.jail.limits import LONGEST_S, Limits
 from rlvrlab.judge.outcomes import Outcome
-from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, Task, TestsTask
+from rlvrlab.judge.task_forms import KINDS, PLAIN, shown
+from rlvrlab.judge.tasks import CallsTask, Task
 from rlvrlab.judge.workers.orders import Ran
 from rlvrlab.types import ErrorKind, Verdict
 
 STDERR_SHOWN = 10_000
-LONGEST_ECHO = 300
-"""Characters of a mistake in a request that are sent back."""
 CLIENTS_WAIT_S = 8.0
 MARK = "x-rlvrlab-judge"
 """Header of our own servers: the version of their scorer."""
@@ -84,63 +82,12 @@ def run_code_response(ran: Ran, limits: Limits, isolation: str, fetched: Sequenc
 
 def task_to_wire(task: Task) -> dict[str, Any]:
     """A task as JSON for /judge; NotPlain where a value has no plain form."""
-    kinds: dict[type[Any], str] = {StdioTask: "stdio", CallsTask: "calls", TestsTask: "tests", SyntaxTask: "syntax"}
-    form = {"kind": kinds[type(task)], **asdict(task)}
+    kind = next(name for name, one in KINDS.items() if one is type(task))
+    form = {"kind": kind, **asdict(task)}
     if isinstance(task, CallsTask):
         # JSON would turn a tuple into a list and a number that is a key into text: another task, and another verdict.
-        form["calls"] = [{"plain": plain.encode((c.arguments, c.expected, c.named))} for c in task.calls]
+        form["calls"] = [{PLAIN: plain.encode((c.arguments, c.expected, c.named))} for c in task.calls]
     return form
-
-
-def task_from_wire(form: dict[str, Any]) -> Task:
-    """A task from JSON; UserError says which part is wrong."""
-    task = _task_of(form)
-    match task:
-        case StdioTask():
-            texts = [task.checker or "", *(part for test in task.tests for part in test)]
-        case TestsTask():
-            texts = [task.entry_point, task.setup, task.preamble, *task.tests]
-        case SyntaxTask():
-            texts = [*task.functions, *task.forbidden]
-        case CallsTask():
-            texts = [task.entry_point]
-    odd = [text for text in texts if not isinstance(text, str)]
-    if odd:
-        raise UserError(f"task: {_shown(odd[0])} where a text belongs")
-    if isinstance(task, SyntaxTask) and not isinstance(task.longest_line, int | None):
-        raise UserError(f"task.longest_line: {_shown(task.longest_line)}; a number is needed")
-    return task
-
-
-def _task_of(form: dict[str, Any]) -> Task:
-    try:
-        form = dict(form)
-        kind = form.pop("kind")
-        if "limits" in form:
-            form["limits"] = Limits(**form["limits"])
-        if "packages" in form:
-            form["packages"] = tuple(map(str, form["packages"]))
-        if "comparison" in form:
-            form["comparison"] = Comparison(**form["comparison"])
-        match kind:
-            case "stdio":
-                return StdioTask(**{**form, "tests": tuple((given, wanted) for given, wanted in form["tests"])})
-            case "calls":
-                calls = (  # {arguments, expected, named} as JSON, or exactly, {plain: as in jail/plain.py}
-                    Call(*plain.decode(one["plain"]))
-                    if "plain" in one
-                    else Call(**{**one, "arguments": tuple(one["arguments"])})
-                    for one in form["calls"]
-                )
-                return CallsTask(**{**form, "calls": tuple(calls)})
-            case "tests":
-                return TestsTask(**{**form, "tests": tuple(form["tests"])})
-            case "syntax":
-                form |= {key: tuple(form[key]) for key in ("functions", "forbidden") if key in form}
-                return SyntaxTask(**form)
-    except (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise UserError(f"task: {type(error).__name__}: {str(error)[:LONGEST_ECHO]}") from None
-    raise UserError(f"task.kind: {kind!r:.80}; allowed: stdio, calls, tests, syntax")
 
 
 def verdict_to_wire(verdict: Verdict) -> dict[str, Any]:
@@ -154,7 +101,7 @@ def verdict_from_wire(form: Any) -> Verdict:
         raise BadAnswer("not a verdict: other fields than a verdict has")
     wrong = [key for key, fits in VERDICT.items() if not fits(form[key])]
     if wrong:
-        raise BadAnswer(f"not a verdict: {wrong[0]} is {_shown(form[wrong[0]])}")
+        raise BadAnswer(f"not a verdict: {wrong[0]} is {shown(form[wrong[0]])}")
     right, error = form["correct"], ErrorKind(form["error"])
     if (right is True) != (error is ErrorKind.NONE) or (right is None) != (
         error in (ErrorKind.INFRA, ErrorKind.BAD_TASK)
@@ -164,11 +111,6 @@ def verdict_from_wire(form: Any) -> Verdict:
         raise BadAnswer(f"not a verdict: {form['passed']} of {form['total']} tests passed")
     isolation = f"remote {form['isolation']}"
     return Verdict(**{**form, "error": error, "flags": tuple(form["flags"]), "isolation": isolation})
-
-
-def _shown(value: Any) -> str:
-    """For a message; not what is inside a container, which may be nested without end."""
-    return repr(value)[:80] if isinstance(value, str | int | float | None) else f"of type {type(value).__name__}"
 
 
 def _number(value: Any) -> bool:
@@ -210,14 +152,14 @@ def checked_run(form: dict[str, Any]) -> dict[str, Any]:
     """
     status, run = form.get("status"), form.get("run_result")
     if status not in ("Success", "Failed"):
-        raise BadAnswer(f"status is {_shown(status)}; Success or Failed is needed")
+        raise BadAnswer(f"status is {shown(status)}; Success or Failed is needed")
     if not isinstance(run, dict):
-        raise BadAnswer(f"run_result is {_shown(run)}; an object is needed")
+        raise BadAnswer(f"run_result is {shown(run)}; an object is needed")
     ended, code = run.get("status"), run.get("return_code")
     if ended == "TimeLimitExceeded" and status == "Failed":
         return form
     if ended != "Finished" or not isinstance(code, int) or isinstance(code, bool):
-        raise BadAnswer(f"run_result has status {_shown(ended)} and return_code {_shown(code)}")
+        raise BadAnswer(f"run_result has status {shown(ended)} and return_code {shown(code)}")
     if (code == 0) != (status == "Success"):
         raise BadAnswer(f"status is {status}, but return_code is {code}")
     if not isinstance(run.get("stdout"), str) or not isinstance(run.get("stderr"), str | None):

@@ -1,10 +1,12 @@
 """The one directory a job may write to: a small tmpfs of the worker's own where possible, a plain directory otherwise.
 
 The tmpfs lives in the worker's mount namespace, so it is bounded in bytes and inodes and vanishes with the worker. All
-else is read-only in there, and the host has another name. After a job that wrote something the directory is replaced:
-an emptied one would still tell by its inode numbers how many files there had been. It lies in another one, the holder,
-which stays, holds nothing else and cannot be written to: the rules of Landlock name the holder, so whoever forks the
-jobs need not know whether the directory was replaced.
+else is read-only in there, and the host has another name. After every job that may write, the directory is replaced: an
+emptied one would still tell by its inode numbers how many files there had been, and one that is replaced only when it
+was used would tell by its device number whether it was. It lies in another one, the holder, which stays, holds nothing
+else and cannot be written to: the rules of Landlock name the holder, so whoever forks the jobs need not know whether
+the directory was replaced. When that happened cannot be seen: the time of birth takes `statx`, which jobs do not have,
+and every job sets the other times anew as it enters (walls.py).
 """
 
 from __future__ import annotations
@@ -46,6 +48,8 @@ class Scratch:
             if user is not None:
                 os.chmod(base, 0o711)  # noqa: PTH101, S103 - or its new owner could not come here
             os.mkdir(self.holder, 0o711)  # noqa: PTH102
+            if user is not None:
+                os.chown(self.holder, user, user)  # so that a job can set its times before it enters the jail
         self._make()
         os.environ["TMPDIR"] = os.environ["HOME"] = self.path
 
@@ -59,24 +63,13 @@ class Scratch:
             if self._user is not None:
                 os.chown(self.path, self._user, self._user)
             self._open_holder(False)
-        self.stamp()
-
-    def _open_holder(self, writable: bool) -> None:
-        """Where jobs are somebody else they cannot write to it anyway, and the worker always can."""
-        if self._user is None:
-            os.chmod(self.holder, 0o711 if writable else 0o511)  # noqa: PTH101
-
-    def stamp(self) -> None:
-        """What changes in here from now on is the next job's doing."""
         os.utime(self.path, ns=(STAMP, STAMP))
 
-    @property
-    def used(self) -> bool:
-        """Has anything been made in here since the stamp? A job has no means to set the time back."""
-        return os.stat(self.path).st_mtime_ns != STAMP  # noqa: PTH116 - quickest
+    def _open_holder(self, writable: bool) -> None:
+        os.chmod(self.holder, 0o711 if writable else 0o511)  # noqa: PTH101
 
     def renew(self) -> None:
-        """A new directory in place of the one the last job wrote to."""
+        """A new directory in place of the one the last job had."""
         if self.bounded:
             kernel.unmount(self.path)
         else:

@@ -24,7 +24,7 @@ getrusage times getuid getgid geteuid getegid getppid getpgrp getgroups getresui
 rt_sigtimedwait rt_sigsuspend sigaltstack statfs fstatfs gettid time epoll_create getdents64 set_tid_address
 restart_syscall exit_group epoll_wait epoll_ctl waitid mkdirat newfstatat unlinkat renameat linkat symlinkat
 readlinkat faccessat pselect6 ppoll set_robust_list epoll_pwait fallocate eventfd2 epoll_create1 dup3 pipe2 preadv
-pwritev getcpu renameat2 getrandom membarrier copy_file_range statx rseq close_range faccessat2 epoll_pwait2
+pwritev getcpu renameat2 getrandom membarrier copy_file_range rseq close_range faccessat2 epoll_pwait2
 """
 
 PRETENDED = "chmod fchmod fchmodat fchmodat2 utime utimes utimensat fadvise64"
@@ -41,6 +41,7 @@ fremovexattr
 MISSING = {
     "clone3": errno.ENOSYS,  # glibc falls back to clone: a filter cannot read the flags of this one,
     "openat2": errno.ENOSYS,  # nor of this one
+    "statx": errno.ENOSYS,  # `stat` tells neither when a folder was made nor how many mounts there were before its own
     **dict.fromkeys(ATTRIBUTES.split(), errno.EOPNOTSUPP),
 }
 """Answered as by a kernel or a file system without them: shutil.copy2 and the C library know how to go on."""

@@ -88,13 +88,17 @@ class Walls:
         """To end with the worker, and to find the scratch directory as if nobody had ever looked into it.
 
         When it was last written to is set by the worker alone: of two children of a job one may have begun to write.
+        Setting a time moves the time of the last change to this moment, which is the job's own. The holder was last
+        changed when the last job had ended, unless it is a file system of its own.
         """
-        times = pack("=qqqq", 0, STAMP, 0, UTIME_OMIT)
+        times, all_times = pack("=qqqq", 0, STAMP, 0, UTIME_OMIT), pack("=qqqq", 0, STAMP, 0, STAMP)
+        above: list[Call] = [] if self.scratch.bounded else [(utimensat, (kernel.AT_FDCWD, b"..", all_times, 0))]
         return [
             (prctl, (kernel.PR_SET_PDEATHSIG, 9, 0, 0, 0)),
             (prctl, (kernel.PR_SET_NAME, JOB, 0, 0, 0)),
             (chdir, (self.scratch.path.encode(),)),
             (utimensat, (kernel.AT_FDCWD, b".", times, 0)),
+            *above,
         ]
 
     def _prepare(self, readable: tuple[str, ...], writable: bool) -> Way:

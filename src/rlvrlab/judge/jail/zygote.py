@@ -81,6 +81,10 @@ class Zygote:
         """Children that the judge wanted ended before the template had told of them, and why."""
         self.another_follows = False
         """Has the judge announced a further child of the same job?"""
+        self.any_may_write = not jailed
+        """Might any job use the scratch directory, even one that is not allowed to?"""
+        self.written_to = False
+        """Might the job that runs have used it?"""
         make_ready_to_fork()
         if settings["isolation"] == "landlock":
             numbers.begin(self.scratch.own_mounts)
@@ -138,6 +142,7 @@ class Zygote:
         os.close(job)
         self.started += 1
         self.another_follows = terms.followed
+        self.written_to |= terms.scratch or self.any_may_write
         watch = self.crew.watch(self.started, terms.limits, pidfd, report)
         if reason := self.cancelled.pop(self.started, ""):
             watch.kill(reason)
@@ -162,8 +167,9 @@ class Zygote:
         if not self.crew.watches and not self.another_follows:
             if self.leaves_processes:
                 self.crew.end_all_but({1, os.getpid(), self.template_pid})
-            if self.scratch.used:
+            if self.written_to:
                 self.scratch.renew()
+                self.written_to = False
         self.control.send(ended)
 
     def close(self) -> None:

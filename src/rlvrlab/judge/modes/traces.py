@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from rlvrlab.judge.finding import failure_of, records_of
 from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.jail.roles.trace import MOST_NAMES, MOST_STATES
 from rlvrlab.judge.workers.orders import Order
 from rlvrlab.judge.workers.worker import Worker
 
@@ -23,20 +24,30 @@ class Seen(NamedTuple):
 Trace = tuple[Seen, ...]
 """One call, as far as it was followed."""
 
+OTHER_RECORDS = 2
+"""That the program ended early, and with which exit status."""
+MOST_LISTS = 2 + MOST_STATES * (3 + MOST_NAMES)
+"""In the report of one call: itself, its states, and in each the state, its pairs, each pair and the end."""
+
 
 async def trace_calls(
     worker: Worker, code: str, entry_point: str, calls: Sequence[tuple[Any, Any]], limits: Limits, above: int = 0
 ) -> tuple[Trace, ...]:
-    """The calls that could be followed, from the first; `above` lines of the program are not the answer's own."""
+    """The calls that could be followed, from the first; `above` lines of the program are not the answer's own.
+
+    Nothing is taken from a report with more calls or states than there can be, and such a report is not parsed.
+    """
     job = {"role": "trace", "code": code, "entry_point": entry_point, "calls": list(calls)}
     ran = await worker.run(Order(job, limits))
     failure_of(ran, limits, ())  # raises where the machine failed
+    if ran.report.count(b"[") > OTHER_RECORDS + MOST_LISTS * len(calls):
+        return ()
     traces = []
-    for record in records_of(ran) or ():
+    for record in records_of(ran, OTHER_RECORDS + len(calls)) or ():
         match record:
-            case ["states", [*states]]:
+            case ["states", [*states]] if len(states) <= MOST_STATES:
                 traces.append(tuple(seen for state in states if (seen := _seen(state, above)) is not None))
-    return tuple(traces)
+    return tuple(traces) if len(traces) <= len(calls) else ()
 
 
 def _seen(state: Any, above: int) -> Seen | None:

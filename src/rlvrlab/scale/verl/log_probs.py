@@ -1,8 +1,8 @@
 """Log-probabilities of tokens where flash-attn is missing, many rows at a time.
 
-verl 0.9.1 then goes through the tokens of a batch one by one in Python: 18,000 tokens of a 135M model took 4 s forward
-and as long again backward on a GPU that needs a fraction of a second for the model itself. It also rounds the result to
-the precision of the logits. Here it is a few large operations in single precision, as flash-attn's kernel computes it.
+verl 0.9.1 then goes through the rows of a batch one by one in Python, forward and again backward, with a few small
+operations for each token: on a GPU their launches take longer than the model. It also rounds the result to the
+precision of the logits. Here it is a few large operations in single precision, as flash-attn's kernel computes it.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ them is scored. What comes out of the jail is check sums, and only a step's numb
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import StringIO
 from itertools import groupby
 
 import numpy as np
@@ -75,7 +76,7 @@ def _step_at(segments: Segments, program: str, line: int) -> int | None:
     """The step of the answer that holds a line of the program it stands for."""
     start, end = segments.region
     shift = program.find(segments.text[start:end])
-    rows = program.splitlines(keepends=True)
+    rows = list(StringIO(program, newline=""))  # as Python counts lines: `splitlines` would also end them at a U+2028
     if shift < 0 or not 1 <= line <= len(rows):
         return None
     row = rows[line - 1]

@@ -4,7 +4,9 @@
 
 Line 0 is the beginning, with the arguments. A value that is not plain counts by the name of its type; an exception that
 leaves the function is noted under "raise". Only the function's own frame is looked at, not those that it calls.
-Nothing is scored by what is reported here: it says where two programs part, never whether one is right.
+Nothing is scored by what is reported here: it says where two programs part, never whether one is right. A program that
+could reach what follows it (frames, `sys.settrace`, the report) could choose what is said of it, so only those are
+followed whose text shows that they cannot; of any other nothing is reported.
 """
 
 from __future__ import annotations
@@ -16,10 +18,13 @@ from zlib import crc32
 
 from rlvrlab.judge.jail import frames, plain
 from rlvrlab.judge.jail.child import Job, Report
+from rlvrlab.judge.jail.purity import is_pure
 from rlvrlab.judge.jail.roles import solution
 
 MOST_STATES = 200
 """Statements of one call that are followed; the call ends there."""
+MOST_NAMES = 100
+"""Variables of one state that are looked at."""
 LONGEST_VALUE = 20_000
 """Characters of a value, as text, that are looked at."""
 
@@ -30,6 +35,8 @@ class Enough(BaseException):
 
 def run(job: Job, report: Report) -> None:
     """Make the calls in order and report the states that each went through."""
+    if not is_pure(job["code"]):
+        return
     function = solution.entry(solution.load(job["code"], report), job["entry_point"], report)
     code = solution.code_of(function)
     for arguments, named in job["calls"]:
@@ -74,8 +81,9 @@ class _Follower:
 
     def note(self, frame: FrameType, **end: int) -> None:
         """What the statement that has just ended left behind."""
-        names = {name: _sum(value) for name, value in frame.f_locals.items() if not name.startswith(".")}
-        self.states.append([self.line, [*names.items(), *end.items()]])
+        own = [(name, value) for name, value in frame.f_locals.items() if not name.startswith(".")]
+        names = [(name, _sum(value)) for name, value in own[:MOST_NAMES]]
+        self.states.append([self.line, [*names, *end.items()]])
 
 
 def _sum(value: object) -> int:

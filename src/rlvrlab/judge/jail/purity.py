@@ -3,6 +3,8 @@
 What a second turn quotes of a run on public examples was written by a program that has also met hidden inputs, in other
 runs. A pure program has no way to fetch what another run may have left: it names no file, clock, module or object
 through which a system call could be made. Only of such programs is a result quoted; of any other, the kind of failure.
+Nor does it reach the frames, the tracing or the report of the process that it runs in, so only such programs are
+followed statement by statement (roles/trace.py).
 """
 
 from __future__ import annotations
@@ -11,8 +13,7 @@ import ast
 import builtins
 import re
 import sys
-
-from rlvrlab.envs.python_trees import NOT_PYTHON, parsed
+import warnings
 
 COMPUTING = (
     "abs all any ascii bin bool bytearray bytes chr complex dict divmod enumerate filter float format frozenset hex "
@@ -39,10 +40,16 @@ LOOKS_INSIDE = re.compile(r"\{[^{}:!]*[.\[]")
 
 
 def is_pure(program: str) -> bool:
-    """True only where every name, import and attribute of the program is known to compute and do nothing else."""
+    """True only where every name, import and attribute of the program is known to compute and do nothing else.
+
+    It has to be all that is run: a name that something above it imports would pass for one of the program's own. It is
+    read as bytes, as it is compiled: a line that names another encoding can make other words of the same text.
+    """
     try:
-        tree = parsed(program)
-    except NOT_PYTHON:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(program.encode("utf-8", "surrogatepass"))
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return False
     nodes = list(ast.walk(tree))
     # A module is only ever asked for one of its names: held in a variable or passed on, it could be asked for any.

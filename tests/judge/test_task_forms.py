@@ -1,0 +1,142 @@
+"""Whatever stands in a field of a task where something else belongs is the task's fault, and is told in one line."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from rlvrlab.cli.judge import command
+from rlvrlab.errors import UserError
+from rlvrlab.judge.compare import Comparison
+from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.judge import Judge
+from rlvrlab.judge.task_forms import KINDS, task_of
+from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, TestsTask
+from rlvrlab.types import ErrorKind
+
+SAMPLES: dict[str, Any] = {
+    "null": None, "true": True, "zero": 0, "five": 5, "half": 0.5, "huge": 10**400, "empty": "", "text": "abc",
+    "nothing": [], "numbers": [1], "texts": ["abc"], "nulls": [None], "lists": [[]], "pairs": [["a", "b"]],
+    "object": {}, "other": {"a": 1}, "unnamed": {"": 1},
+}  # fmt: skip
+TEXTS = {"nothing", "texts"}
+NUMBERS = {"five", "half"}
+LIMITS = {"cpu_s": NUMBERS, "job_cpu_s": NUMBERS, "wall_s": NUMBERS | {"null"}, "memory_mb": {"five"},
+          "output_mb": {"five"}, "scratch_mb": {"five"}}  # fmt: skip
+COMPARISON = {"kind": set(), "abs_tol": NUMBERS | {"zero"}, "rel_tol": NUMBERS | {"zero"}}
+ANYTHING = set(SAMPLES)
+LISTS = {"nothing", "numbers", "texts", "nulls", "lists", "pairs"}
+CALL = {"arguments": LISTS, "expected": ANYTHING, "named": {"object", "other", "unnamed"}}
+RECORDS = {"limits": (LIMITS, Limits), "comparison": (COMPARISON, Comparison), "calls": (CALL, Call)}
+ALLOWED: dict[str, dict[str, set[str]]] = {
+    "stdio": {"tests": {"nothing", "pairs"}, "comparison": {"object"}, "checker": {"null", "empty", "text"},
+              "limits": {"object"}, "packages": TEXTS},
+    "calls": {"entry_point": {"empty", "text"}, "calls": {"nothing"}, "comparison": {"object"}, "limits": {"object"},
+              "packages": TEXTS},
+    "tests": {"entry_point": {"empty", "text"}, "tests": TEXTS, "setup": {"empty", "text"},
+              "preamble": {"empty", "text"}, "inprocess": {"true"}, "limits": {"object"}, "packages": TEXTS},
+    "syntax": {"functions": TEXTS, "docstrings": {"true"}, "longest_line": {"null", "zero", "five", "huge"},
+               "forbidden": TEXTS, "limits": {"object"}},
+}  # fmt: skip
+"""Which of the samples each field may hold."""
+FORMS: dict[str, dict[str, Any]] = {
+    "stdio": {"kind": "stdio", "tests": [["1", "1"]]},
+    "calls": {"kind": "calls", "entry_point": "f", "calls": [{"arguments": [1], "expected": 1}]},
+    "tests": {"kind": "tests", "entry_point": "f", "tests": ["assert f(1) == 1"]},
+    "syntax": {"kind": "syntax"},
+}
+PROGRAM = "def f(x):\n    return x\n"
+Place = tuple[str | int, ...]
+ONE_LINE = re.compile(r"task[^\n]*: [^\n]*(?:allowed|must|at most)[^\n]*")
+
+
+def cases() -> list[tuple[str, Place, str, bool]]:
+    """Kind, field, sample, and is it allowed there."""
+    found: list[tuple[str, Place, str, bool]] = []
+    for kind, own in ALLOWED.items():
+        for name, allowed in own.items():
+            found += [(kind, (name,), sample, sample in allowed) for sample in SAMPLES]
+            for inner, may in RECORDS[name][0].items() if name in RECORDS else ():
+                place: Place = (name, 0, inner) if name == "calls" else (name, inner)
+                found += [(kind, place, sample, sample in may) for sample in SAMPLES]
+    return found
+
+
+def form_with(kind: str, place: Place, value: Any) -> dict[str, Any]:
+    form = copy.deepcopy(FORMS[kind])
+    *way, last = place
+    inner: Any = form
+    for step in way:
+        inner = inner[step] if isinstance(step, int) else inner.setdefault(step, {})
+    inner[last] = value
+    return form
+
+
+def test_every_field_of_a_task_is_tried() -> None:
+    assert {kind: set(own) for kind, own in ALLOWED.items()} == {
+        kind: {one.name for one in fields(task)} for kind, task in KINDS.items()
+    }
+    for own, record in RECORDS.values():
+        assert set(own) == {one.name for one in fields(record)}
+
+
+def test_a_field_of_the_wrong_type_is_told_with_its_place_and_what_may_stand_there() -> None:
+    wrong = []
+    for kind, place, sample, allowed in cases():
+        try:
+            task_of(form_with(kind, place, SAMPLES[sample]))
+            told = ""
+        except UserError as error:
+            told = str(error)
+        fits = not told if allowed else ONE_LINE.fullmatch(told) and f"task.{place[0]}" in told
+        if not fits:
+            wrong.append((kind, place, sample, told))
+    assert wrong == [] and len(cases()) > 600
+
+
+@pytest.mark.parametrize("form", [
+    None, 5, [], "x", {}, {"kind": None}, {"kind": []}, {"kind": "foo"}, {**FORMS["calls"], "foo": 1},
+    {"kind": "calls", "entry_point": "f"}, {"kind": "calls", "entry_point": "f", "calls": [{"arguments": []}]},
+    *({**FORMS["calls"], "calls": [{"plain": value}]} for value in (
+        None, 5, "x", [], ["list", [1, 2, 3]], ["tuple", [1, 2, ["dict", []]]], ["tuple", [["tuple", []], 1, 5]],
+        ["tuple", [["tuple", []], 1, ["dict", [[1, 2]]]]], ["tuple", [["int", "0x" + "f" * 9000], 1]], ["handle", 1],
+        ["tuple", [["tuple", [["Fraction", [1, 0]]]], 1]], ["tuple", [["set", [["list", []]]], 1]])),
+    {**FORMS["calls"], "calls": [{"plain": ["tuple", [["tuple", []], 1]], "expected": 2}]},
+])  # fmt: skip
+def test_neither_are_other_forms_tasks(form: Any) -> None:
+    with pytest.raises(UserError, match=ONE_LINE.pattern):
+        task_of(form)
+
+
+NOT_EVEN_TASKS = [
+    TestsTask("f", ("assert f(1) == 1",), inprocess="no"),  # type: ignore[arg-type]
+    TestsTask("f", (5,)),  # type: ignore[arg-type]
+    CallsTask("f", (Call((1,), 1, named=5),)),  # type: ignore[arg-type]
+    CallsTask("f", ({"arguments": [1]},)),  # type: ignore[arg-type]
+    StdioTask(5),  # type: ignore[arg-type]
+    StdioTask((("1", None),)),  # type: ignore[arg-type]
+    SyntaxTask(docstrings=None, longest_line="5"),  # type: ignore[arg-type]
+    StdioTask((("1", "1"),), limits=None),  # type: ignore[arg-type]
+]
+
+
+def test_a_task_made_in_python_is_held_to_the_same(judge: Judge) -> None:
+    verdicts = judge.verify_many([(task, PROGRAM) for task in NOT_EVEN_TASKS])
+    assert [verdict.error for verdict in verdicts] == [ErrorKind.BAD_TASK] * len(NOT_EVEN_TASKS)
+    assert all("task." in verdict.detail and "allowed" in verdict.detail for verdict in verdicts)
+    assert judge.verify(replace(NOT_EVEN_TASKS[0], inprocess=True), PROGRAM).flags == ("integrity: weak",)
+
+
+def test_rlvr_judge_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "s.py").write_text(PROGRAM)
+    (tmp_path / "t.json").write_text(json.dumps({**FORMS["tests"], "inprocess": "false"}))
+    result = CliRunner().invoke(command, [str(tmp_path / "s.py"), "-p", str(tmp_path / "t.json")])
+    assert isinstance(result.exception, UserError) and result.exception.exit_code == 2
+    assert str(result.exception) == f"{tmp_path / 't.json'}: task.inprocess: 'false'; allowed: true or false"
