@@ -68,3 +68,11 @@ def test_a_copy_of_the_user_comes_first(tmp_path, monkeypatch, no_network) -> No
     (tmp_path / "math_suites").mkdir()
     (tmp_path / "math_suites/asdiv_test.jsonl").write_text("{}\n")
     assert local_copy("asdiv", PRESETS["asdiv"]) == Path(tmp_path / "math_suites/asdiv_test.jsonl")
+
+
+def test_without_a_network_the_client_is_told_so_once(no_network, monkeypatch) -> None:
+    asked = []
+    monkeypatch.setattr(hub, "_reachable", lambda: asked.append(1) or len(asked) == 1)
+    assert hub.go_offline_without_network() is False and hub.OFFLINE not in os.environ
+    assert hub.go_offline_without_network() is True and os.environ[hub.OFFLINE] == "1"
+    assert hub.go_offline_without_network() is True and len(asked) == 2, "what is known is not tried again"

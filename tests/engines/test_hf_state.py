@@ -8,6 +8,7 @@ import resource
 import signal
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from tiny_models import tiny
 from rlvrlab.batch import batch_of
 from rlvrlab.engines.hf.sampler import HfSampler
 from rlvrlab.engines.hf.threads import idle_cores, use_threads
+from rlvrlab.engines.hf.vectors import Trainable
 from rlvrlab.errors import CheckpointError, UserError
 from rlvrlab.models.rescoring import rescore
 from rlvrlab.notes import noting
@@ -232,3 +234,11 @@ def test_one_thread_is_one_thread() -> None:
 
 def test_idle_cores_are_read_from_the_system() -> None:
     assert 0 <= idle_cores() <= (os.cpu_count() or 1) * 1.2
+
+
+def test_parts_of_the_vector_are_named_by_layer_and_block() -> None:
+    names = ["base.model.embed_tokens.weight", "base.model.layers.3.self_attn.q_proj.lora_A.default.weight",
+             "base.model.layers.3.self_attn.o_proj.weight", "base.model.layers.10.mlp.up_proj.weight"]  # fmt: skip
+    slices = [slice(i, i + 1) for i in range(4)]
+    found = Trainable.modules(SimpleNamespace(names=names, slices=slices))  # type: ignore[arg-type]
+    assert found == {"embed_tokens": slices[:1], "layers.3.self_attn": slices[1:3], "layers.10.mlp": slices[3:]}

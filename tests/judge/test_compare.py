@@ -213,6 +213,13 @@ def test_a_relative_tolerance_is_relative_to_what_is_expected_alone() -> None:
     assert Comparison("float", abs_tol=0.5, rel_tol=0.1).close(0.5, 0.0)
 
 
+@pytest.mark.parametrize("number", [0.0, 1e300, float("inf")])
+def test_what_is_no_number_is_near_none(number: float) -> None:
+    wide, nan = Comparison("float", abs_tol=1e308, rel_tol=1.0), float("nan")
+    assert not wide.close(nan, number) and not wide.close(number, nan) and wide.close(nan, nan)
+    assert not same_text(b"nan", str(number), wide) and not same_value(sent(nan), number, wide)
+
+
 @pytest.mark.parametrize(
     ("got", "expected", "kind"),
     [

@@ -221,6 +221,9 @@ def test_without_math_verify_symbols_stay_unjudged(judge: Judge) -> None:
         ("(1,2)", "x=1, y=2", True),
         ("y=2, x=1", "(1,2)", True),
         ("x=2, y=1", "(1,2)", False),
+        ("1, 234", "1; 234", True),
+        ("1,234", "1; 234", False),
+        ("234, 1", "1; 234", False),
     ],
 )
 def test_symbols(judge: Judge, answer: str, gold: str, equal: bool) -> None:

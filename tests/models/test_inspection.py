@@ -107,6 +107,14 @@ def test_the_reference_reader_reads_what_we_write(tmp_path) -> None:
     assert read_header(path) == {"b": ("F32", (3, 5)), "a": ("F32", (0, 2))}
 
 
+@pytest.mark.parametrize("name", ["w", "wo", "wor", "word", "words", "words_", "words_o", "words_of"])
+def test_numbers_begin_where_a_reader_can_map_them(tmp_path: Path, name: str) -> None:
+    """The format asks for a header whose length is a multiple of 8."""
+    path = tmp_path / "x.safetensors"
+    write_tensors(path, {name: Tensor("F32", (2,), lambda: np.ones(2, np.float32))})
+    assert int.from_bytes(path.read_bytes()[:8], "little") % 8 == 0
+
+
 def test_bfloat16_rounds_as_torch_does() -> None:
     torch = pytest.importorskip("torch")
     random = np.random.default_rng(1).standard_normal(20_000).astype(np.float32) * 10.0 ** np.arange(-10, 10).repeat(

@@ -70,6 +70,7 @@ CONCERNS = {
     "credit/": ["credit", "test_plugin_declarations.py"],
     "record/": ["record", "train/test_exact_resume.py", "train/test_touched_folders.py"],
     "skills/": ["skills"],
+    "train/credit": ["credit"],
     "types.py": ["test_types.py", "rollout", "engines/test_collect.py", "evals/test_metrics.py"],
     "batch.py": ["test_batch.py", "objectives", "advantages"],
     "registry.py": ["test_registry.py", "test_plugin_declarations.py", "recipe/test_recipe_errors.py"],

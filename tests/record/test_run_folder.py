@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import runs
 
 from rlvrlab.errors import UserError
 from rlvrlab.record.experiment import sparkline, write_experiment
+from rlvrlab.record.facts import machine
 from rlvrlab.record.redact import HIDDEN, redact
 from rlvrlab.record.run import FOLDERS, Run, read_config, read_metrics
 from rlvrlab.train import session
@@ -200,3 +202,9 @@ def test_kept_aside_lines_stay(tmp_path: Path) -> None:
 
 def test_every_text_below_the_name_of_a_secret_is_hidden() -> None:
     assert redact({"api_key": ["first", {"b": "second"}, 3]}) == {"api_key": [HIDDEN, {"b": HIDDEN}, 3]}
+
+
+def test_the_machine_is_on_record_with_its_python() -> None:
+    facts = machine()
+    assert (facts["python"], facts["system"].split()[0]) == (platform.python_version(), platform.system())
+    assert facts["cores"] >= 1 and facts["memory_gb"] > 0

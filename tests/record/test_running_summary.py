@@ -64,3 +64,12 @@ def test_it_is_the_page_that_the_logs_give(run: Run) -> None:
     assert "more in `logs/events.jsonl`" in mine and "No warnings" not in mine
     again = Summary(read_metrics(run.folder), read_events(run.folder))
     assert again.phases == run.so_far.phases and again.phases["grpo"]["last"]["step"] == 380
+
+
+def test_a_run_has_failed_until_it_is_resumed() -> None:
+    told = [("start", "run starts"), ("end", "failed: no space"), ("checkpoint_kept", "failed"), ("resume", "goes on")]
+    summary, failed = Summary(), []
+    for kind, text in told:
+        summary.add_event({"kind": kind, "text": text})
+        failed.append(summary.failed)
+    assert failed == [False, True, True, False]

@@ -32,6 +32,7 @@ def test_two_evaluations_are_compared_as_rlvr_compare_does(records) -> None:
     }
     one, other = prompts.values()
     assert one == other and len(one) == 12 and len({texts[side] for side in prompts}) == 2
+    assert all(json.dumps(texts[side]) in json.dumps(found["paired"]) for side in prompts), "both have their names"
 
 
 def test_runs_are_arms_and_seeds(records) -> None:

@@ -13,7 +13,7 @@ from rlvrlab.errors import UserError
 from rlvrlab.record.run import Run
 from rlvrlab.report import status as status_room
 from rlvrlab.report.follow import Follower
-from rlvrlab.report.runs import choose, find_runs, list_runs, sort_runs, summarise_run
+from rlvrlab.report.runs import Entry, choose, find_runs, list_runs, sort_runs, summarise_run
 from rlvrlab.report.tags import change_tag, read_tags
 
 
@@ -105,6 +105,12 @@ def test_links_out_of_the_folder_are_not_followed(tmp_path) -> None:
     (tmp_path / "inside/link").symlink_to(tmp_path / "outside")
     (tmp_path / "inside/direct").symlink_to(tmp_path / "outside/secret")
     assert find_runs(tmp_path / "inside") == []
+
+
+def test_the_best_come_first_and_what_is_unknown_last(tmp_path) -> None:
+    shares = {"unknown": None, "low": {"accuracy": 0.2}, "none": {"accuracy": 0.0}, "high": {"accuracy": 0.9}}
+    entries = [Entry(tmp_path, name, "run", "finished", metric=metric) for name, metric in shares.items()]
+    assert [e.name for e in sort_runs(entries, "metric")] == ["high", "low", "none", "unknown"]
 
 
 def test_search_tags_and_sort(tmp_path) -> None:

@@ -104,7 +104,9 @@ def test_sizes_and_losses(tmp_path: Path) -> None:
     found = settings(recipe(tmp_path))["config"]
     # 6 problems × 4 answers; two minibatches of 12 rows, seen twice: 4 updates per collection, 3 collections.
     assert (found["generation_batch_size"], found["max_steps"], found["num_iterations"]) == (24, 12, 2)
-    assert found["per_device_train_batch_size"] * found["gradient_accumulation_steps"] == 12
+    assert (found["per_device_train_batch_size"], found["gradient_accumulation_steps"]) == (12, 1)
+    many = settings(recipe(tmp_path, "rollout.n=12"))["config"]  # minibatches of 36 rows, at most 16 at once
+    assert (many["per_device_train_batch_size"], many["gradient_accumulation_steps"]) == (12, 3)
     assert (found["loss_type"], found["epsilon_high"], found["scale_rewards"]) == ("dapo", 0.2, "group")
     gspo = settings(recipe(tmp_path, "objective.type=gspo"))["config"]
     assert (gspo["loss_type"], gspo["importance_sampling_level"], gspo["epsilon"]) == ("grpo", "sequence", 3e-4)

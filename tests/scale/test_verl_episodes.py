@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from talking import Scripted, good
@@ -19,7 +21,7 @@ from rlvrlab.scale.verl import EPISODES, episode_loop
 from rlvrlab.scale.verl.episode_loop import played, told_of
 from rlvrlab.scale.verl.keys import settings
 from rlvrlab.scale.verl.reward import completion_of
-from rlvrlab.types import Completion, Finish, Problem, Request, Sampling
+from rlvrlab.types import Completion, Finish, Problem, Request, Sampling, Turn
 
 needs_jail = pytest.mark.skipif(probe().best == "weak", reason="this machine cannot isolate programs")
 ENV = Agent(tools=("python",), style="bare")
@@ -75,3 +77,30 @@ def test_verl_is_told_to_use_it_where_there_are_tools(env: str, loop: str | None
     engine = {"type": "verl", "model": "owner/model", "gpus": 1, "prompt_tokens": 768}
     resolved = resolve({"phases": ["grpo"], "env": {"type": env}, "engine": engine}, {}, Path())
     assert settings(resolved, "home").get("actor_rollout_ref.rollout.agent.default_agent_loop") == loop
+
+
+def test_what_a_tool_wrote_has_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = (Turn("policy", "a", (0, 1)), Turn("tool", "bc", (1, 3), "python"), Turn("policy", "d", (3, 4)))
+    done = Completion("abcd", (1, 2, 3, 4), (-0.1, 0.0, 0.0, -0.4), turns=turns)
+    job = SimpleNamespace(resolved=SimpleNamespace(recipe=SimpleNamespace(rollout=SimpleNamespace(max_tokens=9))))
+
+    async def ready(*_: object) -> object:
+        return done
+
+    async def begun(_: object) -> list[int]:
+        return [7, 8]
+
+    verls = SimpleNamespace(AgentLoopMetrics=SimpleNamespace, AgentLoopOutput=SimpleNamespace)
+    for name in (
+        "verl",
+        "verl.experimental",
+        "verl.experimental.agent_loop",
+        "verl.experimental.agent_loop.agent_loop",
+    ):
+        monkeypatch.setitem(sys.modules, name, verls)  # type: ignore[arg-type]
+    for name, stand_in in (("current", lambda: job), ("problem_of", lambda *_: PROBLEM), ("_words", lambda _: None)):
+        monkeypatch.setattr(episode_loop, name, stand_in)
+    monkeypatch.setattr(episode_loop, "played", ready)
+    loop = SimpleNamespace(tokenizer=None, ct_build_initial_tokens=begun)
+    output = asyncio.run(episode_loop.EpisodeHooks.run(loop, {}, raw_prompt=[]))  # type: ignore[arg-type]
+    assert (output.prompt_ids, output.response_ids, output.response_mask) == ([7, 8], [1, 2, 3, 4], [1, 0, 0, 1])

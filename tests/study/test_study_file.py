@@ -45,6 +45,7 @@ def complaints(tmp_path, text: str) -> list[str]:
         (A + "fixed = { seed = 3 }\n", "seed is set by the study; use its own key `seeds`"),
         (A + "sead = [1]\n", "stages.a.sead: unknown key; did you mean 'seeds'?"),
         (A + "seeds = []\n", "stages.a.seeds: is empty"),
+        (A + "select = { margin = '0.1' }\n", "stages.a.select.margin: "),
         (A + "[resources]\ngpus = 2\n", "a trial takes 2, gpu_ids has 0"),
         ("[[stages]]\n", "name: is missing"),
         ("[suites.more]\nenv = { type = \"contdown\" }\n" + A, "did you mean 'countdown'"),

@@ -25,6 +25,12 @@ def test_enough_is_the_smallest_number_of_seeds_that_shows_it() -> None:
     assert enough(found._replace(mean=0.0), 0.0, 0.05) is None
     within = enough(found._replace(mean=0.0), 0.05, 0.05)
     assert within is not None and within.seeds > 3
+    noise = noise._replace(centre=0.02)
+    left = enough(found._replace(mean=0.02, noise=noise), 0.05, 0.05)
+    assert left is not None, "0.03 of the margin is left to show that they are alike"
+    times = left.problems // 1000
+    seen = [noise.resized(3, seeds, times).reach() for seeds in (left.seeds - 1, left.seeds)]
+    assert seen[1] <= 0.03 < seen[0]
 
 
 def test_a_plan_knows_what_it_cannot_show() -> None:

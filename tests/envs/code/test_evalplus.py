@@ -214,3 +214,21 @@ def test_references_pass_in_both_shapes(tmp_path: Path, name: str, convert: Any,
     assert len(pairs) >= least
     for shape in (0, 1):
         assert refused(env_of(tmp_path, [pair[shape] for pair in pairs], timeout_s=60.0)) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "given", "taken"),
+    [
+        (2, [[1, 2], [3]], [(1, 2), (3,)]),
+        (63, [[[1, 2], [3, 4]]], [[(1, 2), (3, 4)]]),
+        (259, [[[1, 2]], [[3, 4]]], [((1, 2),), ((3, 4),)]),
+        (75, [[[1, 2], [3, 4]], 5], [[(1, 2), (3, 4)], 5]),
+        (250, [[1, 2, 1], 1], [(1, 2, 1), 1]),
+        (580, [[1, [2, [3]]]], ((1, (2, (3,))),)),
+        (124, ["0", "1j"], [0.0, 1j]),
+        (3, [[1, 2]], [[1, 2]]),
+    ],
+)
+def test_mbpps_functions_get_what_json_cannot_hold(number: int, given: list[Any], taken: Any) -> None:
+    found = evalplus_oracle.mbpp_arguments(number, given)
+    assert repr(found) == repr(taken)
