@@ -243,7 +243,7 @@ class Trend:
         if not row.get(MIXED_GROUPS) or mixed < FEWEST_GROUPS:
             return {}
         backward = int(sum(one.get(BACKWARD_GROUPS, 0) for one in self._rows))
-        return {BACKWARD_SHARE: backward / mixed, BACKWARD_LOW: wilson(backward, mixed).low}
+        return {BACKWARD_SHARE: backward / mixed, BACKWARD_LOW: wilson(backward, mixed).low if backward else 0.0}
 
     def _change(self, metric: str) -> tuple[float, float] | None:
         """Mean of the older and of the newer half, where both were measured."""
