@@ -13,6 +13,8 @@ import rlvrlab
 from rlvrlab.errors import NotAlike, UserError
 from rlvrlab.evals.cards import change, read_cards
 from rlvrlab.evals.compare_runs import compare_named
+from rlvrlab.train.extension import extend
+from rlvrlab.train.session import resume
 
 SETTINGS = ("eval.test_size=12", "sft.steps=12", "grpo.steps=2", "eval.every=0")
 
@@ -89,6 +91,13 @@ def test_with_anyway_only_the_problems_must_be_the_same(trained: dict[str, Path]
     assert found.problems == 12 and any("sampling.max_tokens 8 and 9" in note for note in found.notes)
     with pytest.raises(NotAlike, match="different problems"):
         compare_named([trained["one"]], [trained["few"]], anyway=True)
+
+
+def test_the_card_from_before_a_run_was_made_longer_is_still_there(made: dict[str, Path]) -> None:
+    extend(made["two"], ["grpo.steps=+2"])
+    resume(made["two"], runs.quiet)
+    found = compare_named([Path(f"{made['two']}@4")], [made["two"]])
+    assert found.checkpoints == ("step 4", "step 6") and found.problems == 12
 
 
 def test_another_scorer_or_an_older_card_is_refused(made: dict[str, Path]) -> None:
