@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from types import SimpleNamespace
 
 import pytest
 from command_line import inside, rlvr, tiny
@@ -13,6 +14,7 @@ from rlvrlab.cli.printing import table
 from rlvrlab.cli.progress import Progress
 from rlvrlab.cli.tables import split_table
 from rlvrlab.recipe import load_recipe
+from rlvrlab.train.loop import WARNED
 from rlvrlab.train.session import Ended
 
 WIDEST = "100.0 [96.9, 100.0]"
@@ -74,3 +76,14 @@ def test_a_run_that_failed_by_its_reward_wants_it_mended_first(tmp_path, monkeyp
     assert done.returncode == 2 and "gave 'much'" in done.stderr
     told = inside(monkeypatch, capsys, "show", "latest", folder=tmp_path).stdout
     assert "mend the function" in told and "--accept-code" in told and "goes on exactly" not in told
+
+
+def test_what_goes_wrong_is_said_while_the_run_goes_on(capsys, tmp_path) -> None:
+    phase, row = (
+        SimpleNamespace(name="grpo", steps=10),
+        {"step": 3, "phase_step": 3, WARNED: ["wrong answers earn more"]},
+    )
+    Progress(load_recipe(tiny(tmp_path)), as_json=False).observe(phase, None, row)
+    assert "warning: wrong answers earn more" in capsys.readouterr().err
+    Progress(load_recipe(tiny(tmp_path)), as_json=True).observe(phase, None, row)
+    assert capsys.readouterr() == ("", "")

@@ -21,7 +21,13 @@ def card(phase: str, right: int, of: int = 40, *, control: bool = False) -> Card
     [
         (0, 30, "grpo added to it: test 0.0 → 75.0 %, +75.0 points [", ""),
         (30, 0, "grpo made it worse: test 75.0 → 0.0 %, -75.0 points [", "rlvr check reward"),
-        (20, 21, "grpo added nothing that is beyond chance: test 50.0 → 52.5 %, +2.5 points [", "raise eval.test_size"),
+        (
+            20,
+            21,
+            "grpo added nothing that is beyond chance: test 50.0 → 52.5 %, +2.5 points [",
+            "more test problems",
+        ),
+        (21, 20, "grpo added nothing that is beyond chance: test 52.5 → 50.0 %, -2.5 points [", "several seeds"),
         (40, 40, "grpo added nothing that is beyond chance", "nearly all was solved before it"),
         (0, 0, "grpo added nothing that is beyond chance", "no answer is right"),
     ],

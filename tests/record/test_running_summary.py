@@ -73,3 +73,12 @@ def test_a_run_has_failed_until_it_is_resumed() -> None:
         summary.add_event({"kind": kind, "text": text})
         failed.append(summary.failed)
     assert failed == [False, True, True, False]
+
+
+def test_a_warning_that_was_taken_back_is_not_called_none(run: Run) -> None:
+    run.warn("actor/entropy", "the entropy is gone")
+    assert run.new_warnings() == ["the entropy is gone"] and run.new_warnings() == []
+    run.withdraw("actor/entropy", "it is back")
+    experiment.write_experiment(run.folder, run.so_far)
+    page = (run.folder / "EXPERIMENT.md").read_text()
+    assert "No warnings" not in page and "No warning stands at the end" in page and "the entropy is gone" in page

@@ -22,7 +22,7 @@ from rlvrlab.record.profile import profile_of
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 from rlvrlab.record.summary import accuracy_of, standing_warnings
 from rlvrlab.train.card import card_table
-from rlvrlab.train.loop import UNJUDGED
+from rlvrlab.train.loop import UNJUDGED, WARNED
 from rlvrlab.train.phases.base import Phase
 from rlvrlab.train.session import Ended
 from rlvrlab.train.state import State
@@ -50,7 +50,6 @@ class Progress:
         self._last = ("", "")
         """The latest held-out accuracy as new, and as one that is some steps old."""
         self._wide = wide
-        self._told = False
 
     def __enter__(self) -> Progress:
         self._bars.start()
@@ -60,20 +59,19 @@ class Progress:
         self._bars.stop()
 
     def tell(self, kind: str, words: str) -> None:
-        """Say above the bars what is found out before a run begins."""
+        """Say above the bars what is found out before a run begins, and what goes wrong while it goes on."""
         if not self._as_json:
             self._console.print(Text(printable(f"{kind}: {words}"), "yellow"), soft_wrap=True)
 
     def observe(self, phase: Phase, state: State, row: dict[str, Any]) -> None:
         """Show one step; `row` are its metrics."""
+        for words in row.get(WARNED, ()):
+            self.tell("warning", words)
         measured = accuracy_of(row)
         if measured:
             words = percent(measured) if self._wide or not self._live else percent(measured).partition(" [")[0]
             if lost := row.get(UNJUDGED):
                 words += f" ({lost.partition(':')[0] if self._live else lost})"
-                if self._live and not self._told:  # above the bars, in full
-                    self._console.print(Text(printable(f"warning: {lost}"), "yellow"), soft_wrap=True)
-                    self._told = True
             self._last = (f"held-out {words}", f"held-out at step {row['step']}: {words}")
         facts = [self._last[0] if measured else self._last[1]] if measured or self._live or self._notebook else []
         if self._wide or not self._live:

@@ -67,9 +67,13 @@ class Gain(NamedTuple):
             return "nearly all was solved before it: take harder problems, or leave this phase out"
         if self.after == 0:
             return "no answer is right: easier problems, or more right answers to begin with (sft.references)"
+        if self.mean < 0:
+            lower = f"take a lower {self.phase}.learning_rate"
+            return f"several seeds; if it falls again, look at what the reward pays (`rlvr check reward`) and {lower}"
         if self.detectable:
             small = f"a true gain of {100 * self.detectable:.0f} points is found 4 times in 5 by so few problems"
-            return f"{small}: raise eval.test_size; or more {self.phase}.steps, or less training before it"
+            more = "more test problems (eval.test_size, as far as the data has them) or several seeds"
+            return f"{small}: {more}; or more {self.phase}.steps, or less training before it"
         return f"more {self.phase}.steps, or less training before it; eval.test_size compares problem by problem"
 
 

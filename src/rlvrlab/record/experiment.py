@@ -22,6 +22,7 @@ FINDINGS = Path("analysis") / "findings.md"
 ROLES = ("train", "dev", "test")
 BARS = "▁▂▃▄▅▆▇█"
 UNALARMED = "No warnings: nothing was out of its range for long. `rlvr show` marks values that are outside now."
+WITHDRAWN_ALL = "No warning stands at the end: those below were taken back, or belong to a phase that is over."
 
 
 def write_experiment(folder: Path, so_far: Summary | None = None) -> None:
@@ -76,7 +77,9 @@ def _health(so_far: Summary) -> list[str]:
     ]
     left = so_far.events - len(shown[0]) - len(shown[1])
     between = [f"- … {left} more in `logs/events.jsonl`"] if left else []
-    return [*([] if so_far.standing or so_far.failed else [UNALARMED]), *shown[0], *between, *shown[1]]
+    ever = any(event["kind"] == "warning" for event in (*so_far.first_events, *so_far.last_events))
+    well = [WITHDRAWN_ALL if ever else UNALARMED] if not (so_far.standing or so_far.failed) else []
+    return [*well, *shown[0], *between, *shown[1]]
 
 
 def _result(folder: Path, so_far: Summary) -> str:

@@ -65,6 +65,7 @@ class Run:
             except OSError as error:
                 raise StorageError(folder, error) from error
             self.so_far = Summary(read_metrics(folder), read_events(folder))
+            self._unsaid: list[str] = []
             torn = [name for name in ("metrics", "events") if mend_tail(self._log(name))]
             self._metrics = undo.enter_context(Lines(self._log("metrics")))
             self._events = undo.enter_context(Lines(self._log("events")))
@@ -121,6 +122,12 @@ class Run:
         """A warning event, once per subject: a run that stays unwell says so once."""
         if subject not in self.so_far.standing:
             self.event("warning", text, subject=subject, **facts)
+            self._unsaid.append(text)
+
+    def new_warnings(self) -> list[str]:
+        """Those since the last call, for whoever watches the run."""
+        unsaid, self._unsaid = self._unsaid, []
+        return unsaid
 
     def withdraw(self, subject: str, text: str, **facts: Any) -> None:
         """Take back a warning that does not hold any more."""

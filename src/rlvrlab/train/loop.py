@@ -34,7 +34,7 @@ from rlvrlab.train.stopping import Abandoned, Interrupts, Patience
 Observer = Callable[[Phase, State, dict[str, Any]], None]
 MAX_SKIPPED = 3
 NO_SIGNAL = "no_signal"
-UNJUDGED = "unjudged"
+UNJUDGED, WARNED = "unjudged", "warned"
 """Subject of the warning about held-out answers without a verdict; also the key under which observers get its words."""
 SKIPPED_UPDATE = "loss or gradient was not finite; parameters unchanged"
 SHORTEST_S = 5e-5
@@ -222,7 +222,7 @@ def _record(
     if evaluation:
         write_experiment(run.folder, run.so_far)
     refuse_divergence(state, phase.name, run.folder)
-    return row | {UNJUDGED: evaluation.whole.unjudged_words} if evaluation else row
+    return row | {WARNED: run.new_warnings()} | ({UNJUDGED: evaluation.whole.unjudged_words} if evaluation else {})
 
 
 def refuse_divergence(state: State, phase: str, folder: Path) -> None:

@@ -53,6 +53,7 @@ def start(resolved: Resolved, observe: Observer, command: Sequence[str] = ()) ->
         run.event("start", f"run {run.folder.name} starts")
         for words in [*unusual(resolved), *told]:
             run.warn(words.partition(" ")[0], words)
+        run.new_warnings()  # these were said before the run began
         return _go(lab, run, State(), observe)
 
 

@@ -19,7 +19,7 @@ from rlvrlab.scale.verl.checkpoints import complete_steps, index
 from rlvrlab.scale.verl.job import Job
 from rlvrlab.scale.verl.told import take_events
 from rlvrlab.train import checkpoint
-from rlvrlab.train.loop import SKIPPED_UPDATE, Observer, refuse_divergence
+from rlvrlab.train.loop import SKIPPED_UPDATE, WARNED, Observer, refuse_divergence
 from rlvrlab.train.state import State
 
 RENAMED = {
@@ -139,7 +139,7 @@ class Follower:
         self._run.sync()
         if measured:
             write_experiment(self._run.folder, self._run.so_far)
-        self._observe(self._job.phase, self.state, row)
+        self._observe(self._job.phase, self.state, row | {WARNED: self._run.new_warnings()})
         refuse_divergence(self.state, self._job.phase.name, self._run.folder)
 
     def _merge(self) -> None:
