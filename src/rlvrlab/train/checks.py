@@ -10,8 +10,8 @@ from rlvrlab.data.roles import Use
 from rlvrlab.envs.base import BaseEnvironment, FollowsPrograms, ShowsTurns
 from rlvrlab.errors import UserError
 from rlvrlab.extras import Lookup
-from rlvrlab.notes import note
-from rlvrlab.recipe import Resolved
+from rlvrlab.notes import hearing, note
+from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.recipe.parse import flatten
 from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.redact import HIDDEN, redact
@@ -39,7 +39,8 @@ def lookups(resolved: Resolved) -> list[Lookup]:
         env = resolved.build("env")
     except UserError as error:
         return [*found, Lookup("env", "wrong", str(error))]
-    return found + [_problems(resolved, env, role) for role in ROLES]
+    found += [_problems(resolved, env, role) for role in ROLES]
+    return found if any(one.state == "wrong" for one in found) else found + _own_code(resolved)
 
 
 def _problems(resolved: Resolved, env: Any, role: Role) -> Lookup:
@@ -55,6 +56,25 @@ def _problems(resolved: Resolved, env: Any, role: Role) -> Lookup:
     except UserError as error:
         return Lookup(f"env, {role} problems", "wrong", str(error))
     return Lookup(f"env, {role} problems", "found", f"{env.name} has some")
+
+
+def _own_code(resolved: Resolved) -> list[Lookup]:
+    """The user's own verifier and reward, tried as before training; nothing where all is built in."""
+    if not any(_owns(resolved.recipe)):
+        return []
+    told: list[str] = []
+    try:
+        with hearing(lambda _, words: told.append(words)):
+            try_own_code(build_supplies(resolved))
+    except UserError as error:
+        return [Lookup("own code", "wrong", str(error))]
+    return [Lookup("own code", "wrong" if told else "found", "; ".join(told) or "tried on some problems of each role")]
+
+
+def _owns(recipe: Recipe) -> tuple[bool, bool]:
+    """Whether the environment, and whether the reward, names code of the user's own."""
+    own_env, own_reward = (any(is_own(value) for _, value in flatten(one)) for one in (recipe.env, recipe.reward))
+    return own_env, own_reward
 
 
 def ready_lab(resolved: Resolved) -> Lab:
@@ -193,8 +213,7 @@ def _check_tools(lab: Lab, phases: Sequence[Phase]) -> None:
 
 def try_own_code(has: Supplies) -> None:
     """Call the user's own verifier and reward on some problems of each role; built-in ones need no trial."""
-    tables = has.recipe.env, has.recipe.reward
-    own_env, own_reward = (any(is_own(value) for _, value in flatten(table)) for table in tables)
+    own_env, own_reward = _owns(has.recipe)
     if own_env or own_reward:
         paid = try_all(has.env, has.reward, (*has.train, *has.dev, *has.test), own_env=own_env)
         if words := pays_backwards(paid):
