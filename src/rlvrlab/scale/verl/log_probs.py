@@ -1,7 +1,7 @@
 """Log-probabilities of tokens where flash-attn is missing, many rows at a time.
 
 verl 0.9.1 then goes through the rows of a batch one by one in Python, forward and again backward, and rounds the result
-to the precision of the logits. Here it is a few large operations in single precision, as flash-attn's kernel computes it.
+to the precision of the logits. Here it is a few large operations in single precision, as in flash-attn's kernel.
 """
 
 from __future__ import annotations
