@@ -3,7 +3,8 @@
 Without arguments it prints the tables. `keep` reads the greedy answers under RAW/results again, with the test problems
 of DATA and the model's tokenizer.json, and adds two marks per answer to results/qwen_gsm8k.json: whether it ended before
 its tokens were spent, and whether the number it told is right in whatever form: after ####, else in the last box, else
-the last number of the text. No answer is kept. This reading was not declared; the scores that decide are the verifier's.
+the last number of the text; and how many of the samples at T = 1 were cut off. No answer is kept. This reading was not
+declared; the scores that decide are the verifier's.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "coding_five_phase")]
 import numpy as np
 from exam_tables import Exams, label, markdown, points
-from keep_qwen import parts_of, save
+from keep_qwen import parts_of, sampled_of, save
 
 from rlvrlab.batch import Floats
 from rlvrlab.envs.answers import amount
@@ -57,6 +58,7 @@ def keep(raw: Path, data: Path, tokenizer: Path) -> None:
             ended[part.name] = "".join(str(int(mark)) for mark in marks)
             told[part.name] = "".join(str(int(number_told(answers[i]) == right[i])) for i in sorted(answers))
     made["outcomes"][SET] |= {"ended": ended, "told": told}
+    made["samples_cut"] = {arm: facts["sets"][SET]["truncated"] for arm, facts in sampled_of(raw).items()}
     save(RESULTS, made)
 
 
@@ -101,6 +103,15 @@ def same_problems_table(exams: Exams) -> str:
     return markdown(heads, rows)
 
 
+def samples_table(exams: Exams, cut: dict[str, int]) -> str:
+    """How many samples at T = 1 were cut off, and how many were right."""
+    rows = []
+    for arm, right in next(own for own in exams.outcomes.values() if "sampled" in own)["sampled"].items():
+        total = exams.samples * len(right)
+        rows.append([label(arm), f"{total:,}", f"{100 * cut[arm] / total:.1f}", f"{100 * sum(right) / total:.1f}"])
+    return markdown(["arm", "samples at T = 1", f"not ended at {MOST_TOKENS} tokens, %", "right, %"], rows)
+
+
 def parts_table(exams: Exams) -> str:
     """What the gain of grpo over base consists of, in points of all problems; the four parts add up to it."""
     grpo = exams.whole("grpo")
@@ -123,6 +134,8 @@ def every_table(exams: Exams) -> Iterator[tuple[str, str]]:
     yield f"Greedy answers by their form, {len(exams.skills[SET])} problems", form_table(exams)
     yield "Right numbers in any form", same_problems_table(exams)
     yield "What the gain consists of", parts_table(exams)
+    cut = json.loads(RESULTS.read_text(encoding="utf-8"))["samples_cut"]
+    yield "Samples that were cut off", samples_table(exams, cut)
 
 
 def main() -> None:
