@@ -1,10 +1,10 @@
-"""How much of a gain on GSM8K is the demanded form: python studies/countdown_gsm8k/gsm8k_forms.py [keep RAW DATA TOKENIZER]
+"""How much of a gain on GSM8K is the demanded form: python studies/countdown_gsm8k/gsm8k_forms.py
 
-Without arguments it prints the tables. `keep` reads the greedy answers under RAW/results again, with the test problems
-of DATA and the model's tokenizer.json, and adds two marks per answer to results/qwen_gsm8k.json: whether it ended before
-its tokens were spent, and whether the number it told is right in whatever form: after ####, else in the last box, else
-the last number of the text; and how many of the samples at T = 1 were cut off. No answer is kept. This reading was not
-declared; the scores that decide are the verifier's.
+It prints the tables. With `keep RAW DATA TOKENIZER` it reads the greedy answers under RAW/results again, with the test
+problems of DATA and the model's tokenizer.json, and adds marks to results/qwen_gsm8k.json: whether an answer ended
+before its tokens were spent, whether the verifier could read it, and whether the number it told is right in whatever
+form: after ####, else in the last box, else the last number of the text; and how many of the samples at T = 1 were cut
+off. No answer is kept. This reading was not declared; the scores that decide are the verifier's.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parent / "coding_five_phase")]
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "coding_five_phase"))
 import numpy as np
 from exam_tables import Exams, label, markdown, points
 from keep_qwen import parts_of, sampled_of, save
@@ -28,9 +28,11 @@ from rlvrlab.envs.gsm8k import Gsm8k
 from rlvrlab.evals.statistics import compare_seeds, wilson
 from rlvrlab.judge.extract import boxed, hashed
 
-RESULTS = HERE / "results" / "qwen_gsm8k.json"
+RESULTS = Path(__file__).parent / "results" / "qwen_gsm8k.json"
 SET = "gsm8k"
 MOST_TOKENS = 256
+READABLE = ("none", "wrong_answer")
+"""What the verifier says of an answer with one number after the only ####."""
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 
 
@@ -50,14 +52,18 @@ def keep(raw: Path, data: Path, tokenizer: Path) -> None:
     made = json.loads(RESULTS.read_text(encoding="utf-8"))
     count = len(made["skills"][SET])
     right = {one.id: amount(one.reference) for one in Gsm8k(path=str(data)).problems("test", count, 0)}
-    ended, told = {}, {}
+    found: dict[str, dict[str, str]] = {"ended": {}, "readable": {}, "told": {}}
     for part in parts_of(raw):
         if part.facts["arm"].startswith(SET):
-            answers = {row["problem"]: row["answer"] for row in part.answers}
-            marks = [len(tokens.encode(answers[i]).ids) < MOST_TOKENS for i in sorted(answers)]
-            ended[part.name] = "".join(str(int(mark)) for mark in marks)
-            told[part.name] = "".join(str(int(number_told(answers[i]) == right[i])) for i in sorted(answers))
-    made["outcomes"][SET] |= {"ended": ended, "told": told}
+            rows = sorted(part.answers, key=lambda row: row["problem"])
+            marks = {
+                "ended": [len(tokens.encode(row["answer"]).ids) < MOST_TOKENS for row in rows],
+                "readable": [row["error"] in READABLE for row in rows],
+                "told": [number_told(row["answer"]) == right[row["problem"]] for row in rows],
+            }
+            for what, each in marks.items():
+                found[what][part.name] = "".join(str(int(mark)) for mark in each)
+    made["outcomes"][SET] |= found
     made["samples_cut"] = {arm: facts["sets"][SET]["truncated"] for arm, facts in sampled_of(raw).items()}
     save(RESULTS, made)
 
@@ -76,24 +82,23 @@ def share(right: float, of: float) -> str:
 def form_table(exams: Exams) -> str:
     """What became of every arm's greedy answers."""
     rows = []
-    for arm, facts in exams.arms.items():
-        greedy_P, ended_P, told_P = (marks_of(exams, what, arm) for what in ("greedy", "ended", "told"))
-        readable = int(greedy_P.sum()) + facts["errors"].get(f"{SET}: wrong_answer", 0)
-        cells = [f"{int(len(ended_P) - ended_P.sum())}", f"{readable}", f"{int(greedy_P.sum())}"]
+    for arm in exams.arms:
+        greedy_P, ended_P, read_P, told_P = (marks_of(exams, w, arm) for w in ("greedy", "ended", "readable", "told"))
+        cells = [f"{one:.0f}" for one in ((1 - ended_P).sum(), read_P.sum(), greedy_P.sum())]
         ended = share(ended_P @ told_P, ended_P.sum())
-        rows.append([label(arm), *cells, share(greedy_P.sum(), readable), share(told_P.sum(), len(told_P)), ended])
+        rows.append([label(arm), *cells, share(greedy_P.sum(), read_P.sum()), share(told_P.sum(), len(told_P)), ended])
     heads = [f"not ended at {MOST_TOKENS} tokens", "readable", "right", "right of the readable, %"]
     return markdown(["arm", *heads, "number right in any form, %", "the same of those that ended, %"], rows)
 
 
 def same_problems_table(exams: Exams) -> str:
-    """The number told, in any form, on the problems that base brought to an end and on those that it did not."""
-    ended_P = marks_of(exams, "ended", "base") > 0
+    """The number told, in any form, on the problems that base answered readably, brought to an end, and did not."""
+    ended_P, readable_P = (marks_of(exams, what, "base") > 0 for what in ("ended", "readable"))
     base_P = marks_of(exams, "told", "base")
     rows = []
     for kind in ("grpo", "random"):
         after_SP = np.array([marks_of(exams, "told", arm) for arm in exams.whole(kind)])
-        for words, chosen_P in (("ended", ended_P), ("was cut off", ~ended_P)):
+        for words, chosen_P in (("answered readably", readable_P), ("ended", ended_P), ("was cut off", ~ended_P)):
             before_SP, later_SP = base_P[None, chosen_P], after_SP[:, chosen_P]
             found = compare_seeds(before_SP, later_SP, paired=False)
             each = ", ".join(f"{100 * one:.1f}" for one in later_SP.mean(axis=1))
